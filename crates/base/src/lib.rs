@@ -1,0 +1,10 @@
+//! Shared nouns of every layer: limits, output buffers, shared bytes.
+//!
+//! **Is**: the few types that several layers must agree on, and every fixed limit of the system in one file.
+//! **Is not**: a place for helpers with one user; it knows no protocol, no kernel and no clock.
+//! **Start reading at**: [`limits`], then [`output`].
+
+pub mod limits;
+pub mod output;
+
+pub use output::Output;

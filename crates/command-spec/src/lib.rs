@@ -1,0 +1,1 @@
+//! What a command is: name, id, arity, keys, flags, categories, documentation. No handlers.

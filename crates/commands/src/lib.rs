@@ -1,0 +1,1 @@
+//! Every command: specification beside handler, one file per family.

@@ -1,0 +1,1 @@
+//! One parameter table: configuration file, flags, CONFIG GET, SET and REWRITE.

@@ -1,0 +1,1 @@
+//! Pure values: bitmaps, bit fields, numbers, subsequences, globs. No I/O, no clock.

@@ -1,0 +1,1 @@
+//! Epoch protection with bump-and-drain actions, and the epoch-protected state machine.

@@ -1,0 +1,1 @@
+//! The kernel: reactors, sockets, memory mappings, clocks, threads, entropy.

@@ -1,0 +1,1 @@
+//! The waist: databases of typed values over the store.

@@ -1,0 +1,1 @@
+//! Listeners, connections, buffers and back-pressure. Knows bytes, not RESP.

@@ -1,0 +1,1 @@
+//! A connection's life: parse, plan, prefetch, execute, reply.

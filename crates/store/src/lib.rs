@@ -1,0 +1,1 @@
+//! The storage engine: a latch-free hash index over a hybrid log.

@@ -1,0 +1,1 @@
+//! Test tools: golden sessions, the oracle, histories, hostile clients.
