@@ -1,0 +1,28 @@
+//! Clocks. All time in the process comes from here, so that a simulator can replace it.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Wall-clock time: milliseconds since the Unix epoch.
+#[must_use]
+pub fn unix_ms() -> i64 {
+    i64::try_from(since_unix_epoch().as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Wall-clock time: microseconds since the Unix epoch.
+#[must_use]
+pub fn unix_us() -> i64 {
+    i64::try_from(since_unix_epoch().as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Monotonic time in nanoseconds since an arbitrary start of the process.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    use std::sync::OnceLock;
+    static START: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A clock before 1970 reads as 1970.
+fn since_unix_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
