@@ -1,0 +1,20 @@
+//! The steps of the protocol that a test can leave out, to prove that it would notice.
+//!
+//! Outside of `cfg(loom)` nothing can be left out: [`crate::Epoch::keeps`] is the constant `true` and costs nothing.
+
+/// One step on which soundness rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The fence between a participant's slot store and its first load of shared data.
+    EnterFence,
+    /// The fence between a retirement and the load of the epoch that tags it.
+    TagFence,
+    /// The fence between reading the current epoch and scanning the slots.
+    ScanFence,
+    /// The release order of the store that leaves an epoch.
+    LeaveRelease,
+    /// Taking an action off the list before it runs.
+    PopBeforeRun,
+    /// Publishing the phase before the epoch is bumped.
+    PublishBeforeBump,
+}

@@ -1,0 +1,84 @@
+//! One worker's membership of the epoch: the only part of this crate that runs on the hot path.
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::epoch::{Epoch, OUTSIDE};
+use crate::fault::Fault;
+use crate::sync::{Ordering, fence};
+
+/// A registered thread's slot. It may move to another thread, but only one uses it at a time; dropping it gives the slot back.
+pub struct Participant {
+    epoch: Arc<Epoch>,
+    index: usize,
+    /// Not `Sync`: two threads must not enter through one slot.
+    unshared: PhantomData<Cell<()>>,
+}
+
+impl Participant {
+    pub(crate) fn new(epoch: Arc<Epoch>, index: usize) -> Self {
+        Self { epoch, index, unshared: PhantomData }
+    }
+
+    /// The epoch it takes part in.
+    #[inline]
+    pub fn epoch(&self) -> &Arc<Epoch> {
+        &self.epoch
+    }
+
+    /// Enters the current epoch. Until [`Self::leave`] or [`Self::refresh`], nothing that is reachable now is reclaimed.
+    #[inline]
+    pub fn enter(&self) {
+        debug_assert!(!self.is_inside(), "entered twice");
+        self.occupy(self.epoch.observed());
+    }
+
+    /// Leaves the epoch: pointers into protected memory that were obtained since `enter` are dead.
+    #[inline]
+    pub fn leave(&self) {
+        let order = if self.epoch.keeps(Fault::LeaveRelease) { Ordering::Release } else { Ordering::Relaxed };
+        self.epoch.slot(self.index).epoch.store(OUTSIDE, order);
+    }
+
+    /// Leaves and enters at once, for a thread that stays inside for long. A load only, when no epoch has begun meanwhile.
+    #[inline]
+    pub fn refresh(&self) {
+        debug_assert!(self.is_inside(), "refreshed from outside");
+        let observed = self.epoch.observed();
+        if self.epoch.slot(self.index).epoch.load(Ordering::Relaxed) != observed {
+            self.occupy(observed);
+        }
+    }
+
+    /// Whether it is between [`Self::enter`] and [`Self::leave`].
+    #[inline]
+    pub fn is_inside(&self) -> bool {
+        self.epoch.slot(self.index).epoch.load(Ordering::Relaxed) != OUTSIDE
+    }
+
+    /// Release: what this participant read in an earlier epoch is over for a scan that sees the new one.
+    /// The fence is step r3 of the argument in [`crate::epoch`].
+    #[inline]
+    fn occupy(&self, observed: u64) {
+        self.epoch.slot(self.index).epoch.store(observed, Ordering::Release);
+        if self.epoch.keeps(Fault::EnterFence) {
+            fence(Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        let slot = self.epoch.slot(self.index);
+        slot.epoch.store(OUTSIDE, Ordering::Release);
+        slot.taken.store(false, Ordering::Release);
+    }
+}
+
+impl fmt::Debug for Participant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Participant").field("index", &self.index).field("inside", &self.is_inside()).finish_non_exhaustive()
+    }
+}
