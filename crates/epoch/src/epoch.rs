@@ -166,7 +166,7 @@ impl Epoch {
     /// Runs the actions whose epoch is safe, oldest first, and returns how many ran. Called by background threads only.
     ///
     /// An action may bump and defer again; what it defers waits for a later call. Two threads that drain at once share
-    /// the actions between them, and then only the start of each is in order.
+    /// the actions between them, in no order.
     pub fn drain(&self) -> usize {
         if self.actions().is_empty() {
             return 0;
@@ -188,10 +188,14 @@ impl Epoch {
     /// Takes the oldest action off the list if its epoch is safe. The lock is not held while it runs.
     fn pop_due(&self, safe: u64) -> Option<Action> {
         let mut actions = self.actions();
-        match actions.front() {
-            Some(&(epoch, _)) if epoch <= safe => actions.pop_front().map(|(_, action)| action),
-            _ => None,
+        if actions.front().is_none_or(|&(epoch, _)| epoch > safe) {
+            return None;
         }
+        if !self.keeps(Fault::OneLock) {
+            drop(actions);
+            actions = self.actions();
+        }
+        actions.pop_front().map(|(_, action)| action)
     }
 
     fn actions(&self) -> MutexGuard<'_, VecDeque<(u64, Action)>> {

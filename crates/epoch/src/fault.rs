@@ -13,8 +13,8 @@ pub enum Fault {
     ScanFence,
     /// The release order of the store that leaves an epoch.
     LeaveRelease,
-    /// Taking an action off the list before it runs.
-    PopBeforeRun,
+    /// Looking at the oldest action and taking it off the list under one lock.
+    OneLock,
     /// Publishing the phase before the epoch is bumped.
     PublishBeforeBump,
 }

@@ -1,0 +1,236 @@
+//! Every interleaving, and every value that a weak memory model lets a load return, for the three invariants of this crate.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p almandine-epoch --test loom`
+//!
+//! Each test has twins that leave one step of the protocol out ([`Fault`]) and must fail: a checker that accepts a
+//! broken protocol proves nothing.
+#![cfg(loom)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use almandine_epoch::fault::Fault;
+use almandine_epoch::{Epoch, Machine, Participant, Phase, Progress, Step};
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use loom::thread;
+
+fn check(fault: Option<Fault>, model: fn(Epoch)) {
+    loom::model(move || model(fault.map_or_else(|| Epoch::new(2), |fault| Epoch::broken(2, fault))));
+}
+
+fn check_fails(fault: Fault, model: fn(Epoch)) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| check(Some(fault), model)));
+    let report = outcome.expect_err("the model does not notice the missing step");
+    let report = report.downcast_ref::<String>().map_or("", String::as_str);
+    assert!(
+        ["Causality violation", "reclaimed under a reader"].iter().any(|text| report.contains(text)),
+        "the model fails without {fault:?}, but for another reason: {report}"
+    );
+}
+
+/// A link to a cell, and the cell: readers follow the link; the writer cuts it and then overwrites the cell.
+struct Shared {
+    link: AtomicU64,
+    cell: UnsafeCell<u64>,
+}
+
+// SAFETY: loom checks that accesses to the cell are ordered; that they are is what these tests are about.
+unsafe impl Sync for Shared {}
+
+const LINKED: u64 = 1;
+const CUT: u64 = 0;
+const LIVE: u64 = 7;
+const REUSED: u64 = 9;
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { link: AtomicU64::new(LINKED), cell: UnsafeCell::new(LIVE) })
+    }
+
+    /// Relaxed on purpose: the epoch alone must give the order.
+    fn read(&self, reader: &Participant) {
+        reader.enter();
+        if self.link.load(Relaxed) == LINKED {
+            // SAFETY: inside an epoch, and the link was there; loom reports it if a write can be concurrent.
+            self.cell.with(|cell| assert_eq!(unsafe { *cell }, LIVE, "reclaimed under a reader"));
+        }
+        reader.leave();
+    }
+
+    fn reuse(&self) {
+        // SAFETY: called when the retiring epoch is safe; loom reports it if a read can be concurrent.
+        self.cell.with_mut(|cell| unsafe { *cell = REUSED });
+    }
+}
+
+/// E1, with a bump as the tag. The reader visits twice, so that a scan can meet a slot that was left or reentered.
+fn retired_by_bump(epoch: Epoch) {
+    let (epoch, shared) = (Arc::new(epoch), Shared::new());
+    let reader = epoch.register().unwrap();
+    let theirs = Arc::clone(&shared);
+    let thread = thread::spawn(move || {
+        theirs.read(&reader);
+        theirs.read(&reader);
+    });
+    shared.link.store(CUT, Relaxed);
+    let retired = epoch.bump();
+    if epoch.safe() >= retired {
+        shared.reuse();
+    }
+    thread.join().unwrap();
+}
+
+/// E1, when the retirer tags with `current` and somebody else bumps and scans.
+fn retired_by_tag(epoch: Epoch) {
+    let (epoch, shared) = (Arc::new(epoch), Shared::new());
+    let reader = epoch.register().unwrap();
+    let (theirs, bumped) = (Arc::clone(&shared), Arc::clone(&epoch));
+    let thread = thread::spawn(move || {
+        bumped.bump();
+        theirs.read(&reader);
+    });
+    shared.link.store(CUT, Relaxed);
+    let retired = epoch.current();
+    if epoch.safe() >= retired {
+        shared.reuse();
+    }
+    thread.join().unwrap();
+}
+
+/// E1, when the reader refreshes in between, and the retirer learns of the safe epoch from the cache.
+fn retired_under_refresh(epoch: Epoch) {
+    let (epoch, shared) = (Arc::new(epoch), Shared::new());
+    let reader = epoch.register().unwrap();
+    let (theirs, scanner) = (Arc::clone(&shared), Arc::clone(&epoch));
+    let thread = thread::spawn(move || {
+        reader.enter();
+        for _ in 0..2 {
+            if theirs.link.load(Relaxed) == LINKED {
+                // SAFETY: as in `Shared::read`.
+                theirs.cell.with(|cell| assert_eq!(unsafe { *cell }, LIVE, "reclaimed under a reader"));
+            }
+            reader.refresh();
+        }
+        reader.leave();
+        scanner.safe();
+    });
+    shared.link.store(CUT, Relaxed);
+    let retired = epoch.bump();
+    if epoch.safe_cached() >= retired || epoch.safe() >= retired {
+        shared.reuse();
+    }
+    thread.join().unwrap();
+}
+
+/// E2: two threads drain at once, one of them from inside an epoch that an earlier action does not wait for.
+fn actions(epoch: Epoch) {
+    let (epoch, shared) = (Arc::new(epoch), Shared::new());
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    epoch.bump_with(Box::new(move || {
+        counted.fetch_add(1, Relaxed);
+    }));
+    let reader = epoch.register().unwrap();
+    let (theirs, drains) = (Arc::clone(&shared), Arc::clone(&epoch));
+    let thread = thread::spawn(move || {
+        reader.enter();
+        let linked = theirs.link.load(Relaxed) == LINKED;
+        let ran = drains.drain();
+        if linked {
+            // SAFETY: as in `Shared::read`.
+            theirs.cell.with(|cell| assert_eq!(unsafe { *cell }, LIVE, "reclaimed under a reader"));
+        }
+        reader.leave();
+        ran
+    });
+    shared.link.store(CUT, Relaxed);
+    let (mine, counted) = (Arc::clone(&shared), Arc::clone(&runs));
+    epoch.bump_with(Box::new(move || {
+        counted.fetch_add(1, Relaxed);
+        mine.reuse();
+    }));
+    let ran = epoch.drain() + thread.join().unwrap() + epoch.drain();
+    assert_eq!((ran, runs.load(Relaxed)), (2, 2), "each action runs exactly once");
+}
+
+#[derive(Clone, Copy)]
+struct Number(u64);
+
+impl Phase for Number {
+    fn to_word(self) -> u64 {
+        self.0
+    }
+    fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+}
+
+/// E3: in phase 0 a worker reads the cell without further protection; the step of phase 1 may therefore write it.
+fn machine(epoch: Epoch) {
+    let (epoch, shared) = (Arc::new(epoch), Shared::new());
+    let worker = epoch.register().unwrap();
+    let machine = Machine::new(Arc::clone(&epoch), Number(0));
+    let (theirs, phases) = (Arc::clone(&shared), Arc::clone(&machine));
+    let thread = thread::spawn(move || {
+        for _ in 0..2 {
+            worker.enter();
+            if phases.phase().0 == 0 {
+                // SAFETY: the step that writes runs when no worker is in phase 0; loom reports it if one is.
+                theirs.cell.with(|cell| assert_eq!(unsafe { *cell }, LIVE, "reclaimed under a reader"));
+            }
+            worker.leave();
+        }
+    });
+    let written = Arc::clone(&shared);
+    let mut run = machine
+        .start(Number(1), move |_| {
+            written.reuse();
+            Step::Done
+        })
+        .unwrap();
+    let first = run.poll();
+    thread.join().unwrap();
+    assert!(first == Progress::Finished || run.poll() == Progress::Finished, "it settles once everyone has left");
+}
+
+#[test]
+fn retired_memory_is_not_reclaimed_under_a_reader() {
+    check(None, retired_by_bump);
+    check(None, retired_by_tag);
+    check(None, retired_under_refresh);
+}
+
+#[test]
+fn reclaiming_needs_each_fence() {
+    check_fails(Fault::EnterFence, retired_by_bump);
+    check_fails(Fault::ScanFence, retired_by_bump);
+    check_fails(Fault::LeaveRelease, retired_by_bump);
+    check_fails(Fault::TagFence, retired_by_tag);
+    check_fails(Fault::EnterFence, retired_under_refresh);
+}
+
+#[test]
+fn actions_run_once_and_only_when_safe() {
+    check(None, actions);
+}
+
+#[test]
+fn actions_need_each_step() {
+    check_fails(Fault::EnterFence, actions);
+    check_fails(Fault::ScanFence, actions);
+    check_fails(Fault::OneLock, actions);
+}
+
+#[test]
+fn no_worker_is_in_an_earlier_phase_when_a_step_runs() {
+    check(None, machine);
+}
+
+#[test]
+fn the_machine_needs_each_step() {
+    check_fails(Fault::PublishBeforeBump, machine);
+    check_fails(Fault::EnterFence, machine);
+    check_fails(Fault::ScanFence, machine);
+    check_fails(Fault::LeaveRelease, machine);
+}
