@@ -220,10 +220,12 @@ impl Arg {
         if self.optional {
             return 0;
         }
+        if let ArgKind::PureToken = self.kind {
+            return 1;
+        }
         let token = if self.token.is_empty() { 0 } else { 1 };
         token
             + match self.kind {
-                ArgKind::PureToken => 0,
                 ArgKind::OneOf(args) => one_of_min(args),
                 ArgKind::Block(args) => words_min(args),
                 _ => 1,

@@ -101,8 +101,11 @@ pub fn docs(spec: &CommandSpec) -> Data {
     if spec.complexity.is_empty() {
         map.pop();
     }
+    let flags = [("deprecated", spec.deprecated.is_some()), ("syscmd", spec.traits.system)];
+    if flags.iter().any(|flag| flag.1) {
+        map.push((Cow::Borrowed("doc_flags"), statuses(flags.into_iter().filter(|flag| flag.1).map(|flag| flag.0))));
+    }
     if let Some(deprecated) = spec.deprecated {
-        map.push((Cow::Borrowed("doc_flags"), statuses(["deprecated"].into_iter())));
         map.push((Cow::Borrowed("deprecated_since"), text(deprecated.since)));
         map.push((Cow::Borrowed("replaced_by"), text(deprecated.replaced_by)));
     }
@@ -144,7 +147,11 @@ fn argument(arg: &Arg, keys: &mut u8) -> Data {
     if let Some(index) = index {
         map.push((Cow::Borrowed("key_spec_index"), Data::Integer(i64::from(index))));
     }
-    optional_text("token", arg.token, &mut map);
+    if matches!(arg.kind, ArgKind::PureToken) {
+        map.push((Cow::Borrowed("token"), text(arg.token)));
+    } else {
+        optional_text("token", arg.token, &mut map);
+    }
     optional_text("since", arg.since, &mut map);
     optional_text("deprecated_since", arg.deprecated_since, &mut map);
     let flags = [("optional", arg.optional), ("multiple", arg.multiple), ("multiple_token", arg.multiple_token)];
