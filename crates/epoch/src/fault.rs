@@ -1,6 +1,6 @@
 //! The steps of the protocol that a test can leave out, to prove that it would notice.
 //!
-//! Outside of `cfg(loom)` nothing can be left out: [`crate::Epoch::keeps`] is the constant `true` and costs nothing.
+//! Outside of `cfg(loom)` nothing can be left out: `Epoch::keeps` is the constant `true` and costs nothing.
 
 /// One step on which soundness rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 //! Each test has twins that leave one step of the protocol out ([`Fault`]) and must fail: a checker that accepts a
 //! broken protocol proves nothing.
 #![cfg(loom)]
+#![expect(clippy::unwrap_used, reason = "the models are tests, but not #[test] functions")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
