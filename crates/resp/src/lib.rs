@@ -1,1 +1,32 @@
 //! RESP2, RESP3 and inline commands, without I/O.
+//!
+//! **Is**: the wire protocol. [`Parser`] turns received bytes into a [`Batch`] of commands whose arguments stay where they were
+//! received; [`Reply`] appends replies to an [`Output`](almandine_base::Output) in the protocol version that the client speaks;
+//! [`client`] is the other side of the wire, for tests, the load tool and replication.
+//!
+//! **Is not**: aware of sockets, buffers' owners, command names, or who the client is. Nothing here blocks, reads a clock or logs.
+//!
+//! **Invariants**:
+//! - The commands of a pipeline do not depend on how the bytes were cut into chunks.
+//! - No byte of an incomplete command is examined twice, so that a peer that trickles bytes costs no more than one that does not.
+//! - Memory is taken for bytes that were received, never for lengths that were only announced.
+//! - Parsing a pipeline of complete commands, and writing replies, allocates nothing once the buffers have grown.
+//! - No `unsafe`.
+//!
+//! **Start reading at**: [`parse`], then [`reply`].
+
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod batch;
+pub mod client;
+pub mod error;
+pub mod number;
+pub mod parse;
+pub mod reply;
+
+pub use args::{Args, ArgsBuf, Span};
+pub use batch::Batch;
+pub use error::ProtocolError;
+pub use parse::{Limits, Parsed, Parser};
+pub use reply::{Deferred, ProtocolVersion, Reply};
