@@ -1,1 +1,36 @@
-//! Test tools: golden sessions, the oracle, histories, hostile clients.
+//! Test tools: what proves, from outside the process, that the server behaves.
+//!
+//! **Is**: fixtures ([`server`], [`client`]), and four proofs built on them: [`golden`] sessions, the [`oracle`] (the same random
+//! commands to ours and to redis-server), [`history`] (concurrent clients checked for linearizability) and [`hostile`] clients.
+//! **Is not**: part of the product. It links none of the server's crates, so that an error in a shared encoder cannot hide itself.
+//! **Invariants**: no proof is skipped silently: a missing binary is a failure. Each checker has a mutant that it must catch.
+//! **Start reading at**: [`server::Server`], then [`golden`].
+
+pub mod client;
+pub mod golden;
+pub mod history;
+pub mod hostile;
+pub mod oracle;
+pub mod random;
+pub mod server;
+pub mod value;
+
+pub use client::Client;
+pub use random::Random;
+pub use server::{Program, Server};
+pub use value::Value;
+
+/// Whether the heavy sets are wanted: `ALMANDINE_TEST_FULL=1`, which `cargo xtask test --full` sets.
+#[must_use]
+pub fn full() -> bool {
+    std::env::var_os("ALMANDINE_TEST_FULL").is_some_and(|v| v == "1")
+}
+
+/// The seed of random tests: `ALMANDINE_TEST_SEED`, else a fixed one, so that a plain run is repeatable.
+///
+/// # Panics
+/// When the variable is not a number.
+#[must_use]
+pub fn seed() -> u64 {
+    std::env::var("ALMANDINE_TEST_SEED").map_or(1, |s| s.parse().expect("ALMANDINE_TEST_SEED is a number"))
+}

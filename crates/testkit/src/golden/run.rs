@@ -1,0 +1,214 @@
+//! Runs golden sessions against a server, or blesses their expectations from redis-server.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use super::file::{Action, Session, Step, parse};
+use crate::{Client, Program, Server, Value};
+
+/// How long nothing must arrive before raw bytes count as answered.
+const QUIET: Duration = Duration::from_millis(150);
+
+/// Counts of a run; `failures` are readable reports.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Sessions that ran.
+    pub sessions: usize,
+    /// Sessions that belong to the other server only.
+    pub other_server: usize,
+    /// Replies compared.
+    pub replies: usize,
+    /// One report per failed session.
+    pub failures: Vec<String>,
+}
+
+/// Runs every session of a file. `shared` is used by sessions that need no server of their own.
+///
+/// # Panics
+/// When the file cannot be read.
+pub fn run_file(path: &Path, shared: &Server, outcome: &mut Outcome) {
+    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let sessions = match parse(&text) {
+        Ok(sessions) => sessions,
+        Err(e) => return outcome.failures.push(format!("{}: {e}", path.display())),
+    };
+    for session in &sessions {
+        if session.only.as_ref().is_some_and(|only| only != shared.program()) {
+            outcome.other_server += 1;
+            continue;
+        }
+        outcome.sessions += 1;
+        let result = play(session, shared, &mut |step, replies| {
+            outcome.replies += replies.len();
+            difference(step, replies).map_or(Ok(()), Err)
+        });
+        if let Err(report) = result {
+            outcome.failures.push(format!("{}: {}\n{report}", path.display(), session.name));
+        }
+    }
+}
+
+/// Writes redis-server's replies into a file wherever they differ from what is there. Returns how many steps changed.
+///
+/// # Errors
+/// When the file is malformed, or a session cannot be played.
+pub fn bless_file(path: &Path, oracle: &Server) -> Result<usize, String> {
+    let text = fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut replacements = Vec::new();
+    for session in &parse(&text).map_err(|e| format!("{}: {e}", path.display()))? {
+        if session.only == Some(Program::Almandine) {
+            continue;
+        }
+        play(session, oracle, &mut |step, replies| {
+            if difference(step, replies).is_some() {
+                replacements.push((step.lines.clone(), blessed(step, replies)));
+            }
+            Ok(())
+        })
+        .map_err(|e| format!("{}: {}: {e}", path.display(), session.name))?;
+    }
+    let changed = replacements.len();
+    for (range, new) in replacements.into_iter().rev() {
+        lines.splice(range, new.lines().map(str::to_owned));
+    }
+    if changed > 0 {
+        fs::write(path, lines.join("\n") + "\n").map_err(|e| e.to_string())?;
+    }
+    Ok(changed)
+}
+
+/// The new expectation of a step: what matches keeps its text, so that matchers survive.
+fn blessed(step: &Step, replies: &[Value]) -> String {
+    let same_count = step.expected.len() == replies.len();
+    let answered: Vec<&Action> = step.actions.iter().filter(|a| !matches!(a, Action::Sleep(_) | Action::Close(_))).collect();
+    let lines = replies.iter().enumerate().map(|(i, value)| match step.expected.get(i) {
+        Some((expect, text)) if same_count && expect.matches(value) => text.clone(),
+        _ if step.is_raw() => value.pretty(),
+        _ => remaining_time(answered.get(i), value).unwrap_or_else(|| value.pretty()),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A time to live is not the same number on a slower machine.
+fn remaining_time(action: Option<&&Action>, value: &Value) -> Option<String> {
+    let (Action::Command(_, args), Value::Integer(n @ 1..)) = (action?, value) else { return None };
+    let slack = match args.first()?.to_ascii_uppercase().as_slice() {
+        b"TTL" => 5,
+        b"PTTL" => 5000,
+        _ => return None,
+    };
+    Some(format!("<int {}..{n}>", n - slack))
+}
+
+/// What is done with each step's replies.
+type Check<'c> = &'c mut dyn FnMut(&Step, &[Value]) -> Result<(), String>;
+
+/// Plays one session; `check` sees each step's replies and may stop it.
+fn play(session: &Session, shared: &Server, check: Check<'_>) -> Result<(), String> {
+    let own;
+    let server = if session.own_server || !session.flags.is_empty() {
+        own = Server::start(shared.program(), &session.flags.iter().map(String::as_str).collect::<Vec<_>>());
+        &own
+    } else {
+        let reply = shared.client().line("FLUSHALL");
+        if reply != Value::ok() {
+            return Err(format!("FLUSHALL before the session: {reply}"));
+        }
+        shared
+    };
+    let mut clients: BTreeMap<usize, Client> = BTreeMap::new();
+    for step in &session.steps {
+        let replies = perform(step, session, server, &mut clients)
+            .map_err(|e| format!("{}: {e}\nserver log:\n{}", describe(step), tail(&server.log())))?;
+        check(step, &replies)?;
+    }
+    Ok(())
+}
+
+fn perform(step: &Step, session: &Session, server: &Server, clients: &mut BTreeMap<usize, Client>) -> io::Result<Vec<Value>> {
+    let mut replies = Vec::new();
+    let mut actions = step.actions.as_slice();
+    while let Some(action) = actions.first() {
+        let mut used = 1;
+        match action {
+            Action::Sleep(ms) => thread::sleep(Duration::from_millis(*ms)),
+            Action::Read(n) => replies.push(client(*n, session, server, clients)?.receive()?),
+            Action::Close(n) => drop(clients.remove(n)),
+            Action::Raw(n, bytes) => {
+                let client = client(*n, session, server, clients)?;
+                client.send_raw(bytes)?;
+                replies.extend(client.receive_until_quiet(QUIET)?);
+            }
+            Action::Command(n, _) => {
+                // Neighbouring commands of one connection are one pipeline.
+                let pipeline: Vec<&Vec<Vec<u8>>> = actions
+                    .iter()
+                    .map_while(|a| match a {
+                        Action::Command(m, args) if m == n => Some(args),
+                        _ => None,
+                    })
+                    .collect();
+                used = pipeline.len();
+                replies.extend(client(*n, session, server, clients)?.pipeline(&pipeline)?);
+            }
+        }
+        actions = &actions[used..];
+    }
+    Ok(replies)
+}
+
+fn client<'c>(
+    number: usize,
+    session: &Session,
+    server: &Server,
+    clients: &'c mut BTreeMap<usize, Client>,
+) -> io::Result<&'c mut Client> {
+    use std::collections::btree_map::Entry;
+    match clients.entry(number) {
+        Entry::Occupied(entry) => Ok(entry.into_mut()),
+        Entry::Vacant(entry) => {
+            let mut client = Client::connect(server.address())?;
+            if session.resp3 {
+                let _ = client.call(&["HELLO", "3"])?;
+            }
+            Ok(entry.insert(client))
+        }
+    }
+}
+
+fn difference(step: &Step, replies: &[Value]) -> Option<String> {
+    if step.expected.len() == replies.len() && step.expected.iter().zip(replies).all(|((e, _), v)| e.matches(v)) {
+        return None;
+    }
+    let mut report = format!("{}  (line {})\n", describe(step), step.lines.start);
+    for i in 0..step.expected.len().max(replies.len()) {
+        let (expected, reply) = (step.expected.get(i), replies.get(i));
+        let _ = match (expected, reply) {
+            (Some((e, _)), Some(v)) if e.matches(v) => writeln!(report, "  same     {v}"),
+            (Some((_, text)), Some(v)) => writeln!(report, "  expected {text}\n  got      {v}"),
+            (None, Some(v)) => writeln!(report, "  expected nothing\n  got      {v}"),
+            (Some((_, text)), None) => writeln!(report, "  missing  {text}"),
+            (None, None) => Ok(()),
+        };
+    }
+    Some(report)
+}
+
+fn describe(step: &Step) -> String {
+    let lines = step.actions.iter().map(|action| match action {
+        Action::Command(n, args) => format!("  {n}> {}", crate::value::command_line(args)),
+        other => format!("  {other:?}"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn tail(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(15)..].join("\n")
+}

@@ -1,0 +1,230 @@
+//! A server process as a fixture: started on a free loopback port, awaited until it answers, killed at drop.
+//!
+//! Ours is found beside the test binary or named by `ALMANDINE_SERVER`. When it is missing the test fails: a proof that skips
+//! itself proves nothing.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{Client, Value};
+
+/// Which server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// `almandine-server`, or what `ALMANDINE_SERVER` names.
+    Almandine,
+    /// Debian's `redis-server`: the oracle.
+    Redis,
+}
+
+impl Program {
+    /// The word of `@only` in golden sessions.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Almandine => "almandine",
+            Self::Redis => "redis",
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        match self {
+            Self::Almandine => almandine_path(),
+            Self::Redis => PathBuf::from("redis-server"),
+        }
+    }
+}
+
+/// Where our server is.
+///
+/// # Panics
+/// When it is nowhere, with the command that builds it.
+#[must_use]
+pub fn almandine_path() -> PathBuf {
+    if let Some(path) = std::env::var_os("ALMANDINE_SERVER") {
+        return PathBuf::from(path);
+    }
+    let own = std::env::current_exe().unwrap_or_default();
+    let profile = own.parent().and_then(Path::parent).map(Path::to_path_buf).unwrap_or_default();
+    let target = profile.parent().map(Path::to_path_buf).unwrap_or_default();
+    let candidates =
+        [profile, target.join("fast"), target.join("release"), target.join("debug")].map(|p| p.join("almandine-server"));
+    candidates.iter().find(|p| p.is_file()).cloned().unwrap_or_else(|| {
+        panic!("no almandine-server at {candidates:?}: run `cargo build -p almandine-server` first, or set ALMANDINE_SERVER")
+    })
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    directory: PathBuf,
+    program: Program,
+}
+
+static STARTED: AtomicU32 = AtomicU32::new(0);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Server {
+    /// Starts a server with these flags after the fixture's own (`--port`, `--bind`, `--dir`, no persistence).
+    ///
+    /// # Panics
+    /// When the server does not start; the message holds its log.
+    #[must_use]
+    pub fn start(program: &Program, flags: &[&str]) -> Self {
+        let mut last = String::new();
+        // The port is free when it is chosen; another process may still take it before the server binds.
+        for _ in 0..3 {
+            match Self::try_start(program, flags) {
+                Ok(server) => return server,
+                Err(reason) => last = reason,
+            }
+        }
+        panic!("{} {flags:?} did not start: {last}", program.path().display());
+    }
+
+    fn try_start(program: &Program, flags: &[&str]) -> Result<Self, String> {
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let directory = std::env::temp_dir().join(format!("almandine-test-{}-{number}", std::process::id()));
+        fs::create_dir_all(&directory).map_err(|e| e.to_string())?;
+        let log = File::create(directory.join("log")).map_err(|e| e.to_string())?;
+        let port = free_port().map_err(|e| e.to_string())?;
+        let child = Command::new(program.path())
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"])
+            .arg("--dir")
+            .arg(&directory)
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(|e| e.to_string())?)
+            .stderr(log)
+            .spawn()
+            .map_err(|e| format!("{e} (is it installed and built? see docs/HACKING.md)"))?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut server = Self { child, address, directory, program: program.clone() };
+        server.await_ready().map_err(|reason| format!("{reason}; its log:\n{}", server.log()))?;
+        Ok(server)
+    }
+
+    fn await_ready(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            if let Some(status) = self.exit_status() {
+                return Err(format!("it ended with {status}"));
+            }
+            // Any reply will do: with a password the first one is an error.
+            if let Ok(mut client) = Client::connect(self.address)
+                && matches!(client.call(&["PING"]), Ok(value) if value != Value::Closed)
+            {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(format!("no reply to PING within {START_TIMEOUT:?}"));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Which program it is.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Its working directory, removed at drop.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// A new connection.
+    ///
+    /// # Panics
+    /// When it is refused; the message holds the server's log.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client::connect(self.address).unwrap_or_else(|e| panic!("connect: {e}; server log:\n{}", self.log()))
+    }
+
+    /// What the server printed so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read(self.directory.join("log")).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default()
+    }
+
+    /// The status with which it ended, if it has.
+    pub fn exit_status(&mut self) -> Option<std::process::ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Waits for the process to end by itself.
+    #[must_use]
+    pub fn await_exit(&mut self, within: Duration) -> Option<std::process::ExitStatus> {
+        let deadline = Instant::now() + within;
+        while Instant::now() < deadline {
+            if let Some(status) = self.exit_status() {
+                return Some(status);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        None
+    }
+
+    /// Process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Resident bytes of the process, from `/proc`.
+    ///
+    /// # Panics
+    /// When the process has ended.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))
+            .unwrap_or_else(|e| panic!("server is gone ({e}):\n{}", self.log()));
+        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap_or("0 kB");
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) * 1024
+    }
+
+    /// Panics with the log when the process has ended or no longer answers.
+    ///
+    /// # Panics
+    /// See above.
+    pub fn assert_alive(&mut self, after: &str) {
+        if let Some(status) = self.exit_status() {
+            panic!("server ended with {status} after {after}; its log:\n{}", self.log());
+        }
+        let reply = self.client().call(&["PING"]);
+        assert!(
+            matches!(&reply, Ok(Value::Simple(p)) if p == b"PONG"),
+            "PING after {after}: {reply:?}; server log:\n{}",
+            self.log()
+        );
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
