@@ -1,0 +1,273 @@
+//! Sends generated commands to both servers, compares, and shrinks what differs to the shortest sequence that still does.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::generate::{Generated, Generator};
+use super::table::{Compare, TABLE};
+use crate::value::command_line;
+use crate::{Client, Server, Value};
+
+/// How much to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The first episode's seed; each next episode adds one.
+    pub seed: u64,
+    /// Each episode starts from an empty keyspace and ends with a comparison of both keyspaces.
+    pub episodes: u64,
+    /// Commands per episode.
+    pub commands: usize,
+}
+
+/// What was compared.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Generated commands whose replies were compared.
+    pub commands: usize,
+    /// Of these, how many were answered with an error.
+    pub errors: usize,
+    /// Replies compared in the final keyspaces.
+    pub keyspace: usize,
+    /// Commands by name.
+    pub names: BTreeMap<String, usize>,
+    /// The first difference found, shrunk.
+    pub difference: Option<Difference>,
+}
+
+/// A difference between the servers.
+#[derive(Debug)]
+pub struct Difference {
+    /// Seed of the episode.
+    pub seed: u64,
+    /// Commands, from an empty keyspace, of which the last is answered differently.
+    pub commands: Vec<Vec<Vec<u8>>>,
+    /// Whether a second run showed it too; else `commands` is only the tail of what was sent.
+    pub repeats: bool,
+    /// Our reply.
+    pub ours: String,
+    /// The oracle's reply.
+    pub theirs: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = if self.repeats { "from an empty keyspace" } else { "not again in a second run; the last commands were" };
+        writeln!(f, "episode seed {}: {from}", self.seed)?;
+        for command in &self.commands {
+            writeln!(f, "  {}", command_line(command))?;
+        }
+        write!(f, "ours:   {}\noracle: {}", self.ours, self.theirs)
+    }
+}
+
+const PIPELINE: usize = 64;
+/// Longer than any expiry that asks for a barrier, by more than the clocks' granularity.
+const BARRIER: Duration = Duration::from_millis(6);
+/// Commands shown of a difference that does not repeat.
+const TAIL: usize = 30;
+const SHRINK_TIME: Duration = Duration::from_secs(20);
+
+/// Runs episodes until one differs. `wanted` chooses commands by name.
+///
+/// # Errors
+/// Of the connections; a server that ends shows here.
+pub fn run(ours: &Server, oracle: &Server, settings: Settings, wanted: &dyn Fn(&str) -> bool) -> io::Result<Report> {
+    let mut report = Report::default();
+    for episode in 0..settings.episodes {
+        let seed = settings.seed + episode;
+        let mut generator = Generator::new(TABLE, seed, wanted);
+        let commands: Vec<Generated> = (0..settings.commands).map(|_| generator.command()).collect();
+        let mut pair = Pair::connect(ours, oracle, seed)?;
+        let found = match pair.play(&commands, &mut report)? {
+            Some((at, ours, theirs)) => Some((at + 1, ours, theirs)),
+            None => pair.keyspaces(&mut report)?.map(|(ours, theirs)| (commands.len(), ours, theirs)),
+        };
+        if let Some((len, ours_reply, theirs)) = found {
+            let first = Difference { seed, commands: Vec::new(), repeats: true, ours: ours_reply, theirs };
+            report.difference = Some(shrink(ours, oracle, seed, commands[..len].to_vec(), first)?);
+            return Ok(report);
+        }
+    }
+    Ok(report)
+}
+
+/// One connection to each.
+struct Pair {
+    ours: Client,
+    oracle: Client,
+}
+
+impl Pair {
+    /// Connects with an empty keyspace; odd seeds speak RESP3.
+    fn connect(ours: &Server, oracle: &Server, seed: u64) -> io::Result<Self> {
+        let mut pair = Self { ours: Client::connect(ours.address())?, oracle: Client::connect(oracle.address())? };
+        if seed % 2 == 1 {
+            let _ = pair.both(&[vec![b"HELLO".to_vec(), b"3".to_vec()]])?;
+        }
+        let _ = pair.both(&[vec![b"FLUSHALL".to_vec()]])?;
+        Ok(pair)
+    }
+
+    fn both(&mut self, commands: &[Vec<Vec<u8>>]) -> io::Result<(Vec<Value>, Vec<Value>)> {
+        self.ours.send(commands)?;
+        self.oracle.send(commands)?;
+        let name = |who: &str, e: io::Error| {
+            let last = commands.last().map(|c| command_line(c)).unwrap_or_default();
+            io::Error::new(e.kind(), format!("{who}: {e}, in a pipeline of {} that ends with {last}", commands.len()))
+        };
+        let mut replies = (Vec::new(), Vec::new());
+        for _ in commands {
+            replies.0.push(self.ours.receive().map_err(|e| name("our server", e))?);
+            replies.1.push(self.oracle.receive().map_err(|e| name("the oracle", e))?);
+        }
+        Ok(replies)
+    }
+
+    /// Index and replies of the first command that is answered differently.
+    fn play(&mut self, commands: &[Generated], report: &mut Report) -> io::Result<Option<(usize, String, String)>> {
+        let mut start = 0;
+        while start < commands.len() {
+            let window = &commands[start..commands.len().min(start + PIPELINE)];
+            let len = window.iter().position(|c| c.barrier).map_or(window.len(), |at| at + 1);
+            let window = &window[..len];
+            let mut sent = Vec::with_capacity(len + 2);
+            let mut positions = Vec::with_capacity(len);
+            for command in window {
+                if command.args[0].eq_ignore_ascii_case(b"DBSIZE") {
+                    // Redis counts expired keys until something touches them; a scan touches all.
+                    sent.push([&b"SCAN"[..], b"0", b"COUNT", b"100000"].map(<[u8]>::to_vec).to_vec());
+                }
+                positions.push(sent.len());
+                sent.push(command.args.clone());
+            }
+            let (ours, theirs) = self.both(&sent)?;
+            for (i, (command, at)) in window.iter().zip(positions).enumerate() {
+                report.commands += 1;
+                report.errors += usize::from(theirs[at].is_error());
+                *report.names.entry(String::from_utf8_lossy(&command.args[0]).to_ascii_uppercase()).or_default() += 1;
+                if !equal(command.compare, &ours[at], &theirs[at]) {
+                    return Ok(Some((start + i, ours[at].to_string(), theirs[at].to_string())));
+                }
+            }
+            if window[len - 1].barrier {
+                thread::sleep(BARRIER);
+            }
+            start += len;
+        }
+        Ok(None)
+    }
+
+    /// Compares every key of both databases.
+    fn keyspaces(&mut self, report: &mut Report) -> io::Result<Option<(String, String)>> {
+        for db in [&b"0"[..], b"1"] {
+            let list = [vec![b"SELECT".to_vec(), db.to_vec()], vec![b"KEYS".to_vec(), b"*".to_vec()]];
+            let (ours, theirs) = self.both(&list)?;
+            report.keyspace += 1;
+            if !equal(Compare::Unordered, &ours[1], &theirs[1]) {
+                return Ok(Some((format!("KEYS in database: {}", ours[1]), theirs[1].to_string())));
+            }
+            for key in theirs[1].elements().unwrap_or_default() {
+                let key = key.bytes().unwrap_or_default();
+                let checks: [(&[&[u8]], Compare); 4] = [
+                    (&[b"TYPE"], Compare::Exact),
+                    (&[b"GET"], Compare::Exact),
+                    (&[b"PTTL"], Compare::Near(1000)),
+                    (&[b"OBJECT", b"ENCODING"], Compare::Exact),
+                ];
+                let commands: Vec<Vec<Vec<u8>>> =
+                    checks.iter().map(|(words, _)| words.iter().copied().chain([key]).map(<[u8]>::to_vec).collect()).collect();
+                let (ours, theirs) = self.both(&commands)?;
+                for (i, (_, compare)) in checks.iter().enumerate() {
+                    report.keyspace += 1;
+                    if !equal(*compare, &ours[i], &theirs[i]) {
+                        let what = command_line(&commands[i]);
+                        return Ok(Some((format!("at the end, {what}: {}", ours[i]), theirs[i].to_string())));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether two replies count as equal.
+#[must_use]
+pub fn equal(compare: Compare, ours: &Value, theirs: &Value) -> bool {
+    match (compare, ours, theirs) {
+        (Compare::Near(by), Value::Integer(a), Value::Integer(b)) if *a >= 0 && *b >= 0 => a.abs_diff(*b) <= by as u64,
+        (Compare::Unordered, Value::Array(a), Value::Array(b)) => sorted(a) == sorted(b),
+        (Compare::Kind, a, b) if !a.is_error() => std::mem::discriminant(a) == std::mem::discriminant(b),
+        _ => ours == theirs,
+    }
+}
+
+fn sorted(values: &[Value]) -> Vec<String> {
+    let text = |v: &Value| v.elements().map_or_else(|| v.to_string(), |inner| format!("{:?}", sorted(inner)));
+    let mut all: Vec<String> = values.iter().map(text).collect();
+    all.sort();
+    all
+}
+
+/// Removes commands while the last one (or the keyspace) still differs.
+fn shrink(
+    ours: &Server,
+    oracle: &Server,
+    seed: u64,
+    mut commands: Vec<Generated>,
+    mut found: Difference,
+) -> io::Result<Difference> {
+    let deadline = Instant::now() + SHRINK_TIME;
+    let differs = |commands: &[Generated]| -> io::Result<Option<(usize, String, String)>> {
+        let mut pair = Pair::connect(ours, oracle, seed)?;
+        let mut ignored = Report::default();
+        Ok(match pair.play(commands, &mut ignored)? {
+            Some((at, a, b)) => Some((at + 1, a, b)),
+            None => pair.keyspaces(&mut ignored)?.map(|(a, b)| (commands.len(), a, b)),
+        })
+    };
+    found.repeats = differs(&commands)?.is_some();
+    if !found.repeats {
+        found.commands = commands.split_off(commands.len().saturating_sub(TAIL)).into_iter().map(|c| c.args).collect();
+        return Ok(found);
+    }
+    let mut chunk = commands.len().div_ceil(2);
+    while chunk > 0 && Instant::now() < deadline {
+        let mut start = 0;
+        while start < commands.len() && Instant::now() < deadline {
+            let mut fewer = commands.clone();
+            fewer.drain(start..(start + chunk).min(commands.len()));
+            if let Some((len, a, b)) = differs(&fewer)? {
+                fewer.truncate(len);
+                commands = fewer;
+                (found.ours, found.theirs) = (a, b);
+            } else {
+                start += chunk;
+            }
+        }
+        chunk /= 2;
+    }
+    found.commands = commands.into_iter().map(|c| c.args).collect();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comparison_modes_tolerate_what_they_name_only() {
+        let ints = |n: &[i64]| Value::Array(n.iter().map(|n| Value::Integer(*n)).collect());
+        assert!(equal(Compare::Near(1), &Value::Integer(10), &Value::Integer(11)));
+        assert!(!equal(Compare::Near(1), &Value::Integer(10), &Value::Integer(12)));
+        assert!(!equal(Compare::Near(5), &Value::Integer(-1), &Value::Integer(1)), "no expiry is not a short one");
+        assert!(equal(Compare::Unordered, &ints(&[1, 2]), &ints(&[2, 1])));
+        assert!(!equal(Compare::Unordered, &ints(&[1, 2]), &ints(&[2, 2])));
+        assert!(!equal(Compare::Exact, &ints(&[1, 2]), &ints(&[2, 1])));
+        assert!(equal(Compare::Kind, &Value::Integer(1), &Value::Integer(9)));
+        assert!(!equal(Compare::Kind, &Value::Integer(1), &Value::NullBulk));
+        assert!(!equal(Compare::Kind, &Value::Error(b"ERR a".to_vec()), &Value::Error(b"ERR b".to_vec())));
+    }
+}

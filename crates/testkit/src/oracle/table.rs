@@ -1,0 +1,119 @@
+//! Which commands the oracle sends, how often, and how their replies are compared.
+//!
+//! Templates: capitals are literal; `[a|b]` is one of the alternatives or nothing; `(a|b)` is one of them; `+` repeats what is
+//! before it one to four times; small words are random arguments (see `generate::atom`).
+
+/// How two replies are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compare {
+    /// Byte for byte.
+    Exact,
+    /// Arrays (also inside arrays) in any order.
+    Unordered,
+    /// Integers may differ by this much.
+    Near(i64),
+    /// The same type; errors byte for byte.
+    Kind,
+}
+use Compare::{Exact, Kind, Near, Unordered};
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// Relative frequency.
+    pub weight: usize,
+    /// How to compare.
+    pub compare: Compare,
+    /// What to send.
+    pub template: &'static str,
+}
+
+const fn line(weight: usize, compare: Compare, template: &'static str) -> Line {
+    Line { weight, compare, template }
+}
+
+/// The table. Both servers see real time, so a remaining time may differ by scheduling: up to a second, on a busy machine.
+pub const TABLE: &[Line] = &[
+    // string
+    line(60, Exact, "SET key value"),
+    line(40, Exact, "SET key value [NX|XX] [GET] [EX ttl|PX pttl|EXAT at|PXAT pat|KEEPTTL]"),
+    line(10, Exact, "SET key value [GET] [NX|XX|NX XX|GET] [EX ttl|PX pttl|EXAT at|KEEPTTL] [KEEPTTL|EX ttl|word]"),
+    line(50, Exact, "GET key"),
+    line(15, Exact, "GETEX key [EX ttl|PX pttl|EXAT at|PXAT pat|PERSIST|PERSIST EX ttl|word]"),
+    line(10, Exact, "GETDEL key"),
+    line(15, Exact, "GETSET key value"),
+    line(10, Exact, "SETEX key ttl value"),
+    line(10, Exact, "PSETEX key pttl value"),
+    line(15, Exact, "SETNX key value"),
+    line(25, Exact, "APPEND key value"),
+    line(10, Exact, "STRLEN key"),
+    line(25, Exact, "SETRANGE key offset value"),
+    line(20, Exact, "GETRANGE key index index"),
+    line(5, Exact, "SUBSTR key index index"),
+    line(20, Exact, "INCR key"),
+    line(10, Exact, "DECR key"),
+    line(20, Exact, "INCRBY key int"),
+    line(10, Exact, "DECRBY key int"),
+    line(15, Exact, "INCRBYFLOAT key float"),
+    line(15, Exact, "MGET key+"),
+    line(10, Exact, "MSET (key value)+"),
+    line(10, Exact, "MSETNX (key value)+"),
+    line(8, Exact, "LCS key key [LEN|IDX|IDX MINMATCHLEN int|IDX WITHMATCHLEN|LEN IDX|word]"),
+    // bitmap
+    line(25, Exact, "SETBIT key offset (0|1|0|1|2)"),
+    line(15, Exact, "GETBIT key offset"),
+    line(15, Exact, "BITCOUNT key [index index|index index BYTE|index index BIT|index]"),
+    line(20, Exact, "BITPOS key (0|1|0|1|2) [index|index index|index index BYTE|index index BIT]"),
+    line(20, Exact, "BITOP (AND|OR|XOR) key key+"),
+    line(8, Exact, "BITOP (NOT|NOT|WHAT) key key [key]"),
+    line(
+        25,
+        Exact,
+        "BITFIELD key (GET field offset|SET field offset int|INCRBY field offset int|OVERFLOW (WRAP|SAT|FAIL) INCRBY field offset int)+",
+    ),
+    line(8, Exact, "BITFIELD_RO key (GET field offset|GET field offset|SET field offset int)+"),
+    // generic
+    line(20, Exact, "DEL key+"),
+    line(10, Exact, "UNLINK key+"),
+    line(10, Exact, "EXISTS key+"),
+    line(5, Exact, "TOUCH key+"),
+    line(10, Exact, "TYPE key"),
+    line(20, Exact, "EXPIRE key ttl [NX|XX|GT|LT|XX GT|XX LT|NX XX|word]"),
+    line(15, Exact, "PEXPIRE key pttl [NX|XX|GT|LT|NX GT]"),
+    line(10, Exact, "EXPIREAT key at [NX|XX|GT|LT|GT LT]"),
+    line(10, Exact, "PEXPIREAT key pat [NX|XX|GT|LT]"),
+    line(15, Near(1), "TTL key"),
+    line(15, Near(1000), "PTTL key"),
+    line(10, Near(1), "EXPIRETIME key"),
+    line(10, Near(1000), "PEXPIRETIME key"),
+    line(10, Exact, "PERSIST key"),
+    line(15, Exact, "RENAME key key"),
+    line(10, Exact, "RENAMENX key key"),
+    line(15, Exact, "COPY key key [DB db|REPLACE|DB db REPLACE|word]"),
+    line(10, Exact, "MOVE key db"),
+    line(5, Unordered, "KEYS pattern"),
+    line(5, Unordered, "SCAN 0 COUNT 100000 [MATCH pattern] [TYPE (string|hash|nosuch)]"),
+    line(3, Unordered, "SCAN word COUNT 100000"),
+    line(3, Exact, "SCAN 0 (COUNT 0|COUNT word|MATCH|word int)"),
+    line(5, Kind, "RANDOMKEY"),
+    line(20, Exact, "OBJECT ENCODING key"),
+    line(3, Kind, "OBJECT REFCOUNT key"),
+    line(3, Near(5), "OBJECT IDLETIME key"),
+    line(3, Exact, "OBJECT FREQ key"),
+    line(3, Exact, "SORT key [ALPHA|DESC|LIMIT 0 1|BY nosort|word]"),
+    line(2, Exact, "SORT_RO key"),
+    line(3, Kind, "MEMORY USAGE key"),
+    // connection and server
+    line(5, Exact, "PING [value]"),
+    line(3, Exact, "ECHO value"),
+    line(15, Exact, "SELECT db"),
+    line(3, Exact, "SWAPDB (0|1|0|1|16|word) (0|1)"),
+    line(1, Exact, "FLUSHDB [SYNC|ASYNC|word]"),
+    line(8, Exact, "DBSIZE"),
+    line(1, Kind, "TIME"),
+    line(2, Exact, "CLIENT SETNAME word"),
+    line(2, Exact, "CLIENT GETNAME"),
+    line(3, Exact, "COMMAND GETKEYS (SET key value|MGET key+|BITOP AND key key+|RENAME key key|PING|MSET (key value)+|word key)"),
+    line(1, Exact, "CONFIG GET (maxmemory|databases|timeout|appendonly|nosuch)"),
+    line(2, Exact, "word key+"),
+];
