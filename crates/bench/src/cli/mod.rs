@@ -1,0 +1,46 @@
+//! The command line: subcommands and the options they share.
+
+mod offline;
+pub mod options;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Measures servers that speak RESP.
+///
+/// Requests are generated before the clock starts, so that the client is never the limit. Every result comes with the server's
+/// CPU time per command when the server runs on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "almandine-bench", version, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure the maximum throughput (closed loop).
+    Offline(offline::Offline),
+    /// Measure latency at a fixed rate (open loop, from the intended send time).
+    Online(offline::Online),
+    /// Fill a server with keys and measure nothing.
+    Load(offline::LoadOnly),
+    /// Show all workloads of --operation and --mix.
+    List,
+}
+
+impl Cli {
+    /// Runs what was asked for.
+    pub fn run(self) -> Result<ExitCode, String> {
+        match self.command {
+            Command::Offline(command) => command.run(),
+            Command::Online(command) => command.run(),
+            Command::Load(command) => command.run(),
+            Command::List => {
+                offline::list();
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}

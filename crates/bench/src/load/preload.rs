@@ -1,0 +1,191 @@
+//! Filling the server before a run: every key exactly once, in order, pipelined.
+//!
+//! Threads take the next batch of key numbers from one cursor, so that the keys loaded so far are always nearly a prefix
+//! of all keys: an interrupted load resumes a little before DBSIZE.
+
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::control::Target;
+use crate::generate::random::Random;
+use crate::generate::table::DataType;
+use crate::generate::template::{Scope, Template};
+use crate::reply::{Counter, Tally};
+use crate::system::affinity;
+use crate::workload::Workload;
+
+/// Requests are gathered up to about this many bytes.
+const BATCH_BYTES: usize = 32 << 10;
+/// And up to this many keys.
+const BATCH_KEYS: u64 = 256;
+
+/// What is filled and how.
+#[derive(Debug, Clone)]
+pub struct Preload<'w> {
+    /// The server.
+    pub target: Target,
+    /// Its keys and data types are filled.
+    pub workload: &'w Workload,
+    /// First key number and one past the last.
+    pub range: (u64, u64),
+    /// Replaces the data types' own fill command.
+    pub template: Option<Template>,
+    /// Connections per thread, each with one batch in flight.
+    pub connections: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Cores of the threads.
+    pub cores: Vec<usize>,
+    /// Keys per second, if limited.
+    pub rate: Option<f64>,
+}
+
+impl<'w> Preload<'w> {
+    /// All keys of the workload, four connections on one thread.
+    pub fn new(target: Target, workload: &'w Workload) -> Self {
+        let range = (0, workload.shape.keys);
+        Self { target, workload, range, template: None, connections: 4, threads: 1, cores: Vec::new(), rate: None }
+    }
+
+    /// Skips what an earlier load has left, judged by DBSIZE.
+    pub fn resume(&mut self) -> Result<(), String> {
+        let present = self.target.control()?.integer(&["DBSIZE"])?.max(0) as u64;
+        let types = self.workload.data_types().filter(|data| data.fill().is_some()).count() as u64;
+        let window = (self.connections * self.threads) as u64 * BATCH_KEYS;
+        self.range.0 = match present {
+            n if n >= self.range.1 * types => self.range.1,
+            n if types == 1 => n.saturating_sub(window),
+            _ => 0,
+        };
+        Ok(())
+    }
+}
+
+/// Loads the keys and returns how many commands that took. `progress` receives the share that is done.
+pub fn preload(plan: &Preload<'_>, progress: &(dyn Fn(f64) + Sync)) -> Result<u64, String> {
+    let mut commands = 0;
+    let types: Vec<DataType> = plan.workload.data_types().filter(|data| data.fill().is_some()).collect();
+    for (done, &data) in types.iter().enumerate() {
+        let template = match (&plan.template, data.fill()) {
+            (Some(template), _) => template.clone(),
+            (None, Some(fill)) => Template::parse(fill)?,
+            (None, None) => continue,
+        };
+        let cursor = AtomicU64::new(plan.range.0);
+        let failed = AtomicBool::new(false);
+        let report = |share: f64| progress((done as f64 + share) / types.len() as f64);
+        commands += std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..plan.threads.max(1))
+                .map(|thread| {
+                    let (template, cursor, failed, report) = (&template, &cursor, &failed, &report);
+                    scope.spawn(move || {
+                        let result = fill(plan, data, template, thread, cursor, failed, report);
+                        failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                        result
+                    })
+                })
+                .collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, Result<u64, String>>| {
+                thread.join().map_err(|_| "a loading thread panicked; this is a bug of the benchmark".to_owned())?
+            };
+            threads.into_iter().map(join).sum::<Result<u64, String>>()
+        })?;
+    }
+    Ok(commands)
+}
+
+/// One loading connection.
+struct Line {
+    socket: std::os::fd::OwnedFd,
+    counter: Counter,
+    awaited: u64,
+}
+
+fn fill(
+    plan: &Preload<'_>,
+    data: DataType,
+    template: &Template,
+    thread: usize,
+    cursor: &AtomicU64,
+    failed: &AtomicBool,
+    report: &(dyn Fn(f64) + Sync),
+) -> Result<u64, String> {
+    if let Some(&core) = plan.cores.get(thread % plan.cores.len().max(1)) {
+        affinity::pin_this_thread(&[core])?;
+    }
+    let mut lines = (0..plan.connections.max(1))
+        .map(|_| Ok(Line { socket: plan.target.connect()?, counter: Counter::default(), awaited: 0 }))
+        .collect::<Result<Vec<_>, String>>()?;
+    let (mut scope, mut random) = (plan.workload.scope(data, thread, 1), Random::new(0x6c6f_6164, thread as u64));
+    let (mut request, mut buffer, mut tally) = (Vec::new(), vec![0; 64 << 10], Tally::default());
+    let (start, total) = (Instant::now(), (plan.range.1.saturating_sub(plan.range.0)).max(1));
+    let (mut turn, mut commands, mut batches) = (0, 0, 0u64);
+    let step = batch_keys(&scope, data);
+    loop {
+        let from = cursor.fetch_add(step, Ordering::Relaxed);
+        if from >= plan.range.1 || failed.load(Ordering::Relaxed) {
+            break;
+        }
+        let done = from - plan.range.0;
+        if let Some(rate) = plan.rate {
+            let due = start + Duration::from_secs_f64(done as f64 / rate);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+        let line = &mut lines[turn];
+        turn = if turn + 1 == plan.connections.max(1) { 0 } else { turn + 1 };
+        receive_all(line, &mut buffer, &mut tally)?;
+        request.clear();
+        let repeats = if data.fills_by_member() { scope.members } else { 1 };
+        for number in from..(from + step).min(plan.range.1) {
+            (0..repeats).for_each(|_| template.encode_fill(&mut scope, &mut random, number, &mut request));
+            line.awaited += repeats;
+        }
+        commands += line.awaited;
+        send_all(line, &request)?;
+        batches += 1;
+        if batches % 64 == 0 {
+            report(done as f64 / total as f64);
+        }
+    }
+    for line in &mut lines {
+        receive_all(line, &mut buffer, &mut tally)?;
+    }
+    match tally.first_error {
+        Some(error) => Err(format!("loading {} keys failed: the server answered {error:?}", data.name())),
+        None => Ok(commands),
+    }
+}
+
+/// Keys per batch, so that a batch stays near its size in bytes.
+fn batch_keys(scope: &Scope<'_>, data: DataType) -> u64 {
+    let element = scope.member_len as f64 + scope.lengths.mean() + 20.0;
+    let elements = if data.prefix().is_empty() { 1 } else { scope.members };
+    let bytes = scope.format.len() as f64 + 40.0 + element * elements as f64;
+    ((BATCH_BYTES as f64 / bytes) as u64).clamp(1, BATCH_KEYS)
+}
+
+fn send_all(line: &Line, mut bytes: &[u8]) -> Result<(), String> {
+    while !bytes.is_empty() {
+        match rustix::net::send(&line.socket, bytes, SendFlags::NOSIGNAL) {
+            Ok(sent) => bytes = &bytes[sent..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(format!("loading failed: {error}; did the server exit?")),
+        }
+    }
+    Ok(())
+}
+
+fn receive_all(line: &mut Line, buffer: &mut [u8], tally: &mut Tally) -> Result<(), String> {
+    while line.awaited > 0 {
+        match rustix::net::recv(&line.socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((_, 0)) => return Err("the server closed the connection while keys were loaded".into()),
+            Ok((_, received)) => line.awaited -= line.counter.consume(&buffer[..received], tally)?.min(line.awaited),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(format!("loading failed: {error}; did the server exit or stall for a minute?")),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! What the reader gets: tables, progress, JSON and CSV.
+
+pub mod progress;
+pub mod sample;
+pub mod table;

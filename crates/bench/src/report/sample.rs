@@ -1,0 +1,187 @@
+//! One run with its settings: the row of every table, CSV and JSON file.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::cli::options::OutputOptions;
+use crate::load::{Load, Measurement, Pace};
+use crate::system::machine::Machine;
+
+/// Quantiles in every JSON result; enough to draw the latency curve.
+const QUANTILES: &[f64] =
+    &[0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99999, 1.0];
+
+/// One run and its settings.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Name or address of the server.
+    pub server: String,
+    /// Operation or mix.
+    pub operation: String,
+    /// Number of keys.
+    pub keys: u64,
+    /// Value lengths.
+    pub value: String,
+    /// Connections.
+    pub connections: usize,
+    /// Client threads.
+    pub threads: usize,
+    /// Commands per batch.
+    pub pipeline: usize,
+    /// Commands per second that were asked for; `None` for closed load.
+    pub rate: Option<f64>,
+    /// Key choice.
+    pub distribution: String,
+    /// What was measured.
+    pub measurement: Measurement,
+}
+
+impl Sample {
+    /// Labels a measurement with the load that made it.
+    pub fn new(server: &str, load: &Load, measurement: Measurement) -> Self {
+        let shape = &load.workload.shape;
+        Self {
+            server: server.into(),
+            operation: load.workload.name(),
+            keys: shape.keys,
+            value: shape.lengths.to_string(),
+            connections: load.connections,
+            threads: load.threads,
+            pipeline: load.pipeline,
+            rate: match load.pace {
+                Pace::Open { rate, .. } => Some(rate),
+                Pace::Closed { .. } => None,
+            },
+            distribution: format!("{:?}", shape.distribution).to_lowercase(),
+            measurement,
+        }
+    }
+
+    /// What a reader must know before using the numbers.
+    pub fn warnings(&self) -> Vec<String> {
+        let m = &self.measurement;
+        let mut warnings = Vec::new();
+        if m.tally.errors + m.tally.mismatches > 0 {
+            let (errors, wrong) = (m.tally.errors, m.tally.mismatches);
+            let first = m.tally.first_error.as_deref().unwrap_or_default();
+            warnings.push(format!("{errors} error replies and {wrong} wrong replies; the first: {first}"));
+        }
+        if m.tally.nulls * 10 > m.tally.replies && self.operation.contains("get") {
+            warnings.push("more than a tenth of the replies are null: are the keys there? --preload fills them".into());
+        }
+        match self.rate {
+            None if m.client_limited() => {
+                warnings.push("the client was busier than the server: add --threads, or read the server's CPU per op".into());
+            }
+            Some(rate) if m.throughput() < 0.98 * rate => {
+                warnings.push(format!("only {:.0} of {rate:.0} commands per second were served", m.throughput()));
+            }
+            Some(_) if m.lateness.value_at_quantile(0.99) > m.latency.value_at_quantile(0.5) => warnings.push(format!(
+                "the client sent late (p99 {:.0} µs): give it a core of its own (--pin) and --spin",
+                m.lateness.value_at_quantile(0.99) as f64 / 1e3
+            )),
+            _ => {}
+        }
+        if m.unanswered > 0 {
+            warnings.push(format!("{} commands were not answered within 2 s of the end", m.unanswered));
+        }
+        warnings
+    }
+
+    /// For the JSON report.
+    pub fn json(&self) -> Value {
+        let m = &self.measurement;
+        let curve: Vec<Value> = QUANTILES.iter().map(|&q| json!([q, m.latency_us(q)])).collect();
+        json!({
+            "server": self.server,
+            "operation": self.operation,
+            "keys": self.keys,
+            "value": self.value,
+            "distribution": self.distribution,
+            "connections": self.connections,
+            "threads": self.threads,
+            "pipeline": self.pipeline,
+            "rate": self.rate,
+            "seconds": m.seconds,
+            "operations": m.operations,
+            "ops_per_second": m.throughput(),
+            "server_cpu_us_per_op": m.server_cpu_us(),
+            "client_cpu_us_per_op": m.client_cpu_us(),
+            "errors": m.tally.errors,
+            "mismatches": m.tally.mismatches,
+            "nulls": m.tally.nulls,
+            "unanswered": m.unanswered,
+            "latency_us": curve,
+            "latency_mean_us": m.latency.mean() / 1e3,
+            "lateness_p99_us": m.lateness.value_at_quantile(0.99) as f64 / 1e3,
+            "longest_stall_us": m.stall_ns as f64 / 1e3,
+        })
+    }
+}
+
+const CSV_COLUMNS: &[&str] = &[
+    "server",
+    "operation",
+    "keys",
+    "value",
+    "distribution",
+    "connections",
+    "threads",
+    "pipeline",
+    "rate",
+    "seconds",
+    "operations",
+    "ops_per_second",
+    "server_cpu_us_per_op",
+    "client_cpu_us_per_op",
+    "errors",
+    "nulls",
+    "longest_stall_us",
+];
+
+/// Writes the JSON and CSV files that were asked for.
+pub fn write_all(output: &OutputOptions, kind: &str, machine: &Machine, samples: &[Sample]) -> Result<(), String> {
+    let rows: Vec<Value> = samples.iter().map(Sample::json).collect();
+    write_values(output, kind, machine, rows, json!({}))
+}
+
+/// Writes results that are already JSON. CSV takes their scalar columns; `extra` holds what is not per run.
+pub fn write_values(output: &OutputOptions, kind: &str, machine: &Machine, runs: Vec<Value>, extra: Value) -> Result<(), String> {
+    let write =
+        |path: &std::path::Path, text: String| fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()));
+    if let Some(path) = &output.csv {
+        let quantiles = [(0.5, "p50_us"), (0.99, "p99_us"), (0.999, "p999_us"), (1.0, "max_us")];
+        let mut text = CSV_COLUMNS.join(",");
+        quantiles.iter().for_each(|(_, name)| text.push_str(&format!(",{name}")));
+        for run in &runs {
+            let at = |q: f64| run["latency_us"].as_array().and_then(|c| c.iter().find(|p| p[0] == q)).map(|p| cell(&p[1]));
+            let cells = CSV_COLUMNS.iter().map(|&name| cell(&run[name]));
+            let tail = quantiles.iter().map(|&(q, _)| at(q).unwrap_or_default());
+            text.push_str(&format!("\n{}", cells.chain(tail).collect::<Vec<_>>().join(",")));
+        }
+        write(path, text + "\n")?;
+    }
+    if let Some(path) = &output.json {
+        let command: Vec<String> = std::env::args().collect();
+        let document = json!({
+            "tool": concat!("almandine-bench ", env!("CARGO_PKG_VERSION")),
+            "kind": kind,
+            "command": command.join(" "),
+            "machine": machine.json(),
+            "runs": runs,
+            "extra": extra,
+        });
+        write(path, format!("{document:#}\n"))?;
+    }
+    Ok(())
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) if text.contains([',', '"', '\n']) => format!("\"{}\"", text.replace('"', "\"\"")),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,140 @@
+//! Plain text tables and readable numbers.
+
+use std::fmt;
+
+use super::sample::Sample;
+
+/// Rows of cells; the first column is text, the others are aligned to the right unless they are text too.
+#[derive(Debug, Clone)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these headings.
+    pub fn new(headings: &[&str]) -> Self {
+        Self { rows: vec![headings.iter().map(|&h| h.to_owned()).collect()] }
+    }
+
+    /// Adds a row.
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// One row per sample.
+    pub fn of_samples(samples: &[Sample]) -> Self {
+        let mut table = Self::new(&[
+            "server",
+            "operation",
+            "keys",
+            "value",
+            "conns",
+            "P",
+            "ops/s",
+            "server µs/op",
+            "client µs/op",
+            "p50 µs",
+            "p99 µs",
+            "p99.9 µs",
+            "max µs",
+            "errors",
+            "nulls",
+        ]);
+        for sample in samples {
+            let m = &sample.measurement;
+            table.row([
+                sample.server.clone(),
+                sample.operation.clone(),
+                count(sample.keys as f64),
+                sample.value.clone(),
+                sample.connections.to_string(),
+                sample.pipeline.to_string(),
+                count(m.throughput()),
+                m.server_cpu_us().map_or("–".into(), small),
+                small(m.client_cpu_us()),
+                small(m.latency_us(0.5)),
+                small(m.latency_us(0.99)),
+                small(m.latency_us(0.999)),
+                small(m.latency.max() as f64 / 1e3),
+                m.tally.errors.to_string(),
+                count(m.tally.nulls as f64),
+            ]);
+        }
+        table
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
+        let width = |column| self.rows.iter().map(|row| cell(row, column).chars().count()).max().unwrap_or(0);
+        let numeric = |column: usize| {
+            column > 0 && self.rows[1..].iter().all(|row| cell(row, column).starts_with(|c: char| c.is_ascii_digit() || c == '–'))
+        };
+        for (number, row) in self.rows.iter().enumerate() {
+            let line: Vec<String> = (0..columns)
+                .map(|column| {
+                    let (text, width) = (cell(row, column), width(column));
+                    if numeric(column) { format!("{text:>width$}") } else { format!("{text:<width$}") }
+                })
+                .collect();
+            writeln!(f, "{}", line.join("  ").trim_end())?;
+            if number == 0 {
+                writeln!(f, "{}", "─".repeat(line.join("  ").chars().count()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A large number with a unit: 950, 12.3k, 4.56M.
+pub fn count(value: f64) -> String {
+    match value {
+        v if v >= 1e9 => format!("{:.2}G", v / 1e9),
+        v if v >= 1e6 => format!("{:.2}M", v / 1e6),
+        v if v >= 1e4 => format!("{:.1}k", v / 1e3),
+        v => format!("{v:.0}"),
+    }
+}
+
+/// A small number with three significant digits.
+pub fn small(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v if v >= 1.0 => format!("{v:.2}"),
+        v => format!("{v:.3}"),
+    }
+}
+
+/// Bytes with a binary unit.
+pub fn bytes(value: f64) -> String {
+    match value {
+        v if v >= 1e9 => format!("{:.2} GiB", v / f64::from(1 << 30)),
+        v if v >= 1e6 => format!("{:.1} MiB", v / f64::from(1 << 20)),
+        v => format!("{:.0} KiB", v / 1024.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([count(950.0), count(12_345.0), count(4_560_000.0)], ["950", "12.3k", "4.56M"]);
+        assert_eq!([small(0.0456), small(4.56), small(45.6), small(456.0)], ["0.046", "4.56", "45.6", "456"]);
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let mut table = Table::new(&["name", "n"]);
+        table.row(["a", "1"]);
+        table.row(["bcdefg", "1000"]);
+        let text = table.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[2], "a          1");
+        assert_eq!(lines[3], "bcdefg  1000");
+    }
+}

@@ -1,0 +1,48 @@
+//! CPU time and resident memory of another process, from `/proc`.
+
+use std::fs;
+
+/// User and system time of a process and all its threads, in seconds. The kernel's resolution is that of its tick, 10 ms as a rule.
+pub fn cpu_seconds(pid: u32) -> Option<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(parse_ticks(&stat)? as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// utime + stime: fields 14 and 15. The name in field 2 may contain blanks and parentheses, so fields count from its end.
+fn parse_ticks(stat: &str) -> Option<u64> {
+    let after_name = &stat[stat.rfind(')')? + 1..];
+    let mut fields = after_name.split_ascii_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+/// Resident memory in bytes.
+pub fn resident_bytes(pid: u32) -> Option<u64> {
+    // smaps_rollup counts pages; the counters in statm and status lag by up to 64 pages per thread and type.
+    let exact = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok().and_then(|text| kilobytes(&text, "Rss:"));
+    exact.or_else(|| kilobytes(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmRSS:")).map(|kb| kb * 1024)
+}
+
+fn kilobytes(text: &str, field: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_ticks_behind_a_strange_name() {
+        let stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 100 0 0 0 17 25 0 0 20 0 4 0 100 1 2";
+        assert_eq!(parse_ticks(stat), Some(42));
+    }
+
+    #[test]
+    fn knows_itself() {
+        let pid = std::process::id();
+        assert!(cpu_seconds(pid).is_some());
+        assert!(resident_bytes(pid).unwrap() > 100_000);
+        assert_eq!(kilobytes("Rss:      1234 kB\n", "Rss:"), Some(1234));
+    }
+}
