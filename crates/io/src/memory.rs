@@ -9,6 +9,14 @@ use std::ptr::NonNull;
 /// Size and alignment of a huge page in bytes.
 pub const HUGE_PAGE_BYTES: usize = 2 * 1024 * 1024;
 
+/// Bytes of physical memory that the machine has.
+#[must_use]
+pub fn physical_bytes() -> u64 {
+    // SAFETY: sysconf has no preconditions.
+    let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    u64::try_from(pages).unwrap_or(1 << 20) * u64::try_from(page).unwrap_or(4096)
+}
+
 /// A reserved, zero-filled, readable and writable range of address space.
 #[derive(Debug)]
 pub struct Reservation {
@@ -30,6 +38,18 @@ impl Reservation {
     /// # Errors
     /// When the address space or the overcommit limit does not allow it.
     pub fn new(bytes: usize) -> io::Result<Self> {
+        let reservation = Self::small_pages(bytes)?;
+        // SAFETY: the range is ours; the advice changes no contents. A kernel without huge pages refuses it, which is fine.
+        let _ =
+            unsafe { rustix::mm::madvise(reservation.base.as_ptr().cast(), reservation.bytes, rustix::mm::Advice::LinuxHugepage) };
+        Ok(reservation)
+    }
+
+    /// As [`Reservation::new`], for data that is touched sparsely: small pages become resident one by one.
+    ///
+    /// # Errors
+    /// When the address space or the overcommit limit does not allow it.
+    pub fn small_pages(bytes: usize) -> io::Result<Self> {
         use rustix::mm::{MapFlags, ProtFlags};
         let bytes = bytes.next_multiple_of(HUGE_PAGE_BYTES);
         let length = bytes + HUGE_PAGE_BYTES;
@@ -47,9 +67,7 @@ impl Reservation {
         // SAFETY: the mapping is one huge page longer than the range, so the aligned base lies inside it.
         let base = unsafe { map.add(offset) };
         let reservation = Self { base, bytes, map: (map, length) };
-        // SAFETY: the range is ours; the advice changes no contents. A kernel without huge pages refuses it, which is fine.
-        let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
-        // SAFETY: as above; keeps the untouched range out of core dumps and forks.
+        // SAFETY: the range is ours and the advice changes no contents; a fork must not inherit the store.
         let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxDontFork) };
         Ok(reservation)
     }
@@ -96,6 +114,14 @@ impl Reservation {
         let raw = unsafe { std::alloc::alloc_zeroed(layout) };
         let base = NonNull::new(raw).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         Ok(Self { base, bytes })
+    }
+
+    /// As [`Reservation::new`].
+    ///
+    /// # Errors
+    /// When the allocation fails.
+    pub fn small_pages(bytes: usize) -> io::Result<Self> {
+        Self::new(bytes)
     }
 
     /// Zeroes a part.

@@ -1,1 +1,22 @@
 //! The waist: databases of typed values over the store.
+//!
+//! **Is**: what command handlers see of the data: a [`Reader`] that cannot write, a [`Writer`] that can, keys that carry their
+//! hash, values with kind, expiry and entity tag. Logical databases are mapped to the store's namespaces here, so emptying or
+//! swapping them is O(1).
+//! **Is not**: aware of commands, clients or RESP; it does no I/O.
+//! **Invariants**: INV-NS-1 (a namespace is reused only after its records are gone). A handler reads and changes only keys of
+//! its lock plan once it has one.
+//! **Start reading at**: [`Keyspace`], [`Reader`], [`Writer`].
+
+mod accessor;
+mod databases;
+mod reader;
+mod value;
+mod writer;
+
+pub use accessor::{Accessor, Key};
+pub use almandine_store::{Full, Kind, MemoryUse, Occupied, Put, SharedString, Slot, Totals, Vacant, Work};
+pub use databases::{Keyspace, Options};
+pub use reader::{Metadata, Reader, WrongKind};
+pub use value::{Owned, Value};
+pub use writer::Writer;

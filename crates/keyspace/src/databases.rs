@@ -1,0 +1,169 @@
+//! The logical databases: each is, at any time, one namespace of the store.
+
+use crate::Accessor;
+use almandine_base::limits::DATABASES_MAX;
+use almandine_store::{MemoryUse, Store, Totals, Work};
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How a keyspace is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Number of logical databases.
+    pub databases: usize,
+    /// Memory budget in bytes; 0 for none.
+    pub maxmemory: u64,
+    /// The store's own options.
+    pub store: almandine_store::Options,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { databases: 16, maxmemory: 0, store: almandine_store::Options::default() }
+    }
+}
+
+/// All databases of a server.
+pub struct Keyspace {
+    pub(crate) store: Store,
+    namespaces: Box<[AtomicU32]>,
+    /// Held while the mapping of databases changes.
+    remapping: Mutex<()>,
+}
+
+impl Keyspace {
+    /// Opens empty databases.
+    ///
+    /// # Errors
+    /// When the store cannot be opened.
+    pub fn open(options: Options) -> io::Result<Arc<Self>> {
+        let store = Store::open(options.store)?;
+        let databases = options.databases.clamp(1, DATABASES_MAX);
+        let namespaces = (0..databases)
+            .map(|_| store.allocate_namespace().map(|namespace| AtomicU32::new(u32::from(namespace))))
+            .collect::<Result<_, _>>()
+            .map_err(io::Error::other)?;
+        store.set_budget(options.maxmemory);
+        Ok(Arc::new(Self { store, namespaces, remapping: Mutex::new(()) }))
+    }
+
+    /// Access for one worker thread; none when all sessions of the store are taken.
+    #[must_use]
+    pub fn accessor(self: &Arc<Self>) -> Option<Accessor> {
+        Some(Accessor::new(Arc::clone(self), self.store.session()?))
+    }
+
+    /// Number of databases.
+    #[must_use]
+    pub fn databases(&self) -> usize {
+        self.namespaces.len()
+    }
+
+    #[inline]
+    pub(crate) fn namespace(&self, db: u16) -> u16 {
+        self.namespaces[usize::from(db)].load(Ordering::Acquire) as u16
+    }
+
+    /// Keys in a database, expired ones that nobody has noticed yet included. Exact, O(threads).
+    #[must_use]
+    pub fn dbsize(&self, db: u16) -> u64 {
+        self.store.namespace_len(self.namespace(db)).0
+    }
+
+    /// Keys with an expiry in a database.
+    #[must_use]
+    pub fn expires(&self, db: u16) -> u64 {
+        self.store.namespace_len(self.namespace(db)).1
+    }
+
+    /// Empties a database in O(1); its records are freed in the background. Returns how many keys it held.
+    pub fn flush(&self, db: u16) -> u64 {
+        let _remapping = self.remapping.lock().unwrap_or_else(PoisonError::into_inner);
+        self.flush_remapped(db)
+    }
+
+    /// Empties all databases. Returns how many keys they held.
+    pub fn flush_all(&self) -> u64 {
+        let _remapping = self.remapping.lock().unwrap_or_else(PoisonError::into_inner);
+        (0..self.namespaces.len()).map(|db| self.flush_remapped(db as u16)).sum()
+    }
+
+    fn flush_remapped(&self, db: u16) -> u64 {
+        let keys = self.dbsize(db);
+        if keys == 0 {
+            return 0;
+        }
+        let fresh = loop {
+            match self.store.allocate_namespace() {
+                Ok(namespace) => break namespace,
+                // 65,000 emptied namespaces wait for their sweep, which takes a moment.
+                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        let old = self.namespaces[usize::from(db)].swap(u32::from(fresh), Ordering::AcqRel);
+        self.store.condemn_namespace(old as u16);
+        keys
+    }
+
+    /// Swaps the contents of two databases.
+    pub fn swap(&self, left: u16, right: u16) {
+        let _remapping = self.remapping.lock().unwrap_or_else(PoisonError::into_inner);
+        let (left, right) = (&self.namespaces[usize::from(left)], &self.namespaces[usize::from(right)]);
+        let was_left = left.load(Ordering::Acquire);
+        left.store(right.swap(was_left, Ordering::AcqRel), Ordering::Release);
+    }
+
+    /// Sets the memory budget in bytes; 0 for none.
+    pub fn set_maxmemory(&self, bytes: u64) {
+        self.store.set_budget(bytes);
+    }
+
+    /// Whether commands that need memory must be refused.
+    #[inline]
+    #[must_use]
+    pub fn over_limit(&self) -> bool {
+        self.store.is_over_limit()
+    }
+
+    /// Compares memory in use with the budget at once.
+    pub fn refresh_over_limit(&self) {
+        self.store.refresh_over_limit();
+    }
+
+    /// Reports memory outside the store (client buffers) that counts against the budget.
+    pub fn set_external_bytes(&self, bytes: u64) {
+        self.store.set_external_bytes(bytes);
+    }
+
+    /// Memory by use.
+    #[must_use]
+    pub fn memory(&self) -> MemoryUse {
+        self.store.memory()
+    }
+
+    /// Bytes that count against the budget.
+    #[must_use]
+    pub fn used_memory(&self) -> u64 {
+        self.memory().used_bytes()
+    }
+
+    /// Sums of all sessions' counters: hits, misses, expired keys and so on.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.store.totals()
+    }
+
+    /// What the background has done so far.
+    #[must_use]
+    pub fn work(&self) -> Work {
+        self.store.work()
+    }
+
+    /// Buckets of the hash index.
+    #[must_use]
+    pub fn index_buckets(&self) -> u64 {
+        self.store.index_buckets()
+    }
+}

@@ -1,0 +1,133 @@
+//! Writing: a reader that may also change keys.
+
+use crate::value::{Owned, OwnedBytes};
+use crate::{Accessor, Key, Reader};
+use almandine_store::{Full, Occupied, Put, Slot};
+use std::ops::{Deref, DerefMut};
+
+/// Read and write access to one database. A verb on one key latches it by itself; several keys change together after
+/// [`Writer::lock`]. Dropping it releases what it holds.
+pub struct Writer<'w> {
+    reader: Reader<'w>,
+}
+
+impl<'w> Deref for Writer<'w> {
+    type Target = Reader<'w>;
+
+    fn deref(&self) -> &Reader<'w> {
+        &self.reader
+    }
+}
+
+impl DerefMut for Writer<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.reader
+    }
+}
+
+impl<'w> Writer<'w> {
+    #[inline]
+    pub(crate) fn new(accessor: &'w mut Accessor, db: u16) -> Self {
+        Self { reader: Reader::new(accessor, db) }
+    }
+
+    /// Latches keys of any databases exclusively, so that they change together. Once per writer.
+    pub fn lock(&mut self, keys: &[(u16, &[u8])]) {
+        self.reader.lock_keys(keys.iter().copied(), true);
+    }
+
+    /// As [`Writer::lock`], for keys of this database from an iterator.
+    pub fn lock_all<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
+        let db = self.reader.db;
+        self.reader.lock_keys(keys.map(|key| (db, key)), true);
+    }
+
+    /// Latches one key of this database exclusively.
+    #[inline]
+    pub fn lock_one(&mut self, key: Key<'_>) {
+        let key = self.reader.current(key);
+        self.reader.accessor.session.lock_all(&[key.hash], true);
+    }
+
+    /// Releases all latches, so that another set of keys can be locked.
+    pub fn unlock(&mut self) {
+        self.reader.accessor.session.unlock_all();
+    }
+
+    /// Sets a key to a string, whatever it was.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    #[inline]
+    pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
+        let key = self.reader.current(key);
+        self.reader.accessor.session.upsert(key, value, put)
+    }
+
+    /// A key under its latch, present or absent. An expired key is absent.
+    #[inline]
+    pub fn modify<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+        let key = self.reader.current(key);
+        self.reader.accessor.session.entry(key)
+    }
+
+    /// Removes a key; whether it was there.
+    #[inline]
+    pub fn delete(&mut self, key: Key<'_>) -> bool {
+        let key = self.reader.current(key);
+        self.reader.accessor.session.delete(key)
+    }
+
+    fn slot<'s>(&'s mut self, db: u16, key: &'s [u8]) -> Slot<'s> {
+        let namespace = self.reader.namespace_of(db);
+        let key = self.reader.accessor.session.key(namespace, key);
+        self.reader.accessor.session.entry(key)
+    }
+
+    /// A copy of a key's value, of any database.
+    pub fn copy(&mut self, db: u16, key: &[u8]) -> Option<Owned> {
+        match self.slot(db, key) {
+            Slot::Occupied(entry) => Some(owned(&entry)),
+            Slot::Vacant(_) => None,
+        }
+    }
+
+    /// Takes a key's value out, of any database.
+    pub fn take(&mut self, db: u16, key: &[u8]) -> Option<Owned> {
+        match self.slot(db, key) {
+            Slot::Occupied(entry) => {
+                let value = owned(&entry);
+                entry.remove();
+                Some(value)
+            }
+            Slot::Vacant(_) => None,
+        }
+    }
+
+    /// Puts a value to a key of any database, replacing what was there.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn put(&mut self, db: u16, key: &[u8], value: Owned) -> Result<(), Full> {
+        let Owned { kind, put, bytes } = value;
+        match (self.slot(db, key), bytes) {
+            (Slot::Occupied(mut entry), OwnedBytes::Inline(bytes)) => entry.replace(kind, &bytes, put),
+            (Slot::Occupied(mut entry), OwnedBytes::Shared(value)) => entry.replace_shared(kind, value, put),
+            (Slot::Vacant(entry), OwnedBytes::Inline(bytes)) => entry.insert(kind, &bytes, put),
+            (Slot::Vacant(entry), OwnedBytes::Shared(value)) => entry.insert_shared(kind, value, put),
+        }
+    }
+
+    /// Whether a key of any database exists. Unlike [`Reader::exists`] it works under a lock plan that spans databases.
+    pub fn exists_in(&mut self, db: u16, key: &[u8]) -> bool {
+        matches!(self.slot(db, key), Slot::Occupied(_))
+    }
+}
+
+fn owned(entry: &Occupied<'_>) -> Owned {
+    let bytes = match entry.shared() {
+        Some(value) => OwnedBytes::Shared(value),
+        None => OwnedBytes::Inline(entry.value().to_vec()),
+    };
+    Owned { kind: entry.kind(), put: Put { expiry_ms: entry.expiry_ms(), etag: entry.etag() }, bytes }
+}

@@ -1,0 +1,197 @@
+//! Compaction: pages with much dead space are evacuated and given back, wherever in the log they are.
+//!
+//! ```text
+//! Rest --choose--> Closing --(all sessions know)--> Evacuating --> Releasing --(no reader left)--> Rest
+//! ```
+//!
+//! The phases run on an epoch-protected state machine. *Closing*: freed space of the chosen pages is no longer reused, and
+//! once the phase has settled no session is about to. *Evacuating*: each live record is copied elsewhere under its bucket's
+//! latch and its index entry pointed to the copy; it is bounded per poll. *Releasing*: when it has settled, no optimistic
+//! reader is on the pages, and their memory goes back to the system. No record is lost: a record that the walk finds live is
+//! moved by the same latch-protected step that an update would use (INV-LOG-1).
+
+use crate::counters::add;
+use crate::index::bucket::Entry;
+use crate::log::PAGE_WORDS;
+use crate::record::{Header, Record};
+use crate::session::{Session, allocate};
+use crate::store::Inner;
+use almandine_epoch::{Machine, Phase, Run, Step};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Pages that one round evacuates at most.
+const PAGES_PER_ROUND: usize = 8;
+/// Free words below which compaction does not bother (8 MiB).
+const FREE_WORDS_MIN: i64 = (8 << 20) / 8;
+/// A page is worth evacuating from this free part on, even if the total asks for more.
+const PAGE_FREE_MIN: u64 = PAGE_WORDS / 10;
+
+/// What compaction is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CompactionPhase {
+    Rest,
+    Closing,
+    Evacuating,
+    Releasing,
+}
+
+impl Phase for CompactionPhase {
+    fn to_word(self) -> u64 {
+        self as u64
+    }
+
+    fn from_word(word: u64) -> Self {
+        match word {
+            1 => Self::Closing,
+            2 => Self::Evacuating,
+            3 => Self::Releasing,
+            _ => Self::Rest,
+        }
+    }
+}
+
+/// The compactor, as the closure of an endless run of the state machine.
+pub(crate) fn start(store: &Arc<Inner>) -> Option<Run<CompactionPhase>> {
+    let mut compactor = Compactor { session: store.session()?, pages: Vec::new(), evacuated: 0 };
+    let machine = Machine::new(Arc::clone(&store.epoch), CompactionPhase::Rest);
+    machine.start(CompactionPhase::Rest, move |phase| compactor.step(phase)).ok()
+}
+
+struct Compactor {
+    session: Session,
+    pages: Vec<u64>,
+    /// How many of `pages` this round has been through.
+    evacuated: usize,
+}
+
+impl Compactor {
+    fn step(&mut self, phase: CompactionPhase) -> Step<CompactionPhase> {
+        match phase {
+            CompactionPhase::Rest => {
+                self.choose();
+                let store = &self.session.store;
+                self.pages.retain(|&page| store.log.pages.close(page));
+                if self.pages.is_empty() { Step::Wait } else { Step::Next(CompactionPhase::Closing) }
+            }
+            CompactionPhase::Closing => {
+                // A session that had just taken a chunk when the page was chosen is known by now.
+                let store = &self.session.store;
+                self.pages.retain(|&page| !is_active(store, page) || !store.log.pages.reopen(page));
+                Step::Next(CompactionPhase::Evacuating)
+            }
+            CompactionPhase::Evacuating => {
+                // One page per poll, so that expiry and growth are not held up.
+                if let Some(&page) = self.pages.get(self.evacuated) {
+                    self.evacuate(page);
+                    self.evacuated += 1;
+                    return Step::Wait;
+                }
+                self.evacuated = 0;
+                Step::Next(CompactionPhase::Releasing)
+            }
+            CompactionPhase::Releasing => {
+                for page in self.pages.drain(..) {
+                    release(&self.session, page);
+                }
+                Step::Next(CompactionPhase::Rest)
+            }
+        }
+    }
+
+    /// Chooses the pages with the most free space, if there is too much of it; and those that the tail would run into.
+    fn choose(&mut self) {
+        let store = &self.session.store;
+        let totals = store.counters.totals();
+        let limit = (totals.taken_words as f64 * store.options.free_fraction_max) as i64;
+        let tail = store.log.tail_page();
+        let oldest = tail.saturating_sub(store.log.pages.len() as u64 / 2);
+        let too_much = totals.free_words > limit.max(FREE_WORDS_MIN);
+        if !too_much && store.log.pages.resident() < store.log.pages.len() as u64 / 2 && oldest == 0 {
+            return;
+        }
+        let mut candidates: Vec<(u64, u64)> = store
+            .log
+            .pages
+            .open_pages()
+            .filter(|&page| page < tail && !is_active(store, page))
+            .map(|page| (if page < oldest { u64::MAX } else { store.log.pages.free_words(page) }, page))
+            .filter(|&(free, _)| free == u64::MAX || too_much && free >= PAGE_FREE_MIN)
+            .collect();
+        candidates.sort_unstable_by(|left, right| right.cmp(left));
+        let mut surplus = totals.free_words - limit.min(totals.free_words);
+        for (free, page) in candidates.into_iter().take(PAGES_PER_ROUND) {
+            if free != u64::MAX && surplus <= 0 {
+                break;
+            }
+            surplus -= free.min(PAGE_WORDS) as i64;
+            self.pages.push(page);
+        }
+    }
+
+    fn evacuate(&mut self, page: u64) {
+        let store = Arc::clone(&self.session.store);
+        let now_ms = self.session.now_ms();
+        self.session.enter(now_ms);
+        let mut live = Vec::new();
+        // SAFETY: the page is closing, so it is released only by this compactor; the epoch is held.
+        unsafe { store.log.walk_page(page, |address, _, _| live.push(address)) };
+        self.session.leave();
+        for group in live.chunks(64) {
+            self.session.enter(now_ms);
+            for &address in group {
+                self.move_record(&store, address);
+            }
+            self.session.leave();
+        }
+        store.progress.pages_evacuated.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Moves the record at `address` if the index still points there.
+    fn move_record(&mut self, store: &Inner, address: u64) {
+        // SAFETY: in a closing page, which only this compactor releases.
+        let record = unsafe { store.log.record(address) };
+        let header = record.header();
+        if header.has(Header::DEAD) {
+            return;
+        }
+        let hash = store.hash(header.namespace(), store.key_of(record, header));
+        let number = store.index.lock(hash, true);
+        let found = store.index.find_latched(number, hash, |candidate| (candidate == address).then_some(()));
+        if let Some((position, ())) = found {
+            // Read again under the latch: the record may have been changed in place.
+            let header = record.header();
+            let local = &mut self.session.local;
+            if let Ok((target, got)) = allocate::allocate(store, local, header.units()) {
+                // SAFETY: freshly allocated space of at least the record's size.
+                let copy = unsafe { store.log.record(target) };
+                Record::copy_whole(record, header, copy, got);
+                position.replace(Entry::new(hash, target));
+                allocate::retire(store, local, address, record, header);
+                store.progress.records_moved.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        store.index.bucket(number).unlock_exclusive();
+    }
+}
+
+fn is_active(store: &Inner, page: u64) -> bool {
+    store.active_pages.iter().any(|active| active.load(Ordering::Acquire) == page)
+}
+
+fn release(session: &Session, page: u64) {
+    let store = &session.store;
+    let mut left = 0;
+    // SAFETY: the page is closing and released only below; sessions change nothing in it but mark records dead.
+    unsafe { store.log.walk_page(page, |_, _, _| left += 1) };
+    if left != 0 {
+        // The log was too full to move everything: the page stays, and is tried again later.
+        store.log.pages.reopen(page);
+        return;
+    }
+    let free = store.log.pages.free_words(page);
+    let counters = store.thread(&session.local);
+    add(&counters.taken_words, -(free as i64));
+    add(&counters.free_words, -(free as i64));
+    store.log.release_page(page);
+}

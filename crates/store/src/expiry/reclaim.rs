@@ -1,0 +1,91 @@
+//! Reclaiming: what the wheel brings up is looked at; due records are removed, others are filed anew.
+
+use super::feed::Notice;
+use super::wheel::Wheel;
+use crate::index::Index;
+use crate::record::Header;
+use crate::session::Session;
+
+/// Keys whose buckets and records are fetched together.
+const GROUP: usize = 32;
+/// Stale entries that the wheel may hold beyond its live ones before it is rebuilt.
+const STALE_SLACK: usize = 1 << 20;
+
+impl Session {
+    /// Handles everything that is due at `now_ms`. The session is not inside a batch.
+    pub(crate) fn reclaim_expired(&mut self, wheel: &mut Wheel, now_ms: i64) {
+        while let Some(turn) = wheel.turn(now_ms) {
+            for group in turn.hashes.chunks(GROUP) {
+                self.enter(now_ms);
+                group.iter().for_each(|&hash| self.prefetch_bucket(hash));
+                group.iter().for_each(|&hash| self.prefetch_record(hash));
+                for &hash in group {
+                    self.reclaim_one(wheel, hash);
+                }
+                self.leave();
+            }
+            self.surrender_free_space();
+        }
+    }
+
+    /// Removes the expired records of this hash; files the others with an expiry anew.
+    fn reclaim_one(&mut self, wheel: &mut Wheel, hash: u64) {
+        let now_ms = self.local.now_ms;
+        let store = std::sync::Arc::clone(&self.store);
+        let number = store.index.lock(hash, true);
+        debug_assert_eq!(Index::bucket_of(hash, store.index.len()), number);
+        loop {
+            let mut refile = None;
+            let due = store.index.find_latched(number, hash, |address| {
+                // SAFETY: read from a latched bucket inside the epoch.
+                let record = unsafe { store.log.record(address) };
+                let header = record.header();
+                if !header.has(Header::EXPIRY) || store.hash(header.namespace(), store.key_of(record, header)) != hash {
+                    return None;
+                }
+                if record.is_expired(header, now_ms) {
+                    return Some((record, header));
+                }
+                refile = record.expiry(header);
+                None
+            });
+            match due {
+                Some((position, (record, header))) => {
+                    self.unlink_latched(number, position, record, header);
+                    crate::counters::add(&self.store.thread(&self.local).expired, 1);
+                }
+                None => {
+                    if let Some(at_ms) = refile {
+                        wheel.file(Notice { hash, at_ms });
+                    }
+                    break;
+                }
+            }
+        }
+        store.index.bucket(number).unlock_exclusive();
+    }
+
+    /// Rebuilds the wheel from the records when most of its entries are stale.
+    pub(crate) fn rebuild_wheel(&mut self, wheel: &mut Wheel) {
+        let volatile = self.store.counters.totals().volatile.max(0) as usize;
+        if wheel.len() < 2 * volatile + STALE_SLACK {
+            return;
+        }
+        wheel.clear();
+        let store = std::sync::Arc::clone(&self.store);
+        let pages: Vec<u64> = store.log.pages.open_pages().collect();
+        for page in pages {
+            self.enter(self.local.now_ms);
+            // SAFETY: pages are released by this thread's own polls only, so not during the walk; the epoch is held.
+            unsafe {
+                store.log.walk_page(page, |_, record, header| {
+                    // An expiry that moves forward meanwhile has its own notice in the feed (INV-EXP-1).
+                    if let Some(at_ms) = record.expiry(header) {
+                        wheel.file(Notice { hash: store.hash(header.namespace(), store.key_of(record, header)), at_ms });
+                    }
+                });
+            }
+            self.leave();
+        }
+    }
+}

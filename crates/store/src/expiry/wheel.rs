@@ -1,0 +1,128 @@
+//! The timing wheel: which keys are due when, at eight bytes per volatile key.
+//!
+//! Three levels of 256 slots (125 ms, 32 s and 2.3 h wide) and a list for what is further away. A slot holds only hashes: its
+//! level and number say roughly when, and the record says exactly. An entry that turns out stale (the key is gone, or was
+//! given more time) costs one look-up when its slot comes up. A key whose expiry moves later keeps its old entry and is
+//! filed anew when that one comes up, so refreshing a key's expiry a million times leaves one entry.
+
+use super::feed::Notice;
+
+/// Width of a slot on the lowest level in milliseconds.
+pub(crate) const TICK_MS: i64 = 125;
+const SLOTS: usize = 256;
+const LEVELS: usize = 3;
+
+/// The wheel. Owned by the background.
+pub(crate) struct Wheel {
+    levels: [Vec<Vec<u64>>; LEVELS],
+    far: Vec<u64>,
+    /// Ticks already handled.
+    now: i64,
+    entries: usize,
+}
+
+/// What has come up.
+pub(crate) struct Turn {
+    /// Hashes to look at: due, or to be filed anew.
+    pub(crate) hashes: Vec<u64>,
+}
+
+impl Wheel {
+    pub(crate) fn new(now_ms: i64) -> Self {
+        Self {
+            levels: std::array::from_fn(|_| (0..SLOTS).map(|_| Vec::new()).collect()),
+            far: Vec::new(),
+            now: now_ms / TICK_MS,
+            entries: 0,
+        }
+    }
+
+    /// Entries filed, stale ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.entries
+    }
+
+    /// Bytes that the entries take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let slots = self.levels.iter().flatten().map(Vec::capacity).sum::<usize>() + self.far.capacity();
+        slots * size_of::<u64>()
+    }
+
+    /// Files a key. What is already due comes up with the next turn.
+    pub(crate) fn file(&mut self, notice: Notice) {
+        // The slot after the due time, so that the key is due when its slot comes up.
+        let tick = (notice.at_ms.div_euclid(TICK_MS).saturating_add(1)).max(self.now + 1);
+        self.entries += 1;
+        let mut width = 1i64;
+        for level in &mut self.levels {
+            if tick / width - self.now / width < SLOTS as i64 {
+                level[(tick / width) as usize % SLOTS].push(notice.hash);
+                return;
+            }
+            width *= SLOTS as i64;
+        }
+        self.far.push(notice.hash);
+    }
+
+    /// Turns the wheel by at most one tick towards `now_ms`; `None` when it is up to date.
+    pub(crate) fn turn(&mut self, now_ms: i64) -> Option<Turn> {
+        if self.now >= now_ms / TICK_MS {
+            return None;
+        }
+        self.now += 1;
+        let mut hashes = Vec::new();
+        let mut width = 1i64;
+        for level in &mut self.levels {
+            if self.now % width != 0 {
+                break;
+            }
+            hashes.append(&mut level[(self.now / width) as usize % SLOTS]);
+            width *= SLOTS as i64;
+        }
+        if self.now % width == 0 {
+            hashes.append(&mut self.far);
+        }
+        self.entries -= hashes.len();
+        Some(Turn { hashes })
+    }
+
+    /// Forgets all entries, to be filed anew from the records.
+    pub(crate) fn clear(&mut self) {
+        self.levels.iter_mut().flatten().for_each(Vec::clear);
+        self.far.clear();
+        self.entries = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_comes_up_at_or_after_its_time_and_soon() {
+        let start = 1_700_000_000_000;
+        let mut wheel = Wheel::new(start);
+        let delays = [0, 1, 124, 125, 31_999, 32_000, 40_000, 100_000, 8_000_000, 9_000_000];
+        for (hash, delay) in delays.iter().enumerate() {
+            wheel.file(Notice { hash: hash as u64, at_ms: start + delay });
+        }
+        assert_eq!(wheel.len(), delays.len());
+        let mut due = vec![None; delays.len()];
+        let mut now = start;
+        while due.iter().any(Option::is_none) && now < start + 10_000_000 {
+            now += TICK_MS;
+            while let Some(turn) = wheel.turn(now) {
+                for hash in turn.hashes {
+                    let at = start + delays[hash as usize];
+                    if at <= now {
+                        due[hash as usize] = Some(now - at);
+                    } else {
+                        wheel.file(Notice { hash, at_ms: at });
+                    }
+                }
+            }
+        }
+        assert!(due.iter().all(|lag| lag.is_some_and(|lag| lag <= 2 * TICK_MS)), "{due:?}");
+        assert_eq!(wheel.len(), 0);
+    }
+}

@@ -1,0 +1,277 @@
+//! Revivification: space of dead records is used again.
+//!
+//! A record that dies goes to its session's *limbo* with the current epoch, because optimistic readers may still look at it.
+//! Once the epoch is safe it moves to a *bin* of its size. An allocation takes from the bin of its size, then cuts a larger
+//! piece, then takes fresh space. Bins hold addresses, not links through the freed memory, so that a page can be evacuated
+//! without unlinking anything: an address whose page is no longer open is dropped when it is met (INV-FREE-1).
+//!
+//! Sessions free into their own bins. A session that frees much more than it allocates (the background, or a worker that only
+//! deletes) passes batches on through queues that all sessions share.
+
+use crate::log::Log;
+use crossbeam_queue::SegQueue;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Sizes up to this many words have a bin each.
+const EXACT_MAX: usize = 256;
+/// Larger sizes share bins this wide.
+const COARSE_WIDTH: usize = 128;
+const BINS: usize = EXACT_MAX + (crate::record::UNITS_MAX - EXACT_MAX).div_ceil(COARSE_WIDTH) + 1;
+const BITMAP: usize = BINS.div_ceil(64);
+/// A remainder below this many words is left to its record as slack.
+pub(crate) const REMAINDER_MIN: usize = 3;
+/// Addresses per batch in a shared queue.
+const BATCH: usize = 64;
+/// Words that a session keeps in its own bins before it shares (1 MiB).
+const KEEP_WORDS: usize = (1 << 20) / 8;
+
+fn bin_of(units: usize) -> usize {
+    if units <= EXACT_MAX { units } else { EXACT_MAX + 1 + (units - EXACT_MAX - 1) / COARSE_WIDTH }
+}
+
+/// The first bin whose every piece has at least `units` words.
+fn bin_covering(units: usize) -> usize {
+    if units <= EXACT_MAX { units } else { bin_of(units - 1 + COARSE_WIDTH).min(BINS) }
+}
+
+/// A piece of free space: its address and its words.
+type Piece = (u64, u32);
+
+/// A record that died: its space, and when.
+struct Dead {
+    address: u64,
+    units: u32,
+    epoch: u64,
+}
+
+/// Free space of one session.
+pub(crate) struct FreeSpace {
+    limbo: VecDeque<Dead>,
+    bins: Vec<Vec<Piece>>,
+    filled: [u64; BITMAP],
+    words: usize,
+}
+
+impl FreeSpace {
+    pub(crate) fn new() -> Self {
+        Self { limbo: VecDeque::with_capacity(1024), bins: (0..BINS).map(|_| Vec::new()).collect(), filled: [0; BITMAP], words: 0 }
+    }
+
+    /// Space that readers may still see.
+    pub(crate) fn retire(&mut self, address: u64, units: usize, epoch: u64) {
+        self.limbo.push_back(Dead { address, units: units as u32, epoch });
+    }
+
+    /// Records in limbo.
+    pub(crate) fn limbo_len(&self) -> usize {
+        self.limbo.len()
+    }
+
+    /// Space that nobody sees.
+    pub(crate) fn add(&mut self, address: u64, units: usize) {
+        if units < REMAINDER_MIN {
+            return;
+        }
+        let bin = bin_of(units);
+        self.bins[bin].push((address, units as u32));
+        self.filled[bin / 64] |= 1 << (bin % 64);
+        self.words += units;
+    }
+
+    /// Moves up to `most` records whose epoch is safe from limbo to the bins.
+    pub(crate) fn settle(&mut self, safe: u64, log: &Log, most: usize) {
+        for _ in 0..most {
+            match self.limbo.front() {
+                Some(dead) if dead.epoch <= safe => {
+                    let (address, units) = (dead.address, dead.units as usize);
+                    self.limbo.pop_front();
+                    if log.pages.is_open(Log::page_of(address)) {
+                        self.add(address, units);
+                    }
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// A free piece of at least `units` words: its address and size. A much larger piece is only given when nothing fits.
+    #[inline]
+    pub(crate) fn take(&mut self, units: usize, log: &Log, shared: &SharedFree) -> Option<(u64, usize)> {
+        if self.words == 0 && shared.is_empty() {
+            return None;
+        }
+        self.take_from_bins(units, log, shared)
+    }
+
+    fn take_from_bins(&mut self, units: usize, log: &Log, shared: &SharedFree) -> Option<(u64, usize)> {
+        let covering = bin_covering(units);
+        if let Some(piece) = self.pop(covering, log) {
+            return Some(piece);
+        }
+        if shared.has(covering)
+            && self.refill(covering, shared)
+            && let Some(piece) = self.pop(covering, log)
+        {
+            return Some(piece);
+        }
+        while let Some(bin) = self.next_filled(covering + 1) {
+            if let Some(piece) = self.pop(bin, log) {
+                return Some(piece);
+            }
+        }
+        let bin = shared.next_filled(covering + 1)?;
+        self.refill(bin, shared);
+        self.pop(bin, log)
+    }
+
+    fn pop(&mut self, bin: usize, log: &Log) -> Option<(u64, usize)> {
+        let list = self.bins.get_mut(bin)?;
+        while let Some((address, units)) = list.pop() {
+            self.words -= units as usize;
+            if log.pages.is_open(Log::page_of(address)) {
+                return Some((address, units as usize));
+            }
+        }
+        self.filled[bin / 64] &= !(1 << (bin % 64));
+        None
+    }
+
+    fn next_filled(&self, from: usize) -> Option<usize> {
+        next_bit(from, |word| self.filled[word])
+    }
+
+    fn refill(&mut self, bin: usize, shared: &SharedFree) -> bool {
+        let Some(batch) = shared.pop(bin) else { return false };
+        for (address, units) in batch {
+            self.add(address, units as usize);
+        }
+        true
+    }
+
+    /// Passes on what is beyond the session's own need; everything with `all`.
+    pub(crate) fn share(&mut self, shared: &SharedFree, all: bool) {
+        if !all && self.words <= KEEP_WORDS {
+            return;
+        }
+        let threshold = if all { 1 } else { 2 * BATCH };
+        let mut next = self.next_filled(0);
+        while let Some(bin) = next {
+            while self.bins[bin].len() >= threshold {
+                let keep = self.bins[bin].len().saturating_sub(BATCH);
+                let batch = self.bins[bin].split_off(keep);
+                self.words -= batch.iter().map(|piece| piece.1 as usize).sum::<usize>();
+                shared.push(bin, batch);
+            }
+            if self.bins[bin].is_empty() {
+                self.filled[bin / 64] &= !(1 << (bin % 64));
+            }
+            next = self.next_filled(bin + 1);
+        }
+    }
+}
+
+fn next_bit(from: usize, word_at: impl Fn(usize) -> u64) -> Option<usize> {
+    let mut word = from / 64;
+    if word >= BITMAP {
+        return None;
+    }
+    let mut bits = word_at(word) & (u64::MAX << (from % 64));
+    loop {
+        if bits != 0 {
+            return Some(word * 64 + bits.trailing_zeros() as usize);
+        }
+        word += 1;
+        if word == BITMAP {
+            return None;
+        }
+        bits = word_at(word);
+    }
+}
+
+/// Free space that any session may take: a queue of batches per bin.
+pub(crate) struct SharedFree {
+    queues: Box<[SegQueue<Vec<Piece>>]>,
+    filled: [AtomicU64; BITMAP],
+    batches: AtomicU64,
+}
+
+impl SharedFree {
+    pub(crate) fn new() -> Self {
+        Self {
+            queues: (0..BINS).map(|_| SegQueue::new()).collect(),
+            filled: std::array::from_fn(|_| AtomicU64::new(0)),
+            batches: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.batches.load(Ordering::Relaxed) == 0
+    }
+
+    fn has(&self, bin: usize) -> bool {
+        bin < BINS && self.filled[bin / 64].load(Ordering::Relaxed) & (1 << (bin % 64)) != 0
+    }
+
+    fn next_filled(&self, from: usize) -> Option<usize> {
+        if self.is_empty() { None } else { next_bit(from, |word| self.filled[word].load(Ordering::Relaxed)) }
+    }
+
+    fn push(&self, bin: usize, batch: Vec<Piece>) {
+        self.queues[bin].push(batch);
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        self.filled[bin / 64].fetch_or(1 << (bin % 64), Ordering::Relaxed);
+    }
+
+    fn pop(&self, bin: usize) -> Option<Vec<Piece>> {
+        let batch = self.queues[bin].pop();
+        if batch.is_some() {
+            self.batches.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            self.filled[bin / 64].fetch_and(!(1 << (bin % 64)), Ordering::Relaxed);
+            // A push may have come between; its bit must not be lost.
+            if !self.queues[bin].is_empty() {
+                self.filled[bin / 64].fetch_or(1 << (bin % 64), Ordering::Relaxed);
+            }
+        }
+        batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_covering_bin_holds_only_pieces_that_fit() {
+        for units in 1..=crate::record::UNITS_MAX {
+            let covering = bin_covering(units);
+            for piece in 1..=crate::record::UNITS_MAX {
+                assert!(bin_of(piece) < covering || piece >= units || bin_of(piece) > covering, "{units} {piece}");
+                if bin_of(piece) >= covering {
+                    assert!(piece >= units, "{units} {piece}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn space_is_reused_only_when_its_epoch_is_safe() {
+        let log = Log::new(1 << 25, 2).unwrap();
+        let chunk = log.take_chunk().unwrap();
+        let (mut free, shared) = (FreeSpace::new(), SharedFree::new());
+        free.retire(chunk.next, 10, 5);
+        free.settle(4, &log, 8);
+        assert!(free.take(10, &log, &shared).is_none());
+        free.settle(5, &log, 8);
+        assert_eq!(free.take(7, &log, &shared), Some((chunk.next, 10)));
+        free.add(chunk.next, 10);
+        free.share(&shared, true);
+        let mut other = FreeSpace::new();
+        assert_eq!(other.take(3, &log, &shared), Some((chunk.next, 10)));
+        other.add(chunk.next, 10);
+        assert!(log.pages.close(Log::page_of(chunk.next)));
+        assert!(other.take(10, &log, &shared).is_none(), "a closing page is not reused");
+    }
+}

@@ -1,0 +1,204 @@
+//! The bucket: one cache line with seven tagged entries and a control word that is latch, version and overflow link at once.
+//!
+//! ```text
+//! entry:    | tag 16 | address 48 |                     0 = empty; the address counts words of 8 bytes
+//! control:  | version 26 | exclusive 1 | shared 7 | overflow 30 |
+//! ```
+//!
+//! A writer holds the exclusive bit; releasing it increments the version. A reader takes nothing: it notes the control word,
+//! reads, and checks that the version has not moved and no writer was inside (INV-READ-1). Commands over several keys take
+//! shared holds, which readers ignore and writers wait for. A waiting writer spins shortly and then yields: latches are held
+//! for one command, never across I/O.
+//!
+//! The version has 26 bits. For a reader to be fooled, exactly a multiple of 67 million writes to the same bucket must fit
+//! between its two loads; at 10 million writes a second to one bucket it would have to sleep 6.7 s and wake on the number.
+
+use crate::sync::{AtomicU64, Backoff, Ordering, fence};
+
+/// Entries in the bucket's own cache line.
+pub(crate) const ENTRIES: usize = 7;
+/// Entries in an overflow slot of 32 bytes.
+pub(crate) const OVERFLOW_ENTRIES: usize = 3;
+
+const OVERFLOW_MASK: u64 = (1 << 30) - 1;
+const SHARED_ONE: u64 = 1 << 30;
+const SHARED_MASK: u64 = 0x7F << 30;
+const EXCLUSIVE: u64 = 1 << 37;
+const VERSION_ONE: u64 = 1 << 38;
+/// What must not change while a reader reads: the version and the exclusive bit.
+const VALIDATION_MASK: u64 = !(OVERFLOW_MASK | SHARED_MASK);
+
+/// A tagged address: what a bucket slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry(pub(crate) u64);
+
+impl Entry {
+    pub(crate) const EMPTY: Self = Self(0);
+    const ADDRESS_MASK: u64 = (1 << 48) - 1;
+
+    pub(crate) fn new(hash: u64, address: u64) -> Self {
+        debug_assert!(address != 0 && address <= Self::ADDRESS_MASK);
+        Self((hash & !Self::ADDRESS_MASK) | address)
+    }
+
+    pub(crate) fn address(self) -> u64 {
+        self.0 & Self::ADDRESS_MASK
+    }
+
+    /// Whether the tag is that of `hash`: its upper 16 bits.
+    pub(crate) fn has_tag_of(self, hash: u64) -> bool {
+        (self.0 ^ hash) >> 48 == 0
+    }
+}
+
+/// A main bucket.
+#[repr(C, align(64))]
+pub(crate) struct Bucket {
+    pub(crate) entries: [AtomicU64; ENTRIES],
+    control: AtomicU64,
+}
+
+/// An overflow slot: three more entries and the number of the next slot (0 = none).
+#[repr(C, align(32))]
+pub(crate) struct OverflowSlot {
+    pub(crate) entries: [AtomicU64; OVERFLOW_ENTRIES],
+    pub(crate) next: AtomicU64,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Bucket>() == 64 && size_of::<OverflowSlot>() == 32);
+
+/// The control word as a reader saw it before reading.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen(u64);
+
+impl Seen {
+    pub(crate) fn overflow(self) -> u32 {
+        (self.0 & OVERFLOW_MASK) as u32
+    }
+}
+
+impl Bucket {
+    #[cfg(any(loom, test))]
+    pub(crate) fn new() -> Self {
+        Self { entries: std::array::from_fn(|_| AtomicU64::new(0)), control: AtomicU64::new(0) }
+    }
+
+    /// Starts an optimistic read; waits while a writer is inside.
+    #[inline]
+    pub(crate) fn begin_read(&self) -> Seen {
+        let seen = self.control.load(Ordering::Acquire);
+        if seen & EXCLUSIVE == 0 { Seen(seen) } else { self.begin_read_contended() }
+    }
+
+    #[cold]
+    fn begin_read_contended(&self) -> Seen {
+        let mut backoff = Backoff::new();
+        loop {
+            let seen = self.control.load(Ordering::Acquire);
+            if seen & EXCLUSIVE == 0 {
+                return Seen(seen);
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Whether everything read since `seen` belongs together. The fence keeps the reads before the second load.
+    #[inline]
+    pub(crate) fn validate(&self, seen: Seen) -> bool {
+        fence(Ordering::Acquire);
+        (self.control.load(Ordering::Relaxed) ^ seen.0) & VALIDATION_MASK == 0
+    }
+
+    /// Takes the exclusive latch.
+    #[inline]
+    pub(crate) fn lock_exclusive(&self) {
+        let seen = self.control.load(Ordering::Relaxed) & !(EXCLUSIVE | SHARED_MASK);
+        if self.control.compare_exchange(seen, seen | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            self.lock_contended(EXCLUSIVE | SHARED_MASK, EXCLUSIVE);
+        }
+        // Keeps the writer's stores behind the bit, for readers that validate (pairs with the fence in `validate`).
+        fence(Ordering::Release);
+    }
+
+    /// Takes one shared hold.
+    #[inline]
+    pub(crate) fn lock_shared(&self) {
+        let seen = self.control.load(Ordering::Relaxed) & !EXCLUSIVE;
+        if self.control.compare_exchange(seen, seen + SHARED_ONE, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            self.lock_contended(EXCLUSIVE, SHARED_ONE);
+        }
+    }
+
+    #[cold]
+    fn lock_contended(&self, blockers: u64, add: u64) {
+        let mut backoff = Backoff::new();
+        loop {
+            let seen = self.control.load(Ordering::Relaxed);
+            if seen & blockers == 0 && self.control.compare_exchange(seen, seen + add, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                return;
+            }
+            backoff.wait();
+        }
+    }
+
+    /// Releases the exclusive latch after a change: the version moves on.
+    #[inline]
+    pub(crate) fn unlock_exclusive(&self) {
+        let seen = self.control.load(Ordering::Relaxed);
+        debug_assert!(seen & EXCLUSIVE != 0 && seen & SHARED_MASK == 0, "INV-LATCH-1: exclusive excludes shared");
+        self.control.store((seen & !EXCLUSIVE).wrapping_add(VERSION_ONE), Ordering::Release);
+    }
+
+    /// Releases a shared hold. Nothing changed, so the version stays.
+    #[inline]
+    pub(crate) fn unlock_shared(&self) {
+        let before = self.control.fetch_sub(SHARED_ONE, Ordering::Release);
+        debug_assert!(before & SHARED_MASK != 0, "INV-LATCH-1: a shared hold was taken");
+    }
+
+    /// The first overflow slot; under a latch.
+    pub(crate) fn overflow(&self) -> u32 {
+        (self.control.load(Ordering::Relaxed) & OVERFLOW_MASK) as u32
+    }
+
+    /// Links the first overflow slot; under the exclusive latch.
+    pub(crate) fn set_overflow(&self, slot: u32) {
+        let seen = self.control.load(Ordering::Relaxed);
+        debug_assert!(seen & EXCLUSIVE != 0);
+        self.control.store((seen & !OVERFLOW_MASK) | u64::from(slot), Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_invalidates_and_a_shared_hold_does_not() {
+        let bucket = Bucket::new();
+        let seen = bucket.begin_read();
+        bucket.lock_shared();
+        bucket.unlock_shared();
+        assert!(bucket.validate(seen));
+        bucket.lock_exclusive();
+        assert!(!bucket.validate(seen));
+        bucket.unlock_exclusive();
+        assert!(!bucket.validate(seen));
+        assert!(bucket.validate(bucket.begin_read()));
+    }
+
+    #[test]
+    fn the_version_wraps_without_touching_other_bits() {
+        let bucket = Bucket::new();
+        bucket.lock_exclusive();
+        bucket.set_overflow(5);
+        bucket.unlock_exclusive();
+        bucket.control.fetch_or(VALIDATION_MASK & !EXCLUSIVE, Ordering::Relaxed);
+        bucket.lock_exclusive();
+        bucket.unlock_exclusive();
+        assert_eq!(bucket.overflow(), 5);
+        assert_eq!(bucket.control.load(Ordering::Relaxed) & (SHARED_MASK | EXCLUSIVE), 0);
+    }
+}

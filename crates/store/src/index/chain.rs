@@ -1,0 +1,213 @@
+//! Walking and changing the entries of one bucket: its own seven, then its overflow slots.
+//!
+//! Entries are kept dense: a hole is filled with the bucket's last entry, so the own cache line is always full before an
+//! overflow slot exists, and empty overflow slots go back at once.
+
+use super::Index;
+use super::bucket::{Bucket, ENTRIES, Entry, OVERFLOW_ENTRIES, Seen};
+use crate::sync::{AtomicU64, Ordering};
+
+/// Overflow slots that an optimistic reader follows before it checks that it is not lost on recycled links.
+const HOPS_BETWEEN_CHECKS: usize = 16;
+
+/// The place of an entry: the slot that holds it.
+#[derive(Clone, Copy)]
+pub(crate) struct Position<'i>(pub(crate) &'i AtomicU64);
+
+impl Position<'_> {
+    pub(crate) fn entry(self) -> Entry {
+        Entry(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Points the entry to another record of the same key; under the exclusive latch.
+    pub(crate) fn replace(self, entry: Entry) {
+        self.0.store(entry.0, Ordering::Release);
+    }
+}
+
+impl Index {
+    /// Calls `found` for each entry with the tag of `hash` until it returns something. For optimistic readers: the caller
+    /// validates. Returns `Err` if the walk itself noticed that the bucket changed.
+    #[inline]
+    pub(crate) fn find_optimistic<R>(
+        &self,
+        number: u64,
+        seen: Seen,
+        hash: u64,
+        mut found: impl FnMut(u64) -> Option<R>,
+    ) -> Result<Option<R>, ()> {
+        let bucket = self.bucket(number);
+        for slot in &bucket.entries {
+            let entry = Entry(slot.load(Ordering::Acquire));
+            if entry.has_tag_of(hash)
+                && entry != Entry::EMPTY
+                && let Some(result) = found(entry.address())
+            {
+                return Ok(Some(result));
+            }
+        }
+        let mut next = seen.overflow();
+        let mut hops = 0;
+        while next != 0 {
+            let overflow = self.overflow.slot(next);
+            for slot in &overflow.entries {
+                let entry = Entry(slot.load(Ordering::Acquire));
+                if entry.has_tag_of(hash)
+                    && entry != Entry::EMPTY
+                    && let Some(result) = found(entry.address())
+                {
+                    return Ok(Some(result));
+                }
+            }
+            next = overflow.next.load(Ordering::Relaxed) as u32;
+            hops += 1;
+            if hops % HOPS_BETWEEN_CHECKS == 0 && !bucket.validate(seen) {
+                return Err(());
+            }
+        }
+        Ok(None)
+    }
+
+    /// As [`Index::find_optimistic`], for holders of the bucket's latch: gives the position too.
+    #[inline]
+    pub(crate) fn find_latched<'i, R>(
+        &'i self,
+        number: u64,
+        hash: u64,
+        mut found: impl FnMut(u64) -> Option<R>,
+    ) -> Option<(Position<'i>, R)> {
+        let mut check = |slot: &'i AtomicU64| {
+            let entry = Entry(slot.load(Ordering::Relaxed));
+            if entry.has_tag_of(hash) && entry != Entry::EMPTY {
+                found(entry.address()).map(|result| (Position(slot), result))
+            } else {
+                None
+            }
+        };
+        let bucket = self.bucket(number);
+        bucket.entries.iter().find_map(&mut check).or_else(|| {
+            let mut next = bucket.overflow();
+            while next != 0 {
+                let overflow = self.overflow.slot(next);
+                if let Some(hit) = overflow.entries.iter().find_map(&mut check) {
+                    return Some(hit);
+                }
+                next = overflow.next.load(Ordering::Relaxed) as u32;
+            }
+            None
+        })
+    }
+
+    /// Adds an entry; under the exclusive latch. Fails when there is no overflow slot left.
+    #[inline]
+    pub(crate) fn insert(&self, number: u64, entry: Entry) -> Result<(), ()> {
+        let bucket = self.bucket(number);
+        match bucket.entries.iter().find(|slot| slot.load(Ordering::Relaxed) == 0) {
+            Some(slot) => {
+                slot.store(entry.0, Ordering::Release);
+                Ok(())
+            }
+            None => self.insert_overflow(bucket, entry),
+        }
+    }
+
+    fn insert_overflow(&self, bucket: &Bucket, entry: Entry) -> Result<(), ()> {
+        let first = bucket.overflow();
+        if first != 0
+            && let Some(slot) = self.overflow.slot(first).entries.iter().find(|slot| slot.load(Ordering::Relaxed) == 0)
+        {
+            slot.store(entry.0, Ordering::Release);
+            return Ok(());
+        }
+        // All slots behind the front one are full (INV-INDEX-3), so a new one goes in front.
+        let number = self.overflow.allocate().ok_or(())?;
+        let overflow = self.overflow.slot(number);
+        overflow.next.store(u64::from(first), Ordering::Relaxed);
+        overflow.entries[0].store(entry.0, Ordering::Release);
+        bucket.set_overflow(number);
+        Ok(())
+    }
+
+    /// Removes the entry at `position`; under the exclusive latch.
+    pub(crate) fn remove(&self, number: u64, position: Position<'_>) {
+        let bucket = self.bucket(number);
+        let first = bucket.overflow();
+        if first == 0 {
+            let last = (0..ENTRIES).rev().map(|at| &bucket.entries[at]).find(|slot| slot.load(Ordering::Relaxed) != 0);
+            Self::fill_hole(position, last);
+            return;
+        }
+        // Only the front slot may be partly empty, so the last entry to move is there.
+        let overflow = self.overflow.slot(first);
+        let last = (0..OVERFLOW_ENTRIES).rev().map(|at| &overflow.entries[at]).find(|slot| slot.load(Ordering::Relaxed) != 0);
+        Self::fill_hole(position, last);
+        if overflow.entries[0].load(Ordering::Relaxed) == 0 {
+            bucket.set_overflow(overflow.next.load(Ordering::Relaxed) as u32);
+            self.overflow.release(first);
+        }
+    }
+
+    fn fill_hole(position: Position<'_>, last: Option<&AtomicU64>) {
+        if let Some(last) = last {
+            position.0.store(last.load(Ordering::Relaxed), Ordering::Release);
+            last.store(0, Ordering::Release);
+        }
+    }
+
+    /// The first position in a latched bucket whose record's address satisfies `wanted`.
+    pub(crate) fn find_any(&self, number: u64, wanted: impl Fn(u64) -> bool) -> Option<Position<'_>> {
+        let check = |slot: &&AtomicU64| {
+            let entry = Entry(slot.load(Ordering::Relaxed));
+            entry != Entry::EMPTY && wanted(entry.address())
+        };
+        let bucket = self.bucket(number);
+        if let Some(slot) = bucket.entries.iter().find(check) {
+            return Some(Position(slot));
+        }
+        let mut next = bucket.overflow();
+        while next != 0 {
+            let overflow = self.overflow.slot(next);
+            if let Some(slot) = overflow.entries.iter().find(check) {
+                return Some(Position(slot));
+            }
+            next = overflow.next.load(Ordering::Relaxed) as u32;
+        }
+        None
+    }
+
+    /// Appends all entries of a latched (or quiescent) bucket to `target`.
+    pub(crate) fn collect(&self, number: u64, target: &mut Vec<Entry>) {
+        let bucket = self.bucket(number);
+        let mut push = |slot: &AtomicU64| {
+            let entry = Entry(slot.load(Ordering::Acquire));
+            if entry != Entry::EMPTY {
+                target.push(entry);
+            }
+        };
+        bucket.entries.iter().for_each(&mut push);
+        let mut next = bucket.overflow();
+        let mut hops = 0;
+        // An unlatched caller (prefetching) may follow recycled links; the bound keeps it from running in circles.
+        while next != 0 && hops < 1 << 16 {
+            let overflow = self.overflow.slot(next);
+            overflow.entries.iter().for_each(&mut push);
+            next = overflow.next.load(Ordering::Relaxed) as u32;
+            hops += 1;
+        }
+    }
+
+    /// Empties a bucket under its exclusive latch, giving its overflow slots back.
+    pub(super) fn clear(&self, number: u64) {
+        let bucket = self.bucket(number);
+        bucket.entries.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
+        let mut next = bucket.overflow();
+        bucket.set_overflow(0);
+        while next != 0 {
+            let overflow = self.overflow.slot(next);
+            let after = overflow.next.load(Ordering::Relaxed) as u32;
+            overflow.entries.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
+            self.overflow.release(next);
+            next = after;
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The hash index: one entry per key, in cache-line buckets addressed by linear hashing.
+//!
+//! The buckets lie in one reserved range of memory. With `N` buckets in use, `2^L <= N < 2^(L+1)`, a hash belongs to bucket
+//! `hash mod 2^(L+1)` if that is below `N`, else to `hash mod 2^L`. Growing by one bucket splits bucket `N - 2^L`; shrinking
+//! merges the last bucket back. So the index grows and shrinks a cache line at a time, in the background, with no second
+//! table and no pause, and its size follows the number of keys at about the same bytes per key (ADR 13).
+//!
+//! A reader or writer computes its bucket from `N`, enters the bucket (version or latch), and then checks `N` again: a split
+//! that moved its key holds the bucket's latch while it publishes the new `N` (INV-INDEX-1).
+
+pub(crate) mod bucket;
+mod chain;
+mod overflow;
+mod resize;
+
+use crate::sync::Ordering;
+use almandine_io::memory::Reservation;
+use bucket::{Bucket, Entry, Seen};
+use overflow::OverflowArea;
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+pub(crate) use chain::Position;
+pub(crate) use resize::Resize;
+
+/// Fewest buckets; a power of two.
+pub(crate) const BUCKETS_MIN: u64 = 1024;
+
+/// The hash index.
+pub(crate) struct Index {
+    memory: Reservation,
+    overflow: OverflowArea,
+    buckets: AtomicU64,
+    buckets_max: u64,
+}
+
+impl Index {
+    /// An index that can grow to `buckets_max`.
+    ///
+    /// # Errors
+    /// When the address space cannot be reserved.
+    pub(crate) fn new(buckets_initial: u64, buckets_max: u64) -> io::Result<Self> {
+        let buckets_max = buckets_max.max(BUCKETS_MIN);
+        let memory = Reservation::new(usize::try_from(buckets_max).map_err(io::Error::other)? * size_of::<Bucket>())?;
+        let buckets_max = (memory.bytes() / size_of::<Bucket>()) as u64;
+        let buckets = buckets_initial.clamp(BUCKETS_MIN, buckets_max);
+        Ok(Self { memory, overflow: OverflowArea::new(buckets_max / 2)?, buckets: AtomicU64::new(buckets), buckets_max })
+    }
+
+    /// Buckets in use.
+    pub(crate) fn len(&self) -> u64 {
+        self.buckets.load(Ordering::Acquire)
+    }
+
+    /// Bytes of memory that buckets and overflow slots take.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.len() * size_of::<Bucket>() as u64 + self.overflow.memory_bytes()
+    }
+
+    #[inline]
+    pub(crate) fn bucket_of(hash: u64, buckets: u64) -> u64 {
+        let mask = u64::MAX >> buckets.leading_zeros();
+        let wide = hash & mask;
+        if wide < buckets { wide } else { wide & (mask >> 1) }
+    }
+
+    #[inline]
+    pub(crate) fn bucket(&self, number: u64) -> &Bucket {
+        debug_assert!(number < self.buckets_max);
+        // SAFETY: bucket numbers come from `bucket_of` with a published bucket count, which never exceeds `buckets_max`, and
+        // the reservation is zeroed memory of that many buckets, which is a valid state of one. All access is atomic.
+        unsafe { &*self.memory.base().as_ptr().cast::<Bucket>().add(number as usize) }
+    }
+
+    /// Asks the cache for the bucket of `hash`.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(std::ptr::from_ref(self.bucket(Self::bucket_of(hash, self.buckets.load(Ordering::Relaxed)))).cast());
+    }
+
+    /// The address that an unvalidated look gives for `hash`; a hint for prefetching the record.
+    #[inline]
+    pub(crate) fn peek(&self, hash: u64) -> Option<u64> {
+        let bucket = self.bucket(Self::bucket_of(hash, self.buckets.load(Ordering::Relaxed)));
+        for slot in &bucket.entries {
+            let entry = Entry(slot.load(Ordering::Relaxed));
+            if entry.has_tag_of(hash) && entry != Entry::EMPTY {
+                return Some(entry.address());
+            }
+        }
+        let overflow = bucket.overflow();
+        if overflow != 0 {
+            prefetch(std::ptr::from_ref(self.overflow.slot(overflow)).cast());
+        }
+        None
+    }
+
+    /// Enters the bucket of `hash` as an optimistic reader.
+    #[inline]
+    pub(crate) fn begin_read(&self, hash: u64) -> (u64, Seen) {
+        loop {
+            let buckets = self.buckets.load(Ordering::Acquire);
+            let number = Self::bucket_of(hash, buckets);
+            let seen = self.bucket(number).begin_read();
+            let again = self.buckets.load(Ordering::Acquire);
+            if again == buckets || Self::bucket_of(hash, again) == number {
+                return (number, seen);
+            }
+        }
+    }
+
+    /// Latches the bucket of `hash`, exclusively or shared, and returns its number. Nothing else may be latched by the caller.
+    #[inline]
+    pub(crate) fn lock(&self, hash: u64, exclusive: bool) -> u64 {
+        loop {
+            let number = Self::bucket_of(hash, self.len());
+            let bucket = self.bucket(number);
+            if exclusive {
+                bucket.lock_exclusive();
+            } else {
+                bucket.lock_shared();
+            }
+            if Self::bucket_of(hash, self.len()) == number {
+                return number;
+            }
+            if exclusive {
+                bucket.unlock_exclusive();
+            } else {
+                bucket.unlock_shared();
+            }
+        }
+    }
+}
+
+/// Asks the processor to fetch the cache line at `pointer`.
+#[inline]
+pub(crate) fn prefetch(pointer: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch has no effect on memory contents and does not fault, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(pointer.cast());
+    }
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
+    let _ = pointer;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_hash_has_a_bucket_and_growth_splits_one() {
+        for buckets in 1..200u64 {
+            for hash in 0..1000u64 {
+                let before = Index::bucket_of(hash, buckets);
+                let after = Index::bucket_of(hash, buckets + 1);
+                assert!(before < buckets);
+                if before != after {
+                    let low = 1 << (u64::BITS - 1 - buckets.leading_zeros());
+                    assert_eq!((before, after), (buckets - low, buckets));
+                }
+            }
+        }
+    }
+}

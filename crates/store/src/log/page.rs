@@ -1,0 +1,121 @@
+//! The page table: which page of time is in which place of the ring, in what state, and how much of it is free.
+//!
+//! ```text
+//! VACANT --open--> OPEN --close--> CLOSING --(epoch)--> evacuated --(epoch)--> VACANT
+//! ```
+//!
+//! A place's word is `page number << 2 | state`, so one load answers "is this address still in an open page?", which is what
+//! reuse of freed space asks (INV-FREE-1). Free words are counted per thread and page, written by their thread only; the
+//! compactor sums them.
+
+use almandine_io::memory::Reservation;
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const VACANT: u64 = 0;
+const OPEN: u64 = 1;
+const CLOSING: u64 = 2;
+
+/// States of all places of the ring.
+pub(crate) struct PageTable {
+    places: Box<[AtomicU64]>,
+    mask: u64,
+    resident: AtomicU64,
+    free: Reservation,
+    /// What had been counted as free when a page was released, so that counters never need resetting by other threads.
+    settled: Box<[AtomicU32]>,
+    threads: usize,
+}
+
+impl PageTable {
+    pub(crate) fn new(places: usize, threads: usize) -> io::Result<Self> {
+        debug_assert!(places.is_power_of_two());
+        Ok(Self {
+            places: (0..places).map(|_| AtomicU64::new(VACANT)).collect(),
+            mask: places as u64 - 1,
+            resident: AtomicU64::new(0),
+            free: Reservation::small_pages(places * threads * size_of::<AtomicU32>())?,
+            settled: (0..places).map(|_| AtomicU32::new(0)).collect(),
+            threads,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Pages that hold memory.
+    pub(crate) fn resident(&self) -> u64 {
+        self.resident.load(Ordering::Relaxed)
+    }
+
+    fn place(&self, page: u64) -> &AtomicU64 {
+        &self.places[(page & self.mask) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn is_open(&self, page: u64) -> bool {
+        self.place(page).load(Ordering::Acquire) == page << 2 | OPEN
+    }
+
+    pub(crate) fn is_vacant(&self, page: u64) -> bool {
+        self.place(page).load(Ordering::Acquire) == VACANT
+    }
+
+    /// Puts a page into its vacant place; true if it is open afterwards.
+    pub(crate) fn open(&self, page: u64) -> bool {
+        match self.place(page).compare_exchange(VACANT, page << 2 | OPEN, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                self.resident.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+            Err(current) => current == page << 2 | OPEN,
+        }
+    }
+
+    /// From now on no freed space of the page is reused (once the epoch has passed).
+    pub(crate) fn close(&self, page: u64) -> bool {
+        self.place(page).compare_exchange(page << 2 | OPEN, page << 2 | CLOSING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Takes a page back into use that could not be evacuated.
+    pub(crate) fn reopen(&self, page: u64) -> bool {
+        self.place(page).compare_exchange(page << 2 | CLOSING, page << 2 | OPEN, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    pub(crate) fn vacate(&self, page: u64) {
+        self.settled[(page & self.mask) as usize].store(self.free_total(page), Ordering::Relaxed);
+        self.place(page).store(VACANT, Ordering::Release);
+        self.resident.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Numbers of the open pages.
+    pub(crate) fn open_pages(&self) -> impl Iterator<Item = u64> + '_ {
+        self.places.iter().map(|place| place.load(Ordering::Acquire)).filter(|word| word & 3 == OPEN).map(|word| word >> 2)
+    }
+
+    fn counter(&self, thread: usize, page: u64) -> &AtomicU32 {
+        debug_assert!(thread < self.threads);
+        let index = thread * self.places.len() + (page & self.mask) as usize;
+        // SAFETY: the reservation holds `threads * places` zeroed counters.
+        unsafe { &*self.free.base().as_ptr().cast::<AtomicU32>().add(index) }
+    }
+
+    /// Counts words of a page as freed (or reused, when negative) by a thread. Only that thread writes its counter.
+    #[inline]
+    pub(crate) fn count_free(&self, thread: usize, page: u64, words: i32) {
+        let counter = self.counter(thread, page);
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add_signed(words), Ordering::Relaxed);
+    }
+
+    fn free_total(&self, page: u64) -> u32 {
+        (0..self.threads).fold(0u32, |sum, thread| sum.wrapping_add(self.counter(thread, page).load(Ordering::Relaxed)))
+    }
+
+    /// Free words of a page.
+    pub(crate) fn free_words(&self, page: u64) -> u64 {
+        let settled = self.settled[(page & self.mask) as usize].load(Ordering::Relaxed);
+        let words = self.free_total(page).wrapping_sub(settled) as i32;
+        words.max(0) as u64
+    }
+}

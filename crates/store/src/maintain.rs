@@ -1,0 +1,264 @@
+//! Maintenance: what the background thread does, in bounded steps, so that sessions never have to.
+//!
+//! It keeps pages ready in front of the tail, splits and merges buckets to follow the number of keys, files and reclaims
+//! expiries, frees the records of emptied namespaces, evacuates sparse pages, frees large values, moves the epoch and
+//! compares memory with the budget. It sleeps until a session wakes it or the expiry wheel turns.
+
+use crate::compact::{self, CompactionPhase};
+use crate::expiry::wheel::{TICK_MS, Wheel};
+use crate::index::{BUCKETS_MIN, Resize};
+use crate::session::Session;
+use crate::store::Inner;
+use almandine_epoch::Run;
+use almandine_io::clock;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Keys per bucket above which the index grows. With overflow slots this costs about 12.7 bytes per key at any size.
+pub(crate) const KEYS_PER_BUCKET: u64 = 6;
+/// Keys per bucket below which it shrinks.
+const KEYS_PER_BUCKET_MIN: u64 = 2;
+/// Buckets split or merged per epoch.
+const RESIZE_GROUP: u64 = 16;
+/// Buckets split or merged per step, before other work gets its turn.
+const RESIZE_PER_STEP: u64 = 8192;
+/// Buckets made resident ahead of growth: 4 MiB.
+const BUCKETS_AHEAD: u64 = 1 << 16;
+/// Buckets swept per epoch and per step.
+const SWEEP_GROUP: u64 = 32;
+const SWEEP_PER_STEP: u64 = 1 << 16;
+/// Longest sleep while there is nothing to do.
+const IDLE: Duration = Duration::from_millis(1000);
+/// Sleep between steps while expiries are pending or memory is limited.
+const TICK: Duration = Duration::from_millis(TICK_MS as u64 / 2);
+
+/// A sweep of emptied namespaces under way.
+enum Sweep {
+    Idle,
+    /// Waiting until no session can insert into them any more.
+    Settling {
+        namespaces: Vec<u16>,
+        epoch: u64,
+    },
+    Running {
+        namespaces: Vec<u16>,
+        next: u64,
+    },
+}
+
+/// The background's state.
+pub(crate) struct Maintenance {
+    store: Arc<Inner>,
+    session: Session,
+    resize: Resize,
+    wheel: Wheel,
+    compaction: Run<CompactionPhase>,
+    sweep: Sweep,
+    /// Buckets up to this number have been made resident.
+    resident_buckets: u64,
+    /// Buckets given up by shrinking and the epoch after which their memory can go.
+    surplus: Option<(u64, u64)>,
+}
+
+impl Maintenance {
+    pub(crate) fn new(store: &Arc<Inner>) -> Option<Self> {
+        Some(Self {
+            store: Arc::clone(store),
+            session: store.session()?,
+            resize: Resize::new(),
+            wheel: Wheel::new(clock::unix_ms()),
+            compaction: compact::start(store)?,
+            sweep: Sweep::Idle,
+            resident_buckets: store.index.len(),
+            surplus: None,
+        })
+    }
+
+    /// Runs until the store is dropped.
+    pub(crate) fn run(mut self) {
+        while !self.store.stop.load(Ordering::Acquire) {
+            let busy = self.step();
+            if !busy {
+                let pending = self.wheel.len() != 0 || self.store.counters.totals().volatile != 0;
+                self.store.waker.wait(if pending { TICK } else { IDLE });
+            }
+        }
+    }
+
+    /// One round of everything. Returns whether there is more to do at once.
+    pub(crate) fn step(&mut self) -> bool {
+        let store = Arc::clone(&self.store);
+        let now_ms = clock::unix_ms();
+        store.log.prepare_ahead();
+        let mut busy = self.resize_index();
+        store.expiry_feed.drain(|notice| self.wheel.file(notice));
+        self.session.reclaim_expired(&mut self.wheel, now_ms);
+        self.session.rebuild_wheel(&mut self.wheel);
+        store.progress.wheel_bytes.store(self.wheel.memory_bytes() as u64, Ordering::Relaxed);
+        busy |= self.sweep_namespaces();
+        let _ = self.compaction.poll();
+        busy |= self.compaction.phase() != CompactionPhase::Rest;
+        self.shift_read_only();
+        store.collect_garbage();
+        self.session.surrender_free_space();
+        if store.epoch.pending() != 0 {
+            store.epoch.drain();
+            busy |= store.epoch.pending() != 0 && store.epoch.safe() + 1 < store.epoch.current();
+        }
+        store.refresh_over_limit();
+        busy
+    }
+
+    fn resize_index(&mut self) -> bool {
+        let live = self.store.counters.totals().live.max(0) as u64;
+        let buckets = self.store.index.len();
+        if live > buckets * KEYS_PER_BUCKET {
+            self.grow(live)
+        } else if live < buckets * KEYS_PER_BUCKET_MIN && buckets > self.floor() && !matches!(self.sweep, Sweep::Running { .. }) {
+            self.shrink(live)
+        } else {
+            self.release_surplus();
+            false
+        }
+    }
+
+    fn floor(&self) -> u64 {
+        BUCKETS_MIN.max(self.store.options.keys_expected / KEYS_PER_BUCKET)
+    }
+
+    fn grow(&mut self, live: u64) -> bool {
+        self.surplus = None;
+        let index = &self.store.index;
+        let wanted = live.div_ceil(KEYS_PER_BUCKET);
+        let mut done = 0;
+        while index.len() < wanted && done < RESIZE_PER_STEP {
+            if index.len() + RESIZE_GROUP > self.resident_buckets {
+                index.prefault_ahead(self.resident_buckets, BUCKETS_AHEAD);
+                self.resident_buckets += BUCKETS_AHEAD;
+            }
+            self.session.enter(0);
+            let first = Resize::next_source(index);
+            let store = &self.store;
+            self.resize.entries_ahead(index, first, RESIZE_GROUP, |address| store.log.prefetch(address));
+            for _ in 0..RESIZE_GROUP {
+                if !self.resize.grow(index, |address| store.hash_at(address)) {
+                    self.session.leave();
+                    return false;
+                }
+                done += 1;
+            }
+            self.session.leave();
+        }
+        self.store.progress.buckets_split.fetch_add(done, Ordering::Relaxed);
+        self.store.index.len() < wanted
+    }
+
+    fn shrink(&mut self, live: u64) -> bool {
+        let index = &self.store.index;
+        let wanted = (live / (2 * KEYS_PER_BUCKET_MIN)).max(self.floor());
+        let before = index.len();
+        let mut done = 0;
+        while index.len() > wanted && done < RESIZE_PER_STEP {
+            self.session.enter(0);
+            let store = &self.store;
+            let first = index.len().saturating_sub(RESIZE_GROUP);
+            self.resize.entries_ahead(index, first, RESIZE_GROUP, |address| store.log.prefetch(address));
+            for _ in 0..RESIZE_GROUP {
+                if index.len() <= wanted || !self.resize.shrink(index, |address| store.hash_at(address)) {
+                    break;
+                }
+                done += 1;
+            }
+            self.session.leave();
+        }
+        self.store.progress.buckets_merged.fetch_add(done, Ordering::Relaxed);
+        let top = self.surplus.map_or(before, |(top, _)| top.max(before)).max(self.resident_buckets);
+        self.surplus = Some((top, self.store.epoch.bump()));
+        self.store.index.len() > wanted
+    }
+
+    /// Gives the memory of merged buckets back once no session can be on them.
+    fn release_surplus(&mut self) {
+        if let Some((top, epoch)) = self.surplus
+            && self.store.epoch.safe() >= epoch
+        {
+            let from = self.store.index.len();
+            self.store.index.release_range(from, top);
+            self.resident_buckets = from;
+            self.surplus = None;
+        }
+    }
+
+    fn sweep_namespaces(&mut self) -> bool {
+        match std::mem::replace(&mut self.sweep, Sweep::Idle) {
+            Sweep::Idle => {
+                if !self.store.namespaces.any_condemned() {
+                    return false;
+                }
+                let namespaces = self.store.namespaces.take_condemned();
+                self.sweep = Sweep::Settling { namespaces, epoch: self.store.epoch.bump() };
+            }
+            Sweep::Settling { namespaces, epoch } => {
+                let settled = self.store.epoch.safe() >= epoch;
+                self.sweep = if settled { Sweep::Running { namespaces, next: 0 } } else { Sweep::Settling { namespaces, epoch } };
+            }
+            Sweep::Running { namespaces, next } => {
+                let end = self.store.index.len();
+                let stop = (next + SWEEP_PER_STEP).min(end);
+                self.sweep_buckets(next, stop);
+                if stop == end {
+                    self.store.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
+                    for &namespace in &namespaces {
+                        debug_assert_eq!(self.store.counters.namespace_totals(namespace).0, 0, "INV-NS-1");
+                        self.store.counters.clear_namespace(namespace);
+                    }
+                    self.store.namespaces.release(namespaces);
+                } else {
+                    self.sweep = Sweep::Running { namespaces, next: stop };
+                }
+            }
+        }
+        true
+    }
+
+    /// Frees all records of condemned namespaces in some buckets. Growth during a sweep only moves entries to buckets behind
+    /// the end, which the sweep reaches too; shrinking would move them to swept ones and waits.
+    fn sweep_buckets(&mut self, from: u64, to: u64) {
+        let store = Arc::clone(&self.store);
+        let mut first = from;
+        while first < to {
+            let last = (first + SWEEP_GROUP).min(to);
+            self.session.enter(0);
+            self.resize.entries_ahead(&store.index, first, last - first, |address| store.log.prefetch(address));
+            for number in first..last {
+                let bucket = store.index.bucket(number);
+                bucket.lock_exclusive();
+                let doomed = |address: u64| {
+                    // SAFETY: read from a latched bucket inside the epoch.
+                    let header = unsafe { store.log.record(address) }.header();
+                    store.namespaces.is_condemned(header.namespace())
+                };
+                while let Some(position) = store.index.find_any(number, doomed) {
+                    // SAFETY: as above.
+                    let record = unsafe { store.log.record(position.entry().address()) };
+                    self.session.unlink_latched(number, position, record, record.header());
+                }
+                bucket.unlock_exclusive();
+            }
+            self.session.leave();
+            first = last;
+        }
+        self.session.surrender_free_space();
+    }
+
+    /// Keeps the configured part of the log mutable.
+    fn shift_read_only(&self) {
+        let fraction = self.store.options.mutable_fraction;
+        if fraction < 1.0 {
+            let words = self.store.counters.totals().taken_words.max(0) as f64;
+            let mutable = (words * fraction) as u64;
+            self.store.log.shift_read_only(self.store.log.tail_address().saturating_sub(mutable));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Namespaces: the part of a key's identity that says which database, and which generation of it.
+//!
+//! A database is a number above; here it is a namespace of 16 bits that every record carries. Emptying a database gives it
+//! a fresh namespace in O(1): the old records are unreachable at once, a background sweep frees them, and only then is the old
+//! number used again (INV-NS-1).
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Namespace numbers; 0 is never used.
+pub(crate) const NAMESPACES: usize = 1 << 16;
+
+/// Which namespaces are free, live or condemned.
+pub(crate) struct Namespaces {
+    condemned: Box<[AtomicU64]>,
+    condemned_count: AtomicU64,
+    lists: Mutex<Lists>,
+}
+
+struct Lists {
+    free: Vec<u16>,
+    fresh: u32,
+    condemned: Vec<u16>,
+}
+
+impl Namespaces {
+    pub(crate) fn new() -> Self {
+        Self {
+            condemned: (0..NAMESPACES / 64).map(|_| AtomicU64::new(0)).collect(),
+            condemned_count: AtomicU64::new(0),
+            lists: Mutex::new(Lists { free: Vec::new(), fresh: 1, condemned: Vec::new() }),
+        }
+    }
+
+    fn lists(&self) -> std::sync::MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// A namespace without records; `None` while all others wait for the sweep.
+    pub(crate) fn allocate(&self) -> Option<u16> {
+        let mut lists = self.lists();
+        lists.free.pop().or_else(|| {
+            let number = u16::try_from(lists.fresh).ok()?;
+            lists.fresh += 1;
+            Some(number)
+        })
+    }
+
+    /// Condemns a namespace: its records are garbage.
+    pub(crate) fn condemn(&self, namespace: u16) {
+        self.condemned[usize::from(namespace) / 64].fetch_or(1 << (namespace % 64), Ordering::Release);
+        self.condemned_count.fetch_add(1, Ordering::Release);
+        self.lists().condemned.push(namespace);
+    }
+
+    #[inline]
+    pub(crate) fn is_condemned(&self, namespace: u16) -> bool {
+        self.condemned[usize::from(namespace) / 64].load(Ordering::Acquire) & (1 << (namespace % 64)) != 0
+    }
+
+    pub(crate) fn any_condemned(&self) -> bool {
+        self.condemned_count.load(Ordering::Acquire) != 0
+    }
+
+    /// The namespaces that a sweep that starts now will clear.
+    pub(crate) fn take_condemned(&self) -> Vec<u16> {
+        std::mem::take(&mut self.lists().condemned)
+    }
+
+    /// Returns swept namespaces for use.
+    pub(crate) fn release(&self, swept: Vec<u16>) {
+        for &namespace in &swept {
+            self.condemned[usize::from(namespace) / 64].fetch_and(!(1 << (namespace % 64)), Ordering::Release);
+        }
+        self.condemned_count.fetch_sub(swept.len() as u64, Ordering::Release);
+        self.lists().free.extend(swept);
+    }
+}

@@ -1,0 +1,128 @@
+//! Space for records: from freed pieces first, else from the session's chunk of the tail; and its way back.
+
+use super::{Full, Local};
+use crate::counters::add;
+use crate::free::REMAINDER_MIN;
+use crate::heap;
+use crate::log::{Log, PAGE_WORDS};
+use crate::record::{Header, Record, UNITS_MAX};
+use crate::store::Inner;
+use std::sync::atomic::Ordering;
+
+/// Space for a record of `units` words: its address, and the words it got (sometimes a little more).
+#[inline]
+pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
+    if let Some((address, got)) = local.free.take(units, &store.log, &store.shared_free) {
+        return Ok((address, reuse(store, local, address, got, units)));
+    }
+    match local.chunk.take(units) {
+        Some(address) => Ok((address, units)),
+        None => allocate_from_new_chunk(store, local, units),
+    }
+}
+
+fn reuse(store: &Inner, local: &mut Local, address: u64, got: usize, units: usize) -> usize {
+    let rest = got - units;
+    let used = if rest >= REMAINDER_MIN {
+        // The remainder's header first: a page walk that still sees the whole piece skips both.
+        write_dead(store, address + units as u64, rest);
+        local.free.add(address + units as u64, rest);
+        units
+    } else {
+        got
+    };
+    store.log.pages.count_free(local.thread, Log::page_of(address), -(used as i32));
+    let counters = store.thread(local);
+    add(&counters.free_words, -(used as i64));
+    add(&counters.revivified, 1);
+    used
+}
+
+#[cold]
+fn allocate_from_new_chunk(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
+    abandon_chunk(store, local);
+    let chunk = store.log.take_chunk().ok_or(Full)?;
+    store.active_pages[local.thread].store(Log::page_of(chunk.next), Ordering::Release);
+    add(&store.thread(local).taken_words, chunk.rest() as i64);
+    if chunk.next % PAGE_WORDS == 0 {
+        store.waker.wake();
+    }
+    store.refresh_over_limit();
+    local.chunk = chunk;
+    local.chunk.take(units).map(|address| (address, units)).ok_or(Full)
+}
+
+/// Turns the unused rest of the session's chunk into free pieces.
+pub(crate) fn abandon_chunk(store: &Inner, local: &mut Local) {
+    while local.chunk.rest() != 0 {
+        let units = local.chunk.rest().min(UNITS_MAX as u64) as usize;
+        let Some(address) = local.chunk.take(units) else { return };
+        write_dead(store, address, units);
+        count_dead(store, local, address, units);
+        // Nobody has ever seen this space, so it needs no limbo.
+        local.free.add(address, units);
+    }
+}
+
+fn write_dead(store: &Inner, address: u64, units: usize) {
+    // SAFETY: the space belongs to this session.
+    unsafe { store.log.record(address) }.set_header(Header::dead(units));
+}
+
+fn count_dead(store: &Inner, local: &Local, address: u64, units: usize) {
+    store.log.pages.count_free(local.thread, Log::page_of(address), units as i32);
+    add(&store.thread(local).free_words, units as i64);
+}
+
+/// Declares a record dead that the index no longer reaches. Its heap value and key must have been taken out or moved.
+pub(crate) fn retire(store: &Inner, local: &mut Local, address: u64, record: Record, header: Header) {
+    let units = header.units();
+    record.set_header(Header::dead(units));
+    count_dead(store, local, address, units);
+    local.free.retire(address, units, store.epoch.current());
+}
+
+/// Cuts a live record down to `units` words and retires the rest, if that is worth it.
+pub(crate) fn trim(store: &Inner, local: &mut Local, address: u64, record: Record, header: Header, units: usize) -> Header {
+    let rest = header.units() - units;
+    if rest < REMAINDER_MIN {
+        return header;
+    }
+    let (expiry, etag) = (record.expiry(header), record.etag(header));
+    debug_assert!(header.optional_words() == usize::from(expiry.is_some()) + usize::from(etag.is_some()));
+    let smaller = record.shrink_optional(header, units, expiry, etag);
+    write_dead(store, address + units as u64, rest);
+    record.set_header(smaller);
+    count_dead(store, local, address, rest);
+    local.free.retire(address + units as u64, rest, store.epoch.current());
+    smaller
+}
+
+/// Drops a record's heap value.
+pub(crate) fn drop_heap_value(store: &Inner, local: &Local, record: Record, header: Header) {
+    if header.has(Header::HEAP_VALUE) {
+        // SAFETY: the record is out of the index, so it gives its reference up.
+        let value = unsafe { heap::from_handle(record.value_handle(header)) };
+        release_heap_value(store, local, value);
+    }
+}
+
+/// Lets go of a heap value; a large one is freed in the background.
+pub(crate) fn release_heap_value(store: &Inner, local: &Local, value: heap::SharedString) {
+    add(&store.thread(local).heap_bytes, -(value.memory_bytes() as i64));
+    store.discard(value);
+}
+
+/// Frees a record's heap key once no reader can see it.
+pub(crate) fn drop_heap_key(store: &Inner, local: &Local, record: Record, header: Header) {
+    if header.has(Header::HEAP_KEY) {
+        let handle = record.key_handle();
+        // SAFETY: read inside the epoch, before the key is given up.
+        let bytes = unsafe { heap::HeapKey::bytes(handle) }.len();
+        add(&store.thread(local).heap_bytes, -(bytes as i64));
+        store.epoch.bump_with(Box::new(move || {
+            // SAFETY: the epoch is safe, so no reader that saw the record is inside.
+            unsafe { heap::HeapKey::free(handle) };
+        }));
+    }
+}

@@ -1,0 +1,82 @@
+//! Lock plans: the latches of all keys of a command, taken in ascending bucket order.
+//!
+//! Everyone who holds more than one latch takes them in that order (commands here, resizing in `index::resize`), so there is
+//! no cycle of waiting (INV-LATCH-3).
+
+use super::Session;
+use crate::index::Index;
+
+/// A latch that the session holds.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    pub(super) number: u64,
+    exclusive: bool,
+}
+
+impl Session {
+    /// Latches the buckets of all `hashes`, exclusively or shared, until [`Session::unlock_all`]. Nothing may be held yet.
+    pub fn lock_all(&mut self, hashes: &[u64], exclusive: bool) {
+        debug_assert!(self.local.held.is_empty(), "INV-LATCH-3: one lock plan at a time");
+        let index = &self.store.index;
+        let held = &mut self.local.held;
+        if let [hash] = hashes {
+            held.push(Held { number: index.lock(*hash, exclusive), exclusive });
+            return;
+        }
+        loop {
+            let buckets = index.len();
+            held.extend(hashes.iter().map(|&hash| Held { number: Index::bucket_of(hash, buckets), exclusive }));
+            held.sort_unstable_by_key(|held| held.number);
+            held.dedup_by_key(|held| held.number);
+            for latch in held.iter() {
+                let bucket = index.bucket(latch.number);
+                if exclusive {
+                    bucket.lock_exclusive();
+                } else {
+                    bucket.lock_shared();
+                }
+            }
+            // A bucket that split meanwhile may have taken a key elsewhere; one that is latched cannot split any more.
+            let now = index.len();
+            if now == buckets
+                || hashes.iter().all(|&hash| held.binary_search_by_key(&Index::bucket_of(hash, now), |held| held.number).is_ok())
+            {
+                return;
+            }
+            unlock(index, held);
+        }
+    }
+
+    /// Releases all latches.
+    #[inline]
+    pub fn unlock_all(&mut self) {
+        unlock(&self.store.index, &mut self.local.held);
+    }
+
+    /// The bucket of `hash` if the session holds its latch.
+    #[inline]
+    pub(super) fn held_bucket(&self, hash: u64) -> Option<u64> {
+        if self.local.held.is_empty() {
+            return None;
+        }
+        let number = Index::bucket_of(hash, self.store.index.len());
+        self.local.held.iter().any(|held| held.number == number).then_some(number)
+    }
+
+    /// Whether the session holds any latch.
+    #[inline]
+    pub(super) fn holds_latches(&self) -> bool {
+        !self.local.held.is_empty()
+    }
+}
+
+fn unlock(index: &Index, held: &mut Vec<Held>) {
+    for latch in held.drain(..) {
+        let bucket = index.bucket(latch.number);
+        if latch.exclusive {
+            bucket.unlock_exclusive();
+        } else {
+            bucket.unlock_shared();
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Scan: all keys of a namespace, bucket by bucket, with a cursor that survives growth, shrinking and moving records.
+//!
+//! The cursor is a position in the space of bit-reversed hashes. A bucket, whatever the index's size, covers one contiguous
+//! range of that space, because buckets are chosen by the hash's low bits; splitting cuts the range in two and merging joins
+//! two neighbours. So "everything from here on" means the same before and after a resize: a key that is there during the
+//! whole scan is seen, and it is seen once (INV-SCAN-1).
+
+use super::{Session, View};
+use crate::index::Index;
+use crate::index::bucket::Entry;
+use crate::record::Header;
+
+/// Low bits of a position that the cursor leaves out; no index has so many buckets that they matter.
+const CURSOR_SHIFT: u32 = 16;
+/// Buckets visited per key asked for, before a scan of a sparse namespace takes a rest.
+const BUCKETS_PER_KEY: usize = 10;
+
+impl Session {
+    /// Visits keys from `cursor` (0 to begin) on, until at least `count` were seen or ten times as many buckets were, and
+    /// returns the cursor to go on with, 0 at the end. Expired keys are left out.
+    pub fn scan(&mut self, namespace: u16, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
+        let store = &*self.store;
+        let mut entries: Vec<Entry> = Vec::with_capacity(32);
+        let mut position = cursor << CURSOR_SHIFT;
+        let mut seen = 0;
+        for _ in 0..count.saturating_mul(BUCKETS_PER_KEY).max(BUCKETS_PER_KEY) {
+            let number = store.index.lock(position.reverse_bits(), false);
+            // Latched, the bucket cannot split or merge, so its range is fixed.
+            let range = range_len(number, store.index.len());
+            entries.clear();
+            store.index.collect(number, &mut entries);
+            for entry in &entries {
+                // SAFETY: read from a latched bucket inside the epoch.
+                let record = unsafe { store.log.record(entry.address()) };
+                let header = record.header();
+                if header.namespace() != namespace || header.has(Header::DEAD) {
+                    continue;
+                }
+                let key = store.key_of(record, header);
+                if store.hash(namespace, key).reverse_bits() >= position && !record.is_expired(header, self.local.now_ms) {
+                    seen += 1;
+                    visit(key, &View::latched(record, header));
+                }
+            }
+            store.index.bucket(number).unlock_shared();
+            position = (position & !(range - 1)).wrapping_add(range);
+            if position == 0 {
+                return 0;
+            }
+            if seen >= count {
+                break;
+            }
+        }
+        position >> CURSOR_SHIFT
+    }
+}
+
+/// Length of the range of reversed hashes that a bucket covers.
+fn range_len(number: u64, buckets: u64) -> u64 {
+    let level = u64::BITS - 1 - buckets.leading_zeros();
+    let half = 1u64 << level;
+    let bits = if number >= half || number < buckets - half { level + 1 } else { level };
+    debug_assert_eq!(Index::bucket_of(number, buckets), number);
+    1 << (u64::BITS - bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_tile_the_space_at_every_size() {
+        for buckets in 1024..2100u64 {
+            let mut position = 0u64;
+            let mut visited = 0;
+            loop {
+                let number = Index::bucket_of(position.reverse_bits(), buckets);
+                let range = range_len(number, buckets);
+                assert_eq!(position & (range - 1), 0, "positions are range starts");
+                visited += 1;
+                position = position.wrapping_add(range);
+                if position == 0 {
+                    break;
+                }
+            }
+            assert_eq!(visited, buckets);
+        }
+    }
+}

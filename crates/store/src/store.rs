@@ -1,0 +1,368 @@
+//! The store: the parts that all sessions share, and the handle that owns them together with the background thread.
+
+use crate::counters::{Counters, Totals};
+use crate::expiry::feed::Feed;
+use crate::free::SharedFree;
+use crate::heap::SharedString;
+use crate::index::Index;
+use crate::log::{CHUNK_BYTES, Log, PAGE_BYTES};
+use crate::maintain::Maintenance;
+use crate::namespace::Namespaces;
+use crate::record::WORD;
+use crate::session::{Full, NO_PAGE, Session};
+use almandine_epoch::Epoch;
+use almandine_io::thread::Waker;
+use almandine_io::{memory, thread};
+use crossbeam_queue::SegQueue;
+use crossbeam_utils::CachePadded;
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// Heap values from this size on are freed by the background thread.
+const DISCARD_BYTES: usize = 64 * 1024;
+/// Threads that belong to the store itself: maintenance and compaction.
+const OWN_THREADS: usize = 2;
+
+/// How a store is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Most sessions at once.
+    pub sessions_max: usize,
+    /// Keys for which the index has room at the start.
+    pub keys_expected: u64,
+    /// Bytes of memory that log and index may ever reach; they bound the reserved address space. 0: what the machine has.
+    pub memory_bytes_max: u64,
+    /// Seed of the hash function; a secret against chosen keys.
+    pub seed: u64,
+    /// Part of the log that is updated in place, from the tail backwards; 1.0: all of it.
+    pub mutable_fraction: f64,
+    /// Part of the log's words that may be free before pages are evacuated.
+    pub free_fraction_max: f64,
+    /// Whether the background thread runs. Without it, call [`Store::maintain`].
+    pub background: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            sessions_max: 16,
+            keys_expected: 0,
+            memory_bytes_max: 0,
+            seed: 0x5EED,
+            mutable_fraction: 1.0,
+            free_fraction_max: 0.15,
+            background: true,
+        }
+    }
+}
+
+/// Bytes of memory by use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Hash buckets and overflow slots.
+    pub index_bytes: u64,
+    /// Log pages that hold memory.
+    pub log_resident_bytes: u64,
+    /// Log space taken by live records.
+    pub log_live_bytes: u64,
+    /// Log space of dead records that is not reused yet.
+    pub log_free_bytes: u64,
+    /// Heap values and long keys.
+    pub heap_bytes: u64,
+    /// The expiry wheel.
+    pub expiry_bytes: u64,
+    /// What the store's user reported by [`Store::set_external_bytes`].
+    pub external_bytes: u64,
+}
+
+impl MemoryUse {
+    /// What counts against the budget.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.index_bytes + self.log_live_bytes + self.heap_bytes + self.expiry_bytes + self.external_bytes
+    }
+}
+
+/// What the background has done.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) buckets_split: AtomicU64,
+    pub(crate) buckets_merged: AtomicU64,
+    pub(crate) pages_evacuated: AtomicU64,
+    pub(crate) records_moved: AtomicU64,
+    pub(crate) namespaces_swept: AtomicU64,
+    pub(crate) wheel_bytes: AtomicU64,
+}
+
+/// A copy of the background's work counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Index buckets split since the start.
+    pub buckets_split: u64,
+    /// Index buckets merged since the start.
+    pub buckets_merged: u64,
+    /// Log pages evacuated and given back.
+    pub pages_evacuated: u64,
+    /// Records moved by that.
+    pub records_moved: u64,
+    /// Emptied namespaces whose records were freed.
+    pub namespaces_swept: u64,
+}
+
+/// Everything that sessions share.
+pub(crate) struct Inner {
+    pub(crate) epoch: Arc<Epoch>,
+    pub(crate) index: Index,
+    pub(crate) log: Log,
+    pub(crate) counters: Counters,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) shared_free: SharedFree,
+    pub(crate) expiry_feed: Feed,
+    /// The page of each thread's open chunk, or `NO_PAGE`.
+    pub(crate) active_pages: Box<[CachePadded<AtomicU64>]>,
+    pub(crate) waker: Waker,
+    pub(crate) progress: Progress,
+    pub(crate) options: Options,
+    secrets: RapidSecrets,
+    garbage: SegQueue<SharedString>,
+    budget_bytes: AtomicU64,
+    external_bytes: AtomicU64,
+    over_limit: AtomicBool,
+    free_threads: Mutex<Vec<usize>>,
+    pub(crate) stop: AtomicBool,
+}
+
+impl Inner {
+    fn new(mut options: Options) -> io::Result<Arc<Self>> {
+        options.sessions_max = options.sessions_max.clamp(1, almandine_base::limits::STORE_THREADS_MAX - OWN_THREADS);
+        let threads = options.sessions_max + OWN_THREADS;
+        let memory_max = if options.memory_bytes_max == 0 { memory::physical_bytes() } else { options.memory_bytes_max };
+        // Holes make the log's span longer than its contents: four times the memory keeps forced evacuations rare.
+        let log = reserve(memory_max.saturating_mul(4).max(1 << 26), |bytes| Log::new(bytes, threads))?;
+        // A bucket per 128 bytes of memory: more than the smallest records can ask for.
+        let index = reserve((memory_max / 128).max(1 << 16), |buckets| {
+            Index::new(options.keys_expected / crate::maintain::KEYS_PER_BUCKET, buckets)
+        })?;
+        Ok(Arc::new(Self {
+            epoch: Arc::new(Epoch::new(threads)),
+            index,
+            log,
+            counters: Counters::new(threads)?,
+            namespaces: Namespaces::new(),
+            shared_free: SharedFree::new(),
+            expiry_feed: Feed::new(threads),
+            active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
+            waker: Waker::new(),
+            progress: Progress::default(),
+            secrets: RapidSecrets::seed(options.seed),
+            garbage: SegQueue::new(),
+            budget_bytes: AtomicU64::new(0),
+            external_bytes: AtomicU64::new(0),
+            over_limit: AtomicBool::new(false),
+            free_threads: Mutex::new((0..threads).rev().collect()),
+            stop: AtomicBool::new(false),
+            options,
+        }))
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, namespace: u16, key: &[u8]) -> u64 {
+        rapidhash_v3_inline::<true, false, false>(key, &self.secrets) ^ u64::from(namespace).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    pub(crate) fn session(self: &Arc<Self>) -> Option<Session> {
+        let thread = self.free_threads.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        match self.epoch.register() {
+            Some(participant) => Some(Session::new(Arc::clone(self), participant, thread)),
+            None => {
+                self.release_thread(thread);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn release_thread(&self, thread: usize) {
+        self.free_threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    }
+
+    /// Lets go of a heap value, in the background if freeing it takes long.
+    pub(crate) fn discard(&self, value: SharedString) {
+        if value.memory_bytes() >= DISCARD_BYTES && Arc::strong_count(&value) == 1 {
+            self.garbage.push(value);
+            self.waker.wake();
+        }
+    }
+
+    pub(crate) fn collect_garbage(&self) {
+        while let Some(value) = self.garbage.pop() {
+            drop(value);
+        }
+    }
+
+    pub(crate) fn memory(&self) -> MemoryUse {
+        let totals = self.counters.totals();
+        let words = |words: i64| words.max(0) as u64 * WORD as u64;
+        MemoryUse {
+            index_bytes: self.index.memory_bytes(),
+            log_resident_bytes: self.log.pages.resident() * PAGE_BYTES as u64,
+            log_live_bytes: words(totals.taken_words - totals.free_words),
+            log_free_bytes: words(totals.free_words),
+            heap_bytes: totals.heap_bytes.max(0) as u64,
+            expiry_bytes: self.progress.wheel_bytes.load(Ordering::Relaxed),
+            external_bytes: self.external_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Compares memory in use with the budget.
+    pub(crate) fn refresh_over_limit(&self) {
+        let budget = self.budget_bytes.load(Ordering::Relaxed);
+        let over = budget != 0 && self.memory().used_bytes() > budget;
+        if self.over_limit.load(Ordering::Relaxed) != over {
+            self.over_limit.store(over, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Tries a reservation and halves it until the system agrees.
+fn reserve<T>(mut size: u64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match make(size) {
+            Ok(made) => return Ok(made),
+            Err(error) if size < 1 << 16 => return Err(error),
+            Err(_) => size /= 2,
+        }
+    }
+}
+
+/// An in-memory store of records, used through [`Session`]s.
+pub struct Store {
+    inner: Arc<Inner>,
+    background: Option<JoinHandle<()>>,
+    manual: Option<Mutex<Maintenance>>,
+}
+
+impl Store {
+    /// Opens an empty store.
+    ///
+    /// # Errors
+    /// When address space cannot be reserved or the background thread cannot be started.
+    pub fn open(options: Options) -> io::Result<Self> {
+        let inner = Inner::new(options)?;
+        let mut maintenance = Maintenance::new(&inner).ok_or_else(|| io::Error::other("no epoch slot for the background"))?;
+        // The first pages are ready before the first session is.
+        maintenance.step();
+        let (background, manual) = if inner.options.background {
+            (Some(thread::spawn("store", move || maintenance.run())?), None)
+        } else {
+            (None, Some(Mutex::new(maintenance)))
+        };
+        Ok(Self { inner, background, manual })
+    }
+
+    /// A session for the calling thread, or none when all are taken.
+    #[must_use]
+    pub fn session(&self) -> Option<Session> {
+        self.inner.session()
+    }
+
+    /// Does what the background thread would do now. Only without one ([`Options::background`]).
+    pub fn maintain(&self) {
+        if let Some(maintenance) = &self.manual {
+            maintenance.lock().unwrap_or_else(PoisonError::into_inner).step();
+        }
+    }
+
+    /// A namespace without records.
+    ///
+    /// # Errors
+    /// While all others wait for their sweep.
+    pub fn allocate_namespace(&self) -> Result<u16, Full> {
+        self.inner.namespaces.allocate().ok_or(Full)
+    }
+
+    /// Declares all records of a namespace garbage. Nobody may use the namespace in a batch that begins after this.
+    pub fn condemn_namespace(&self, namespace: u16) {
+        self.inner.namespaces.condemn(namespace);
+        self.inner.waker.wake();
+    }
+
+    /// Live records of a namespace, and those of them with an expiry. Exact.
+    #[must_use]
+    pub fn namespace_len(&self, namespace: u16) -> (u64, u64) {
+        self.inner.counters.namespace_totals(namespace)
+    }
+
+    /// Sums of the sessions' counters.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.inner.counters.totals()
+    }
+
+    /// What the background has done so far.
+    #[must_use]
+    pub fn work(&self) -> Work {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let progress = &self.inner.progress;
+        Work {
+            buckets_split: read(&progress.buckets_split),
+            buckets_merged: read(&progress.buckets_merged),
+            pages_evacuated: read(&progress.pages_evacuated),
+            records_moved: read(&progress.records_moved),
+            namespaces_swept: read(&progress.namespaces_swept),
+        }
+    }
+
+    /// Memory by use.
+    #[must_use]
+    pub fn memory(&self) -> MemoryUse {
+        self.inner.memory()
+    }
+
+    /// Buckets of the index.
+    #[must_use]
+    pub fn index_buckets(&self) -> u64 {
+        self.inner.index.len()
+    }
+
+    /// Sets the memory budget in bytes; 0 for none.
+    pub fn set_budget(&self, bytes: u64) {
+        self.inner.budget_bytes.store(bytes, Ordering::Relaxed);
+        self.inner.refresh_over_limit();
+    }
+
+    /// Reports memory that is not the store's but counts against its budget.
+    pub fn set_external_bytes(&self, bytes: u64) {
+        self.inner.external_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether more memory is used than the budget allows. Kept up to date as the log grows and about ten times a second.
+    #[inline]
+    #[must_use]
+    pub fn is_over_limit(&self) -> bool {
+        self.inner.over_limit.load(Ordering::Relaxed)
+    }
+
+    /// Compares with the budget at once.
+    pub fn refresh_over_limit(&self) {
+        self.inner.refresh_over_limit();
+    }
+
+    /// Granularity in bytes at which the log takes memory.
+    #[must_use]
+    pub const fn chunk_bytes() -> usize {
+        CHUNK_BYTES
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.inner.stop.store(true, Ordering::Release);
+        self.inner.waker.wake();
+        if let Some(background) = self.background.take() {
+            let _ = background.join();
+        }
+    }
+}
