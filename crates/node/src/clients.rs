@@ -1,0 +1,177 @@
+//! The client registry: what other threads may know of a connection, and how they find it.
+//!
+//! A session owns its connection; nobody else touches it. What CLIENT LIST shows lies in [`ClientShared`], written by the owning
+//! worker with plain stores. The registry's mutex is taken at connect, at close and by commands that walk over all clients.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a client told about itself; changed by commands, read by CLIENT LIST.
+#[derive(Clone, Debug, Default)]
+pub struct ClientIdentity {
+    /// CLIENT SETNAME.
+    pub name: String,
+    /// The authenticated user.
+    pub user: String,
+    /// CLIENT SETINFO LIB-NAME.
+    pub library_name: String,
+    /// CLIENT SETINFO LIB-VER.
+    pub library_version: String,
+}
+
+/// One connection as other threads see it.
+#[derive(Debug)]
+pub struct ClientShared {
+    /// The connection's number, unique in the process.
+    pub id: u64,
+    /// The worker that owns it.
+    pub worker: usize,
+    /// The peer's address, `ip:port` or `path:0`.
+    pub address: String,
+    /// Our address.
+    pub local_address: String,
+    /// Whether the peer came over a Unix socket.
+    pub unix_socket: bool,
+    /// The socket's descriptor, for information only.
+    pub descriptor: i32,
+    /// When it connected, Unix milliseconds.
+    pub created_ms: i64,
+    /// The last batch, Unix milliseconds.
+    pub active_ms: AtomicI64,
+    /// Selected database.
+    pub db: AtomicU16,
+    /// Protocol version, 2 or 3.
+    pub protocol: AtomicU8,
+    /// Dense index of the last command; `u32::MAX` before the first.
+    pub last_command: AtomicU32,
+    /// Bytes of an incomplete command.
+    pub query_bytes: AtomicUsize,
+    /// Commands executed.
+    pub commands: AtomicU64,
+    /// Bytes read.
+    pub input_bytes: AtomicU64,
+    /// Bytes of replies.
+    pub output_bytes: AtomicU64,
+    /// Runs MONITOR.
+    pub monitor: AtomicBool,
+    /// CLIENT NO-EVICT ON.
+    pub no_evict: AtomicBool,
+    /// CLIENT NO-TOUCH ON.
+    pub no_touch: AtomicBool,
+    /// Marked by CLIENT KILL; the owner closes it when it next looks.
+    pub killed: AtomicBool,
+    identity: Mutex<ClientIdentity>,
+}
+
+/// What is fixed about a connection from its start.
+#[derive(Clone, Debug)]
+pub struct ClientOrigin {
+    /// See [`ClientShared::id`].
+    pub id: u64,
+    /// See [`ClientShared::worker`].
+    pub worker: usize,
+    /// See [`ClientShared::address`].
+    pub address: String,
+    /// See [`ClientShared::local_address`].
+    pub local_address: String,
+    /// See [`ClientShared::unix_socket`].
+    pub unix_socket: bool,
+    /// See [`ClientShared::descriptor`].
+    pub descriptor: i32,
+    /// See [`ClientShared::created_ms`].
+    pub created_ms: i64,
+}
+
+impl ClientShared {
+    fn new(origin: ClientOrigin) -> Self {
+        Self {
+            id: origin.id,
+            worker: origin.worker,
+            address: origin.address,
+            local_address: origin.local_address,
+            unix_socket: origin.unix_socket,
+            descriptor: origin.descriptor,
+            created_ms: origin.created_ms,
+            active_ms: AtomicI64::new(origin.created_ms),
+            db: AtomicU16::new(0),
+            protocol: AtomicU8::new(2),
+            last_command: AtomicU32::new(u32::MAX),
+            query_bytes: AtomicUsize::new(0),
+            commands: AtomicU64::new(0),
+            input_bytes: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            monitor: AtomicBool::new(false),
+            no_evict: AtomicBool::new(false),
+            no_touch: AtomicBool::new(false),
+            killed: AtomicBool::new(false),
+            identity: Mutex::new(ClientIdentity { user: "default".to_owned(), ..ClientIdentity::default() }),
+        }
+    }
+
+    /// The client's own words. Never held across a batch.
+    pub fn identity(&self) -> MutexGuard<'_, ClientIdentity> {
+        self.identity.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// CLIENT LIST's letters: `O` monitor, `U` Unix socket, `e` never evicted, `T` touches no keys, `N` nothing of note.
+    #[must_use]
+    pub fn flags(&self) -> String {
+        let letters = [
+            (self.monitor.load(Relaxed), 'O'),
+            (self.unix_socket, 'U'),
+            (self.killed.load(Relaxed), 'A'),
+            (self.no_evict.load(Relaxed), 'e'),
+            (self.no_touch.load(Relaxed), 'T'),
+        ];
+        let set: String = letters.iter().filter(|(on, _)| *on).map(|(_, letter)| *letter).collect();
+        if set.is_empty() { "N".to_owned() } else { set }
+    }
+}
+
+/// All connections by id.
+#[derive(Debug, Default)]
+pub struct Clients {
+    by_id: Mutex<BTreeMap<u64, Arc<ClientShared>>>,
+    connected: AtomicUsize,
+}
+
+impl Clients {
+    /// Registers a new connection.
+    pub fn connect(&self, origin: ClientOrigin) -> Arc<ClientShared> {
+        let client = Arc::new(ClientShared::new(origin));
+        let mut by_id = self.lock();
+        by_id.insert(client.id, Arc::clone(&client));
+        self.connected.store(by_id.len(), Relaxed);
+        client
+    }
+
+    /// Forgets a closed connection.
+    pub fn disconnect(&self, id: u64) {
+        let mut by_id = self.lock();
+        by_id.remove(&id);
+        self.connected.store(by_id.len(), Relaxed);
+    }
+
+    /// Connections now.
+    #[must_use]
+    pub fn connected(&self) -> usize {
+        self.connected.load(Relaxed)
+    }
+
+    /// One connection.
+    #[must_use]
+    pub fn find(&self, id: u64) -> Option<Arc<ClientShared>> {
+        self.lock().get(&id).cloned()
+    }
+
+    /// All connections in the order of their ids.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<ClientShared>> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<ClientShared>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
