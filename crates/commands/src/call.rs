@@ -1,0 +1,152 @@
+//! What a handler gets: its arguments, its reply, its access to the keys, and no more.
+//!
+//! The type of the call is the permission. A [`ReadCall`] holds a `Reader`, which has no way to write; a [`WriteCall`] holds a `Writer`
+//! whose declared keys the session has locked; an [`AdminCall`] may change the client and the node.
+
+use std::sync::Arc;
+
+use almandine_config::Settings;
+use almandine_keyspace::{Accessor, Key, KeyHash, Reader, Writer};
+use almandine_node::{Node, WorkerStatistics};
+use almandine_resp::{Args, Reply};
+
+use crate::client::Client;
+
+/// What stays the same for all commands of a batch: one per worker.
+#[derive(Debug)]
+pub struct Context {
+    /// The server.
+    pub node: Arc<Node>,
+    /// The settings as of the start of the batch.
+    pub settings: Arc<Settings>,
+    /// The worker's number.
+    pub worker: usize,
+}
+
+impl Context {
+    /// `proto-max-bulk-len`: the longest string in bytes.
+    #[must_use]
+    pub fn string_bytes_max(&self) -> usize {
+        usize::try_from(self.settings.connections.bulk_bytes_max).unwrap_or(usize::MAX)
+    }
+
+    /// The password of the default user; empty when none is required.
+    #[must_use]
+    pub fn required_password(&self) -> &[u8] {
+        self.settings.security.requirepass.as_bytes()
+    }
+
+    /// This worker's statistics.
+    #[inline]
+    #[must_use]
+    pub fn statistics(&self) -> &WorkerStatistics {
+        self.node.statistics.worker(self.worker)
+    }
+}
+
+/// The first key of a command, hashed when the batch was planned.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedKey {
+    /// Its argument index.
+    pub position: usize,
+    /// Its hash in the client's database.
+    pub hash: KeyHash,
+}
+
+/// A command that reads.
+pub struct ReadCall<'c> {
+    /// The arguments; argument 0 is the command's name.
+    pub args: Args<'c>,
+    /// The keys of the client's database.
+    pub keys: Reader<'c>,
+    /// The reply.
+    pub reply: Reply<'c>,
+    /// The connection.
+    pub client: &'c Client,
+    /// Worker and node.
+    pub context: &'c Context,
+    /// See [`PlannedKey`].
+    pub planned: Option<PlannedKey>,
+}
+
+/// A command that writes. Its declared keys are locked.
+pub struct WriteCall<'c> {
+    /// The arguments; argument 0 is the command's name.
+    pub args: Args<'c>,
+    /// The keys of the client's database.
+    pub keys: Writer<'c>,
+    /// The reply.
+    pub reply: Reply<'c>,
+    /// The connection.
+    pub client: &'c Client,
+    /// Worker and node.
+    pub context: &'c Context,
+    /// See [`PlannedKey`].
+    pub planned: Option<PlannedKey>,
+}
+
+/// A command about the connection or the server.
+pub struct AdminCall<'c> {
+    /// The arguments; argument 0 is the command's name.
+    pub args: Args<'c>,
+    /// Access to all databases.
+    pub accessor: &'c mut Accessor,
+    /// The reply.
+    pub reply: Reply<'c>,
+    /// The connection.
+    pub client: &'c mut Client,
+    /// Worker and node.
+    pub context: &'c Context,
+    /// The batch's time, Unix milliseconds.
+    pub now_ms: i64,
+}
+
+impl<'c> ReadCall<'c> {
+    /// The key at argument `position`.
+    #[inline]
+    #[must_use]
+    pub fn key(&self, position: usize) -> Key<'c> {
+        match self.planned {
+            Some(planned) if planned.position == position => Key { bytes: self.args.at(position), hash: planned.hash },
+            _ => self.keys.key(self.args.at(position)),
+        }
+    }
+
+    /// The batch's time, Unix milliseconds.
+    #[inline]
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        self.keys.now_ms()
+    }
+
+    /// Counts a look-up for `keyspace_hits` and `keyspace_misses`. Every read command calls it once per key.
+    #[inline]
+    pub fn looked_up(&self, found: bool) {
+        self.context.statistics().looked_up(found);
+    }
+}
+
+impl<'c> WriteCall<'c> {
+    /// The key at argument `position`.
+    #[inline]
+    #[must_use]
+    pub fn key(&self, position: usize) -> Key<'c> {
+        match self.planned {
+            Some(planned) if planned.position == position => Key { bytes: self.args.at(position), hash: planned.hash },
+            _ => self.keys.key(self.args.at(position)),
+        }
+    }
+
+    /// The batch's time, Unix milliseconds.
+    #[inline]
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        self.keys.now_ms()
+    }
+
+    /// Counts a look-up for `keyspace_hits` and `keyspace_misses`; for write commands that also answer a value, as GETDEL does.
+    #[inline]
+    pub fn looked_up(&self, found: bool) {
+        self.context.statistics().looked_up(found);
+    }
+}

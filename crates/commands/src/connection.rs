@@ -1,0 +1,303 @@
+//! The connection family: greeting, authentication, database selection. CLIENT and its subcommands are in [`client_command`].
+
+mod client_command;
+mod client_filter;
+mod client_line;
+
+use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_datatypes::number::parse_i64;
+use almandine_resp::ProtocolVersion;
+
+use crate::client::{Client, ReplyMode};
+use crate::errors::{self, CommandError};
+use crate::options::Options;
+use crate::{AdminCall, Command, Handler, Outcome, ReadCall};
+
+/// The family.
+pub(crate) const COMMANDS: &[&Command] = &[
+    &PING,
+    &ECHO,
+    &QUIT,
+    &HELLO,
+    &AUTH,
+    &RESET,
+    &SELECT,
+    &client_command::CLIENT,
+    &client_command::CACHING,
+    &client_command::CAPA,
+    &client_command::GETNAME,
+    &client_command::GETREDIR,
+    &client_command::HELP,
+    &client_command::ID,
+    &client_command::IMPORT_SOURCE,
+    &client_command::INFO,
+    &client_command::KILL,
+    &client_command::LIST,
+    &client_command::NO_EVICT,
+    &client_command::NO_TOUCH,
+    &client_command::PAUSE,
+    &client_command::REPLY,
+    &client_command::SETINFO,
+    &client_command::SETNAME,
+    &client_command::TRACKING,
+    &client_command::TRACKINGINFO,
+    &client_command::UNBLOCK,
+    &client_command::UNPAUSE,
+];
+
+/// Allowed at any time: before authentication, while loading, in scripts only where Redis allows it.
+const ANY_TIME: Traits =
+    Traits { noscript: true, loading: true, stale: true, fast: true, no_auth: true, allow_busy: true, ..Traits::NONE };
+
+const PING: Command = Command {
+    spec: CommandSpec {
+        name: "PING",
+        id: 64,
+        summary: "Returns the server's liveliness response.",
+        group: Group::Connection,
+        args: &[Arg::value("message").optional()],
+        traits: Traits { fast: true, subscribed: true, ..Traits::NONE },
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Read(ping),
+};
+
+fn ping(call: &mut ReadCall<'_>) -> Outcome {
+    match call.args.len() {
+        1 => call.reply.raw(b"+PONG\r\n"),
+        2 => call.reply.bulk(call.args.at(1)),
+        _ => return Err(errors::wrong_arity("ping")),
+    }
+    Ok(())
+}
+
+const ECHO: Command = Command {
+    spec: CommandSpec {
+        name: "ECHO",
+        id: 65,
+        summary: "Returns the given string.",
+        group: Group::Connection,
+        args: &[Arg::value("message")],
+        traits: Traits { fast: true, loading: true, stale: true, ..Traits::NONE },
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Read(echo),
+};
+
+fn echo(call: &mut ReadCall<'_>) -> Outcome {
+    call.reply.bulk(call.args.at(1));
+    Ok(())
+}
+
+const QUIT: Command = Command {
+    spec: CommandSpec {
+        name: "QUIT",
+        id: 66,
+        summary: "Closes the connection.",
+        group: Group::Connection,
+        arity: -1,
+        traits: Traits { subscribed: true, ..ANY_TIME },
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Admin(quit),
+};
+
+fn quit(call: &mut AdminCall<'_>) -> Outcome {
+    call.client.closing = true;
+    call.reply.ok();
+    Ok(())
+}
+
+const HELLO: Command = Command {
+    spec: CommandSpec {
+        name: "HELLO",
+        id: 67,
+        since: "6.0.0",
+        summary: "Handshakes with the Redis server.",
+        group: Group::Connection,
+        args: &[Arg::block(
+            "arguments",
+            &[
+                Arg::integer("protover"),
+                Arg::block("auth", &[Arg::value("username"), Arg::value("password")]).token("AUTH").optional(),
+                Arg::value("clientname").token("SETNAME").optional(),
+            ],
+        )
+        .optional()],
+        traits: Traits { skip_slowlog: true, ..ANY_TIME },
+        history: &[("6.2.0", "`protover` made optional; when called without arguments, reports the current connection's context.")],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Admin(hello),
+};
+
+fn hello(call: &mut AdminCall<'_>) -> Outcome {
+    let mut version = call.client.version;
+    if let Some(argument) = call.args.get(1) {
+        version = match parse_i64(argument).ok_or(CommandError::ProtocolVersionNotInteger)? {
+            2 => ProtocolVersion::Resp2,
+            3 => ProtocolVersion::Resp3,
+            _ => return Err(CommandError::ProtocolVersionUnsupported),
+        };
+    }
+    let mut name = None;
+    let mut options = Options::after(call.args, 2);
+    while let Some(option) = options.next() {
+        if option.is("AUTH") && options.remaining() >= 2 {
+            authenticate(call, options.value()?, options.value()?)?;
+        } else if option.is("SETNAME") && options.remaining() >= 1 {
+            name = Some(client_name(options.value()?)?);
+        } else {
+            return Err(errors::hello_option(option.0));
+        }
+    }
+    if !call.client.authenticated {
+        return Err(CommandError::HelloNeedsAuthentication);
+    }
+    if let Some(name) = name {
+        call.client.shared.identity().name = name;
+    }
+    call.client.speak(version);
+    reply_hello(call, version);
+    Ok(())
+}
+
+fn reply_hello(call: &mut AdminCall<'_>, version: ProtocolVersion) {
+    let mut reply = almandine_resp::Reply::new(call.reply.out, version);
+    reply.map(7);
+    for (field, value) in [("server", "redis"), ("version", almandine_node::REDIS_VERSION)] {
+        reply.bulk(field.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    reply.bulk(b"proto");
+    reply.integer(if version == ProtocolVersion::Resp3 { 3 } else { 2 });
+    reply.bulk(b"id");
+    reply.unsigned(call.client.shared.id);
+    for (field, value) in [("mode", "standalone"), ("role", "master")] {
+        reply.bulk(field.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    reply.bulk(b"modules");
+    reply.array(0);
+}
+
+const AUTH: Command = Command {
+    spec: CommandSpec {
+        name: "AUTH",
+        id: 68,
+        complexity: "O(N) where N is the number of passwords defined for the user",
+        summary: "Authenticates the connection.",
+        group: Group::Connection,
+        args: &[Arg::value("username").optional().since("6.0.0"), Arg::value("password")],
+        traits: Traits { skip_monitor: true, skip_slowlog: true, ..ANY_TIME },
+        history: &[("6.0.0", "Added ACL style (username and password).")],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Admin(auth),
+};
+
+fn auth(call: &mut AdminCall<'_>) -> Outcome {
+    match call.args.len() {
+        2 if call.context.required_password().is_empty() => return Err(CommandError::NoPasswordSet),
+        2 => authenticate(call, DEFAULT_USER, call.args.at(1))?,
+        3 => authenticate(call, call.args.at(1), call.args.at(2))?,
+        _ => return Err(CommandError::Syntax),
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+/// The only user until access-control lists exist.
+const DEFAULT_USER: &[u8] = b"default";
+
+fn authenticate(call: &mut AdminCall<'_>, user: &[u8], password: &[u8]) -> Outcome {
+    let required = call.context.required_password();
+    if user != DEFAULT_USER || !(required.is_empty() || equal_in_constant_time(password, required)) {
+        call.context.statistics().counters.authentications_failed.add(1);
+        return Err(CommandError::WrongPassword);
+    }
+    call.client.authenticated = true;
+    Ok(())
+}
+
+/// The time depends on the lengths only.
+fn equal_in_constant_time(given: &[u8], required: &[u8]) -> bool {
+    let difference = given.iter().zip(required).fold(0, |difference, (a, b)| difference | (a ^ b));
+    given.len() == required.len() && std::hint::black_box(difference) == 0
+}
+
+const RESET: Command = Command {
+    spec: CommandSpec {
+        name: "RESET",
+        id: 69,
+        since: "6.2.0",
+        summary: "Resets the connection.",
+        group: Group::Connection,
+        traits: Traits { subscribed: true, ..ANY_TIME },
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Admin(reset),
+};
+
+fn reset(call: &mut AdminCall<'_>) -> Outcome {
+    let authenticated = call.context.required_password().is_empty();
+    reset_client(call.client, authenticated);
+    call.context.node.monitors.remove(&call.client.shared);
+    call.reply.simple("RESET");
+    Ok(())
+}
+
+fn reset_client(client: &mut Client, authenticated: bool) {
+    use std::sync::atomic::Ordering::Relaxed;
+    client.select(0);
+    client.speak(ProtocolVersion::Resp2);
+    client.authenticated = authenticated;
+    client.reply_mode = ReplyMode::On;
+    client.monitor = false;
+    client.no_touch = false;
+    client.shared.no_evict.store(false, Relaxed);
+    client.shared.no_touch.store(false, Relaxed);
+    client.shared.identity().name.clear();
+}
+
+const SELECT: Command = Command {
+    spec: CommandSpec {
+        name: "SELECT",
+        id: 70,
+        summary: "Changes the selected database.",
+        group: Group::Connection,
+        args: &[Arg::integer("index")],
+        traits: Traits { fast: true, loading: true, stale: true, ..Traits::NONE },
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Admin(select),
+};
+
+fn select(call: &mut AdminCall<'_>) -> Outcome {
+    let db = database(call, call.args.at(1))?;
+    call.client.select(db);
+    call.reply.ok();
+    Ok(())
+}
+
+/// A database number as SELECT takes it.
+fn database(call: &AdminCall<'_>, argument: &[u8]) -> Result<u16, CommandError> {
+    let number = crate::number::integer(argument)?;
+    if i32::try_from(number).is_err() {
+        return Err(CommandError::NotInteger);
+    }
+    let db = u16::try_from(number).ok().filter(|db| usize::from(*db) < call.context.node.keyspace.databases());
+    db.ok_or(CommandError::DatabaseOutOfRange)
+}
+
+/// A name as CLIENT SETNAME accepts it: printable, without spaces.
+fn client_name(name: &[u8]) -> Result<String, CommandError> {
+    printable(name).ok_or(CommandError::InvalidClientName)
+}
+
+/// Bytes from `!` to `~`, which fit into a line of CLIENT LIST.
+fn printable(text: &[u8]) -> Option<String> {
+    let valid = text.iter().all(u8::is_ascii_graphic);
+    valid.then(|| String::from_utf8_lossy(text).into_owned())
+}

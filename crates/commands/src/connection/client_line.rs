@@ -1,0 +1,42 @@
+//! One line of CLIENT LIST, with Redis' fields in Redis' order.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering::Relaxed;
+
+use almandine_node::ClientShared;
+
+use crate::Table;
+
+/// Appends the line of `client`, without an end of line. What other threads may not know (buffer sizes) reads as 0.
+pub(super) fn write(line: &mut String, client: &ClientShared, now_ms: i64) {
+    let identity = client.identity().clone();
+    let command = Table::shared().entries().get(client.last_command.load(Relaxed) as usize).map_or("NULL", |entry| &entry.name);
+    let query_bytes = client.query_bytes.load(Relaxed);
+    let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
+    // Writing to a String does not fail.
+    let _ = write!(
+        line,
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf={} \
+         qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={} redir=-1 resp={} \
+         lib-name={} lib-ver={} tot-net-in={} tot-net-out={} tot-cmds={}",
+        client.id,
+        client.address,
+        client.local_address,
+        client.descriptor,
+        identity.name,
+        seconds_since(client.created_ms),
+        seconds_since(client.active_ms.load(Relaxed)),
+        client.flags(),
+        client.db.load(Relaxed),
+        query_bytes,
+        query_bytes + size_of::<ClientShared>(),
+        command,
+        identity.user,
+        client.protocol.load(Relaxed),
+        identity.library_name,
+        identity.library_version,
+        client.input_bytes.load(Relaxed),
+        client.output_bytes.load(Relaxed),
+        client.commands.load(Relaxed),
+    );
+}

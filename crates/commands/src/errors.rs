@@ -1,0 +1,242 @@
+//! Every error text that a command answers, in one file.
+//!
+//! The texts are an interface: clients and suites compare prefix and wording with Redis. A fixed text is a variant of
+//! [`CommandError`]; a text with something inserted is built by a function below. Nothing else in the workspace spells one.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use almandine_keyspace::{Full, WrongKind};
+use almandine_resp::Args;
+
+/// What a handler answers instead of a reply. One word wide in the usual case, so that `Ok` costs a register.
+pub type Outcome = Result<(), CommandError>;
+
+/// Declares the fixed texts: variant and wording side by side.
+macro_rules! fixed_errors {
+    ($($(#[$doc:meta])* $variant:ident => $text:literal,)+) => {
+        /// Why a command failed, as the client will read it.
+        #[derive(Debug, PartialEq, Eq)]
+        pub enum CommandError {
+            $($(#[$doc])* $variant,)+
+            /// A text with something inserted, made by a function of this module.
+            Text(Box<String>),
+        }
+
+        impl CommandError {
+            /// The error line without the leading `-`.
+            #[must_use]
+            pub fn text(&self) -> &str {
+                match self {
+                    $(Self::$variant => $text,)+
+                    Self::Text(text) => text,
+                }
+            }
+        }
+    };
+}
+
+fixed_errors! {
+    /// The key holds another type than the command works on.
+    WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
+    /// Unknown, misplaced or contradicting options.
+    Syntax => "ERR syntax error",
+    /// An argument or a value that must be a 64-bit integer is not.
+    NotInteger => "ERR value is not an integer or out of range",
+    /// An argument or a value that must be a number is not.
+    NotFloat => "ERR value is not a valid float",
+    /// INCR and its relatives would leave the 64-bit range.
+    IncrementOverflow => "ERR increment or decrement would overflow",
+    /// DECRBY of the one number that has no opposite.
+    DecrementOverflow => "ERR decrement would overflow",
+    /// INCRBYFLOAT would leave the range of numbers.
+    IncrementNotFinite => "ERR increment would produce NaN or Infinity",
+    /// A string would exceed `proto-max-bulk-len`.
+    StringTooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
+    /// SETRANGE, SETBIT … before the start of the string.
+    OffsetOutOfRange => "ERR offset is out of range",
+    /// A number that must be ≥ 0 is not.
+    NotPositive => "ERR value is out of range, must be positive",
+    /// An index beyond the collection or its type.
+    OutOfRange => "ERR value is out of range",
+    /// RENAME, OBJECT … of a key that does not exist.
+    NoSuchKey => "ERR no such key",
+    /// A command that grows memory while `maxmemory` is exceeded.
+    OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+    /// SELECT, MOVE, COPY, SWAPDB outside `databases`.
+    DatabaseOutOfRange => "ERR DB index is out of range",
+    /// SELECT with something that is no integer.
+    InvalidDatabase => "ERR invalid DB index",
+    /// A command before AUTH.
+    AuthenticationRequired => "NOAUTH Authentication required.",
+    /// HELLO without AUTH before authentication.
+    HelloNeedsAuthentication => "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+    /// Wrong user or password.
+    WrongPassword => "WRONGPASS invalid username-password pair or user is disabled.",
+    /// AUTH password when no password is set.
+    NoPasswordSet => "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+    /// HELLO with a version that is no integer.
+    ProtocolVersionNotInteger => "ERR Protocol version is not an integer or out of range",
+    /// HELLO with a version other than 2 and 3.
+    ProtocolVersionUnsupported => "NOPROTO unsupported protocol version",
+    /// CLIENT SETNAME or HELLO SETNAME with spaces or control characters.
+    InvalidClientName => "ERR Client names cannot contain spaces, newlines or special characters.",
+    /// CLIENT KILL ID with a bad id.
+    InvalidClientId => "ERR client-id should be greater than 0",
+    /// CLIENT LIST ID and CLIENT UNBLOCK with a bad id.
+    ClientIdNotPositive => "ERR Invalid client ID",
+    /// CLIENT KILL of the old form that met nobody.
+    NoSuchClient => "ERR No such client",
+    /// CLIENT UNBLOCK with an unknown reason.
+    UnblockReason => "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
+    /// CLIENT KILL MAXAGE with something that is no integer.
+    MaxAgeNotInteger => "ERR maxage is not an integer or out of range",
+    /// CLIENT KILL MAXAGE with zero or less.
+    MaxAgeNotPositive => "ERR maxage should be greater than 0",
+    /// CLIENT PAUSE with an unknown mode.
+    PauseMode => "ERR CLIENT PAUSE mode must be WRITE or ALL",
+    /// A timeout beyond the range of times.
+    TimeoutOutOfRange => "ERR timeout is out of range",
+    /// CLIENT IMPORT-SOURCE outside import mode.
+    NotInImportMode => "ERR Server is not in import mode",
+    /// CLIENT PAUSE with something that is no integer.
+    TimeoutNotInteger => "ERR timeout is not an integer or out of range",
+    /// CLIENT PAUSE with a negative time.
+    TimeoutNegative => "ERR timeout is negative",
+    /// CLIENT CACHING without the matching tracking mode.
+    CachingNeedsTracking => "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
+    /// CLIENT TRACKING ON, until invalidation messages exist.
+    TrackingUnsupported => "ERR CLIENT TRACKING is not supported yet: no invalidation messages would be sent",
+    /// LCS over something that is no string.
+    LcsNotStrings => "ERR The specified keys must contain string values",
+    /// LCS LEN together with IDX.
+    LcsLenAndIdx => "ERR If you want both the length and indexes, please just use IDX.",
+    /// LCS over strings whose table would not fit.
+    LcsTooLong => "ERR String too long for LCS",
+    /// LCS over strings whose table would exceed `proto-max-bulk-len`.
+    LcsTooLarge => "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
+    /// IFDEQ and IFDNE with something that is no digest.
+    InvalidDigest => "ERR must be exactly 16 hexadecimal characters",
+    /// A count of keys that is no positive integer.
+    KeyCountNotPositive => "ERR numkeys should be greater than 0",
+    /// MSETEX with a bad count of keys.
+    InvalidKeyCount => "ERR invalid numkeys value",
+    /// INCREX whose lower bound exceeds the upper one.
+    BoundsCrossed => "ERR LBOUND can't be greater than UBOUND",
+}
+
+// The pointer of `Text` and a tag: an outcome is returned in two registers.
+const _: () = assert!(size_of::<Outcome>() == 16);
+
+impl CommandError {
+    /// An error whose text is put together. `text` starts with the prefix, as in `ERR …`.
+    #[cold]
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self::Text(Box::new(text.into()))
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+impl From<WrongKind> for CommandError {
+    fn from(_: WrongKind) -> Self {
+        Self::WrongType
+    }
+}
+
+impl From<Full> for CommandError {
+    fn from(_: Full) -> Self {
+        Self::OutOfMemory
+    }
+}
+
+/// Most bytes of a client's own words that an error repeats.
+const REPEATED_BYTES_MAX: usize = 128;
+
+/// A name that no command has, with the first arguments, as the client sent them.
+#[cold]
+#[must_use]
+pub fn unknown_command(args: Args<'_>) -> CommandError {
+    let mut beginning = String::new();
+    for argument in args.iter().skip(1) {
+        if beginning.len() >= REPEATED_BYTES_MAX {
+            break;
+        }
+        beginning.push_str(&format!("'{}' ", repeated(argument, REPEATED_BYTES_MAX - beginning.len())));
+    }
+    let name = repeated(&args[0], REPEATED_BYTES_MAX);
+    CommandError::new(format!("ERR unknown command '{name}', with args beginning with: {beginning}"))
+}
+
+/// A name that no subcommand of `container` has.
+#[cold]
+#[must_use]
+pub fn unknown_subcommand(container: &str, name: &[u8]) -> CommandError {
+    let name = repeated(name, REPEATED_BYTES_MAX);
+    CommandError::new(format!("ERR unknown subcommand '{name}'. Try {} HELP.", container.to_ascii_uppercase()))
+}
+
+/// A wrong number of arguments. `command` is the full name in lower case, as in `client|kill`.
+#[cold]
+#[must_use]
+pub fn wrong_arity(command: &str) -> CommandError {
+    CommandError::new(format!("ERR wrong number of arguments for '{command}' command"))
+}
+
+/// An expiry that is zero, negative or too far away, for `command` in lower case.
+#[cold]
+#[must_use]
+pub fn invalid_expiry(command: &str) -> CommandError {
+    CommandError::new(format!("ERR invalid expire time in '{command}' command"))
+}
+
+/// An option of HELLO that does not exist.
+#[cold]
+#[must_use]
+pub fn hello_option(option: &[u8]) -> CommandError {
+    CommandError::new(format!("ERR Syntax error in HELLO option '{}'", repeated(option, REPEATED_BYTES_MAX)))
+}
+
+/// A user that does not exist, in a filter of CLIENT KILL.
+#[cold]
+#[must_use]
+pub fn no_such_user(user: &[u8]) -> CommandError {
+    CommandError::new(format!("ERR No such user '{}'", repeated(user, REPEATED_BYTES_MAX)))
+}
+
+/// A client type that does not exist.
+#[cold]
+#[must_use]
+pub fn unknown_client_type(kind: &[u8]) -> CommandError {
+    CommandError::new(format!("ERR Unknown client type '{}'", repeated(kind, REPEATED_BYTES_MAX)))
+}
+
+/// CLIENT SETINFO with an attribute that does not exist.
+#[cold]
+#[must_use]
+pub fn unknown_client_attribute(attribute: &[u8]) -> CommandError {
+    CommandError::new(format!("ERR Unrecognized option '{}'", repeated(attribute, REPEATED_BYTES_MAX)))
+}
+
+/// CLIENT SETINFO with a value that contains spaces or control characters.
+#[cold]
+#[must_use]
+pub fn invalid_client_attribute(attribute: &str) -> CommandError {
+    CommandError::new(format!("ERR {attribute} cannot contain spaces, newlines or special characters."))
+}
+
+/// A value longer than `proto-max-bulk-len`, or anything else that would be a protocol violation in a reply line, is cut and made
+/// printable: line ends become spaces.
+fn repeated(bytes: &[u8], bytes_max: usize) -> Cow<'_, str> {
+    let cut = &bytes[..bytes.len().min(bytes_max)];
+    let cut = cut.split(|byte| *byte == 0).next().unwrap_or(cut);
+    let text = String::from_utf8_lossy(cut);
+    if text.contains(['\r', '\n']) { Cow::Owned(text.replace(['\r', '\n'], " ")) } else { text }
+}

@@ -1,0 +1,107 @@
+//! Expiries as arguments: seconds or milliseconds, relative or absolute, checked as Redis checks them.
+
+use almandine_command_spec::Arg;
+
+use crate::errors::{self, CommandError};
+use crate::number;
+use crate::options::{Options, Word};
+
+/// Seconds or milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Seconds.
+    Seconds,
+    /// Milliseconds.
+    Milliseconds,
+}
+
+/// An expiry as given. Redis reports a malformed one only after all options are read, so the amount is kept as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Expiry<'c> {
+    /// The argument.
+    pub amount: &'c [u8],
+    /// Its unit.
+    pub unit: Unit,
+    /// Whether it counts from 1970 instead of from now.
+    pub absolute: bool,
+}
+
+/// What a command does to the expiry of the key that it writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum ExpiryChange<'c> {
+    /// The command's ordinary behaviour.
+    #[default]
+    Unstated,
+    /// EX, PX, EXAT, PXAT.
+    Set(Expiry<'c>),
+    /// KEEPTTL.
+    Keep,
+    /// PERSIST.
+    Persist,
+}
+
+impl<'c> Expiry<'c> {
+    /// The option that `word` starts, if it is EX, PX, EXAT or PXAT; its amount is taken from `options`.
+    ///
+    /// # Errors
+    /// A syntax error when the amount is missing.
+    pub fn option(word: Word<'_>, options: &mut Options<'c>) -> Result<Option<Self>, CommandError> {
+        let (unit, absolute) = match word {
+            w if w.is("EX") => (Unit::Seconds, false),
+            w if w.is("PX") => (Unit::Milliseconds, false),
+            w if w.is("EXAT") => (Unit::Seconds, true),
+            w if w.is("PXAT") => (Unit::Milliseconds, true),
+            _ => return Ok(None),
+        };
+        Ok(Some(Self { amount: options.value()?, unit, absolute }))
+    }
+
+    /// The point in time, Unix milliseconds. It may have passed; `command` is the name in lower case, for the error.
+    ///
+    /// # Errors
+    /// When the amount is no integer, not positive, or too far away.
+    pub fn at_ms(&self, now_ms: i64, command: &str) -> Result<i64, CommandError> {
+        let amount = number::integer(self.amount)?;
+        let at = if amount <= 0 { None } else { self.scale(amount) };
+        let at = if self.absolute { at } else { at.and_then(|at| at.checked_add(now_ms)) };
+        at.ok_or_else(|| errors::invalid_expiry(command))
+    }
+
+    fn scale(&self, amount: i64) -> Option<i64> {
+        match self.unit {
+            Unit::Seconds => amount.checked_mul(1000),
+            Unit::Milliseconds => Some(amount),
+        }
+    }
+}
+
+/// EX, PX, EXAT and PXAT in a spec.
+pub const EXPIRY_ARGS: [Arg; 4] = [
+    Arg::integer("seconds").token("EX"),
+    Arg::integer("milliseconds").token("PX"),
+    Arg::unix_time("unix-time-seconds").token("EXAT"),
+    Arg::unix_time("unix-time-milliseconds").token("PXAT"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_ms(amount: &str, unit: Unit, absolute: bool) -> Result<i64, String> {
+        let expiry = Expiry { amount: amount.as_bytes(), unit, absolute };
+        expiry.at_ms(1_000, "set").map_err(|error| error.text().to_owned())
+    }
+
+    #[test]
+    fn amounts_are_scaled_and_checked() {
+        assert_eq!(at_ms("2", Unit::Seconds, false), Ok(3_000));
+        assert_eq!(at_ms("2", Unit::Milliseconds, true), Ok(2));
+        let invalid = Err("ERR invalid expire time in 'set' command".to_owned());
+        assert_eq!(at_ms("0", Unit::Seconds, false), invalid);
+        assert_eq!(at_ms("-5", Unit::Milliseconds, true), invalid);
+        assert_eq!(at_ms("9223372036854775", Unit::Seconds, true).ok(), Some(9_223_372_036_854_775_000));
+        assert_eq!(at_ms("9223372036854776", Unit::Seconds, true), invalid);
+        assert_eq!(at_ms("9223372036854775807", Unit::Milliseconds, false), invalid);
+        assert_eq!(at_ms("1.5", Unit::Seconds, false), Err("ERR value is not an integer or out of range".to_owned()));
+    }
+}

@@ -1,0 +1,47 @@
+//! HELP of a container, derived from its subcommands' specs.
+
+use almandine_command_spec::{Arg, ArgKind, CommandSpec};
+
+use crate::{AdminCall, Outcome, Table};
+
+/// Answers HELP for the container that the call names: for each subcommand its syntax and, indented, its summary.
+///
+/// # Errors
+/// None.
+pub fn reply(call: &mut AdminCall<'_>) -> Outcome {
+    let table = Table::shared();
+    let Some(container) = table.lookup(call.args.at(0)).map(|plan| table.entry(plan.index)) else { return Ok(()) };
+    let spec = &container.command.spec;
+    call.reply.array(1 + 2 * spec.subcommands.len());
+    call.reply.simple(&format!("{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", spec.name));
+    for subcommand in spec.subcommands {
+        call.reply.simple(&syntax(subcommand));
+        call.reply.simple(&format!("    {}", subcommand.summary));
+    }
+    Ok(())
+}
+
+/// The syntax line of a command without its container's name.
+#[must_use]
+pub fn syntax(spec: &CommandSpec) -> String {
+    format!("{}{}", spec.own_name(), arguments(spec.args))
+}
+
+fn arguments(args: &[Arg]) -> String {
+    args.iter().map(|arg| format!(" {}", argument(arg))).collect()
+}
+
+fn argument(arg: &Arg) -> String {
+    let name = if arg.display.is_empty() { arg.name } else { arg.display };
+    let value = match arg.kind {
+        ArgKind::PureToken => String::new(),
+        ArgKind::OneOf(args) => args.iter().map(argument).collect::<Vec<_>>().join("|"),
+        ArgKind::Block(args) => arguments(args).trim_start().to_owned(),
+        _ => format!("<{name}>"),
+    };
+    let mut text = [arg.token, value.as_str()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    if arg.multiple {
+        text = format!("{text} [{text} ...]");
+    }
+    if arg.optional { format!("[{text}]") } else { text }
+}

@@ -1,0 +1,182 @@
+//! Strings under several keys at once. All keys are locked, so each command is atomic.
+
+use almandine_command_spec::{Access, Arg, CommandSpec, Group, KeySpec, Keys, Traits};
+use almandine_datatypes::number::parse_i64;
+use almandine_keyspace::{Kind, Put};
+use almandine_resp::Args;
+
+use super::condition::EXISTENCE_ARGS;
+use super::{READ, WRITE, only_expiry, reply_value};
+use crate::errors::{self, CommandError};
+use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange};
+use crate::options::Options;
+use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
+
+pub(super) const MGET: Command = Command {
+    spec: CommandSpec {
+        name: "MGET",
+        id: 20,
+        complexity: "O(N) where N is the number of keys to retrieve.",
+        summary: "Atomically returns the string values of one or more keys.",
+        group: Group::String,
+        args: &[Arg::key("key", Access::Read).multiple()],
+        traits: READ,
+        tips: &["request_policy:multi_shard"],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Read(mget),
+};
+
+fn mget(call: &mut ReadCall<'_>) -> Outcome {
+    call.reply.array(call.args.len() - 1);
+    for position in 1..call.args.len() {
+        let key = call.key(position);
+        let value = call.keys.read(key).filter(|value| value.kind() == Kind::String);
+        call.context.statistics().looked_up(value.is_some());
+        reply_value(&mut call.reply, value.as_ref());
+    }
+    Ok(())
+}
+
+pub(super) const MSET: Command = Command {
+    spec: CommandSpec {
+        name: "MSET",
+        id: 21,
+        since: "1.0.1",
+        complexity: "O(N) where N is the number of keys to set.",
+        summary: "Atomically creates or modifies the string values of one or more keys.",
+        group: Group::String,
+        args: &[Arg::block("data", &[Arg::key("key", Access::Overwrite), Arg::value("value")]).multiple()],
+        traits: Traits { fast: false, ..WRITE },
+        tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Write(mset),
+};
+
+fn mset(call: &mut WriteCall<'_>) -> Outcome {
+    set_pairs(call, call.args.slice_from(1), "mset", None)?;
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) const MSETNX: Command = Command {
+    spec: CommandSpec {
+        name: "MSETNX",
+        id: 22,
+        summary: "Atomically modifies the string values of one or more keys only when all keys don't exist.",
+        args: &[Arg::block("data", &[Arg::key("key", Access::Create), Arg::value("value")]).multiple()],
+        tips: &[],
+        ..MSET.spec
+    },
+    run: Handler::Write(msetnx),
+};
+
+fn msetnx(call: &mut WriteCall<'_>) -> Outcome {
+    let pairs = call.args.slice_from(1);
+    check_pairs(pairs, "msetnx")?;
+    let none_exists = !any_exists(call, pairs);
+    if none_exists {
+        set_pairs(call, pairs, "msetnx", None)?;
+    }
+    call.reply.integer(i64::from(none_exists));
+    Ok(())
+}
+
+pub(super) const MSETEX: Command = Command {
+    spec: CommandSpec {
+        name: "MSETEX",
+        id: 23,
+        since: "8.4.0",
+        summary: "Atomically sets multiple string keys with an optional shared expiration in a single operation.",
+        args: &[
+            Arg::key_count("numkeys"),
+            Arg::block("data", &[Arg::key("key", Access::Overwrite), Arg::value("value")]).multiple(),
+            Arg::one_of("condition", &EXISTENCE_ARGS).optional(),
+            Arg::one_of(
+                "expiration",
+                &[EXPIRY_ARGS[0], EXPIRY_ARGS[1], EXPIRY_ARGS[2], EXPIRY_ARGS[3], Arg::pure_token("keepttl", "KEEPTTL")],
+            )
+            .optional(),
+        ],
+        keys: Keys::Specs(&[KeySpec::counted(1, 2, Access::Overwrite)]),
+        ..MSET.spec
+    },
+    run: Handler::Write(msetex),
+};
+
+fn msetex(call: &mut WriteCall<'_>) -> Outcome {
+    let count = parse_i64(call.args.at(1)).and_then(|count| usize::try_from(count).ok());
+    let count = count.filter(|count| *count > 0 && *count <= i32::MAX as usize).ok_or(CommandError::InvalidKeyCount)?;
+    if count > (call.args.len() - 2) / 2 {
+        return Err(errors::wrong_arity("msetex"));
+    }
+    let (mut must_exist, mut change) = (None, ExpiryChange::Unstated);
+    let mut options = Options::after(call.args, 2 + 2 * count);
+    while let Some(option) = options.next() {
+        if option.is("NX") && must_exist != Some(true) {
+            must_exist = Some(false);
+        } else if option.is("XX") && must_exist != Some(false) {
+            must_exist = Some(true);
+        } else if option.is("KEEPTTL") && !matches!(change, ExpiryChange::Set(_)) {
+            change = ExpiryChange::Keep;
+        } else if let Some(expiry) = Expiry::option(option, &mut options)? {
+            change = only_expiry(change, expiry)?;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    if let ExpiryChange::Set(expiry) = &change {
+        expiry.at_ms(call.now_ms(), "msetex")?;
+    }
+    let pairs = call.args.slice_from(2);
+    let holds = match must_exist {
+        None => true,
+        Some(false) => !pair_positions(count).any(|at| exists(call, pairs.at(at))),
+        Some(true) => pair_positions(count).all(|at| exists(call, pairs.at(at))),
+    };
+    if holds {
+        for at in pair_positions(count) {
+            store_one(call, pairs.at(at), pairs.at(at + 1), change)?;
+        }
+    }
+    call.reply.integer(i64::from(holds));
+    Ok(())
+}
+
+/// The positions of the keys of `count` pairs.
+fn pair_positions(count: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(|pair| 2 * pair)
+}
+
+fn exists(call: &mut WriteCall<'_>, key: &[u8]) -> bool {
+    let key = call.keys.key(key);
+    call.keys.exists(key)
+}
+
+fn any_exists(call: &mut WriteCall<'_>, pairs: Args<'_>) -> bool {
+    pair_positions(pairs.len() / 2).any(|at| exists(call, pairs.at(at)))
+}
+
+fn check_pairs(pairs: Args<'_>, command: &str) -> Outcome {
+    if pairs.len().is_multiple_of(2) { Ok(()) } else { Err(errors::wrong_arity(command)) }
+}
+
+fn set_pairs(call: &mut WriteCall<'_>, pairs: Args<'_>, command: &str, expiry_ms: Option<i64>) -> Outcome {
+    check_pairs(pairs, command)?;
+    for at in pair_positions(pairs.len() / 2) {
+        let key = call.keys.key(pairs.at(at));
+        call.keys.upsert(key, pairs.at(at + 1), Put { expiry_ms, ..Put::default() })?;
+    }
+    Ok(())
+}
+
+fn store_one(call: &mut WriteCall<'_>, key: &[u8], value: &[u8], change: ExpiryChange<'_>) -> Outcome {
+    let key = call.keys.key(key);
+    let expiry_ms = match change {
+        ExpiryChange::Set(expiry) => Some(expiry.at_ms(call.now_ms(), "msetex")?),
+        ExpiryChange::Keep => call.keys.read(key).and_then(|value| value.expiry_ms()),
+        _ => None,
+    };
+    super::store(call, key, value, expiry_ms)
+}

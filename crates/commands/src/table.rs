@@ -1,0 +1,281 @@
+//! The command table: from a name to a handler in a few nanoseconds, and everything that is derived from the list of commands.
+//!
+//! A command's *index* is its position in the list; it is dense, differs between versions, and names counters and table entries. A
+//! command's *id* is pinned for ever (see `ids.txt`) and is what the operation log will hold.
+
+use std::sync::LazyLock;
+
+use almandine_command_spec::{Layout, Shape, Table as Names};
+
+use crate::{COMMANDS, Command, Handler};
+
+/// What the session asks of a command, one bit each, so that the ordinary case is one comparison with zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u16);
+
+macro_rules! flags {
+    ($($(#[$doc:meta])* $name:ident = $bit:literal;)+) => {
+        impl Flags { $($(#[$doc])* pub const $name: Self = Self(1 << $bit);)+ }
+    };
+}
+
+flags! {
+    /// Timed together with its neighbours instead of alone.
+    FAST = 0;
+    /// Refused beyond the memory limit.
+    DENY_OOM = 1;
+    /// May change keys: held back by CLIENT PAUSE WRITE.
+    MAY_WRITE = 2;
+    /// An [`Handler::Admin`]: it may change what the rest of the batch means, so planning stops behind it.
+    BARRIER = 3;
+    /// Has subcommands.
+    CONTAINER = 4;
+    /// Has several keys, or keys at places that the arguments decide.
+    MANY_KEYS = 5;
+    /// Locks its keys itself.
+    SELF_LOCKING = 6;
+    /// Not shown to MONITOR.
+    SKIP_MONITOR = 7;
+    /// Not in the slow log.
+    SKIP_SLOWLOG = 8;
+    /// Allowed before authentication.
+    NO_AUTH = 9;
+}
+
+impl Flags {
+    /// Whether any flag of `other` is set.
+    #[inline]
+    #[must_use]
+    pub const fn any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Both sets.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    const fn when(condition: bool, flag: Self) -> Self {
+        if condition { flag } else { Self(0) }
+    }
+
+    fn of(command: &Command, shape: &Shape) -> Self {
+        let traits = command.spec.traits;
+        [
+            (traits.fast, Self::FAST),
+            (traits.denyoom, Self::DENY_OOM),
+            (traits.write || traits.may_replicate, Self::MAY_WRITE),
+            (matches!(command.run, Handler::Admin(_)), Self::BARRIER),
+            (matches!(command.run, Handler::Container), Self::CONTAINER),
+            (shape.layout == Layout::Many, Self::MANY_KEYS),
+            (traits.self_locking, Self::SELF_LOCKING),
+            (traits.skip_monitor || traits.admin, Self::SKIP_MONITOR),
+            (traits.skip_slowlog, Self::SKIP_SLOWLOG),
+            (traits.no_auth, Self::NO_AUTH),
+        ]
+        .into_iter()
+        .fold(Self(0), |flags, (holds, flag)| flags.with(Self::when(holds, flag)))
+    }
+}
+
+/// What the execution loop needs of a command: small, so that the entries in use stay in the first cache level.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The handler.
+    pub run: Handler,
+    /// Number of arguments with the name; negative: at least that many.
+    arity: i16,
+    /// Argument index of the only key; 0 without keys and with [`Flags::MANY_KEYS`].
+    pub key: u16,
+    /// The command's dense index.
+    pub index: u16,
+    /// See [`Flags`].
+    pub flags: Flags,
+}
+
+const _: () = assert!(size_of::<Plan>() == 24);
+
+impl Plan {
+    /// Whether a call may have `count` arguments.
+    #[inline]
+    #[must_use]
+    pub const fn accepts(&self, count: usize) -> bool {
+        if self.arity >= 0 { count == self.arity as usize } else { count >= self.arity.unsigned_abs() as usize }
+    }
+}
+
+/// One command and what follows from its spec.
+#[derive(Debug)]
+pub struct Entry {
+    /// The constant.
+    pub command: &'static Command,
+    /// What follows from its spec.
+    pub shape: Shape,
+    /// The full name in lower case, as errors and statistics write it: `client|kill`.
+    pub name: String,
+    /// Where the subcommands are found, for a container.
+    subcommands: Option<Subcommands>,
+}
+
+#[derive(Debug)]
+struct Subcommands {
+    names: Names,
+    indexes: Vec<u16>,
+}
+
+/// The table of all commands.
+#[derive(Debug)]
+pub struct Table {
+    names: Names,
+    plans: Box<[Plan]>,
+    entries: Box<[Entry]>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(Table::build);
+
+impl Table {
+    /// The table. Workers keep the reference.
+    #[must_use]
+    pub fn shared() -> &'static Table {
+        &TABLE
+    }
+
+    fn build() -> Self {
+        let commands: Vec<&'static Command> = COMMANDS.iter().flat_map(|family| family.iter().copied()).collect();
+        let names = Names::new(commands.iter().map(|command| command.spec.name));
+        let entries: Box<[Entry]> = commands.iter().map(|command| entry(command, &names)).collect();
+        let plans = entries.iter().enumerate().map(|(index, entry)| plan(index, entry)).collect();
+        Self { names, plans, entries }
+    }
+
+    /// The command called `name` in any case. Subcommands are found by [`Table::resolve`].
+    #[inline]
+    #[must_use]
+    pub fn lookup(&self, name: &[u8]) -> Option<&Plan> {
+        self.names.lookup(name).map(|index| &self.plans[index])
+    }
+
+    /// The subcommand of `container` that `name` names.
+    #[must_use]
+    pub fn subcommand(&self, container: &Plan, name: &[u8]) -> Option<&Plan> {
+        let subcommands = self.entry(container.index).subcommands.as_ref()?;
+        let position = subcommands.names.lookup(name)?;
+        self.plans.get(usize::from(subcommands.indexes[position]))
+    }
+
+    /// The command, or subcommand, that a call with these first arguments runs, without looking at the number of arguments.
+    #[must_use]
+    pub fn resolve(&self, name: &[u8], subcommand: Option<&[u8]>) -> Option<&Plan> {
+        let plan = self.lookup(name)?;
+        if !plan.flags.any(Flags::CONTAINER) {
+            return Some(plan);
+        }
+        subcommand.map_or(Some(plan), |subcommand| self.subcommand(plan, subcommand))
+    }
+
+    /// The plan of a dense index.
+    #[must_use]
+    pub fn plan(&self, index: u16) -> &Plan {
+        &self.plans[usize::from(index)]
+    }
+
+    /// The entry of a dense index.
+    #[must_use]
+    pub fn entry(&self, index: u16) -> &Entry {
+        &self.entries[usize::from(index)]
+    }
+
+    /// All commands, subcommands included, by dense index.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+}
+
+fn entry(command: &'static Command, names: &Names) -> Entry {
+    let subcommands = command.spec.subcommands;
+    let subcommands = (!subcommands.is_empty()).then(|| Subcommands {
+        names: Names::new(subcommands.iter().map(|spec| spec.own_name())),
+        indexes: subcommands.iter().map(|spec| dense_index(names, spec.name)).collect(),
+    });
+    Entry { command, shape: command.spec.shape(), name: command.spec.name.to_ascii_lowercase(), subcommands }
+}
+
+/// Every subcommand of a container is in the family's list; a test holds this, and the process does not start without it.
+fn dense_index(names: &Names, name: &str) -> u16 {
+    let index = names.lookup(name.as_bytes()).and_then(|index| u16::try_from(index).ok());
+    index.unwrap_or_else(|| panic!("{name} is a subcommand and missing in its family's list"))
+}
+
+fn plan(index: usize, entry: &Entry) -> Plan {
+    Plan {
+        run: entry.command.run,
+        arity: entry.shape.arity,
+        key: if let Layout::One(key) = entry.shape.layout { key } else { 0 },
+        index: u16::try_from(index).unwrap_or(u16::MAX),
+        flags: Flags::of(entry.command, &entry.shape),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// The pinned ids. A new command is added at the end with the next free number; a line is never changed or removed.
+    const IDS: &str = include_str!("../ids.txt");
+
+    #[test]
+    fn ids_are_pinned() {
+        let pinned: BTreeMap<&str, u16> = IDS
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.split_once(' '))
+            .map(|(id, name)| (name, id.parse().unwrap()))
+            .collect();
+        let numbers: std::collections::BTreeSet<u16> = pinned.values().copied().collect();
+        assert_eq!(numbers.len(), pinned.len(), "an id is used twice in ids.txt");
+        for entry in Table::shared().entries() {
+            let spec = &entry.command.spec;
+            assert_eq!(pinned.get(spec.name), Some(&spec.id), "{} has id {}: see ids.txt", spec.name, spec.id);
+        }
+    }
+
+    #[test]
+    fn containers_and_subcommands_agree() {
+        let table = Table::shared();
+        for entry in table.entries() {
+            let spec = &entry.command.spec;
+            assert_eq!(spec.is_container(), matches!(entry.command.run, Handler::Container), "{}", spec.name);
+            if let Some((container, own)) = spec.name.split_once('|') {
+                let found = table.resolve(container.as_bytes(), Some(own.as_bytes())).expect(spec.name);
+                assert_eq!(table.entry(found.index).name, entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_handler_writes_exactly_where_its_spec_says_so() {
+        for entry in Table::shared().entries() {
+            let (name, traits) = (&entry.name, entry.command.spec.traits);
+            match entry.command.run {
+                Handler::Read(_) => assert!(!traits.write && !entry.shape.writes_keys, "{name} writes by spec, not by type"),
+                Handler::Write(_) => assert!(traits.write, "{name} writes by type, not by spec"),
+                Handler::Admin(_) | Handler::Container => {}
+            }
+            assert!(!(traits.write && traits.readonly), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_any_case() {
+        let table = Table::shared();
+        for name in [b"get".as_slice(), b"GET", b"GeT"] {
+            assert_eq!(table.lookup(name).map(|plan| table.entry(plan.index).name.as_str()), Some("get"));
+        }
+        assert!(table.lookup(b"nosuch").is_none());
+        assert!(table.resolve(b"client", Some(b"nosuch")).is_none());
+    }
+}
