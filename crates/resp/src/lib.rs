@@ -8,7 +8,8 @@
 //!
 //! **Invariants**:
 //! - The commands of a pipeline do not depend on how the bytes were cut into chunks.
-//! - No byte of an incomplete command is examined twice, so that a peer that trickles bytes costs no more than one that does not.
+//! - A call does not go again over what earlier calls understood of an incomplete command: a peer that trickles bytes, or a value of
+//!   512 MiB, costs what its bytes cost.
 //! - Memory is taken for bytes that were received, never for lengths that were only announced.
 //! - Parsing a pipeline of complete commands, and writing replies, allocates nothing once the buffers have grown.
 //! - No `unsafe`.

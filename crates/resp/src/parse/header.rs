@@ -69,14 +69,22 @@ pub(super) fn quick(input: &[u8], at: usize, lead: u8) -> Option<(usize, usize)>
         return Some((usize::from(digit - b'0'), at + 4));
     }
     let word = u64::from_le_bytes(*rest.first_chunk()?);
-    let (tens, units) = ((word >> 8) as u8, (word >> 16) as u8);
+    let (first, second, third) = ((word >> 8) as u8, (word >> 16) as u8, (word >> 24) as u8);
     if word & 0xFF_FF00_00FF == u64::from_le_bytes([lead, 0, 0, b'\r', b'\n', 0, 0, 0])
-        && matches!(tens, b'1'..=b'9')
-        && units.is_ascii_digit()
+        && matches!(first, b'1'..=b'9')
+        && second.is_ascii_digit()
     {
-        return Some((usize::from(tens - b'0') * 10 + usize::from(units - b'0'), at + 5));
+        return Some((usize::from(first - b'0') * 10 + usize::from(second - b'0'), at + 5));
     }
-    if word as u8 != lead || tens == b'0' {
+    if word & 0xFFFF_0000_00FF == u64::from_le_bytes([lead, 0, 0, 0, b'\r', b'\n', 0, 0])
+        && matches!(first, b'1'..=b'9')
+        && second.is_ascii_digit()
+        && third.is_ascii_digit()
+    {
+        let pair = usize::from(first - b'0') * 10 + usize::from(second - b'0');
+        return Some((pair * 10 + usize::from(third - b'0'), at + 6));
+    }
+    if word as u8 != lead || first == b'0' {
         return None;
     }
     // The lowest zero byte of `gap` is the first `\r`; bytes above it may be flagged wrongly, which does not matter.

@@ -1,8 +1,8 @@
 //! From received bytes to commands.
 //!
-//! A pipeline is parsed in one pass over the input. The usual command is an array of bulk strings with short lengths; its headers
-//! are recognised by comparing words ([`header::quick`]), and its arguments are skipped, not looked at. Everything else (long
-//! headers, errors, the end of the input) leaves through functions marked cold.
+//! A pipeline is parsed in one pass over the input. The usual command is an array of a few bulk strings with short lengths; its
+//! headers are recognised by comparing words ([`header::quick`]), and its arguments are skipped, not looked at. A command that is
+//! anything else (many arguments, long headers, errors, cut off by the end of the input) starts over on the general path.
 //!
 //! When the input ends inside a command, the parser remembers how far it came, relative to the command's first byte, because the
 //! same bytes come back with more behind them and perhaps at another address. It keeps no bytes itself.
@@ -158,6 +158,13 @@ impl Parser {
             return Ok(Some(at));
         }
         let first = batch.spans.len();
+        if count <= QUICK_ARGUMENTS_MAX {
+            if let Some(end) = quick_arguments(input, at, count, bounds, &mut batch.spans) {
+                batch.finish_multibulk(first);
+                return Ok(Some(end));
+            }
+            batch.spans.truncate(first);
+        }
         let mut progress = Progress { at, remaining: count, bulk: None, searched: at };
         match arguments(input, &mut progress, bounds, &mut batch.spans) {
             Ok(true) => {
@@ -286,4 +293,26 @@ fn arguments(input: &[u8], progress: &mut Progress, bounds: &Bounds, spans: &mut
     }
     progress.at = at;
     Ok(true)
+}
+
+/// Most arguments of the usual command.
+const QUICK_ARGUMENTS_MAX: usize = 8;
+
+/// Parses all `count` arguments of a command, if they have short canonical headers and are in the input as a whole; else leaves
+/// rubbish in `spans`. The result is the command's end.
+#[inline(always)]
+fn quick_arguments(input: &[u8], mut at: usize, count: usize, bounds: &Bounds, spans: &mut Vec<Span>) -> Option<usize> {
+    // Room is made for all of them beforehand, so that the loop neither checks the capacity nor writes the length.
+    let first = spans.len();
+    spans.extend_from_slice(&[Span::default(); QUICK_ARGUMENTS_MAX]);
+    for span in &mut spans[first..first + count] {
+        let (len, start) = header::quick(input, at, b'$')?;
+        at = start + len + 2;
+        if len > bounds.bulk_quick_max || at > input.len() {
+            return None;
+        }
+        *span = Span { offset: start as u32, len: len as u32 };
+    }
+    spans.truncate(first + count);
+    Some(at)
 }
