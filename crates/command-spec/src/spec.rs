@@ -8,7 +8,8 @@ use crate::traits::Traits;
 
 /// Finds keys that no key spec finds: the first key after argument `after` (0 to start) with its access.
 ///
-/// It is given the number of arguments and a function from index to argument, and holds no state, so it can be stepped without allocation.
+/// It is given the number of arguments and a function from index to argument, and holds no state, so it can be stepped without
+/// allocation.
 pub type NextKey = for<'a> fn(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)>;
 
 /// Where the keys of a command are.

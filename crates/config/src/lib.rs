@@ -1,1 +1,27 @@
 //! One parameter table: configuration file, flags, CONFIG GET, SET and REWRITE.
+//!
+//! **Is**: every parameter of Redis 7 and Valkey 9 and Almandine's own, each in one table entry from which everything else follows:
+//! parsing, error texts, typed [`Settings`], the file, the manual.
+//! **Is not**: the place where a parameter takes effect. It opens no socket and starts no thread; it touches only the configuration
+//! file.
+//! **Invariants**: a snapshot of settings is consistent; CONFIG SET changes all of its parameters or none; a parameter without a
+//! typed
+//! field has no effect and says so.
+//! **Start reading at**: [`parameter`], then [`sections`], then [`config`].
+
+pub mod choices;
+pub mod config;
+pub mod kind;
+pub mod load;
+pub mod manual;
+pub mod parameter;
+mod rewrite;
+pub mod sections;
+pub mod settings;
+pub mod special;
+pub mod words;
+
+pub use config::{Config, SetError, Snapshot};
+pub use load::{LoadError, Startup};
+pub use parameter::Parameter;
+pub use settings::Settings;

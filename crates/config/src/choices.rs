@@ -1,0 +1,60 @@
+//! The parameters that take one word of a list, as enums.
+
+/// A type whose values are the words of a list.
+pub trait Choice: Sized + Copy + 'static {
+    /// The words, in the order of the error message.
+    const NAMES: &'static [&'static str];
+    /// The value of the word at `index`.
+    fn at(index: usize) -> Self;
+}
+
+macro_rules! choices {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident $word:literal),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_doc])* #[doc = concat!("`", $word, "`")] $variant,)* }
+
+        impl Choice for $name {
+            const NAMES: &'static [&'static str] = &[$($word),*];
+            fn at(index: usize) -> Self {
+                [$(Self::$variant),*][index]
+            }
+        }
+
+        impl $name {
+            /// The word that stands for the value.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+    )*};
+}
+
+choices! {
+    /// What gives way when the memory budget is exhausted.
+    EvictionPolicy {
+        VolatileLru "volatile-lru", VolatileLfu "volatile-lfu", VolatileRandom "volatile-random", VolatileTtl "volatile-ttl",
+        AllkeysLru "allkeys-lru", AllkeysLfu "allkeys-lfu", AllkeysRandom "allkeys-random", NoEviction "noeviction",
+    }
+    /// How much is logged.
+    LogLevel { Debug "debug", Verbose "verbose", Notice "notice", Warning "warning", Nothing "nothing" }
+    /// Who may use something guarded.
+    Allowed { No "no", Yes "yes", Local "local" }
+    /// How the process is supervised.
+    Supervised { Upstart "upstart", Systemd "systemd", Auto "auto", No "no" }
+    /// How connections are read and written.
+    IoBackend { Auto "auto", IoUring "io_uring", Epoll "epoll" }
+}
+
+impl Allowed {
+    /// Whether a peer may, given whether it is on this machine.
+    #[must_use]
+    pub const fn permits(self, local: bool) -> bool {
+        match self {
+            Self::No => false,
+            Self::Yes => true,
+            Self::Local => local,
+        }
+    }
+}

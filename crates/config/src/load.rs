@@ -1,0 +1,255 @@
+//! The configuration at start: file, standard input, command line, in this order; the last word on a parameter counts.
+//!
+//! The command line is turned into lines of the file and parsed with it, as redis-server does, so that everything that works in
+//! the file
+//! works there.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::config::{Config, Directive};
+use crate::kind::{Kind, Value};
+use crate::manual;
+use crate::parameter::{self, Index, Parameter};
+use crate::words;
+
+/// Lines that are no parameters, with the fewest words behind the name.
+const DIRECTIVES: [(&str, usize); 3] = [("user", 1), ("rename-command", 2), ("loadmodule", 1)];
+
+/// Parameters of old versions that are skipped.
+const FORGOTTEN: [&str; 3] = ["list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands"];
+
+/// Deepest nesting of `include`.
+const INCLUDE_DEPTH_MAX: usize = 16;
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Startup {
+    /// To run the server.
+    Run(Box<Config>),
+    /// To print this and exit.
+    Print(String),
+}
+
+/// Why the server cannot start: what to print on the standard error before exiting with status 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadError(pub String);
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl Config {
+    /// The configuration that the command line (without the program's name) asks for.
+    ///
+    /// # Errors
+    /// When a file cannot be read or a line is wrong.
+    pub fn load(args: &[String]) -> Result<Startup, LoadError> {
+        match args.first().map(String::as_str) {
+            Some("-v" | "--version") if args.len() == 1 => return Ok(Startup::Print(manual::version())),
+            Some("-h" | "--help") if args.len() == 1 => return Ok(Startup::Print(manual::help())),
+            Some("--test-memory") => return Err(LoadError("almandine-server does not test memory: use memtest86.\n".into())),
+            _ => {}
+        }
+        if args.iter().any(|arg| arg == "--sentinel") {
+            return Err(LoadError("almandine-server has no sentinel mode.\n".into()));
+        }
+        let (file, rest) = match args.split_first() {
+            Some((first, rest)) if !first.starts_with('-') => (Some(absolute(Path::new(first))), rest),
+            _ => (None, args),
+        };
+        let (from_stdin, options) = command_line(rest);
+        let mut text = String::new();
+        if let Some(file) = &file {
+            text = read(file)?;
+        }
+        if from_stdin {
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|error| LoadError(format!("Fatal error, can't read the standard input: {error}\n")))?;
+        }
+        text.push('\n');
+        text.push_str(&options);
+        let mut loader = Loader::new();
+        loader.text(&text, 0)?;
+        Ok(Startup::Run(Box::new(Config::new(loader.values, file, loader.directives))))
+    }
+}
+
+/// Whether the standard input is to be read, and the lines that the options stand for.
+fn command_line(args: &[String]) -> (bool, String) {
+    let mut from_stdin = false;
+    let mut lines = String::new();
+    // An option's first value may begin with dashes.
+    let mut name_expected = true;
+    for (at, arg) in args.iter().enumerate() {
+        let next = args.get(at + 1);
+        if arg == "-" && (at == 0 || next.is_none()) {
+            from_stdin = true;
+        } else if let Some(option) = arg.strip_prefix("--").filter(|_| name_expected) {
+            if !lines.is_empty() {
+                lines.push('\n');
+            }
+            lines.push_str(option);
+            lines.push(' ');
+            // `--port 7000` may be one argument.
+            let name_only = words::split(arg).is_some_and(|words| words.len() == 1);
+            let valueless = next.is_none_or(|next| next.starts_with("--"));
+            if name_only && valueless && option.eq_ignore_ascii_case("save") {
+                // Scripts pass an empty schedule as nothing at all.
+                lines.push_str("\"\"");
+                name_expected = true;
+            } else {
+                name_expected = !name_only;
+            }
+        } else {
+            lines.push_str(&words::quote(arg));
+            lines.push(' ');
+            name_expected = true;
+        }
+    }
+    (from_stdin, lines)
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn read(file: &Path) -> Result<String, LoadError> {
+    let fail = |error: String| LoadError(format!("Fatal error, can't open config file '{}': {error}\n", file.display()));
+    let bytes = std::fs::read(file).map_err(|error| fail(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| fail("not UTF-8".into()))
+}
+
+/// The state of parsing: the values so far.
+struct Loader {
+    values: Vec<Value>,
+    stated: HashSet<Index>,
+    directives: Vec<Directive>,
+}
+
+impl Loader {
+    fn new() -> Self {
+        Self { values: parameter::all().map(Parameter::default_value).collect(), stated: HashSet::new(), directives: Vec::new() }
+    }
+
+    fn text(&mut self, text: &str, depth: usize) -> Result<(), LoadError> {
+        for (number, line) in text.split('\n').enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            match self.line(line, depth) {
+                Ok(()) => {}
+                Err(Failure::Nested(error)) => return Err(error),
+                Err(Failure::Here(problem)) => return Err(fatal(number + 1, line, &problem)),
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str, depth: usize) -> Result<(), Failure> {
+        let words = words::split(line).ok_or("Unbalanced quotes in configuration line")?;
+        let Some((name, values)) = words.split_first() else { return Ok(()) };
+        let name = name.to_ascii_lowercase();
+        if let Some((index, parameter)) = parameter::lookup(&name) {
+            return self.parameter(index, parameter, values);
+        }
+        if let Some((name, least)) = DIRECTIVES.into_iter().find(|directive| directive.0 == name) {
+            if values.len() < least {
+                return Err("Bad directive or wrong number of arguments".into());
+            }
+            self.directives.push(Directive { name, words: values.to_vec() });
+            return Ok(());
+        }
+        match (name.as_str(), values) {
+            ("include", [pattern]) => self.include(pattern, depth),
+            _ if FORGOTTEN.contains(&name.as_str()) && values.len() == 1 => Ok(()),
+            _ => Err("Bad directive or wrong number of arguments".into()),
+        }
+    }
+
+    fn parameter(&mut self, index: Index, parameter: &Parameter, values: &[String]) -> Result<(), Failure> {
+        let first = self.stated.insert(index);
+        let mut words: Vec<&str> = values.iter().map(String::as_str).collect();
+        // A list may be one quoted word.
+        if let (true, [one]) = (parameter.kind.takes_words(), words.as_slice()) {
+            words = one.split(' ').collect();
+        }
+        if words.is_empty() {
+            return Err("wrong number of arguments".into());
+        }
+        let value = parameter.kind.parse(&words, &self.values[index])?;
+        // Snapshot points add up over lines; the first line replaces the default, an empty one all before.
+        let value = match (parameter.kind, value, &mut self.values[index]) {
+            (Kind::Save, Value::Save(more), Value::Save(points)) if !first && !more.is_empty() => {
+                Value::Save([points.as_slice(), &more].concat())
+            }
+            (_, value, _) => value,
+        };
+        self.values[index] = value;
+        Ok(())
+    }
+
+    fn include(&mut self, pattern: &str, depth: usize) -> Result<(), Failure> {
+        if depth == INCLUDE_DEPTH_MAX {
+            return Err("Too many nested include directives".into());
+        }
+        let files: Vec<PathBuf> = if pattern.contains(['*', '?', '[']) {
+            // A pattern that matches nothing includes nothing; matches come in alphabetical order.
+            let paths = glob::glob(pattern).map_err(|error| error.to_string())?;
+            paths.filter_map(Result::ok).collect()
+        } else {
+            vec![PathBuf::from(pattern)]
+        };
+        for file in files {
+            let text = read(&file).map_err(Failure::Nested)?;
+            self.text(&text, depth + 1).map_err(Failure::Nested)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with a line, or with a line of a file that it includes.
+enum Failure {
+    Here(String),
+    Nested(LoadError),
+}
+
+impl<T: Into<std::borrow::Cow<'static, str>>> From<T> for Failure {
+    fn from(problem: T) -> Self {
+        Self::Here(problem.into().into_owned())
+    }
+}
+
+fn fatal(line_number: usize, line: &str, problem: &str) -> LoadError {
+    LoadError(format!(
+        "\n*** FATAL CONFIG FILE ERROR (Almandine {}) ***\n\
+         Reading the configuration file, at line {line_number}\n>>> '{line}'\n{problem}\n",
+        env!("CARGO_PKG_VERSION")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(args: &[&str]) -> String {
+        command_line(&args.iter().map(ToString::to_string).collect::<Vec<_>>()).1
+    }
+
+    #[test]
+    fn options_become_lines() {
+        assert_eq!(lines(&["--port", "7000", "--dir", "/x"]), "port \"7000\" \ndir \"/x\" ");
+        assert_eq!(lines(&["--save", ""]), "save \"\" ");
+        assert_eq!(lines(&["--save", "--port", "1"]), "save \"\"\nport \"1\" ");
+        assert_eq!(lines(&["--port", "1", "--save"]), "port \"1\" \nsave \"\"");
+        assert_eq!(lines(&["--port 7000", "--requirepass", "--secret"]), "port 7000 \nrequirepass \"--secret\" ");
+        assert!(command_line(&["-".to_owned()]).0);
+    }
+}

@@ -1,0 +1,126 @@
+//! What the parameters say about themselves: `--help`, `--version` and the reference in `docs/`.
+
+use std::fmt::Write;
+
+use crate::kind::Kind;
+use crate::parameter::{Parameter, all};
+use crate::sections;
+
+/// The answer to `--version`.
+#[must_use]
+pub fn version() -> String {
+    format!("Almandine server v={} bits={}\n", env!("CARGO_PKG_VERSION"), usize::BITS)
+}
+
+/// The answer to `--help`.
+#[must_use]
+pub fn help() -> String {
+    let mut text = String::from(
+        "Usage: almandine-server [FILE] [-] [--PARAMETER VALUE ...] ...\n\n\
+         Serves the Redis protocol on every core. FILE has the syntax of redis.conf and `-` reads more of it from the\n\
+         standard input; parameters on the command line come last and win. Every parameter of Redis 7 and Valkey 9 is\n\
+         accepted; docs/reference/config.md tells which have an effect.\n\n\
+         Examples:\n  \
+           almandine-server                                    port 6379, one worker per core\n  \
+           almandine-server /etc/almandine.conf --port 7000    a file, with another port\n  \
+           almandine-server --workers 4 --maxmemory 8gb        four workers, a memory budget\n  \
+           almandine-server --unixsocket /run/a.sock --port 0  a Unix socket only\n  \
+           echo 'port 7000' | almandine-server -               from the standard input\n\n\
+         Options:\n  \
+           -h, --help       this text\n  \
+           -v, --version    the version\n\n\
+         Parameters with an effect (default in brackets):\n",
+    );
+    for section in sections::ALL {
+        for parameter in section.iter().filter(|p| p.effective && !p.flags.hidden) {
+            let default = if parameter.default.is_empty() { "none" } else { parameter.default };
+            let _ = writeln!(text, "  --{:<28} {} [{default}]", parameter.name, parameter.summary);
+        }
+    }
+    text
+}
+
+/// The reference of all parameters, in Markdown: `docs/reference/config.md`.
+#[must_use]
+pub fn reference() -> String {
+    let mut text = String::from(
+        "# Configuration reference\n\n\
+         Generated from the parameter table by `cargo xtask docs`; do not edit.\n\n\
+         Parameters stand in the configuration file (`port 7000`), on the command line (`--port 7000`), and in CONFIG GET and\n\
+         SET. *Accepted* ones are parsed, remembered and reported, and have no effect: they exist so that files, scripts and\n\
+         tools of Redis and Valkey work unchanged. *Fixed* ones cannot be changed at run time; *protected* ones only as\n\
+         `enable-protected-configs` allows. Bytes take units: `k` is 1000, `kb` is 1024, likewise `m`, `mb`, `g`, `gb`.\n",
+    );
+    for section in sections::ALL {
+        let Some(first) = section.first() else { continue };
+        let _ = write!(text, "\n## {}\n\n| parameter | values | default | | |\n|---|---|---|---|---|\n", first.section);
+        for parameter in section {
+            let _ = writeln!(text, "{}", row(parameter));
+        }
+    }
+    let (effective, total) = (all().filter(|p| p.effective).count(), all().count());
+    let _ = write!(text, "\n{total} parameters, {effective} of them with an effect.\n");
+    text
+}
+
+fn row(parameter: &Parameter) -> String {
+    let alias = if parameter.alias.is_empty() { String::new() } else { format!(", `{}`", parameter.alias) };
+    let default = if parameter.default.is_empty() { "empty".to_owned() } else { format!("`{}`", parameter.default) };
+    let flags = parameter.flags;
+    let marks = [
+        ("accepted", !parameter.effective),
+        ("fixed", flags.immutable),
+        ("protected", flags.protected),
+        ("secret", flags.sensitive),
+        ("hidden", flags.hidden),
+        ("Almandine's own", flags.own),
+    ];
+    let marks: Vec<&str> = marks.into_iter().filter(|mark| mark.1).map(|mark| mark.0).collect();
+    let kind = values(parameter.kind);
+    format!("| `{}`{alias} | {kind} | {default} | {} | {} |", parameter.name, marks.join(", "), parameter.summary)
+}
+
+/// The values of a kind, in words.
+fn values(kind: Kind) -> String {
+    match kind {
+        Kind::Bool => "yes, no".into(),
+        Kind::Integer(min, max) => match (min, max) {
+            (_, i64::MAX) | (_, 0x7fff_ffff) => format!("integer from {min}"),
+            (i64::MIN..=-0x8000_0000, _) => "integer".into(),
+            _ => format!("{min} to {max}"),
+        },
+        Kind::Octal => "octal, 0 to 777".into(),
+        Kind::Memory(..) => "bytes".into(),
+        Kind::Share => "bytes or percent".into(),
+        Kind::Choice(names) => names.join(", "),
+        Kind::Choices(names) => format!("any of {}", names.join(", ")),
+        Kind::Text(_) => "text".into(),
+        Kind::Directory => "directory".into(),
+        Kind::Words(max) => format!("up to {max} words"),
+        Kind::Save => "pairs of seconds and changes".into(),
+        Kind::BufferLimits => "class, bytes, bytes, seconds".into(),
+        Kind::Events => "letters of `KEg$lshzxetdnmA`".into(),
+        Kind::Percentiles => "numbers, 0 to 100".into(),
+        Kind::OomScores => "three numbers, -2000 to 2000".into(),
+        Kind::Primary => "host and port".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_names_every_parameter() {
+        let text = reference();
+        assert!(all().all(|p| text.contains(&format!("| `{}`", p.name))));
+        assert!(text.lines().filter(|line| line.starts_with("| `")).all(|line| line.matches(" | ").count() == 4));
+    }
+
+    #[test]
+    fn help_shows_what_an_operator_needs() {
+        let text = help();
+        assert!(["--port ", "--workers ", "--maxmemory "].iter().all(|name| text.contains(name)));
+        assert!(!text.contains("--tls-ciphers"));
+    }
+}

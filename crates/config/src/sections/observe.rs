@@ -1,0 +1,25 @@
+//! Slow log, latency, events.
+
+use super::{LONG, YES_NO};
+use crate::kind::Kind;
+use crate::parameter::section;
+
+const OFF_OR_LONG: Kind = Kind::Integer(-1, i64::MAX);
+
+section! {
+    /// Slow log, latency, events.
+    Observe "Slow log, latency and events"
+    "slowlog-log-slower-than" / "commandlog-execution-slower-than": OFF_OR_LONG = "10000" []
+        "Microseconds above which a command is logged as slow; -1 for never." => slowlog_slower_than_us: i64;
+    "slowlog-max-len" / "commandlog-slow-execution-max-len": LONG = "128" [] "Entries of the slow log." => slowlog_len_max: usize;
+    "commandlog-request-larger-than": OFF_OR_LONG = "1048576" [] "Bytes above which a request is logged as large; -1 for never.";
+    "commandlog-large-request-max-len": LONG = "128" [] "Entries of the log of large requests.";
+    "commandlog-reply-larger-than": OFF_OR_LONG = "1048576" [] "Bytes above which a reply is logged as large; -1 for never.";
+    "commandlog-large-reply-max-len": LONG = "128" [] "Entries of the log of large replies.";
+    "latency-monitor-threshold": LONG = "0" []
+        "Milliseconds above which an event enters LATENCY; 0 for never." => latency_monitor_threshold_ms: u64;
+    "latency-tracking": YES_NO = "yes" [] "Keep a latency histogram for each command." => latency_tracking: bool;
+    "latency-tracking-info-percentiles": (Kind::Percentiles) = "50 99 99.9" []
+        "Percentiles that INFO latencystats reports." => latency_percentiles: Vec<f64>;
+    "notify-keyspace-events": (Kind::Events) = "" [] "Classes of keyspace events that are published.";
+}

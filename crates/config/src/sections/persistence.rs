@@ -1,0 +1,34 @@
+//! Snapshots and the append-only file.
+
+use super::{LONG, MEMORY, NATURAL, YES_NO, directory_name, dump_name, file_name};
+use crate::kind::Kind;
+use crate::parameter::section;
+
+const DELAY: Kind = Kind::Integer(i32::MIN as i64, i32::MAX as i64);
+
+section! {
+    /// Snapshots and the append-only file.
+    Persistence "Persistence"
+    "save": (Kind::Save) = "3600 1 300 100 60 10000" [] "When a snapshot is due: seconds and changes, in pairs; empty for never.";
+    "dbfilename": (Kind::Text(dump_name)) = "dump.rdb" [protected] "File name of the snapshot.";
+    "rdbcompression": YES_NO = "yes" [] "Compress strings in snapshots.";
+    "rdbchecksum": YES_NO = "yes" [immutable] "Check snapshots with a checksum.";
+    "rdb-version-check": (Kind::Choice(&["strict", "relaxed"])) = "strict" [] "Whether snapshots of newer versions are refused.";
+    "rdb-del-sync-files": YES_NO = "no" [] "Delete the snapshots that replication made.";
+    "rdb-save-incremental-fsync": YES_NO = "yes" [] "Flush a snapshot to the disk while it is written.";
+    "rdb-key-save-delay": DELAY = "0" [hidden] "Microseconds of delay for each saved key.";
+    "stop-writes-on-bgsave-error": YES_NO = "yes" [] "Refuse writes when the last snapshot failed.";
+    "appendonly": YES_NO = "no" [] "Log every write.";
+    "appendfilename": (Kind::Text(file_name)) = "appendonly.aof" [immutable] "File name of the log of writes.";
+    "appenddirname": (Kind::Text(directory_name)) = "appendonlydir" [immutable] "Directory of the log of writes.";
+    "appendfsync": (Kind::Choice(&["everysec", "always", "no"])) = "everysec" [] "When the log of writes is flushed to the disk.";
+    "no-appendfsync-on-rewrite": YES_NO = "no" [] "Do not flush while the log of writes is rewritten.";
+    "auto-aof-rewrite-percentage": NATURAL = "100" [] "Growth at which the log of writes is rewritten.";
+    "auto-aof-rewrite-min-size": MEMORY = "64mb" [] "Size below which the log of writes is not rewritten.";
+    "aof-load-truncated": YES_NO = "yes" [] "Load a log of writes whose end is missing.";
+    "aof-use-rdb-preamble": YES_NO = "yes" [] "Begin the log of writes with a snapshot.";
+    "aof-timestamp-enabled": YES_NO = "no" [] "Note the time in the log of writes.";
+    "aof-rewrite-incremental-fsync": YES_NO = "yes" [] "Flush a rewritten log while it is written.";
+    "aof-disable-auto-gc": YES_NO = "no" [] "Keep the files of replaced logs.";
+    "aof-load-corrupt-tail-max-size": LONG = "0" [] "Bytes of a corrupt end that may be dropped.";
+}

@@ -1,0 +1,25 @@
+//! Who may connect and what is locked.
+
+use super::{ALLOWED, LONG, TEXT, YES_NO};
+use crate::choices::Allowed;
+use crate::kind::Kind;
+use crate::parameter::section;
+
+section! {
+    /// Who may connect and what is locked.
+    Security "Security"
+    "protected-mode": YES_NO = "yes" [] "Without a password, answer to peers on this machine only." => protected_mode: bool;
+    "requirepass": TEXT = "" [sensitive] "Password of the default user; empty for none." => requirepass: String;
+    "enable-protected-configs": ALLOWED = "no" [immutable]
+        "Who may change protected parameters: no, yes, or local peers." => enable_protected_configs: Allowed;
+    "enable-debug-command": ALLOWED = "no" [immutable]
+        "Who may use DEBUG: no, yes, or local peers." => enable_debug_command: Allowed;
+    "enable-module-command": ALLOWED = "no" [immutable] "Who may use MODULE: no, yes, or local peers.";
+    "aclfile": TEXT = "" [immutable] "File with the users.";
+    "acl-pubsub-default": (Kind::Choice(&["allchannels", "resetchannels"])) = "resetchannels" [] "Channels of a new user.";
+    "acllog-max-len": LONG = "128" [] "Entries of the ACL log.";
+    "hide-user-data-from-log": YES_NO = "yes" [] "Keep keys and values out of the log.";
+    "sanitize-dump-payload": (Kind::Choice(&["no", "yes", "clients"])) = "no" [] "Check the payload of RESTORE in depth.";
+    "lua-enable-deprecated-api": YES_NO = "no" [immutable hidden] "Offer deprecated functions to scripts.";
+    "lua-enable-insecure-api": YES_NO = "no" [] "Offer insecure functions to scripts.";
+}

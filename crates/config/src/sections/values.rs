@@ -1,0 +1,25 @@
+//! When a collection changes its encoding.
+
+use super::{LONG, MEMORY, NATURAL};
+use crate::kind::Kind;
+use crate::parameter::section;
+
+const LIST_SIZE: Kind = Kind::Integer(i32::MIN as i64, i32::MAX as i64);
+
+section! {
+    /// When a collection changes its encoding.
+    Values "Values"
+    "hash-max-listpack-entries" / "hash-max-ziplist-entries": LONG = "512" [] "Fields up to which a hash is packed.";
+    "hash-max-listpack-value" / "hash-max-ziplist-value": MEMORY = "64" [] "Longest field or value of a packed hash.";
+    "list-max-listpack-size" / "list-max-ziplist-size": LIST_SIZE = "-2" []
+        "Elements of a node of a list; negative for bytes, -2 is 8 kb.";
+    "list-compress-depth": NATURAL = "0" [] "Nodes at each end of a list that are not compressed.";
+    "set-max-intset-entries": LONG = "512" [] "Members up to which a set of integers is packed.";
+    "set-max-listpack-entries": LONG = "128" [] "Members up to which a set is packed.";
+    "set-max-listpack-value": MEMORY = "64" [] "Longest member of a packed set.";
+    "zset-max-listpack-entries" / "zset-max-ziplist-entries": LONG = "128" [] "Members up to which a sorted set is packed.";
+    "zset-max-listpack-value" / "zset-max-ziplist-value": MEMORY = "64" [] "Longest member of a packed sorted set.";
+    "hll-sparse-max-bytes": MEMORY = "3000" [] "Bytes up to which a HyperLogLog is sparse.";
+    "stream-node-max-bytes": MEMORY = "4096" [] "Bytes of a node of a stream.";
+    "stream-node-max-entries": LONG = "100" [] "Entries of a node of a stream.";
+}

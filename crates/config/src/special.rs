@@ -1,0 +1,169 @@
+//! The parameters with a syntax of their own: snapshot schedule, output limits, event classes, percentiles, scores, primary.
+
+use crate::kind::{Problem, Value, integer, memory};
+
+/// A snapshot is due when so many seconds have passed with so many changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavePoint {
+    /// Seconds since the last snapshot.
+    pub seconds: i64,
+    /// Changes since then.
+    pub changes: i64,
+}
+
+pub(crate) fn parse_save(words: &[&str]) -> Result<Vec<SavePoint>, Problem> {
+    const BAD: Problem = Problem::Borrowed("Invalid save parameters");
+    if words == [""] {
+        return Ok(Vec::new());
+    }
+    if words.is_empty() || !words.len().is_multiple_of(2) {
+        return Err(BAD);
+    }
+    let points = words.chunks_exact(2).map(|pair| match (integer(pair[0]), integer(pair[1])) {
+        (Some(seconds @ 1..), Some(changes @ 0..)) => Ok(SavePoint { seconds, changes }),
+        _ => Err(BAD),
+    });
+    points.collect()
+}
+
+pub(crate) fn show_save(points: &[SavePoint]) -> String {
+    points.iter().map(|p| format!("{} {}", p.seconds, p.changes)).collect::<Vec<_>>().join(" ")
+}
+
+/// The output limit of one class of clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferLimit {
+    /// Bytes above which a client is closed at once; 0 for none.
+    pub hard_bytes: u64,
+    /// Bytes above which a client is closed after `soft_seconds`; 0 for none.
+    pub soft_bytes: u64,
+    /// How long a client may stay above `soft_bytes`.
+    pub soft_seconds: i64,
+}
+
+/// The output limits of all classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferLimits {
+    /// Ordinary clients, MONITOR included.
+    pub normal: BufferLimit,
+    /// Replicas.
+    pub replica: BufferLimit,
+    /// Subscribers.
+    pub pubsub: BufferLimit,
+}
+
+impl BufferLimits {
+    /// These limits with those that `words` state: class, hard, soft, seconds, and so on.
+    pub(crate) fn with(mut self, words: &[&str]) -> Result<Self, Problem> {
+        if words.is_empty() || !words.len().is_multiple_of(4) {
+            return Err("Wrong number of arguments in buffer limit configuration.".into());
+        }
+        for four in words.chunks_exact(4) {
+            let class = match four[0].to_ascii_lowercase().as_str() {
+                "normal" => &mut self.normal,
+                "slave" | "replica" => &mut self.replica,
+                "pubsub" => &mut self.pubsub,
+                _ => return Err("Invalid client class specified in buffer limit configuration.".into()),
+            };
+            let (Some(hard_bytes), Some(soft_bytes), Some(soft_seconds @ 0..)) =
+                (memory(four[1]), memory(four[2]), integer(four[3]))
+            else {
+                return Err("Error in hard, soft or soft_seconds setting in buffer limit configuration.".into());
+            };
+            *class = BufferLimit { hard_bytes, soft_bytes, soft_seconds };
+        }
+        Ok(self)
+    }
+
+    fn classes(&self) -> [(&'static str, &BufferLimit); 3] {
+        [("normal", &self.normal), ("slave", &self.replica), ("pubsub", &self.pubsub)]
+    }
+
+    pub(crate) fn show(&self) -> String {
+        self.lines("").concat().trim_start().to_owned()
+    }
+
+    pub(crate) fn lines(&self, name: &str) -> Vec<String> {
+        let line =
+            |(class, l): (&str, &BufferLimit)| format!("{name} {class} {} {} {}", l.hard_bytes, l.soft_bytes, l.soft_seconds);
+        self.classes().into_iter().map(line).collect()
+    }
+}
+
+/// The classes of keyspace events: letter and bit.
+const EVENTS: [(char, u32); 14] = [
+    ('g', 1 << 2),
+    ('$', 1 << 3),
+    ('l', 1 << 4),
+    ('s', 1 << 5),
+    ('h', 1 << 6),
+    ('z', 1 << 7),
+    ('x', 1 << 8),
+    ('e', 1 << 9),
+    ('t', 1 << 10),
+    ('d', 1 << 13),
+    ('n', 1 << 14),
+    ('K', 1 << 0),
+    ('E', 1 << 1),
+    ('m', 1 << 11),
+];
+
+/// What the letter `A` stands for: every class but misses and new keys.
+const EVENTS_ALL: u32 = 0x7fc | 1 << 13;
+
+pub(crate) fn parse_events(words: &[&str]) -> Result<u32, Problem> {
+    let bit = |letter| match letter {
+        'A' => Some(EVENTS_ALL),
+        _ => EVENTS.iter().find(|event| event.0 == letter).map(|event| event.1),
+    };
+    let bits: Option<Vec<u32>> = words.concat().chars().map(bit).collect();
+    let bits = bits.ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
+    Ok(bits.into_iter().fold(0, |all, bit| all | bit))
+}
+
+pub(crate) fn show_events(events: u32) -> String {
+    let all = events & EVENTS_ALL == EVENTS_ALL;
+    let mut letters = if all { String::from("A") } else { String::new() };
+    let rest = if all { events & !EVENTS_ALL } else { events };
+    letters.extend(EVENTS.iter().filter(|event| rest & event.1 != 0).map(|event| event.0));
+    letters
+}
+
+pub(crate) fn parse_percentiles(words: &[&str]) -> Result<Vec<f64>, Problem> {
+    if words == [""] {
+        return Ok(Vec::new());
+    }
+    let percentile = |word: &&str| match word.parse::<f64>() {
+        Err(_) => Err(Problem::Borrowed("Invalid latency-tracking-info-percentiles parameters")),
+        Ok(value) if !(0.0..=100.0).contains(&value) => {
+            Err(Problem::Borrowed("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"))
+        }
+        Ok(value) => Ok(value),
+    };
+    words.iter().map(percentile).collect()
+}
+
+pub(crate) fn parse_oom_scores(words: &[&str]) -> Result<[i32; 3], Problem> {
+    let words: [&str; 3] = words.try_into().map_err(|_| Problem::Borrowed("wrong number of arguments"))?;
+    let mut scores = [0; 3];
+    for (score, word) in scores.iter_mut().zip(words) {
+        *score = word
+            .parse()
+            .ok()
+            .filter(|score| (-2000..=2000).contains(score))
+            .ok_or("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")?;
+    }
+    Ok(scores)
+}
+
+pub(crate) fn parse_primary(words: &[&str]) -> Result<Value, Problem> {
+    match words {
+        [""] => Ok(Value::Primary(String::new(), 0)),
+        [no, one] if no.eq_ignore_ascii_case("no") && one.eq_ignore_ascii_case("one") => Ok(Value::Primary(String::new(), 0)),
+        [host, port] => match port.parse() {
+            Ok(port) => Ok(Value::Primary((*host).to_owned(), port)),
+            Err(_) => Err("Invalid master port".into()),
+        },
+        _ => Err("wrong number of arguments".into()),
+    }
+}
