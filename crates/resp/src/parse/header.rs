@@ -54,8 +54,15 @@ pub(super) enum Line {
     Incomplete { searched: usize },
 }
 
-/// No end of line within the limit.
-pub(super) struct LineTooLong;
+/// Where a line ends.
+pub(super) enum Search {
+    /// At its terminator.
+    Found(usize),
+    /// Not in the input, and not before `searched` when there is more of it.
+    Unfinished { searched: usize },
+    /// Not within the limit.
+    TooLong,
+}
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 
@@ -108,17 +115,17 @@ pub(super) fn quick(input: &[u8], at: usize, lead: u8) -> Option<(usize, usize)>
 /// The number of arguments announced at `start`: 0 stands for every count below 1.
 #[cold]
 pub(super) fn count(input: &[u8], start: usize, searched: usize, bounds: &Bounds) -> Result<Line, ProtocolError> {
-    let (end, next) = match line(input, start, searched, bounds.line_bytes_max) {
-        Ok(Ok(found)) => found,
-        Ok(Err(searched)) => return Ok(Line::Incomplete { searched }),
-        Err(LineTooLong) => return Err(ProtocolError::MultibulkCountTooBig),
+    let end = match line(input, start, searched, bounds.line_bytes_max) {
+        Search::Found(end) => end,
+        Search::Unfinished { searched } => return Ok(Line::Incomplete { searched }),
+        Search::TooLong => return Err(ProtocolError::MultibulkCountTooBig),
     };
     match integer(&input[start + 1..end]) {
         Some(count) if count > bounds.count_max => Err(ProtocolError::InvalidMultibulkLength),
         Some(count) if count > UNAUTHENTICATED_COUNT_MAX as i64 && !bounds.authenticated => {
             Err(ProtocolError::UnauthenticatedMultibulkLength)
         }
-        Some(count) => Ok(Line::Length { value: count.max(0) as usize, next }),
+        Some(count) => Ok(Line::Length { value: count.max(0) as usize, next: end + 2 }),
         None => Err(ProtocolError::InvalidMultibulkLength),
     }
 }
@@ -126,10 +133,10 @@ pub(super) fn count(input: &[u8], start: usize, searched: usize, bounds: &Bounds
 /// The argument length announced at `at`.
 #[cold]
 pub(super) fn bulk(input: &[u8], at: usize, searched: usize, bounds: &Bounds) -> Result<Line, ProtocolError> {
-    let (end, next) = match line(input, at, searched, bounds.line_bytes_max) {
-        Ok(Ok(found)) => found,
-        Ok(Err(searched)) => return Ok(Line::Incomplete { searched }),
-        Err(LineTooLong) => return Err(ProtocolError::BulkCountTooBig),
+    let end = match line(input, at, searched, bounds.line_bytes_max) {
+        Search::Found(end) => end,
+        Search::Unfinished { searched } => return Ok(Line::Incomplete { searched }),
+        Search::TooLong => return Err(ProtocolError::BulkCountTooBig),
     };
     if input[at] != b'$' {
         return Err(ProtocolError::ExpectedBulk { found: input[at] });
@@ -139,36 +146,31 @@ pub(super) fn bulk(input: &[u8], at: usize, searched: usize, bounds: &Bounds) ->
         Some(len) if len > UNAUTHENTICATED_BULK_BYTES_MAX as i64 && !bounds.authenticated => {
             Err(ProtocolError::UnauthenticatedBulkLength)
         }
-        Some(len) => Ok(Line::Length { value: len as usize, next }),
+        Some(len) => Ok(Line::Length { value: len as usize, next: end + 2 }),
         None => Err(ProtocolError::InvalidBulkLength),
     }
 }
 
-/// The end of the header line at `at` and the first byte behind it. A line is complete with the byte after its `\r`.
-fn line(input: &[u8], at: usize, searched: usize, max: usize) -> Result<Result<(usize, usize), usize>, LineTooLong> {
-    Ok(match find(input, at, searched, b'\r', max)? {
-        Ok(end) if end + 2 <= input.len() => Ok((end, end + 2)),
-        Ok(end) => Err(end),
-        Err(searched) => Err(searched),
-    })
+/// Finds the `\r` of the header line at `at`. The line is complete with the byte after it, whatever that is.
+fn line(input: &[u8], at: usize, searched: usize, max: usize) -> Search {
+    match find(input, at, searched, b'\r', max) {
+        Search::Found(end) if end + 2 > input.len() => Search::Unfinished { searched: end },
+        search => search,
+    }
 }
 
-/// The position of `terminator` in the line at `at`, else how far it has been searched for. A NUL hides what is behind it.
-pub(super) fn find(
-    input: &[u8],
-    at: usize,
-    searched: usize,
-    terminator: u8,
-    max: usize,
-) -> Result<Result<usize, usize>, LineTooLong> {
+/// Finds `terminator` in the line at `at`, from `searched` on. A NUL hides what is behind it.
+pub(super) fn find(input: &[u8], at: usize, searched: usize, terminator: u8, max: usize) -> Search {
     // Bytes beyond the limit are not searched, so that the verdict does not depend on how many came at once.
     let window = &input[..input.len().min(at.saturating_add(max).saturating_add(1))];
     let searched = searched.min(window.len());
     let stop = memchr::memchr2(terminator, 0, &window[searched..]).map_or(window.len(), |found| searched + found);
-    match window.get(stop) {
-        Some(&byte) if byte == terminator => Ok(Ok(stop)),
-        _ if input.len() - at > max => Err(LineTooLong),
-        _ => Ok(Err(stop)),
+    if window.get(stop) == Some(&terminator) {
+        Search::Found(stop)
+    } else if input.len() - at > max {
+        Search::TooLong
+    } else {
+        Search::Unfinished { searched: stop }
     }
 }
 

@@ -17,7 +17,7 @@ mod inline;
 use crate::args::Span;
 use crate::batch::Batch;
 use crate::error::ProtocolError;
-use header::{Bounds, Line};
+use header::{Bounds, Line, Search};
 
 /// What a client may send.
 #[derive(Clone, Copy, Debug)]
@@ -237,12 +237,12 @@ impl Parser {
         batch: &mut Batch,
     ) -> Result<Option<usize>, ProtocolError> {
         let newline = match header::find(input, start, searched, b'\n', bounds.line_bytes_max) {
-            Ok(Ok(newline)) => newline,
-            Ok(Err(searched)) => {
+            Search::Found(newline) => newline,
+            Search::Unfinished { searched } => {
                 self.stage = Stage::Line { searched: searched - start };
                 return Ok(None);
             }
-            Err(header::LineTooLong) => return Err(ProtocolError::InlineTooBig),
+            Search::TooLong => return Err(ProtocolError::InlineTooBig),
         };
         let line = &input[start..newline];
         inline::split(line.strip_suffix(b"\r").unwrap_or(line), batch)?;
