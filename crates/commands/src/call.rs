@@ -6,34 +6,41 @@
 use std::sync::Arc;
 
 use almandine_config::Settings;
-use almandine_keyspace::{Accessor, Key, KeyHash, Reader, Writer};
+use almandine_config::config::View;
+use almandine_keyspace::{Accessor, Key, Reader, Writer};
 use almandine_node::{Node, WorkerStatistics};
 use almandine_resp::{Args, Reply};
 
 use crate::client::Client;
 
 /// What stays the same for all commands of a batch: one per worker.
-#[derive(Debug)]
 pub struct Context {
     /// The server.
     pub node: Arc<Node>,
     /// The settings as of the start of the batch.
-    pub settings: Arc<Settings>,
+    pub view: View,
     /// The worker's number.
     pub worker: usize,
 }
 
 impl Context {
+    /// The settings as of the start of the batch.
+    #[inline]
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        self.view.settings()
+    }
+
     /// `proto-max-bulk-len`: the longest string in bytes.
     #[must_use]
     pub fn string_bytes_max(&self) -> usize {
-        usize::try_from(self.settings.connections.bulk_bytes_max).unwrap_or(usize::MAX)
+        usize::try_from(self.settings().connections.bulk_bytes_max).unwrap_or(usize::MAX)
     }
 
     /// The password of the default user; empty when none is required.
     #[must_use]
     pub fn required_password(&self) -> &[u8] {
-        self.settings.security.requirepass.as_bytes()
+        self.settings().security.requirepass.as_bytes()
     }
 
     /// This worker's statistics.
@@ -44,13 +51,24 @@ impl Context {
     }
 }
 
-/// The first key of a command, hashed when the batch was planned.
-#[derive(Clone, Copy, Debug)]
+/// The first key of a command, hashed when the batch was planned. Position 0 is none: that argument is the command's name.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PlannedKey {
     /// Its argument index.
-    pub position: usize,
-    /// Its hash in the client's database.
-    pub hash: KeyHash,
+    pub position: u16,
+    /// The namespace that the client's database had then.
+    pub namespace: u16,
+    /// Its hash in that namespace.
+    pub hash: u64,
+}
+
+impl PlannedKey {
+    /// The key as planned, when `position` is the planned one.
+    #[inline]
+    fn at<'c>(&self, args: Args<'c>, position: usize) -> Option<Key<'c>> {
+        let planned = position == usize::from(self.position);
+        planned.then(|| Key { namespace: self.namespace, bytes: args.at(position), hash: self.hash })
+    }
 }
 
 /// A command that reads.
@@ -66,7 +84,7 @@ pub struct ReadCall<'c> {
     /// Worker and node.
     pub context: &'c Context,
     /// See [`PlannedKey`].
-    pub planned: Option<PlannedKey>,
+    pub planned: PlannedKey,
 }
 
 /// A command that writes. Its declared keys are locked.
@@ -82,7 +100,7 @@ pub struct WriteCall<'c> {
     /// Worker and node.
     pub context: &'c Context,
     /// See [`PlannedKey`].
-    pub planned: Option<PlannedKey>,
+    pub planned: PlannedKey,
 }
 
 /// A command about the connection or the server.
@@ -106,10 +124,7 @@ impl<'c> ReadCall<'c> {
     #[inline]
     #[must_use]
     pub fn key(&self, position: usize) -> Key<'c> {
-        match self.planned {
-            Some(planned) if planned.position == position => Key { bytes: self.args.at(position), hash: planned.hash },
-            _ => self.keys.key(self.args.at(position)),
-        }
+        self.planned.at(self.args, position).unwrap_or_else(|| self.keys.key(self.args.at(position)))
     }
 
     /// The batch's time, Unix milliseconds.
@@ -131,10 +146,7 @@ impl<'c> WriteCall<'c> {
     #[inline]
     #[must_use]
     pub fn key(&self, position: usize) -> Key<'c> {
-        match self.planned {
-            Some(planned) if planned.position == position => Key { bytes: self.args.at(position), hash: planned.hash },
-            _ => self.keys.key(self.args.at(position)),
-        }
+        self.planned.at(self.args, position).unwrap_or_else(|| self.keys.key(self.args.at(position)))
     }
 
     /// The batch's time, Unix milliseconds.

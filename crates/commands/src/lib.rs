@@ -16,7 +16,7 @@
 //!    const STRLEN: Command = Command {
 //!        spec: CommandSpec {
 //!            name: "STRLEN",
-//!            id: 21,                                        // the next free number of ids.txt
+//!            id: 10,                                        // the next free number of ids.txt
 //!            since: "2.2.0",
 //!            summary: "Returns the length of a string value.",
 //!            group: Group::String,
@@ -28,15 +28,16 @@
 //!    };
 //!
 //!    fn strlen(call: &mut ReadCall<'_>) -> Outcome {
-//!        let value = string(call.keys.read(call.key(1)))?;
-//!        let len = value.map_or(0, |value| value.len());
-//!        call.looked_up(value.is_some());
-//!        call.reply.unsigned(len as u64);
+//!        let key = call.key(1);
+//!        let value = call.keys.read(key);
+//!        let value = string(value.as_ref())?;
+//!        call.context.statistics().looked_up(value.is_some());
+//!        call.reply.unsigned(value.map_or(0, |value| value.len()) as u64);
 //!        Ok(())
 //!    }
 //!    ```
 //!
-//! 2. Add it to the family's `COMMANDS` at the top of the file, and `21 STRLEN` to `ids.txt`. A new family adds its module and one line
+//! 2. Add it to the family's `COMMANDS` at the top of the file, and `10 STRLEN` to `ids.txt`. A new family adds its module and one line
 //!    to [`COMMANDS`] here.
 //! 3. Add a golden session.
 //!
@@ -49,7 +50,10 @@
 //! - Options are read with [`options::Options`], numbers with [`number`]; expiries with [`expiry`].
 //! - Read commands call `looked_up` once per key.
 //! - `call.keys` and `call.reply` are fields so that a value borrowed from one can be written into the other.
-//! - A command whose keys the arguments do not declare sets `self_locking` and locks through its `Writer`.
+//! - The session latches the declared keys of a write command before it runs it, so reading and then writing is atomic. A command that
+//!   needs no such latch sets `self_locking`: because its one verb on its one key (`upsert`, `modify`) is atomic by itself, which is faster
+//!   (SET, INCR), or because it finds its keys at run time and locks through its `Writer`.
+//! - A read command with several keys sees all of them as of one moment: the session latches them shared.
 
 pub mod call;
 pub mod client;

@@ -10,8 +10,9 @@ mod many;
 
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Group, Traits};
 use almandine_datatypes::range::{extent, substring};
-use almandine_keyspace::{Key, Kind, Put, Slot, Value};
+use almandine_keyspace::{Key, Kind, Occupied, Put, Slot, Value};
 use almandine_resp::Reply;
+use almandine_resp::reply::write_header;
 
 use crate::errors::CommandError;
 use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, Unit};
@@ -54,6 +55,9 @@ pub const COMMANDS: &[&Command] = &[
 const READ: Traits = Traits { readonly: true, fast: true, ..Traits::NONE };
 const WRITE: Traits = Traits { write: true, fast: true, denyoom: true, ..Traits::NONE };
 
+/// For handlers whose one verb is atomic by itself, so that the session need not lock the key first.
+const ONE_VERB: Traits = Traits { self_locking: true, ..WRITE };
+
 const GET: Command = Command {
     spec: CommandSpec {
         name: "GET",
@@ -69,10 +73,11 @@ const GET: Command = Command {
 
 fn get(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
-    let found = call.keys.bulk_into(key, call.reply.out)?;
-    call.looked_up(found);
-    if !found {
-        call.reply.null();
+    let len = call.keys.read_string_into(key, call.reply.out, |out, len| write_header(out, b'$', len))?;
+    call.looked_up(len.is_some());
+    match len {
+        Some(_) => call.reply.raw(b"\r\n"),
+        None => call.reply.null(),
     }
     Ok(())
 }
@@ -100,7 +105,7 @@ const SET: Command = Command {
             )
             .optional(),
         ],
-        traits: Traits { fast: false, ..WRITE },
+        traits: Traits { fast: false, ..ONE_VERB },
         history: &[
             ("2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."),
             ("6.0.0", "Added the `KEEPTTL` option."),
@@ -167,6 +172,7 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
         _ => None,
     };
     let key = call.key(1);
+    call.keys.lock_one(key);
     let old = call.keys.read(key);
     if options.get {
         let old = string(old.as_ref())?;
@@ -312,7 +318,7 @@ const SETNX: Command = Command {
         summary: "Set the string value of a key only when the key doesn't exist.",
         group: Group::String,
         args: &[Arg::key("key", Access::Create), Arg::value("value")],
-        traits: WRITE,
+        traits: ONE_VERB,
         deprecated: Some(Deprecated { since: "2.6.12", replaced_by: "`SET` with the `NX` argument" }),
         ..CommandSpec::BLANK
     },
@@ -323,7 +329,7 @@ fn setnx(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
     let created = match call.keys.modify(key) {
         Slot::Vacant(vacant) => {
-            vacant.insert(call.args.at(2), Put::default())?;
+            vacant.insert(Kind::String, call.args.at(2), Put::default())?;
             true
         }
         Slot::Occupied(_) => false,
@@ -340,7 +346,7 @@ const SETEX: Command = Command {
         summary: "Sets the string value and expiration time of a key. Creates the key if it doesn't exist.",
         group: Group::String,
         args: &[Arg::key("key", Access::Overwrite), Arg::integer("seconds"), Arg::value("value")],
-        traits: Traits { fast: false, ..WRITE },
+        traits: Traits { fast: false, ..ONE_VERB },
         deprecated: Some(Deprecated { since: "2.6.12", replaced_by: "`SET` with the `EX` argument" }),
         ..CommandSpec::BLANK
     },
@@ -378,7 +384,7 @@ const APPEND: Command = Command {
         summary: "Appends a string to the value of a key. Creates the key if it doesn't exist.",
         group: Group::String,
         args: &[Arg::key("key", Access::Insert), Arg::value("value")],
-        traits: WRITE,
+        traits: ONE_VERB,
         ..CommandSpec::BLANK
     },
     run: Handler::Write(append),
@@ -389,7 +395,7 @@ fn append(call: &mut WriteCall<'_>) -> Outcome {
     let string_bytes_max = string_bytes_max(call);
     let len = match call.keys.modify(key) {
         Slot::Vacant(vacant) => {
-            vacant.insert(suffix, Put::default())?;
+            vacant.insert(Kind::String, suffix, Put::default())?;
             suffix.len()
         }
         Slot::Occupied(mut occupied) => {
@@ -436,7 +442,7 @@ const SETRANGE: Command = Command {
         summary: "Overwrites a part of a string value with another by an offset. Creates the key if it doesn't exist.",
         group: Group::String,
         args: &[Arg::key("key", Access::Update), Arg::integer("offset"), Arg::value("value")],
-        traits: Traits { fast: false, ..WRITE },
+        traits: Traits { fast: false, ..ONE_VERB },
         ..CommandSpec::BLANK
     },
     run: Handler::Write(setrange),
@@ -453,7 +459,7 @@ fn setrange(call: &mut WriteCall<'_>) -> Outcome {
             let len = extent(0, offset, part.len(), string_bytes_max).ok_or(CommandError::StringTooLong)?;
             let mut value = vec![0; len];
             value[offset..].copy_from_slice(part);
-            vacant.insert(&value, Put::default())?;
+            vacant.insert(Kind::String, &value, Put::default())?;
             len
         }
         Slot::Occupied(mut occupied) => {
@@ -517,6 +523,11 @@ fn string<'v, 'k>(value: Option<&'v Value<'k>>) -> Result<Option<&'v Value<'k>>,
         Some(value) if value.kind() != Kind::String => Err(CommandError::WrongType),
         value => Ok(value),
     }
+}
+
+/// Expiry and entity tag of a value that changes its bytes only.
+fn kept(occupied: &Occupied<'_>) -> Put {
+    Put { expiry_ms: occupied.expiry_ms(), etag: occupied.etag() }
 }
 
 fn is_string(kind: Kind) -> Outcome {

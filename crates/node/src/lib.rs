@@ -18,6 +18,7 @@ pub mod statistics;
 
 use std::sync::Arc;
 
+use almandine_config::Config;
 use almandine_io::clock;
 use almandine_keyspace::Keyspace;
 
@@ -36,8 +37,9 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub const REDIS_VERSION: &str = "7.4.0";
 
 /// One running server.
-#[derive(Debug)]
 pub struct Node {
+    /// The configuration.
+    pub config: Config,
     /// The data.
     pub keyspace: Arc<Keyspace>,
     /// Counters.
@@ -67,10 +69,11 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node over `keyspace` with `workers` workers and `commands` commands, whose run is named by `run_id`.
+    /// A node configured by `config` over `keyspace`, with `workers` workers and `commands` commands, whose run is named by `run_id`.
     #[must_use]
-    pub fn new(keyspace: Arc<Keyspace>, workers: usize, commands: usize, run_id: String) -> Self {
+    pub fn new(config: Config, keyspace: Arc<Keyspace>, workers: usize, commands: usize, run_id: String) -> Self {
         Self {
+            config,
             keyspace,
             statistics: Statistics::new(workers, commands),
             clients: Clients::default(),

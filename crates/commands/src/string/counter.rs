@@ -2,9 +2,9 @@
 
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::number::{Extended, FloatError, add_texts};
-use almandine_keyspace::{Put, Slot};
+use almandine_keyspace::{Kind, Put, Slot};
 
-use super::{WRITE, is_string};
+use super::{ONE_VERB, is_string, kept};
 use crate::errors::CommandError;
 use crate::number;
 use crate::{Command, Handler, Outcome, WriteCall};
@@ -16,7 +16,7 @@ pub(super) const INCR: Command = Command {
         summary: "Increments the integer value of a key by one. Uses 0 as initial value if the key doesn't exist.",
         group: Group::String,
         args: &[Arg::key("key", Access::ReadUpdate)],
-        traits: WRITE,
+        traits: ONE_VERB,
         ..CommandSpec::BLANK
     },
     run: Handler::Write(|call| increment(call, 1)),
@@ -69,13 +69,14 @@ fn increment(call: &mut WriteCall<'_>, by: i64) -> Outcome {
     let mut digits = itoa::Buffer::new();
     let value = match call.keys.modify(key) {
         Slot::Vacant(vacant) => {
-            vacant.insert(digits.format(by).as_bytes(), Put::default())?;
+            vacant.insert(Kind::String, digits.format(by).as_bytes(), Put::default())?;
             by
         }
         Slot::Occupied(mut occupied) => {
             is_string(occupied.kind())?;
             let value = number::integer(occupied.value())?.checked_add(by).ok_or(CommandError::IncrementOverflow)?;
-            occupied.replace(digits.format(value).as_bytes())?;
+            let put = kept(&occupied);
+            occupied.replace(Kind::String, digits.format(value).as_bytes(), put)?;
             value
         }
     };
@@ -100,13 +101,14 @@ fn incrbyfloat(call: &mut WriteCall<'_>) -> Outcome {
     let sum = match call.keys.modify(key) {
         Slot::Vacant(vacant) => {
             let sum = sum_text(b"0", by)?;
-            vacant.insert(&sum, Put::default())?;
+            vacant.insert(Kind::String, &sum, Put::default())?;
             sum
         }
         Slot::Occupied(mut occupied) => {
             is_string(occupied.kind())?;
             let sum = sum_text(occupied.value(), by)?;
-            occupied.replace(&sum)?;
+            let put = kept(&occupied);
+            occupied.replace(Kind::String, &sum, put)?;
             sum
         }
     };

@@ -6,7 +6,7 @@ use almandine_keyspace::{Put, Value};
 use almandine_resp::ProtocolVersion;
 
 use super::counter::{INCR, float, sum_text};
-use super::{only_expiry, string};
+use super::{WRITE, only_expiry, string};
 use crate::errors::CommandError;
 use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange};
 use crate::number;
@@ -33,6 +33,7 @@ pub(super) const INCREX: Command = Command {
             .optional(),
             Arg::pure_token("enx", "ENX").optional(),
         ],
+        traits: WRITE,
         ..INCR.spec
     },
     run: Handler::Write(increx),
