@@ -1,7 +1,7 @@
 //! From received bytes to commands.
 //!
 //! A pipeline is parsed in one pass over the input. The usual command is an array of a few bulk strings with short lengths; its
-//! headers are recognised by comparing words ([`header::quick`]), and its arguments are skipped, not looked at. A command that is
+//! headers are recognised by comparing words (`header::quick`), and its arguments are skipped, not looked at. A command that is
 //! anything else (many arguments, long headers, errors, cut off by the end of the input) starts over on the general path.
 //!
 //! When the input ends inside a command, the parser remembers how far it came, relative to the command's first byte, because the
