@@ -29,7 +29,7 @@ const BUCKETS_AHEAD: u64 = 1 << 16;
 const SWEEP_GROUP: u64 = 32;
 const SWEEP_PER_STEP: u64 = 1 << 16;
 /// Longest sleep while there is nothing to do.
-const IDLE: Duration = Duration::from_millis(1000);
+const IDLE: Duration = Duration::from_millis(100);
 /// Sleep between steps while expiries are pending or memory is limited.
 const TICK: Duration = Duration::from_millis(TICK_MS as u64 / 2);
 
@@ -67,7 +67,7 @@ impl Maintenance {
             store: Arc::clone(store),
             session: store.session()?,
             resize: Resize::new(),
-            wheel: Wheel::new(clock::unix_ms()),
+            wheel: Wheel::new(),
             compaction: compact::start(store)?,
             sweep: Sweep::Idle,
             resident_buckets: store.index.len(),
@@ -78,7 +78,7 @@ impl Maintenance {
     /// Runs until the store is dropped.
     pub(crate) fn run(mut self) {
         while !self.store.stop.load(Ordering::Acquire) {
-            let busy = self.step();
+            let busy = self.step(clock::unix_ms());
             if !busy {
                 let pending = self.wheel.len() != 0 || self.store.counters.totals().volatile != 0;
                 self.store.waker.wait(if pending { TICK } else { IDLE });
@@ -87,9 +87,8 @@ impl Maintenance {
     }
 
     /// One round of everything. Returns whether there is more to do at once.
-    pub(crate) fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
-        let now_ms = clock::unix_ms();
         store.log.prepare_ahead();
         let mut busy = self.resize_index();
         store.expiry_feed.drain(|notice| self.wheel.file(notice));

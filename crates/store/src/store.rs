@@ -251,9 +251,9 @@ impl Store {
     /// When address space cannot be reserved or the background thread cannot be started.
     pub fn open(options: Options) -> io::Result<Self> {
         let inner = Inner::new(options)?;
-        let mut maintenance = Maintenance::new(&inner).ok_or_else(|| io::Error::other("no epoch slot for the background"))?;
+        let maintenance = Maintenance::new(&inner).ok_or_else(|| io::Error::other("no epoch slot for the background"))?;
         // The first pages are ready before the first session is.
-        maintenance.step();
+        inner.log.prepare_ahead();
         let (background, manual) = if inner.options.background {
             (Some(thread::spawn("store", move || maintenance.run())?), None)
         } else {
@@ -268,10 +268,10 @@ impl Store {
         self.inner.session()
     }
 
-    /// Does what the background thread would do now. Only without one ([`Options::background`]).
-    pub fn maintain(&self) {
+    /// Does what the background thread would do at `now_ms`. Only without one ([`Options::background`]).
+    pub fn maintain(&self, now_ms: i64) {
         if let Some(maintenance) = &self.manual {
-            maintenance.lock().unwrap_or_else(PoisonError::into_inner).step();
+            maintenance.lock().unwrap_or_else(PoisonError::into_inner).step(now_ms);
         }
     }
 

@@ -16,7 +16,7 @@ const LEVELS: usize = 3;
 pub(crate) struct Wheel {
     levels: [Vec<Vec<u64>>; LEVELS],
     far: Vec<u64>,
-    /// Ticks already handled.
+    /// The last tick that was handled; negative before the first turn.
     now: i64,
     entries: usize,
 }
@@ -28,13 +28,8 @@ pub(crate) struct Turn {
 }
 
 impl Wheel {
-    pub(crate) fn new(now_ms: i64) -> Self {
-        Self {
-            levels: std::array::from_fn(|_| (0..SLOTS).map(|_| Vec::new()).collect()),
-            far: Vec::new(),
-            now: now_ms / TICK_MS,
-            entries: 0,
-        }
+    pub(crate) fn new() -> Self {
+        Self { levels: std::array::from_fn(|_| (0..SLOTS).map(|_| Vec::new()).collect()), far: Vec::new(), now: -1, entries: 0 }
     }
 
     /// Entries filed, stale ones included.
@@ -53,6 +48,10 @@ impl Wheel {
         // The slot after the due time, so that the key is due when its slot comes up.
         let tick = (notice.at_ms.div_euclid(TICK_MS).saturating_add(1)).max(self.now + 1);
         self.entries += 1;
+        if self.now < 0 {
+            self.far.push(notice.hash);
+            return;
+        }
         let mut width = 1i64;
         for level in &mut self.levels {
             if tick / width - self.now / width < SLOTS as i64 {
@@ -66,7 +65,15 @@ impl Wheel {
 
     /// Turns the wheel by at most one tick towards `now_ms`; `None` when it is up to date.
     pub(crate) fn turn(&mut self, now_ms: i64) -> Option<Turn> {
-        if self.now >= now_ms / TICK_MS {
+        let today = now_ms.div_euclid(TICK_MS);
+        if self.now < 0 {
+            // The first turn sets the time; what was filed before is looked at once and filed anew.
+            self.now = today;
+            let hashes = std::mem::take(&mut self.far);
+            self.entries -= hashes.len();
+            return Some(Turn { hashes });
+        }
+        if self.now >= today {
             return None;
         }
         self.now += 1;
@@ -101,7 +108,8 @@ mod tests {
     #[test]
     fn every_entry_comes_up_at_or_after_its_time_and_soon() {
         let start = 1_700_000_000_000;
-        let mut wheel = Wheel::new(start);
+        let mut wheel = Wheel::new();
+        assert!(wheel.turn(start).is_some());
         let delays = [0, 1, 124, 125, 31_999, 32_000, 40_000, 100_000, 8_000_000, 9_000_000];
         for (hash, delay) in delays.iter().enumerate() {
             wheel.file(Notice { hash: hash as u64, at_ms: start + delay });

@@ -378,10 +378,9 @@ impl<'s> Occupied<'s> {
             return false;
         }
         let before = self.expiry_ms();
-        self.record.write_value(header, 0, value);
-        let mut changed = header.with_value_len(value.len());
-        if expiry || etag || header.optional_words() != 0 {
-            changed = changed.with_flags(Header::EXPIRY, expiry).with_flags(Header::ETAG, etag);
+        let changed = header.with_value_len(value.len()).with_flags(Header::EXPIRY, expiry).with_flags(Header::ETAG, etag);
+        self.record.write_value(changed, 0, value);
+        if changed.optional_words() != 0 {
             self.record.write_optional(changed, put.expiry_ms, put.etag);
         }
         if changed != header {

@@ -1,0 +1,242 @@
+//! Several sessions at once, with the background running: nothing torn, nothing lost, nothing counted wrongly.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use almandine_store::{Kind, Options, Put, Slot, Store};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+fn fill(value: &mut Vec<u8>, stamp: u64, len: usize) {
+    value.clear();
+    value.resize(len, (stamp % 251) as u8);
+}
+
+/// Readers check that every value they see is one that some writer wrote, whole, while writers change its length in place, by
+/// copy and on the heap, delete it, and the index grows from its smallest size.
+#[test]
+fn readers_never_see_a_torn_value() {
+    let store = Store::open(Options::default()).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    let stop = AtomicBool::new(false);
+    let reads = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for writer in 0..2u64 {
+            let (store, stop) = (&store, &stop);
+            scope.spawn(move || {
+                let mut session = store.session().unwrap();
+                let mut value = Vec::new();
+                for round in 0..150_000u64 {
+                    let stamp = round * 2 + writer;
+                    let number = stamp.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
+                    let len = match stamp % 97 {
+                        0 => 10_000,
+                        1 => 2_000,
+                        other => (other * 3) as usize,
+                    };
+                    fill(&mut value, stamp, len);
+                    session.enter(0);
+                    let bytes = number.to_le_bytes();
+                    let key = session.key(namespace, &bytes);
+                    if stamp % 31 == 0 {
+                        session.delete(key);
+                    } else {
+                        session.upsert(key, &value, Put { expiry_ms: None, etag: (stamp % 5 == 0).then_some(stamp) }).unwrap();
+                    }
+                    // New keys make the index grow under the readers.
+                    let bytes = (1_000_000 + stamp).to_le_bytes();
+                    session.upsert(session.key(namespace, &bytes), b"x", Put::default()).unwrap();
+                    session.leave();
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut session = store.session().unwrap();
+                let mut copy = Vec::new();
+                let mut number = 0u64;
+                while !stop.load(Ordering::Relaxed) {
+                    session.enter(0);
+                    for _ in 0..16 {
+                        number = (number + 1) % 256;
+                        let found = session.read(session.key(namespace, &number.to_le_bytes()), |view| {
+                            copy.clear();
+                            view.append_to(&mut copy);
+                        });
+                        if found.is_some() {
+                            assert!(copy.windows(2).all(|pair| pair[0] == pair[1]), "torn: {copy:?}");
+                            reads.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                    session.leave();
+                }
+            });
+        }
+    });
+    assert!(reads.load(Ordering::Relaxed) > 1000);
+    assert!(store.work().buckets_split > 10_000, "the index grew meanwhile");
+}
+
+#[test]
+fn increments_are_not_lost() {
+    let store = Store::open(Options::default()).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    const THREADS: u64 = 4;
+    const ROUNDS: u64 = 100_000;
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let mut session = store.session().unwrap();
+                for round in 0..ROUNDS {
+                    session.enter(0);
+                    let bytes = (round % 7).to_le_bytes();
+                    match session.entry(session.key(namespace, &bytes)) {
+                        Slot::Occupied(mut entry) => {
+                            let count = u64::from_le_bytes(entry.value().try_into().unwrap()) + 1;
+                            entry.write_at(0, &count.to_le_bytes()).unwrap();
+                        }
+                        Slot::Vacant(entry) => entry.insert(Kind::String, &1u64.to_le_bytes(), Put::default()).unwrap(),
+                    }
+                    session.leave();
+                }
+            });
+        }
+    });
+    let mut session = store.session().unwrap();
+    session.enter(0);
+    let mut total = 0;
+    for number in 0..7u64 {
+        let mut value = Vec::new();
+        session.read(session.key(namespace, &number.to_le_bytes()), |view| {
+            value.clear();
+            view.append_to(&mut value);
+        });
+        total += u64::from_le_bytes(value.try_into().unwrap());
+    }
+    session.leave();
+    assert_eq!(total, THREADS * ROUNDS);
+}
+
+/// Transfers between accounts under lock plans keep the sum that shared lock plans read.
+#[test]
+fn lock_plans_are_atomic() {
+    let store = Store::open(Options::default()).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    const ACCOUNTS: u64 = 6;
+    {
+        let mut session = store.session().unwrap();
+        session.enter(0);
+        for account in 0..ACCOUNTS {
+            session.upsert(session.key(namespace, &account.to_le_bytes()), &100u64.to_le_bytes(), Put::default()).unwrap();
+        }
+        session.leave();
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for writer in 0..2u64 {
+            let (store, stop) = (&store, &stop);
+            scope.spawn(move || {
+                let mut session = store.session().unwrap();
+                for round in 0..60_000u64 {
+                    session.enter(0);
+                    let (from, to) = ((round + writer) % ACCOUNTS, (round * 5 + 1) % ACCOUNTS);
+                    let (from, to) = (from.to_le_bytes(), to.to_le_bytes());
+                    session.lock_all(&[session.hash(namespace, &from), session.hash(namespace, &to)], true);
+                    for (account, change) in [(&from, -1i64), (&to, 1)] {
+                        if let Slot::Occupied(mut entry) = session.entry(session.key(namespace, account)) {
+                            let balance = i64::from_le_bytes(entry.value().try_into().unwrap()) + change;
+                            entry.write_at(0, &balance.to_le_bytes()).unwrap();
+                        }
+                    }
+                    session.unlock_all();
+                    // Growth must not disturb lock plans.
+                    let bytes = (1_000 + round * 2 + writer).to_le_bytes();
+                    session.upsert(session.key(namespace, &bytes), b"", Put::default()).unwrap();
+                    session.leave();
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+        }
+        scope.spawn(|| {
+            let mut session = store.session().unwrap();
+            let keys: Vec<_> = (0..ACCOUNTS).map(u64::to_le_bytes).collect();
+            while !stop.load(Ordering::Relaxed) {
+                session.enter(0);
+                let hashes: Vec<_> = keys.iter().map(|key| session.hash(namespace, key)).collect();
+                session.lock_all(&hashes, false);
+                let sum: i64 = keys
+                    .iter()
+                    .map(|key| {
+                        session
+                            .read(session.key(namespace, key), |view| i64::from_le_bytes(view.bytes().unwrap().try_into().unwrap()))
+                            .unwrap()
+                    })
+                    .sum();
+                session.unlock_all();
+                session.leave();
+                assert_eq!(sum, 100 * ACCOUNTS as i64);
+            }
+        });
+    });
+}
+
+/// Keys that stay are all seen, once each, while others come and go and the index grows and shrinks.
+#[test]
+fn a_scan_sees_every_key_that_stays() {
+    let store = Store::open(Options::default()).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    const STAY: u64 = 5_000;
+    let mut session = store.session().unwrap();
+    session.enter(0);
+    for number in 0..STAY {
+        session.upsert(session.key(namespace, &number.to_le_bytes()), b"stays", Put::default()).unwrap();
+    }
+    session.leave();
+    let stop = AtomicBool::new(false);
+    let scans = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut session = store.session().unwrap();
+            for round in 0..6u64 {
+                for delete in [false, true] {
+                    for number in 0..60_000u64 {
+                        session.enter(0);
+                        let bytes = (STAY + number).to_le_bytes();
+                        let key = session.key(namespace, &bytes);
+                        if delete {
+                            session.delete(key);
+                        } else {
+                            session.upsert(key, &[round as u8; 40], Put::default()).unwrap();
+                        }
+                        session.leave();
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(100));
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        scope.spawn(|| {
+            let mut session = store.session().unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                let mut seen = HashSet::new();
+                let mut cursor = 0;
+                loop {
+                    session.enter(0);
+                    cursor = session.scan(namespace, cursor, 20, |key, _| {
+                        let number = u64::from_le_bytes(key.try_into().unwrap());
+                        assert!(number >= STAY || seen.insert(number), "{number} seen twice");
+                    });
+                    session.leave();
+                    if cursor == 0 {
+                        break;
+                    }
+                }
+                assert_eq!(seen.len() as u64, STAY);
+                scans.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    });
+    assert!(scans.load(Ordering::Relaxed) >= 3);
+    let work = store.work();
+    assert!(work.buckets_split > 0 && work.buckets_merged > 0, "{work:?}");
+}

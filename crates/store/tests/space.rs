@@ -1,0 +1,115 @@
+//! Space: churn does not grow the log, what dies is given back, what is due is reclaimed.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use almandine_store::{Options, Put, Store};
+use std::time::{Duration, Instant};
+
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "not in 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    number ^ (number >> 29)
+}
+
+/// Overwrites with values of 1 to 2,000 bytes: resident log at most 1.25 times the live records and the fixed reserve.
+#[test]
+fn churn_stays_within_its_bound_and_loses_nothing() {
+    let store = Store::open(Options::default()).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    let mut session = store.session().unwrap();
+    const KEYS: u64 = 50_000;
+    let mut lengths = vec![None; KEYS as usize];
+    let value = vec![b'v'; 2_000];
+    for step in 0..1_500_000u64 {
+        let number = mix(step) % KEYS;
+        let len = (mix(step + 1) % 2_000 + 1) as usize;
+        session.enter(0);
+        let bytes = number.to_le_bytes();
+        let key = session.key(namespace, &bytes);
+        if step % 20 == 7 {
+            session.delete(key);
+            lengths[number as usize] = None;
+        } else {
+            session.upsert(key, &value[..len], Put::default()).unwrap();
+            lengths[number as usize] = Some(len);
+        }
+        session.leave();
+    }
+    let live = || {
+        let memory = store.memory();
+        (memory.log_resident_bytes, memory.log_live_bytes + memory.log_live_bytes / 4 + (16 << 20))
+    };
+    wait_until("resident within 1.25 x live + 16 MiB", || {
+        let (resident, bound) = live();
+        resident <= bound
+    });
+    session.enter(0);
+    for (number, len) in lengths.iter().enumerate() {
+        let found = session.read(session.key(namespace, &(number as u64).to_le_bytes()), |view| view.len());
+        assert_eq!(found, *len, "key {number}");
+    }
+    session.leave();
+    let total: u64 = lengths.iter().flatten().map(|&len| len as u64).sum();
+    assert!(store.memory().log_live_bytes < total + 64 * KEYS, "accounting: {:?}", store.memory());
+    assert!(store.totals().revivified > 100_000);
+}
+
+#[test]
+fn deleted_and_emptied_memory_goes_back_to_the_system() {
+    let store = Store::open(Options::default()).unwrap();
+    let mut session = store.session().unwrap();
+    for round in 0..3u64 {
+        let namespace = store.allocate_namespace().unwrap();
+        for number in 0..200_000u64 {
+            session.enter(0);
+            session.upsert(session.key(namespace, &number.to_le_bytes()), &[7; 200], Put::default()).unwrap();
+            session.leave();
+        }
+        assert!(store.memory().log_resident_bytes > 40 << 20);
+        if round == 1 {
+            for number in 0..200_000u64 {
+                session.enter(0);
+                assert!(session.delete(session.key(namespace, &number.to_le_bytes())));
+                session.leave();
+            }
+        } else {
+            store.condemn_namespace(namespace);
+        }
+        wait_until("pages are released", || store.memory().log_resident_bytes <= 24 << 20);
+        assert_eq!(store.namespace_len(namespace).0, 0);
+    }
+    wait_until("the index shrinks", || store.memory().index_bytes < 2 << 20);
+    assert!(store.work().pages_evacuated > 20);
+}
+
+#[test]
+fn due_keys_are_reclaimed_soon_and_others_are_not() {
+    let store = Store::open(Options::default()).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    let mut session = store.session().unwrap();
+    const KEYS: u64 = 200_000;
+    let start = almandine_io::clock::unix_ms();
+    for number in 0..KEYS {
+        session.enter(almandine_io::clock::unix_ms());
+        let after = if number % 10 == 0 { 3_600_000 } else { 1_000 + (number % 2_000) as i64 };
+        // An expiry that is moved later and earlier again; only the last one counts.
+        let bytes = number.to_le_bytes();
+        let key = session.key(namespace, &bytes);
+        session.upsert(key, b"v", Put { expiry_ms: Some(start + 500_000), etag: None }).unwrap();
+        session.upsert(key, b"v", Put { expiry_ms: Some(start + after), etag: None }).unwrap();
+        session.leave();
+    }
+    wait_until("all due keys are gone", || store.namespace_len(namespace).0 == KEYS / 10);
+    let lag = almandine_io::clock::unix_ms() - (start + 3_000);
+    assert_eq!(store.namespace_len(namespace), (KEYS / 10, KEYS / 10));
+    assert!(lag < 10_000, "the last due key went {lag} ms late");
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(store.namespace_len(namespace).0, KEYS / 10, "keys with time left stay");
+}
