@@ -1,1 +1,31 @@
 //! Listeners, connections, buffers and back-pressure. Knows bytes, not RESP.
+//!
+//! **Is**: what carries bytes between peers and a [`Service`]: it accepts, spreads connections over workers, gives each chunk to
+//! the service, sends what the service answers, and holds every limit that a peer could otherwise break.
+//! **Is not**: a protocol, a command or a client registry. It does not know what the bytes mean.
+//! **Invariants**: *N1* an idle connection owns no buffer. *N2* a connection whose peer does not read has bounded output: past the
+//! limit its input is neither read nor executed. *N3* the bytes given to a service are contiguous and each is given
+//! until it is consumed, then never again. *N4* replies leave in the order in which they were written. *N5* after
+//! [`Service::close`] nothing refers to that connection.
+//! **Start reading at**: [`service`], the interface; then `worker.rs`, the loop; then `connection.rs` and `turn.rs`.
+
+pub mod counters;
+pub mod limits;
+pub mod mailbox;
+pub mod service;
+pub mod transport;
+pub mod worker;
+
+mod connection;
+mod desk;
+mod output;
+mod room;
+mod slab;
+mod turn;
+
+pub use counters::Counters;
+pub use limits::{Limits, OutputLimit};
+pub use mailbox::Handle;
+pub use service::{ConnectionId, Control, Next, OutputClass, Peer, Progress, Service};
+pub use transport::{Transport, TransportFactory};
+pub use worker::{Endpoint, Options, Worker, open};

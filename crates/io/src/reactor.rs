@@ -1,0 +1,259 @@
+//! A worker's window on the kernel: what arrived, what can be sent again, who connected.
+//!
+//! Two mechanisms stand behind one enum. *io_uring* keeps a receive operation armed on every connection, lets the kernel choose
+//! the buffer, and hands all replies of a round over in one system call. *epoll* asks who is ready, then receives and sends with
+//! one system call each. Both are driven the same way: [`Reactor::wait`] once, then [`Reactor::next`] until it is empty.
+//!
+//! A reactor knows sockets by [`Token`]; it keeps no connection state, no output and no input beyond the event it lends.
+//!
+//! It must not be moved to another thread once it is made: io_uring is set up for a single issuer.
+
+use std::io;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::socket::{Listener, Stream};
+use crate::wake::Wake;
+
+pub use outbox::{Outbox, Ticket, Unsent};
+
+mod epoll;
+mod outbox;
+
+/// A connection as its reactor knows it. The generation tells a slot's successive tenants apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Index in the owner's table.
+    pub slot: u32,
+    /// Changes each time that the slot is used again.
+    pub generation: u32,
+}
+
+/// What a reactor watches on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Data, and the end of the stream.
+    Data,
+    /// No data; but the owner wants to know when the peer hangs up.
+    HangUp,
+    /// Neither; only a broken connection is reported.
+    Nothing,
+}
+
+/// Why a connection gives no more data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The peer ended its direction; it may still read.
+    Finished,
+    /// The connection is broken.
+    Broken,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A peer connected to the listener of this index.
+    Accepted {
+        /// Index given to [`Reactor::listen`].
+        listener: u32,
+        /// The new connection.
+        descriptor: std::os::fd::OwnedFd,
+    },
+    /// The listener is off until it is given to [`Reactor::listen`] again: the process has no descriptors or memory.
+    AcceptFailed {
+        /// Index given to [`Reactor::listen`].
+        listener: u32,
+    },
+    /// Data arrived. It stays valid until the next call of [`Reactor::next`].
+    Received {
+        /// Which connection.
+        token: Token,
+        /// The bytes, at least one.
+        data: &'a [u8],
+    },
+    /// There will be no more data. Data that had arrived before has been delivered.
+    Ended {
+        /// Which connection.
+        token: Token,
+        /// Why.
+        end: End,
+    },
+    /// The kernel takes output again; reported once per [`Reactor::notify_writable`].
+    Writable {
+        /// Which connection.
+        token: Token,
+    },
+}
+
+/// A mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// io_uring with multishot receive.
+    Uring,
+    /// epoll, which every Linux has.
+    Epoll,
+}
+
+impl Kind {
+    /// As in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uring => "io_uring",
+            Self::Epoll => "epoll",
+        }
+    }
+}
+
+/// What the operator asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The better one that works.
+    #[default]
+    Auto,
+    /// This one or none.
+    Only(Kind),
+}
+
+impl FromStr for Choice {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "io_uring" => Ok(Self::Only(Kind::Uring)),
+            "epoll" => Ok(Self::Only(Kind::Epoll)),
+            _ => Err("must be auto, io_uring or epoll"),
+        }
+    }
+}
+
+/// The outcome of [`select`].
+#[derive(Debug)]
+pub struct Selected {
+    /// What every worker is to use.
+    pub kind: Kind,
+    /// Why `auto` did not take io_uring, for the log.
+    pub reason: Option<String>,
+}
+
+/// Decides once, at start, by trying.
+///
+/// # Errors
+/// When the operator insists on io_uring and the kernel does not offer what is needed.
+pub fn select(choice: Choice) -> io::Result<Selected> {
+    match choice {
+        Choice::Only(kind) => {
+            Reactor::new(kind, &Arc::new(Wake::new()?))?;
+            Ok(Selected { kind, reason: None })
+        }
+        Choice::Auto => Ok(Selected { kind: Kind::Epoll, reason: None }),
+    }
+}
+
+/// One worker's reactor.
+pub enum Reactor {
+    /// See [`Kind::Epoll`].
+    Epoll(Box<epoll::Epoll>),
+}
+
+impl Reactor {
+    /// Makes a reactor for the calling thread; `wake` ends its waits.
+    ///
+    /// # Errors
+    /// When the kernel does not offer the mechanism, or the process has no descriptors or memory.
+    pub fn new(kind: Kind, wake: &Arc<Wake>) -> io::Result<Self> {
+        match kind {
+            Kind::Epoll => Ok(Self::Epoll(Box::new(epoll::Epoll::new(wake)?))),
+            Kind::Uring => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// The outbox that goes with this reactor.
+    #[must_use]
+    pub fn outbox(&self) -> Outbox {
+        match self {
+            Self::Epoll(_) => Outbox::direct(),
+        }
+    }
+
+    /// Accepts connections on `listener` and reports them under `index`.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn listen(&mut self, index: u32, listener: &Arc<Listener>) -> io::Result<()> {
+        match self {
+            Self::Epoll(epoll) => epoll.listen(index, listener),
+        }
+    }
+
+    /// Accepts no more connections.
+    pub fn stop_listening(&mut self) {
+        match self {
+            Self::Epoll(epoll) => epoll.stop_listening(),
+        }
+    }
+
+    /// Watches a connection for data.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn add(&mut self, token: Token, stream: &Stream) -> io::Result<()> {
+        match self {
+            Self::Epoll(epoll) => epoll.add(token, stream),
+        }
+    }
+
+    /// Changes what is watched. With io_uring, data that was on its way is still delivered.
+    pub fn watch(&mut self, token: Token, interest: Interest) {
+        match self {
+            Self::Epoll(epoll) => epoll.watch(token, interest),
+        }
+    }
+
+    /// Asks for one [`Event::Writable`].
+    pub fn notify_writable(&mut self, token: Token) {
+        match self {
+            Self::Epoll(epoll) => epoll.notify_writable(token),
+        }
+    }
+
+    /// Forgets a connection. No event names its token afterwards. The peer sees the end when the last [`Stream`] clone is
+    /// dropped, or at once if operations were still armed.
+    pub fn remove(&mut self, token: Token) {
+        match self {
+            Self::Epoll(epoll) => epoll.remove(token),
+        }
+    }
+
+    /// Hands the outbox over, and waits until something happens or `timeout` has passed.
+    ///
+    /// # Errors
+    /// When the kernel interface itself fails; the worker cannot go on.
+    pub fn wait(&mut self, timeout: Duration, outbox: &mut Outbox) -> io::Result<()> {
+        match self {
+            Self::Epoll(epoll) => {
+                debug_assert!(outbox.is_empty());
+                epoll.wait(timeout)
+            }
+        }
+    }
+
+    /// The next event of this round.
+    #[expect(clippy::should_implement_trait, reason = "an event borrows from the reactor, which an iterator cannot express")]
+    pub fn next(&mut self) -> Option<Event<'_>> {
+        match self {
+            Self::Epoll(epoll) => epoll.next(),
+        }
+    }
+}
+
+/// The state of one slot, in both mechanisms indexed by [`Token::slot`].
+fn slot_of<P: Default>(ports: &mut Vec<P>, slot: u32) -> &mut P {
+    let index = slot as usize;
+    if index >= ports.len() {
+        ports.resize_with(index + 1, P::default);
+    }
+    &mut ports[index]
+}

@@ -1,0 +1,225 @@
+//! The epoll reactor: level-triggered readiness, one receive per ready connection and round into a buffer that all share.
+//!
+//! Level-triggered, because one receive that does not fill the buffer then costs nothing more; a connection that has more data
+//! than the buffer takes its next turn in the next round, which is fair to the others.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+
+use super::{End, Event, Interest, Token, slot_of};
+use crate::socket::{Listener, Stream};
+use crate::wake::Wake;
+
+/// Largest chunk that one receive takes.
+const RECEIVE_BYTES: usize = 64 * 1024;
+/// Most ready descriptors per round.
+const EVENTS_MAX: usize = 512;
+/// Most connections accepted from one listener per round, so that a flood does not starve those that are there.
+const ACCEPTS_MAX: u32 = 16;
+
+/// Slots from here on are not connections.
+const RESERVED: u32 = u32::MAX - 0xFFFF;
+const WAKE: Token = Token { slot: u32::MAX, generation: 0 };
+
+/// See the module.
+pub struct Epoll {
+    descriptor: std::os::fd::OwnedFd,
+    ready: Vec<epoll::Event>,
+    /// The next entry of `ready`.
+    cursor: usize,
+    /// What is left to report of the entry before the cursor.
+    current: Option<(Token, EventFlags)>,
+    accepts: u32,
+    buffer: Box<[u8]>,
+    ports: Vec<Port>,
+    listeners: Vec<(u32, Arc<Listener>)>,
+    _wake: Arc<Wake>,
+}
+
+#[derive(Default)]
+struct Port {
+    generation: u32,
+    flags: EventFlags,
+    stream: Option<Stream>,
+}
+
+impl Epoll {
+    pub(super) fn new(wake: &Arc<Wake>) -> io::Result<Self> {
+        let descriptor = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&descriptor, wake, data(WAKE), EventFlags::IN | EventFlags::ET)?;
+        Ok(Self {
+            descriptor,
+            ready: Vec::with_capacity(EVENTS_MAX),
+            cursor: 0,
+            current: None,
+            accepts: 0,
+            buffer: vec![0; RECEIVE_BYTES].into_boxed_slice(),
+            ports: Vec::new(),
+            listeners: Vec::new(),
+            _wake: Arc::clone(wake),
+        })
+    }
+
+    pub(super) fn listen(&mut self, index: u32, listener: &Arc<Listener>) -> io::Result<()> {
+        epoll::add(&self.descriptor, listener, data(listener_token(index)), EventFlags::IN | EventFlags::EXCLUSIVE)?;
+        self.listeners.push((index, Arc::clone(listener)));
+        Ok(())
+    }
+
+    pub(super) fn stop_listening(&mut self) {
+        for (_, listener) in self.listeners.drain(..) {
+            let _ = epoll::delete(&self.descriptor, &listener);
+        }
+    }
+
+    pub(super) fn add(&mut self, token: Token, stream: &Stream) -> io::Result<()> {
+        let flags = flags_of(Interest::Data);
+        epoll::add(&self.descriptor, stream, data(token), flags)?;
+        *slot_of(&mut self.ports, token.slot) = Port { generation: token.generation, flags, stream: Some(stream.clone()) };
+        Ok(())
+    }
+
+    pub(super) fn watch(&mut self, token: Token, interest: Interest) {
+        self.modify(token, |flags| (flags & EventFlags::OUT) | flags_of(interest));
+    }
+
+    pub(super) fn notify_writable(&mut self, token: Token) {
+        self.modify(token, |flags| flags | EventFlags::OUT);
+    }
+
+    pub(super) fn remove(&mut self, token: Token) {
+        let Some(port) = port(&mut self.ports, token) else { return };
+        if let Some(stream) = port.stream.take() {
+            let _ = epoll::delete(&self.descriptor, &stream);
+        }
+    }
+
+    pub(super) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        self.ready.clear();
+        self.cursor = 0;
+        self.current = None;
+        let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        match epoll::wait(&self.descriptor, spare_capacity(&mut self.ready), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Option<Event<'_>> {
+        loop {
+            let (token, flags) = match self.current.take() {
+                Some(current) => current,
+                None => {
+                    let event = self.ready.get(self.cursor)?;
+                    self.cursor += 1;
+                    self.accepts = 0;
+                    let (token, flags) = (token_of(event.data), event.flags);
+                    (token, flags)
+                }
+            };
+            if token == WAKE {
+                continue;
+            }
+            if token.slot >= RESERVED {
+                if let Some(event) = self.accept(token) {
+                    return Some(event);
+                }
+                continue;
+            }
+            let Some(port) = port(&mut self.ports, token) else { continue };
+            let Some(stream) = &port.stream else { continue };
+            if flags.contains(EventFlags::OUT) && port.flags.contains(EventFlags::OUT) {
+                self.current = Some((token, flags - EventFlags::OUT));
+                self.modify(token, |flags| flags - EventFlags::OUT);
+                return Some(Event::Writable { token });
+            }
+            let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+            if port.flags.contains(EventFlags::IN) {
+                if !broken && !flags.contains(EventFlags::IN) {
+                    continue;
+                }
+                match stream.receive(&mut self.buffer) {
+                    Ok(None) => {}
+                    Ok(Some(0)) => return Some(Event::Ended { token, end: End::Finished }),
+                    Ok(Some(count)) => return Some(Event::Received { token, data: &self.buffer[..count] }),
+                    Err(_) => return Some(Event::Ended { token, end: End::Broken }),
+                }
+            } else if broken {
+                return Some(Event::Ended { token, end: End::Broken });
+            } else if flags.contains(EventFlags::RDHUP) && port.flags.contains(EventFlags::RDHUP) {
+                return Some(Event::Ended { token, end: End::Finished });
+            }
+        }
+    }
+
+    fn accept(&mut self, token: Token) -> Option<Event<'static>> {
+        let index = u32::MAX - 1 - token.slot;
+        let position = self.listeners.iter().position(|(known, _)| *known == index)?;
+        let (_, listener) = self.listeners.get(position)?;
+        while self.accepts < ACCEPTS_MAX {
+            self.accepts += 1;
+            match rustix::net::accept_with(listener, SocketFlags::CLOEXEC) {
+                Ok(descriptor) => {
+                    self.current = Some((token, EventFlags::IN));
+                    return Some(Event::Accepted { listener: index, descriptor });
+                }
+                Err(Errno::AGAIN) => return None,
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    let _ = epoll::delete(&self.descriptor, listener);
+                    self.listeners.swap_remove(position);
+                    return Some(Event::AcceptFailed { listener: index });
+                }
+                // The connection went away before it was accepted.
+                Err(_) => {}
+            }
+        }
+        None
+    }
+
+    fn modify(&mut self, token: Token, change: impl FnOnce(EventFlags) -> EventFlags) {
+        let Some(port) = port(&mut self.ports, token) else { return };
+        let flags = change(port.flags);
+        if flags != port.flags
+            && let Some(stream) = &port.stream
+        {
+            port.flags = flags;
+            let changed = epoll::modify(&self.descriptor, stream, data(token), flags);
+            debug_assert!(changed.is_ok(), "the stream was added and is open");
+        }
+    }
+}
+
+fn port(ports: &mut [Port], token: Token) -> Option<&mut Port> {
+    ports.get_mut(token.slot as usize).filter(|port| port.generation == token.generation)
+}
+
+/// Errors and a hang-up of both directions are always reported by the kernel.
+fn flags_of(interest: Interest) -> EventFlags {
+    match interest {
+        Interest::Data => EventFlags::IN,
+        Interest::HangUp => EventFlags::RDHUP,
+        Interest::Nothing => EventFlags::empty(),
+    }
+}
+
+fn listener_token(index: u32) -> Token {
+    debug_assert!(index < 0xFFFF);
+    Token { slot: u32::MAX - 1 - index, generation: 0 }
+}
+
+fn data(token: Token) -> EventData {
+    EventData::new_u64(u64::from(token.generation) << 32 | u64::from(token.slot))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the two halves of the number")]
+fn token_of(data: EventData) -> Token {
+    let number = data.u64();
+    Token { slot: number as u32, generation: (number >> 32) as u32 }
+}

@@ -1,0 +1,121 @@
+//! The replies of one round on their way to the kernel.
+//!
+//! With epoll a reply is sent at once. With io_uring the small replies of a round are gathered in one arena and handed over
+//! together with the next wait, so that a round costs one system call. Each is submitted as *send all of it now or tell me*: the
+//! kernel completes it during the call, and is silent about success. So the arena is free again when the call returns, no
+//! buffer is ever owned by the kernel in between, and a connection can be dropped at any time. What the kernel did not take
+//! comes back as [`Unsent`].
+//!
+//! A connection has at most one submission per round; a second reply is joined to the first. Two would overtake each other
+//! when the first does not fit.
+
+use std::io;
+
+use super::Token;
+use crate::socket::Stream;
+
+/// Larger replies are sent at once by the caller's thread: the copy would cost more than the system call.
+const QUEUED_BYTES_MAX: usize = 16 * 1024;
+
+/// A round that gathers more than this sends directly.
+const ARENA_BYTES_MAX: usize = 256 * 1024;
+
+/// Names what a connection has queued in the current round. The default names nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ticket {
+    round: u32,
+    index: u32,
+}
+
+/// Output that the kernel had no room for, or whose connection is broken.
+#[derive(Debug)]
+pub struct Unsent {
+    /// Which connection.
+    pub token: Token,
+    /// What is left; empty when the connection is broken.
+    pub rest: Vec<u8>,
+    /// Whether the connection is broken.
+    pub broken: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Outbox {
+    gathers: bool,
+    /// Never zero, so that a default ticket is never current.
+    round: u32,
+    arena: Vec<u8>,
+    entries: Vec<Entry>,
+    unsent: Vec<Unsent>,
+}
+
+/// One queued send. It holds the stream so that the descriptor stays open until the kernel has seen it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) stream: Stream,
+    pub(super) token: Token,
+    pub(super) start: usize,
+    /// Zero when the bytes were withdrawn or moved.
+    pub(super) len: usize,
+}
+
+impl Outbox {
+    /// Sends everything at once.
+    pub(super) fn direct() -> Self {
+        Self { gathers: false, round: 1, arena: Vec::new(), entries: Vec::new(), unsent: Vec::new() }
+    }
+
+    /// Sends `bytes` now or with the next wait. Returns how many of them need no further care; with fewer than all, the caller
+    /// keeps the rest and waits until the connection is writable.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub fn send(&mut self, token: Token, stream: &Stream, bytes: &[u8], ticket: &mut Ticket) -> io::Result<usize> {
+        let joins = ticket.round == self.round;
+        if !joins && (!self.gathers || bytes.len() > QUEUED_BYTES_MAX || self.arena.len() > ARENA_BYTES_MAX) {
+            return stream.send(bytes);
+        }
+        if joins {
+            self.join(ticket, bytes);
+        } else {
+            let start = self.arena.len();
+            self.arena.extend_from_slice(bytes);
+            *ticket = Ticket { round: self.round, index: u32::try_from(self.entries.len()).unwrap_or(u32::MAX) };
+            self.entries.push(Entry { stream: stream.clone(), token, start, len: bytes.len() });
+        }
+        Ok(bytes.len())
+    }
+
+    /// Takes back what the connection has queued in this round, appending it to `into`.
+    pub fn withdraw(&mut self, ticket: &mut Ticket, into: &mut Vec<u8>) {
+        if ticket.round == self.round
+            && let Some(entry) = self.entries.get_mut(ticket.index as usize)
+        {
+            into.extend_from_slice(&self.arena[entry.start..entry.start + entry.len]);
+            entry.len = 0;
+        }
+        *ticket = Ticket::default();
+    }
+
+    /// Output that came back from the last wait.
+    pub fn take_unsent(&mut self) -> Option<Unsent> {
+        self.unsent.pop()
+    }
+
+    /// Whether nothing waits to be handed over.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn join(&mut self, ticket: &Ticket, bytes: &[u8]) {
+        let end = self.arena.len();
+        let Some(entry) = self.entries.get_mut(ticket.index as usize) else { return };
+        if entry.start + entry.len != end {
+            self.arena.extend_from_within(entry.start..entry.start + entry.len);
+            entry.start = end;
+        }
+        self.arena.extend_from_slice(bytes);
+        entry.len += bytes.len();
+    }
+}

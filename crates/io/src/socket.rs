@@ -1,0 +1,153 @@
+//! Stream sockets: an accepted connection, and where it comes from.
+//!
+//! A [`Stream`] never blocks: every call says `MSG_DONTWAIT` itself, because io_uring wants descriptors in blocking mode and
+//! epoll does not care. The descriptor closes when the last clone goes, so that a reactor can name it in a submission
+//! while the connection is being dropped.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+
+pub use listener::{Listener, bind};
+
+mod listener;
+
+/// Where a socket is bound or connected to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// TCP over IPv4 or IPv6.
+    Ip(SocketAddr),
+    /// A Unix socket; clients show the path of the listener.
+    Unix(PathBuf),
+}
+
+/// As in `CLIENT LIST`: `127.0.0.1:6379`, `[::1]:6379`, `/run/almandine.sock:0`.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => write!(f, "{address}"),
+            Self::Unix(path) => write!(f, "{}:0", path.display()),
+        }
+    }
+}
+
+/// A connected stream socket of one worker.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    descriptor: Rc<OwnedFd>,
+}
+
+impl Stream {
+    /// Takes over a connected descriptor.
+    #[must_use]
+    pub fn new(descriptor: OwnedFd) -> Self {
+        Self { descriptor: Rc::new(descriptor) }
+    }
+
+    /// The descriptor's number, for `CLIENT LIST` and submissions.
+    #[must_use]
+    pub fn number(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
+
+    /// Sends what the kernel takes at once; zero when it takes nothing now.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        sent(rustix::net::send(&*self.descriptor, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))
+    }
+
+    /// Like [`Stream::send`] for several slices in one system call.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub fn send_slices(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut control = SendAncillaryBuffer::default();
+        sent(rustix::net::sendmsg(&*self.descriptor, slices, &mut control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))
+    }
+
+    /// Receives what is there: `Ok(None)` when nothing is, `Ok(Some(0))` at the end of the stream.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match rustix::net::recv(&*self.descriptor, buffer, RecvFlags::DONTWAIT) {
+            Ok((count, _)) => Ok(Some(count)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Ends our direction of the stream after what was sent. A socket that is gone already is no error.
+    pub fn finish(&self) {
+        let _ = rustix::net::shutdown(&*self.descriptor, Shutdown::Write);
+    }
+
+    /// Ends both directions, which also completes every operation that the kernel still has on the socket.
+    pub fn abort(&self) {
+        let _ = rustix::net::shutdown(&*self.descriptor, Shutdown::Both);
+    }
+
+    /// Asks the kernel not to wait for more data before it sends. Unix sockets have no such delay.
+    pub fn set_no_delay(&self) {
+        let _ = rustix::net::sockopt::set_tcp_nodelay(&*self.descriptor, true);
+    }
+
+    /// Probes a silent peer after `idle`, then three times every third of it, as Redis does; zero turns probes off.
+    ///
+    /// # Errors
+    /// When the kernel refuses an option.
+    pub fn set_keepalive(&self, idle: Duration) -> io::Result<()> {
+        let socket = socket2::SockRef::from(&*self.descriptor);
+        if idle.is_zero() {
+            return socket.set_keepalive(false);
+        }
+        let interval = (idle / 3).max(Duration::from_secs(1));
+        let probes = socket2::TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(3);
+        socket.set_tcp_keepalive(&probes)
+    }
+
+    /// Bounds the kernel's send buffer in bytes.
+    ///
+    /// # Errors
+    /// When the kernel refuses the option.
+    pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        socket2::SockRef::from(&*self.descriptor).set_send_buffer_size(bytes)
+    }
+
+    /// The peer's address; `None` for a Unix socket or a peer that is gone.
+    #[must_use]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        let address = rustix::net::getpeername(&*self.descriptor).ok()??;
+        SocketAddr::try_from(address).ok()
+    }
+
+    /// Our own address; `None` for a Unix socket.
+    #[must_use]
+    pub fn local(&self) -> Option<SocketAddr> {
+        let address = rustix::net::getsockname(&*self.descriptor).ok()?;
+        SocketAddr::try_from(address).ok()
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+fn sent(result: Result<usize, Errno>) -> io::Result<usize> {
+    match result {
+        Ok(count) => Ok(count),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,104 @@
+//! One connection: who it is, what is left of its input and output, and in which part of its life it is.
+
+use almandine_io::reactor::{Interest, Ticket, Token};
+use almandine_io::socket::Stream;
+
+use crate::output::Pending;
+use crate::service::ConnectionId;
+use crate::transport::Transport;
+
+/// A paused connection's input is read ahead up to this many bytes; the end of the stream is noticed that way.
+const READ_AHEAD_BYTES: usize = 64 * 1024;
+
+/// The parts of a connection's life, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Input is executed.
+    Open,
+    /// Output is sent, input is ignored.
+    Closing,
+    /// The service has forgotten it and our direction is ended; what the peer still sends is dropped, because closing on top of it
+    /// would reset the connection and could destroy the last reply on its way.
+    Lingering,
+    /// To be removed.
+    Dead,
+}
+
+pub(crate) struct Connection<C> {
+    pub(crate) id: ConnectionId,
+    pub(crate) token: Token,
+    pub(crate) stream: Stream,
+    /// The service's part; `None` once the service has closed it.
+    pub(crate) session: Option<C>,
+    /// Input that is not consumed; without memory when it is empty.
+    pub(crate) input: Vec<u8>,
+    /// Length of `input` below which the service need not be called.
+    pub(crate) needed: usize,
+    pub(crate) pending: Option<Box<Pending>>,
+    /// What the outbox holds for it in this round.
+    pub(crate) ticket: Ticket,
+    pub(crate) transport: Option<Box<dyn Transport>>,
+    pub(crate) life: Life,
+    /// The service asked for it.
+    pub(crate) paused: bool,
+    /// Too much output is pending.
+    pub(crate) choked: bool,
+    /// The peer sends nothing any more.
+    pub(crate) ended: bool,
+    /// It is on the worker's list of connections to run or to settle.
+    pub(crate) listed: bool,
+    /// A writable event is asked for.
+    pub(crate) awaits_room: bool,
+    /// What the reactor watches.
+    pub(crate) interest: Interest,
+    /// Second of the last input, or of the end of the linger.
+    pub(crate) second: u64,
+    /// What the counters hold for it: input buffer, pending output.
+    pub(crate) counted: (usize, usize),
+}
+
+impl<C> Connection<C> {
+    pub(crate) fn new(id: ConnectionId, token: Token, stream: Stream, second: u64) -> Self {
+        Self {
+            id,
+            token,
+            stream,
+            session: None,
+            input: Vec::new(),
+            needed: 0,
+            pending: None,
+            ticket: Ticket::default(),
+            transport: None,
+            life: Life::Open,
+            paused: false,
+            choked: false,
+            ended: false,
+            listed: false,
+            awaits_room: false,
+            interest: Interest::Data,
+            second,
+            counted: (0, 0),
+        }
+    }
+
+    /// Whether input may be executed now.
+    pub(crate) fn runs(&self) -> bool {
+        self.life == Life::Open && !self.paused && !self.choked
+    }
+
+    /// Whether there is anything to execute once it runs.
+    pub(crate) fn has_input(&self) -> bool {
+        !self.input.is_empty() && self.input.len() >= self.needed
+    }
+
+    /// What the reactor should watch.
+    pub(crate) fn wanted(&self) -> Interest {
+        match self.life {
+            Life::Lingering => Interest::Data,
+            Life::Closing | Life::Dead => Interest::Nothing,
+            Life::Open if self.ended || self.choked => Interest::Nothing,
+            Life::Open if self.paused && self.input.len() >= READ_AHEAD_BYTES => Interest::HangUp,
+            Life::Open => Interest::Data,
+        }
+    }
+}

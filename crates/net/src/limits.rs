@@ -1,0 +1,114 @@
+//! The limits that an operator sets, changeable while the workers run.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::service::OutputClass;
+
+/// Read by the workers without synchronization; a change takes effect within a second.
+#[derive(Debug)]
+pub struct Limits {
+    /// `maxclients`.
+    pub connections_max: AtomicUsize,
+    /// `timeout` in seconds; zero never.
+    pub idle_timeout_s: AtomicU64,
+    /// `tcp-keepalive` in seconds, for new connections; zero never.
+    pub keepalive_s: AtomicU64,
+    /// `client-query-buffer-limit`.
+    pub input_bytes_max: AtomicUsize,
+    /// Pending output beyond which a connection's input is not executed.
+    pub output_pause_bytes: AtomicUsize,
+    /// `client-output-buffer-limit normal`.
+    pub output_normal: OutputLimit,
+    /// `client-output-buffer-limit replica`.
+    pub output_replica: OutputLimit,
+    /// `client-output-buffer-limit pubsub`.
+    pub output_subscriber: OutputLimit,
+}
+
+/// Output beyond which a connection is closed. Zero is no limit.
+#[derive(Debug)]
+pub struct OutputLimit {
+    /// Closes at once.
+    pub hard_bytes: AtomicUsize,
+    /// Closes when exceeded for `soft_s` seconds.
+    pub soft_bytes: AtomicUsize,
+    /// See `soft_bytes`.
+    pub soft_s: AtomicU64,
+}
+
+const MIB: usize = 1024 * 1024;
+
+impl Default for Limits {
+    /// Redis' defaults.
+    fn default() -> Self {
+        Self {
+            connections_max: AtomicUsize::new(10_000),
+            idle_timeout_s: AtomicU64::new(0),
+            keepalive_s: AtomicU64::new(300),
+            input_bytes_max: AtomicUsize::new(1024 * MIB),
+            output_pause_bytes: AtomicUsize::new(MIB),
+            output_normal: OutputLimit::new(0, 0, 0),
+            output_replica: OutputLimit::new(256 * MIB, 64 * MIB, 60),
+            output_subscriber: OutputLimit::new(32 * MIB, 8 * MIB, 60),
+        }
+    }
+}
+
+impl Limits {
+    /// The limit of a class.
+    #[must_use]
+    pub fn output(&self, class: OutputClass) -> &OutputLimit {
+        match class {
+            OutputClass::Normal => &self.output_normal,
+            OutputClass::Replica => &self.output_replica,
+            OutputClass::Subscriber => &self.output_subscriber,
+        }
+    }
+}
+
+impl OutputLimit {
+    /// A limit.
+    #[must_use]
+    pub const fn new(hard_bytes: usize, soft_bytes: usize, soft_s: u64) -> Self {
+        Self { hard_bytes: AtomicUsize::new(hard_bytes), soft_bytes: AtomicUsize::new(soft_bytes), soft_s: AtomicU64::new(soft_s) }
+    }
+
+    /// Changes all three numbers.
+    pub fn set(&self, hard_bytes: usize, soft_bytes: usize, soft_s: u64) {
+        self.hard_bytes.store(hard_bytes, Ordering::Relaxed);
+        self.soft_bytes.store(soft_bytes, Ordering::Relaxed);
+        self.soft_s.store(soft_s, Ordering::Relaxed);
+    }
+
+    /// Whether `pending` bytes break the limit. `over_since_s` remembers since when the soft limit is exceeded.
+    pub(crate) fn is_broken(&self, pending: usize, over_since_s: &mut Option<u64>, now_s: u64) -> bool {
+        let hard = self.hard_bytes.load(Ordering::Relaxed);
+        let soft = self.soft_bytes.load(Ordering::Relaxed);
+        if hard > 0 && pending > hard {
+            return true;
+        }
+        if soft == 0 || pending <= soft {
+            *over_since_s = None;
+            return false;
+        }
+        let since = *over_since_s.get_or_insert(now_s);
+        now_s - since > self.soft_s.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_soft_limit_needs_time_and_forgives() {
+        let limit = OutputLimit::new(100, 10, 5);
+        let mut since = None;
+        assert!(!limit.is_broken(11, &mut since, 50));
+        assert!(!limit.is_broken(11, &mut since, 55));
+        assert!(!limit.is_broken(9, &mut since, 56));
+        assert!(!limit.is_broken(11, &mut since, 57));
+        assert!(limit.is_broken(11, &mut since, 63));
+        assert!(limit.is_broken(101, &mut None, 0));
+    }
+}

@@ -1,0 +1,212 @@
+//! Output that a peer has not taken yet.
+//!
+//! A queue of outputs, of which the first may be sent in part. An output's memory goes back as soon as all of it is sent, a
+//! large value's as soon as that value is.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+
+use almandine_base::Output;
+use almandine_io::socket::Stream;
+use bytes::Bytes;
+
+/// Slices of one system call.
+const SLICES_MAX: usize = 64;
+/// One connection's share of a round in bytes, so that a fast reader of much data does not hold up the others.
+const TURN_BYTES: usize = 1024 * 1024;
+/// Small outputs are joined up to this size.
+const JOIN_BYTES_MAX: usize = 64 * 1024;
+
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    queue: VecDeque<Output>,
+    /// How far the first output is sent: bytes, attachments, bytes of the current attachment.
+    sent: Cursor,
+    len: usize,
+    /// Since when the soft limit is exceeded.
+    pub(crate) over_since_s: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    bytes: usize,
+    attachment: usize,
+    within: usize,
+}
+
+impl Pending {
+    /// Bytes that are not sent.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Moves everything from `output` to the end.
+    pub(crate) fn push(&mut self, output: &mut Output) {
+        self.len += output.len();
+        if let Some(last) = self.queue.back_mut()
+            && output.attachments.is_empty()
+            && last.bytes.len() + output.bytes.len() <= JOIN_BYTES_MAX
+        {
+            last.bytes.extend_from_slice(&output.bytes);
+            output.clear();
+        } else if output.attachments.is_empty() && output.bytes.len() * 4 < output.bytes.capacity() {
+            self.queue.push_back(plain(output.bytes.clone()));
+            output.clear();
+        } else {
+            self.queue.push_back(std::mem::take(output));
+        }
+    }
+
+    /// Appends bytes.
+    pub(crate) fn push_bytes(&mut self, bytes: Vec<u8>) {
+        if !bytes.is_empty() {
+            self.push(&mut plain(bytes));
+        }
+    }
+
+    /// Sends what the kernel takes, within one turn. Returns how much that was.
+    pub(crate) fn send(&mut self, stream: &Stream) -> io::Result<usize> {
+        let mut total = 0;
+        while self.len > 0 && total < TURN_BYTES {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let offered = self.fill(&mut slices);
+            let bytes = slices[..offered].iter().map(|slice| slice.len()).sum::<usize>();
+            let sent = stream.send_slices(&slices[..offered])?;
+            self.advance(sent);
+            total += sent;
+            if sent < bytes {
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    /// Puts the first unsent slices into `slices`, no more than a turn's bytes.
+    fn fill<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let mut count = 0;
+        let mut bytes = 0;
+        let mut cursor = self.sent;
+        for output in &self.queue {
+            while let Some(piece) = piece(output, &cursor) {
+                if count == slices.len() || bytes >= TURN_BYTES {
+                    return count;
+                }
+                let piece = &piece[..piece.len().min(TURN_BYTES)];
+                slices[count] = IoSlice::new(piece);
+                count += 1;
+                bytes += piece.len();
+                step(output, &mut cursor, piece.len());
+            }
+            cursor = Cursor::default();
+        }
+        count
+    }
+
+    /// Forgets the first `count` unsent bytes.
+    pub(crate) fn advance(&mut self, mut count: usize) {
+        self.len -= count;
+        while let Some(output) = self.queue.front_mut() {
+            while count > 0
+                && let Some(piece) = piece(output, &self.sent)
+            {
+                let taken = piece.len().min(count);
+                count -= taken;
+                let before = self.sent.attachment;
+                step(output, &mut self.sent, taken);
+                if self.sent.attachment > before {
+                    output.attachments[before].1 = Bytes::new();
+                }
+            }
+            if piece(output, &self.sent).is_some() {
+                return;
+            }
+            self.queue.pop_front();
+            self.sent = Cursor::default();
+        }
+    }
+}
+
+fn plain(bytes: Vec<u8>) -> Output {
+    let mut output = Output::new();
+    output.bytes = bytes;
+    output
+}
+
+/// The unsent bytes at the cursor, up to the next border between bytes and attachments.
+fn piece<'a>(output: &'a Output, cursor: &Cursor) -> Option<&'a [u8]> {
+    let mut cursor = *cursor;
+    loop {
+        match output.attachments.get(cursor.attachment) {
+            Some((offset, _)) if cursor.bytes < *offset => return Some(&output.bytes[cursor.bytes..*offset]),
+            Some((_, value)) if cursor.within < value.len() => return Some(&value[cursor.within..]),
+            Some(_) => {
+                cursor.attachment += 1;
+                cursor.within = 0;
+            }
+            None if cursor.bytes < output.bytes.len() => return Some(&output.bytes[cursor.bytes..]),
+            None => return None,
+        }
+    }
+}
+
+/// Moves the cursor over `count` bytes of the piece at it.
+fn step(output: &Output, cursor: &mut Cursor, count: usize) {
+    loop {
+        match output.attachments.get(cursor.attachment) {
+            Some((offset, _)) if cursor.bytes < *offset => return cursor.bytes += count,
+            Some((_, value)) if cursor.within + count < value.len() => return cursor.within += count,
+            Some((_, value)) => {
+                let done = cursor.within < value.len();
+                cursor.attachment += 1;
+                cursor.within = 0;
+                if done {
+                    return;
+                }
+            }
+            None => return cursor.bytes += count,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left, as a peer would see it.
+    fn rest(pending: &Pending) -> Vec<u8> {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let count = pending.fill(&mut slices);
+        slices[..count].iter().flat_map(|slice| slice.to_vec()).collect()
+    }
+
+    #[test]
+    fn any_partial_send_leaves_the_rest_in_order() {
+        let build = || {
+            let mut pending = Pending::default();
+            let mut out = Output::new();
+            out.attach(Bytes::from_static(b"first"));
+            out.bytes.extend_from_slice(b"ab");
+            out.attach(Bytes::new());
+            out.attach(Bytes::from_static(b"second"));
+            out.bytes.extend_from_slice(b"cd");
+            pending.push(&mut out);
+            pending.push_bytes(b"ef".to_vec());
+            let mut last = Output::new();
+            last.bytes.push(b'g');
+            last.attach(Bytes::from_static(b"third"));
+            pending.push(&mut last);
+            pending
+        };
+        let all = b"firstabsecondcdefgthird";
+        for first in 0..=all.len() {
+            for second in 0..=all.len() - first {
+                let mut pending = build();
+                assert_eq!(pending.len(), all.len());
+                pending.advance(first);
+                pending.advance(second);
+                assert_eq!(rest(&pending), &all[first + second..]);
+                assert_eq!(pending.len(), all.len() - first - second);
+            }
+        }
+    }
+}

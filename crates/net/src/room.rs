@@ -1,0 +1,282 @@
+//! A worker's connections with everything that a turn needs beside the service and the reactor.
+//!
+//! It is apart from the reactor, because a turn works on data that the reactor lends; and apart from the service, because the
+//! service is called with parts of it. What a turn decides about the reactor (what to watch, whom to remove) is therefore left
+//! in the connection and carried out by [`Room::settle`] afterwards.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use almandine_base::Output;
+use almandine_io::reactor::{Outbox, Reactor, Token};
+use almandine_io::socket::Stream;
+
+use crate::connection::{Connection, Life};
+use crate::counters::Counters;
+use crate::mailbox::Shared;
+use crate::output::Pending;
+use crate::service::{ConnectionId, Service};
+use crate::slab::Slab;
+
+/// Kept empty buffers for incomplete input.
+const SPARE_BUFFERS_MAX: usize = 16;
+/// Larger buffers are given back.
+pub(crate) const SPARE_BYTES_MAX: usize = 64 * 1024;
+/// The scratch output is given back above this capacity.
+const SCRATCH_BYTES_MAX: usize = 1024 * 1024;
+/// How long a peer may send on after we have ended our direction.
+const LINGER_S: u64 = 2;
+
+pub(crate) struct Room<S: Service> {
+    pub(crate) shared: Arc<Shared<S::Message>>,
+    pub(crate) worker: usize,
+    pub(crate) slab: Slab<S::Connection>,
+    pub(crate) outbox: Outbox,
+    /// Where the service writes; empty between turns.
+    pub(crate) scratch: Output,
+    /// What a transport encodes and decodes into.
+    pub(crate) plain: Vec<u8>,
+    wire: Vec<u8>,
+    spare: Vec<Vec<u8>>,
+    /// Connections to run or to settle after messages.
+    pub(crate) listed: Vec<Token>,
+    /// Monotonic time of this round.
+    pub(crate) now_s: u64,
+}
+
+impl<S: Service> Room<S> {
+    pub(crate) fn new(shared: Arc<Shared<S::Message>>, worker: usize, outbox: Outbox) -> Self {
+        Self {
+            shared,
+            worker,
+            slab: Slab::new(),
+            outbox,
+            scratch: Output::new(),
+            plain: Vec::new(),
+            wire: Vec::new(),
+            spare: Vec::new(),
+            listed: Vec::new(),
+            now_s: 0,
+        }
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.shared.seats[self.worker].counters
+    }
+
+    /// Sends the scratch output; what is not taken becomes pending.
+    pub(crate) fn deliver(&mut self, connection: &mut Connection<S::Connection>) {
+        if self.scratch.is_empty() {
+            return;
+        }
+        if let Some(transport) = &mut connection.transport {
+            self.wire.clear();
+            transport.encode(&self.scratch, &mut self.wire);
+            self.scratch.clear();
+            std::mem::swap(&mut self.wire, &mut self.scratch.bytes);
+        }
+        if connection.life == Life::Dead || connection.life == Life::Lingering {
+            self.scratch.clear();
+            return;
+        }
+        if let Some(pending) = &mut connection.pending {
+            pending.push(&mut self.scratch);
+        } else if self.scratch.attachments.is_empty() {
+            let bytes = &self.scratch.bytes;
+            let Ok(sent) = self.outbox.send(connection.token, &connection.stream, bytes, &mut connection.ticket) else {
+                connection.life = Life::Dead;
+                self.scratch.clear();
+                return;
+            };
+            self.counters().bytes_out.add(sent);
+            self.counters().writes.add(1);
+            if sent < self.scratch.len() {
+                let pending = connection.pending.insert(Box::default());
+                pending.push(&mut self.scratch);
+                pending.advance(sent);
+            }
+        } else {
+            let mut pending = Box::<Pending>::default();
+            self.withdraw(connection, &mut pending);
+            pending.push(&mut self.scratch);
+            connection.pending = Some(pending);
+            self.send_pending(connection);
+        }
+        self.scratch.clear();
+        if self.scratch.bytes.capacity() > SCRATCH_BYTES_MAX {
+            self.scratch = Output::new();
+        }
+        let pause = self.shared.limits.output_pause_bytes.load(Ordering::Relaxed);
+        connection.choked |= connection.pending.as_ref().is_some_and(|pending| pending.len() > pause);
+    }
+
+    /// Takes back what the outbox holds for a connection.
+    fn withdraw(&mut self, connection: &mut Connection<S::Connection>, pending: &mut Pending) {
+        let mut queued = Vec::new();
+        self.outbox.withdraw(&mut connection.ticket, &mut queued);
+        self.counters().bytes_out.subtract(queued.len());
+        pending.push_bytes(queued);
+    }
+
+    /// Sends pending output as far as the kernel takes it.
+    pub(crate) fn send_pending(&mut self, connection: &mut Connection<S::Connection>) {
+        let Some(pending) = &mut connection.pending else { return };
+        match pending.send(&connection.stream) {
+            Ok(sent) => {
+                if pending.len() == 0 {
+                    connection.pending = None;
+                }
+                self.counters().bytes_out.add(sent);
+                self.counters().writes.add(1);
+            }
+            Err(_) => connection.life = Life::Dead,
+        }
+    }
+
+    /// Moves queued output to the kernel now, for a connection that is about to be closed.
+    fn flush(&mut self, connection: &mut Connection<S::Connection>) {
+        if connection.pending.is_none() && connection.life != Life::Dead {
+            let mut pending = Box::<Pending>::default();
+            self.withdraw(connection, &mut pending);
+            if pending.len() > 0 {
+                connection.pending = Some(pending);
+                self.send_pending(connection);
+            }
+        }
+    }
+
+    /// Ends a turn: carries out what it decided, and puts the connection back or removes it.
+    pub(crate) fn settle(&mut self, service: &mut S, reactor: &mut Reactor, mut connection: Box<Connection<S::Connection>>) {
+        if connection.pending.is_some() {
+            self.check_output(service, &mut connection);
+        }
+        let finished = connection.ended && !connection.choked;
+        if (connection.life == Life::Open && finished) || connection.life == Life::Closing {
+            self.close_after_flush(service, &mut connection);
+        }
+        self.count(&mut connection);
+        if connection.life == Life::Dead {
+            return self.remove(service, reactor, connection);
+        }
+        let wanted = connection.wanted();
+        if wanted != connection.interest {
+            connection.interest = wanted;
+            reactor.watch(connection.token, wanted);
+        }
+        if connection.pending.is_some() && !connection.awaits_room {
+            connection.awaits_room = true;
+            reactor.notify_writable(connection.token);
+        }
+        self.slab.put(connection);
+    }
+
+    /// Flushes; once everything is sent, forgets the session and ends our direction.
+    fn close_after_flush(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
+        connection.life = Life::Closing;
+        self.flush(connection);
+        if connection.pending.is_some() || connection.life == Life::Dead {
+            return;
+        }
+        if connection.ended {
+            connection.life = Life::Dead;
+            return;
+        }
+        connection.stream.finish();
+        connection.life = Life::Lingering;
+        connection.second = self.now_s + LINGER_S;
+        self.close_session(service, connection);
+        self.recycle_input(connection);
+    }
+
+    fn check_output(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
+        let (Some(session), Some(pending)) = (&connection.session, &mut connection.pending) else { return };
+        let limit = self.shared.limits.output(service.output_class(session));
+        if limit.is_broken(pending.len(), &mut pending.over_since_s, self.now_s) {
+            connection.life = Life::Dead;
+            self.counters().closed_by_output_limit.add(1);
+        }
+    }
+
+    fn count(&mut self, connection: &mut Connection<S::Connection>) {
+        let now = match connection.life {
+            Life::Dead => (0, 0),
+            _ => (connection.input.capacity(), connection.pending.as_ref().map_or(0, |pending| pending.len())),
+        };
+        if now != connection.counted {
+            let counters = self.counters();
+            counters.input_buffer_bytes.replace(connection.counted.0, now.0);
+            counters.output_pending_bytes.replace(connection.counted.1, now.1);
+            connection.counted = now;
+        }
+    }
+
+    fn remove(&mut self, service: &mut S, reactor: &mut Reactor, mut connection: Box<Connection<S::Connection>>) {
+        let mut queued = Vec::new();
+        self.outbox.withdraw(&mut connection.ticket, &mut queued);
+        reactor.remove(connection.token);
+        self.close_session(service, &mut connection);
+        self.recycle_input(&mut connection);
+        self.slab.release(connection.token, connection.id);
+    }
+
+    fn close_session(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
+        if let Some(session) = connection.session.take() {
+            service.close(session);
+            self.counters().closed.add(1);
+            self.shared.release(self.worker);
+        }
+    }
+
+    /// An empty buffer for incomplete input.
+    pub(crate) fn buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Frees a connection's input.
+    pub(crate) fn recycle_input(&mut self, connection: &mut Connection<S::Connection>) {
+        let buffer = std::mem::take(&mut connection.input);
+        self.recycle(buffer);
+    }
+
+    pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {
+        if buffer.capacity() > 0 && buffer.capacity() <= SPARE_BYTES_MAX && self.spare.len() < SPARE_BUFFERS_MAX {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Puts a connection on the list of those that run or settle after the messages.
+    pub(crate) fn list(listed: &mut Vec<Token>, connection: &mut Connection<S::Connection>) {
+        if !connection.listed {
+            connection.listed = true;
+            listed.push(connection.token);
+        }
+    }
+
+    /// Closes everything; output is offered to the kernel once.
+    pub(crate) fn close_all(&mut self, service: &mut S, reactor: &mut Reactor) {
+        for slot in 0..self.slab.slots() {
+            let Some(token) = self.slab.by_slot(slot).map(|connection| connection.token) else { continue };
+            let Some(mut connection) = self.slab.take(token) else { continue };
+            self.flush(&mut connection);
+            self.send_pending(&mut connection);
+            connection.life = Life::Dead;
+            self.settle(service, reactor, connection);
+        }
+    }
+
+    /// A place for a new connection, which the first [`Room::settle`] fills.
+    pub(crate) fn connect(
+        &mut self,
+        reactor: &mut Reactor,
+        stream: Stream,
+        id: ConnectionId,
+    ) -> Option<Box<Connection<S::Connection>>> {
+        let token = self.slab.reserve(id);
+        if reactor.add(token, &stream).is_err() {
+            self.slab.release(token, id);
+            return None;
+        }
+        Some(Box::new(Connection::new(id, token, stream, self.now_s)))
+    }
+}

@@ -1,0 +1,117 @@
+//! The interface between the network and what serves it.
+//!
+//! A service belongs to one worker and is called by that worker's thread only, one call at a time. It never waits: an answer
+//! that is not ready is a [`Next::Pause`] now and a [`Control::resume`] later.
+
+use almandine_base::Output;
+use almandine_io::socket::Address;
+
+/// Identifies a connection for the life of the process; later connections have larger ids.
+pub type ConnectionId = u64;
+
+/// Where a connection comes from.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// The peer's address; for a Unix socket the path of the listener.
+    pub remote: Address,
+    /// The address that it connected to.
+    pub local: Address,
+    /// Index of the endpoint in [`crate::Options::endpoints`].
+    pub endpoint: usize,
+    /// The worker that serves it; its mailbox reaches the connection.
+    pub worker: usize,
+    /// The number of the file descriptor.
+    pub descriptor: i32,
+}
+
+/// What a service did with its input.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Bytes that will not be seen again.
+    pub consumed: usize,
+    /// Bytes, counted from the first that is not consumed, that the next command is known to need; zero when unknown. The
+    /// service is not called again before they are there.
+    pub needed: usize,
+    /// How to go on.
+    pub next: Next,
+}
+
+/// How a connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Receives on.
+    Continue,
+    /// Closes when the output has been sent; input is ignored from now on.
+    CloseAfterFlush,
+    /// Closes at once.
+    Close,
+    /// Executes no more input until [`Control::resume`]. The end of the stream still closes the connection.
+    Pause,
+}
+
+/// Which output limit applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputClass {
+    /// Ordinary clients.
+    Normal,
+    /// Replicas.
+    Replica,
+    /// Clients in subscriber mode.
+    Subscriber,
+}
+
+/// Serves the connections of one worker.
+pub trait Service: Sized {
+    /// The state of one connection.
+    type Connection;
+    /// What other threads send to this worker.
+    type Message: Send + 'static;
+
+    /// A connection was made. `None` refuses it: `out` is sent, then it is closed.
+    fn open(&mut self, id: ConnectionId, peer: &Peer, out: &mut Output) -> Option<Self::Connection>;
+
+    /// Input arrived. `input` starts at the first byte that was not consumed.
+    ///
+    /// The call may return while complete commands remain; it is made again at once as long as it consumes something. To bound
+    /// the output of a long pipeline it should return when `out` has grown large.
+    fn receive(&mut self, connection: &mut Self::Connection, input: &[u8], out: &mut Output) -> Progress;
+
+    /// The connection is gone.
+    fn close(&mut self, connection: Self::Connection);
+
+    /// A message arrived.
+    fn message(&mut self, message: Self::Message, control: &mut dyn Control<Self::Connection>);
+
+    /// About every 100 ms. `now_ms` is monotonic.
+    fn tick(&mut self, now_ms: u64, control: &mut dyn Control<Self::Connection>);
+
+    /// The worker is about to wait: leave epochs, publish statistics. Called once per round, so it must be cheap.
+    fn idle(&mut self);
+
+    /// Which output limit applies to the connection now.
+    fn output_class(&self, connection: &Self::Connection) -> OutputClass {
+        let _ = connection;
+        OutputClass::Normal
+    }
+
+    /// Whether the idle timeout does not apply now, as for subscribers. It never applies to paused connections.
+    fn may_idle(&self, connection: &Self::Connection) -> bool {
+        let _ = connection;
+        false
+    }
+}
+
+/// A worker's connections, as messages and ticks see them.
+pub trait Control<C> {
+    /// A connection, and an output whose bytes are sent to it. `None` when it is not (or no longer) here.
+    fn connection(&mut self, id: ConnectionId) -> Option<(&mut C, &mut Output)>;
+
+    /// Closes a connection, at once or after its output has been sent. Returns whether it was here.
+    fn kill(&mut self, id: ConnectionId, after_flush: bool) -> bool;
+
+    /// Ends a [`Next::Pause`]; buffered input is executed after the current call.
+    fn resume(&mut self, id: ConnectionId);
+
+    /// Visits every connection of the worker.
+    fn each(&mut self, visit: &mut dyn FnMut(ConnectionId, &mut C));
+}

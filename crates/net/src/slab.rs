@@ -1,0 +1,95 @@
+//! The connections of a worker by slot, with generations, and by id.
+//!
+//! A connection is boxed, so that a turn can take it out of its slot, work on it beside the rest of the worker, and put it
+//! back: two pointer moves instead of a borrow of the whole table.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use almandine_io::reactor::Token;
+
+use crate::connection::Connection;
+use crate::service::ConnectionId;
+
+pub(crate) struct Slab<C> {
+    slots: Vec<Slot<C>>,
+    free: Vec<u32>,
+    /// For messages only; no packet looks here.
+    ids: HashMap<ConnectionId, u32, BuildHasherDefault<IdHasher>>,
+}
+
+struct Slot<C> {
+    generation: u32,
+    connection: Option<Box<Connection<C>>>,
+}
+
+impl<C> Slab<C> {
+    pub(crate) fn new() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), ids: HashMap::default() }
+    }
+
+    /// A token for a new connection; [`Slab::put`] or [`Slab::release`] follows.
+    pub(crate) fn reserve(&mut self, id: ConnectionId) -> Token {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, connection: None });
+            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.ids.insert(id, slot);
+        let entry = &mut self.slots[slot as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        Token { slot, generation: entry.generation }
+    }
+
+    /// Takes a connection out for a turn; [`Slab::put`] or [`Slab::release`] follows.
+    pub(crate) fn take(&mut self, token: Token) -> Option<Box<Connection<C>>> {
+        let slot = self.slots.get_mut(token.slot as usize)?;
+        if slot.generation == token.generation { slot.connection.take() } else { None }
+    }
+
+    pub(crate) fn put(&mut self, connection: Box<Connection<C>>) {
+        let slot = connection.token.slot as usize;
+        debug_assert!(self.slots[slot].connection.is_none());
+        self.slots[slot].connection = Some(connection);
+    }
+
+    /// Gives the slot of a connection that was taken back.
+    pub(crate) fn release(&mut self, token: Token, id: ConnectionId) {
+        debug_assert!(self.slots[token.slot as usize].connection.is_none());
+        self.ids.remove(&id);
+        self.free.push(token.slot);
+    }
+
+    pub(crate) fn by_id(&mut self, id: ConnectionId) -> Option<&mut Connection<C>> {
+        let slot = *self.ids.get(&id)?;
+        self.slots[slot as usize].connection.as_deref_mut()
+    }
+
+    pub(crate) fn by_slot(&mut self, slot: u32) -> Option<&mut Connection<C>> {
+        self.slots.get_mut(slot as usize)?.connection.as_deref_mut()
+    }
+
+    /// Slots that exist, used or not.
+    pub(crate) fn slots(&self) -> u32 {
+        u32::try_from(self.slots.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// Ids are consecutive numbers; one multiplication spreads them.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}

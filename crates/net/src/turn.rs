@@ -1,0 +1,206 @@
+//! A connection's turn: input goes to the service, its output to the peer.
+//!
+//! A chunk is given to the service where the reactor received it. Only what the service leaves over is copied. When the next chunk
+//! comes, no more of it is copied than is needed to complete what was left over; after that the chunk itself is used again. So
+//! a pipeline that spans many chunks costs one short copy per chunk, and a large value is copied once, into a buffer of its size.
+
+use std::sync::atomic::Ordering;
+
+use almandine_io::reactor::{End, Token, Unsent};
+
+use crate::connection::{Connection, Life};
+use crate::output::Pending;
+use crate::room::{Room, SPARE_BYTES_MAX};
+use crate::service::{Next, Service};
+
+/// What is copied to complete a command of unknown length.
+const BRIDGE_BYTES: usize = 512;
+/// Output that is sent before a pipeline is executed further.
+const FLUSH_BYTES: usize = 64 * 1024;
+/// A peer that announces a large value gets at most this many times what it has sent, until it sends more.
+const RESERVE_RATIO: usize = 256;
+
+impl<S: Service> Room<S> {
+    /// Data arrived.
+    pub(crate) fn received(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, data: &[u8]) {
+        self.counters().bytes_in.add(data.len());
+        self.counters().reads.add(1);
+        if connection.life != Life::Open {
+            return;
+        }
+        connection.second = self.now_s;
+        match connection.transport {
+            None => self.digest(service, connection, data),
+            Some(_) => self.received_wire(service, connection, data),
+        }
+    }
+
+    /// Data arrived on a connection with a transport.
+    fn received_wire(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, data: &[u8]) {
+        let mut plain = std::mem::take(&mut self.plain);
+        let mut reply = self.buffer();
+        plain.clear();
+        if let Some(mut transport) = connection.transport.take() {
+            let outcome = transport.decode(data, &mut plain, &mut reply);
+            // What the transport says is encoded already.
+            self.scratch.bytes.extend_from_slice(&reply);
+            self.deliver(connection);
+            connection.transport = Some(transport);
+            if outcome.is_err() {
+                connection.life = Life::Closing;
+            } else if !plain.is_empty() {
+                self.digest(service, connection, &plain);
+            }
+        }
+        self.recycle(reply);
+        plain.shrink_to(SPARE_BYTES_MAX);
+        self.plain = plain;
+    }
+
+    /// Executes a chunk, after what was left over before it, and keeps the rest.
+    fn digest(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, chunk: &[u8]) {
+        let mut position = 0;
+        while connection.runs() && !connection.input.is_empty() && position < chunk.len() {
+            position = self.bridge(service, connection, chunk, position);
+        }
+        if connection.runs() && position < chunk.len() {
+            position += self.execute(service, connection, &chunk[position..]);
+        }
+        if connection.life == Life::Open && position < chunk.len() {
+            self.keep(connection, &chunk[position..]);
+        }
+        self.deliver(connection);
+    }
+
+    /// Completes what was left over with bytes of the chunk from `position` on and executes it. Returns the new position, which is
+    /// at or before the end of what was copied.
+    fn bridge(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, chunk: &[u8], position: usize) -> usize {
+        let missing = connection.needed.saturating_sub(connection.input.len());
+        let copied = if missing > 0 { missing } else { BRIDGE_BYTES }.min(chunk.len() - position);
+        let end = position + copied;
+        self.keep(connection, &chunk[position..end]);
+        if connection.life != Life::Open || connection.input.len() < connection.needed {
+            return end;
+        }
+        let left = self.execute_kept(service, connection);
+        if left > end {
+            return end;
+        }
+        // What is left over lies in the chunk whole: it is used from there.
+        self.recycle_input(connection);
+        end - left
+    }
+
+    /// Executes the kept input. Returns how much of it is left.
+    fn execute_kept(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) -> usize {
+        let mut buffer = std::mem::take(&mut connection.input);
+        let consumed = self.execute(service, connection, &buffer);
+        let left = buffer.len() - consumed;
+        if left == 0 {
+            self.recycle(buffer);
+        } else if buffer.capacity() > SPARE_BYTES_MAX && left.max(connection.needed) * 4 < buffer.capacity() {
+            let mut small = self.buffer();
+            small.extend_from_slice(&buffer[consumed..]);
+            connection.input = small;
+        } else {
+            buffer.drain(..consumed);
+            connection.input = buffer;
+        }
+        left
+    }
+
+    /// Executes input as long as the service consumes and the connection runs. Returns how much was consumed.
+    fn execute(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, input: &[u8]) -> usize {
+        let mut consumed = 0;
+        while consumed < input.len() {
+            let Some(session) = &mut connection.session else { break };
+            let progress = service.receive(session, &input[consumed..], &mut self.scratch);
+            debug_assert!(progress.consumed <= input.len() - consumed);
+            consumed += progress.consumed;
+            connection.needed = progress.needed;
+            match progress.next {
+                Next::Continue => {}
+                Next::Pause => connection.paused = true,
+                Next::CloseAfterFlush => connection.life = Life::Closing,
+                Next::Close => connection.life = Life::Dead,
+            }
+            if self.scratch.len() >= FLUSH_BYTES {
+                self.deliver(connection);
+            }
+            if progress.consumed == 0 || !connection.runs() {
+                break;
+            }
+        }
+        consumed
+    }
+
+    /// Appends to the kept input, within its limit.
+    fn keep(&mut self, connection: &mut Connection<S::Connection>, bytes: &[u8]) {
+        let len = connection.input.len() + bytes.len();
+        if len > self.shared.limits.input_bytes_max.load(Ordering::Relaxed) {
+            connection.life = Life::Dead;
+            self.counters().closed_by_input_limit.add(1);
+            return;
+        }
+        if connection.input.capacity() == 0 {
+            connection.input = self.buffer();
+        }
+        if connection.needed > connection.input.capacity() {
+            let target = connection.needed.min(len.saturating_mul(RESERVE_RATIO)).max(len);
+            connection.input.reserve_exact(target - connection.input.len());
+        }
+        connection.input.extend_from_slice(bytes);
+    }
+
+    /// Executes what was kept while the connection did not run.
+    pub(crate) fn run_kept(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
+        if connection.runs() && connection.has_input() {
+            self.execute_kept(service, connection);
+            self.deliver(connection);
+        }
+    }
+
+    /// The kernel takes output again.
+    pub(crate) fn writable(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
+        connection.awaits_room = false;
+        self.send_pending(connection);
+        let pending = connection.pending.as_ref().map_or(0, |pending| pending.len());
+        if connection.choked && pending <= self.shared.limits.output_pause_bytes.load(Ordering::Relaxed) / 2 {
+            connection.choked = false;
+            self.run_kept(service, connection);
+        }
+    }
+
+    /// The kernel had no room for what the outbox handed over.
+    pub(crate) fn unsent(&mut self, connection: &mut Connection<S::Connection>, unsent: Unsent) {
+        self.counters().bytes_out.subtract(unsent.rest.len());
+        if unsent.broken {
+            connection.life = Life::Dead;
+            return;
+        }
+        let mut first = Box::<Pending>::default();
+        first.push_bytes(unsent.rest);
+        debug_assert!(connection.pending.is_none());
+        connection.pending = Some(first);
+    }
+
+    /// The peer sends no more. What it has sent is still answered, unless it waits for something that others do.
+    pub(crate) fn ended(&mut self, connection: &mut Connection<S::Connection>, end: End) {
+        connection.ended = true;
+        if end == End::Broken || connection.paused || connection.life == Life::Lingering {
+            connection.life = Life::Dead;
+        }
+    }
+
+    /// Executes and settles the connections that messages have touched.
+    pub(crate) fn settle_listed(&mut self, service: &mut S, reactor: &mut almandine_io::reactor::Reactor) {
+        let mut listed: Vec<Token> = std::mem::take(&mut self.listed);
+        for token in listed.drain(..) {
+            let Some(mut connection) = self.slab.take(token) else { continue };
+            connection.listed = false;
+            self.run_kept(service, &mut connection);
+            self.settle(service, reactor, connection);
+        }
+        self.listed = listed;
+    }
+}

@@ -1,0 +1,289 @@
+//! The worker's loop.
+//!
+//! One round: hand the outbox over and wait; take back what could not be sent; give each event its turn; read the mailbox; let
+//! connections that were touched by messages run; tick when it is time.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use almandine_io::clock;
+use almandine_io::reactor::{Event, Kind, Reactor};
+use almandine_io::socket::{Address, Listener, Stream};
+
+use crate::connection::Life;
+use crate::desk::Desk;
+use crate::limits::Limits;
+use crate::mailbox::{Arrival, Handle, Mail, Shared};
+use crate::room::Room;
+use crate::service::{Peer, Service};
+use crate::transport::TransportFactory;
+
+/// Time between ticks.
+const TICK_MS: u64 = 100;
+/// Messages per round, so that a flood of them does not starve the connections.
+const MAIL_MAX: usize = 1024;
+/// Ticks in which every connection is looked at once for timeouts.
+const SWEEP_TICKS: u32 = 10;
+
+/// A listening socket and what its connections speak below the protocol.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// Where to accept.
+    pub listener: Arc<Listener>,
+    /// `None` for plain bytes.
+    pub transport: Option<TransportFactory>,
+}
+
+/// What [`open`] needs.
+pub struct Options {
+    /// How many workers, at least one.
+    pub workers: usize,
+    /// From [`almandine_io::reactor::select`].
+    pub reactor: Kind,
+    /// Where to listen.
+    pub endpoints: Vec<Endpoint>,
+    /// May be changed later by whoever keeps the other reference.
+    pub limits: Arc<Limits>,
+}
+
+/// Prepares the workers; each is then moved to its thread and run there.
+///
+/// # Errors
+/// When the process has no descriptors left.
+pub fn open<M>(options: Options) -> io::Result<(Handle<M>, Vec<Worker<M>>)> {
+    let shared = Arc::new(Shared::new(options.workers.max(1), options.limits)?);
+    let endpoints: Arc<[Endpoint]> = options.endpoints.into();
+    let worker = |index| Worker { index, kind: options.reactor, shared: Arc::clone(&shared), endpoints: Arc::clone(&endpoints) };
+    let workers = (0..shared.seats.len()).map(worker).collect();
+    Ok((Handle::new(shared), workers))
+}
+
+/// A worker that does not run yet.
+pub struct Worker<M> {
+    index: usize,
+    kind: Kind,
+    shared: Arc<Shared<M>>,
+    endpoints: Arc<[Endpoint]>,
+}
+
+impl<M: Send + 'static> Worker<M> {
+    /// Which worker it is, from zero.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Serves until [`Handle::stop`], then closes all connections and returns the service.
+    ///
+    /// # Errors
+    /// When the reactor cannot be made or fails.
+    pub fn run<S: Service<Message = M>>(self, service: S) -> io::Result<S> {
+        let shared = Arc::clone(&self.shared);
+        let mut reactor = Reactor::new(self.kind, &shared.seats[self.index].wake)?;
+        for (index, endpoint) in (0..).zip(self.endpoints.iter()) {
+            reactor.listen(index, &endpoint.listener)?;
+        }
+        let room = Room::new(Arc::clone(&shared), self.index, reactor.outbox());
+        let now_ms = now_ms();
+        let mut run = Run { room, service, reactor, worker: self, muted: Vec::new(), now_ms, tick_ms: now_ms + TICK_MS, sweep: 0 };
+        run.room.now_s = now_ms / 1000;
+        while !shared.stopping.load(Ordering::Relaxed) {
+            run.round()?;
+        }
+        run.reactor.stop_listening();
+        run.room.close_all(&mut run.service, &mut run.reactor);
+        Ok(run.service)
+    }
+}
+
+/// A worker that runs.
+struct Run<S: Service> {
+    service: S,
+    reactor: Reactor,
+    room: Room<S>,
+    worker: Worker<S::Message>,
+    /// Endpoints that do not accept because the process has no descriptors; tried again with each tick.
+    muted: Vec<u32>,
+    now_ms: u64,
+    tick_ms: u64,
+    /// The next slot to look at for timeouts.
+    sweep: u32,
+}
+
+impl<S: Service> Run<S> {
+    fn round(&mut self) -> io::Result<()> {
+        let shared = Arc::clone(&self.worker.shared);
+        let seat = &shared.seats[self.worker.index];
+        self.service.idle();
+        let until_tick = Duration::from_millis(self.tick_ms.saturating_sub(self.now_ms));
+        let timeout = if seat.fall_asleep() { until_tick } else { Duration::ZERO };
+        self.reactor.wait(timeout, &mut self.room.outbox)?;
+        seat.awake();
+        seat.counters.rounds.add(1);
+        self.now_ms = now_ms();
+        self.room.now_s = self.now_ms / 1000;
+        self.take_unsent();
+        self.take_events();
+        self.take_mail();
+        if self.now_ms >= self.tick_ms {
+            self.tick();
+        }
+        self.room.settle_listed(&mut self.service, &mut self.reactor);
+        Ok(())
+    }
+
+    fn take_unsent(&mut self) {
+        while let Some(unsent) = self.room.outbox.take_unsent() {
+            if let Some(mut connection) = self.room.slab.take(unsent.token) {
+                self.room.unsent(&mut connection, unsent);
+                self.room.settle(&mut self.service, &mut self.reactor, connection);
+            }
+        }
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.reactor.next() {
+            let connection = match event {
+                Event::Received { token, data } => {
+                    let Some(mut connection) = self.room.slab.take(token) else { continue };
+                    self.room.received(&mut self.service, &mut connection, data);
+                    connection
+                }
+                Event::Writable { token } => {
+                    let Some(mut connection) = self.room.slab.take(token) else { continue };
+                    self.room.writable(&mut self.service, &mut connection);
+                    connection
+                }
+                Event::Ended { token, end } => {
+                    let Some(mut connection) = self.room.slab.take(token) else { continue };
+                    self.room.ended(&mut connection, end);
+                    connection
+                }
+                Event::Accepted { listener, descriptor } => {
+                    self.accepted(Arrival { descriptor, endpoint: listener as usize });
+                    continue;
+                }
+                Event::AcceptFailed { listener } => {
+                    self.muted.push(listener);
+                    continue;
+                }
+            };
+            self.room.settle(&mut self.service, &mut self.reactor, connection);
+        }
+    }
+
+    fn take_mail(&mut self) {
+        let shared = Arc::clone(&self.worker.shared);
+        for _ in 0..MAIL_MAX {
+            match shared.seats[self.worker.index].take() {
+                None => return,
+                Some(Mail::Connection(arrival)) => self.connect(arrival),
+                Some(Mail::Message(message)) => {
+                    let mut desk = Desk::new(&mut self.room);
+                    self.service.message(message, &mut desk);
+                    desk.finish();
+                }
+            }
+        }
+    }
+
+    /// This worker accepted a connection: it goes to the worker that has the fewest.
+    fn accepted(&mut self, arrival: Arrival) {
+        match self.worker.shared.assign(self.worker.index) {
+            Some(worker) if worker == self.worker.index => self.connect(arrival),
+            Some(worker) => self.worker.shared.seats[worker].post(Mail::Connection(arrival)),
+            None => {
+                self.room.counters().rejected.add(1);
+                let stream = Stream::new(arrival.descriptor);
+                if self.worker.endpoints[arrival.endpoint].transport.is_none() {
+                    let _ = stream.send(b"-ERR max number of clients reached\r\n");
+                }
+                stream.finish();
+                // Input that is there already would turn the close into a reset, and the reply would be lost.
+                let _ = stream.receive(&mut [0; 4096]);
+            }
+        }
+    }
+
+    /// A connection that was assigned to this worker begins.
+    fn connect(&mut self, arrival: Arrival) {
+        let stream = Stream::new(arrival.descriptor);
+        let endpoint = &self.worker.endpoints[arrival.endpoint];
+        if let Address::Ip(_) = endpoint.listener.address() {
+            stream.set_no_delay();
+            let idle = self.worker.shared.limits.keepalive_s.load(Ordering::Relaxed);
+            let _ = stream.set_keepalive(Duration::from_secs(idle));
+        }
+        let address = |ip: Option<_>| ip.map_or_else(|| endpoint.listener.address().clone(), Address::Ip);
+        let peer = Peer {
+            remote: address(stream.peer()),
+            local: address(stream.local()),
+            endpoint: arrival.endpoint,
+            worker: self.worker.index,
+            descriptor: stream.number(),
+        };
+        let transport = endpoint.transport.as_ref().map(|make| make());
+        let id = self.worker.shared.next_id();
+        let Some(mut connection) = self.room.connect(&mut self.reactor, stream, id) else {
+            self.worker.shared.release(self.worker.index);
+            return;
+        };
+        connection.transport = transport;
+        connection.session = self.service.open(id, &peer, &mut self.room.scratch);
+        self.room.counters().opened.add(1);
+        if connection.session.is_none() {
+            connection.life = Life::Closing;
+            self.room.counters().closed.add(1);
+            self.worker.shared.release(self.worker.index);
+        }
+        self.room.deliver(&mut connection);
+        self.room.settle(&mut self.service, &mut self.reactor, connection);
+    }
+
+    fn tick(&mut self) {
+        self.tick_ms = self.now_ms + TICK_MS;
+        for listener in std::mem::take(&mut self.muted) {
+            if self.reactor.listen(listener, &self.worker.endpoints[listener as usize].listener).is_err() {
+                self.muted.push(listener);
+            }
+        }
+        let mut desk = Desk::new(&mut self.room);
+        self.service.tick(self.now_ms, &mut desk);
+        desk.finish();
+        let slots = self.room.slab.slots();
+        for _ in 0..slots.div_ceil(SWEEP_TICKS) {
+            self.sweep = if self.sweep + 1 < slots { self.sweep + 1 } else { 0 };
+            self.look_at(self.sweep);
+        }
+    }
+
+    /// Closes a connection whose time is over.
+    fn look_at(&mut self, slot: u32) {
+        let now_s = self.room.now_s;
+        let Some(connection) = self.room.slab.by_slot(slot) else { return };
+        let timeout = self.worker.shared.limits.idle_timeout_s.load(Ordering::Relaxed);
+        let idle = timeout > 0
+            && now_s.saturating_sub(connection.second) > timeout
+            && connection.life == Life::Open
+            && !connection.paused
+            && connection.session.as_ref().is_some_and(|session| !self.service.may_idle(session));
+        let lingered = connection.life == Life::Lingering && now_s > connection.second;
+        if !idle && !lingered && connection.pending.is_none() {
+            return;
+        }
+        let token = connection.token;
+        if let Some(mut connection) = self.room.slab.take(token) {
+            if idle || lingered {
+                connection.life = Life::Dead;
+                self.room.counters().closed_by_timeout.add(usize::from(idle));
+            }
+            self.room.settle(&mut self.service, &mut self.reactor, connection);
+        }
+    }
+}
+
+fn now_ms() -> u64 {
+    clock::monotonic_ns() / 1_000_000
+}

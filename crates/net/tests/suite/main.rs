@@ -1,0 +1,5 @@
+//! The behaviour of a network of workers, on both reactors.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+mod echo;
