@@ -1,1 +1,12 @@
 //! Pure values: bitmaps, bit fields, numbers, subsequences, globs. No I/O, no clock.
+//!
+//! **Is**: what Redis' string commands compute, as functions over byte slices. The texts and the edge cases are Redis'.
+//! **Is not**: a place that knows commands, replies, keys or records; it never fails with a RESP error text.
+//! **Invariants**: no `unsafe`; no allocation but of results and of [`lcs`]' and [`number`]'s bounded scratch; every
+//! function is total: no argument makes it panic, unless its documentation says so.
+//! **Start reading at**: [`number`] (the texts of floats), [`bitmap`], [`lcs`].
+//!
+//! `tests/` holds each module against a naive model, and against a `redis-server` where one is installed.
+#![forbid(unsafe_code)]
+
+pub mod number;
