@@ -9,4 +9,5 @@
 //! `tests/` holds each module against a naive model, and against a `redis-server` where one is installed.
 #![forbid(unsafe_code)]
 
+pub mod glob;
 pub mod number;
