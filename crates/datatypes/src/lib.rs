@@ -9,6 +9,7 @@
 //! `tests/` holds each module against a naive model, and against a `redis-server` where one is installed.
 #![forbid(unsafe_code)]
 
+pub mod bitfield;
 pub mod bitmap;
 pub mod glob;
 pub mod number;
