@@ -12,5 +12,6 @@
 pub mod bitfield;
 pub mod bitmap;
 pub mod glob;
+pub mod lcs;
 pub mod number;
 pub mod range;
