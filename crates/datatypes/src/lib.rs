@@ -11,6 +11,7 @@
 
 pub mod bitfield;
 pub mod bitmap;
+pub mod digest;
 pub mod glob;
 pub mod lcs;
 pub mod number;
