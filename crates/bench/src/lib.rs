@@ -12,6 +12,7 @@
 pub mod cli;
 pub mod control;
 pub mod generate;
+pub mod lab;
 pub mod load;
 pub mod reply;
 pub mod report;

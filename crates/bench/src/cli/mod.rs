@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::lab::{churn, compare, expire, floor, latency, launch, memory, sweep};
+
 /// Measures servers that speak RESP.
 ///
 /// Requests are generated before the clock starts, so that the client is never the limit. Every result comes with the server's
@@ -26,8 +28,25 @@ enum Command {
     Online(offline::Online),
     /// Fill a server with keys and measure nothing.
     Load(offline::LoadOnly),
+    /// Measure one server over a grid of loads.
+    Sweep(sweep::Sweep),
+    /// Start our server and its peers, alternate loads between them, print medians and ratios.
+    Compare(compare::Compare),
+    /// Measure resident bytes per object for several shapes.
+    Memory(memory::Memory),
+    /// Measure the latency tail at a share of saturation, also while the keys double.
+    Latency(latency::Latency),
+    /// Overwrite values with changing sizes and compare resident with live bytes.
+    Churn(churn::Churn),
+    /// Let many keys fall due and measure how late they go.
+    Expire(expire::Expire),
+    /// Measure this client against canned replies: its own limit and the machine's floor.
+    Floor(floor::Floor),
     /// Show all workloads of --operation and --mix.
     List,
+    /// Become a pinned server.
+    #[command(hide = true)]
+    Launch(launch::Launch),
 }
 
 impl Cli {
@@ -37,10 +56,30 @@ impl Cli {
             Command::Offline(command) => command.run(),
             Command::Online(command) => command.run(),
             Command::Load(command) => command.run(),
+            Command::Sweep(command) => command.run(),
+            Command::Compare(command) => command.run(),
+            Command::Memory(command) => command.run(),
+            Command::Latency(command) => command.run(),
+            Command::Churn(command) => command.run(),
+            Command::Expire(command) => command.run(),
+            Command::Floor(command) => command.run(),
+            Command::Launch(command) => command.run(),
             Command::List => {
                 offline::list();
                 Ok(ExitCode::SUCCESS)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn options_do_not_collide() {
+        Cli::command().debug_assert();
     }
 }

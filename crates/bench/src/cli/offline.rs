@@ -34,7 +34,7 @@ pub(super) struct Offline {
     common: Common,
     /// Measure this many commands instead of a time (of at most an hour).
     #[arg(short = 'n', long)]
-    operations_count: Option<u64>,
+    count: Option<u64>,
     /// Batches in flight per connection.
     #[arg(long, default_value_t = 1)]
     in_flight: usize,
@@ -78,7 +78,7 @@ pub(super) struct LoadOnly {
 
 impl Offline {
     pub(super) fn run(self) -> Result<ExitCode, String> {
-        self.common.run(Pace::Closed { in_flight: self.in_flight }, self.operations_count)
+        self.common.run(Pace::Closed { in_flight: self.in_flight }, self.count)
     }
 }
 

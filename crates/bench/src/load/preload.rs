@@ -39,6 +39,8 @@ pub struct Preload<'w> {
     pub threads: usize,
     /// Cores of the threads.
     pub cores: Vec<usize>,
+    /// Most keys per batch.
+    pub batch_keys: u64,
     /// Keys per second, if limited.
     pub rate: Option<f64>,
 }
@@ -47,7 +49,17 @@ impl<'w> Preload<'w> {
     /// All keys of the workload, four connections on one thread.
     pub fn new(target: Target, workload: &'w Workload) -> Self {
         let range = (0, workload.shape.keys);
-        Self { target, workload, range, template: None, connections: 4, threads: 1, cores: Vec::new(), rate: None }
+        Self {
+            target,
+            workload,
+            range,
+            template: None,
+            connections: 4,
+            threads: 1,
+            cores: Vec::new(),
+            batch_keys: BATCH_KEYS,
+            rate: None,
+        }
     }
 
     /// Skips what an earlier load has left, judged by DBSIZE.
@@ -123,7 +135,7 @@ fn fill(
     let (mut request, mut buffer, mut tally) = (Vec::new(), vec![0; 64 << 10], Tally::default());
     let (start, total) = (Instant::now(), (plan.range.1.saturating_sub(plan.range.0)).max(1));
     let (mut turn, mut commands, mut batches) = (0, 0, 0u64);
-    let step = batch_keys(&scope, data);
+    let step = batch_keys(&scope, data).min(plan.batch_keys).max(1);
     loop {
         let from = cursor.fetch_add(step, Ordering::Relaxed);
         if from >= plan.range.1 || failed.load(Ordering::Relaxed) {

@@ -1,0 +1,15 @@
+//! Procedures over several servers: start them alike, measure them in turn, compare.
+//!
+//! Servers are started on free loopback ports, pinned, without persistence, and stopped (not just idle) while another one is
+//! measured. Nothing here knows how a load is made.
+
+pub mod churn;
+pub mod compare;
+pub mod expire;
+pub mod floor;
+pub mod latency;
+pub mod launch;
+pub mod memory;
+pub mod servers;
+pub mod statistics;
+pub mod sweep;
