@@ -218,7 +218,7 @@ impl Config {
         for ((index, parameter), (name, text)) in chosen.iter().zip(pairs) {
             let failed = |problem| SetError::Failed { name: String::from_utf8_lossy(name).into_owned(), problem };
             let text = std::str::from_utf8(text).map_err(|_| failed("argument is not valid UTF-8".into()))?;
-            let words: Vec<&str> = if parameter.kind.takes_words() { text.split(' ').collect() } else { vec![text] };
+            let words = parameter.kind.words(text);
             values[*index] = parameter.kind.parse(&words, &values[*index]).map_err(failed)?;
         }
         let is_changed = |(index, _): &&(Index, &'static Parameter)| values[*index] != old.values[*index];
@@ -254,8 +254,8 @@ impl Config {
 fn choose(pairs: &[(&[u8], &[u8])], settings: &Settings, local: bool) -> Result<Vec<(Index, &'static Parameter)>, SetError> {
     let mut chosen: Vec<(Index, &'static Parameter)> = Vec::with_capacity(pairs.len());
     let mut failure = None;
-    for (name, _) in pairs {
-        let name = String::from_utf8_lossy(name);
+    for (at, (bytes, _)) in pairs.iter().enumerate() {
+        let name = String::from_utf8_lossy(bytes);
         let Some((index, parameter)) = parameter::lookup(&name) else {
             return Err(failure.unwrap_or(SetError::Unknown(name.into_owned())));
         };
@@ -263,7 +263,7 @@ fn choose(pairs: &[(&[u8], &[u8])], settings: &Settings, local: bool) -> Result<
             Some("can't set immutable config")
         } else if parameter.flags.protected && !settings.security.enable_protected_configs.permits(local) {
             Some("can't set protected config")
-        } else if chosen.iter().any(|(other, _)| *other == index) {
+        } else if pairs[..at].iter().any(|(other, _)| other.eq_ignore_ascii_case(bytes)) {
             Some("duplicate parameter")
         } else {
             None

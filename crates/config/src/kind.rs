@@ -96,6 +96,16 @@ impl Kind {
         )
     }
 
+    /// The words of a value that is given as one text, as CONFIG SET does.
+    #[must_use]
+    pub fn words(self, text: &str) -> Vec<&str> {
+        match self.takes_words() {
+            true if text.is_empty() => Vec::new(),
+            true => text.split(' ').collect(),
+            false => vec![text],
+        }
+    }
+
     /// The value that `words` stand for. `previous` is the value so far, of which some kinds change only a part.
     ///
     /// # Errors
@@ -110,7 +120,7 @@ impl Kind {
         match (self, previous) {
             (Self::Choices(names), _) => parse_choices(words, names),
             (Self::Words(max), _) => match words {
-                [""] => Ok(Value::Words(Vec::new())),
+                [] | [""] => Ok(Value::Words(Vec::new())),
                 _ if words.len() > max => Err("Too many bind addresses specified.".into()),
                 _ => Ok(Value::Words(words.iter().map(ToString::to_string).collect())),
             },
@@ -217,6 +227,9 @@ impl Kind {
 }
 
 fn parse_choices(words: &[&str], names: &[&str]) -> Result<Value, Problem> {
+    if words.is_empty() {
+        return Err(one_of(names));
+    }
     let mut bits = 0;
     for word in words {
         match names.iter().position(|name| name.eq_ignore_ascii_case(word)) {
@@ -270,7 +283,8 @@ pub fn memory(word: &str) -> Option<u64> {
         "gb" => 1 << 30,
         _ => return None,
     };
-    digits.parse::<u64>().ok()?.checked_mul(unit)
+    // Redis takes a missing number for zero.
+    if digits.is_empty() { Some(0) } else { digits.parse::<u64>().ok()?.checked_mul(unit) }
 }
 
 /// Bytes in the largest unit that loses nothing.
@@ -296,7 +310,7 @@ mod tests {
             ("5b", Some(5)),
             ("x", None),
         ];
-        for (word, bytes) in cases.into_iter().chain([("", None), ("-1", None), ("1kbx", None), ("99999999999gb", None)]) {
+        for (word, bytes) in cases.into_iter().chain([("", Some(0)), ("-1", None), ("1kbx", None), ("99999999999gb", None)]) {
             assert_eq!(memory(word), bytes, "{word}");
         }
         assert_eq!([0, 1, 1000, 1024, 3 << 20, 1 << 30].map(show_memory), ["0", "1", "1000", "1kb", "3mb", "1gb"]);

@@ -122,8 +122,14 @@ fn absolute(path: &Path) -> PathBuf {
 
 fn read(file: &Path) -> Result<String, LoadError> {
     let fail = |error: String| LoadError(format!("Fatal error, can't open config file '{}': {error}\n", file.display()));
-    let bytes = std::fs::read(file).map_err(|error| fail(error.to_string()))?;
+    let bytes = std::fs::read(file).map_err(|error| fail(reason(&error)))?;
     String::from_utf8(bytes).map_err(|_| fail("not UTF-8".into()))
+}
+
+/// The system's words for an error, without its number.
+fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" (os error").map_or(text.as_str(), |(words, _)| words).to_owned()
 }
 
 /// The state of parsing: the values so far.
@@ -180,9 +186,6 @@ impl Loader {
         // A list may be one quoted word.
         if let (true, [one]) = (parameter.kind.takes_words(), words.as_slice()) {
             words = one.split(' ').collect();
-        }
-        if words.is_empty() {
-            return Err("wrong number of arguments".into());
         }
         let value = parameter.kind.parse(&words, &self.values[index])?;
         // Snapshot points add up over lines; the first line replaces the default, an empty one all before.

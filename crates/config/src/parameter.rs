@@ -61,8 +61,7 @@ impl Parameter {
     /// Never: a test parses every default.
     #[must_use]
     pub fn default_value(&self) -> Value {
-        let words: Vec<&str> = if self.kind.takes_words() { self.default.split(' ').collect() } else { vec![self.default] };
-        match self.kind.parse(&words, &Value::Bool(false)) {
+        match self.kind.parse(&self.kind.words(self.default), &Value::Bool(false)) {
             Ok(value) => value,
             Err(problem) => unreachable!("the default of {}: {problem}", self.name),
         }

@@ -13,10 +13,10 @@ pub struct SavePoint {
 
 pub(crate) fn parse_save(words: &[&str]) -> Result<Vec<SavePoint>, Problem> {
     const BAD: Problem = Problem::Borrowed("Invalid save parameters");
-    if words == [""] {
+    if words.is_empty() || words == [""] {
         return Ok(Vec::new());
     }
-    if words.is_empty() || !words.len().is_multiple_of(2) {
+    if !words.len().is_multiple_of(2) {
         return Err(BAD);
     }
     let points = words.chunks_exact(2).map(|pair| match (integer(pair[0]), integer(pair[1])) {
@@ -55,7 +55,7 @@ pub struct BufferLimits {
 impl BufferLimits {
     /// These limits with those that `words` state: class, hard, soft, seconds, and so on.
     pub(crate) fn with(mut self, words: &[&str]) -> Result<Self, Problem> {
-        if words.is_empty() || !words.len().is_multiple_of(4) {
+        if !words.len().is_multiple_of(4) {
             return Err("Wrong number of arguments in buffer limit configuration.".into());
         }
         for four in words.chunks_exact(4) {
@@ -130,7 +130,7 @@ pub(crate) fn show_events(events: u32) -> String {
 }
 
 pub(crate) fn parse_percentiles(words: &[&str]) -> Result<Vec<f64>, Problem> {
-    if words == [""] {
+    if words.is_empty() || words == [""] {
         return Ok(Vec::new());
     }
     let percentile = |word: &&str| match word.parse::<f64>() {
@@ -158,7 +158,7 @@ pub(crate) fn parse_oom_scores(words: &[&str]) -> Result<[i32; 3], Problem> {
 
 pub(crate) fn parse_primary(words: &[&str]) -> Result<Value, Problem> {
     match words {
-        [""] => Ok(Value::Primary(String::new(), 0)),
+        [] | [""] => Ok(Value::Primary(String::new(), 0)),
         [no, one] if no.eq_ignore_ascii_case("no") && one.eq_ignore_ascii_case("one") => Ok(Value::Primary(String::new(), 0)),
         [host, port] => match port.parse() {
             Ok(port) => Ok(Value::Primary((*host).to_owned(), port)),

@@ -1,0 +1,300 @@
+//! Defaults, CONFIG SET and errors at start, compared with redis-server's.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use almandine_config::{Config, Startup};
+
+struct Oracle {
+    server: Child,
+    dir: PathBuf,
+    args: Vec<String>,
+}
+
+impl Oracle {
+    fn start(test: &str, args: &[&str]) -> Self {
+        let dir = std::env::temp_dir().join(format!("almandine-config-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let dir = dir.canonicalize().unwrap();
+        let socket = dir.join("redis.sock");
+        let base = ["--port", "0", "--unixsocket", socket.to_str().unwrap(), "--dir", dir.to_str().unwrap()];
+        let args: Vec<String> = base.iter().chain(args).map(ToString::to_string).collect();
+        let server = Command::new("redis-server")
+            .args(&args)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-server is installed; it is the oracle of this test");
+        for _ in 0..100 {
+            if socket.exists() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Self { server, dir, args }
+    }
+
+    fn ask(&self, flags: &[&str], command: &[&str]) -> String {
+        let socket = self.dir.join("redis.sock");
+        let output = Command::new("redis-cli").arg("-s").arg(socket).args(flags).args(command).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    fn values(&self, pattern: &str) -> BTreeMap<String, String> {
+        serde_json::from_str(&self.ask(&["--json", "-3"], &["CONFIG", "GET", pattern])).unwrap()
+    }
+
+    /// Ours, started with the same command line.
+    fn ours(&self) -> Config {
+        match Config::load(&self.args).unwrap() {
+            Startup::Run(config) => *config,
+            Startup::Print(text) => panic!("{text}"),
+        }
+    }
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn values(config: &Config, pattern: &str) -> BTreeMap<String, String> {
+    let all = config.get([pattern.as_bytes()], |_, _| true);
+    all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+#[test]
+fn every_parameter_of_redis_has_its_default() {
+    let oracle = Oracle::start("defaults", &[]);
+    let (theirs, ours) = (oracle.values("*"), values(&oracle.ours(), "*"));
+    assert!(theirs.len() > 190);
+    for (name, value) in &theirs {
+        let our = ours.get(name).unwrap_or_else(|| panic!("{name} is not accepted"));
+        assert_eq!(our, value, "{name}");
+    }
+}
+
+/// Pairs for one CONFIG SET each.
+const SETS: &[&[&str]] = &[
+    &["port", "abc"],
+    &["port", "65536"],
+    &["port", "-1"],
+    &["port", ""],
+    &["maxmemory", "abc"],
+    &["maxmemory", "-1"],
+    &["maxmemory", "1kbx"],
+    &["maxmemory", "1g"],
+    &["maxmemory", "100mb"],
+    &["maxmemory", ""],
+    &["maxmemory", "0", "timeout", "x"],
+    &["appendonly", "maybe"],
+    &["appendfsync", "ALWAYS"],
+    &["maxmemory-policy", "foo"],
+    &["maxmemory-policy", "allkeys-LRU"],
+    &["syslog-facility", "x"],
+    &["sanitize-dump-payload", "x"],
+    &["loglevel", "debug"],
+    &["timeout", "-1"],
+    &["timeout", "2147483648"],
+    &["timeout", "010"],
+    &["timeout", "+1"],
+    &["timeout", "1 "],
+    &["TIMEOUT", "7"],
+    &["tcp-keepalive", "-1"],
+    &["hz", "1x"],
+    &["save", ""],
+    &["save", "900"],
+    &["save", "a b"],
+    &["save", "0 1"],
+    &["save", "900 -1"],
+    &["save", "900 1 x"],
+    &["save", "900 1 300 10"],
+    &["save", "900  1"],
+    &["client-output-buffer-limit", "normal 0 0"],
+    &["client-output-buffer-limit", ""],
+    &["client-output-buffer-limit", "foo 0 0 0"],
+    &["client-output-buffer-limit", "normal a 0 0"],
+    &["client-output-buffer-limit", "normal 0 0 -1"],
+    &["client-output-buffer-limit", "master 0 0 0"],
+    &["client-output-buffer-limit", "replica 1mb 2kb 3 pubsub 0 0 0"],
+    &["client-query-buffer-limit", "1"],
+    &["proto-max-bulk-len", "100"],
+    &["proto-max-bulk-len", "1mb"],
+    &["repl-backlog-size", "0"],
+    &["notify-keyspace-events", "q"],
+    &["notify-keyspace-events", "KEA"],
+    &["notify-keyspace-events", "Kg$lshzxetdm"],
+    &["notify-keyspace-events", "Knm"],
+    &["notify-keyspace-events", ""],
+    &["oom-score-adj-values", "1 2"],
+    &["oom-score-adj-values", "1 2 9999"],
+    &["oom-score-adj-values", "1 2 x"],
+    &["oom-score-adj-values", "1 2 3"],
+    &["latency-tracking-info-percentiles", "a"],
+    &["latency-tracking-info-percentiles", "101"],
+    &["latency-tracking-info-percentiles", "-1"],
+    &["latency-tracking-info-percentiles", "50 99.5 100"],
+    &["latency-tracking-info-percentiles", ""],
+    &["maxmemory-clients", "101%"],
+    &["maxmemory-clients", "5%"],
+    &["maxmemory-clients", "-5%"],
+    &["maxmemory-clients", "5x"],
+    &["maxmemory-clients", "1gb"],
+    &["unixsocketperm", "700"],
+    &["databases", "5"],
+    &["dir", "/nonexistent"],
+    &["dbfilename", "a/b"],
+    &["dbfilename", "x.rdb"],
+    &["appendfilename", "x"],
+    &["nosuch", "1"],
+    &["nosuch", "1", "port", "x"],
+    &["port", "x", "nosuch", "1"],
+    &["databases", "1", "nosuch", "1"],
+    &["databases", "1", "timeout", "x"],
+    &["timeout", "x", "databases", "1"],
+    &["timeout", "1", "hz", "2", "timeout", "2"],
+    &["timeout", "1", "maxclients", "0"],
+    &["replica-read-only", "no", "slave-read-only", "yes"],
+    &["slave-priority", "-1"],
+    &["slave-priority", "5"],
+    &["maxmemory-samples", "0"],
+    &["list-max-listpack-size", "0"],
+    &["slowlog-max-len", "-1"],
+    &["slowlog-log-slower-than", "-2"],
+    &["slowlog-log-slower-than", "-1"],
+    &["hash-max-ziplist-value", "x"],
+    &["hash-max-ziplist-value", "1kb"],
+    &["acl-pubsub-default", "foo"],
+    &["shutdown-on-sigint", "foo"],
+    &["shutdown-on-sigint", "save now"],
+    &["shutdown-on-sigint", "default"],
+    &["shutdown-on-sigterm", "force nosave"],
+    &["proc-title-template", "{x}"],
+    &["proc-title-template", "{title} x {port}"],
+    &["proc-title-template", "{title"],
+    &["cluster-announce-hostname", "a_b"],
+    &["cluster-announce-hostname", "a.b-c"],
+    &["active-defrag-threshold-lower", "1001"],
+    &["busy-reply-threshold", "1"],
+    &["lua-time-limit", "2"],
+    &["watchdog-period", "-1"],
+    &["user", "x"],
+    &["include", "x"],
+    &["replicaof", "no one"],
+    &["requirepass", ""],
+    &["masterauth", "a \"b\" \\c"],
+    &["bind", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17"],
+];
+
+fn compare_sets(test: &str, args: &[&str]) {
+    let oracle = Oracle::start(test, args);
+    let ours = oracle.ours();
+    for pairs in SETS {
+        let command: Vec<&str> = ["CONFIG", "SET"].iter().chain(*pairs).copied().collect();
+        let theirs = oracle.ask(&[], &command);
+        let pairs: Vec<(&[u8], &[u8])> = pairs.chunks_exact(2).map(|pair| (pair[0].as_bytes(), pair[1].as_bytes())).collect();
+        let our = match ours.set(&pairs, true, |_, _| Ok(())) {
+            Ok(_) => "OK".to_owned(),
+            Err(error) => format!("ERR {error}"),
+        };
+        assert_eq!(our, theirs, "{command:?}");
+        for (name, _) in &pairs {
+            let name = std::str::from_utf8(name).unwrap();
+            assert_eq!(values(&ours, name).into_values().next(), oracle.values(name).into_values().next(), "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn config_set_answers_as_redis() {
+    compare_sets("set", &[]);
+}
+
+#[test]
+fn config_set_of_protected_parameters_answers_as_redis() {
+    compare_sets("protected", &["--enable-protected-configs", "local"]);
+}
+
+/// The lines that a start with `args` fails with, without the one that holds the version.
+fn theirs(args: &[String]) -> Vec<String> {
+    let mut server =
+        Command::new("redis-server").args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("redis-server");
+    for _ in 0..100 {
+        if server.try_wait().unwrap().is_some() {
+            return lines(&String::from_utf8(server.wait_with_output().unwrap().stderr).unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let _ = server.kill();
+    let _ = server.wait();
+    panic!("redis-server accepts {args:?}");
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().filter(|line| !line.contains("FATAL CONFIG FILE ERROR") && !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn bad_starts_fail_as_redis() {
+    let dir = std::env::temp_dir().join(format!("almandine-config-start-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let files = [
+        "# x\nfoo bar\n",
+        "port\n",
+        "port 1 2\n",
+        "port \"1\n",
+        "\n\n  PORT x\n",
+        "save 900\n",
+        "save a b\n",
+        "oom-score-adj-values\n",
+        "shutdown-on-sigterm\n",
+        "maxmemory 1x\n",
+        "user\n",
+        "rename-command a\n",
+        "include\n",
+        "unixsocketperm 9\n",
+        "unixsocketperm 1777\n",
+        "oom-score-adj-values 1\n",
+        "client-output-buffer-limit normal 1\n",
+        "appenddirname \"\"\n",
+        "appendfilename a/b\n",
+        "maxmemory-policy x\n",
+        "client-output-buffer-limit \"\"\n",
+        "dir /nonexistent\n",
+        "bind 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n",
+        "latency-tracking-info-percentiles 101\n",
+        "replicaof a\n",
+        "replicaof a b\n",
+        "shutdown-on-sigint now x\n",
+    ];
+    let mut starts: Vec<Vec<String>> = vec![
+        vec!["--port".into(), "x".into()],
+        vec!["--port".into()],
+        vec!["--port".into(), "1".into(), "--nosuch".into(), "a b".into()],
+        vec!["--dir".into(), "/tmp".into(), "x".into()],
+        vec!["-p".into(), "x".into()],
+        vec!["--save".into(), "900".into()],
+    ];
+    for (number, text) in files.iter().enumerate() {
+        let file = dir.join(format!("{number}.conf"));
+        std::fs::write(&file, text).unwrap();
+        starts.push(vec![file.to_str().unwrap().into(), "--port".into(), "0".into()]);
+    }
+    for args in starts {
+        let ours = Config::load(&args).expect_err(&format!("{args:?}"));
+        assert_eq!(lines(&ours.0), theirs(&args), "{args:?}");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = Config::load(&["/nonexistent/file".to_owned()]).unwrap_err();
+    assert_eq!(error.0, "Fatal error, can't open config file '/nonexistent/file': No such file or directory\n");
+}
