@@ -20,6 +20,7 @@ pub use outbox::{Outbox, Ticket, Unsent};
 
 mod epoll;
 mod outbox;
+mod uring;
 
 /// A connection as its reactor knows it. The generation tells a slot's successive tenants apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,10 +146,20 @@ pub struct Selected {
 pub fn select(choice: Choice) -> io::Result<Selected> {
     match choice {
         Choice::Only(kind) => {
-            Reactor::new(kind, &Arc::new(Wake::new()?))?;
+            try_out(kind)?;
             Ok(Selected { kind, reason: None })
         }
-        Choice::Auto => Ok(Selected { kind: Kind::Epoll, reason: None }),
+        Choice::Auto => match try_out(Kind::Uring) {
+            Ok(()) => Ok(Selected { kind: Kind::Uring, reason: None }),
+            Err(error) => Ok(Selected { kind: Kind::Epoll, reason: Some(format!("io_uring does not work here: {error}")) }),
+        },
+    }
+}
+
+fn try_out(kind: Kind) -> io::Result<()> {
+    match Reactor::new(kind, &Arc::new(Wake::new()?))? {
+        Reactor::Epoll(_) => Ok(()),
+        Reactor::Uring(mut uring) => uring.probe(),
     }
 }
 
@@ -156,6 +167,8 @@ pub fn select(choice: Choice) -> io::Result<Selected> {
 pub enum Reactor {
     /// See [`Kind::Epoll`].
     Epoll(Box<epoll::Epoll>),
+    /// See [`Kind::Uring`].
+    Uring(Box<uring::Uring>),
 }
 
 impl Reactor {
@@ -166,7 +179,7 @@ impl Reactor {
     pub fn new(kind: Kind, wake: &Arc<Wake>) -> io::Result<Self> {
         match kind {
             Kind::Epoll => Ok(Self::Epoll(Box::new(epoll::Epoll::new(wake)?))),
-            Kind::Uring => Err(io::ErrorKind::Unsupported.into()),
+            Kind::Uring => Ok(Self::Uring(Box::new(uring::Uring::new(wake)?))),
         }
     }
 
@@ -175,6 +188,7 @@ impl Reactor {
     pub fn outbox(&self) -> Outbox {
         match self {
             Self::Epoll(_) => Outbox::direct(),
+            Self::Uring(_) => Outbox::gathering(),
         }
     }
 
@@ -185,6 +199,7 @@ impl Reactor {
     pub fn listen(&mut self, index: u32, listener: &Arc<Listener>) -> io::Result<()> {
         match self {
             Self::Epoll(epoll) => epoll.listen(index, listener),
+            Self::Uring(uring) => uring.listen(index, listener),
         }
     }
 
@@ -192,6 +207,7 @@ impl Reactor {
     pub fn stop_listening(&mut self) {
         match self {
             Self::Epoll(epoll) => epoll.stop_listening(),
+            Self::Uring(uring) => uring.stop_listening(),
         }
     }
 
@@ -202,20 +218,29 @@ impl Reactor {
     pub fn add(&mut self, token: Token, stream: &Stream) -> io::Result<()> {
         match self {
             Self::Epoll(epoll) => epoll.add(token, stream),
+            Self::Uring(uring) => uring.add(token, stream),
         }
     }
 
     /// Changes what is watched. With io_uring, data that was on its way is still delivered.
-    pub fn watch(&mut self, token: Token, interest: Interest) {
+    ///
+    /// # Errors
+    /// When the kernel interface itself fails.
+    pub fn watch(&mut self, token: Token, interest: Interest) -> io::Result<()> {
         match self {
             Self::Epoll(epoll) => epoll.watch(token, interest),
+            Self::Uring(uring) => uring.watch(token, interest),
         }
     }
 
     /// Asks for one [`Event::Writable`].
-    pub fn notify_writable(&mut self, token: Token) {
+    ///
+    /// # Errors
+    /// When the kernel interface itself fails.
+    pub fn notify_writable(&mut self, token: Token) -> io::Result<()> {
         match self {
             Self::Epoll(epoll) => epoll.notify_writable(token),
+            Self::Uring(uring) => uring.notify_writable(token),
         }
     }
 
@@ -224,6 +249,7 @@ impl Reactor {
     pub fn remove(&mut self, token: Token) {
         match self {
             Self::Epoll(epoll) => epoll.remove(token),
+            Self::Uring(uring) => uring.remove(token),
         }
     }
 
@@ -237,6 +263,7 @@ impl Reactor {
                 debug_assert!(outbox.is_empty());
                 epoll.wait(timeout)
             }
+            Self::Uring(uring) => uring.wait(timeout, outbox),
         }
     }
 
@@ -245,6 +272,7 @@ impl Reactor {
     pub fn next(&mut self) -> Option<Event<'_>> {
         match self {
             Self::Epoll(epoll) => epoll.next(),
+            Self::Uring(uring) => uring.next(),
         }
     }
 }

@@ -158,14 +158,19 @@ impl<S: Service> Room<S> {
         if connection.life == Life::Dead {
             return self.remove(service, reactor, connection);
         }
-        let wanted = connection.wanted();
+        let (token, wanted) = (connection.token, connection.wanted());
+        let mut told = Ok(());
         if wanted != connection.interest {
             connection.interest = wanted;
-            reactor.watch(connection.token, wanted);
+            told = reactor.watch(token, wanted);
         }
         if connection.pending.is_some() && !connection.awaits_room {
             connection.awaits_room = true;
-            reactor.notify_writable(connection.token);
+            told = told.and_then(|()| reactor.notify_writable(token));
+        }
+        if told.is_err() {
+            connection.life = Life::Dead;
+            return self.settle(service, reactor, connection);
         }
         self.slab.put(connection);
     }

@@ -65,6 +65,11 @@ impl Outbox {
         Self { gathers: false, round: 1, arena: Vec::new(), entries: Vec::new(), unsent: Vec::new() }
     }
 
+    /// Gathers small replies for [`super::Reactor::wait`].
+    pub(super) fn gathering() -> Self {
+        Self { gathers: true, ..Self::direct() }
+    }
+
     /// Sends `bytes` now or with the next wait. Returns how many of them need no further care; with fewer than all, the caller
     /// keeps the rest and waits until the connection is writable.
     ///
@@ -106,6 +111,33 @@ impl Outbox {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(super) fn bytes(&self, entry: &Entry) -> &[u8] {
+        &self.arena[entry.start..entry.start + entry.len]
+    }
+
+    /// The kernel took only `sent` bytes of an entry.
+    pub(super) fn fell_short(&mut self, index: usize, sent: usize, broken: bool) {
+        let Some(entry) = self.entries.get(index) else { return };
+        let rest = if broken { Vec::new() } else { self.bytes(entry)[sent.min(entry.len)..].to_vec() };
+        if broken || !rest.is_empty() {
+            self.unsent.push(Unsent { token: entry.token, rest, broken });
+        }
+    }
+
+    /// Everything was handed over.
+    pub(super) fn next_round(&mut self) {
+        self.entries.clear();
+        self.arena.clear();
+        if self.arena.capacity() > 4 * ARENA_BYTES_MAX {
+            self.arena = Vec::new();
+        }
+        self.round = self.round.checked_add(1).unwrap_or(1);
     }
 
     fn join(&mut self, ticket: &Ticket, bytes: &[u8]) {

@@ -18,7 +18,7 @@ use almandine_net::{
 use bytes::Bytes;
 
 /// Every test runs on both.
-pub(crate) const KINDS: [Kind; 1] = [Kind::Epoll];
+pub(crate) const KINDS: [Kind; 2] = [Kind::Epoll, Kind::Uring];
 
 /// What a test asks of a worker.
 pub(crate) enum Ask {

@@ -1,0 +1,446 @@
+//! The io_uring reactor.
+//!
+//! Every connection has one multishot receive armed: the kernel posts a completion per chunk, in a buffer of the [`pool`], without
+//! being asked again. The sends of a round go with the same system call that waits (see [`super::Outbox`]). Completions are
+//! made only inside that call (`DEFER_TASKRUN`), by the thread that waits (`SINGLE_ISSUER`): no interrupt of our code, no lock
+//! in the kernel.
+//!
+//! A completion may be late: its connection may be gone and its slot used again. The generation in the user data tells. A removed
+//! connection's operations are completed by shutting the socket down; the kernel holds the file until then.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+
+use super::{End, Event, Interest, Outbox, Token, slot_of};
+use crate::socket::{Listener, Stream};
+use crate::wake::Wake;
+use pool::Pool;
+
+mod pool;
+
+/// Submissions per system call; when more come up, they take another call.
+const SUBMISSIONS: u32 = 512;
+/// Completions that fit the shared queue; the kernel keeps what does not fit and we fetch it.
+const COMPLETIONS: u32 = 4096;
+/// `IORING_ENTER_GETEVENTS`: run what was deferred and post its completions.
+const ENTER_GETEVENTS: u32 = 1;
+
+/// What a completion belongs to; the highest byte of the user data.
+mod kind {
+    pub(super) const RECEIVE: u8 = 1;
+    pub(super) const SEND: u8 = 2;
+    pub(super) const ACCEPT: u8 = 3;
+    pub(super) const ROOM: u8 = 4;
+    pub(super) const HANG_UP: u8 = 5;
+    pub(super) const WAKE: u8 = 6;
+    pub(super) const CANCEL: u8 = 7;
+}
+
+/// See the module.
+pub struct Uring {
+    ring: IoUring,
+    pool: Pool,
+    /// Completions of this round, taken from the shared queue at once so that it has room again.
+    round: Vec<cqueue::Entry>,
+    /// The next entry of `round`.
+    cursor: usize,
+    /// The buffer that the last event lent.
+    lent: Option<u16>,
+    ports: Vec<Port>,
+    listeners: Vec<(u32, Arc<Listener>)>,
+    /// Streams that submissions of this round may name.
+    leaving: Vec<Stream>,
+    wake: Arc<Wake>,
+}
+
+#[derive(Default)]
+struct Port {
+    generation: u32,
+    stream: Option<Stream>,
+    interest: Option<Interest>,
+    receive: Receive,
+    awaits_room: bool,
+    awaits_hang_up: bool,
+}
+
+/// The multishot receive of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Receive {
+    #[default]
+    Off,
+    Armed,
+    /// Cancelled, but its last completion is not here yet.
+    Stopping,
+}
+
+impl Uring {
+    pub(super) fn new(wake: &Arc<Wake>) -> io::Result<Self> {
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_coop_taskrun()
+            .setup_submit_all()
+            .setup_cqsize(COMPLETIONS)
+            .dontfork()
+            .build(SUBMISSIONS)?;
+        let params = ring.params();
+        if !params.is_feature_nodrop() || !params.is_feature_ext_arg() || !params.is_feature_skip_cqe_on_success() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel's io_uring lacks a feature"));
+        }
+        let pool = Pool::new()?;
+        pool.register(&ring.submitter())?;
+        let mut reactor = Self {
+            ring,
+            pool,
+            round: Vec::with_capacity(COMPLETIONS as usize),
+            cursor: 0,
+            lent: None,
+            ports: Vec::new(),
+            listeners: Vec::new(),
+            leaving: Vec::new(),
+            wake: Arc::clone(wake),
+        };
+        reactor.arm_wake()?;
+        reactor.submit()?;
+        Ok(reactor)
+    }
+
+    /// Checks on a pair of sockets that the kernel reports a short send and is silent about a whole one, on which [`Outbox`] relies.
+    pub(super) fn probe(&mut self) -> io::Result<()> {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let stream = Stream::new(ours);
+        stream.set_send_buffer(4096)?;
+        let mut outbox = Outbox::gathering();
+        let token = |slot| Token { slot, generation: 1 };
+        // Many sends of 16 KiB, so that one of them is cut in the middle and the last finds no room at all.
+        let bytes = [1; 16 * 1024];
+        for slot in 0..64 {
+            outbox.send(token(slot), &stream, &bytes, &mut super::Ticket::default())?;
+        }
+        self.wait(Duration::ZERO, &mut outbox)?;
+        let mut unsent = 0;
+        while let Some(rest) = outbox.take_unsent() {
+            unsent += rest.rest.len();
+        }
+        drop(stream);
+        let received = Stream::new(theirs);
+        let mut buffer = vec![0; 64 * 16 * 1024];
+        let mut sent = 0;
+        while let Some(count @ 1..) = received.receive(&mut buffer)? {
+            sent += count;
+        }
+        if unsent == 0 || sent + unsent != buffer.len() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel does not report short sends"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn listen(&mut self, index: u32, listener: &Arc<Listener>) -> io::Result<()> {
+        self.listeners.push((index, Arc::clone(listener)));
+        self.arm_accept(index, listener.as_fd().as_raw_fd())
+    }
+
+    pub(super) fn stop_listening(&mut self) {
+        for (index, _) in std::mem::take(&mut self.listeners) {
+            let _ = self.push_cancel(data(kind::ACCEPT, Token { slot: index, generation: 0 }));
+        }
+        let _ = self.submit();
+    }
+
+    pub(super) fn add(&mut self, token: Token, stream: &Stream) -> io::Result<()> {
+        let port =
+            Port { generation: token.generation, stream: Some(stream.clone()), interest: Some(Interest::Data), ..Port::default() };
+        *slot_of(&mut self.ports, token.slot) = port;
+        self.arm_receive(token)
+    }
+
+    pub(super) fn watch(&mut self, token: Token, interest: Interest) -> io::Result<()> {
+        let Some(port) = port(&mut self.ports, token) else { return Ok(()) };
+        port.interest = Some(interest);
+        if interest == Interest::Data {
+            return if port.receive == Receive::Off { self.arm_receive(token) } else { Ok(()) };
+        }
+        if interest == Interest::HangUp && !std::mem::replace(&mut port.awaits_hang_up, true) {
+            self.arm_poll(token, kind::HANG_UP, libc::POLLRDHUP)?;
+        }
+        if let Some(port) = self::port(&mut self.ports, token)
+            && port.receive == Receive::Armed
+        {
+            port.receive = Receive::Stopping;
+            self.push_cancel(data(kind::RECEIVE, token))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn notify_writable(&mut self, token: Token) -> io::Result<()> {
+        let Some(port) = port(&mut self.ports, token) else { return Ok(()) };
+        if std::mem::replace(&mut port.awaits_room, true) {
+            return Ok(());
+        }
+        self.arm_poll(token, kind::ROOM, libc::POLLOUT)
+    }
+
+    pub(super) fn remove(&mut self, token: Token) {
+        let Some(port) = port(&mut self.ports, token) else { return };
+        let armed = port.receive != Receive::Off || port.awaits_room || port.awaits_hang_up;
+        if let Some(stream) = port.stream.take() {
+            if armed {
+                stream.abort();
+            }
+            self.leaving.push(stream);
+        }
+    }
+
+    pub(super) fn wait(&mut self, timeout: Duration, outbox: &mut Outbox) -> io::Result<()> {
+        self.give_back();
+        self.round.drain(..self.cursor);
+        self.cursor = 0;
+        for index in 0..outbox.entries().len() {
+            let entry = &outbox.entries()[index];
+            if entry.len == 0 {
+                continue;
+            }
+            let fd = Fd(entry.stream.number());
+            let bytes = outbox.bytes(entry);
+            let flags = libc::MSG_DONTWAIT | libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
+            let submission = opcode::Send::new(fd, bytes.as_ptr(), bytes.len() as u32).flags(flags).build();
+            let token = Token { slot: 0, generation: index as u32 };
+            self.push(submission.flags(squeue::Flags::SKIP_SUCCESS).user_data(data(kind::SEND, token)))?;
+        }
+        self.enter(timeout)?;
+        self.leaving.clear();
+        loop {
+            self.round.extend(self.ring.completion());
+            if !self.ring.submission().cq_overflow() {
+                break;
+            }
+            self.enter(Duration::ZERO)?;
+        }
+        self.take_sends(outbox);
+        outbox.next_round();
+        Ok(())
+    }
+
+    pub(super) fn next(&mut self) -> Option<Event<'_>> {
+        self.give_back();
+        loop {
+            let completion = self.round.get(self.cursor)?;
+            self.cursor += 1;
+            let (result, flags) = (completion.result(), completion.flags());
+            let (kind, token) = parts(completion.user_data());
+            match kind {
+                kind::RECEIVE => {
+                    if let Some(end) = self.received(token, result, flags) {
+                        return Some(Event::Ended { token, end });
+                    }
+                    if let Some(buffer) = self.lent {
+                        return Some(Event::Received { token, data: self.pool.bytes(buffer, result.unsigned_abs() as usize) });
+                    }
+                }
+                kind::ACCEPT => {
+                    if let Some(event) = self.accepted(token.slot, result, flags) {
+                        return Some(event);
+                    }
+                }
+                kind::ROOM => {
+                    if let Some(port) = port(&mut self.ports, token) {
+                        port.awaits_room = false;
+                        return Some(Event::Writable { token });
+                    }
+                }
+                kind::HANG_UP => {
+                    if let Some(port) = port(&mut self.ports, token) {
+                        port.awaits_hang_up = false;
+                        if port.interest == Some(Interest::HangUp) {
+                            return Some(Event::Ended { token, end: End::Finished });
+                        }
+                    }
+                }
+                kind::WAKE if !cqueue::more(flags) => _ = self.arm_wake(),
+                _ => {}
+            }
+        }
+    }
+
+    /// A completion of a receive. Lends its buffer when it has data for a connection that is still there.
+    fn received(&mut self, token: Token, result: i32, flags: u32) -> Option<End> {
+        let buffer = cqueue::buffer_select(flags);
+        let Some(port) = port(&mut self.ports, token) else {
+            if let Some(buffer) = buffer {
+                self.pool.recycle(buffer);
+            }
+            return None;
+        };
+        if !cqueue::more(flags) {
+            port.receive = Receive::Off;
+        }
+        let end = match -result {
+            ..0 => {
+                self.lent = buffer;
+                None
+            }
+            0 => Some(End::Finished),
+            // No buffer was free, or we stopped it; it is armed again below if data is wanted.
+            libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN => None,
+            _ => Some(End::Broken),
+        };
+        if let (Some(buffer), ..=0) = (buffer, result) {
+            self.pool.recycle(buffer);
+        }
+        let again = port.receive == Receive::Off && port.interest == Some(Interest::Data) && end.is_none();
+        if again && self.arm_receive(token).is_err() {
+            return Some(End::Broken);
+        }
+        end
+    }
+
+    fn accepted(&mut self, index: u32, result: i32, flags: u32) -> Option<Event<'static>> {
+        let position = self.listeners.iter().position(|(known, _)| *known == index);
+        // SAFETY: a completed accept hands a new descriptor over; nobody else owns it.
+        let descriptor = (result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) });
+        let position = position?;
+        if !cqueue::more(flags) {
+            let exhausted = matches!(-result, libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM);
+            let fd = self.listeners[position].1.as_fd().as_raw_fd();
+            if exhausted || self.arm_accept(index, fd).is_err() {
+                self.listeners.swap_remove(position);
+                if descriptor.is_none() {
+                    return Some(Event::AcceptFailed { listener: index });
+                }
+            }
+        }
+        Some(Event::Accepted { listener: index, descriptor: descriptor? })
+    }
+
+    /// Finds the sends that the kernel did not take whole.
+    fn take_sends(&mut self, outbox: &mut Outbox) {
+        for completion in &self.round {
+            let (kind, token) = parts(completion.user_data());
+            if kind == kind::SEND {
+                let index = token.generation as usize;
+                match completion.result() {
+                    sent @ 0.. => outbox.fell_short(index, sent.unsigned_abs() as usize, false),
+                    error => {
+                        let full = matches!(-error, libc::EAGAIN | libc::EINTR | libc::ENOBUFS | libc::ENOMEM);
+                        outbox.fell_short(index, 0, !full);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the buffer that the last event lent.
+    fn give_back(&mut self) {
+        if let Some(buffer) = self.lent.take() {
+            self.pool.recycle(buffer);
+        }
+    }
+
+    fn arm_receive(&mut self, token: Token) -> io::Result<()> {
+        let Some(port) = port(&mut self.ports, token) else { return Ok(()) };
+        let Some(stream) = &port.stream else { return Ok(()) };
+        port.receive = Receive::Armed;
+        let submission = opcode::RecvMulti::new(Fd(stream.number()), pool::GROUP).build();
+        self.push(submission.user_data(data(kind::RECEIVE, token)))
+    }
+
+    fn arm_poll(&mut self, token: Token, kind: u8, events: i16) -> io::Result<()> {
+        let Some(port) = port(&mut self.ports, token) else { return Ok(()) };
+        let Some(stream) = &port.stream else { return Ok(()) };
+        let submission = opcode::PollAdd::new(Fd(stream.number()), u32::from(events.cast_unsigned())).build();
+        self.push(submission.user_data(data(kind, token)))
+    }
+
+    fn arm_accept(&mut self, index: u32, fd: RawFd) -> io::Result<()> {
+        let submission = opcode::AcceptMulti::new(Fd(fd)).flags(libc::SOCK_CLOEXEC).build();
+        self.push(submission.user_data(data(kind::ACCEPT, Token { slot: index, generation: 0 })))
+    }
+
+    fn arm_wake(&mut self) -> io::Result<()> {
+        let fd = Fd(self.wake.as_fd().as_raw_fd());
+        let submission = opcode::PollAdd::new(fd, u32::from(libc::POLLIN.cast_unsigned())).multi(true).build();
+        self.push(submission.user_data(data(kind::WAKE, Token { slot: 0, generation: 0 })))
+    }
+
+    fn push_cancel(&mut self, target: u64) -> io::Result<()> {
+        let submission = opcode::AsyncCancel::new(target).build();
+        self.push(submission.user_data(data(kind::CANCEL, Token { slot: 0, generation: 0 })))
+    }
+
+    /// Queues a submission; a full queue is handed over first.
+    fn push(&mut self, submission: squeue::Entry) -> io::Result<()> {
+        loop {
+            // SAFETY: the memory that a send names is the outbox' arena, which stays as it is until `wait` returns, and the kernel
+            // is done with it by then (see `Outbox`); no other operation names memory of ours. The descriptors stay open
+            // until the submission is taken: those of connections through `ports`, `leaving` or the outbox, the others
+            // through `listeners` and `wake`.
+            if unsafe { self.ring.submission().push(&submission) }.is_ok() {
+                return Ok(());
+            }
+            self.submit()?;
+        }
+    }
+
+    /// Hands all queued submissions over without waiting.
+    fn submit(&mut self) -> io::Result<()> {
+        while !self.ring.submission().is_empty() {
+            self.enter(Duration::ZERO)?;
+        }
+        Ok(())
+    }
+
+    /// One system call: submits, runs what the kernel has deferred, and waits for a completion if there is time.
+    fn enter(&mut self, timeout: Duration) -> io::Result<()> {
+        loop {
+            let queued = self.ring.submission().len();
+            let result = if timeout.is_zero() || !self.ring.completion().is_empty() {
+                // SAFETY: plain arguments; no signal mask is given.
+                unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued as u32, 0, ENTER_GETEVENTS, None) }
+            } else {
+                let time = Timespec::new().sec(timeout.as_secs()).nsec(timeout.subsec_nanos());
+                self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
+            };
+            match result.map_err(|error| error.raw_os_error()) {
+                Ok(submitted) if submitted >= queued => return Ok(()),
+                Err(Some(libc::ETIME)) => return Ok(()),
+                // The kernel was short of memory or its queue of completions is full: what we have must be taken first.
+                Ok(_) | Err(Some(libc::EINTR)) => {}
+                Err(Some(libc::EAGAIN | libc::EBUSY)) => self.round.extend(self.ring.completion()),
+                Err(error) => return Err(error.map_or_else(|| io::ErrorKind::Other.into(), io::Error::from_raw_os_error)),
+            }
+        }
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        // Without the pool no operation can receive any more, so its memory may go. The kernel runs operations of this ring
+        // only inside calls of this thread, so none is under way now.
+        if self.ring.submitter().unregister_buf_ring(pool::GROUP).is_err()
+            && let Ok(empty) = Pool::new()
+        {
+            std::mem::forget(std::mem::replace(&mut self.pool, empty));
+        }
+    }
+}
+
+fn port(ports: &mut [Port], token: Token) -> Option<&mut Port> {
+    ports.get_mut(token.slot as usize).filter(|port| port.generation == token.generation && port.stream.is_some())
+}
+
+/// The user data: 8 bits of kind, 24 bits of slot, 32 bits of generation.
+fn data(kind: u8, token: Token) -> u64 {
+    assert!(token.slot < 1 << 24);
+    u64::from(kind) << 56 | u64::from(token.slot) << 32 | u64::from(token.generation)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the parts of the number")]
+fn parts(data: u64) -> (u8, Token) {
+    ((data >> 56) as u8, Token { slot: (data >> 32) as u32 & 0x00FF_FFFF, generation: data as u32 })
+}
