@@ -60,19 +60,19 @@ impl Client {
     /// Selects a database that exists.
     pub fn select(&mut self, db: u16) {
         self.db = db;
-        self.shared.db.store(db, Relaxed);
+        self.shared.activity.db.store(db, Relaxed);
     }
 
     /// Switches the protocol.
     pub fn speak(&mut self, version: ProtocolVersion) {
         self.version = version;
-        self.shared.protocol.store(if version == ProtocolVersion::Resp3 { 3 } else { 2 }, Relaxed);
+        self.shared.activity.protocol.store(if version == ProtocolVersion::Resp3 { 3 } else { 2 }, Relaxed);
     }
 
     /// Whether every command must be looked at one by one: for authentication, silence, or its end.
     #[inline]
     #[must_use]
     pub fn needs_care(&self) -> bool {
-        !self.authenticated || self.reply_mode != ReplyMode::On || self.closing || self.monitor
+        !self.authenticated || self.reply_mode != ReplyMode::On || self.closing
     }
 }

@@ -20,7 +20,8 @@ macro_rules! flags {
 }
 
 flags! {
-    /// Timed together with its neighbours instead of alone.
+    /// Takes about constant time, so it is timed together with its neighbours instead of alone: what Redis calls fast, and writes of one key
+    /// by one verb (SET, which Redis calls slow).
     FAST = 0;
     /// Refused beyond the memory limit.
     DENY_OOM = 1;
@@ -63,7 +64,7 @@ impl Flags {
     fn of(command: &Command, shape: &Shape) -> Self {
         let traits = command.spec.traits;
         [
-            (traits.fast, Self::FAST),
+            (traits.fast || (traits.self_locking && matches!(shape.layout, Layout::One(_))), Self::FAST),
             (traits.denyoom, Self::DENY_OOM),
             (traits.write || traits.may_replicate, Self::MAY_WRITE),
             (matches!(command.run, Handler::Admin(_)), Self::BARRIER),

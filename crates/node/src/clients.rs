@@ -20,6 +20,30 @@ pub struct ClientIdentity {
     pub library_version: String,
 }
 
+/// What the owning worker writes after every batch: one cache line, so that it costs one.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct Activity {
+    /// The last batch, Unix milliseconds.
+    pub at_ms: AtomicI64,
+    /// Commands executed.
+    pub commands: AtomicU64,
+    /// Bytes of commands.
+    pub input_bytes: AtomicU64,
+    /// Bytes of replies.
+    pub output_bytes: AtomicU64,
+    /// Bytes of an incomplete command.
+    pub query_bytes: AtomicUsize,
+    /// Dense index of the last command; `u32::MAX` before the first.
+    pub last_command: AtomicU32,
+    /// Selected database.
+    pub db: AtomicU16,
+    /// Protocol version, 2 or 3.
+    pub protocol: AtomicU8,
+}
+
+const _: () = assert!(size_of::<Activity>() == 64);
+
 /// One connection as other threads see it.
 #[derive(Debug)]
 pub struct ClientShared {
@@ -37,22 +61,8 @@ pub struct ClientShared {
     pub descriptor: i32,
     /// When it connected, Unix milliseconds.
     pub created_ms: i64,
-    /// The last batch, Unix milliseconds.
-    pub active_ms: AtomicI64,
-    /// Selected database.
-    pub db: AtomicU16,
-    /// Protocol version, 2 or 3.
-    pub protocol: AtomicU8,
-    /// Dense index of the last command; `u32::MAX` before the first.
-    pub last_command: AtomicU32,
-    /// Bytes of an incomplete command.
-    pub query_bytes: AtomicUsize,
-    /// Commands executed.
-    pub commands: AtomicU64,
-    /// Bytes read.
-    pub input_bytes: AtomicU64,
-    /// Bytes of replies.
-    pub output_bytes: AtomicU64,
+    /// What changes with every batch.
+    pub activity: Activity,
     /// Runs MONITOR.
     pub monitor: AtomicBool,
     /// CLIENT NO-EVICT ON.
@@ -83,6 +93,19 @@ pub struct ClientOrigin {
     pub created_ms: i64,
 }
 
+impl Activity {
+    /// Adds one batch. Called by the owning worker only.
+    #[inline]
+    pub fn record(&self, now_ms: i64, commands: u64, last_command: u32, input_bytes: u64, output_bytes: u64) {
+        let add = |counter: &AtomicU64, n: u64| counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
+        self.at_ms.store(now_ms, Relaxed);
+        self.last_command.store(last_command, Relaxed);
+        add(&self.commands, commands);
+        add(&self.input_bytes, input_bytes);
+        add(&self.output_bytes, output_bytes);
+    }
+}
+
 impl ClientShared {
     fn new(origin: ClientOrigin) -> Self {
         Self {
@@ -93,14 +116,16 @@ impl ClientShared {
             unix_socket: origin.unix_socket,
             descriptor: origin.descriptor,
             created_ms: origin.created_ms,
-            active_ms: AtomicI64::new(origin.created_ms),
-            db: AtomicU16::new(0),
-            protocol: AtomicU8::new(2),
-            last_command: AtomicU32::new(u32::MAX),
-            query_bytes: AtomicUsize::new(0),
-            commands: AtomicU64::new(0),
-            input_bytes: AtomicU64::new(0),
-            output_bytes: AtomicU64::new(0),
+            activity: Activity {
+                at_ms: AtomicI64::new(origin.created_ms),
+                commands: AtomicU64::new(0),
+                input_bytes: AtomicU64::new(0),
+                output_bytes: AtomicU64::new(0),
+                query_bytes: AtomicUsize::new(0),
+                last_command: AtomicU32::new(u32::MAX),
+                db: AtomicU16::new(0),
+                protocol: AtomicU8::new(2),
+            },
             monitor: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),

@@ -22,7 +22,7 @@ use almandine_config::Config;
 use almandine_io::clock;
 use almandine_keyspace::Keyspace;
 
-pub use clients::{ClientIdentity, ClientOrigin, ClientShared, Clients};
+pub use clients::{Activity, ClientIdentity, ClientOrigin, ClientShared, Clients};
 pub use control::{Mailbox, Message, MonitorFeed, Pause, PauseScope, Shutdown, ShutdownRequest, Workers};
 pub use histogram::Histogram;
 pub use latency::LatencyMonitor;

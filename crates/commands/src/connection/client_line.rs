@@ -10,8 +10,9 @@ use crate::Table;
 /// Appends the line of `client`, without an end of line. What other threads may not know (buffer sizes) reads as 0.
 pub(super) fn write(line: &mut String, client: &ClientShared, now_ms: i64) {
     let identity = client.identity().clone();
-    let command = Table::shared().entries().get(client.last_command.load(Relaxed) as usize).map_or("NULL", |entry| &entry.name);
-    let query_bytes = client.query_bytes.load(Relaxed);
+    let command =
+        Table::shared().entries().get(client.activity.last_command.load(Relaxed) as usize).map_or("NULL", |entry| &entry.name);
+    let query_bytes = client.activity.query_bytes.load(Relaxed);
     let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
     // Writing to a String does not fail.
     let _ = write!(
@@ -25,18 +26,18 @@ pub(super) fn write(line: &mut String, client: &ClientShared, now_ms: i64) {
         client.descriptor,
         identity.name,
         seconds_since(client.created_ms),
-        seconds_since(client.active_ms.load(Relaxed)),
+        seconds_since(client.activity.at_ms.load(Relaxed)),
         client.flags(),
-        client.db.load(Relaxed),
+        client.activity.db.load(Relaxed),
         query_bytes,
         query_bytes + size_of::<ClientShared>(),
         command,
         identity.user,
-        client.protocol.load(Relaxed),
+        client.activity.protocol.load(Relaxed),
         identity.library_name,
         identity.library_version,
-        client.input_bytes.load(Relaxed),
-        client.output_bytes.load(Relaxed),
-        client.commands.load(Relaxed),
+        client.activity.input_bytes.load(Relaxed),
+        client.activity.output_bytes.load(Relaxed),
+        client.activity.commands.load(Relaxed),
     );
 }

@@ -1,0 +1,109 @@
+//! Running one command with every check: authentication, pause, silence, monitoring, exact timing.
+//!
+//! The fast loop of [`crate::execute`] makes none of them; the batch goes this way while any of them may matter. Access control and cluster
+//! redirection belong here too when they come.
+
+use almandine_base::Output;
+use almandine_commands::{CommandError, Flags, Plan, PlannedKey, ReplyMode};
+use almandine_io::clock;
+use almandine_node::PauseScope;
+use almandine_resp::Args;
+
+use crate::connection::Connection;
+use crate::execute::{Engine, answer, refusal, reject, reply_error};
+use crate::monitor;
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It was answered.
+    Done,
+    /// It waits for the end of a pause and was not executed.
+    Paused,
+    /// It was answered, and the connection is to be closed.
+    Close,
+    /// The peer is no Redis client: close without an answer.
+    Hostile,
+}
+
+/// Whether a command may run now.
+enum Admission {
+    Granted,
+    Paused,
+    Refused(CommandError),
+}
+
+impl Engine {
+    /// Whether commands of the connection must be run one by one.
+    #[inline]
+    pub(crate) fn needs_care(&self, connection: &Connection) -> bool {
+        let node = &self.context.node;
+        connection.client.needs_care() || self.timing.exact || node.monitors.active() || node.pause.active(self.now_ms).is_some()
+    }
+
+    /// Runs one command.
+    pub(crate) fn execute_carefully(&mut self, connection: &mut Connection, args: Args<'_>, out: &mut Output) -> Step {
+        if connection.client.reply_mode == ReplyMode::SkipNext {
+            connection.client.reply_mode = ReplyMode::Skip;
+        }
+        let mark = out.mark();
+        let planned = self.planner.plan_alone(&self.accessor, connection.client.db, args);
+        match self.planner.plan(planned) {
+            None if is_other_protocol(args) => return Step::Hostile,
+            None => reply_error(&self.context, &connection.client, out, &refusal(&self.context, args)),
+            Some(plan) => match self.admit(connection, plan) {
+                Admission::Paused => return Step::Paused,
+                Admission::Granted => self.run_alone(connection, plan, planned.key, args, out),
+                Admission::Refused(error) => {
+                    let error = reject(&self.context, plan, error);
+                    reply_error(&self.context, &connection.client, out, &error);
+                }
+            },
+        }
+        match connection.client.reply_mode {
+            ReplyMode::On | ReplyMode::SkipNext => {}
+            ReplyMode::Off => out.truncate(mark),
+            ReplyMode::Skip => {
+                out.truncate(mark);
+                connection.client.reply_mode = ReplyMode::On;
+            }
+        }
+        if connection.client.closing { Step::Close } else { Step::Done }
+    }
+
+    fn admit(&self, connection: &Connection, plan: &Plan) -> Admission {
+        let node = &self.context.node;
+        if !connection.client.authenticated && !plan.flags.any(Flags::NO_AUTH) {
+            return Admission::Refused(CommandError::AuthenticationRequired);
+        }
+        if plan.flags.any(Flags::DENY_OOM) && node.keyspace.over_limit() {
+            return Admission::Refused(CommandError::OutOfMemory);
+        }
+        match node.pause.active(self.now_ms) {
+            Some(PauseScope::All) => Admission::Paused,
+            Some(PauseScope::Writes) if plan.flags.any(Flags::MAY_WRITE) => Admission::Paused,
+            _ => Admission::Granted,
+        }
+    }
+
+    fn run_alone(&mut self, connection: &mut Connection, plan: &Plan, key: PlannedKey, args: Args<'_>, out: &mut Output) {
+        let Self { accessor, context, timing, now_ms, monitor_lines, .. } = self;
+        if context.node.monitors.active() && !plan.flags.any(Flags::SKIP_MONITOR) {
+            monitor::write_line(monitor_lines, &connection.client, args);
+        }
+        let start_ns = clock::monotonic_ns();
+        timing.end(start_ns, context.statistics());
+        connection.announce(plan, *now_ms);
+        answer(plan, key, args, &mut connection.client, accessor, context, out, *now_ms);
+        let end_ns = clock::monotonic_ns();
+        timing.record(context, connection, plan, args, end_ns - start_ns);
+        timing.begin(end_ns);
+        connection.last_command = u32::from(plan.index);
+    }
+}
+
+/// Whether a web browser was tricked into speaking to this port.
+fn is_other_protocol(args: Args<'_>) -> bool {
+    let name = args.at(0);
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
+}

@@ -1,0 +1,183 @@
+//! The engine: running commands, one and a group of them.
+
+use almandine_base::Output;
+use almandine_commands::{
+    AdminCall, Client, CommandError, Context, Entry, Flags, Handler, Outcome, Plan, PlannedKey, ReadCall, WriteCall, errors,
+};
+use almandine_io::clock;
+use almandine_keyspace::Accessor;
+use almandine_resp::{Args, Batch, Reply};
+
+use crate::batch::Planner;
+use crate::connection::Connection;
+use crate::timing::Timing;
+
+/// Locks what the command declares and runs it. What it has replied when it fails is the caller's to cut off.
+#[inline]
+#[expect(clippy::too_many_arguments, reason = "the parts of a worker, borrowed one by one")]
+fn run(
+    plan: &Plan,
+    key: PlannedKey,
+    args: Args<'_>,
+    client: &mut Client,
+    accessor: &mut Accessor,
+    context: &Context,
+    out: &mut Output,
+    now_ms: i64,
+) -> Outcome {
+    let reply = Reply::new(out, client.version);
+    match plan.run {
+        Handler::Read(handler) => {
+            let mut keys = accessor.reader(client.db);
+            if plan.flags.any(Flags::MANY_KEYS) {
+                let entry = entry(plan);
+                if declared_keys(entry, args).nth(1).is_some() {
+                    keys.lock_shared_all(declared_keys(entry, args));
+                }
+            }
+            handler(&mut ReadCall { args, keys, reply, client, context, planned: key })
+        }
+        Handler::Write(handler) => {
+            let keys = accessor.writer(client.db);
+            let mut call = WriteCall { args, keys, reply, client, context, planned: key };
+            if !plan.flags.any(Flags::SELF_LOCKING) {
+                lock(plan, &mut call);
+            }
+            handler(&mut call)
+        }
+        Handler::Admin(handler) => handler(&mut AdminCall { args, accessor, reply, client, context, now_ms }),
+        Handler::Container => Err(errors::wrong_arity(&entry(plan).name)),
+    }
+}
+
+#[inline]
+fn lock(plan: &Plan, call: &mut WriteCall<'_>) {
+    if plan.key != 0 {
+        let key = call.key(usize::from(plan.key));
+        call.keys.lock_one(key);
+    } else if plan.flags.any(Flags::MANY_KEYS) {
+        let args = call.args;
+        call.keys.lock_all(declared_keys(entry(plan), args));
+    }
+}
+
+fn entry(plan: &Plan) -> &'static Entry {
+    almandine_commands::Table::shared().entry(plan.index)
+}
+
+fn declared_keys<'a>(entry: &'static Entry, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> {
+    entry.shape.keys(args.len(), move |argument| args.at(argument)).map(move |(position, _)| args.at(position))
+}
+
+/// The error of a command that was not planned.
+#[cold]
+pub(crate) fn refusal(context: &Context, args: Args<'_>) -> CommandError {
+    let table = almandine_commands::Table::shared();
+    let Some(plan) = table.lookup(args.at(0)) else { return errors::unknown_command(args) };
+    let plan = match args.get(1).filter(|_| plan.flags.any(Flags::CONTAINER)) {
+        None => plan,
+        Some(name) => match table.subcommand(plan, name) {
+            None => return errors::unknown_subcommand(table.entry(plan.index).command.spec.name, name),
+            Some(plan) => plan,
+        },
+    };
+    reject(context, plan, errors::wrong_arity(&table.entry(plan.index).name))
+}
+
+/// Counts a command that is refused before it runs.
+#[cold]
+pub(crate) fn reject(context: &Context, plan: &Plan, error: CommandError) -> CommandError {
+    context.statistics().command(usize::from(plan.index)).rejected.add(1);
+    if error == CommandError::OutOfMemory {
+        context.statistics().counters.refused_out_of_memory.add(1);
+    }
+    error
+}
+
+/// Writes an error in place of a reply.
+#[cold]
+pub(crate) fn reply_error(context: &Context, client: &Client, out: &mut Output, error: &CommandError) {
+    context.statistics().error_replied(error.text());
+    Reply::new(out, client.version).error(error.text());
+}
+
+/// Runs one worker's commands.
+pub(crate) struct Engine {
+    pub(crate) accessor: Accessor,
+    pub(crate) context: Context,
+    pub(crate) planner: Planner,
+    pub(crate) timing: Timing,
+    /// The batch's time, Unix milliseconds.
+    pub(crate) now_ms: i64,
+    /// What MONITOR's listeners are to see of this batch.
+    pub(crate) monitor_lines: String,
+}
+
+impl Engine {
+    /// Plans and runs a group that begins with command `first` of the batch. Returns how many commands that were.
+    ///
+    /// This is the loop in which the server spends its life: no check here that `careful` can make instead.
+    #[inline]
+    pub(crate) fn execute_group(
+        &mut self,
+        connection: &mut Connection,
+        batch: &Batch,
+        input: &[u8],
+        out: &mut Output,
+        first: usize,
+    ) -> usize {
+        let Self { accessor, context, planner, timing, now_ms, .. } = self;
+        planner.plan_group(accessor, connection.client.db, batch, input, first);
+        let statistics = context.statistics();
+        let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
+        let group = planner.group();
+        for (offset, planned) in group.iter().enumerate() {
+            let args = batch.args(first + offset, input);
+            let Some(plan) = planner.plan(*planned) else {
+                reply_error(context, &connection.client, out, &refusal(context, args));
+                continue;
+            };
+            if plan.flags.any(refused) {
+                let error = reject(context, plan, CommandError::OutOfMemory);
+                reply_error(context, &connection.client, out, &error);
+                continue;
+            }
+            if !plan.flags.any(Flags::FAST) {
+                let start_ns = clock::monotonic_ns();
+                timing.end(start_ns, statistics);
+                connection.announce(plan, *now_ms);
+                answer(plan, planned.key, args, &mut connection.client, accessor, context, out, *now_ms);
+                let end_ns = clock::monotonic_ns();
+                timing.record(context, connection, plan, args, end_ns - start_ns);
+                timing.begin(end_ns);
+            } else {
+                timing.count(plan.index);
+                answer(plan, planned.key, args, &mut connection.client, accessor, context, out, *now_ms);
+            }
+        }
+        let last = group.last().and_then(|planned| planner.plan(*planned));
+        connection.last_command = last.map_or(connection.last_command, |plan| u32::from(plan.index));
+        group.len()
+    }
+}
+
+/// Runs a command and replaces what it has written by an error when it fails.
+#[inline]
+#[expect(clippy::too_many_arguments, reason = "the parts of a worker, borrowed one by one")]
+pub(crate) fn answer(
+    plan: &Plan,
+    key: PlannedKey,
+    args: Args<'_>,
+    client: &mut Client,
+    accessor: &mut Accessor,
+    context: &Context,
+    out: &mut Output,
+    now_ms: i64,
+) {
+    let mark = out.mark();
+    if let Err(error) = run(plan, key, args, client, accessor, context, out, now_ms) {
+        out.truncate(mark);
+        context.statistics().command(usize::from(plan.index)).failed.add(1);
+        reply_error(context, client, out, &error);
+    }
+}

@@ -1,0 +1,58 @@
+//! MONITOR's lines: what a command looked like when it was about to run.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use almandine_commands::Client;
+use almandine_io::clock;
+use almandine_resp::Args;
+
+/// Appends the line for one command, as Redis writes it: time, database, peer, quoted arguments.
+pub(crate) fn write_line(lines: &mut String, client: &Client, args: Args<'_>) {
+    let now_us = clock::unix_us();
+    let peer = if client.shared.unix_socket { "unix:" } else { "" };
+    // Writing to a String does not fail.
+    let _ = write!(lines, "+{}.{:06} [{} {peer}{}]", now_us / 1_000_000, now_us % 1_000_000, client.db, client.shared.address);
+    for argument in args.iter() {
+        lines.push_str(" \"");
+        argument.iter().for_each(|byte| write_byte(lines, *byte));
+        lines.push('"');
+    }
+    lines.push_str("\r\n");
+}
+
+fn write_byte(lines: &mut String, byte: u8) {
+    match byte {
+        b'\\' => lines.push_str("\\\\"),
+        b'"' => lines.push_str("\\\""),
+        b'\n' => lines.push_str("\\n"),
+        b'\r' => lines.push_str("\\r"),
+        b'\t' => lines.push_str("\\t"),
+        0x07 => lines.push_str("\\a"),
+        0x08 => lines.push_str("\\b"),
+        b' '..=b'~' => lines.push(char::from(byte)),
+        _ => {
+            let _ = write!(lines, "\\x{byte:02x}");
+        }
+    }
+}
+
+/// Gives the collected lines to everybody who listens.
+pub(crate) fn publish(lines: &mut String, node: &Arc<almandine_node::Node>) {
+    if !lines.is_empty() {
+        let bytes = bytes::Bytes::from(std::mem::take(lines));
+        node.monitors.publish(&bytes, &node.workers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_escaped_as_redis_does() {
+        let mut line = String::new();
+        b"a\"\\\n\x00\xff ".iter().for_each(|byte| write_byte(&mut line, *byte));
+        assert_eq!(line, r#"a\"\\\n\x00\xff "#);
+    }
+}

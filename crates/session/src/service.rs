@@ -1,0 +1,256 @@
+//! The service of one worker: connections come, send, and go.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use almandine_base::Output;
+use almandine_base::limits::BATCH_COMMANDS_MAX;
+use almandine_commands::{Client, Context};
+use almandine_config::config::View;
+use almandine_io::clock;
+use almandine_io::socket::Address;
+use almandine_keyspace::Accessor;
+use almandine_net::{ConnectionId, Control, Next, OutputClass, Peer, Progress, Service};
+use almandine_node::{ClientOrigin, Message, Node};
+use almandine_resp::{Batch, Parser, ProtocolError, ProtocolVersion, Reply};
+
+use crate::batch::Planner;
+use crate::careful::Step;
+use crate::connection::Connection;
+use crate::execute::Engine;
+use crate::timing::Timing;
+use crate::{monitor, protected};
+
+/// Output of one call beyond which the rest of a pipeline waits until the network has taken it.
+const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+
+/// All connections of one worker.
+pub struct Sessions {
+    engine: Engine,
+    batch: Batch,
+    /// Of the current batch; as of the last tick the wall clock was this far ahead of the monotonic one.
+    wall_ahead_ms: i64,
+    bulk_bytes_max: usize,
+    /// Connections that wait for the end of a pause.
+    paused: Vec<ConnectionId>,
+}
+
+/// How far a batch came.
+struct Executed {
+    commands: usize,
+    next: Next,
+}
+
+impl Sessions {
+    /// The service of worker `worker`, with its own way to the data.
+    #[must_use]
+    pub fn new(node: Arc<Node>, accessor: Accessor, worker: usize) -> Self {
+        let view = View::new(&node.config);
+        let planner = Planner::new();
+        let timing = Timing::new(planner.table.entries().len(), view.settings());
+        let bulk_bytes_max = usize::try_from(view.settings().connections.bulk_bytes_max).unwrap_or(usize::MAX);
+        let context = Context { node, view, worker };
+        let engine = Engine { accessor, context, planner, timing, now_ms: clock::unix_ms(), monitor_lines: String::new() };
+        Self { engine, batch: Batch::new(), wall_ahead_ms: wall_ahead_ms(), bulk_bytes_max, paused: Vec::new() }
+    }
+
+    #[cold]
+    fn reconfigure(&mut self) {
+        let settings = self.engine.context.settings();
+        self.bulk_bytes_max = usize::try_from(settings.connections.bulk_bytes_max).unwrap_or(usize::MAX);
+        self.engine.timing.configure(settings);
+    }
+
+    /// Runs the commands of the batch, in groups while nothing is unusual, else one by one.
+    #[inline]
+    fn execute_batch(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output) -> Executed {
+        let Self { engine, batch, .. } = self;
+        let output_max = out.len() + OUTPUT_BYTES_MAX;
+        let mut done = 0;
+        while done < batch.len() {
+            if !engine.needs_care(connection) {
+                done += engine.execute_group(connection, batch, input, out, done);
+                if connection.client.closing {
+                    return Executed { commands: done, next: Next::CloseAfterFlush };
+                }
+            } else {
+                let next = match engine.execute_carefully(connection, batch.args(done, input), out) {
+                    Step::Done => Next::Continue,
+                    Step::Close => Next::CloseAfterFlush,
+                    Step::Paused => return Executed { commands: done, next: Next::Pause },
+                    Step::Hostile => Next::Close,
+                };
+                done += 1;
+                if next != Next::Continue {
+                    return Executed { commands: done, next };
+                }
+            }
+            if out.len() > output_max {
+                break;
+            }
+        }
+        Executed { commands: done, next: Next::Continue }
+    }
+
+    /// Enters the epoch, runs the batch, and accounts for it.
+    #[inline]
+    fn run_batch(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output) -> Executed {
+        let start_ns = clock::monotonic_ns();
+        if self.engine.context.view.refresh(&self.engine.context.node.config) {
+            self.reconfigure();
+        }
+        let now_ms = self.wall_ahead_ms + milliseconds(start_ns);
+        self.engine.now_ms = now_ms;
+        self.engine.accessor.begin_batch(now_ms);
+        self.engine.timing.begin(start_ns);
+        let executed = self.execute_batch(connection, input, out);
+        self.engine.accessor.end_batch();
+        let Engine { context, timing, monitor_lines, .. } = &mut self.engine;
+        if let Some(elapsed_ns) = timing.end(clock::monotonic_ns(), context.statistics()) {
+            timing.note_segment(context, connection, self.batch.args(0, input), executed.commands, elapsed_ns);
+        }
+        monitor::publish(monitor_lines, &context.node);
+        executed
+    }
+
+    fn account(&self, connection: &Connection, executed: usize, consumed: usize, left: usize, written: usize) {
+        let counters = &self.engine.context.statistics().counters;
+        counters.commands_processed.add(executed as u64);
+        counters.net_input_bytes.add(consumed as u64);
+        counters.net_output_bytes.add(written as u64);
+        counters.reads_processed.add(1);
+        counters.writes_processed.add(u64::from(written > 0));
+        let activity = &connection.client.shared.activity;
+        activity.record(self.engine.now_ms, executed as u64, connection.last_command, consumed as u64, written as u64);
+        activity.query_bytes.store(left, Relaxed);
+    }
+
+    /// The bytes of the first `commands` commands of `input`. They are parsed again, because only a stop in the middle of a batch, which
+    /// is rare, needs to know.
+    #[cold]
+    fn length_of(&mut self, connection: &mut Connection, input: &[u8], commands: usize) -> usize {
+        connection.rewind();
+        if commands == 0 {
+            return 0;
+        }
+        self.batch.clear();
+        let limits = connection.limits(self.bulk_bytes_max);
+        Parser::new().parse(input, &limits, &mut self.batch, commands).map_or(0, |parsed| parsed.consumed)
+    }
+
+    fn resume_paused(&mut self, control: &mut dyn Control<Connection>) {
+        self.paused.drain(..).for_each(|id| control.resume(id));
+    }
+}
+
+/// A violation of the protocol is answered, and the connection closed behind the answer.
+#[cold]
+fn violated(connection: &Connection, error: &ProtocolError, out: &mut Output) -> Next {
+    tracing::debug!("Protocol error from client {}: {error}", connection.client.shared.address);
+    Reply::new(out, connection.client.version).protocol_error(error);
+    Next::CloseAfterFlush
+}
+
+impl Service for Sessions {
+    type Connection = Connection;
+    type Message = Message;
+
+    fn open(&mut self, id: ConnectionId, peer: &Peer, out: &mut Output) -> Option<Connection> {
+        let context = &self.engine.context;
+        let settings = context.settings();
+        if protected::refuses(settings, peer) {
+            context.statistics().counters.connections_rejected.add(1);
+            Reply::new(out, ProtocolVersion::Resp2).error(protected::DENIED);
+            return None;
+        }
+        context.statistics().counters.connections_received.add(1);
+        let shared = context.node.clients.connect(ClientOrigin {
+            id,
+            worker: peer.worker,
+            address: peer.remote.to_string(),
+            local_address: peer.local.to_string(),
+            unix_socket: matches!(peer.remote, Address::Unix(_)),
+            descriptor: peer.descriptor,
+            created_ms: clock::unix_ms(),
+        });
+        let authenticated = settings.security.requirepass.is_empty();
+        Some(Connection::new(id, Client::new(shared, authenticated)))
+    }
+
+    #[inline]
+    fn receive(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output) -> Progress {
+        self.batch.clear();
+        // A pipeline may authenticate in its first command, which changes what the parser accepts of the second.
+        let commands_max = if connection.client.authenticated { BATCH_COMMANDS_MAX } else { 1 };
+        let limits = connection.limits(self.bulk_bytes_max);
+        let parsed = connection.parser.parse(input, &limits, &mut self.batch, commands_max);
+        let written_before = out.len();
+        let commands = self.batch.len();
+        let mut executed = Executed { commands: 0, next: Next::Continue };
+        if commands > 0 {
+            executed = self.run_batch(connection, input, out);
+        }
+        let (mut consumed, mut needed) = (input.len(), 0);
+        if executed.commands < commands && executed.next != Next::CloseAfterFlush && executed.next != Next::Close {
+            consumed = self.length_of(connection, input, executed.commands);
+        } else {
+            match parsed {
+                Ok(parsed) => (consumed, needed) = (parsed.consumed, parsed.needed),
+                Err(error) if executed.next == Next::Continue => executed.next = violated(connection, &error, out),
+                Err(_) => {}
+            }
+        }
+        if executed.next == Next::Pause {
+            self.paused.push(connection.id);
+        }
+        if commands > 0 {
+            self.account(connection, executed.commands, consumed, input.len() - consumed, out.len() - written_before);
+        }
+        Progress { consumed, needed, next: executed.next }
+    }
+
+    fn close(&mut self, connection: Connection) {
+        let node = &self.engine.context.node;
+        node.monitors.remove(&connection.client.shared);
+        node.clients.disconnect(connection.id);
+        self.paused.retain(|id| *id != connection.id);
+    }
+
+    fn message(&mut self, message: Message, control: &mut dyn Control<Connection>) {
+        match message {
+            Message::Kill(ids) => ids.into_iter().for_each(|id| {
+                control.kill(id, false);
+            }),
+            Message::Push(id, bytes) => {
+                if let Some((_, out)) = control.connection(id) {
+                    out.bytes.extend_from_slice(&bytes);
+                }
+            }
+            Message::Resume => self.resume_paused(control),
+        }
+    }
+
+    fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {
+        self.wall_ahead_ms = wall_ahead_ms();
+        if !self.paused.is_empty() && self.engine.context.node.pause.active(clock::unix_ms()).is_none() {
+            self.resume_paused(control);
+        }
+    }
+
+    fn idle(&mut self) {}
+
+    fn output_class(&self, connection: &Connection) -> OutputClass {
+        // Redis counts monitors among replicas.
+        if connection.client.monitor { OutputClass::Replica } else { OutputClass::Normal }
+    }
+}
+
+/// How far the wall clock is ahead of the monotonic one. Taken with each tick, so that a batch asks only one clock.
+fn wall_ahead_ms() -> i64 {
+    clock::unix_ms() - milliseconds(clock::monotonic_ns())
+}
+
+#[inline]
+fn milliseconds(ns: u64) -> i64 {
+    i64::try_from(ns / 1_000_000).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,154 @@
+//! How long commands take, without asking the clock for each.
+//!
+//! Fast commands that follow each other form a *segment*: the clock is read when it begins and when it ends, and each command gets an even
+//! share. Other commands are timed alone. So a pipeline of GETs costs two readings, not two per command. Where the true time of each
+//! command matters, because the operator wants to see microseconds in the slow log, all commands are timed alone (see `careful`).
+
+use almandine_config::Settings;
+use almandine_node::{SlowEntry, WorkerStatistics, slowlog};
+
+use almandine_commands::{Context, Flags, Plan};
+use almandine_io::clock;
+use almandine_resp::Args;
+
+use crate::connection::Connection;
+
+/// Below this threshold of the slow log in microseconds, every command is timed alone.
+const EXACT_BELOW_US: i64 = 1_000;
+
+/// The timing of one worker's commands.
+#[derive(Debug)]
+pub(crate) struct Timing {
+    /// Calls of the segment so far, by dense index; all zero between segments.
+    calls: Box<[u32]>,
+    /// The indexes whose calls are not zero.
+    touched: Vec<u16>,
+    total: u32,
+    segment_start_ns: u64,
+    latency_tracking: bool,
+    slow_ns: u64,
+    spike_ms: u64,
+    slowlog_len_max: usize,
+    /// Whether every command must be timed alone.
+    pub(crate) exact: bool,
+}
+
+impl Timing {
+    pub(crate) fn new(commands: usize, settings: &Settings) -> Self {
+        let mut timing = Self {
+            calls: vec![0; commands].into(),
+            touched: Vec::with_capacity(commands),
+            total: 0,
+            segment_start_ns: 0,
+            latency_tracking: true,
+            slow_ns: u64::MAX,
+            spike_ms: 0,
+            slowlog_len_max: 0,
+            exact: false,
+        };
+        timing.configure(settings);
+        timing
+    }
+
+    /// Follows a change of the settings.
+    pub(crate) fn configure(&mut self, settings: &Settings) {
+        let observe = &settings.observe;
+        let threshold_us = observe.slowlog_slower_than_us;
+        self.latency_tracking = observe.latency_tracking;
+        self.slow_ns = u64::try_from(threshold_us).map_or(u64::MAX, |us| us.saturating_mul(1000));
+        self.spike_ms = observe.latency_monitor_threshold_ms;
+        self.slowlog_len_max = observe.slowlog_len_max;
+        self.exact = (0..EXACT_BELOW_US).contains(&threshold_us);
+    }
+
+    /// Begins a segment.
+    #[inline]
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        self.segment_start_ns = now_ns;
+    }
+
+    /// Counts a fast command into the segment.
+    #[inline]
+    pub(crate) fn count(&mut self, index: u16) {
+        let calls = &mut self.calls[usize::from(index)];
+        if *calls == 0 {
+            self.touched.push(index);
+        }
+        *calls += 1;
+        self.total += 1;
+    }
+
+    /// Ends the segment and begins the next one. Returns how long the segment took when that is worth a look.
+    #[inline]
+    pub(crate) fn end(&mut self, now_ns: u64, statistics: &WorkerStatistics) -> Option<u64> {
+        let elapsed_ns = now_ns.saturating_sub(self.segment_start_ns);
+        self.segment_start_ns = now_ns;
+        if self.total == 0 {
+            return None;
+        }
+        let share_ns = elapsed_ns / u64::from(self.total);
+        for index in self.touched.drain(..) {
+            let calls = u64::from(std::mem::take(&mut self.calls[usize::from(index)]));
+            statistics.command(usize::from(index)).record(calls, calls * share_ns, self.latency_tracking);
+        }
+        self.total = 0;
+        self.is_noteworthy(elapsed_ns).then_some(elapsed_ns)
+    }
+
+    /// Records a command that was timed alone.
+    pub(crate) fn record(&self, context: &Context, connection: &Connection, plan: &Plan, args: Args<'_>, elapsed_ns: u64) {
+        context.statistics().command(usize::from(plan.index)).record(1, elapsed_ns, self.latency_tracking);
+        if self.is_noteworthy(elapsed_ns) {
+            let event = if plan.flags.any(Flags::FAST) { "fast-command" } else { "command" };
+            self.note(context, connection, args, None, event, elapsed_ns, plan.flags.any(Flags::SKIP_SLOWLOG));
+        }
+    }
+
+    /// Notes a segment that took long: under its first command, saying how many were timed together.
+    #[cold]
+    pub(crate) fn note_segment(
+        &self,
+        context: &Context,
+        connection: &Connection,
+        args: Args<'_>,
+        commands: usize,
+        elapsed_ns: u64,
+    ) {
+        self.note(context, connection, args, Some(commands), "fast-command", elapsed_ns, false);
+    }
+
+    #[inline]
+    fn is_noteworthy(&self, elapsed_ns: u64) -> bool {
+        elapsed_ns >= self.slow_ns || (self.spike_ms > 0 && elapsed_ns / 1_000_000 >= self.spike_ms)
+    }
+
+    #[cold]
+    #[expect(clippy::too_many_arguments, reason = "one entry's fields")]
+    fn note(
+        &self,
+        context: &Context,
+        connection: &Connection,
+        args: Args<'_>,
+        together: Option<usize>,
+        event: &str,
+        elapsed_ns: u64,
+        secret: bool,
+    ) {
+        let time_s = clock::unix_ms() / 1000;
+        let elapsed_ms = elapsed_ns / 1_000_000;
+        if self.spike_ms > 0 && elapsed_ms >= self.spike_ms {
+            context.node.latency.record(event, time_s, elapsed_ms);
+        }
+        if elapsed_ns < self.slow_ns || secret {
+            return;
+        }
+        let mut arguments = slowlog::shorten(args.iter());
+        if let Some(commands) = together.filter(|commands| *commands > 1) {
+            arguments.push(format!("... ({commands} commands timed together)").into_bytes());
+        }
+        let shared = &connection.client.shared;
+        let (address, name) = (shared.address.clone(), shared.identity().name.clone());
+        let entry = SlowEntry { id: 0, time_s, elapsed_us: elapsed_ns / 1000, arguments, address, name };
+        context.node.slowlog.add(entry, self.slowlog_len_max);
+    }
+}
