@@ -250,3 +250,88 @@ const fn has_key(arg: &Arg) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Category, Group, Traits};
+
+    const SET: CommandSpec = CommandSpec {
+        name: "SET",
+        group: Group::String,
+        args: &[
+            Arg::key("key", Access::ReadUpdate).variable(),
+            Arg::value("value"),
+            Arg::one_of("condition", &[Arg::pure_token("nx", "NX"), Arg::pure_token("xx", "XX")]).optional(),
+            Arg::pure_token("get", "GET").optional(),
+        ],
+        traits: Traits { write: true, denyoom: true, ..Traits::NONE },
+        keys: Keys::ComputedAccess(access_of_set),
+        ..CommandSpec::BLANK
+    };
+
+    fn access_of_set<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
+        let gets = (3..count).any(|i| arg(i).eq_ignore_ascii_case(b"GET"));
+        (after == 0).then_some((1, if gets { Access::ReadUpdate } else { Access::Overwrite }))
+    }
+
+    const SORT: CommandSpec = CommandSpec {
+        name: "SORT",
+        args: &[Arg::key("key", Access::Read), Arg::key("destination", Access::Overwrite).token("STORE").optional()],
+        keys: Keys::Computed(&[KeySpec::one(1, Access::Read), KeySpec::unknown(Access::Overwrite)], next_of_sort),
+        ..CommandSpec::BLANK
+    };
+
+    fn next_of_sort<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
+        match after {
+            0 => Some((1, Access::Read)),
+            1 => (2..count - 1).rev().find(|i| arg(*i).eq_ignore_ascii_case(b"STORE")).map(|i| (i + 1, Access::Overwrite)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn shapes_are_constants() {
+        const SHAPE: Shape = SET.shape();
+        assert_eq!((SHAPE.arity, SHAPE.layout, SHAPE.writes_keys, SHAPE.movable), (-3, Layout::One(1), true, false));
+        assert!(SHAPE.accepts(3) && SHAPE.accepts(9) && !SHAPE.accepts(2));
+        assert!(SHAPE.categories.iter().eq([Category::Write, Category::String, Category::Slow]));
+    }
+
+    #[test]
+    fn repeated_blocks_and_trailing_arguments_bound_the_keys() {
+        const fn shape(args: &'static [Arg]) -> Shape {
+            CommandSpec { args, ..CommandSpec::BLANK }.shape()
+        }
+        const PAIRS: Arg = Arg::block("data", &[Arg::key("key", Access::Overwrite), Arg::value("value")]).multiple();
+        const MSET: &[Arg] = &[PAIRS];
+        const BLPOP: &[Arg] = &[Arg::key("key", Access::Take).multiple(), Arg::double("timeout")];
+        const MSETEX: &[Arg] = &[Arg::key_count("numkeys"), PAIRS, Arg::pure_token("nx", "NX").optional()];
+        let (mset, blpop, msetex) = (shape(MSET), shape(BLPOP), shape(MSETEX));
+        assert_eq!((mset.arity, mset.first, mset.last, mset.step), (-3, 1, -1, 2));
+        assert_eq!((blpop.arity, blpop.first, blpop.last, blpop.step), (-3, 1, -2, 1));
+        assert_eq!(msetex.key_specs(), [KeySpec::counted(1, 2, Access::Overwrite)]);
+        assert_eq!((msetex.arity, msetex.layout, msetex.movable), (-4, Layout::Many, true));
+    }
+
+    #[test]
+    #[should_panic(expected = "do not follow")]
+    fn a_key_behind_an_option_must_be_stated() {
+        const ARGS: &[Arg] = &[Arg::value("option").optional(), Arg::key("key", Access::Read)];
+        let _ = CommandSpec { args: ARGS, ..CommandSpec::BLANK }.shape();
+    }
+
+    #[test]
+    fn computed_keys_and_access_follow_the_call() {
+        let keys = |spec: &CommandSpec, line: &str, exact: bool| -> Vec<_> {
+            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            let (shape, arg) = (spec.shape(), |i: usize| words[i]);
+            if exact { shape.keys_exact(words.len(), arg).collect() } else { shape.keys(words.len(), arg).collect() }
+        };
+        assert_eq!(keys(&SET, "set k v", false), [(1, Access::ReadUpdate)]);
+        assert_eq!(keys(&SET, "set k v", true), [(1, Access::Overwrite)]);
+        assert_eq!(keys(&SET, "set k v get", true), [(1, Access::ReadUpdate)]);
+        assert_eq!(keys(&SORT, "sort k store a store b", false), [(1, Access::Read), (5, Access::Overwrite)]);
+        assert_eq!(keys(&SORT, "sort k", false), [(1, Access::Read)]);
+    }
+}

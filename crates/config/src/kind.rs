@@ -211,7 +211,7 @@ impl Kind {
             Value::Primary(host, _) if host.is_empty() => Vec::new(),
             Value::Save(points) if points.is_empty() => vec![format!("{name} \"\"")],
             Value::Save(points) => points.iter().map(|p| format!("{name} {} {}", p.seconds, p.changes)).collect(),
-            Value::BufferLimits(limits) => limits.lines(name),
+            Value::BufferLimits(limits) => limits.lines(name).into(),
             _ => vec![format!("{name} {}", self.show(value))],
         }
     }

@@ -43,12 +43,16 @@ fn rewritten(old: &str, values: &[Value]) -> String {
     let mut signed = lines.iter().any(|line| line == SIGNATURE);
     for (parameter, value) in parameter::all().zip(values) {
         let places = places.entry(parameter.name).or_default();
-        let state = parameter.flags.always_written || *value != parameter.default_value();
+        let default = parameter.default_value();
+        let by_default = parameter.kind.lines(parameter.name, &default);
         for line in parameter.kind.lines(parameter.name, value) {
+            // A line for each class of clients, of which some may have their default.
+            let state = parameter.flags.always_written || (*value != default && !(is_partial(value) && by_default.contains(&line)));
             if let Some(place) = places.pop_front() {
                 lines[place] = line;
             } else if state {
                 if !std::mem::replace(&mut signed, true) {
+                    lines.push(String::new());
                     lines.push(SIGNATURE.to_owned());
                 }
                 lines.push(line);
@@ -60,6 +64,11 @@ fn rewritten(old: &str, values: &[Value]) -> String {
     }
     lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
     lines.join("\n") + "\n"
+}
+
+/// Whether the lines of a value stand for themselves, each changing only a part.
+const fn is_partial(value: &Value) -> bool {
+    matches!(value, Value::BufferLimits(_))
 }
 
 /// Puts `text` in place of `file`: the old file or the new one is there at any moment.
@@ -100,7 +109,7 @@ mod tests {
         let text = rewritten(old, config.snapshot().values());
         let dir = config.snapshot().show("dir").unwrap();
         let expected = format!(
-            "# mine\nport 7000\n\nreplica-read-only no\nsave 900 1\nsave 300 10\n\nuser x on\n#??? bad \"quote\n{SIGNATURE}\n\
+            "# mine\nport 7000\n\nreplica-read-only no\nsave 900 1\nsave 300 10\n\nuser x on\n#??? bad \"quote\n\n{SIGNATURE}\n\
              dir \"{dir}\"\nmaxmemory 3mb\n"
         );
         assert_eq!(text, expected);

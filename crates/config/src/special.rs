@@ -83,10 +83,10 @@ impl BufferLimits {
         self.lines("").concat().trim_start().to_owned()
     }
 
-    pub(crate) fn lines(&self, name: &str) -> Vec<String> {
+    pub(crate) fn lines(&self, name: &str) -> [String; 3] {
         let line =
             |(class, l): (&str, &BufferLimit)| format!("{name} {class} {} {} {}", l.hard_bytes, l.soft_bytes, l.soft_seconds);
-        self.classes().into_iter().map(line).collect()
+        self.classes().map(line)
     }
 }
 
