@@ -1,0 +1,67 @@
+//! What the tests need from the system: redis-server as the oracle, the clients, redis-py in a throwaway environment.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Installs what is missing; returns the Python that has redis-py.
+pub(crate) fn install(root: &Path) -> Result<PathBuf, String> {
+    let mut packages = Vec::new();
+    if !present("redis-server") {
+        packages.push("redis-server");
+    }
+    if !present("redis-cli") || !present("redis-benchmark") {
+        packages.push("redis-tools");
+    }
+    if !present("python3") {
+        packages.extend(["python3", "python3-venv"]);
+    }
+    if !packages.is_empty() {
+        apt_install(&packages)?;
+    }
+    redis_py(root)
+}
+
+fn present(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success())
+}
+
+fn apt_install(packages: &[&str]) -> Result<(), String> {
+    let by_hand = format!("the tests need {}; install them and run this again", packages.join(", "));
+    if !Path::new("/etc/debian_version").exists() {
+        return Err(format!("this is not Debian or a relative of it, and {by_hand}"));
+    }
+    let root = rustix::process::geteuid().is_root();
+    let apt = |arguments: &[&str]| {
+        let mut command = if root { Command::new("apt-get") } else { Command::new("sudo") };
+        if !root {
+            command.arg("apt-get");
+        }
+        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        command.status().is_ok_and(|s| s.success())
+    };
+    println!("installing {}", packages.join(", "));
+    let install: Vec<&str> = ["install", "--yes", "--no-install-recommends"].into_iter().chain(packages.iter().copied()).collect();
+    // The package list may be missing or old; updating it is slow, so it comes second.
+    if apt(&install) || apt(&["update"]) && apt(&install) { Ok(()) } else { Err(format!("apt-get failed, and {by_hand}")) }
+}
+
+/// A virtual environment under `target` with redis-py in it.
+fn redis_py(root: &Path) -> Result<PathBuf, String> {
+    let environment = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join("test-python");
+    let python = environment.join("bin/python");
+    let ready = |python: &Path| Command::new(python).args(["-c", "import redis"]).output().is_ok_and(|o| o.status.success());
+    if ready(&python) {
+        return Ok(python);
+    }
+    let create = || Command::new("python3").args(["-m", "venv"]).arg(&environment).status().is_ok_and(|s| s.success());
+    if !create() {
+        // Debian's python3 comes without ensurepip.
+        apt_install(&["python3-venv"])?;
+        if !create() {
+            return Err("python3 -m venv failed".to_owned());
+        }
+    }
+    let installed =
+        Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "redis"]).status();
+    if installed.is_ok_and(|s| s.success()) && ready(&python) { Ok(python) } else { Err("pip could not install redis".to_owned()) }
+}

@@ -1,0 +1,209 @@
+//! `cargo xtask test`: every check there is, one after another, with a summary and a closing line of counts.
+//!
+//! A failed step does not stop the ones after it, except that nothing runs against a server that was not built. The proofs run
+//! against a build with debug assertions, so that the invariants are checked under load; the full run repeats them with the
+//! release build, which is what users get.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{prerequisites, tidy};
+
+/// A command of the run.
+struct Step {
+    name: String,
+    arguments: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+}
+
+/// How a step ended.
+struct Ended {
+    name: String,
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+    took: Duration,
+}
+
+/// Proofs of the test kit, each a test binary.
+const PROOFS: [&str; 5] = ["golden", "oracle", "histories", "hostile", "smoke"];
+
+/// Crates with tests under loom, and the arguments that select them.
+const LOOM: &[(&str, &[&str])] = &[("almandine-epoch", &["--test", "loom"])];
+
+/// Runs everything; true when all passed.
+pub(crate) fn run(full: bool) -> bool {
+    let root = crate::root();
+    let started = Instant::now();
+    let mut ended = Vec::new();
+    let python = timed(&mut ended, "prerequisites", || match prerequisites::install(&root) {
+        Ok(python) => Some(python),
+        Err(e) => {
+            eprintln!("{e}");
+            None
+        }
+    });
+    ended.push(execute(&root, &step("format", &["fmt", "--all", "--check"])));
+    ended.push(execute(&root, &step("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])));
+    timed(&mut ended, "tidy", || tidy::run().then_some(()));
+    ended.push(execute(&root, &step("unit", &["test", "--workspace", "--exclude", "almandine-testkit"])));
+    for (package, selection) in LOOM {
+        let mut loom = step(&format!("loom {package}"), &["test", "--profile", "fast", "--package", package]);
+        loom.arguments.extend(selection.iter().map(|s| (*s).to_owned()));
+        loom.arguments.extend(["--target-dir".to_owned(), target(&root).join("loom").display().to_string()]);
+        loom.environment.push(("RUSTFLAGS", "--cfg loom".to_owned()));
+        ended.push(execute(&root, &loom));
+    }
+    ended.push(execute(&root, &step("testkit", &["test", "--package", "almandine-testkit", "--lib", "--doc"])));
+    proofs(&root, "debug", "dev", full, python.as_deref(), &mut ended);
+    if full {
+        proofs(&root, "release", "release", full, python.as_deref(), &mut ended);
+    }
+    summary(&ended, started.elapsed())
+}
+
+/// Builds the server in one profile and runs the proofs against it.
+fn proofs(root: &Path, directory: &str, profile: &str, full: bool, python: Option<&Path>, ended: &mut Vec<Ended>) {
+    let build =
+        execute(root, &step(&format!("build {profile}"), &["build", "--package", "almandine-server", "--profile", profile]));
+    let built = build.failed == 0;
+    ended.push(build);
+    if !built {
+        return;
+    }
+    for proof in PROOFS {
+        let mut step =
+            step(&format!("{proof} {profile}"), &["test", "--package", "almandine-testkit", "--test", proof, "--", "--nocapture"]);
+        step.environment.push(("ALMANDINE_SERVER", target(root).join(directory).join("almandine-server").display().to_string()));
+        step.environment.push(("ALMANDINE_TEST_FULL", u8::from(full).to_string()));
+        if let Some(python) = python {
+            step.environment.push(("ALMANDINE_PYTHON", python.display().to_string()));
+        }
+        ended.push(execute(root, &step));
+    }
+}
+
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+fn step(name: &str, arguments: &[&str]) -> Step {
+    Step { name: name.to_owned(), arguments: arguments.iter().map(|a| (*a).to_owned()).collect(), environment: Vec::new() }
+}
+
+fn timed<T>(ended: &mut Vec<Ended>, name: &str, work: impl FnOnce() -> Option<T>) -> Option<T> {
+    println!("\n=== {name}");
+    let started = Instant::now();
+    let result = work();
+    let failed = usize::from(result.is_none());
+    ended.push(Ended { name: name.to_owned(), passed: 1 - failed, failed, ignored: 0, took: started.elapsed() });
+    result
+}
+
+/// Runs a step, shows its output as it comes, and counts what it reports.
+fn execute(root: &Path, step: &Step) -> Ended {
+    println!("\n=== {}: cargo {}", step.name, step.arguments.join(" "));
+    let started = Instant::now();
+    let mut command = Command::new("cargo");
+    command.args(&step.arguments).current_dir(root).stdin(Stdio::null()).stdout(Stdio::piped());
+    // Cargo says RUSTFLAGS and the like to its children; a step decides for itself.
+    command.env_remove("RUSTFLAGS");
+    for (name, value) in &step.environment {
+        command.env(name, value);
+    }
+    let mut counts = Counts::default();
+    let status = command.spawn().and_then(|mut child| {
+        if let Some(stdout) = child.stdout.take() {
+            counts.read(stdout);
+        }
+        child.wait()
+    });
+    let ok = status.as_ref().is_ok_and(std::process::ExitStatus::success);
+    if let Err(e) = status {
+        eprintln!("cargo: {e}");
+    }
+    // A step that counts nothing is one check; one that fails without a failed test failed to build.
+    if !ok && counts.failed == 0 {
+        counts.failed = 1;
+    } else if ok && counts.passed == 0 {
+        counts.passed = 1;
+    }
+    let Counts { passed, failed, ignored } = counts;
+    Ended { name: step.name.clone(), passed, failed, ignored, took: started.elapsed() }
+}
+
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+}
+
+impl Counts {
+    fn read(&mut self, output: impl Read) {
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            self.line(&line);
+        }
+    }
+
+    /// `test result: ok. 3 passed; 0 failed; 1 ignored; …`
+    fn line(&mut self, line: &str) {
+        // With --nocapture a test's own output may stand before it on the line.
+        let Some((_, rest)) = line.split_once("test result: ") else { return };
+        let mut words = rest.split([' ', ';', '.']).filter(|w| !w.is_empty());
+        let mut number = None;
+        for word in words.by_ref() {
+            match (word, number) {
+                ("passed", Some(n)) => self.passed += n,
+                ("failed", Some(n)) => self.failed += n,
+                ("ignored", Some(n)) => self.ignored += n,
+                _ => {}
+            }
+            number = word.parse::<usize>().ok();
+        }
+    }
+}
+
+fn summary(ended: &[Ended], took: Duration) -> bool {
+    println!("\n{:<28} {:>7} {:>7} {:>7} {:>9}", "step", "passed", "failed", "ignored", "seconds");
+    for e in ended {
+        println!("{:<28} {:>7} {:>7} {:>7} {:>9.1}", e.name, e.passed, e.failed, e.ignored, e.took.as_secs_f64());
+    }
+    let passed: usize = ended.iter().map(|e| e.passed).sum();
+    let failed: usize = ended.iter().map(|e| e.failed).sum();
+    println!("in {:.0} s", took.as_secs_f64());
+    println!("{passed} passed, {failed} failed");
+    failed == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_counted() {
+        let mut counts = Counts::default();
+        counts.line("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s");
+        counts.line(".test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.50s");
+        counts.line("histories: 100 passed");
+        assert_eq!(counts, Counts { passed: 4, failed: 2, ignored: 1 });
+    }
+
+    #[test]
+    fn a_failed_step_fails_the_run() {
+        let ended = |failed| Ended { name: "a".to_owned(), passed: 1, failed, ignored: 0, took: Duration::ZERO };
+        assert!(summary(&[ended(0)], Duration::ZERO));
+        assert!(!summary(&[ended(0), ended(1)], Duration::ZERO));
+    }
+
+    #[test]
+    fn a_command_that_fails_or_is_missing_counts_as_failed() {
+        let root = crate::root();
+        assert_eq!(execute(&root, &step("nonsense", &["no-such-command"])).failed, 1);
+        assert_eq!(execute(&root, &step("version", &["--version"])).passed, 1);
+    }
+}

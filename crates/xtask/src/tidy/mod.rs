@@ -1,0 +1,113 @@
+//! What compilers do not check: layers, file headers, fences around `unsafe`, invariant ids, lengths, paths, licences, documents.
+//!
+//! Rust is read by lines after comments and strings are told apart ([`source`]), not parsed: a macro that builds `unsafe` from
+//! pieces, or an unusual layout of braces, can hide from these rules. They keep honest people honest. Every rule is a function from
+//! sources to problems, and its tests show it a violation: a check that cannot fail is a defect.
+
+mod dependencies;
+mod functions;
+mod headers;
+mod invariants;
+mod layers;
+mod places;
+pub(crate) mod source;
+mod unsafety;
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use source::Source;
+
+use crate::generated;
+
+/// Something to mend.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    path: String,
+    line: usize,
+    text: String,
+}
+
+impl Problem {
+    fn new(path: impl Into<String>, line: usize, text: impl Into<String>) -> Self {
+        Self { path: path.into(), line, text: text.into() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        write!(f, ": {}", self.text)
+    }
+}
+
+/// Runs all rules and prints what they find; true when nothing.
+pub(crate) fn run() -> bool {
+    let root = crate::root();
+    let (problems, warnings) = match check(&root) {
+        Ok(found) => found,
+        Err(e) => {
+            eprintln!("tidy: {e}");
+            return false;
+        }
+    };
+    for warning in &warnings {
+        println!("note: {warning}");
+    }
+    for problem in &problems {
+        eprintln!("tidy: {problem}");
+    }
+    println!("tidy: {} problems, {} notes", problems.len(), warnings.len());
+    problems.is_empty()
+}
+
+fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
+    let sources = sources(root)?;
+    let metadata = metadata(root)?;
+    let (mut problems, warnings) = functions::check(&sources);
+    problems.extend(layers::check(&metadata));
+    problems.extend(headers::check(&sources));
+    problems.extend(unsafety::check(&sources));
+    problems.extend(invariants::check(&sources));
+    problems.extend(places::check(&sources));
+    problems.extend(dependencies::check(&metadata));
+    let read = |path: &str| fs::read_to_string(root.join(path)).ok();
+    let print = |name: &str| generated::print_reference(root, name);
+    problems
+        .extend(generated::stale(generated::DOCUMENTS, &read, &print).into_iter().map(|(path, text)| Problem::new(path, 0, text)));
+    Ok((problems, warnings))
+}
+
+/// All text files that are tracked or would be.
+fn sources(root: &Path) -> Result<Vec<Source>, String> {
+    let output = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .map_err(|e| format!("git ls-files: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let names = String::from_utf8_lossy(&output.stdout).into_owned();
+    // A file that is listed and gone is a deletion that is not committed yet; one that is not UTF-8 is no source.
+    let read = |name: &str| fs::read_to_string(root.join(name)).ok().map(|text| Source::new(name, &text));
+    Ok(names.split('\0').filter(|n| !n.is_empty()).filter_map(read).collect())
+}
+
+fn metadata(root: &Path) -> Result<Value, String> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version", "1", "--filter-platform", "x86_64-unknown-linux-gnu"])
+        .current_dir(root)
+        .output()
+        .map_err(|e| format!("cargo metadata: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))
+}
