@@ -239,7 +239,7 @@ impl SharedFree {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

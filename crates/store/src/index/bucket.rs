@@ -15,16 +15,16 @@
 
 use crate::sync::{AtomicU64, Backoff, Ordering, fence};
 
-/// Entries in the bucket's own cache line.
-pub(crate) const ENTRIES: usize = 7;
+/// Entries in the bucket's own cache line. The model checker gets by with fewer.
+pub(crate) const ENTRIES: usize = if cfg!(loom) { 1 } else { 7 };
 /// Entries in an overflow slot of 32 bytes.
-pub(crate) const OVERFLOW_ENTRIES: usize = 3;
+pub(crate) const OVERFLOW_ENTRIES: usize = if cfg!(loom) { 1 } else { 3 };
 
 const OVERFLOW_MASK: u64 = (1 << 30) - 1;
 const SHARED_ONE: u64 = 1 << 30;
 const SHARED_MASK: u64 = 0x7F << 30;
-const EXCLUSIVE: u64 = 1 << 37;
-const VERSION_ONE: u64 = 1 << 38;
+pub(super) const EXCLUSIVE: u64 = 1 << 37;
+pub(super) const VERSION_ONE: u64 = 1 << 38;
 /// What must not change while a reader reads: the version and the exclusive bit.
 const VALIDATION_MASK: u64 = !(OVERFLOW_MASK | SHARED_MASK);
 
@@ -55,7 +55,7 @@ impl Entry {
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
     pub(crate) entries: [AtomicU64; ENTRIES],
-    control: AtomicU64,
+    pub(super) control: AtomicU64,
 }
 
 /// An overflow slot: three more entries and the number of the next slot (0 = none).
@@ -67,6 +67,13 @@ pub(crate) struct OverflowSlot {
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Bucket>() == 64 && size_of::<OverflowSlot>() == 32);
+
+impl OverflowSlot {
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        Self { entries: std::array::from_fn(|_| AtomicU64::new(0)), next: AtomicU64::new(0) }
+    }
+}
 
 /// The control word as a reader saw it before reading.
 #[derive(Clone, Copy)]

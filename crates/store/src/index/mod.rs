@@ -10,25 +10,27 @@
 
 pub(crate) mod bucket;
 mod chain;
+#[cfg(all(test, loom))]
+mod model;
 mod overflow;
 mod resize;
+mod slots;
 
-use crate::sync::Ordering;
-use almandine_io::memory::Reservation;
+use crate::sync::{AtomicU64, Ordering};
 use bucket::{Bucket, Entry, Seen};
 use overflow::OverflowArea;
+use slots::Slots;
 use std::io;
-use std::sync::atomic::AtomicU64;
 
 pub(crate) use chain::Position;
 pub(crate) use resize::Resize;
 
 /// Fewest buckets; a power of two.
-pub(crate) const BUCKETS_MIN: u64 = 1024;
+pub(crate) const BUCKETS_MIN: u64 = if cfg!(loom) { 1 } else { 1024 };
 
 /// The hash index.
 pub(crate) struct Index {
-    memory: Reservation,
+    memory: Slots<Bucket>,
     overflow: OverflowArea,
     buckets: AtomicU64,
     buckets_max: u64,
@@ -41,8 +43,8 @@ impl Index {
     /// When the address space cannot be reserved.
     pub(crate) fn new(buckets_initial: u64, buckets_max: u64) -> io::Result<Self> {
         let buckets_max = buckets_max.max(BUCKETS_MIN);
-        let memory = Reservation::new(usize::try_from(buckets_max).map_err(io::Error::other)? * size_of::<Bucket>())?;
-        let buckets_max = (memory.bytes() / size_of::<Bucket>()) as u64;
+        let memory = Slots::<Bucket>::new(buckets_max)?;
+        let buckets_max = memory.len();
         let buckets = buckets_initial.clamp(BUCKETS_MIN, buckets_max);
         Ok(Self { memory, overflow: OverflowArea::new(buckets_max / 2)?, buckets: AtomicU64::new(buckets), buckets_max })
     }
@@ -66,10 +68,8 @@ impl Index {
 
     #[inline]
     pub(crate) fn bucket(&self, number: u64) -> &Bucket {
-        debug_assert!(number < self.buckets_max);
-        // SAFETY: bucket numbers come from `bucket_of` with a published bucket count, which never exceeds `buckets_max`, and
-        // the reservation is zeroed memory of that many buckets, which is a valid state of one. All access is atomic.
-        unsafe { &*self.memory.base().as_ptr().cast::<Bucket>().add(number as usize) }
+        // Bucket numbers come from `bucket_of` with a published bucket count, which never exceeds `buckets_max`.
+        self.memory.at(number)
     }
 
     /// Asks the cache for the bucket of `hash`.
@@ -144,7 +144,7 @@ pub(crate) fn prefetch(pointer: *const u8) {
     let _ = pointer;
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

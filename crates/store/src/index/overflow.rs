@@ -5,13 +5,12 @@
 //! bucket's entries at worst, and its validation fails.
 
 use super::bucket::OverflowSlot;
-use crate::sync::Ordering;
-use almandine_io::memory::Reservation;
+use super::slots::Slots;
+use crate::sync::{AtomicU64, Ordering};
 use std::io;
-use std::sync::atomic::AtomicU64;
 
 pub(super) struct OverflowArea {
-    memory: Reservation,
+    memory: Slots<OverflowSlot>,
     slots_max: u64,
     /// Slots ever used; the next fresh one is this plus one.
     used: AtomicU64,
@@ -23,17 +22,15 @@ pub(super) struct OverflowArea {
 impl OverflowArea {
     pub(super) fn new(slots_max: u64) -> io::Result<Self> {
         let slots_max = slots_max.clamp(1024, (1 << 30) - 2);
-        let memory = Reservation::new((slots_max as usize + 1) * size_of::<OverflowSlot>())?;
-        let slots_max = (memory.bytes() / size_of::<OverflowSlot>()) as u64 - 1;
+        let memory = Slots::<OverflowSlot>::new(slots_max + 1)?;
+        let slots_max = memory.len() - 1;
         let zero = || AtomicU64::new(0);
         Ok(Self { memory, slots_max, used: zero(), free: zero(), free_count: zero() })
     }
 
     #[inline]
     pub(super) fn slot(&self, number: u32) -> &OverflowSlot {
-        debug_assert!(u64::from(number) <= self.slots_max);
-        // SAFETY: numbers handed out are at most `slots_max`, and the zeroed range holds one slot more than that.
-        unsafe { &*self.memory.base().as_ptr().cast::<OverflowSlot>().add(number as usize) }
+        self.memory.at(u64::from(number))
     }
 
     /// An empty slot, or none when the area is used up.

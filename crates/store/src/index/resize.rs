@@ -4,12 +4,12 @@
 //! hashes of their records' keys, publishes the new bucket count while both are latched, and unlatches. Whoever computed its
 //! bucket with the old count finds the version moved or, having latched, the count changed, and starts over (INV-INDEX-1).
 
-use super::bucket::{Bucket, Entry};
+use super::bucket::Entry;
 use super::{BUCKETS_MIN, Index};
 use crate::sync::Ordering;
 
 /// Overflow slots that must be free for a step, so that rebuilding two buckets cannot run out of them.
-const HEADROOM: u64 = 1024;
+const HEADROOM: u64 = if cfg!(loom) { 2 } else { 1024 };
 
 /// The background's tool to resize the index. Owns its scratch space.
 pub(crate) struct Resize {
@@ -104,20 +104,12 @@ impl Resize {
 impl Index {
     /// Makes the memory of the next `buckets` buckets resident, so that a split does not wait for the system.
     pub(crate) fn prefault_ahead(&self, from: u64, buckets: u64) {
-        let end = (from + buckets).min(self.buckets_max);
-        if from < end {
-            self.memory.prefault(from as usize * size_of::<Bucket>(), (end - from) as usize * size_of::<Bucket>());
-        }
+        self.memory.prefault(from, from + buckets);
     }
 
     /// Gives the whole huge pages between `from` and `to` back to the system. The caller has let an epoch pass since these
     /// buckets went out of use, so that no reader or waiting writer is on them.
     pub(crate) fn release_range(&self, from: u64, to: u64) {
-        const PER_PAGE: u64 = (almandine_io::memory::HUGE_PAGE_BYTES / size_of::<Bucket>()) as u64;
-        let (first, last) = (from.div_ceil(PER_PAGE), to / PER_PAGE);
-        if first < last {
-            let page = almandine_io::memory::HUGE_PAGE_BYTES;
-            self.memory.release(first as usize * page, (last - first) as usize * page);
-        }
+        self.memory.release(from, to);
     }
 }

@@ -9,14 +9,16 @@
 //! rests at zero unless a mutable fraction is configured. Pages are freed one by one, wherever they are, once they were
 //! evacuated (see `compact`): the log is a ring with holes, and a page that would be overtaken by the tail is evacuated first.
 
+#[cfg(all(test, loom))]
+mod model;
 pub(crate) mod page;
 
 use crate::record::{Header, Record, UNITS_MAX, WORD};
+use crate::sync::{AtomicU64, Ordering};
 use almandine_io::memory::{HUGE_PAGE_BYTES, Reservation};
 use crossbeam_utils::CachePadded;
 use page::PageTable;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a page: the unit of residency, evacuation and release, one huge page.
 pub(crate) const PAGE_BYTES: usize = HUGE_PAGE_BYTES;

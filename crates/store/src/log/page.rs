@@ -8,9 +8,10 @@
 //! reuse of freed space asks (INV-FREE-1). Free words are counted per thread and page, written by their thread only; the
 //! compactor sums them.
 
+use crate::sync::{AtomicU64, Ordering};
 use almandine_io::memory::Reservation;
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU32;
 
 const VACANT: u64 = 0;
 const OPEN: u64 = 1;

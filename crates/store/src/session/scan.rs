@@ -64,7 +64,7 @@ fn range_len(number: u64, buckets: u64) -> u64 {
     1 << (u64::BITS - bits)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
