@@ -14,6 +14,7 @@ pub mod control;
 pub mod generate;
 pub mod lab;
 pub mod load;
+pub mod plot;
 pub mod reply;
 pub mod report;
 pub mod system;

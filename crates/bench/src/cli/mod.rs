@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::lab::{churn, compare, expire, floor, latency, launch, memory, sweep};
+use crate::plot::Plot;
 
 /// Measures servers that speak RESP.
 ///
@@ -42,6 +43,8 @@ enum Command {
     Expire(expire::Expire),
     /// Measure this client against canned replies: its own limit and the machine's floor.
     Floor(floor::Floor),
+    /// Draw JSON results as SVG and PNG.
+    Plot(Plot),
     /// Show all workloads of --operation and --mix.
     List,
     /// Become a pinned server.
@@ -64,6 +67,7 @@ impl Cli {
             Command::Expire(command) => command.run(),
             Command::Floor(command) => command.run(),
             Command::Launch(command) => command.run(),
+            Command::Plot(command) => command.run(),
             Command::List => {
                 offline::list();
                 Ok(ExitCode::SUCCESS)

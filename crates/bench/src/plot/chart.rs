@@ -1,0 +1,185 @@
+//! A line chart with axes and a legend, laid out as a scene.
+
+use super::scene::{Anchor, Colour, Item, Scene};
+
+const WIDTH: f32 = 860.0;
+const HEIGHT: f32 = 460.0;
+const LEFT: f32 = 76.0;
+const RIGHT: f32 = 240.0;
+const TOP: f32 = 44.0;
+const BOTTOM: f32 = 56.0;
+
+const INK: Colour = [40, 40, 48];
+const PALE: Colour = [226, 226, 232];
+const PALETTE: &[Colour] =
+    &[[158, 27, 50], [31, 98, 165], [44, 128, 72], [214, 126, 30], [112, 72, 160], [20, 140, 150], [120, 90, 60], [90, 96, 110]];
+
+/// How an axis maps values to places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// From zero.
+    Linear,
+    /// Logarithmic.
+    Log,
+    /// Quantiles: equal distances for 90 %, 99 %, 99.9 % …
+    Nines,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Axis {
+    pub(super) title: String,
+    pub(super) scale: Scale,
+    /// Formats a tick.
+    pub(super) label: fn(f64) -> String,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Series {
+    pub(super) name: String,
+    /// In rising order of x.
+    pub(super) points: Vec<(f64, f64)>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Chart {
+    pub(super) title: String,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    pub(super) series: Vec<Series>,
+    /// Whether x ticks stand at the data instead of at round numbers.
+    pub(super) ticks_at_data: bool,
+}
+
+/// An axis with its range.
+struct Placed<'a> {
+    axis: &'a Axis,
+    from: f64,
+    to: f64,
+    start: f32,
+    end: f32,
+}
+
+impl Scale {
+    fn project(self, value: f64) -> f64 {
+        match self {
+            Self::Linear => value,
+            Self::Log => value.max(1e-9).log10(),
+            Self::Nines => -(1.0 - value.clamp(0.0, 0.999_999)).log10(),
+        }
+    }
+}
+
+impl Placed<'_> {
+    fn place(&self, value: f64) -> f32 {
+        let share = (self.axis.scale.project(value) - self.from) / (self.to - self.from).max(1e-12);
+        self.start + (self.end - self.start) * share as f32
+    }
+
+    /// Round values within the range.
+    fn ticks(&self) -> Vec<f64> {
+        match self.axis.scale {
+            Scale::Nines => [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999]
+                .into_iter()
+                .filter(|&q| self.axis.scale.project(q) <= self.to + 1e-9)
+                .collect(),
+            Scale::Log => {
+                let decades = self.from.floor() as i32..=self.to.ceil() as i32;
+                let steps: &[f64] = if self.to - self.from > 3.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+                let all = decades.flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
+                all.filter(|v| (self.from - 1e-9..=self.to + 1e-9).contains(&v.log10())).collect()
+            }
+            Scale::Linear => {
+                let rough = (self.to - self.from) / 5.0;
+                let unit = 10f64.powf(rough.max(1e-12).log10().floor());
+                let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * unit).find(|&s| s >= rough).unwrap_or(unit);
+                let first = (self.from / step).ceil() as i64;
+                let last = (self.to / step + 1e-9).floor() as i64;
+                (first..=last).map(|i| i as f64 * step).collect()
+            }
+        }
+    }
+}
+
+impl Chart {
+    /// Lays the chart out.
+    pub(super) fn scene(&self) -> Scene {
+        let mut scene = Scene { width: WIDTH, height: HEIGHT, items: Vec::new() };
+        let values = |of: fn(&(f64, f64)) -> f64| self.series.iter().flat_map(move |s| s.points.iter().map(of));
+        let x = placed(&self.x, values(|p| p.0), LEFT, WIDTH - RIGHT);
+        let y = placed(&self.y, values(|p| p.1), HEIGHT - BOTTOM, TOP);
+        scene.text(LEFT, 26.0, 16.0, Anchor::Start, INK, &self.title);
+        self.grid(&mut scene, &x, &y);
+        for (index, series) in self.series.iter().enumerate() {
+            let colour = PALETTE[index % PALETTE.len()];
+            let points: Vec<(f32, f32)> = series.points.iter().map(|p| (x.place(p.0), y.place(p.1))).collect();
+            scene.line(&points, colour, 2.2);
+            scene.items.extend(points.iter().map(|&(x, y)| Item::Dot { x, y, radius: 3.0, colour }));
+            let (left, top) = (WIDTH - RIGHT + 16.0, TOP + 8.0 + index as f32 * 19.0);
+            scene.items.push(Item::Box { x: left, y: top - 4.0, width: 16.0, height: 4.0, colour });
+            scene.text(left + 23.0, top + 2.5, 12.0, Anchor::Start, INK, &series.name);
+        }
+        scene
+    }
+
+    fn grid(&self, scene: &mut Scene, x: &Placed<'_>, y: &Placed<'_>) {
+        for tick in y.ticks() {
+            let at = y.place(tick);
+            scene.line(&[(LEFT, at), (WIDTH - RIGHT, at)], PALE, 1.0);
+            scene.text(LEFT - 8.0, at + 4.0, 12.0, Anchor::End, INK, &(self.y.label)(tick));
+        }
+        let mut data: Vec<f64> = self.series.iter().flat_map(|s| s.points.iter().map(|p| p.0)).collect();
+        data.sort_by(f64::total_cmp);
+        data.dedup();
+        let ticks = if self.ticks_at_data && data.len() <= 16 { data } else { x.ticks() };
+        for tick in ticks {
+            let at = x.place(tick);
+            scene.line(&[(at, TOP), (at, HEIGHT - BOTTOM)], PALE, 1.0);
+            scene.text(at, HEIGHT - BOTTOM + 18.0, 12.0, Anchor::Middle, INK, &(self.x.label)(tick));
+        }
+        scene.line(&[(LEFT, TOP), (LEFT, HEIGHT - BOTTOM), (WIDTH - RIGHT, HEIGHT - BOTTOM)], INK, 1.2);
+        scene.text((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 14.0, 13.0, Anchor::Middle, INK, &self.x.title);
+        scene.text(LEFT - 62.0, TOP - 6.0, 12.0, Anchor::Start, INK, &self.y.title);
+    }
+}
+
+fn placed(axis: &Axis, values: impl Iterator<Item = f64>, start: f32, end: f32) -> Placed<'_> {
+    let projected: Vec<f64> = values.map(|value| axis.scale.project(value)).collect();
+    let least = projected.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = projected.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (from, to) = match axis.scale {
+        Scale::Linear => (0.0, most * 1.05),
+        Scale::Log if most - least < 0.1 => (least - 0.3, most + 0.3),
+        Scale::Log => (least, most),
+        Scale::Nines => (0.0, most),
+    };
+    Placed { axis, from, to, start, end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(scale: Scale) -> Axis {
+        Axis { title: "t".into(), scale, label: |v| format!("{v}") }
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        let linear = axis(Scale::Linear);
+        assert_eq!(placed(&linear, [0.0, 950.0].into_iter(), 0.0, 1.0).ticks(), [0.0, 200.0, 400.0, 600.0, 800.0]);
+        let log = axis(Scale::Log);
+        assert_eq!(placed(&log, [1.0, 20.0].into_iter(), 0.0, 1.0).ticks(), [1.0, 2.0, 5.0, 10.0, 20.0]);
+        let nines = axis(Scale::Nines);
+        assert_eq!(placed(&nines, [0.5, 0.99].into_iter(), 0.0, 1.0).ticks(), [0.0, 0.5, 0.9, 0.99]);
+    }
+
+    #[test]
+    fn points_lie_within_the_frame() {
+        let series = vec![Series { name: "a".into(), points: vec![(1.0, 10.0), (100.0, 5.0)] }];
+        let chart = Chart { title: String::new(), x: axis(Scale::Log), y: axis(Scale::Linear), series, ticks_at_data: true };
+        let dots = chart.scene().items.into_iter().filter_map(|i| if let Item::Dot { x, y, .. } = i { Some((x, y)) } else { None });
+        for (x, y) in dots {
+            assert!((LEFT..=WIDTH - RIGHT).contains(&x) && (TOP..=HEIGHT - BOTTOM).contains(&y), "{x} {y}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! From JSON runs to charts: which runs form a line, and which lines a chart.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::chart::{Axis, Chart, Scale, Series};
+use crate::lab::statistics::Spread;
+use crate::report::table::{count, small};
+
+/// Most lines in one chart; more cannot be told apart.
+const SERIES_MAX: usize = 18;
+/// The settings that tell lines apart, and how the legend names them.
+const SETTINGS: &[(&str, &str)] =
+    &[("server", ""), ("phase", ""), ("operation", ""), ("pipeline", "P="), ("connections", "c="), ("keys", "k="), ("value", "v=")];
+
+/// Every chart that the runs have data for, with a name for its file.
+pub(super) fn charts(runs: &[Value], title: Option<&str>) -> Vec<(&'static str, Chart)> {
+    let x = |name: &str| Axis { title: name.into(), scale: Scale::Log, label: count };
+    let rate = || Axis { title: "operations per second".into(), scale: Scale::Linear, label: count };
+    let cpu = || Axis { title: "server CPU µs per operation".into(), scale: Scale::Log, label: small };
+    let title = |default: &str| title.unwrap_or(default).to_owned();
+    let candidates = [
+        ("throughput-connections", "connections", "ops_per_second", x("connections"), rate(), "Throughput against connections"),
+        ("throughput-pipeline", "pipeline", "ops_per_second", x("commands per batch"), rate(), "Throughput against batch size"),
+        ("cpu-pipeline", "pipeline", "server_cpu_us_per_op", x("commands per batch"), cpu(), "Server CPU against batch size"),
+        ("throughput-keys", "keys", "ops_per_second", x("keys"), rate(), "Throughput against keys"),
+    ];
+    let mut charts = Vec::new();
+    for (name, along, of, x, y, default) in candidates {
+        let series = lines(runs, along, of);
+        if !series.is_empty() {
+            charts.push((name, Chart { title: title(default), x, y, series, ticks_at_data: true }));
+        }
+    }
+    let series = latency_curves(runs);
+    if !series.is_empty() {
+        let x = Axis { title: "percentile".into(), scale: Scale::Nines, label: |q| format!("{}", (q * 1e7).round() / 1e5) };
+        let y = Axis { title: "latency µs".into(), scale: Scale::Log, label: count };
+        charts.push(("latency", Chart { title: title("Latency by percentile"), x, y, series, ticks_at_data: false }));
+    }
+    for (name, field, label, default) in [
+        ("resident", "resident_bytes_over_seconds", "resident bytes", "Resident memory during the churn"),
+        ("expiry", "keys_over_seconds", "keys", "Keys left while they expire"),
+    ] {
+        let series: Vec<Series> =
+            runs.iter().filter_map(|run| Some((text(run, "server"), pairs(&run[field])?))).map(named).collect();
+        if !series.is_empty() {
+            let x = Axis { title: "seconds".into(), scale: Scale::Linear, label: small };
+            let y = Axis { title: label.into(), scale: Scale::Linear, label: count };
+            charts.push((name, Chart { title: title(default), x, y, series, ticks_at_data: false }));
+        }
+    }
+    charts
+}
+
+fn named((name, points): (String, Vec<(f64, f64)>)) -> Series {
+    Series { name, points }
+}
+
+/// Lines of `of` along `along`: runs that agree in all other settings form a line, repeats become their median.
+fn lines(runs: &[Value], along: &str, of: &str) -> Vec<Series> {
+    let mut groups: BTreeMap<Vec<String>, BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
+    for run in runs {
+        let (Some(x), Some(y)) = (run[along].as_u64(), run[of].as_f64()) else { continue };
+        groups.entry(settings(run, along)).or_default().entry(x).or_default().push(y);
+    }
+    groups.retain(|_, points| points.len() > 1);
+    let names = legend(groups.keys());
+    let median = |(x, y): (u64, Vec<f64>)| Some((x as f64, Spread::of(y)?.median));
+    let series = names.into_iter().zip(groups.into_values());
+    series.map(|(name, points)| Series { name, points: points.into_iter().filter_map(median).collect() }).take(SERIES_MAX).collect()
+}
+
+/// One curve per combination of settings; repeats become medians per quantile.
+fn latency_curves(runs: &[Value]) -> Vec<Series> {
+    let mut groups: BTreeMap<Vec<String>, Vec<Vec<(f64, f64)>>> = BTreeMap::new();
+    for run in runs {
+        if let Some(curve) = pairs(&run["latency_us"]) {
+            groups.entry(settings(run, "")).or_default().push(curve);
+        }
+    }
+    let names = legend(groups.keys());
+    let middle = |curves: Vec<Vec<(f64, f64)>>| {
+        let quantiles = curves[0].iter().map(|p| p.0).filter(|&q| q < 1.0).enumerate();
+        let median = |i: usize| Spread::of(curves.iter().filter_map(|c| Some(c.get(i)?.1.max(1e-3)))).map(|s| s.median);
+        quantiles.filter_map(|(i, q)| Some((q, median(i)?))).collect()
+    };
+    names.into_iter().zip(groups.into_values()).map(|(name, curves)| named((name, middle(curves)))).take(SERIES_MAX).collect()
+}
+
+fn settings(run: &Value, except: &str) -> Vec<String> {
+    let shown = |&(name, mark): &(&str, &str)| match (name == except, &run[name]) {
+        (true, _) | (_, Value::Null) => String::new(),
+        (_, Value::Number(number)) => format!("{mark}{}", count(number.as_f64().unwrap_or(0.0))),
+        _ => format!("{mark}{}", text(run, name)),
+    };
+    SETTINGS.iter().map(shown).collect()
+}
+
+/// Names that mention only what differs between the lines.
+fn legend<'a>(groups: impl Iterator<Item = &'a Vec<String>>) -> Vec<String> {
+    let groups: Vec<&Vec<String>> = groups.collect();
+    let differs = |column: usize| groups.iter().any(|g| g[column] != groups[0][column]);
+    let columns: Vec<usize> = (0..SETTINGS.len()).filter(|&c| c == 0 || differs(c)).collect();
+    let name = |group: &&Vec<String>| {
+        let parts: Vec<&str> = columns.iter().map(|&c| group[c].as_str()).filter(|part| !part.is_empty()).collect();
+        parts.join(" ")
+    };
+    groups.iter().map(name).collect()
+}
+
+fn text(run: &Value, field: &str) -> String {
+    run[field].as_str().unwrap_or_default().to_owned()
+}
+
+fn pairs(value: &Value) -> Option<Vec<(f64, f64)>> {
+    value.as_array()?.iter().map(|pair| Some((pair[0].as_f64()?, pair[1].as_f64()?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn runs_become_lines_with_medians() {
+        let run = |server: &str, pipeline: u64, ops: f64| {
+            json!({"server": server, "operation": "get", "pipeline": pipeline, "connections": 50, "keys": 1000, "value": "8",
+                   "ops_per_second": ops, "latency_us": [[0.5, 10.0], [0.99, 50.0], [1.0, 80.0]]})
+        };
+        let runs =
+            [run("a", 1, 10.0), run("a", 1, 30.0), run("a", 1, 20.0), run("a", 16, 99.0), run("b", 1, 5.0), run("b", 16, 6.0)];
+        let charts = charts(&runs, None);
+        let names: Vec<&str> = charts.iter().map(|c| c.0).collect();
+        assert_eq!(names, ["throughput-pipeline", "latency"]);
+        let series = &charts[0].1.series;
+        assert_eq!(series[0].points, [(1.0, 20.0), (16.0, 99.0)]);
+        assert_eq!([series[0].name.as_str(), series[1].name.as_str()], ["a", "b"]);
+        assert_eq!(charts[1].1.series.len(), 4);
+    }
+}
