@@ -1,7 +1,7 @@
 //! Every command of redis-server, described with our types, must give redis-server's own COMMAND INFO and COMMAND DOCS.
 //!
-//! The specs are built from the documentation alone (arguments, group, flags). What does not follow from it — key positions of a few
-//! commands, arities, categories — is listed here; the lists are the reference for which specs must state them.
+//! The specs are built from the documentation alone (arguments, group, flags). What does not follow from it (key positions of a few
+//! commands, arities, categories) is listed here; the lists are the reference for which specs must state them.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails says where")]
 

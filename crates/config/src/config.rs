@@ -33,6 +33,12 @@ impl Snapshot {
         parameter::lookup(name).map(|(index, parameter)| parameter.kind.show(&self.values[index]))
     }
 
+    /// The parameters that do not have their default and yet have no effect: what the start-up log warns of.
+    pub fn without_effect(&self) -> impl Iterator<Item = &'static Parameter> {
+        let stated = parameter::all().zip(&self.values).filter(|(p, value)| !p.effective && **value != p.default_value());
+        stated.map(|(parameter, _)| parameter)
+    }
+
     pub(crate) fn values(&self) -> &[Value] {
         &self.values
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::kind::Kind;
 use crate::parameter::{Parameter, all};
-use crate::sections;
+use crate::settings::SECTIONS;
 
 /// The answer to `--version`.
 #[must_use]
@@ -31,10 +31,10 @@ pub fn help() -> String {
            -v, --version    the version\n\n\
          Parameters with an effect (default in brackets):\n",
     );
-    for section in sections::ALL {
+    for section in SECTIONS {
         for parameter in section.iter().filter(|p| p.effective && !p.flags.hidden) {
             let default = if parameter.default.is_empty() { "none" } else { parameter.default };
-            let _ = writeln!(text, "  --{:<28} {} [{default}]", parameter.name, parameter.summary);
+            let _ = write!(text, "  --{} [{default}]\n      {}\n", parameter.name, parameter.summary);
         }
     }
     text
@@ -51,10 +51,10 @@ pub fn reference() -> String {
          tools of Redis and Valkey work unchanged. *Fixed* ones cannot be changed at run time; *protected* ones only as\n\
          `enable-protected-configs` allows. Bytes take units: `k` is 1000, `kb` is 1024, likewise `m`, `mb`, `g`, `gb`.\n",
     );
-    for section in sections::ALL {
+    for section in SECTIONS {
         let Some(first) = section.first() else { continue };
-        let _ = write!(text, "\n## {}\n\n| parameter | values | default | | |\n|---|---|---|---|---|\n", first.section);
-        for parameter in section {
+        let _ = write!(text, "\n## {}\n\n| parameter | values | default | | meaning |\n|---|---|---|---|---|\n", first.section);
+        for parameter in *section {
             let _ = writeln!(text, "{}", row(parameter));
         }
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use crate::choices::Choice;
 use crate::kind::{Kind, Value};
-use crate::sections;
+use crate::settings::SECTIONS;
 use crate::special::{BufferLimits, SavePoint};
 
 /// What is particular about a parameter.
@@ -128,7 +128,8 @@ impl<C: Choice> Setting for C {
 /// `"name" / "alias": KIND = "default" [flags] "summary" => field: type;` — without a field the parameter has no effect.
 macro_rules! section {
     ($(#[$doc:meta])* $section:ident $title:literal
-     $($name:literal $(/ $alias:literal)?: $kind:tt = $default:literal [$($flag:ident)*] $summary:literal $(=> $field:ident: $type:ty)?;)*) => {
+     $($name:literal $(/ $alias:literal)?: $kind:tt = $default:literal [$($flag:ident)*]
+       $summary:literal $(=> $field:ident: $type:ty)?;)*) => {
         /// The parameters of the section.
         pub static PARAMETERS: &[$crate::parameter::Parameter] = &[$($crate::parameter::Parameter {
             name: $name,
@@ -162,7 +163,7 @@ pub(crate) use section;
 
 /// Every parameter, in the order of the manual.
 pub fn all() -> impl Iterator<Item = &'static Parameter> + Clone {
-    sections::ALL.iter().flat_map(|section| section.iter())
+    SECTIONS.iter().flat_map(|section| section.iter())
 }
 
 /// Number of a parameter in the order of [`all`].

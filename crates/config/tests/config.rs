@@ -92,6 +92,12 @@ fn a_change_is_seen_by_views_once_and_as_a_whole() {
 }
 
 #[test]
+fn what_has_no_effect_is_told() {
+    let config = load(&["--appendonly", "yes", "--timeout", "5", "--io-threads", "1"]).unwrap();
+    assert_eq!(config.snapshot().without_effect().map(|p| p.name).collect::<Vec<_>>(), ["appendonly"]);
+}
+
+#[test]
 fn a_failed_change_is_taken_back() {
     let config = Config::defaults();
     let mut applied = Vec::new();

@@ -15,24 +15,6 @@ pub mod tls;
 pub mod values;
 
 use crate::kind::{Kind, any};
-use crate::parameter::Parameter;
-
-/// The sections.
-pub(crate) static ALL: [&[Parameter]; 13] = [
-    network::PARAMETERS,
-    connections::PARAMETERS,
-    security::PARAMETERS,
-    process::PARAMETERS,
-    engine::PARAMETERS,
-    memory::PARAMETERS,
-    observe::PARAMETERS,
-    values::PARAMETERS,
-    persistence::PARAMETERS,
-    replication::PARAMETERS,
-    cluster::PARAMETERS,
-    tls::PARAMETERS,
-    threads::PARAMETERS,
-];
 
 const YES_NO: Kind = Kind::Bool;
 const PORT: Kind = Kind::Integer(0, 65535);
