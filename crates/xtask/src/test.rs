@@ -31,7 +31,7 @@ struct Ended {
 const PROOFS: [&str; 5] = ["golden", "oracle", "histories", "hostile", "smoke"];
 
 /// Crates with tests under loom, and the arguments that select them.
-const LOOM: &[(&str, &[&str])] = &[("almandine-epoch", &["--test", "loom"])];
+const LOOM: &[(&str, &[&str])] = &[("almandine-epoch", &["--test", "loom"]), ("almandine-store", &["--lib", "model"])];
 
 /// Runs everything; true when all passed.
 pub(crate) fn run(full: bool) -> bool {

@@ -110,7 +110,8 @@ mod tests {
         assert!(run("", WHOLE)[0].contains("is not in"));
         assert!(run("### INV-A-1 (planned)\n", WHOLE)[0].contains("only planned"));
         assert_eq!(run("### INV-A-2 (planned)\n### INV-A-1 x\n", WHOLE), [""; 0]);
-        let no_assertion = run("### INV-A-1\n", "//! INV-A-1\n// assert INV-A-1\nfn f() {}\n#[cfg(test)]\n// INV-A-1\n");
+        let no_assertion =
+            run("### INV-A-1\n", "//! INV-A-1\n// assert INV-A-1\nfn f() {}\n#[cfg(test)]\nmod tests {\n// INV-A-1\n}\n");
         assert!(no_assertion.len() == 1 && no_assertion[0].contains("no assertion"), "{no_assertion:?}");
         let no_test = run("### INV-A-1\n", "fn f() { assert!(x, \"INV-A-1\"); }\n");
         assert!(no_test.len() == 1 && no_test[0].contains("no test"), "{no_test:?}");

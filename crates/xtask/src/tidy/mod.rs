@@ -97,7 +97,12 @@ fn sources(root: &Path) -> Result<Vec<Source>, String> {
     let names = String::from_utf8_lossy(&output.stdout).into_owned();
     // A file that is listed and gone is a deletion that is not committed yet; one that is not UTF-8 is no source.
     let read = |name: &str| fs::read_to_string(root.join(name)).ok().map(|text| Source::new(name, &text));
-    Ok(names.split('\0').filter(|n| !n.is_empty()).filter_map(read).collect())
+    let mut sources: Vec<Source> = names.split('\0').filter(|n| !n.is_empty()).filter_map(read).collect();
+    let test_files: Vec<String> = sources.iter().flat_map(Source::test_files).collect();
+    for source in sources.iter_mut().filter(|s| test_files.contains(&s.path)) {
+        source.tests_from = 0;
+    }
+    Ok(sources)
 }
 
 fn metadata(root: &Path) -> Result<Value, String> {

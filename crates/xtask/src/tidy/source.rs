@@ -17,8 +17,19 @@ impl Source {
     pub(crate) fn new(path: &str, text: &str) -> Self {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let code: Vec<String> = if path.ends_with(".rs") { blank(text).lines().map(str::to_owned).collect() } else { Vec::new() };
-        let tests_from = code.iter().position(|l| l.trim_start().starts_with("#[cfg(") && mentions_test(l)).unwrap_or(lines.len());
+        let tests_from = test_modules(&code).find(|(_, item)| item.contains('{')).map_or(lines.len(), |(line, _)| line);
         Self { path: path.to_owned(), lines, code, tests_from }
+    }
+
+    /// Paths of files that this one declares as modules under `cfg(test)`.
+    pub(crate) fn test_files(&self) -> Vec<String> {
+        let (folder, name) = self.path.rsplit_once('/').unwrap_or_default();
+        let folder = match name {
+            "mod.rs" | "lib.rs" | "main.rs" => folder.to_owned(),
+            _ => format!("{folder}/{}", name.trim_end_matches(".rs")),
+        };
+        let names = test_modules(&self.code).filter_map(|(_, item)| item.trim_end().strip_suffix(';')?.split_whitespace().last());
+        names.map(|name| format!("{folder}/{name}.rs")).collect()
     }
 
     pub(crate) fn is_rust(&self) -> bool {
@@ -29,6 +40,15 @@ impl Source {
     pub(crate) fn is_test(&self, line: usize) -> bool {
         self.path.contains("/tests/") || self.path.contains("/testkit/") || line >= self.tests_from
     }
+}
+
+/// The line of each `#[cfg(test)]` on a module, and the module's line.
+fn test_modules(code: &[String]) -> impl Iterator<Item = (usize, &String)> {
+    let cfgs = code.iter().enumerate().filter(|(_, l)| l.trim_start().starts_with("#[cfg(") && mentions_test(l));
+    cfgs.filter_map(|(i, _)| {
+        let item = code[i + 1..].iter().find(|l| !l.trim_start().starts_with("#["))?;
+        has_word(item, "mod").then_some((i, item))
+    })
 }
 
 /// `cfg(test)` or a combination that holds only under test, such as `all(test, not(loom))`; not `any(loom, test)` on one item.
@@ -159,5 +179,8 @@ mod tests {
     fn tests_begin_at_the_cfg() {
         let source = Source::new("crates/a/src/b.rs", "fn f() {}\n#[cfg(test)]\nmod tests {}\n");
         assert!(!source.is_test(0) && source.is_test(2));
+        let source = Source::new("crates/a/src/b.rs", "#[cfg(all(test, loom))]\nmod model;\n#[cfg(test)]\nfn g() {}\nfn f() {}\n");
+        assert!(!source.is_test(4));
+        assert_eq!(source.test_files(), ["crates/a/src/b/model.rs"]);
     }
 }
