@@ -16,9 +16,10 @@ pub mod rates;
 pub mod slowlog;
 pub mod statistics;
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
-use almandine_config::Config;
+use almandine_config::{Config, Parameter, SetError, Settings};
 use almandine_io::clock;
 use almandine_keyspace::Keyspace;
 
@@ -35,6 +36,22 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The version of Redis whose behaviour clients may expect.
 pub const REDIS_VERSION: &str = "7.4.0";
+
+/// Makes settings effective that are not simply read: the memory budget, the network's limits, the log level.
+pub type Applier = Box<dyn Fn(&Settings) -> Result<(), SetError> + Send + Sync>;
+
+/// Figures of the network, copied here ten times a second by a background thread.
+#[derive(Debug, Default)]
+pub struct NetworkGauges {
+    /// Connections refused because of `maxclients`, since the start.
+    pub connections_rejected: AtomicU64,
+    /// Connections closed because they were idle, since the start.
+    pub connections_timed_out: AtomicU64,
+    /// Bytes of replies that peers have not taken.
+    pub output_pending_bytes: AtomicU64,
+    /// Bytes reserved for incomplete input.
+    pub input_buffer_bytes: AtomicU64,
+}
 
 /// One running server.
 pub struct Node {
@@ -56,6 +73,10 @@ pub struct Node {
     pub slowlog: SlowLog,
     /// LATENCY.
     pub latency: LatencyMonitor,
+    /// What the network reports.
+    pub network: NetworkGauges,
+    /// Makes changed settings effective.
+    applier: OnceLock<Applier>,
     /// Rates of late.
     pub rates: Rates,
     /// SHUTDOWN and signals.
@@ -82,12 +103,28 @@ impl Node {
             monitors: MonitorFeed::default(),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
+            network: NetworkGauges::default(),
+            applier: OnceLock::new(),
             rates: Rates::default(),
             shutdown: Shutdown::default(),
             run_id,
             started_ms: clock::unix_ms(),
             worker_count: workers,
         }
+    }
+
+    /// Installs what makes changed settings effective; a second call changes nothing.
+    pub fn install_applier(&self, applier: Applier) {
+        let _ = self.applier.set(applier);
+    }
+
+    /// CONFIG SET: changes all of `pairs` or none, and makes the changes effective. `local` says whether the peer is on this machine.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; nothing is changed then.
+    pub fn configure(&self, pairs: &[(&[u8], &[u8])], local: bool) -> Result<(), SetError> {
+        let apply = |settings: &Settings, _: &[&'static Parameter]| self.applier.get().map_or(Ok(()), |apply| apply(settings));
+        self.config.set(pairs, local, apply).map(|_| ())
     }
 
     /// Seconds since the start.

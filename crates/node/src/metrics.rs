@@ -3,6 +3,7 @@
 //! A row is a name that Redis' INFO uses where Redis has the figure, so that dashboards work unchanged.
 
 use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_io::clock;
 
@@ -100,6 +101,13 @@ metrics! {
     Clients Gauge connected_clients: "Connections" = |node| Integer(node.clients.connected() as u64);
     Clients Gauge blocked_clients: "Connections that wait for data" = |_| Integer(0);
     Clients Gauge tracking_clients: "Connections with client-side caching" = |_| Integer(0);
+    Clients Gauge client_output_pending_bytes: "Bytes of replies that peers have not taken" = |node| {
+        Integer(node.network.output_pending_bytes.load(Relaxed))
+    };
+    Clients Gauge client_input_buffer_bytes: "Bytes reserved for incomplete input" = |node| {
+        Integer(node.network.input_buffer_bytes.load(Relaxed))
+    };
+    Memory Gauge used_memory_rss: "Bytes of the process in memory" = |_| Integer(resident_bytes());
     Memory Gauge used_memory: "Bytes that count against maxmemory" = |node| Integer(node.keyspace.used_memory());
     Stats Counter total_connections_received: "Connections accepted" = |node| Integer(node.statistics.totals().connections_received);
     Stats Counter total_commands_processed: "Commands executed" = |node| Integer(node.statistics.totals().commands_processed);
@@ -108,7 +116,9 @@ metrics! {
     Stats Counter total_net_output_bytes: "Bytes of replies" = |node| Integer(node.statistics.totals().net_output_bytes);
     Stats Gauge instantaneous_input_kbps: "KiB per second read of late" = |node| Decimal(node.rates.input_kib_per_s());
     Stats Gauge instantaneous_output_kbps: "KiB per second of replies of late" = |node| Decimal(node.rates.output_kib_per_s());
-    Stats Counter rejected_connections: "Connections refused" = |node| Integer(node.statistics.totals().connections_rejected);
+    Stats Counter rejected_connections: "Connections refused" = |node| {
+        Integer(node.statistics.totals().connections_rejected + node.network.connections_rejected.load(Relaxed))
+    };
     Stats Counter keyspace_hits: "Look-ups that found a key" = |node| Integer(node.statistics.totals().keyspace_hits);
     Stats Counter keyspace_misses: "Look-ups that found none" = |node| Integer(node.statistics.totals().keyspace_misses);
     Stats Counter unexpected_error_replies: "Error replies that only a defect explains" = |_| Integer(0);
@@ -117,6 +127,13 @@ metrics! {
     Stats Counter total_writes_processed: "Batches of replies sent" = |node| Integer(node.statistics.totals().writes_processed);
     Stats Counter acl_access_denied_auth: "Failed authentications" = |node| Integer(node.statistics.totals().authentications_failed);
     Stats Counter refused_out_of_memory: "Commands refused beyond maxmemory" = |node| Integer(node.statistics.totals().refused_out_of_memory);
+}
+
+/// Bytes of the process that are in memory; 0 where the system does not tell.
+fn resident_bytes() -> u64 {
+    let field = |line: &str| line.trim_start_matches("VmRSS:").trim().trim_end_matches("kB").trim().parse::<u64>().ok();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().find(|line| line.starts_with("VmRSS:")).and_then(field).map_or(0, |kib| kib * 1024)
 }
 
 /// The metrics of one section, with their values.

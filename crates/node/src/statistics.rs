@@ -76,18 +76,14 @@ counters! {
     writes_processed,
     /// Connections accepted.
     connections_received,
-    /// Connections refused because of `maxclients` or protected mode.
+    /// Connections refused because of protected mode.
     connections_rejected,
-    /// Connections closed by the server because they were idle.
-    connections_timed_out,
     /// Error replies.
     error_replies,
     /// Commands refused because of the memory limit.
     refused_out_of_memory,
     /// Failed authentications.
     authentications_failed,
-    /// Write commands executed; stands for the changes since the last save until a save exists.
-    writes_executed,
 }
 
 /// What one worker knows about one command.

@@ -1,2 +1,44 @@
-//! server
-fn main() {}
+//! `almandine-server`: the composition root.
+//!
+//! **Is**: where configuration, keyspace, node, network and sessions are put together, and the process' life from command line to exit.
+//! **Is not**: a place for behaviour: nothing depends on this crate.
+//! **Start reading at**: [`run`].
+
+mod apply;
+mod background;
+mod log;
+mod process;
+mod reference;
+mod run;
+
+use std::process::ExitCode;
+
+use almandine_config::{Config, Startup};
+
+#[cfg(not(feature = "jemalloc"))]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, what] = args.as_slice()
+        && flag == "--print-reference"
+    {
+        return reference::print(what);
+    }
+    match Config::load(&args) {
+        Ok(Startup::Run(config)) => run::run(*config, &args),
+        Ok(Startup::Print(text)) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprint!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

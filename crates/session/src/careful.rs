@@ -10,7 +10,7 @@ use almandine_node::PauseScope;
 use almandine_resp::Args;
 
 use crate::connection::Connection;
-use crate::execute::{Engine, answer, refusal, reject, reply_error};
+use crate::execute::{Engine, answer, is_other_protocol, refusal, reject, reply_error};
 use crate::monitor;
 
 /// What became of a command.
@@ -100,10 +100,4 @@ impl Engine {
         timing.begin(end_ns);
         connection.last_command = u32::from(plan.index);
     }
-}
-
-/// Whether a web browser was tricked into speaking to this port.
-fn is_other_protocol(args: Args<'_>) -> bool {
-    let name = args.at(0);
-    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }

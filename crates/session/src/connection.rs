@@ -14,11 +14,13 @@ pub struct Connection {
     pub(crate) client: Client,
     /// Dense index of the last command; `u32::MAX` before the first.
     pub(crate) last_command: u32,
+    /// The peer speaks another protocol: close without a further answer.
+    pub(crate) hostile: bool,
 }
 
 impl Connection {
     pub(crate) fn new(id: ConnectionId, client: Client) -> Self {
-        Self { id, parser: Parser::new(), client, last_command: u32::MAX }
+        Self { id, parser: Parser::new(), client, last_command: u32::MAX, hostile: false }
     }
 
     /// What the parser accepts now.

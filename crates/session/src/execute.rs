@@ -134,6 +134,10 @@ impl Engine {
         for (offset, planned) in group.iter().enumerate() {
             let args = batch.args(first + offset, input);
             let Some(plan) = planner.plan(*planned) else {
+                if is_other_protocol(args) {
+                    connection.hostile = true;
+                    return offset + 1;
+                }
                 reply_error(context, &connection.client, out, &refusal(context, args));
                 continue;
             };
@@ -159,6 +163,13 @@ impl Engine {
         connection.last_command = last.map_or(connection.last_command, |plan| u32::from(plan.index));
         group.len()
     }
+}
+
+/// Whether a web browser was tricked into speaking to this port.
+#[cold]
+pub(crate) fn is_other_protocol(args: Args<'_>) -> bool {
+    let name = args.at(0);
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
 /// Runs a command and replaces what it has written by an error when it fails.

@@ -10,7 +10,7 @@ use almandine_config::config::View;
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_keyspace::Accessor;
-use almandine_net::{ConnectionId, Control, Next, OutputClass, Peer, Progress, Service};
+use almandine_net::{ConnectionId, Control, Next, Peer, Progress, Service};
 use almandine_node::{ClientOrigin, Message, Node};
 use almandine_resp::{Batch, Parser, ProtocolError, ProtocolVersion, Reply};
 
@@ -70,6 +70,9 @@ impl Sessions {
         while done < batch.len() {
             if !engine.needs_care(connection) {
                 done += engine.execute_group(connection, batch, input, out, done);
+                if connection.hostile {
+                    return Executed { commands: done, next: abort_hostile(connection) };
+                }
                 if connection.client.closing {
                     return Executed { commands: done, next: Next::CloseAfterFlush };
                 }
@@ -78,7 +81,7 @@ impl Sessions {
                     Step::Done => Next::Continue,
                     Step::Close => Next::CloseAfterFlush,
                     Step::Paused => return Executed { commands: done, next: Next::Pause },
-                    Step::Hostile => Next::Close,
+                    Step::Hostile => abort_hostile(connection),
                 };
                 done += 1;
                 if next != Next::Continue {
@@ -149,6 +152,17 @@ fn violated(connection: &Connection, error: &ProtocolError, out: &mut Output) ->
     tracing::debug!("Protocol error from client {}: {error}", connection.client.shared.address);
     Reply::new(out, connection.client.version).protocol_error(error);
     Next::CloseAfterFlush
+}
+
+/// A peer that speaks HTTP is cut off without an answer, as Redis does.
+#[cold]
+fn abort_hostile(connection: &Connection) -> Next {
+    tracing::warn!(
+        "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. This is likely due to an \
+         attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. Connection from {} aborted.",
+        connection.client.shared.address
+    );
+    Next::Close
 }
 
 impl Service for Sessions {
@@ -238,11 +252,6 @@ impl Service for Sessions {
     }
 
     fn idle(&mut self) {}
-
-    fn output_class(&self, connection: &Connection) -> OutputClass {
-        // Redis counts monitors among replicas.
-        if connection.client.monitor { OutputClass::Replica } else { OutputClass::Normal }
-    }
 }
 
 /// How far the wall clock is ahead of the monotonic one. Taken with each tick, so that a batch asks only one clock.

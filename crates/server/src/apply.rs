@@ -1,0 +1,49 @@
+//! Makes settings effective that are not simply read where they matter.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use almandine_config::Settings;
+use almandine_config::special::BufferLimits;
+use almandine_keyspace::Keyspace;
+use almandine_net::{Limits, OutputLimit};
+
+use crate::log;
+
+/// The network's limits as the settings say.
+pub(crate) fn limits(settings: &Settings) -> Arc<Limits> {
+    let limits = Arc::new(Limits::default());
+    set_limits(&limits, settings);
+    limits
+}
+
+/// Makes all settings effective; what has not changed is set to what it was.
+pub(crate) fn apply(settings: &Settings, limits: &Limits, keyspace: &Keyspace) {
+    set_limits(limits, settings);
+    keyspace.set_maxmemory(settings.memory.maxmemory);
+    log::set_level(settings.process.loglevel);
+}
+
+fn set_limits(limits: &Limits, settings: &Settings) {
+    let connections = &settings.connections;
+    limits.connections_max.store(saturated(connections.maxclients.into()), Relaxed);
+    limits.idle_timeout_s.store(connections.timeout_s.into(), Relaxed);
+    limits.keepalive_s.store(settings.network.tcp_keepalive_s.into(), Relaxed);
+    limits.input_bytes_max.store(saturated(connections.query_buffer_bytes_max), Relaxed);
+    set_output_limits(limits, &connections.output_buffer_limits);
+}
+
+fn set_output_limits(limits: &Limits, settings: &BufferLimits) {
+    let classes: [(&OutputLimit, _); 3] = [
+        (&limits.output_normal, settings.normal),
+        (&limits.output_replica, settings.replica),
+        (&limits.output_subscriber, settings.pubsub),
+    ];
+    for (limit, setting) in classes {
+        limit.set(saturated(setting.hard_bytes), saturated(setting.soft_bytes), u64::try_from(setting.soft_seconds).unwrap_or(0));
+    }
+}
+
+fn saturated(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,96 @@
+//! The process: working directory, background, pid file, supervisor, panics.
+
+use std::fs;
+use std::io;
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use almandine_config::Settings;
+use almandine_config::choices::Supervised;
+
+/// Set in the environment of a process that was started to run in the background.
+const BACKGROUND: &str = "ALMANDINE_BACKGROUND";
+
+/// Starts the same server again in the background when `daemonize` asks for it. Returns whether this process is done.
+///
+/// The child is a process group of its own without terminal input and output. (Forking here would need `unsafe`, and nothing of this process
+/// is worth keeping.)
+///
+/// # Errors
+/// When the child cannot be started.
+pub(crate) fn went_to_background(settings: &Settings, args: &[String]) -> io::Result<bool> {
+    if !settings.process.daemonize || std::env::var_os(BACKGROUND).is_some() {
+        return Ok(false);
+    }
+    Command::new(std::env::current_exe()?)
+        .args(args)
+        .env(BACKGROUND, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()?;
+    Ok(true)
+}
+
+/// The file that holds the process id while it exists.
+pub(crate) struct PidFile(PathBuf);
+
+impl PidFile {
+    /// Writes the file that the settings name; a server in the background has one in any case, as with Redis.
+    pub(crate) fn write(settings: &Settings) -> Option<Self> {
+        let process = &settings.process;
+        let path = match process.pidfile.as_str() {
+            "" if process.daemonize => "/var/run/redis.pid",
+            "" => return None,
+            path => path,
+        };
+        if let Err(error) = fs::write(path, format!("{}\n", std::process::id())) {
+            tracing::warn!("Failed to write PID file {path}: {error}");
+            return None;
+        }
+        Some(Self(PathBuf::from(path)))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        tracing::info!("Removing the pid file.");
+        // The process ends; there is nothing to do about a file that is gone already.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Removes the Unix socket's file.
+pub(crate) fn remove_unix_socket(settings: &Settings) {
+    if !settings.network.unix_socket.is_empty() {
+        tracing::info!("Removing the unix socket file.");
+        let _ = fs::remove_file(Path::new(&settings.network.unix_socket));
+    }
+}
+
+/// Tells systemd that the server is ready, where systemd waits for it.
+pub(crate) fn notify_ready(settings: &Settings) {
+    if !matches!(settings.process.supervised, Supervised::Systemd | Supervised::Auto) {
+        return;
+    }
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(b"STATUS=Ready to accept connections\nREADY=1\n", path));
+    if let Err(error) = sent {
+        tracing::warn!("systemd was not told that the server is ready: {error}");
+    }
+}
+
+/// Makes every panic end the process after it was logged: latches may be held and the data in doubt (see the `session` crate).
+pub(crate) fn abort_on_panic() {
+    std::panic::set_hook(Box::new(|info| {
+        let backtrace = std::backtrace::Backtrace::force_capture();
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("?").to_owned();
+        tracing::error!("=== ALMANDINE BUG REPORT === thread '{name}' {info}\n{backtrace}");
+        eprintln!("almandine-server: thread '{name}' {info}");
+        std::process::abort();
+    }));
+}

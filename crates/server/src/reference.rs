@@ -1,0 +1,66 @@
+//! `--print-reference`: the generated parts of the documentation.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use almandine_commands::{Table, help};
+use almandine_node::metrics::METRICS;
+
+pub(crate) fn print(what: &str) -> ExitCode {
+    let text = match what {
+        "commands" => commands(),
+        "config" => almandine_config::manual::reference(),
+        "metrics" => metrics(),
+        _ => {
+            eprintln!("--print-reference takes commands, config or metrics");
+            return ExitCode::FAILURE;
+        }
+    };
+    print!("{text}");
+    ExitCode::SUCCESS
+}
+
+fn commands() -> String {
+    let mut text = String::from(
+        "# Command reference\n\nGenerated from the command table by `cargo xtask docs`; do not edit.\n\n\
+         | command | since | summary | complexity | categories |\n|---|---|---|---|---|\n",
+    );
+    let mut entries: Vec<_> = Table::shared().entries().iter().collect();
+    entries.sort_by_key(|entry| (entry.command.spec.group.name(), entry.command.spec.name));
+    let mut group = "";
+    for entry in entries {
+        let spec = &entry.command.spec;
+        if spec.group.name() != group {
+            group = spec.group.name();
+            let _ = writeln!(text, "| **{group}** | | | | |");
+        }
+        let container = spec.name.split_once('|').map_or(String::new(), |(container, _)| format!("{container} "));
+        let categories: Vec<_> = entry.shape.categories.iter().map(|category| format!("@{}", category.name())).collect();
+        let _ = writeln!(
+            text,
+            "| `{container}{}` | {} | {} | {} | {} |",
+            cell(&help::syntax(spec)),
+            spec.since,
+            cell(spec.summary),
+            cell(spec.complexity),
+            categories.join(" ")
+        );
+    }
+    text
+}
+
+fn metrics() -> String {
+    let mut text = String::from(
+        "# Metrics reference\n\nGenerated from the metrics table by `cargo xtask docs`; do not edit.\n\n\
+         | name | section of INFO | kind | meaning |\n|---|---|---|---|\n",
+    );
+    for metric in METRICS {
+        let _ = writeln!(text, "| `{}` | {:?} | {:?} | {} |", metric.name, metric.section, metric.kind, metric.help);
+    }
+    text
+}
+
+/// Text that may stand in a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
