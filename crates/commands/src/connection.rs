@@ -10,6 +10,7 @@ use almandine_resp::ProtocolVersion;
 
 use crate::client::{Client, ReplyMode};
 use crate::errors::{self, CommandError};
+use crate::number;
 use crate::options::Options;
 use crate::{AdminCall, Command, Handler, Outcome, ReadCall};
 
@@ -283,10 +284,7 @@ fn select(call: &mut AdminCall<'_>) -> Outcome {
 
 /// A database number as SELECT takes it.
 fn database(call: &AdminCall<'_>, argument: &[u8]) -> Result<u16, CommandError> {
-    let number = crate::number::integer(argument)?;
-    if i32::try_from(number).is_err() {
-        return Err(CommandError::NotInteger);
-    }
+    let number = number::integer_within(argument, i32::MIN.into(), i32::MAX.into())?;
     let db = u16::try_from(number).ok().filter(|db| usize::from(*db) < call.context.node.keyspace.databases());
     db.ok_or(CommandError::DatabaseOutOfRange)
 }

@@ -83,8 +83,8 @@ fixed_errors! {
     InvalidClientName => "ERR Client names cannot contain spaces, newlines or special characters.",
     /// CLIENT KILL ID with a bad id.
     InvalidClientId => "ERR client-id should be greater than 0",
-    /// CLIENT LIST ID and CLIENT UNBLOCK with a bad id.
-    ClientIdNotPositive => "ERR Invalid client ID",
+    /// CLIENT LIST ID with something that is no integer.
+    InvalidClientIdList => "ERR Invalid client ID",
     /// CLIENT KILL of the old form that met nobody.
     NoSuchClient => "ERR No such client",
     /// CLIENT UNBLOCK with an unknown reason.

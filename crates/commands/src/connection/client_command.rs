@@ -6,7 +6,7 @@ use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_node::PauseScope;
 
-use super::client_filter::{ClientFilter, ClientKind, client_id};
+use super::client_filter::{ClientFilter, ClientKind};
 use super::{client_line, client_name, printable};
 use crate::client::ReplyMode;
 use crate::errors::{self, CommandError};
@@ -196,9 +196,9 @@ fn list(call: &mut AdminCall<'_>) -> Outcome {
             _ => Vec::new(),
         },
         (Some(option), 1..) if option.is("ID") => {
-            let ids: Option<Vec<u64>> = options.map(|word| client_id(word.0)).collect();
-            let ids = ids.ok_or(CommandError::ClientIdNotPositive)?;
-            ids.into_iter().filter_map(|id| clients.find(id)).collect()
+            let ids: Option<Vec<i64>> = options.map(|word| parse_i64(word.0)).collect();
+            let ids = ids.ok_or(CommandError::InvalidClientIdList)?;
+            ids.into_iter().filter_map(|id| u64::try_from(id).ok().and_then(|id| clients.find(id))).collect()
         }
         _ => return Err(CommandError::Syntax),
     };

@@ -74,7 +74,7 @@ impl<'c> ClientFilter<'c> {
 }
 
 /// A client's number, which is positive.
-pub(super) fn client_id(value: &[u8]) -> Option<u64> {
+fn client_id(value: &[u8]) -> Option<u64> {
     parse_i64(value).filter(|id| *id > 0).and_then(|id| u64::try_from(id).ok())
 }
 

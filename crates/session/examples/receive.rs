@@ -1,0 +1,105 @@
+//! The cost of a command between the network and the store: `receive` called with ready pipelines, without sockets.
+//!
+//! `cargo run --release -p almandine-session --example receive` prints nanoseconds per command for several pipeline lengths, beside the
+//! same look-ups made on the keyspace alone. Pin it to one core and repeat it: single runs vary.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use almandine_base::Output;
+use almandine_commands::Table;
+use almandine_config::{Config, Startup};
+use almandine_io::socket::Address;
+use almandine_keyspace::{Accessor, Keyspace, Options, Put};
+use almandine_net::{Peer, Service};
+use almandine_node::Node;
+use almandine_session::{Connection, Sessions};
+
+const ROUNDS: usize = 400_000;
+
+fn main() {
+    let keys: usize = std::env::args().nth(1).and_then(|keys| keys.parse().ok()).unwrap_or(10_000);
+    let keyspace = Keyspace::open(Options::default()).expect("a keyspace");
+    let mut accessor = keyspace.accessor().expect("an accessor");
+    fill(&mut accessor, keys);
+    let args = ["--protected-mode".to_owned(), "no".to_owned()];
+    let Ok(Startup::Run(config)) = Config::load(&args) else { panic!("a configuration") };
+    let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, Table::shared().entries().len(), "0".repeat(40)));
+    let mut sessions = Sessions::new(node, keyspace.accessor().expect("an accessor"), 0);
+    let local = Address::Ip("127.0.0.1:6379".parse().expect("an address"));
+    let peer = Peer { remote: local.clone(), local, endpoint: 0, worker: 0, descriptor: 0 };
+    let mut out = Output::new();
+    let mut connection = sessions.open(1, &peer, &mut out).expect("a connection");
+    println!("{keys} keys of 16 bytes, values of 8; ns per command");
+    println!("  keyspace alone, GET: {:.1}", keyspace_alone(&mut accessor, keys));
+    for pipeline in [1, 16, 256] {
+        let gets = pipelines(keys, pipeline, |key| format!("*2\r\n$3\r\nGET\r\n$16\r\n{key}\r\n"));
+        let sets = pipelines(keys, pipeline, |key| format!("*3\r\n$3\r\nSET\r\n$16\r\n{key}\r\n$8\r\nvalue-00\r\n"));
+        let pings = pipelines(keys, pipeline, |_| "*1\r\n$4\r\nPING\r\n".to_owned());
+        let mut run = |inputs: &[String]| time(&mut sessions, &mut connection, &mut out, inputs, pipeline);
+        println!("  P={pipeline}: PING {:.1}  GET {:.1}  SET {:.1}", run(&pings), run(&gets), run(&sets));
+    }
+}
+
+fn key(number: usize) -> String {
+    format!("key:{number:012}")
+}
+
+fn fill(accessor: &mut Accessor, keys: usize) {
+    accessor.begin_batch(1);
+    for number in 0..keys {
+        let key = key(number);
+        let mut writer = accessor.writer(0);
+        let key = writer.key(key.as_bytes());
+        writer.upsert(key, b"value-00", Put::default()).expect("room");
+    }
+    accessor.end_batch();
+}
+
+/// The same keys in a scattered order for every run.
+fn scattered(keys: usize) -> impl Iterator<Item = String> {
+    (0..).map(move |step: usize| key(step.wrapping_mul(2_654_435_761) % keys))
+}
+
+fn pipelines(keys: usize, length: usize, command: impl Fn(&str) -> String) -> Vec<String> {
+    let mut keys = scattered(keys);
+    (0..(16_384 / length).max(1)).map(|_| keys.by_ref().take(length).map(|key| command(&key)).collect()).collect()
+}
+
+fn keyspace_alone(accessor: &mut Accessor, keys: usize) -> f64 {
+    let keys: Vec<String> = scattered(keys).take(16_384).collect();
+    let mut out = Output::new();
+    let start = Instant::now();
+    for round in 0..ROUNDS / 16_384 + 1 {
+        accessor.begin_batch(1);
+        for key in &keys {
+            let mut reader = accessor.reader(0);
+            let key = reader.key(key.as_bytes());
+            out.clear();
+            black_box(reader.read_string_into(key, &mut out, |_, _| {}).expect("a string"));
+        }
+        accessor.end_batch();
+        black_box(round);
+    }
+    per_command(start, (ROUNDS / 16_384 + 1) * 16_384)
+}
+
+fn time(sessions: &mut Sessions, connection: &mut Connection, out: &mut Output, inputs: &[String], length: usize) -> f64 {
+    let mut done = 0;
+    let start = Instant::now();
+    while done < ROUNDS {
+        for input in inputs {
+            out.clear();
+            let progress = sessions.receive(connection, input.as_bytes(), out);
+            assert_eq!(progress.consumed, input.len());
+            done += length;
+        }
+    }
+    per_command(start, done)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for humans")]
+fn per_command(start: Instant, commands: usize) -> f64 {
+    start.elapsed().as_nanos() as f64 / commands as f64
+}
