@@ -1,7 +1,7 @@
 //! `latency`: the tail at a share of saturation, quiet and while the key space grows.
 //!
 //! Every server is first saturated to learn its throughput, then loaded in open loop at a share of it. The second phase
-//! repeats that while another connection adds as many new keys as there are, so that every hash index doubles at least once.
+//! repeats that while one more connection adds as many new keys as there are, so that every hash index doubles at least once.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::servers::{LabOptions, Subject, describe};
 use crate::cli::options::{OutputOptions, ShapeOptions, seconds};
-use crate::load::{Arrivals, Load, Measurement, Pace, Preload, preload, run};
+use crate::load::{Arrivals, Filling, Load, Measurement, Pace, Preload, preload, run};
 use crate::report::progress::Bar;
 use crate::report::sample::{Sample, write_values};
 use crate::report::table::{Table, count, small};
@@ -113,6 +113,7 @@ impl Latency {
             "p99.9/p50",
             "max µs",
             "longest stall µs",
+            "keys added",
             "sent late p99.9 µs",
         ]);
         for (server, _, phase, samples) in rows {
@@ -131,6 +132,7 @@ impl Latency {
                 small(p999 / p50),
                 small(worst(&|m| m.latency.max() as f64 / 1e3)),
                 small(worst(&|m| m.stall_ns as f64 / 1e3)),
+                count(median(&|m| m.added as f64)),
                 small(median(&|m| m.lateness.value_at_quantile(0.999) as f64 / 1e3)),
             ]);
         }
@@ -166,31 +168,21 @@ impl Latency {
         let mut samples = Vec::new();
         for phase in phases {
             let mut note = |p: crate::load::Progress| bar.show(p.share, &format!("{phase}, {:.0} ops/s", p.rate));
-            let measurement = if *phase == "growing" { self.grow(subject, &open, &mut note)? } else { run(&open, &mut note)? };
+            let filling = if *phase == "growing" { Some(self.filling()?) } else { None };
+            let measurement = run(&Load { filling, ..open.clone() }, &mut note)?;
             samples.push(Sample::new(&subject.name, &open, measurement));
         }
         bar.finish();
         Ok((rate, samples))
     }
 
-    /// The same load while as many new keys are added as there are.
-    fn grow(&self, subject: &Subject, open: &Load, progress: &mut dyn FnMut(crate::load::Progress)) -> Result<Measurement, String> {
+    /// As many new keys as there are, spread over the phase.
+    fn filling(&self) -> Result<Filling, String> {
         let shape = self.shape.shape()?;
         let keys = shape.keys;
-        let wider = Workload::new(Operation::mix(&self.operations)?, Shape { keys: keys * 2, ..shape })?;
-        let plan = Preload {
-            range: (keys, keys * 2),
-            connections: 1,
-            batch_keys: GROW_BATCH,
-            cores: open.cores.last().copied().into_iter().collect(),
-            rate: Some(keys as f64 / self.time),
-            ..Preload::new(subject.target.clone(), &wider)
-        };
-        std::thread::scope(|scope| {
-            let loader = scope.spawn(|| preload(&plan, &|_| {}));
-            let measurement = run(open, progress);
-            loader.join().map_err(|_| "the loading thread panicked; this is a bug of the benchmark".to_owned())??;
-            measurement
-        })
+        let wider = Workload::new(Operation::mix("set")?, Shape { keys: keys * 2, ..shape })?;
+        // A little faster than the phase is long, so that the last keys are in when it ends.
+        let rate = keys as f64 / self.time * 1.03;
+        Ok(Filling { workload: Arc::new(wider), range: (keys, keys * 2), rate, batch: GROW_BATCH })
     }
 }

@@ -27,7 +27,7 @@ pub struct LabOptions {
     /// One more argument for our server; may be repeated.
     #[arg(long = "server-arg", value_name = "ARG", allow_hyphen_values = true)]
     pub server_args: Vec<String>,
-    /// One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1="--workers 2".
+    /// One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers.
     #[arg(long = "variant", value_name = "SPEC")]
     pub variants: Vec<String>,
     /// A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned.

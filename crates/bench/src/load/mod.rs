@@ -7,9 +7,11 @@
 
 mod closed;
 mod connection;
+mod filler;
 mod open;
 mod preload;
 mod run;
 
+pub use filler::Filling;
 pub use preload::{Preload, preload};
 pub use run::{Arrivals, Load, Measurement, Pace, Progress, run};

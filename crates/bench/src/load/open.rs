@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::run::{Arrivals, Report, STOP, Thread, WARM_UP, wait, writable};
+use super::run::{Arrivals, FILLER, Report, STOP, Thread, WARM_UP, wait, writable};
 use crate::generate::random::Random;
 
 /// Below this distance to the next send the thread polls instead of sleeping: timers are no more exact than this.
@@ -28,6 +28,8 @@ pub(super) fn drive(mut thread: Thread<'_>, rate: f64, arrivals: Arrivals, spin:
                 break;
             }
             thread.begin_measurement();
+            let now = thread.now_ns();
+            thread.filler.iter_mut().for_each(|filler| filler.start(now));
         }
         let now = thread.now_ns();
         while schedule.next_ns <= now {
@@ -36,10 +38,21 @@ pub(super) fn drive(mut thread: Thread<'_>, rate: f64, arrivals: Arrivals, spin:
             turn = if turn + 1 == waiting.len() { 0 } else { turn + 1 };
             schedule.advance();
         }
-        let idle = Duration::from_nanos(schedule.next_ns - now).min(Duration::from_millis(50));
+        let mut next_ns = schedule.next_ns;
+        if let Some(filler) = &mut thread.filler {
+            filler.send_due(now)?;
+            next_ns = next_ns.min(filler.next_ns());
+        }
+        let idle = Duration::from_nanos(next_ns.saturating_sub(now)).min(Duration::from_millis(50));
         let timeout = if spin || idle < SPIN_BELOW { Duration::ZERO } else { idle - SPIN_BELOW / 2 };
         wait(&thread.poll, &mut events, Some(timeout))?;
         for event in events.drain(..) {
+            if event.data.u64() == FILLER {
+                if let Some(filler) = &mut thread.filler {
+                    filler.receive(&mut thread.buffer)?;
+                }
+                continue;
+            }
             let index = event.data.u64() as usize;
             if writable(event) {
                 thread.connections[index].flush(&thread.pool)?;
@@ -49,6 +62,7 @@ pub(super) fn drive(mut thread: Thread<'_>, rate: f64, arrivals: Arrivals, spin:
         }
     }
     thread.end_measurement();
+    thread.report.added = thread.filler.as_ref().map_or(0, |filler| filler.added());
     let unsent: usize = waiting.iter().map(VecDeque::len).sum();
     let now = thread.now_ns();
     for due in waiting.iter().flatten() {

@@ -5,7 +5,6 @@
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendFlags};
 
@@ -39,27 +38,13 @@ pub struct Preload<'w> {
     pub threads: usize,
     /// Cores of the threads.
     pub cores: Vec<usize>,
-    /// Most keys per batch.
-    pub batch_keys: u64,
-    /// Keys per second, if limited.
-    pub rate: Option<f64>,
 }
 
 impl<'w> Preload<'w> {
     /// All keys of the workload, four connections on one thread.
     pub fn new(target: Target, workload: &'w Workload) -> Self {
         let range = (0, workload.shape.keys);
-        Self {
-            target,
-            workload,
-            range,
-            template: None,
-            connections: 4,
-            threads: 1,
-            cores: Vec::new(),
-            batch_keys: BATCH_KEYS,
-            rate: None,
-        }
+        Self { target, workload, range, template: None, connections: 4, threads: 1, cores: Vec::new() }
     }
 
     /// Skips what an earlier load has left, judged by DBSIZE.
@@ -133,19 +118,15 @@ fn fill(
         .collect::<Result<Vec<_>, String>>()?;
     let (mut scope, mut random) = (plan.workload.scope(data, thread, 1), Random::new(0x6c6f_6164, thread as u64));
     let (mut request, mut buffer, mut tally) = (Vec::new(), vec![0; 64 << 10], Tally::default());
-    let (start, total) = (Instant::now(), (plan.range.1.saturating_sub(plan.range.0)).max(1));
+    let total = plan.range.1.saturating_sub(plan.range.0).max(1);
     let (mut turn, mut commands, mut batches) = (0, 0, 0u64);
-    let step = batch_keys(&scope, data).min(plan.batch_keys).max(1);
+    let step = batch_keys(&scope, data);
     loop {
         let from = cursor.fetch_add(step, Ordering::Relaxed);
         if from >= plan.range.1 || failed.load(Ordering::Relaxed) {
             break;
         }
         let done = from - plan.range.0;
-        if let Some(rate) = plan.rate {
-            let due = start + Duration::from_secs_f64(done as f64 / rate);
-            std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        }
         let line = &mut lines[turn];
         turn = if turn + 1 == plan.connections.max(1) { 0 } else { turn + 1 };
         receive_all(line, &mut buffer, &mut tally)?;

@@ -11,6 +11,7 @@ use rustix::event::epoll;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::connection::Connection;
+use super::filler::{Filler, Filling};
 use super::{closed, open};
 use crate::control::Target;
 use crate::generate::pool::{Plan, Pool};
@@ -22,6 +23,9 @@ use crate::workload::Workload;
 pub(super) const WARM_UP: u8 = 0;
 pub(super) const MEASURE: u8 = 1;
 pub(super) const STOP: u8 = 2;
+
+/// The filler's number among the poller's events.
+pub(super) const FILLER: u64 = u64::MAX;
 
 /// Size of the one receive buffer of a thread.
 const RECEIVE_BYTES: usize = 256 << 10;
@@ -89,6 +93,8 @@ pub struct Load {
     pub fresh: bool,
     /// The server's process, if it runs here.
     pub server_pid: Option<u32>,
+    /// Keys that are added meanwhile; open load only.
+    pub filling: Option<Filling>,
 }
 
 impl Load {
@@ -110,6 +116,7 @@ impl Load {
             pool_bytes: 64 << 20,
             fresh: false,
             server_pid: None,
+            filling: None,
         }
     }
 }
@@ -146,6 +153,8 @@ pub struct Measurement {
     pub client_cpu: f64,
     /// CPU seconds of the server process.
     pub server_cpu: Option<f64>,
+    /// Keys that were added meanwhile.
+    pub added: u64,
 }
 
 impl Measurement {
@@ -208,6 +217,8 @@ pub(super) struct Thread<'r> {
     pub(super) pool: Pool,
     pub(super) connections: Vec<Connection>,
     pub(super) poll: OwnedFd,
+    /// On the first thread of an open load with a filling.
+    pub(super) filler: Option<Filler>,
     pub(super) buffer: Vec<u8>,
     pub(super) epoch: Instant,
     pub(super) report: Report,
@@ -224,6 +235,7 @@ pub(super) struct Report {
     pub(super) lateness: Histogram<u64>,
     pub(super) stall_ns: u64,
     pub(super) unanswered: u64,
+    pub(super) added: u64,
     cpu_start: f64,
     cpu: f64,
     answered: u64,
@@ -238,6 +250,7 @@ impl Report {
             lateness: histogram()?,
             stall_ns: 0,
             unanswered: 0,
+            added: 0,
             cpu_start: 0.0,
             cpu: 0.0,
             answered: 0,
@@ -306,7 +319,7 @@ impl Thread<'_> {
         let end = self.now_ns() + 2_000_000_000;
         while self.connections.iter().any(|c| c.in_flight() > 0) && self.now_ns() < end {
             wait(&self.poll, events, Some(Duration::from_millis(20)))?;
-            for event in events.drain(..) {
+            for event in events.drain(..).filter(|event| event.data.u64() != FILLER) {
                 let index = event.data.u64() as usize;
                 if writable(event) {
                     self.connections[index].flush(&self.pool)?;
@@ -453,6 +466,14 @@ fn prepare_thread<'r>(load: &'r Load, shared: &'r Shared, index: usize) -> Resul
         let counter = if load.verify { Counter::verify(rules.clone(), text.clone()) } else { Counter::default() };
         connections.push(Connection::new(socket, counter));
     }
+    let filler = match &load.filling {
+        Some(filling) if index == 0 => Some(Filler::new(filling.clone(), &load.target)?),
+        _ => None,
+    };
+    if let Some(filler) = &filler {
+        epoll::add(&poll, filler.socket(), epoll::EventData::new_u64(FILLER), epoll::EventFlags::IN)
+            .map_err(|e| format!("epoll: {e}"))?;
+    }
     Ok(Thread {
         load,
         shared,
@@ -460,6 +481,7 @@ fn prepare_thread<'r>(load: &'r Load, shared: &'r Shared, index: usize) -> Resul
         pool,
         connections,
         poll,
+        filler,
         buffer: vec![0; RECEIVE_BYTES],
         epoch: Instant::now(),
         report: Report::new()?,
@@ -484,6 +506,7 @@ fn add_up(timing: Timing, reports: Vec<Report>) -> Result<Measurement, String> {
         total.lateness.add(&report.lateness).map_err(|e| e.to_string())?;
         total.stall_ns = total.stall_ns.max(report.stall_ns);
         total.unanswered += report.unanswered;
+        total.added += report.added;
         client_cpu += report.cpu;
         client_cpu_max = client_cpu_max.max(report.cpu);
     }
@@ -498,6 +521,7 @@ fn add_up(timing: Timing, reports: Vec<Report>) -> Result<Measurement, String> {
         client_cpu_max,
         client_cpu,
         server_cpu: timing.server_cpu,
+        added: total.added,
     })
 }
 

@@ -6,7 +6,7 @@ const WIDTH: f32 = 860.0;
 const HEIGHT: f32 = 460.0;
 const LEFT: f32 = 76.0;
 const RIGHT: f32 = 240.0;
-const TOP: f32 = 44.0;
+const TOP: f32 = 50.0;
 const BOTTOM: f32 = 56.0;
 
 const INK: Colour = [40, 40, 48];
@@ -107,15 +107,18 @@ impl Chart {
         let values = |of: fn(&(f64, f64)) -> f64| self.series.iter().flat_map(move |s| s.points.iter().map(of));
         let x = placed(&self.x, values(|p| p.0), LEFT, WIDTH - RIGHT);
         let y = placed(&self.y, values(|p| p.1), HEIGHT - BOTTOM, TOP);
-        scene.text(LEFT, 26.0, 16.0, Anchor::Start, INK, &self.title);
+        scene.text(LEFT, 20.0, 16.0, Anchor::Start, INK, &self.title);
         self.grid(&mut scene, &x, &y);
         for (index, series) in self.series.iter().enumerate() {
             let colour = PALETTE[index % PALETTE.len()];
             let points: Vec<(f32, f32)> = series.points.iter().map(|p| (x.place(p.0), y.place(p.1))).collect();
-            scene.line(&points, colour, 2.2);
+            // Past the palette, the same colours return dashed.
+            let dashed = index >= PALETTE.len();
+            scene.items.push(Item::Line { points: points.clone(), colour, width: 2.2, dashed });
             scene.items.extend(points.iter().map(|&(x, y)| Item::Dot { x, y, radius: 3.0, colour }));
             let (left, top) = (WIDTH - RIGHT + 16.0, TOP + 8.0 + index as f32 * 19.0);
-            scene.items.push(Item::Box { x: left, y: top - 4.0, width: 16.0, height: 4.0, colour });
+            let sample = vec![(left, top - 2.0), (left + 18.0, top - 2.0)];
+            scene.items.push(Item::Line { points: sample, colour, width: 3.0, dashed });
             scene.text(left + 23.0, top + 2.5, 12.0, Anchor::Start, INK, &series.name);
         }
         scene
@@ -138,7 +141,7 @@ impl Chart {
         }
         scene.line(&[(LEFT, TOP), (LEFT, HEIGHT - BOTTOM), (WIDTH - RIGHT, HEIGHT - BOTTOM)], INK, 1.2);
         scene.text((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 14.0, 13.0, Anchor::Middle, INK, &self.x.title);
-        scene.text(LEFT - 62.0, TOP - 6.0, 12.0, Anchor::Start, INK, &self.y.title);
+        scene.text(LEFT - 62.0, TOP - 8.0, 12.0, Anchor::Start, INK, &self.y.title);
     }
 }
 

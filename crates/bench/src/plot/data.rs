@@ -27,8 +27,12 @@ pub(super) fn charts(runs: &[Value], title: Option<&str>) -> Vec<(&'static str, 
         ("throughput-keys", "keys", "ops_per_second", x("keys"), rate(), "Throughput against keys"),
     ];
     let mut charts = Vec::new();
-    for (name, along, of, x, y, default) in candidates {
+    for (name, along, of, x, mut y, default) in candidates {
         let series = lines(runs, along, of);
+        let values = || series.iter().flat_map(|s| s.points.iter().map(|p| p.1));
+        if values().fold(0.0, f64::max) > 20.0 * values().fold(f64::INFINITY, f64::min) {
+            y.scale = Scale::Log;
+        }
         if !series.is_empty() {
             charts.push((name, Chart { title: title(default), x, y, series, ticks_at_data: true }));
         }
@@ -102,7 +106,10 @@ fn settings(run: &Value, except: &str) -> Vec<String> {
 fn legend<'a>(groups: impl Iterator<Item = &'a Vec<String>>) -> Vec<String> {
     let groups: Vec<&Vec<String>> = groups.collect();
     let differs = |column: usize| groups.iter().any(|g| g[column] != groups[0][column]);
-    let columns: Vec<usize> = (0..SETTINGS.len()).filter(|&c| c == 0 || differs(c)).collect();
+    let mut columns: Vec<usize> = (0..SETTINGS.len()).filter(|&c| differs(c)).collect();
+    if columns.is_empty() {
+        columns.push(0);
+    }
     let name = |group: &&Vec<String>| {
         let parts: Vec<&str> = columns.iter().map(|&c| group[c].as_str()).filter(|part| !part.is_empty()).collect();
         parts.join(" ")

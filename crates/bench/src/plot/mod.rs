@@ -1,6 +1,6 @@
 //! Plots of JSON results, as SVG and PNG.
 //!
-//! A chart becomes a scene of lines, boxes and words; the scene is written as SVG text or drawn as pixels. Both come from
+//! A chart becomes a scene of lines, dots and words; the scene is written as SVG text or drawn as pixels. Both come from
 //! the same scene, so they agree. No system fonts: PNG lettering uses strokes of our own. Nothing here measures anything.
 
 mod chart;

@@ -1,6 +1,6 @@
 //! A scene as pixels, at twice its size so that it is sharp on dense displays.
 
-use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, Transform};
+use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
 
 use super::font;
 use super::scene::{Anchor, Colour, Item, Scene};
@@ -15,12 +15,7 @@ pub(super) fn draw(scene: &Scene) -> Result<Vec<u8>, String> {
     pixels.fill(Color::WHITE);
     for item in &scene.items {
         match item {
-            Item::Line { points, colour, width } => stroke(&mut pixels, points, *colour, *width),
-            Item::Box { x, y, width, height, colour } => {
-                if let Some(rect) = Rect::from_xywh(*x, *y, *width, *height) {
-                    pixels.fill_rect(rect, &paint(*colour), transform(), None);
-                }
-            }
+            Item::Line { points, colour, width, dashed } => stroke(&mut pixels, points, *colour, *width, *dashed),
             Item::Dot { x, y, radius, colour } => {
                 if let Some(circle) = PathBuilder::from_circle(*x, *y, *radius) {
                     pixels.fill_path(&circle, &paint(*colour), FillRule::Winding, transform(), None);
@@ -33,7 +28,7 @@ pub(super) fn draw(scene: &Scene) -> Result<Vec<u8>, String> {
                     Anchor::End => x - font::width(text, *size),
                 };
                 for points in font::strokes(text, left, *y, *size) {
-                    stroke(&mut pixels, &points, *colour, size / 11.0);
+                    stroke(&mut pixels, &points, *colour, size / 11.0, false);
                 }
             }
         }
@@ -51,13 +46,15 @@ fn paint([red, green, blue]: Colour) -> Paint<'static> {
     paint
 }
 
-fn stroke(pixels: &mut Pixmap, points: &[(f32, f32)], colour: Colour, width: f32) {
+fn stroke(pixels: &mut Pixmap, points: &[(f32, f32)], colour: Colour, width: f32, dashed: bool) {
     let Some((&(x, y), rest)) = points.split_first() else { return };
     let mut path = PathBuilder::new();
     path.move_to(x, y);
     rest.iter().for_each(|&(x, y)| path.line_to(x, y));
     if let Some(path) = path.finish() {
-        let stroke = Stroke { width, line_cap: LineCap::Round, line_join: LineJoin::Round, ..Stroke::default() };
+        let dash = if dashed { StrokeDash::new(vec![7.0, 4.0], 0.0) } else { None };
+        let line_cap = if dashed { LineCap::Butt } else { LineCap::Round };
+        let stroke = Stroke { width, line_cap, line_join: LineJoin::Round, dash, ..Stroke::default() };
         pixels.stroke_path(&path, &paint(colour), &stroke, transform(), None);
     }
 }

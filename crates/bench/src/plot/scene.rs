@@ -13,8 +13,7 @@ pub(super) enum Anchor {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Item {
-    Line { points: Vec<(f32, f32)>, colour: Colour, width: f32 },
-    Box { x: f32, y: f32, width: f32, height: f32, colour: Colour },
+    Line { points: Vec<(f32, f32)>, colour: Colour, width: f32, dashed: bool },
     Dot { x: f32, y: f32, radius: f32, colour: Colour },
     Text { x: f32, y: f32, size: f32, anchor: Anchor, colour: Colour, text: String },
 }
@@ -28,7 +27,7 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) fn line(&mut self, points: &[(f32, f32)], colour: Colour, width: f32) {
-        self.items.push(Item::Line { points: points.to_vec(), colour, width });
+        self.items.push(Item::Line { points: points.to_vec(), colour, width, dashed: false });
     }
 
     pub(super) fn text(&mut self, x: f32, y: f32, size: f32, anchor: Anchor, colour: Colour, text: &str) {

@@ -14,17 +14,14 @@ pub(super) fn write(scene: &Scene) -> String {
     for item in &scene.items {
         // Writing to a String cannot fail.
         let _ = match item {
-            Item::Line { points, colour, width } => {
+            Item::Line { points, colour, width, dashed } => {
+                let dash = if *dashed { " stroke-dasharray=\"7 4\"" } else { "" };
                 let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
                 let (points, colour) = (points.join(" "), hex(*colour));
                 writeln!(
                     out,
-                    "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"/>"
+                    "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{dash}/>"
                 )
-            }
-            Item::Box { x, y, width, height, colour } => {
-                let colour = hex(*colour);
-                writeln!(out, "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{colour}\"/>")
             }
             Item::Dot { x, y, radius, colour } => {
                 writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{}\"/>", hex(*colour))

@@ -78,7 +78,7 @@ impl Sample {
                 warnings.push(format!("only {:.0} of {rate:.0} commands per second were served", m.throughput()));
             }
             Some(_) if m.lateness.value_at_quantile(0.99) > m.latency.value_at_quantile(0.5) => warnings.push(format!(
-                "the client sent late (p99 {:.0} µs): give it a core of its own (--pin) and --spin",
+                "the client sent late (p99 {:.0} µs): give the load a core of its own, and spin",
                 m.lateness.value_at_quantile(0.99) as f64 / 1e3
             )),
             _ => {}

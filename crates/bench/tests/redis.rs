@@ -1,0 +1,173 @@
+//! The whole program against an installed redis-server: every procedure once, as short as it goes.
+//!
+//! Skipped, with a word, where redis-server is not installed.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn installed() -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path).any(|folder| folder.join("redis-server").is_file());
+    if !found {
+        eprintln!("skipped: redis-server is not installed");
+    }
+    found
+}
+
+fn bench(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_almandine-bench")).args(arguments).output().expect("the program starts")
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn json(path: &PathBuf) -> Value {
+    let text = fs::read_to_string(path).expect("the result was written");
+    serde_json::from_str(&text).expect("the result is JSON")
+}
+
+#[test]
+fn compares_and_plots() {
+    if !installed() {
+        return;
+    }
+    let (result, pictures) = (file("compare.json"), file("pictures"));
+    let output = bench(&[
+        "compare",
+        "--only",
+        "redis",
+        "-k",
+        "2000",
+        "-o",
+        "get,set,hget",
+        "-P",
+        "1,16",
+        "-c",
+        "4",
+        "--members",
+        "5",
+        "-n",
+        "2",
+        "-s",
+        "0.1",
+        "--warm-up",
+        "0.02",
+        "--json",
+        &result.to_string_lossy(),
+    ]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("GET P=16 c=4"), "{}", text(&output));
+    let document = json(&result);
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 3 * 2 * 2);
+    for run in runs {
+        assert_eq!((run["errors"].as_u64(), run["nulls"].as_u64()), (Some(0), Some(0)), "{run}");
+        assert!(run["operations"].as_u64().unwrap() > 100, "{run}");
+    }
+    let output = bench(&["plot", &result.to_string_lossy(), "-o", &pictures.to_string_lossy()]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(fs::read(pictures.join("compare-throughput-pipeline.png")).unwrap().starts_with(b"\x89PNG"));
+    assert!(fs::read_to_string(pictures.join("compare-latency.svg")).unwrap().starts_with("<svg"));
+}
+
+#[test]
+fn open_load_keeps_its_rate() {
+    if !installed() {
+        return;
+    }
+    let result = file("latency.json");
+    let output = bench(&[
+        "latency",
+        "--only",
+        "redis",
+        "-k",
+        "2000",
+        "-c",
+        "4",
+        "-r",
+        "2000",
+        "-s",
+        "0.5",
+        "-n",
+        "1",
+        "--no-spin",
+        "--json",
+        &result.to_string_lossy(),
+    ]);
+    assert!(output.status.success(), "{}", text(&output));
+    for run in json(&result)["runs"].as_array().unwrap() {
+        let rate = run["ops_per_second"].as_f64().unwrap();
+        assert!((1_500.0..2_500.0).contains(&rate), "{run}");
+        assert_eq!(run["errors"].as_u64(), Some(0));
+    }
+}
+
+#[test]
+fn memory_churn_and_expiry_are_measured() {
+    if !installed() {
+        return;
+    }
+    let result = file("memory.json");
+    let output =
+        bench(&["memory", "--only", "redis", "-k", "20000", "--shapes", "string100,zset10", "--json", &result.to_string_lossy()]);
+    assert!(output.status.success(), "{}", text(&output));
+    for run in json(&result)["runs"].as_array().unwrap() {
+        assert!((100.0..1000.0).contains(&run["bytes_per_key"].as_f64().unwrap()), "{run}");
+    }
+    let result = file("churn.json");
+    let output =
+        bench(&["churn", "--only", "redis", "-k", "2000", "-s", "0.3", "-m", "set=8,del=2", "--json", &result.to_string_lossy()]);
+    assert!(output.status.success(), "{}", text(&output));
+    let run = &json(&result)["runs"][0];
+    let (keys, live) = (run["keys"].as_f64().unwrap(), run["live_bytes"].as_f64().unwrap());
+    assert!((1_000.0..2_000.0).contains(&keys) && (900.0..1_200.0).contains(&(live / keys)), "{run}");
+    let result = file("expire.json");
+    let output =
+        bench(&["expire", "--only", "redis", "-k", "5000", "--over", "1", "--lead", "1", "--json", &result.to_string_lossy()]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(json(&result)["runs"][0]["left"].as_u64(), Some(0));
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let output = bench(&["offline", "-a", "127.0.0.1:1", "-s", "0.1"]);
+    assert!(!output.status.success() && text(&output).contains("is the server running there?"), "{}", text(&output));
+    let output = bench(&["offline", "-o", "nosuch"]);
+    assert!(text(&output).contains("almandine-bench list"), "{}", text(&output));
+    let output = bench(&["offline", "-k", "1000000", "--key-length", "8"]);
+    assert!(text(&output).contains("--key-length of at least 10"), "{}", text(&output));
+}
+
+#[test]
+fn the_client_outruns_any_server() {
+    // A debug build on a busy machine: only that the canned server and the client agree on every reply.
+    let result = file("floor.json");
+    let output = bench(&[
+        "floor",
+        "-P",
+        "1,64",
+        "-c",
+        "4",
+        "-s",
+        "0.2",
+        "--server-cores",
+        "",
+        "--load-cores",
+        "",
+        "--json",
+        &result.to_string_lossy(),
+    ]);
+    assert!(output.status.success(), "{}", text(&output));
+    for run in json(&result)["runs"].as_array().unwrap() {
+        assert_eq!((run["errors"].as_u64(), run["unanswered"].as_u64()), (Some(0), Some(0)), "{run}");
+    }
+}
