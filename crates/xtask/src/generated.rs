@@ -13,9 +13,12 @@ pub(crate) struct Document {
     pub(crate) reference: &'static str,
 }
 
-/// To generate a further document, let `almandine-server --print-reference NAME` print it and add a line here:
-/// `Document { path: "docs/reference/commands.md", reference: "commands" }`.
-pub(crate) const DOCUMENTS: &[Document] = &[];
+/// To generate a further document, let `almandine-server --print-reference NAME` print it and add a line.
+pub(crate) const DOCUMENTS: &[Document] = &[
+    Document { path: "docs/reference/commands.md", reference: "commands" },
+    Document { path: "docs/reference/config.md", reference: "config" },
+    Document { path: "docs/reference/metrics.md", reference: "metrics" },
+];
 
 /// Paths whose content is not what `print` gives for them now, with the reason.
 pub(crate) fn stale(
