@@ -54,10 +54,17 @@ impl Accessor {
         self.session.prefetch_bucket(hash);
     }
 
-    /// Asks the cache for the key's record; the bucket should have arrived.
+    /// Asks the cache for the key's record; the bucket should have arrived. False when the entry is not in the bucket's own line:
+    /// then [`Accessor::prefetch_overflow`] asks for the record a little later.
     #[inline]
-    pub fn prefetch_record(&self, hash: u64) {
-        self.session.prefetch_record(hash);
+    pub fn prefetch_record(&self, hash: u64) -> bool {
+        self.session.prefetch_record(hash)
+    }
+
+    /// The second half of [`Accessor::prefetch_record`].
+    #[inline]
+    pub fn prefetch_overflow(&self, hash: u64) {
+        self.session.prefetch_overflow(hash);
     }
 
     /// Read access to a database.

@@ -75,7 +75,14 @@ fn run(session: &mut Session, namespace: u16, numbers: impl Iterator<Item = u64>
             session.prefetch_bucket(hashes[count]);
             count += 1;
         }
-        hashes[..count].iter().for_each(|&hash| session.prefetch_record(hash));
+        let late = hashes[..count].iter().filter(|&&hash| !session.prefetch_record(hash)).fold(
+            ([0; GROUP], 0),
+            |(mut late, at), &hash| {
+                late[at] = hash;
+                (late, at + 1)
+            },
+        );
+        late.0[..late.1].iter().for_each(|&hash| session.prefetch_overflow(hash));
         for (text, &hash) in texts[..count].iter().zip(&hashes) {
             verb(session, Key { namespace, bytes: text, hash });
         }

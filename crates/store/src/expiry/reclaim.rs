@@ -18,7 +18,7 @@ impl Session {
             for group in turn.hashes.chunks(GROUP) {
                 self.enter(now_ms);
                 group.iter().for_each(|&hash| self.prefetch_bucket(hash));
-                group.iter().for_each(|&hash| self.prefetch_record(hash));
+                group.iter().filter(|&&hash| !self.prefetch_record(hash)).for_each(|&hash| self.prefetch_overflow(hash));
                 for &hash in group {
                     self.reclaim_one(wheel, hash);
                 }

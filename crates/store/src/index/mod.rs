@@ -78,21 +78,34 @@ impl Index {
         prefetch(std::ptr::from_ref(self.bucket(Self::bucket_of(hash, self.buckets.load(Ordering::Relaxed)))).cast());
     }
 
-    /// The address that an unvalidated look gives for `hash`; a hint for prefetching the record.
+    /// Where an unvalidated look at the bucket's own entries finds `hash`; a hint for prefetching.
     #[inline]
-    pub(crate) fn peek(&self, hash: u64) -> Option<u64> {
+    pub(crate) fn peek(&self, hash: u64) -> Peek {
         let bucket = self.bucket(Self::bucket_of(hash, self.buckets.load(Ordering::Relaxed)));
         for slot in &bucket.entries {
             let entry = Entry(slot.load(Ordering::Relaxed));
             if entry.has_tag_of(hash) && entry != Entry::EMPTY {
-                return Some(entry.address());
+                return Peek::Record(entry.address());
             }
         }
-        let overflow = bucket.overflow();
-        if overflow != 0 {
-            prefetch(std::ptr::from_ref(self.overflow.slot(overflow)).cast());
+        match bucket.overflow() {
+            0 => Peek::Nothing,
+            overflow => {
+                prefetch(std::ptr::from_ref(self.overflow.slot(overflow)).cast());
+                Peek::Overflow
+            }
         }
-        None
+    }
+
+    /// As [`Index::peek`], in the first overflow slot, which has been asked for by that.
+    pub(crate) fn peek_overflow(&self, hash: u64) -> Option<u64> {
+        let bucket = self.bucket(Self::bucket_of(hash, self.buckets.load(Ordering::Relaxed)));
+        let overflow = bucket.overflow();
+        if overflow == 0 {
+            return None;
+        }
+        let entries = self.overflow.slot(overflow).entries.iter().map(|slot| Entry(slot.load(Ordering::Relaxed)));
+        entries.filter(|&entry| entry != Entry::EMPTY).find(|entry| entry.has_tag_of(hash)).map(Entry::address)
     }
 
     /// Enters the bucket of `hash` as an optimistic reader.
@@ -130,6 +143,16 @@ impl Index {
             }
         }
     }
+}
+
+/// What a look at a bucket found.
+pub(crate) enum Peek {
+    /// An entry with the tag.
+    Record(u64),
+    /// No such entry here; there is an overflow slot, which is on its way to the cache.
+    Overflow,
+    /// No such entry.
+    Nothing,
 }
 
 /// Asks the processor to fetch the cache line at `pointer`.

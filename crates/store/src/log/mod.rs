@@ -28,6 +28,8 @@ pub(crate) const PAGE_WORDS: u64 = (PAGE_BYTES / WORD) as u64;
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 const CHUNK_WORDS: u64 = (CHUNK_BYTES / WORD) as u64;
 const CHUNKS_PER_PAGE: u64 = PAGE_WORDS / CHUNK_WORDS;
+/// Words of a cache line.
+const LINE_WORDS: u64 = 8;
 /// Pages that are kept ready in front of the tail.
 pub(crate) const PAGES_AHEAD: u64 = 2;
 
@@ -75,10 +77,14 @@ impl Log {
         self.memory.base().as_ptr().wrapping_add(((address & self.ring_mask) as usize) * WORD)
     }
 
-    /// Asks the cache for the record's first line.
+    /// Asks the cache for the record's first line, and the next one when little of the record is in the first.
     #[inline]
     pub(crate) fn prefetch(&self, address: u64) {
-        crate::index::prefetch(self.pointer(address));
+        let pointer = self.pointer(address);
+        crate::index::prefetch(pointer);
+        if address % LINE_WORDS > LINE_WORDS / 2 {
+            crate::index::prefetch(pointer.wrapping_add(LINE_WORDS as usize * WORD));
+        }
     }
 
     /// Whether a record may be updated in place.

@@ -14,6 +14,7 @@ pub use read::View;
 
 use crate::counters::ThreadCounters;
 use crate::free::FreeSpace;
+use crate::index::Peek;
 use crate::log::Chunk;
 use crate::record::{Header, Record};
 use crate::store::Inner;
@@ -120,10 +121,24 @@ impl Session {
         self.store.index.prefetch(hash);
     }
 
-    /// Asks the cache for the record that the bucket of a hash (already asked for) points to.
+    /// Asks the cache for the record that the bucket of a hash (already asked for) points to. Returns false when the key
+    /// may be in an overflow slot: then that slot is on its way, and [`Session::prefetch_overflow`] asks for the record later.
     #[inline]
-    pub fn prefetch_record(&self, hash: u64) {
-        if let Some(address) = self.store.index.peek(hash) {
+    pub fn prefetch_record(&self, hash: u64) -> bool {
+        match self.store.index.peek(hash) {
+            Peek::Record(address) => {
+                self.store.log.prefetch(address);
+                true
+            }
+            Peek::Nothing => true,
+            Peek::Overflow => false,
+        }
+    }
+
+    /// The second half of [`Session::prefetch_record`] for keys in overflow slots.
+    #[inline]
+    pub fn prefetch_overflow(&self, hash: u64) {
+        if let Some(address) = self.store.index.peek_overflow(hash) {
             self.store.log.prefetch(address);
         }
     }
