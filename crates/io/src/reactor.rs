@@ -244,8 +244,8 @@ impl Reactor {
         }
     }
 
-    /// Forgets a connection. No event names its token afterwards. The peer sees the end when the last [`Stream`] clone is
-    /// dropped, or at once if operations were still armed.
+    /// Forgets a connection. No event names its token afterwards. The descriptor is closed when the owner's [`Stream`] is dropped,
+    /// at the latest with the next wait.
     pub fn remove(&mut self, token: Token) {
         match self {
             Self::Epoll(epoll) => epoll.remove(token),

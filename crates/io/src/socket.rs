@@ -91,11 +91,6 @@ impl Stream {
         let _ = rustix::net::shutdown(&*self.descriptor, Shutdown::Write);
     }
 
-    /// Ends both directions, which also completes every operation that the kernel still has on the socket.
-    pub fn abort(&self) {
-        let _ = rustix::net::shutdown(&*self.descriptor, Shutdown::Both);
-    }
-
     /// Asks the kernel not to wait for more data before it sends. Unix sockets have no such delay.
     pub fn set_no_delay(&self) {
         let _ = rustix::net::sockopt::set_tcp_nodelay(&*self.descriptor, true);

@@ -7,7 +7,8 @@ use crate::output::Pending;
 use crate::service::ConnectionId;
 use crate::transport::Transport;
 
-/// A paused connection's input is read ahead up to this many bytes; the end of the stream is noticed that way.
+/// A paused connection's input is read ahead up to this many bytes, so that the end of the stream is noticed. What comes behind
+/// stays in the kernel; its window bounds how far ahead an end can be seen.
 const READ_AHEAD_BYTES: usize = 64 * 1024;
 
 /// The parts of a connection's life, in order.

@@ -186,10 +186,10 @@ impl<S: Service> Room<S> {
             connection.life = Life::Dead;
             return;
         }
+        self.close_session(service, connection);
         connection.stream.finish();
         connection.life = Life::Lingering;
         connection.second = self.now_s + LINGER_S;
-        self.close_session(service, connection);
         self.recycle_input(connection);
     }
 
@@ -218,8 +218,8 @@ impl<S: Service> Room<S> {
     fn remove(&mut self, service: &mut S, reactor: &mut Reactor, mut connection: Box<Connection<S::Connection>>) {
         let mut queued = Vec::new();
         self.outbox.withdraw(&mut connection.ticket, &mut queued);
-        reactor.remove(connection.token);
         self.close_session(service, &mut connection);
+        reactor.remove(connection.token);
         self.recycle_input(&mut connection);
         self.slab.release(connection.token, connection.id);
     }

@@ -52,10 +52,10 @@ pub struct Outbox {
 /// One queued send. It holds the stream so that the descriptor stays open until the kernel has seen it.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) stream: Stream,
+    /// `None` when the bytes were withdrawn.
+    pub(super) stream: Option<Stream>,
     pub(super) token: Token,
     pub(super) start: usize,
-    /// Zero when the bytes were withdrawn or moved.
     pub(super) len: usize,
 }
 
@@ -86,7 +86,7 @@ impl Outbox {
             let start = self.arena.len();
             self.arena.extend_from_slice(bytes);
             *ticket = Ticket { round: self.round, index: u32::try_from(self.entries.len()).unwrap_or(u32::MAX) };
-            self.entries.push(Entry { stream: stream.clone(), token, start, len: bytes.len() });
+            self.entries.push(Entry { stream: Some(stream.clone()), token, start, len: bytes.len() });
         }
         Ok(bytes.len())
     }
@@ -97,7 +97,7 @@ impl Outbox {
             && let Some(entry) = self.entries.get_mut(ticket.index as usize)
         {
             into.extend_from_slice(&self.arena[entry.start..entry.start + entry.len]);
-            entry.len = 0;
+            entry.stream = None;
         }
         *ticket = Ticket::default();
     }

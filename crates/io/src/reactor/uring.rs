@@ -6,14 +6,16 @@
 //! in the kernel.
 //!
 //! A completion may be late: its connection may be gone and its slot used again. The generation in the user data tells. A removed
-//! connection's operations are completed by shutting the socket down; the kernel holds the file until then.
+//! connection's operations are cancelled before its descriptor is closed, for the kernel holds the file as long as they are
+//! armed. Shutting the socket down would complete them too, but by reading on: a peer whose window had closed would then
+//! neither get data acknowledged nor a reset, and hang for a minute.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use super::{End, Event, Interest, Outbox, Token, slot_of};
@@ -189,10 +191,13 @@ impl Uring {
     pub(super) fn remove(&mut self, token: Token) {
         let Some(port) = port(&mut self.ports, token) else { return };
         let armed = port.receive != Receive::Off || port.awaits_room || port.awaits_hang_up;
-        if let Some(stream) = port.stream.take() {
-            if armed {
-                stream.abort();
-            }
+        if let Some(stream) = port.stream.take()
+            && armed
+        {
+            // Its completion makes the next wait short, so that the descriptor is closed soon.
+            let cancel = opcode::AsyncCancel2::new(CancelBuilder::fd(Fd(stream.number())).all()).build();
+            let pushed = self.push(cancel.user_data(data(kind::CANCEL, Token { slot: 0, generation: 0 })));
+            debug_assert!(pushed.is_ok());
             self.leaving.push(stream);
         }
     }
@@ -203,10 +208,8 @@ impl Uring {
         self.cursor = 0;
         for index in 0..outbox.entries().len() {
             let entry = &outbox.entries()[index];
-            if entry.len == 0 {
-                continue;
-            }
-            let fd = Fd(entry.stream.number());
+            let Some(stream) = &entry.stream else { continue };
+            let fd = Fd(stream.number());
             let bytes = outbox.bytes(entry);
             let flags = libc::MSG_DONTWAIT | libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
             let submission = opcode::Send::new(fd, bytes.as_ptr(), bytes.len() as u32).flags(flags).build();

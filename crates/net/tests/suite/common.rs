@@ -168,7 +168,7 @@ impl Server {
     }
 
     /// Waits until `condition` holds.
-    pub(crate) fn until(&self, what: &str, condition: impl Fn(&Self) -> bool) {
+    pub(crate) fn until(&self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
         let start = Instant::now();
         while !condition(self) {
             assert!(start.elapsed() < Duration::from_secs(20), "{what} did not happen");

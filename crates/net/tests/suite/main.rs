@@ -2,4 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
+mod control;
 mod echo;
+mod limits;

@@ -1,0 +1,161 @@
+//! What a service can do to its connections: close, pause, resume, push, kill.
+
+use std::io::Write;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::common::{Ask, KINDS, Server, frame};
+
+#[test]
+fn close_after_flush_sends_everything_first() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        // Small and large output before the end, and input behind it that is ignored.
+        for values in [0, 1, 50] {
+            let mut client = server.connect();
+            let mut bytes = Vec::new();
+            frame(&mut bytes, b"first");
+            (0..values).for_each(|_| frame(&mut bytes, b"BIG"));
+            frame(&mut bytes, b"QUIT");
+            (0..1000).for_each(|_| frame(&mut bytes, b"ignored"));
+            client.stream.write_all(&bytes).unwrap();
+            assert_eq!(client.receive(), b"first");
+            for _ in 0..values {
+                assert_eq!(client.receive().len(), 300_000);
+            }
+            assert_eq!(client.receive(), b"BYE");
+            assert!(client.rest().is_empty());
+        }
+        server.until("all are closed", |server| server.open.load(Ordering::SeqCst) == 0);
+    }
+}
+
+#[test]
+fn close_drops_the_connection() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        let mut client = server.connect();
+        client.call(b"here");
+        client.send(b"DROP");
+        assert!(client.rest().is_empty());
+    }
+}
+
+#[test]
+fn pause_holds_the_pipeline_until_resume() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        let mut client = server.connect();
+        let id = client.id();
+        let mut bytes = Vec::new();
+        frame(&mut bytes, b"before");
+        frame(&mut bytes, b"PAUSE");
+        frame(&mut bytes, b"after");
+        // Enough that reading ahead stops.
+        (0..100).for_each(|_| frame(&mut bytes, &[5; 10_000]));
+        let mut writer = client.stream.try_clone().unwrap();
+        let thread = std::thread::spawn(move || writer.write_all(&bytes).unwrap());
+        assert_eq!(client.receive(), b"before");
+        std::thread::sleep(Duration::from_millis(30));
+        assert_eq!(server.executed.load(Ordering::SeqCst), 3);
+        server.handle.send(0, Ask::Push(id, b"pushed".to_vec()));
+        assert_eq!(client.receive(), b"pushed");
+        server.handle.send(0, Ask::Resume(id));
+        assert_eq!(client.receive(), b"after");
+        for _ in 0..100 {
+            assert_eq!(client.receive(), [5; 10_000]);
+        }
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn messages_wake_a_sleeping_worker() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 2);
+        let mut clients = [server.connect(), server.connect()];
+        let ids = clients.each_mut().map(|client| client.id());
+        let mut slowest = Duration::ZERO;
+        for number in 0..200_u32 {
+            std::thread::sleep(Duration::from_micros(200));
+            let start = Instant::now();
+            for worker in 0..2 {
+                ids.iter().for_each(|id| server.handle.send(worker, Ask::Push(*id, number.to_le_bytes().to_vec())));
+            }
+            for client in &mut clients {
+                assert_eq!(client.receive(), number.to_le_bytes());
+            }
+            slowest = slowest.max(start.elapsed());
+        }
+        // A lost wake would wait for the tick.
+        assert!(slowest < Duration::from_millis(90), "{slowest:?}");
+    }
+}
+
+#[test]
+fn pushes_keep_their_order_under_pressure() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        let mut client = server.connect();
+        let id = client.id();
+        for number in 0..20_000_u32 {
+            let mut payload = number.to_le_bytes().to_vec();
+            payload.resize(4 + number as usize % 300, 1);
+            server.handle.send(0, Ask::Push(id, payload));
+            if number % 1000 == 0 {
+                client.send(b"echo");
+            }
+        }
+        let mut next = 0_u32;
+        let mut echoes = 0;
+        while next < 20_000 || echoes < 20 {
+            let payload = client.receive();
+            if payload == b"echo" {
+                echoes += 1;
+            } else {
+                assert_eq!(payload[..4], next.to_le_bytes());
+                next += 1;
+            }
+        }
+    }
+}
+
+#[test]
+fn kill_closes_from_any_thread() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        for after_flush in [false, true] {
+            let mut client = server.connect();
+            let id = client.id();
+            if after_flush {
+                server.handle.send(0, Ask::Push(id, b"last words".to_vec()));
+            }
+            server.handle.send(0, Ask::Kill(id, after_flush));
+            if after_flush {
+                assert_eq!(client.receive(), b"last words");
+            }
+            assert!(client.rest().is_empty());
+            server.until("it is closed", |server| server.open.load(Ordering::SeqCst) == 0);
+        }
+    }
+}
+
+#[test]
+fn slots_are_used_again_without_confusion() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        let mut last = 0;
+        for number in 0..2000_u32 {
+            let mut client = server.connect();
+            let id = client.id();
+            assert!(id > last);
+            last = id;
+            client.send(&number.to_le_bytes());
+            if number % 3 == 0 {
+                continue;
+            }
+            assert_eq!(client.receive(), number.to_le_bytes());
+        }
+        server.until("all are closed", |server| server.open.load(Ordering::SeqCst) == 0);
+    }
+}

@@ -1,0 +1,195 @@
+//! What a peer cannot break: memory, other connections, the number of connections.
+
+use std::io::{Read, Write};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::common::{Client, KINDS, Server, frame};
+
+#[test]
+fn a_slow_reader_is_not_executed_further() {
+    const FRAMES: usize = 40_000;
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        server.limits.output_pause_bytes.store(100_000, Ordering::SeqCst);
+        let mut client = server.connect();
+        let payload = vec![9; 2000];
+        let mut bytes = Vec::new();
+        for _ in 0..FRAMES {
+            frame(&mut bytes, &payload);
+        }
+        let mut writer = client.stream.try_clone().unwrap();
+        let thread = std::thread::spawn(move || writer.write_all(&bytes).unwrap());
+        // The client reads nothing: after the kernel's buffers are full the server stops.
+        let mut before = usize::MAX;
+        server.until("the server stops", |server| {
+            std::thread::sleep(Duration::from_millis(100));
+            let executed = server.executed.load(Ordering::SeqCst);
+            executed > 0 && executed == std::mem::replace(&mut before, executed)
+        });
+        assert!(before < FRAMES, "{before} were executed");
+        let pending = server.handle.sum(|counters| &counters.output_pending_bytes);
+        // One batch of the service may exceed the limit.
+        assert!(pending > 0 && pending < 100_000 + 300_000, "{pending} bytes are pending");
+        let input = server.handle.sum(|counters| &counters.input_buffer_bytes);
+        assert!(input < 8 << 20, "{input} bytes of input are kept");
+
+        // Others are served meanwhile.
+        let mut other = server.connect();
+        assert_eq!(other.call(b"hello"), b"hello");
+
+        for _ in 0..FRAMES {
+            assert_eq!(client.receive(), payload);
+        }
+        thread.join().unwrap();
+        assert_eq!(client.call(b"done"), b"done");
+    }
+}
+
+#[test]
+fn large_values_to_a_slow_reader_do_not_pile_up() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        server.limits.output_pause_bytes.store(1 << 20, Ordering::SeqCst);
+        let mut client = server.connect();
+        for _ in 0..200 {
+            client.send(b"BIG");
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(server.executed.load(Ordering::SeqCst) < 200);
+        for _ in 0..200 {
+            assert_eq!(client.receive().len(), 300_000);
+        }
+    }
+}
+
+#[test]
+fn output_limits_close_a_subscriber_that_does_not_read() {
+    for kind in KINDS {
+        for (hard, soft, soft_s) in [(4 << 20, 0, 0), (0, 1 << 20, 1)] {
+            let server = Server::tcp(kind, 1);
+            server.limits.output_subscriber.set(hard, soft, soft_s);
+            let mut client = server.connect();
+            client.send(b"SUBSCRIBE");
+            let id = client.id();
+            let start = Instant::now();
+            while server.open.load(Ordering::SeqCst) == 1 {
+                assert!(start.elapsed() < Duration::from_secs(20));
+                server.handle.send(0, crate::common::Ask::Push(id, vec![1; 100_000]));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert_eq!(server.handle.sum(|counters| &counters.closed_by_output_limit), 1);
+            assert_eq!(server.handle.sum(|counters| &counters.output_pending_bytes), 0);
+        }
+    }
+}
+
+#[test]
+fn the_input_limit_closes() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        server.limits.input_bytes_max.store(1 << 20, Ordering::SeqCst);
+        let mut client = server.connect();
+        let sent =
+            client.stream.write_all(&(u32::MAX / 2).to_le_bytes()).and_then(|()| client.stream.write_all(&vec![0; 16 << 20]));
+        let closed = sent.is_err() || client.stream.read(&mut [0; 1]).map_or(true, |count| count == 0);
+        assert!(closed);
+        server.until("it is closed", |server| server.open.load(Ordering::SeqCst) == 0);
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by_input_limit), 1);
+    }
+}
+
+#[test]
+fn an_announced_value_that_does_not_come_costs_little() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        let mut client = server.connect();
+        client.stream.write_all(&(512_u32 << 20).to_le_bytes()).unwrap();
+        client.stream.write_all(b"0123456789").unwrap();
+        server.until("it is kept", |server| server.handle.sum(|counters| &counters.input_buffer_bytes) > 0);
+        assert!(server.handle.sum(|counters| &counters.input_buffer_bytes) <= 64 * 1024);
+    }
+}
+
+#[test]
+fn too_many_connections_are_told_so() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 2);
+        server.limits.connections_max.store(2, Ordering::SeqCst);
+        let mut first = server.connect();
+        let mut second = server.connect();
+        assert_eq!((first.call(b"1"), second.call(b"2")), (b"1".to_vec(), b"2".to_vec()));
+        let mut third = server.connect();
+        assert_eq!(third.rest(), b"-ERR max number of clients reached\r\n");
+        assert_eq!(server.handle.sum(|counters| &counters.rejected), 1);
+        drop(first);
+        server.until("one is gone", |server| server.open.load(Ordering::SeqCst) == 1);
+        assert_eq!(server.connect().call(b"3"), b"3");
+    }
+}
+
+#[test]
+fn idle_connections_are_closed_and_paused_ones_are_not() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        server.limits.idle_timeout_s.store(1, Ordering::SeqCst);
+        let mut paused = server.connect();
+        paused.call(b"a");
+        paused.send(b"PAUSE");
+        let mut idle = server.connect();
+        idle.call(b"b");
+        let start = Instant::now();
+        assert!(idle.rest().is_empty());
+        assert!(start.elapsed() > Duration::from_millis(900));
+        assert_eq!(server.open.load(Ordering::SeqCst), 1);
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by_timeout), 1);
+    }
+}
+
+#[test]
+fn vanished_peers_are_noticed() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        let mut clients: Vec<_> = (0..50).map(|_| server.connect()).collect();
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.call(b"here");
+            match number % 5 {
+                0 => client.send(b"PAUSE"),
+                1 => client.stream.write_all(&1000_u32.to_le_bytes()).unwrap(),
+                // A reset instead of an orderly end.
+                2 => socket2::SockRef::from(&client.stream).set_linger(Some(Duration::ZERO)).unwrap(),
+                // Output is pending, and input is not read.
+                3 => (0..100).for_each(|_| client.send(b"BIG")),
+                // Much input behind a pause; the end is noticed as long as it fits the window.
+                _ => {
+                    client.send(b"PAUSE");
+                    client.send(&[0; 100_000]);
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(server.open.load(Ordering::SeqCst), 50);
+        drop(clients);
+        server.until("all are closed", |server| server.open.load(Ordering::SeqCst) == 0);
+    }
+}
+
+#[test]
+fn ten_thousand_idle_connections_own_no_buffers() {
+    // Client and server are one process here, which may not have descriptors for more.
+    const CONNECTIONS: usize = 2000;
+    for kind in KINDS {
+        let server = Server::tcp(kind, 2);
+        let mut clients: Vec<Client<_>> = (0..CONNECTIONS).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            // In two parts, so that a buffer was needed once.
+            client.stream.write_all(&5_u32.to_le_bytes()).unwrap();
+        }
+        for client in &mut clients {
+            client.stream.write_all(b"hello").unwrap();
+            assert_eq!(client.receive(), b"hello");
+        }
+        server.until("no buffers", |server| server.handle.sum(|counters| &counters.input_buffer_bytes) == 0);
+        assert_eq!(server.handle.sum(|counters| &counters.output_pending_bytes), 0);
+    }
+}
