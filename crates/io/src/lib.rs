@@ -14,4 +14,5 @@ pub mod reactor;
 pub mod signal;
 pub mod socket;
 pub mod thread;
+pub mod usage;
 pub mod wake;

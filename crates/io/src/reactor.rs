@@ -285,3 +285,27 @@ fn slot_of<P: Default>(ports: &mut Vec<P>, slot: u32) -> &mut P {
     }
     &mut ports[index]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auto_takes_io_uring_where_it_works() {
+        let selected = select(Choice::Auto).unwrap();
+        assert_eq!(selected.kind == Kind::Uring, try_out(Kind::Uring).is_ok());
+        assert_eq!(selected.reason.is_none(), selected.kind == Kind::Uring);
+        assert_eq!(select(Choice::Only(Kind::Epoll)).unwrap().kind, Kind::Epoll);
+        assert_eq!("io_uring".parse(), Ok(Choice::Only(Kind::Uring)));
+        assert!("kqueue".parse::<Choice>().is_err());
+    }
+
+    #[test]
+    fn this_kernel_reports_short_sends() {
+        if let Ok(mut reactor) = Reactor::new(Kind::Uring, &Arc::new(Wake::new().unwrap()))
+            && let Reactor::Uring(uring) = &mut reactor
+        {
+            uring.probe().unwrap();
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What the process has used, in the system's view: processor time and resident memory.
+
+use std::mem::MaybeUninit;
+
+/// Processor time in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorTime {
+    /// Spent in the process' own code.
+    pub user_us: u64,
+    /// Spent in the kernel on its behalf.
+    pub system_us: u64,
+}
+
+/// Of all threads since the start.
+#[must_use]
+pub fn process() -> ProcessorTime {
+    usage(libc::RUSAGE_SELF)
+}
+
+/// Of children that have ended and were waited for.
+#[must_use]
+pub fn children() -> ProcessorTime {
+    usage(libc::RUSAGE_CHILDREN)
+}
+
+/// Of the calling thread.
+#[must_use]
+pub fn thread() -> ProcessorTime {
+    usage(libc::RUSAGE_THREAD)
+}
+
+fn usage(who: libc::c_int) -> ProcessorTime {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one `rusage` to the place given to it; all zeroes, which a failure leaves, are a valid one.
+    let usage = unsafe {
+        libc::getrusage(who, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    ProcessorTime { user_us: microseconds(usage.ru_utime), system_us: microseconds(usage.ru_stime) }
+}
+
+fn microseconds(time: libc::timeval) -> u64 {
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or(0)
+}
+
+/// Bytes of the process that are in memory; 0 where the system does not tell.
+#[must_use]
+pub fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.as_deref().and_then(|text| text.split(' ').nth(1)).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_process_has_used_something() {
+        let before = thread();
+        let mut sum = 0_u64;
+        while thread() == before {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        let (all, own) = (process(), thread());
+        assert!(all.user_us + all.system_us >= own.user_us + own.system_us);
+        assert!(resident_bytes() > 100_000);
+    }
+}
