@@ -89,9 +89,15 @@ impl Churn {
             "(settled − empty)/live",
             "bound 1.25 × live + 64 MiB",
         ]);
-        let mut rows = Vec::new();
+        let (mut rows, mut failures) = (Vec::new(), Vec::new());
         for candidate in self.lab.candidates()?.iter().filter(|c| c.is_started_here()) {
-            let outcome = self.measure(candidate)?;
+            let outcome = match self.measure(candidate) {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    failures.push(format!("{}: {error}", candidate.name));
+                    continue;
+                }
+            };
             let peak = outcome.series.iter().map(|s| s.1).max().unwrap_or(0);
             let resident = outcome.settled as f64 - outcome.empty as f64;
             let live = outcome.live as f64;
@@ -118,7 +124,8 @@ impl Churn {
         }
         println!("\n{table}live counts key and value bytes of every key that is left, nothing else");
         write_values(&self.output, "churn", &machine, rows, json!({}))?;
-        Ok(ExitCode::SUCCESS)
+        failures.iter().for_each(|failure| println!("not measured: {failure}"));
+        Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     fn measure(&self, candidate: &Candidate) -> Result<Outcome, String> {

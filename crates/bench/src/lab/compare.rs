@@ -126,17 +126,17 @@ impl Compare {
         subjects.iter().for_each(Subject::pause);
         for subject in subjects {
             subject.resume();
-            if subject.target.control()?.integer(&["DBSIZE"])? > 0 {
+            if subject.key_count() > Some(0) {
                 subject.target.control()?.ask(&["FLUSHALL"])?;
             }
             thread::sleep(Duration::from_millis(300));
             let empty = subject.resident_bytes();
             let bar = Bar::new(&format!("loading {}", subject.name), self.output.quiet);
             let plan = Preload { cores: self.lab.load_cores()?, ..Preload::new(subject.target.clone(), &workload) };
-            preload(&plan, &|share| bar.show(share, ""))?;
+            let sent = preload(&plan, &|share| bar.show(share, ""))?;
             bar.finish();
             thread::sleep(Duration::from_millis(500));
-            let (filled, keys) = (subject.resident_bytes(), subject.target.control()?.integer(&["DBSIZE"])?);
+            let (filled, keys) = (subject.resident_bytes(), subject.key_count().unwrap_or(sent));
             let per_key = empty.zip(filled).map(|(empty, filled)| (filled as f64 - empty as f64) / keys.max(1) as f64);
             let mib = |bytes: Option<u64>| bytes.map_or("–".into(), |b| format!("{:.1}", b as f64 / f64::from(1 << 20)));
             let shown = per_key.map_or("–".into(), |b| format!("{b:.1}"));

@@ -74,11 +74,17 @@ impl Expire {
             "loaded",
             "afterwards",
         ]);
-        let mut rows = Vec::new();
+        let (mut rows, mut failures) = (Vec::new(), Vec::new());
         for candidate in self.lab.candidates()? {
             let subject = candidate.start(self.lab.server_threads)?;
             println!("{}", describe(std::slice::from_ref(&subject), &self.lab)?);
-            let outcome = self.measure(&subject)?;
+            let outcome = match self.measure(&subject) {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    failures.push(format!("{}: {error}", subject.name));
+                    continue;
+                }
+            };
             let memory = |b: Option<u64>| b.map_or("–".into(), |b| bytes(b as f64));
             table.row([
                 subject.name.clone(),
@@ -98,7 +104,8 @@ impl Expire {
         }
         println!("\n{table}lag: from a key's due time until DBSIZE no longer counts it");
         write_values(&self.output, "expire", &machine, rows, json!({}))?;
-        Ok(ExitCode::SUCCESS)
+        failures.iter().for_each(|failure| println!("not measured: {failure}"));
+        Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     fn measure(&self, subject: &Subject) -> Result<Outcome, String> {

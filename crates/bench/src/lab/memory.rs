@@ -98,7 +98,9 @@ impl Memory {
         let empties: Vec<String> = rows.iter().take(candidates.len()).filter_map(empty).collect();
         println!("empty: {}", empties.join(", "));
         for row in rows.iter().filter(|row| row["error"].is_string()) {
-            println!("{} {}: {}", row["server"], row["shape"], row["error"]);
+            let field = |name: &str| row[name].as_str().unwrap_or_default();
+            let reason: String = field("error").chars().take(120).collect();
+            println!("{} {}: {reason}", field("server"), field("shape"));
         }
         write_values(&self.output, "memory", &machine, rows, json!({}))?;
         Ok(ExitCode::SUCCESS)
@@ -128,8 +130,7 @@ impl Memory {
         };
         preload(&plan, &|share| bar.show(share, ""))?;
         bar.finish();
-        let present = subject.target.control()?.integer(&["DBSIZE"])?;
-        if present != keys as i64 {
+        if let Some(present) = subject.key_count().filter(|&present| present != keys) {
             return Err(format!("{present} of {keys} keys are there"));
         }
         // Servers may give memory back shortly after a load.

@@ -294,6 +294,12 @@ impl Subject {
         self.pid.and_then(process::resident_bytes)
     }
 
+    /// Number of keys, as far as the server can tell.
+    pub fn key_count(&self) -> Option<u64> {
+        let count = self.target.control().and_then(|mut control| control.integer(&["DBSIZE"]));
+        count.ok().and_then(|count| u64::try_from(count).ok())
+    }
+
     fn signal(&self, signal: Signal) {
         let pid = self.child.as_ref().and_then(|child| Pid::from_raw(child.process.id() as i32));
         if let Some(pid) = pid {

@@ -16,6 +16,7 @@ pub struct Machine {
     huge_pages: String,
     halt_poll_ns: Option<u64>,
     governor: Option<String>,
+    congestion: Option<String>,
 }
 
 impl Machine {
@@ -36,6 +37,7 @@ impl Machine {
             huge_pages: huge_pages.split(['[', ']']).nth(1).unwrap_or(&huge_pages).to_owned(),
             halt_poll_ns: read("/sys/module/haltpoll/parameters/guest_halt_poll_ns").and_then(|text| text.parse().ok()),
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            congestion: read("/proc/sys/net/ipv4/tcp_congestion_control"),
         }
     }
 
@@ -43,8 +45,9 @@ impl Machine {
     pub fn line(&self) -> String {
         let halt = self.halt_poll_ns.map_or("no haltpoll".into(), |ns| format!("guest_halt_poll_ns {ns}"));
         let governor = self.governor.as_deref().map(|g| format!(", governor {g}")).unwrap_or_default();
+        let congestion = self.congestion.as_deref().map(|c| format!(", TCP {c}")).unwrap_or_default();
         format!(
-            "{} cores of {}, Linux {}, {:.0} GiB, huge pages {}, {halt}{governor}",
+            "{} cores of {}, Linux {}, {:.0} GiB, huge pages {}, {halt}{congestion}{governor}",
             self.cores, self.processor, self.kernel, self.memory_gib, self.huge_pages
         )
     }
@@ -71,6 +74,7 @@ impl Machine {
             "huge_pages": self.huge_pages,
             "guest_halt_poll_ns": self.halt_poll_ns,
             "governor": self.governor,
+            "tcp_congestion_control": self.congestion,
         })
     }
 }
