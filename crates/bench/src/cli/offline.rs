@@ -38,6 +38,9 @@ pub(super) struct Offline {
     /// Batches in flight per connection.
     #[arg(long, default_value_t = 1)]
     in_flight: usize,
+    /// Poll instead of sleeping, so that the server never pays for waking the client; takes whole cores.
+    #[arg(long)]
+    spin: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -78,7 +81,7 @@ pub(super) struct LoadOnly {
 
 impl Offline {
     pub(super) fn run(self) -> Result<ExitCode, String> {
-        self.common.run(Pace::Closed { in_flight: self.in_flight }, self.count)
+        self.common.run(Pace::Closed { in_flight: self.in_flight, spin: self.spin }, self.count)
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::servers::{LabOptions, Subject, describe};
 use super::statistics::{Spread, ratio};
 use crate::cli::options::{OutputOptions, ShapeOptions, seconds};
-use crate::load::{Load, Preload, preload, run};
+use crate::load::{Load, Pace, Preload, preload, run};
 use crate::report::progress::Bar;
 use crate::report::sample::{Sample, write_values};
 use crate::report::table::{Table, count, small};
@@ -44,6 +44,9 @@ pub struct Compare {
     /// Measurements per server and load.
     #[arg(short = 'n', long, default_value_t = 5)]
     repeats: usize,
+    /// Let the client poll instead of sleep, so that servers never pay for waking it.
+    #[arg(long)]
+    spin: bool,
     /// Three repeats of one second.
     #[arg(long)]
     quick: bool,
@@ -71,6 +74,7 @@ impl Compare {
         if self.quick {
             (self.repeats, self.time, self.warm_up) = (3, 1.0, 0.3);
         }
+        let spin = if self.spin { ", client polls" } else { "" };
         let limits = self.require.iter().map(|spec| parse_requirement(spec)).collect::<Result<Vec<_>, _>>()?;
         let mut scenarios = self.scenarios()?;
         let candidates = self.lab.candidates()?;
@@ -81,7 +85,7 @@ impl Compare {
         println!("{}\n{}", machine.line(), describe(&subjects, &self.lab)?);
         machine.advice().iter().for_each(|advice| println!("note: {advice}"));
         println!(
-            "{} repeats of {} s, alternating; median (min–max); ratios to {}; CPU is the server's\n",
+            "{} repeats of {} s, alternating; median (min–max); ratios to {}; CPU is the server's{spin}\n",
             self.repeats, self.time, names[baseline]
         );
 
@@ -161,6 +165,7 @@ impl Compare {
                         connections: scenario.connections,
                         threads: self.threads.unwrap_or(cores.len()),
                         pipeline: scenario.pipeline,
+                        pace: Pace::Closed { in_flight: 1, spin: self.spin },
                         time: seconds("time", self.time)?,
                         warm_up: seconds("warm-up", self.warm_up)?,
                         cores: cores.clone(),

@@ -59,7 +59,7 @@ impl Sweep {
                 )?;
                 for &pipeline in &self.pipelines {
                     for &connections in &self.connection_counts {
-                        let base = self.load.load(target.clone(), workload.clone(), Pace::Closed { in_flight: 1 })?;
+                        let base = self.load.load(target.clone(), workload.clone(), Pace::Closed { in_flight: 1, spin: false })?;
                         let load = Load { pipeline, connections, server_pid: pid, ..base };
                         let note = format!("{operation} keys {keys} P={pipeline} c={connections}");
                         bar.show(samples.len() as f64 / points as f64, &note);

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::run::{MEASURE, Report, STOP, Thread, WARM_UP, wait, writable};
 
 /// Keeps `in_flight` batches on every connection until the run stops or the quota is used up.
-pub(super) fn drive(mut thread: Thread<'_>, in_flight: usize) -> Result<Report, String> {
+pub(super) fn drive(mut thread: Thread<'_>, in_flight: usize, spin: bool) -> Result<Report, String> {
     let mut events = Vec::with_capacity(512);
+    let timeout = if spin { Duration::ZERO } else { Duration::from_millis(50) };
     let mut phase = WARM_UP;
     let now = thread.now_ns();
     for index in 0..thread.connections.len() {
@@ -21,7 +22,7 @@ pub(super) fn drive(mut thread: Thread<'_>, in_flight: usize) -> Result<Report, 
             }
             thread.begin_measurement();
         }
-        wait(&thread.poll, &mut events, Some(Duration::from_millis(50)))?;
+        wait(&thread.poll, &mut events, Some(timeout))?;
         for event in events.drain(..) {
             let index = event.data.u64() as usize;
             if writable(event) {

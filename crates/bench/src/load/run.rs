@@ -48,6 +48,8 @@ pub enum Pace {
     Closed {
         /// Batches in flight.
         in_flight: usize,
+        /// Poll instead of sleeping, so that the server never pays for waking the client.
+        spin: bool,
     },
     /// The clock.
     Open {
@@ -106,7 +108,7 @@ impl Load {
             connections: 50,
             threads: 1,
             pipeline: 1,
-            pace: Pace::Closed { in_flight: 1 },
+            pace: Pace::Closed { in_flight: 1, spin: false },
             time: Duration::from_secs(5),
             operations: None,
             warm_up: Duration::from_millis(500),
@@ -492,7 +494,7 @@ fn prepare_thread<'r>(load: &'r Load, shared: &'r Shared, index: usize) -> Resul
 
 fn drive(thread: Thread<'_>) -> Result<Report, String> {
     match thread.load.pace {
-        Pace::Closed { in_flight } => closed::drive(thread, in_flight.max(1)),
+        Pace::Closed { in_flight, spin } => closed::drive(thread, in_flight.max(1), spin),
         Pace::Open { rate, arrivals, spin } => open::drive(thread, rate, arrivals, spin),
     }
 }

@@ -31,6 +31,8 @@ pub struct Sample {
     pub pipeline: usize,
     /// Commands per second that were asked for; `None` for closed load.
     pub rate: Option<f64>,
+    /// Whether the client polled, so that its CPU time says nothing.
+    pub spin: bool,
     /// Key choice.
     pub distribution: String,
     /// What was measured.
@@ -53,6 +55,7 @@ impl Sample {
                 Pace::Open { rate, .. } => Some(rate),
                 Pace::Closed { .. } => None,
             },
+            spin: matches!(load.pace, Pace::Closed { spin: true, .. } | Pace::Open { spin: true, .. }),
             distribution: format!("{:?}", shape.distribution).to_lowercase(),
             measurement,
         }
@@ -71,7 +74,7 @@ impl Sample {
             warnings.push("more than a tenth of the replies are null: are the keys there? --preload fills them".into());
         }
         match self.rate {
-            None if m.client_limited() => {
+            None if !self.spin && m.client_limited() => {
                 warnings.push("the client was busier than the server: add --threads, or read the server's CPU per op".into());
             }
             Some(rate) if m.throughput() < 0.98 * rate => {
@@ -103,6 +106,7 @@ impl Sample {
             "threads": self.threads,
             "pipeline": self.pipeline,
             "rate": self.rate,
+            "spin": self.spin,
             "seconds": m.seconds,
             "operations": m.operations,
             "ops_per_second": m.throughput(),
