@@ -121,6 +121,48 @@ fixed_errors! {
     KeyCountNotPositive => "ERR numkeys should be greater than 0",
     /// MSETEX with a bad count of keys.
     InvalidKeyCount => "ERR invalid numkeys value",
+    /// EXPIRE NX together with another condition.
+    ExpireNxWithOthers => "ERR NX and XX, GT or LT options at the same time are not compatible",
+    /// EXPIRE GT together with LT.
+    ExpireGtWithLt => "ERR GT and LT options at the same time are not compatible",
+    /// COPY and MOVE of a key onto itself.
+    SameObject => "ERR source and destination objects are the same",
+    /// SCAN with something that is no cursor.
+    InvalidCursor => "ERR invalid cursor",
+    /// OBJECT FREQ under a policy that does not count accesses.
+    FrequencyNotTracked => "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.",
+    /// OBJECT IDLETIME under a policy that counts accesses.
+    IdleTimeNotTracked => "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.",
+    /// RESTORE onto a key that exists.
+    BusyKey => "BUSYKEY Target key name already exists.",
+    /// RESTORE with a negative TTL.
+    InvalidTimeToLive => "ERR Invalid TTL value, must be >= 0",
+    /// RESTORE IDLETIME with a negative time.
+    InvalidIdleTime => "ERR Invalid IDLETIME value, must be >= 0",
+    /// RESTORE FREQ with something that is no byte.
+    InvalidFrequency => "ERR Invalid FREQ value, must be >= 0 and <= 255",
+    /// RESTORE of a payload whose footer is wrong.
+    DumpNotVerified => "ERR DUMP payload version or checksum are wrong",
+    /// RESTORE of a payload whose footer is right and whose value is not.
+    DumpMalformed => "ERR Bad data format",
+    /// WAITAOF for a file that does not exist.
+    WaitWithoutAppendOnly => "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+    /// SETBIT, GETBIT, BITFIELD with an offset that is no integer, negative or beyond the longest string.
+    BitOffset => "ERR bit offset is not an integer or out of range",
+    /// SETBIT of something that is no bit.
+    NotABit => "ERR bit is not an integer or out of range",
+    /// BITPOS of something that is no bit.
+    NotABitToFind => "ERR The bit argument must be 1 or 0.",
+    /// BITOP NOT of several keys.
+    BitopNotManyKeys => "ERR BITOP NOT must be called with a single source key.",
+    /// BITFIELD with a type that does not exist.
+    BitfieldType => "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.",
+    /// BITFIELD OVERFLOW with a behaviour that does not exist.
+    BitfieldOverflow => "ERR Invalid OVERFLOW type specified",
+    /// BITFIELD_RO that writes.
+    BitfieldReadOnly => "ERR BITFIELD_RO only supports the GET subcommand",
+    /// An entity tag that is no number, or negative. The prefix is Garnet's.
+    InvalidEtag => "ETAG must be a numerical value greater than or equal to 0",
     /// INCREX whose lower bound exceeds the upper one.
     BoundsCrossed => "ERR LBOUND can't be greater than UBOUND",
 }
@@ -195,6 +237,20 @@ pub fn wrong_arity(command: &str) -> CommandError {
 #[must_use]
 pub fn invalid_expiry(command: &str) -> CommandError {
     CommandError::new(format!("ERR invalid expire time in '{command}' command"))
+}
+
+/// An option of EXPIRE that does not exist.
+#[cold]
+#[must_use]
+pub fn unsupported_option(option: &[u8]) -> CommandError {
+    CommandError::new(format!("ERR Unsupported option {}", repeated(option, REPEATED_BYTES_MAX)))
+}
+
+/// BITOP over fewer keys than the operation takes.
+#[cold]
+#[must_use]
+pub fn bitop_few_keys(operation: &str) -> CommandError {
+    CommandError::new(format!("ERR BITOP {operation} must be called with at least two source keys."))
 }
 
 /// An option of HELLO that does not exist.

@@ -65,6 +65,7 @@ pub mod options;
 pub mod table;
 
 mod connection;
+pub mod generic;
 pub mod string;
 
 use almandine_command_spec::CommandSpec;
@@ -97,4 +98,4 @@ pub enum Handler {
 }
 
 /// All commands, family by family. Everything else is derived from this.
-pub const COMMANDS: &[&[&Command]] = &[string::COMMANDS, connection::COMMANDS];
+pub const COMMANDS: &[&[&Command]] = &[string::COMMANDS, generic::COMMANDS, connection::COMMANDS];

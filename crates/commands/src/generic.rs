@@ -1,0 +1,161 @@
+//! The generic family: what works on keys of any type.
+//!
+//! Expiries are in [`expire`], renaming, copying and moving in [`transfer`], finding keys in [`iterate`], and OBJECT, SORT, DUMP and WAIT in
+//! the files of these names.
+
+mod dump;
+mod expire;
+mod iterate;
+mod object;
+mod sort;
+mod transfer;
+mod wait;
+
+use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+
+use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
+
+/// The family.
+pub const COMMANDS: &[&Command] = &[
+    &DEL,
+    &UNLINK,
+    &EXISTS,
+    &TOUCH,
+    &TYPE,
+    &expire::EXPIRE,
+    &expire::PEXPIRE,
+    &expire::EXPIREAT,
+    &expire::PEXPIREAT,
+    &expire::PERSIST,
+    &expire::TTL,
+    &expire::PTTL,
+    &expire::EXPIRETIME,
+    &expire::PEXPIRETIME,
+    &transfer::RENAME,
+    &transfer::RENAMENX,
+    &transfer::COPY,
+    &transfer::MOVE,
+    &iterate::RANDOMKEY,
+    &iterate::KEYS,
+    &iterate::SCAN,
+    &object::OBJECT,
+    &object::ENCODING,
+    &object::FREQ,
+    &object::HELP,
+    &object::IDLETIME,
+    &object::REFCOUNT,
+    &sort::SORT,
+    &sort::SORT_RO,
+    &dump::DUMP,
+    &dump::RESTORE,
+    &dump::RESTORE_ASKING,
+    &wait::WAIT,
+    &wait::WAITAOF,
+];
+
+const READ: Traits = Traits { readonly: true, fast: true, ..Traits::NONE };
+const WRITE: Traits = Traits { write: true, fast: true, ..Traits::NONE };
+
+/// For handlers whose one verb is atomic by itself, so that the session need not lock the key first.
+const ONE_VERB: Traits = Traits { self_locking: true, ..WRITE };
+
+/// How a cluster's proxy adds up the answers of several shards.
+const SUMMED: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
+
+const DEL: Command = Command {
+    spec: CommandSpec {
+        name: "DEL",
+        id: 200,
+        complexity: "O(N) where N is the number of keys that will be removed.",
+        summary: "Deletes one or more keys.",
+        args: &[Arg::key("key", Access::Remove).multiple()],
+        traits: Traits { fast: false, ..WRITE },
+        tips: SUMMED,
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Write(del),
+};
+
+/// The same as DEL: a deleted value is never freed by the command that deletes it.
+const UNLINK: Command = Command {
+    spec: CommandSpec {
+        name: "UNLINK",
+        id: 201,
+        since: "4.0.0",
+        complexity: "O(N) where N is the number of keys that will be removed.",
+        summary: "Asynchronously deletes one or more keys.",
+        traits: WRITE,
+        ..DEL.spec
+    },
+    run: Handler::Write(del),
+};
+
+fn del(call: &mut WriteCall<'_>) -> Outcome {
+    let mut deleted = 0;
+    for position in 1..call.args.len() {
+        let key = call.key(position);
+        deleted += i64::from(call.keys.delete(key));
+    }
+    call.reply.integer(deleted);
+    Ok(())
+}
+
+const EXISTS: Command = Command {
+    spec: CommandSpec {
+        name: "EXISTS",
+        id: 202,
+        complexity: "O(N) where N is the number of keys to check.",
+        summary: "Determines whether one or more keys exist.",
+        args: &[Arg::key("key", Access::Inspect).multiple()],
+        traits: READ,
+        tips: SUMMED,
+        history: &[("3.0.3", "Accepts multiple `key` arguments.")],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Read(exists),
+};
+
+const TOUCH: Command = Command {
+    spec: CommandSpec {
+        name: "TOUCH",
+        id: 203,
+        since: "3.2.1",
+        complexity: "O(N) where N is the number of keys that will be touched.",
+        summary: "Returns the number of existing keys out of those specified after updating the time they were last accessed.",
+        history: &[],
+        ..EXISTS.spec
+    },
+    run: Handler::Read(exists),
+};
+
+fn exists(call: &mut ReadCall<'_>) -> Outcome {
+    let mut count = 0;
+    for position in 1..call.args.len() {
+        let key = call.key(position);
+        let found = call.keys.exists(key);
+        call.looked_up(found);
+        count += i64::from(found);
+    }
+    call.reply.integer(count);
+    Ok(())
+}
+
+const TYPE: Command = Command {
+    spec: CommandSpec {
+        name: "TYPE",
+        id: 204,
+        summary: "Determines the type of value stored at a key.",
+        args: &[Arg::key("key", Access::Inspect)],
+        traits: READ,
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Read(type_of),
+};
+
+fn type_of(call: &mut ReadCall<'_>) -> Outcome {
+    let key = call.key(1);
+    let metadata = call.keys.metadata(key);
+    call.looked_up(metadata.is_some());
+    call.reply.simple(metadata.map_or("none", |metadata| metadata.kind.name()));
+    Ok(())
+}

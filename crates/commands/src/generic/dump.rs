@@ -1,0 +1,210 @@
+//! DUMP and RESTORE: a value as bytes that other servers of the family read, and back.
+//!
+//! A payload is a type byte and the value as in a snapshot file, then its footer: the version of the format (2 bytes) and a checksum of
+//! everything before (8 bytes), least significant byte first. Strings look the same in every version, so that any may come in.
+
+use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
+use almandine_datatypes::rdb;
+use almandine_keyspace::{Kind, Put};
+
+use super::{READ, WRITE};
+use crate::errors::CommandError;
+use crate::number;
+use crate::options::Options;
+use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
+
+const TYPE_STRING: u8 = 0;
+/// The version that Redis 7.0 writes, which all younger ones read.
+const VERSION: u16 = 10;
+/// The youngest version whose strings are known: Redis 8's.
+const VERSION_MAX: u16 = 13;
+/// The version that Valkey 9 writes.
+const VERSION_VALKEY: u16 = 80;
+const VERSION_BYTES: usize = 2;
+const CHECKSUM_BYTES: usize = 8;
+
+pub(super) const DUMP: Command = Command {
+    spec: CommandSpec {
+        name: "DUMP",
+        id: 229,
+        since: "2.6.0",
+        complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1).",
+        summary: "Returns a serialized representation of the value stored at a key.",
+        args: &[Arg::key("key", Access::Read)],
+        traits: Traits { fast: false, ..READ },
+        tips: &["nondeterministic_output"],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Read(dump),
+};
+
+fn dump(call: &mut ReadCall<'_>) -> Outcome {
+    let key = call.key(1);
+    let value = call.keys.read(key);
+    call.context.statistics().looked_up(value.is_some());
+    match value {
+        None => call.reply.null(),
+        Some(value) if value.kind() != Kind::String => return Err(CommandError::WrongType),
+        Some(value) => call.reply.bulk(&payload(&value)),
+    }
+    Ok(())
+}
+
+fn payload(value: &[u8]) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(value.len() + 32);
+    payload.push(TYPE_STRING);
+    rdb::write_string(value, &mut payload);
+    payload.extend_from_slice(&VERSION.to_le_bytes());
+    let checksum = rdb::checksum(0, &payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    payload
+}
+
+/// The string of a payload.
+fn restored(payload: &[u8]) -> Result<Vec<u8>, CommandError> {
+    let mut value = verified(payload).ok_or(CommandError::DumpNotVerified)?;
+    match value.split_off_first() {
+        Some(&TYPE_STRING) => rdb::read_string(&mut value).ok_or(CommandError::DumpMalformed),
+        _ => Err(CommandError::DumpMalformed),
+    }
+}
+
+/// The payload without its footer, if the footer is right.
+fn verified(payload: &[u8]) -> Option<&[u8]> {
+    let (summed, checksum) = payload.split_last_chunk::<CHECKSUM_BYTES>()?;
+    let (value, version) = summed.split_last_chunk::<VERSION_BYTES>()?;
+    let version = u16::from_le_bytes(*version);
+    let known = version <= VERSION_MAX || version == VERSION_VALKEY;
+    (known && rdb::checksum(0, summed) == u64::from_le_bytes(*checksum)).then_some(value)
+}
+
+pub(super) const RESTORE: Command = Command {
+    spec: CommandSpec {
+        name: "RESTORE",
+        id: 230,
+        since: "2.6.0",
+        complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of objects composing the value and M their average size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because inserting values into sorted sets is O(log(N)).",
+        summary: "Creates a key from the serialized representation of a value.",
+        args: &[
+            Arg::key("key", Access::Overwrite),
+            Arg::integer("ttl"),
+            Arg::value("serialized-value"),
+            Arg::pure_token("replace", "REPLACE").optional().since("3.0.0"),
+            Arg::pure_token("absttl", "ABSTTL").optional().since("5.0.0"),
+            Arg::integer("seconds").token("IDLETIME").optional().since("5.0.0"),
+            Arg::integer("frequency").token("FREQ").optional().since("5.0.0"),
+        ],
+        traits: Traits { fast: false, denyoom: true, ..WRITE },
+        categories: Some(&[Category::Keyspace, Category::Dangerous]),
+        history: &[
+            ("3.0.0", "Added the `REPLACE` modifier."),
+            ("5.0.0", "Added the `ABSTTL` modifier."),
+            ("5.0.0", "Added the `IDLETIME` and `FREQ` options."),
+        ],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Write(restore),
+};
+
+/// RESTORE as MIGRATE sends it to a cluster node that imports the key's slot.
+pub(super) const RESTORE_ASKING: Command = Command {
+    spec: CommandSpec {
+        name: "RESTORE-ASKING",
+        id: 231,
+        since: "3.0.0",
+        summary: "An internal command for migrating keys in a cluster.",
+        traits: Traits { asking: true, system: true, ..RESTORE.spec.traits },
+        ..RESTORE.spec
+    },
+    run: Handler::Write(restore),
+};
+
+/// What RESTORE's options say. When a key was used last, and how often, is checked and not kept.
+#[derive(Default)]
+struct RestoreOptions {
+    replace: bool,
+    absolute: bool,
+}
+
+fn restore_options(call: &WriteCall<'_>) -> Result<RestoreOptions, CommandError> {
+    let mut restore = RestoreOptions::default();
+    let (mut idle, mut frequency) = (false, false);
+    let mut options = Options::after(call.args, 4);
+    while let Some(option) = options.next() {
+        match option {
+            o if o.is("REPLACE") => restore.replace = true,
+            o if o.is("ABSTTL") => restore.absolute = true,
+            o if o.is("IDLETIME") && !frequency => {
+                idle = true;
+                if options.integer()? < 0 {
+                    return Err(CommandError::InvalidIdleTime);
+                }
+            }
+            o if o.is("FREQ") && !idle => {
+                frequency = true;
+                if !(0..=255).contains(&options.integer()?) {
+                    return Err(CommandError::InvalidFrequency);
+                }
+            }
+            _ => return Err(CommandError::Syntax),
+        }
+    }
+    Ok(restore)
+}
+
+fn restore(call: &mut WriteCall<'_>) -> Outcome {
+    let options = restore_options(call)?;
+    let key = call.key(1);
+    if !options.replace && call.keys.exists(key) {
+        return Err(CommandError::BusyKey);
+    }
+    let ttl_ms = number::integer(call.args.at(2))?;
+    if ttl_ms < 0 {
+        return Err(CommandError::InvalidTimeToLive);
+    }
+    let value = restored(call.args.at(3))?;
+    let expiry_ms = match ttl_ms {
+        0 => None,
+        at_ms if options.absolute => Some(at_ms),
+        ttl_ms => Some(ttl_ms.saturating_add(call.now_ms())),
+    };
+    if expiry_ms.is_some_and(|at_ms| at_ms <= call.now_ms()) {
+        call.keys.delete(key);
+    } else {
+        call.keys.upsert(key, &value, Put { expiry_ms, ..Put::default() })?;
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What redis-server 7.0 answers to DUMP of these values.
+    #[test]
+    fn payloads_are_those_of_redis() {
+        assert_eq!(payload(b"hello"), PAYLOAD_HELLO);
+        assert_eq!(payload(b"10"), PAYLOAD_10);
+        for value in [&b"hello"[..], b"10", b"", b"-70000", &[b'x'; 100]] {
+            assert_eq!(restored(&payload(value)).as_deref(), Ok(value));
+        }
+        assert_eq!(restored(PAYLOAD_COMPRESSED), Ok(b"abc".repeat(60)));
+    }
+
+    const PAYLOAD_HELLO: &[u8] = b"\x00\x05hello\x0a\x00cr\xdfve4 \x0a";
+    /// "abc" sixty times, compressed.
+    const PAYLOAD_COMPRESSED: &[u8] = b"\x00\xc3\x0b@\xb4\x03abca\xe0\xa5\x02\x01bc\x0a\x00+[k\xacl&\xc3m";
+    const PAYLOAD_10: &[u8] = b"\x00\xc0\x0a\x0a\x00n\x9fWE\x0e\xaec\xbb";
+
+    #[test]
+    fn any_flipped_bit_is_noticed() {
+        let good = payload(b"hello");
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(restored(&bad), Err(CommandError::DumpNotVerified));
+        }
+        assert_eq!(restored(b""), Err(CommandError::DumpNotVerified));
+    }
+}

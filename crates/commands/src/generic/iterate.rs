@@ -1,0 +1,183 @@
+//! Finding keys: by pattern, by cursor, at random.
+
+use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
+use almandine_datatypes::glob::{self, Case};
+use almandine_io::entropy;
+use almandine_resp::reply::write_header;
+
+use super::READ;
+use crate::errors::CommandError;
+use crate::options::Options;
+use crate::{Command, Handler, Outcome, ReadCall};
+
+/// Keys that KEYS asks the keyspace for at a time.
+const KEYS_AT_A_TIME: usize = 1024;
+/// Keys that SCAN visits when COUNT says nothing.
+const SCAN_COUNT: usize = 10;
+
+pub(super) const RANDOMKEY: Command = Command {
+    spec: CommandSpec {
+        name: "RANDOMKEY",
+        id: 218,
+        summary: "Returns a random key name from the database.",
+        traits: Traits { fast: false, ..READ },
+        tips: &["request_policy:all_shards", "nondeterministic_output"],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Read(randomkey),
+};
+
+fn randomkey(call: &mut ReadCall<'_>) -> Outcome {
+    let mut key = Vec::new();
+    match call.keys.random_key(entropy::seed(), &mut key) {
+        true => call.reply.bulk(&key),
+        false => call.reply.null(),
+    }
+    Ok(())
+}
+
+pub(super) const KEYS: Command = Command {
+    spec: CommandSpec {
+        name: "KEYS",
+        id: 219,
+        complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
+        summary: "Returns all key names that match a pattern.",
+        args: &[Arg::pattern("pattern")],
+        traits: Traits { fast: false, ..READ },
+        categories: Some(&[Category::Keyspace, Category::Dangerous]),
+        tips: &["request_policy:all_shards", "nondeterministic_output_order"],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Read(keys),
+};
+
+fn keys(call: &mut ReadCall<'_>) -> Outcome {
+    let wanted = Filter { pattern: call.args.at(1), kind: None };
+    let ReadCall { keys, reply, .. } = call;
+    let array = reply.begin_array();
+    let (mut len, mut cursor) = (0, 0);
+    loop {
+        cursor = keys.scan(cursor, KEYS_AT_A_TIME, &mut |key, _| {
+            if wanted.takes_name(key) {
+                reply.bulk(key);
+                len += 1;
+            }
+        });
+        if cursor == 0 {
+            break;
+        }
+    }
+    reply.finish_array(array, len);
+    Ok(())
+}
+
+pub(super) const SCAN: Command = Command {
+    spec: CommandSpec {
+        name: "SCAN",
+        id: 220,
+        since: "2.8.0",
+        complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+        summary: "Iterates over the key names in the database.",
+        args: &[
+            Arg::integer("cursor"),
+            Arg::pattern("pattern").token("MATCH").optional(),
+            Arg::integer("count").token("COUNT").optional(),
+            Arg::value("type").token("TYPE").optional().since("6.0.0"),
+        ],
+        traits: Traits { fast: false, ..READ },
+        tips: &["nondeterministic_output", "request_policy:special"],
+        history: &[("6.0.0", "Added the `TYPE` subcommand.")],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Read(scan),
+};
+
+fn scan(call: &mut ReadCall<'_>) -> Outcome {
+    let cursor = cursor(call.args.at(1)).ok_or(CommandError::InvalidCursor)?;
+    let mut wanted = Filter { pattern: b"*", kind: None };
+    let mut count = SCAN_COUNT;
+    let mut options = Options::after(call.args, 2);
+    while let Some(option) = options.next() {
+        match option {
+            o if o.is("MATCH") => wanted.pattern = options.value()?,
+            o if o.is("TYPE") => wanted.kind = Some(options.value()?),
+            o if o.is("COUNT") => {
+                let at_least_one = options.integer()?.max(0);
+                count = usize::try_from(at_least_one).unwrap_or(usize::MAX);
+                if count == 0 {
+                    return Err(CommandError::Syntax);
+                }
+            }
+            _ => return Err(CommandError::Syntax),
+        }
+    }
+    // The next cursor comes before the keys and is known only after them.
+    let (mut names, mut len) = (Vec::new(), 0);
+    let next = call.keys.scan(cursor, count, &mut |key, metadata| {
+        if wanted.takes_name(key) && wanted.takes_kind(metadata.kind.name()) {
+            write_header(&mut names, b'$', key.len());
+            names.extend_from_slice(key);
+            names.extend_from_slice(b"\r\n");
+            len += 1;
+        }
+    });
+    call.reply.array(2);
+    call.reply.bulk(next.to_string().as_bytes());
+    call.reply.array(len);
+    call.reply.raw(&names);
+    Ok(())
+}
+
+/// Which keys are answered.
+struct Filter<'c> {
+    pattern: &'c [u8],
+    kind: Option<&'c [u8]>,
+}
+
+impl Filter<'_> {
+    /// The lone star also takes the empty name, which as a pattern it does not match.
+    fn takes_name(&self, key: &[u8]) -> bool {
+        self.pattern == b"*" || glob::matches(self.pattern, key, Case::Sensitive)
+    }
+
+    /// A type that does not exist is a type that no key has.
+    fn takes_kind(&self, kind: &str) -> bool {
+        self.kind.is_none_or(|wanted| wanted.eq_ignore_ascii_case(kind.as_bytes()))
+    }
+}
+
+/// A cursor as C's `strtoul` reads it, which Redis' clients may rely on: with a sign, or empty for zero. No leading spaces.
+fn cursor(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return Some(0);
+    }
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let value: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some(if negative { value.wrapping_neg() } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors() {
+        assert_eq!([cursor(b"0"), cursor(b""), cursor(b"+7"), cursor(b"007")], [Some(0), Some(0), Some(7), Some(7)]);
+        assert_eq!([cursor(b"18446744073709551615"), cursor(b"-1")], [Some(u64::MAX); 2]);
+        assert_eq!([cursor(b"18446744073709551616"), cursor(b" 1"), cursor(b"1 "), cursor(b"-"), cursor(b"abc")], [None; 5]);
+    }
+
+    #[test]
+    fn the_star_takes_the_empty_name() {
+        let star = Filter { pattern: b"*", kind: Some(b"STRING") };
+        assert!(star.takes_name(b"") && star.takes_kind("string") && !star.takes_kind("hash"));
+        assert!(!Filter { pattern: b"**", kind: None }.takes_name(b""));
+    }
+}

@@ -1,0 +1,149 @@
+//! OBJECT: how a value is stored, in the words of Redis, whose names for encodings tools know.
+
+use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_config::choices::EvictionPolicy;
+use almandine_datatypes::number::parse_i64;
+use almandine_keyspace::{Kind, Metadata};
+
+use super::READ;
+use crate::errors::CommandError;
+use crate::{Command, Handler, Outcome, ReadCall, help};
+
+/// Longest string that Redis stores together with its object.
+const EMBEDDED_BYTES_MAX: usize = 44;
+/// The access frequency of a key that was just created.
+const FREQUENCY_INITIAL: i64 = 5;
+
+pub(super) const OBJECT: Command = Command {
+    spec: CommandSpec {
+        name: "OBJECT",
+        id: 221,
+        since: "2.2.3",
+        complexity: "Depends on subcommand.",
+        summary: "A container for object introspection commands.",
+        subcommands: &[&ENCODING.spec, &FREQ.spec, &HELP.spec, &IDLETIME.spec, &REFCOUNT.spec],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Container,
+};
+
+/// What the subcommands about a key have in common.
+const SUBCOMMAND: CommandSpec = CommandSpec {
+    since: "2.2.3",
+    args: &[Arg::key("key", Access::Inspect)],
+    traits: Traits { fast: false, ..READ },
+    tips: &["nondeterministic_output"],
+    ..CommandSpec::BLANK
+};
+
+pub(super) const ENCODING: Command = Command {
+    spec: CommandSpec {
+        name: "OBJECT|ENCODING",
+        id: 222,
+        summary: "Returns the internal encoding of a Redis object.",
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(encoding),
+};
+
+fn encoding(call: &mut ReadCall<'_>) -> Outcome {
+    let key = call.key(2);
+    let value = call.keys.read(key);
+    call.context.statistics().looked_up(value.is_some());
+    match value {
+        None => call.reply.null(),
+        Some(value) => call.reply.bulk(encoding_of(value.kind(), &value).as_bytes()),
+    }
+    Ok(())
+}
+
+fn encoding_of(kind: Kind, value: &[u8]) -> &'static str {
+    match kind {
+        Kind::String if parse_i64(value).is_some() => "int",
+        Kind::String if value.len() <= EMBEDDED_BYTES_MAX => "embstr",
+        Kind::String => "raw",
+        Kind::List => "quicklist",
+        Kind::Hash | Kind::Set => "hashtable",
+        Kind::SortedSet => "skiplist",
+        Kind::Stream => "stream",
+    }
+}
+
+pub(super) const REFCOUNT: Command = Command {
+    spec: CommandSpec {
+        name: "OBJECT|REFCOUNT",
+        id: 226,
+        summary: "Returns the reference count of a value of a key.",
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(|call| about_key(call, |_| Ok(1))),
+};
+
+pub(super) const FREQ: Command = Command {
+    spec: CommandSpec {
+        name: "OBJECT|FREQ",
+        id: 223,
+        since: "4.0.0",
+        summary: "Returns the logarithmic access frequency counter of a Redis object.",
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(|call| {
+        let tracked = tracks_frequency(call);
+        about_key(call, |_| if tracked { Ok(FREQUENCY_INITIAL) } else { Err(CommandError::FrequencyNotTracked) })
+    }),
+};
+
+pub(super) const IDLETIME: Command = Command {
+    spec: CommandSpec {
+        name: "OBJECT|IDLETIME",
+        id: 225,
+        summary: "Returns the time since the last access to a Redis object.",
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(|call| {
+        let tracked = !tracks_frequency(call);
+        about_key(call, |_| if tracked { Ok(0) } else { Err(CommandError::IdleTimeNotTracked) })
+    }),
+};
+
+/// Whether the eviction policy counts accesses, which it does instead of remembering the last one.
+fn tracks_frequency(call: &ReadCall<'_>) -> bool {
+    matches!(call.context.settings().memory.maxmemory_policy, EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu)
+}
+
+/// Answers a number about the key, or null when there is none.
+fn about_key(call: &mut ReadCall<'_>, number: impl Fn(Metadata) -> Result<i64, CommandError>) -> Outcome {
+    let key = call.key(2);
+    let metadata = call.keys.metadata(key);
+    call.looked_up(metadata.is_some());
+    match metadata {
+        None => call.reply.null(),
+        Some(metadata) => call.reply.integer(number(metadata)?),
+    }
+    Ok(())
+}
+
+pub(super) const HELP: Command = Command {
+    spec: CommandSpec {
+        name: "OBJECT|HELP",
+        id: 224,
+        since: "6.2.0",
+        summary: "Returns helpful text about the different subcommands.",
+        traits: Traits { loading: true, stale: true, ..Traits::NONE },
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Admin(help::reply),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_integers_embedded_or_raw() {
+        let of = |value: &str| encoding_of(Kind::String, value.as_bytes());
+        assert_eq!([of("0"), of("-9223372036854775808")], ["int"; 2]);
+        assert_eq!([of(""), of("+1"), of("01"), of("9223372036854775808"), of(&"x".repeat(44))], ["embstr"; 5]);
+        assert_eq!(of(&"x".repeat(45)), "raw");
+    }
+}

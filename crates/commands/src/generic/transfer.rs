@@ -1,0 +1,152 @@
+//! A value on its way to another key: RENAME and RENAMENX within a database, COPY and MOVE also between databases.
+//!
+//! The value is put to its destination before it is taken from its source, so that a full store loses nothing. Large values travel by
+//! reference.
+
+use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+
+use super::WRITE;
+use crate::errors::CommandError;
+use crate::number;
+use crate::options::Options;
+use crate::{Command, Handler, Outcome, WriteCall};
+
+pub(super) const RENAME: Command = Command {
+    spec: CommandSpec {
+        name: "RENAME",
+        id: 214,
+        summary: "Renames a key and overwrites the destination.",
+        args: &[Arg::key("key", Access::Take), Arg::key("newkey", Access::Overwrite)],
+        traits: Traits { fast: false, ..WRITE },
+        history: &[("3.2.0", "The command no longer returns an error when source and destination names are the same.")],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Write(rename),
+};
+
+fn rename(call: &mut WriteCall<'_>) -> Outcome {
+    rename_unless(call, false)?;
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) const RENAMENX: Command = Command {
+    spec: CommandSpec {
+        name: "RENAMENX",
+        id: 215,
+        summary: "Renames a key only when the target key name doesn't exist.",
+        args: &[Arg::key("key", Access::Take), Arg::key("newkey", Access::Create)],
+        traits: WRITE,
+        ..RENAME.spec
+    },
+    run: Handler::Write(renamenx),
+};
+
+fn renamenx(call: &mut WriteCall<'_>) -> Outcome {
+    let renamed = rename_unless(call, true)?;
+    call.reply.integer(i64::from(renamed));
+    Ok(())
+}
+
+/// Renames, unless the destination exists and may not be replaced; whether it did.
+fn rename_unless(call: &mut WriteCall<'_>, keep_existing: bool) -> Result<bool, CommandError> {
+    let (db, source, destination) = (call.client.db, call.args.at(1), call.args.at(2));
+    let value = call.keys.copy(db, source).ok_or(CommandError::NoSuchKey)?;
+    if source == destination {
+        return Ok(!keep_existing);
+    }
+    if keep_existing && call.keys.exists_in(db, destination) {
+        return Ok(false);
+    }
+    call.keys.put(db, destination, value)?;
+    let source = call.key(1);
+    call.keys.delete(source);
+    Ok(true)
+}
+
+pub(super) const COPY: Command = Command {
+    spec: CommandSpec {
+        name: "COPY",
+        id: 216,
+        since: "6.2.0",
+        complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for string values.",
+        summary: "Copies the value of a key to a new key.",
+        args: &[
+            Arg::key("source", Access::Read),
+            Arg::key("destination", Access::Overwrite),
+            Arg::integer("destination-db").token("DB").optional(),
+            Arg::pure_token("replace", "REPLACE").optional(),
+        ],
+        // The destination may be in another database, which only the options tell.
+        traits: Traits { fast: false, denyoom: true, self_locking: true, ..WRITE },
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Write(copy),
+};
+
+fn copy(call: &mut WriteCall<'_>) -> Outcome {
+    let (source_db, source, destination) = (call.client.db, call.args.at(1), call.args.at(2));
+    let (mut destination_db, mut replace) = (source_db, false);
+    let mut options = Options::after(call.args, 3);
+    while let Some(option) = options.next() {
+        match option {
+            o if o.is("REPLACE") => replace = true,
+            o if o.is("DB") => destination_db = database(call, options.value()?)?,
+            _ => return Err(CommandError::Syntax),
+        }
+    }
+    if (source_db, source) == (destination_db, destination) {
+        return Err(CommandError::SameObject);
+    }
+    call.keys.lock(&[(source_db, source), (destination_db, destination)]);
+    let value = call.keys.copy(source_db, source);
+    call.looked_up(value.is_some());
+    let copied = match value {
+        Some(value) if replace || !call.keys.exists_in(destination_db, destination) => {
+            call.keys.put(destination_db, destination, value)?;
+            true
+        }
+        _ => false,
+    };
+    call.reply.integer(i64::from(copied));
+    Ok(())
+}
+
+pub(super) const MOVE: Command = Command {
+    spec: CommandSpec {
+        name: "MOVE",
+        id: 217,
+        summary: "Moves a key to another database.",
+        args: &[Arg::key("key", Access::ReadUpdate), Arg::integer("db")],
+        traits: Traits { self_locking: true, ..WRITE },
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Write(move_key),
+};
+
+fn move_key(call: &mut WriteCall<'_>) -> Outcome {
+    let (from, name) = (call.client.db, call.args.at(1));
+    let to = database(call, call.args.at(2))?;
+    if from == to {
+        return Err(CommandError::SameObject);
+    }
+    call.keys.lock(&[(from, name), (to, name)]);
+    let moved = match call.keys.copy(from, name) {
+        Some(value) if !call.keys.exists_in(to, name) => {
+            call.keys.put(to, name, value)?;
+            let source = call.key(1);
+            call.keys.delete(source);
+            true
+        }
+        _ => false,
+    };
+    call.reply.integer(i64::from(moved));
+    Ok(())
+}
+
+/// A database that exists.
+fn database(call: &WriteCall<'_>, text: &[u8]) -> Result<u16, CommandError> {
+    let db = number::integer_within(text, i64::from(i32::MIN), i64::from(i32::MAX))?;
+    let databases = call.context.node.keyspace.databases();
+    u16::try_from(db).ok().filter(|db| usize::from(*db) < databases).ok_or(CommandError::DatabaseOutOfRange)
+}
