@@ -46,9 +46,9 @@ fn microseconds(time: libc::timeval) -> u64 {
 /// Bytes of the process that are in memory; 0 where the system does not tell.
 #[must_use]
 pub fn resident_bytes() -> u64 {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok();
-    let pages = pages.as_deref().and_then(|text| text.split(' ').nth(1)).and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * rustix::param::page_size() as u64
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
 }
 
 #[cfg(test)]

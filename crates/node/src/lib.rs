@@ -16,11 +16,11 @@ pub mod rates;
 pub mod slowlog;
 pub mod statistics;
 
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use almandine_config::{Config, Parameter, SetError, Settings};
-use almandine_io::clock;
+use almandine_io::{clock, entropy};
 use almandine_keyspace::Keyspace;
 
 pub use clients::{Activity, ClientIdentity, ClientOrigin, ClientShared, Clients};
@@ -39,6 +39,15 @@ pub const REDIS_VERSION: &str = "7.4.0";
 
 /// Makes settings effective that are not simply read: the memory budget, the network's limits, the log level.
 pub type Applier = Box<dyn Fn(&Settings) -> Result<(), SetError> + Send + Sync>;
+
+/// What the server was built with, and runs on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Build {
+    /// The allocator of what is not in the store.
+    pub allocator: &'static str,
+    /// How sockets are awaited.
+    pub reactor: &'static str,
+}
 
 /// Figures of the network, copied here ten times a second by a background thread.
 #[derive(Debug, Default)]
@@ -83,6 +92,13 @@ pub struct Node {
     pub shutdown: Shutdown,
     /// 40 hexadecimal digits that name this run of the process.
     pub run_id: String,
+    replication_id: Mutex<String>,
+    build: OnceLock<Build>,
+    /// The keyspace's counters as of the last CONFIG RESETSTAT.
+    store_baseline: Mutex<almandine_keyspace::Totals>,
+    peak_bytes: AtomicU64,
+    /// Bytes that the empty keyspace used.
+    pub startup_bytes: u64,
     /// When the process started, Unix milliseconds.
     pub started_ms: i64,
     /// How many workers run.
@@ -93,6 +109,7 @@ impl Node {
     /// A node configured by `config` over `keyspace`, with `workers` workers and `commands` commands, whose run is named by `run_id`.
     #[must_use]
     pub fn new(config: Config, keyspace: Arc<Keyspace>, workers: usize, commands: usize, run_id: String) -> Self {
+        let startup_bytes = keyspace.used_memory();
         Self {
             config,
             keyspace,
@@ -108,6 +125,11 @@ impl Node {
             rates: Rates::default(),
             shutdown: Shutdown::default(),
             run_id,
+            replication_id: Mutex::new(random_id()),
+            build: OnceLock::new(),
+            store_baseline: Mutex::default(),
+            peak_bytes: AtomicU64::new(startup_bytes),
+            startup_bytes,
             started_ms: clock::unix_ms(),
             worker_count: workers,
         }
@@ -127,9 +149,69 @@ impl Node {
         self.config.set(pairs, local, apply).map(|_| ())
     }
 
+    /// Says what the server was built with; a second call changes nothing.
+    pub fn install_build(&self, build: Build) {
+        let _ = self.build.set(build);
+    }
+
+    /// What the server was built with, as far as it has said so.
+    #[must_use]
+    pub fn build(&self) -> Build {
+        self.build.get().copied().unwrap_or_default()
+    }
+
+    /// Takes the samples that rates and peaks are made of. Called ten times a second by one background thread.
+    pub fn sample(&self) {
+        self.rates.sample(clock::unix_ms(), self.statistics.totals());
+        self.note_memory(self.keyspace.used_memory());
+    }
+
+    /// Notes that `bytes` are in use, and returns the highest use so far.
+    pub fn note_memory(&self, bytes: u64) -> u64 {
+        self.peak_bytes.fetch_max(bytes, Relaxed).max(bytes)
+    }
+
+    /// The keyspace's counters since the last CONFIG RESETSTAT; its gauges as they are.
+    #[must_use]
+    pub fn store_totals(&self) -> almandine_keyspace::Totals {
+        let (mut totals, before) = (self.keyspace.totals(), *lock(&self.store_baseline));
+        totals.expired -= before.expired;
+        totals.hits -= before.hits;
+        totals.misses -= before.misses;
+        totals
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset_statistics(&self) {
+        self.statistics.reset();
+        *lock(&self.store_baseline) = self.keyspace.totals();
+        self.peak_bytes.store(self.keyspace.used_memory(), Relaxed);
+    }
+
+    /// 40 hexadecimal digits that name this history of writes.
+    #[must_use]
+    pub fn replication_id(&self) -> String {
+        lock(&self.replication_id).clone()
+    }
+
+    /// Gives the history of writes another name.
+    pub fn change_replication_id(&self) {
+        *lock(&self.replication_id) = random_id();
+    }
+
     /// Seconds since the start.
     #[must_use]
     pub fn uptime_s(&self) -> u64 {
         u64::try_from((clock::unix_ms() - self.started_ms) / 1000).unwrap_or(0)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// 40 hexadecimal digits.
+fn random_id() -> String {
+    let id: String = (0..3).map(|_| format!("{:016x}", entropy::seed())).collect();
+    id[..40].to_owned()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use almandine_io::{clock, thread};
+use almandine_io::thread;
 use almandine_net::Handle;
 use almandine_node::{Message, Node};
 
@@ -24,7 +24,7 @@ pub(crate) fn start(node: Arc<Node>, network: Handle<Message>) -> io::Result<()>
 }
 
 fn turn(node: &Node, network: &Handle<Message>) {
-    node.rates.sample(clock::unix_ms(), node.statistics.totals());
+    node.sample();
     let gauges = &node.network;
     gauges.connections_rejected.store(network.sum(|counters| &counters.rejected), Relaxed);
     gauges.connections_timed_out.store(network.sum(|counters| &counters.closed_by_timeout), Relaxed);

@@ -16,11 +16,14 @@ use almandine_io::socket::{self, Listener};
 use almandine_io::{entropy, thread};
 use almandine_keyspace::Keyspace;
 use almandine_net::{Endpoint, Handle, Worker};
-use almandine_node::{Mailbox, Message, Node, ShutdownRequest, VERSION};
+use almandine_node::{Build, Mailbox, Message, Node, ShutdownRequest, VERSION};
 use almandine_session::Sessions;
 
 use crate::process::PidFile;
 use crate::{apply, background, log, process};
+
+/// The global allocator's name.
+const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
 
 /// Runs the server until it is asked to end. `args` is the command line without the program's name.
 pub(crate) fn run(config: Config, args: &[String]) -> ExitCode {
@@ -64,6 +67,7 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     let (network, seats) = almandine_net::open::<Message>(options)?;
     let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, Table::shared().entries().len(), run_id()));
     node.workers.install((0..workers).map(|worker| mailbox(&network, worker)).collect());
+    node.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
     node.install_applier(Box::new(move |settings| {
         apply::apply(settings, &limits, &keyspace);
         Ok(())

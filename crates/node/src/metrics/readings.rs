@@ -1,0 +1,111 @@
+//! Everything that metrics are computed from, read once.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use almandine_config::config::Snapshot;
+use almandine_io::usage;
+use almandine_keyspace::{MemoryUse, Work};
+
+use crate::Node;
+use crate::statistics::Totals;
+
+/// The figures of one moment.
+pub struct Readings<'n> {
+    /// The server.
+    pub node: &'n Node,
+    /// The configuration.
+    pub config: Arc<Snapshot>,
+    /// The workers' counters.
+    pub totals: Totals,
+    /// The store's counters since the last reset, its gauges as they are.
+    pub store: almandine_keyspace::Totals,
+    /// The store's background.
+    pub work: Work,
+    /// Memory by use.
+    pub memory: MemoryUse,
+    /// Bytes of the process in memory.
+    pub resident_bytes: u64,
+    /// The highest use of memory so far, in bytes.
+    pub peak_bytes: u64,
+}
+
+impl<'n> Readings<'n> {
+    /// Reads everything.
+    #[must_use]
+    pub fn take(node: &'n Node) -> Self {
+        let memory = node.keyspace.memory();
+        let peak_bytes = node.note_memory(memory.used_bytes());
+        Self {
+            node,
+            config: node.config.snapshot(),
+            totals: node.statistics.totals(),
+            store: node.store_totals(),
+            work: node.keyspace.work(),
+            memory,
+            resident_bytes: usage::resident_bytes(),
+            peak_bytes,
+        }
+    }
+
+    /// Bytes that count against `maxmemory`.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.memory.used_bytes()
+    }
+
+    /// Of these, what is not records: index, expiry wheel, client buffers.
+    #[must_use]
+    pub fn overhead_bytes(&self) -> u64 {
+        self.memory.index_bytes + self.memory.expiry_bytes + self.memory.external_bytes
+    }
+
+    /// Of these, records and values.
+    #[must_use]
+    pub fn dataset_bytes(&self) -> u64 {
+        self.used_bytes() - self.overhead_bytes()
+    }
+
+    /// Records as a share of what is used beyond the empty server.
+    #[must_use]
+    pub fn dataset_share(&self) -> f64 {
+        ratio(self.dataset_bytes(), self.used_bytes().saturating_sub(self.node.startup_bytes)).min(1.0)
+    }
+
+    /// Bytes that the store holds, with the space of dead records that is not reused yet: what its allocator has taken.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.used_bytes() - self.memory.log_live_bytes + self.memory.log_resident_bytes
+    }
+
+    /// Bytes of an incomplete command of the connection that has most of them.
+    #[must_use]
+    pub fn query_bytes_max(&self) -> u64 {
+        let bytes = self.node.clients.all().iter().map(|client| client.activity.query_bytes.load(Relaxed)).max();
+        bytes.unwrap_or(0) as u64
+    }
+
+    /// A parameter as CONFIG GET shows it.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> String {
+        self.config.show(name).unwrap_or_default()
+    }
+}
+
+/// `part` per `whole`; 0 of nothing.
+#[expect(clippy::cast_precision_loss, reason = "a ratio for humans")]
+pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// Bytes as INFO's `_human` fields write them: `943.35K`.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
+pub fn human(bytes: u64) -> String {
+    if bytes < 1024 {
+        return format!("{bytes}B");
+    }
+    let units = ["K", "M", "G", "T", "P"];
+    let exponent = (bytes.ilog2() / 10).min(5);
+    format!("{:.2}{}", bytes as f64 / 1024_f64.powi(exponent as i32), units[exponent as usize - 1])
+}
