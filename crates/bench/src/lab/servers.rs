@@ -147,7 +147,10 @@ impl LabOptions {
                 .iter()
                 .position(|other| other == name)
                 .ok_or_else(|| format!("--baseline {name}: only {} take part", names.join(", "))),
-            None => Ok(names.iter().position(|&name| name != OURS).unwrap_or(0)),
+            None => {
+                let variant = |name: &str| self.variants.iter().any(|spec| spec.split(['@', '=']).next() == Some(name));
+                Ok(names.iter().position(|&name| name != OURS && !variant(name)).unwrap_or(0))
+            }
         }
     }
 
