@@ -18,6 +18,19 @@ pub fn yield_now() {
     thread::yield_now();
 }
 
+/// Sleeps; for a thread that has spun and yielded in vain, so that a preempted one gets the processor.
+pub fn sleep(time: Duration) {
+    thread::sleep(time);
+}
+
+/// Ranks the calling thread behind the workers: on a busy processor it gets about a quarter of their time.
+///
+/// # Errors
+/// When the system does not allow it.
+pub fn rank_behind_workers() -> io::Result<()> {
+    rustix::process::setpriority_process(None, 6).map_err(io::Error::from)
+}
+
 /// Pins the calling thread to one processor.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use crate::index::{BUCKETS_MIN, Resize};
 use crate::session::Session;
 use crate::store::Inner;
 use almandine_epoch::Run;
-use almandine_io::clock;
+use almandine_io::{clock, thread};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -77,6 +77,8 @@ impl Maintenance {
 
     /// Runs until the store is dropped.
     pub(crate) fn run(mut self) {
+        // Not being allowed to only means that growth competes with the workers on equal terms.
+        let _ = thread::rank_behind_workers();
         while !self.store.stop.load(Ordering::Acquire) {
             let busy = self.step(clock::unix_ms());
             if !busy {

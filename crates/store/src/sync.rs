@@ -5,8 +5,16 @@ pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Waits a little; after some rounds gives the processor away, because the holder may not be running.
+/// Waits a little; after some rounds gives the processor away, because the holder may not be running, and in the end sleeps,
+/// because the holder may be a background thread that ranks behind the one that waits.
 pub(crate) struct Backoff(u32);
+
+#[cfg(not(loom))]
+const SPINS: u32 = 7;
+#[cfg(not(loom))]
+const YIELDS: u32 = 16;
+#[cfg(not(loom))]
+const SLEEP: std::time::Duration = std::time::Duration::from_micros(20);
 
 impl Backoff {
     pub(crate) fn new() -> Self {
@@ -15,14 +23,16 @@ impl Backoff {
 
     #[cfg(not(loom))]
     pub(crate) fn wait(&mut self) {
-        if self.0 < 7 {
+        if self.0 < SPINS {
             for _ in 0..1 << self.0 {
                 std::hint::spin_loop();
             }
-            self.0 += 1;
-        } else {
+        } else if self.0 < SPINS + YIELDS {
             almandine_io::thread::yield_now();
+        } else {
+            almandine_io::thread::sleep(SLEEP);
         }
+        self.0 += 1;
     }
 
     #[cfg(loom)]

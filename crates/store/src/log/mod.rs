@@ -31,7 +31,7 @@ const CHUNKS_PER_PAGE: u64 = PAGE_WORDS / CHUNK_WORDS;
 /// Words of a cache line.
 const LINE_WORDS: u64 = 8;
 /// Pages that are kept ready in front of the tail.
-pub(crate) const PAGES_AHEAD: u64 = 2;
+pub(crate) const PAGES_AHEAD: u64 = 3;
 
 const _: () = assert!(UNITS_MAX as u64 <= CHUNK_WORDS);
 
