@@ -85,8 +85,10 @@ impl Flags {
 pub struct Plan {
     /// The handler.
     pub run: Handler,
-    /// Number of arguments with the name; negative: at least that many.
-    arity: i16,
+    /// Fewest arguments, with the name.
+    arguments_min: u32,
+    /// How many more there may be.
+    arguments_more: u32,
     /// Argument index of the only key; 0 without keys and with [`Flags::MANY_KEYS`].
     pub key: u16,
     /// The command's dense index.
@@ -95,14 +97,14 @@ pub struct Plan {
     pub flags: Flags,
 }
 
-const _: () = assert!(size_of::<Plan>() == 24);
+const _: () = assert!(size_of::<Plan>() == 32);
 
 impl Plan {
     /// Whether a call may have `count` arguments.
     #[inline]
     #[must_use]
     pub const fn accepts(&self, count: usize) -> bool {
-        if self.arity >= 0 { count == self.arity as usize } else { count >= self.arity.unsigned_abs() as usize }
+        count.wrapping_sub(self.arguments_min as usize) <= self.arguments_more as usize
     }
 }
 
@@ -212,7 +214,8 @@ fn dense_index(names: &Names, name: &str) -> u16 {
 fn plan(index: usize, entry: &Entry) -> Plan {
     Plan {
         run: entry.command.run,
-        arity: entry.shape.arity,
+        arguments_min: entry.shape.arity.unsigned_abs().into(),
+        arguments_more: if entry.shape.arity < 0 { u32::MAX } else { 0 },
         key: if let Layout::One(key) = entry.shape.layout { key } else { 0 },
         index: u16::try_from(index).unwrap_or(u16::MAX),
         flags: Flags::of(entry.command, &entry.shape),

@@ -1,7 +1,7 @@
 //! The cost of a command between the network and the store: `receive` called with ready pipelines, without sockets.
 //!
 //! `cargo run --release -p almandine-session --example receive` prints nanoseconds per command for several pipeline lengths, beside the
-//! same look-ups made on the keyspace alone. Pin it to one core and repeat it: single runs vary.
+//! same look-ups made on the keyspace alone. Arguments: number of keys, and a name such as `GET256` to run nothing else. Pin it to one core and repeat it: single runs vary.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use almandine_net::{Peer, Service};
 use almandine_node::Node;
 use almandine_session::{Connection, Sessions};
 
-const ROUNDS: usize = 400_000;
+const ROUNDS: usize = 4_000_000;
 
 fn main() {
     let keys: usize = std::env::args().nth(1).and_then(|keys| keys.parse().ok()).unwrap_or(10_000);
@@ -37,8 +37,14 @@ fn main() {
         let gets = pipelines(keys, pipeline, |key| format!("*2\r\n$3\r\nGET\r\n$16\r\n{key}\r\n"));
         let sets = pipelines(keys, pipeline, |key| format!("*3\r\n$3\r\nSET\r\n$16\r\n{key}\r\n$8\r\nvalue-00\r\n"));
         let pings = pipelines(keys, pipeline, |_| "*1\r\n$4\r\nPING\r\n".to_owned());
-        let mut run = |inputs: &[String]| time(&mut sessions, &mut connection, &mut out, inputs, pipeline);
-        println!("  P={pipeline}: PING {:.1}  GET {:.1}  SET {:.1}", run(&pings), run(&gets), run(&sets));
+        let only = std::env::args().nth(2);
+        let mut run = |name: &str, inputs: &[String]| {
+            if only.as_ref().is_some_and(|only| *only != format!("{name}{pipeline}")) {
+                return f64::NAN;
+            }
+            time(&mut sessions, &mut connection, &mut out, inputs, pipeline)
+        };
+        println!("  P={pipeline}: PING {:.1}  GET {:.1}  SET {:.1}", run("PING", &pings), run("GET", &gets), run("SET", &sets));
     }
 }
 

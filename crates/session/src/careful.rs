@@ -5,12 +5,11 @@
 
 use almandine_base::Output;
 use almandine_commands::{CommandError, Flags, Plan, PlannedKey, ReplyMode};
-use almandine_io::clock;
 use almandine_node::PauseScope;
 use almandine_resp::Args;
 
 use crate::connection::Connection;
-use crate::execute::{Engine, answer, is_other_protocol, refusal, reject, reply_error};
+use crate::execute::{Engine, answer, begin_alone, end_alone, is_other_protocol, refusal, reject, reply_error};
 use crate::monitor;
 
 /// What became of a command.
@@ -48,7 +47,7 @@ impl Engine {
         }
         let mark = out.mark();
         let planned = self.planner.plan_alone(&self.accessor, connection.client.db, args);
-        match self.planner.plan(planned) {
+        match planned.plan {
             None if is_other_protocol(args) => return Step::Hostile,
             None => reply_error(&self.context, &connection.client, out, &refusal(&self.context, args)),
             Some(plan) => match self.admit(connection, plan) {
@@ -91,13 +90,9 @@ impl Engine {
         if context.node.monitors.active() && !plan.flags.any(Flags::SKIP_MONITOR) {
             monitor::write_line(monitor_lines, &connection.client, args);
         }
-        let start_ns = clock::monotonic_ns();
-        timing.end(start_ns, context.statistics());
-        connection.announce(plan, *now_ms);
+        let start_ns = begin_alone(connection, context, timing, plan, *now_ms);
         answer(plan, key, args, &mut connection.client, accessor, context, out, *now_ms);
-        let end_ns = clock::monotonic_ns();
-        timing.record(context, connection, plan, args, end_ns - start_ns);
-        timing.begin(end_ns);
+        end_alone(connection, context, timing, plan, args, start_ns);
         connection.last_command = u32::from(plan.index);
     }
 }

@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::timing::Timing;
 
 /// Locks what the command declares and runs it. What it has replied when it fails is the caller's to cut off.
-#[inline]
+#[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the parts of a worker, borrowed one by one")]
 fn run(
     plan: &Plan,
@@ -128,12 +128,11 @@ impl Engine {
     ) -> usize {
         let Self { accessor, context, planner, timing, now_ms, .. } = self;
         planner.plan_group(accessor, connection.client.db, batch, input, first);
-        let statistics = context.statistics();
         let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
         let group = planner.group();
         for (offset, planned) in group.iter().enumerate() {
             let args = batch.args(first + offset, input);
-            let Some(plan) = planner.plan(*planned) else {
+            let Some(plan) = planned.plan else {
                 if is_other_protocol(args) {
                     connection.hostile = true;
                     return offset + 1;
@@ -146,20 +145,19 @@ impl Engine {
                 reply_error(context, &connection.client, out, &error);
                 continue;
             }
-            if !plan.flags.any(Flags::FAST) {
-                let start_ns = clock::monotonic_ns();
-                timing.end(start_ns, statistics);
-                connection.announce(plan, *now_ms);
-                answer(plan, planned.key, args, &mut connection.client, accessor, context, out, *now_ms);
-                let end_ns = clock::monotonic_ns();
-                timing.record(context, connection, plan, args, end_ns - start_ns);
-                timing.begin(end_ns);
-            } else {
+            let is_fast = plan.flags.any(Flags::FAST);
+            let mut start_ns = 0;
+            if is_fast {
                 timing.count(plan.index);
-                answer(plan, planned.key, args, &mut connection.client, accessor, context, out, *now_ms);
+            } else {
+                start_ns = begin_alone(connection, context, timing, plan, *now_ms);
+            }
+            answer(plan, planned.key, args, &mut connection.client, accessor, context, out, *now_ms);
+            if !is_fast {
+                end_alone(connection, context, timing, plan, args, start_ns);
             }
         }
-        let last = group.last().and_then(|planned| planner.plan(*planned));
+        let last = group.last().and_then(|planned| planned.plan);
         connection.last_command = last.map_or(connection.last_command, |plan| u32::from(plan.index));
         group.len()
     }
@@ -172,8 +170,30 @@ pub(crate) fn is_other_protocol(args: Args<'_>) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
+/// Ends the segment before a command that is timed alone; returns the time.
+pub(crate) fn begin_alone(connection: &Connection, context: &Context, timing: &mut Timing, plan: &Plan, now_ms: i64) -> u64 {
+    let start_ns = clock::monotonic_ns();
+    timing.end(start_ns, context.statistics());
+    connection.announce(plan, now_ms);
+    start_ns
+}
+
+/// Records a command that was timed alone and begins the next segment.
+pub(crate) fn end_alone(
+    connection: &Connection,
+    context: &Context,
+    timing: &mut Timing,
+    plan: &Plan,
+    args: Args<'_>,
+    start_ns: u64,
+) {
+    let end_ns = clock::monotonic_ns();
+    timing.record(context, connection, plan, args, end_ns.saturating_sub(start_ns));
+    timing.begin(end_ns);
+}
+
 /// Runs a command and replaces what it has written by an error when it fails.
-#[inline]
+#[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the parts of a worker, borrowed one by one")]
 pub(crate) fn answer(
     plan: &Plan,
