@@ -64,7 +64,9 @@ pub mod number;
 pub mod options;
 pub mod table;
 
+pub mod bitmap;
 mod connection;
+pub mod etag;
 pub mod generic;
 pub mod string;
 
@@ -98,4 +100,4 @@ pub enum Handler {
 }
 
 /// All commands, family by family. Everything else is derived from this.
-pub const COMMANDS: &[&[&Command]] = &[string::COMMANDS, generic::COMMANDS, connection::COMMANDS];
+pub const COMMANDS: &[&[&Command]] = &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS, connection::COMMANDS];
