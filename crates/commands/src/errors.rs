@@ -70,7 +70,7 @@ fixed_errors! {
     /// A command before AUTH.
     AuthenticationRequired => "NOAUTH Authentication required.",
     /// HELLO without AUTH before authentication.
-    HelloNeedsAuthentication => "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+    HelloNeedsAuthentication => "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
     /// Wrong user or password.
     WrongPassword => "WRONGPASS invalid username-password pair or user is disabled.",
     /// AUTH password when no password is set.
