@@ -33,7 +33,7 @@ fn our_server_is_linearizable() {
     for (name, settings) in [
         ("one at a time, contended", settings(1, 1, millis)),
         ("one at a time, spread", settings(1, 20, millis)),
-        ("pipelined", settings(6, 4, millis)),
+        ("pipelined", settings(6, 8, millis / 3)),
     ] {
         let checked =
             run(name, server.address(), settings).unwrap_or_else(|e| panic!("{name}: {e}\nserver log:\n{}", server.log()));
