@@ -111,8 +111,6 @@ fixed_errors! {
     LcsNotStrings => "ERR The specified keys must contain string values",
     /// LCS LEN together with IDX.
     LcsLenAndIdx => "ERR If you want both the length and indexes, please just use IDX.",
-    /// LCS over strings whose table would not fit.
-    LcsTooLong => "ERR String too long for LCS",
     /// LCS over strings whose table would exceed `proto-max-bulk-len`.
     LcsTooLarge => "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
     /// IFDEQ and IFDNE with something that is no digest.
