@@ -48,7 +48,7 @@ pub(crate) fn run(full: bool) -> bool {
     ended.push(execute(&root, &step("format", &["fmt", "--all", "--check"])));
     ended.push(execute(&root, &step("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])));
     timed(&mut ended, "tidy", || tidy::run().then_some(()));
-    ended.push(execute(&root, &step("unit", &["test", "--workspace", "--exclude", "almandine-testkit"])));
+    ended.push(execute(&root, &step("unit", &["test", "--workspace", "--exclude", "almandine-testkit", "--no-fail-fast"])));
     for (package, selection) in LOOM {
         let mut loom = step(&format!("loom {package}"), &["test", "--profile", "fast", "--package", package]);
         loom.arguments.extend(selection.iter().map(|s| (*s).to_owned()));
