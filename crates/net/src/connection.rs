@@ -52,7 +52,7 @@ pub(crate) struct Connection<C> {
     pub(crate) awaits_room: bool,
     /// What the reactor watches.
     pub(crate) interest: Interest,
-    /// Second of the last input, or of the end of the linger.
+    /// Second of the last input; when closing, of the last output that the peer took; when lingering, of the end.
     pub(crate) second: u64,
     /// What the counters hold for it: input buffer, pending output.
     pub(crate) counted: (usize, usize),
@@ -90,6 +90,11 @@ impl<C> Connection<C> {
     /// Whether there is anything to execute once it runs.
     pub(crate) fn has_input(&self) -> bool {
         !self.input.is_empty() && self.input.len() >= self.needed
+    }
+
+    /// Output that the kernel has not taken.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending.as_ref().map_or(0, |pending| pending.len())
     }
 
     /// What the reactor should watch.

@@ -37,7 +37,7 @@ impl<S: Service> Control<S::Connection> for Desk<'_, S> {
             self.finish();
         }
         let room = &mut *self.room;
-        let session = room.slab.by_id(id).filter(|connection| connection.life != Life::Dead)?.session.as_mut()?;
+        let session = room.slab.by_id(id).filter(|connection| connection.life == Life::Open)?.session.as_mut()?;
         self.current = Some(id);
         Some((session, &mut room.scratch))
     }

@@ -107,7 +107,7 @@ impl<S: Service> Room<S> {
             self.scratch = Output::new();
         }
         let pause = self.shared.limits.output_pause_bytes.load(Ordering::Relaxed);
-        connection.choked |= connection.pending.as_ref().is_some_and(|pending| pending.len() > pause);
+        connection.choked |= connection.pending_bytes() > pause;
     }
 
     /// Takes back what the outbox holds for a connection.
@@ -205,7 +205,7 @@ impl<S: Service> Room<S> {
     fn count(&mut self, connection: &mut Connection<S::Connection>) {
         let now = match connection.life {
             Life::Dead => (0, 0),
-            _ => (connection.input.capacity(), connection.pending.as_ref().map_or(0, |pending| pending.len())),
+            _ => (connection.input.capacity(), connection.pending_bytes()),
         };
         if now != connection.counted {
             let counters = self.counters();

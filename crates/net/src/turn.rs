@@ -17,7 +17,8 @@ use crate::service::{Next, Service};
 const BRIDGE_BYTES: usize = 512;
 /// Output that is sent before a pipeline is executed further.
 const FLUSH_BYTES: usize = 64 * 1024;
-/// A peer that announces a large value gets at most this many times what it has sent, until it sends more.
+/// A peer that announces a large value gets a buffer of at most this many times what it has sent. So an honest one's value moves
+/// to a larger buffer twice, while it is small; and one that only announces costs nothing.
 const RESERVE_RATIO: usize = 256;
 
 impl<S: Service> Room<S> {
@@ -145,7 +146,7 @@ impl<S: Service> Room<S> {
         if connection.input.capacity() == 0 {
             connection.input = self.buffer();
         }
-        if connection.needed > connection.input.capacity() {
+        if len > connection.input.capacity() && connection.needed > 0 {
             let target = connection.needed.min(len.saturating_mul(RESERVE_RATIO)).max(len);
             connection.input.reserve_exact(target - connection.input.len());
         }
@@ -163,8 +164,12 @@ impl<S: Service> Room<S> {
     /// The kernel takes output again.
     pub(crate) fn writable(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
         connection.awaits_room = false;
+        let before = connection.pending_bytes();
         self.send_pending(connection);
-        let pending = connection.pending.as_ref().map_or(0, |pending| pending.len());
+        let pending = connection.pending_bytes();
+        if pending < before && connection.life == Life::Closing {
+            connection.second = self.now_s;
+        }
         if connection.choked && pending <= self.shared.limits.output_pause_bytes.load(Ordering::Relaxed) / 2 {
             connection.choked = false;
             self.run_kept(service, connection);

@@ -24,6 +24,8 @@ use crate::transport::TransportFactory;
 const TICK_MS: u64 = 100;
 /// Messages per round, so that a flood of them does not starve the connections.
 const MAIL_MAX: usize = 1024;
+/// How long a peer of a closing connection may take no output.
+const CLOSING_S: u64 = 60;
 /// Ticks in which every connection is looked at once for timeouts.
 const SWEEP_TICKS: u32 = 10;
 
@@ -90,7 +92,7 @@ impl<M: Send + 'static> Worker<M> {
         let mut run = Run { room, service, reactor, worker: self, muted: Vec::new(), now_ms, tick_ms: now_ms + TICK_MS, sweep: 0 };
         run.room.now_s = now_ms / 1000;
         while !shared.stopping.load(Ordering::Relaxed) {
-            run.round()?;
+            run.round(&shared)?;
         }
         run.reactor.stop_listening();
         run.room.close_all(&mut run.service, &mut run.reactor);
@@ -113,8 +115,7 @@ struct Run<S: Service> {
 }
 
 impl<S: Service> Run<S> {
-    fn round(&mut self) -> io::Result<()> {
-        let shared = Arc::clone(&self.worker.shared);
+    fn round(&mut self, shared: &Shared<S::Message>) -> io::Result<()> {
         let seat = &shared.seats[self.worker.index];
         self.service.idle();
         let until_tick = Duration::from_millis(self.tick_ms.saturating_sub(self.now_ms));
@@ -126,7 +127,7 @@ impl<S: Service> Run<S> {
         self.room.now_s = self.now_ms / 1000;
         self.take_unsent();
         self.take_events();
-        self.take_mail();
+        self.take_mail(shared);
         if self.now_ms >= self.tick_ms {
             self.tick();
         }
@@ -174,8 +175,7 @@ impl<S: Service> Run<S> {
         }
     }
 
-    fn take_mail(&mut self) {
-        let shared = Arc::clone(&self.worker.shared);
+    fn take_mail(&mut self, shared: &Shared<S::Message>) {
         for _ in 0..MAIL_MAX {
             match shared.seats[self.worker.index].take() {
                 None => return,
@@ -270,12 +270,13 @@ impl<S: Service> Run<S> {
             && !connection.paused
             && connection.session.as_ref().is_some_and(|session| !self.service.may_idle(session));
         let lingered = connection.life == Life::Lingering && now_s > connection.second;
-        if !idle && !lingered && connection.pending.is_none() {
+        let stuck = connection.life == Life::Closing && now_s.saturating_sub(connection.second) > CLOSING_S;
+        if !idle && !lingered && !stuck && connection.pending.is_none() {
             return;
         }
         let token = connection.token;
         if let Some(mut connection) = self.room.slab.take(token) {
-            if idle || lingered {
+            if idle || lingered || stuck {
                 connection.life = Life::Dead;
                 self.room.counters().closed_by_timeout.add(usize::from(idle));
             }
