@@ -2,6 +2,7 @@
 //!
 //! **Is**: the few types that several layers must agree on, and every fixed limit of the system in one file.
 //! **Is not**: a place for helpers with one user; it knows no protocol, no kernel and no clock.
+//! **Invariants**: an output's attachments are in ascending order of their offsets, which lie within its bytes.
 //! **Start reading at**: [`limits`], then [`output`].
 
 pub mod limits;

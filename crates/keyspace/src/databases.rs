@@ -137,6 +137,11 @@ impl Keyspace {
         self.store.set_external_bytes(bytes);
     }
 
+    /// Whether expired keys are removed in the background; they are unless told otherwise.
+    pub fn set_active_expiry(&self, active: bool) {
+        self.store.set_reclaiming(active);
+    }
+
     /// Memory by use.
     #[must_use]
     pub fn memory(&self) -> MemoryUse {

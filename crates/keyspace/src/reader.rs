@@ -189,11 +189,17 @@ impl<'w> Reader<'w> {
     /// Visits keys from `cursor` on, at least `count` if there are so many, and returns the cursor to go on with; 0 begins and
     /// ends. Keys that exist during the whole scan are visited once.
     pub fn scan(&mut self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8], Metadata)) -> u64 {
+        if self.accessor.keyspace.store.namespace_len(self.namespace).0 == 0 {
+            return 0;
+        }
         self.accessor.session.scan(self.namespace, cursor, count, |key, view| visit(key, Metadata::of(view)))
     }
 
     /// Puts some key of the database into `target`; false if there is none. `random` chooses where to look.
     pub fn random_key(&mut self, random: u64, target: &mut Vec<u8>) -> bool {
+        if self.accessor.keyspace.store.namespace_len(self.namespace).0 == 0 {
+            return false;
+        }
         let start = random >> 16;
         let mut cursor = start;
         let mut wrapped = false;

@@ -167,6 +167,7 @@ impl Compactor {
                 let copy = unsafe { store.log.record(target) };
                 Record::copy_whole(record, header, copy, got);
                 position.replace(Entry::new(hash, target));
+                debug_assert_eq!(position.entry().address(), target, "INV-LOG-1: reachable before the original dies");
                 allocate::retire(store, local, address, record, header);
                 store.progress.records_moved.fetch_add(1, Ordering::Relaxed);
             }

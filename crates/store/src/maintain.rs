@@ -94,7 +94,9 @@ impl Maintenance {
         store.log.prepare_ahead();
         let mut busy = self.resize_index();
         store.expiry_feed.drain(|notice| self.wheel.file(notice));
-        self.session.reclaim_expired(&mut self.wheel, now_ms);
+        if store.reclaiming.load(Ordering::Relaxed) {
+            self.session.reclaim_expired(&mut self.wheel, now_ms);
+        }
         self.session.rebuild_wheel(&mut self.wheel);
         store.progress.wheel_bytes.store(self.wheel.memory_bytes() as u64, Ordering::Relaxed);
         busy |= self.sweep_namespaces();

@@ -131,6 +131,8 @@ pub(crate) struct Inner {
     budget_bytes: AtomicU64,
     external_bytes: AtomicU64,
     over_limit: AtomicBool,
+    /// Whether the background removes expired records.
+    pub(crate) reclaiming: AtomicBool,
     free_threads: Mutex<Vec<usize>>,
     pub(crate) stop: AtomicBool,
 }
@@ -162,6 +164,7 @@ impl Inner {
             budget_bytes: AtomicU64::new(0),
             external_bytes: AtomicU64::new(0),
             over_limit: AtomicBool::new(false),
+            reclaiming: AtomicBool::new(true),
             free_threads: Mutex::new((0..threads).rev().collect()),
             stop: AtomicBool::new(false),
             options,
@@ -348,6 +351,11 @@ impl Store {
     /// Compares with the budget at once.
     pub fn refresh_over_limit(&self) {
         self.inner.refresh_over_limit();
+    }
+
+    /// Whether the background removes expired records; it does unless told otherwise. For tests of what happens without it.
+    pub fn set_reclaiming(&self, reclaiming: bool) {
+        self.inner.reclaiming.store(reclaiming, Ordering::Relaxed);
     }
 
     /// Granularity in bytes at which the log takes memory.

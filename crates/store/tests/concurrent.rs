@@ -11,7 +11,7 @@ fn fill(value: &mut Vec<u8>, stamp: u64, len: usize) {
     value.resize(len, (stamp % 251) as u8);
 }
 
-/// Readers check that every value they see is one that some writer wrote, whole, while writers change its length in place, by
+/// INV-READ-1, INV-INDEX-1: readers check that every value they see is one that some writer wrote, whole, while writers change its length in place, by
 /// copy and on the heap, delete it, and the index grows from its smallest size.
 #[test]
 fn readers_never_see_a_torn_value() {
@@ -77,6 +77,7 @@ fn readers_never_see_a_torn_value() {
     assert!(store.work().buckets_split > 10_000, "the index grew meanwhile");
 }
 
+/// INV-LATCH-1: one writer at a time.
 #[test]
 fn increments_are_not_lost() {
     let store = Store::open(Options::default()).unwrap();
@@ -117,7 +118,7 @@ fn increments_are_not_lost() {
     assert_eq!(total, THREADS * ROUNDS);
 }
 
-/// Transfers between accounts under lock plans keep the sum that shared lock plans read.
+/// INV-LATCH-2, INV-LATCH-3: transfers between accounts under lock plans keep the sum that shared lock plans read.
 #[test]
 fn lock_plans_are_atomic() {
     let store = Store::open(Options::default()).unwrap();
@@ -180,7 +181,7 @@ fn lock_plans_are_atomic() {
     });
 }
 
-/// Keys that stay are all seen, once each, while others come and go and the index grows and shrinks.
+/// INV-SCAN-1, INV-INDEX-2: keys that stay are all seen, once each, while others come and go and the index grows and shrinks.
 #[test]
 fn a_scan_sees_every_key_that_stays() {
     let store = Store::open(Options::default()).unwrap();

@@ -152,6 +152,7 @@ fn run(seed: u64, steps: usize, options: Options) {
     assert_eq!(store.memory().heap_bytes, 0, "seed {seed}: heap values are all released");
 }
 
+/// INV-INDEX-3 is asserted on the way: thousands of keys come and go in a small index.
 #[test]
 fn random_verbs_equal_a_map() {
     for seed in 1..=if cfg!(miri) { 1 } else { 8 } {
@@ -167,6 +168,7 @@ fn random_verbs_equal_a_map_with_a_read_only_region() {
     }
 }
 
+/// INV-NS-1: a namespace is used again only when it is empty.
 #[test]
 fn a_key_of_a_condemned_namespace_never_comes_back() {
     let store = Store::open(Options { background: false, ..Options::default() }).unwrap();

@@ -18,7 +18,7 @@ fn mix(number: u64) -> u64 {
     number ^ (number >> 29)
 }
 
-/// Overwrites with values of 1 to 2,000 bytes: resident log at most 1.25 times the live records and the fixed reserve.
+/// INV-LOG-1, INV-LOG-2, INV-FREE-1: overwrites with values of 1 to 2,000 bytes: resident log at most 1.25 times the live records and the fixed reserve.
 #[test]
 fn churn_stays_within_its_bound_and_loses_nothing() {
     let store = Store::open(Options::default()).unwrap();
@@ -89,6 +89,7 @@ fn deleted_and_emptied_memory_goes_back_to_the_system() {
     assert!(store.work().pages_evacuated > 20);
 }
 
+/// INV-EXP-1: whatever way an expiry came about, its key goes when it is due.
 #[test]
 fn due_keys_are_reclaimed_soon_and_others_are_not() {
     let store = Store::open(Options::default()).unwrap();

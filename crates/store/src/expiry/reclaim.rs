@@ -56,6 +56,7 @@ impl Session {
                 }
                 None => {
                     if let Some(at_ms) = refile {
+                        debug_assert!(at_ms > now_ms, "INV-EXP-1: what is filed anew is not due");
                         wheel.file(Notice { hash, at_ms });
                     }
                     break;

@@ -104,6 +104,7 @@ impl Index {
         let bucket = self.bucket(number);
         match bucket.entries.iter().find(|slot| slot.load(Ordering::Relaxed) == 0) {
             Some(slot) => {
+                debug_assert_eq!(bucket.overflow(), 0, "INV-INDEX-3: no overflow while the own line has room");
                 slot.store(entry.0, Ordering::Release);
                 Ok(())
             }

@@ -134,6 +134,7 @@ impl Index {
                 bucket.lock_shared();
             }
             if Self::bucket_of(hash, self.len()) == number {
+                debug_assert_eq!(Self::bucket_of(hash, self.len()), number, "INV-INDEX-1: a latched bucket keeps its keys");
                 return number;
             }
             if exclusive {

@@ -22,6 +22,7 @@ pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result
 }
 
 fn reuse(store: &Inner, local: &mut Local, address: u64, got: usize, units: usize) -> usize {
+    debug_assert!(is_dead(store, address, got), "INV-FREE-1: only dead space is used again");
     let rest = got - units;
     let used = if rest >= REMAINDER_MIN {
         // The remainder's header first: a page walk that still sees the whole piece skips both.
@@ -62,6 +63,12 @@ pub(crate) fn abandon_chunk(store: &Inner, local: &mut Local) {
         // Nobody has ever seen this space, so it needs no limbo.
         local.free.add(address, units);
     }
+}
+
+fn is_dead(store: &Inner, address: u64, units: usize) -> bool {
+    // SAFETY: the space was freed and belongs to this session.
+    let header = unsafe { store.log.record(address) }.header();
+    header.has(Header::DEAD) && header.units() == units
 }
 
 fn write_dead(store: &Inner, address: u64, units: usize) {

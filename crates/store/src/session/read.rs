@@ -95,6 +95,7 @@ impl View<'_> {
             return;
         }
         let len = self.header.value_len();
+        debug_assert!(len <= self.header.value_capacity(), "INV-READ-1: a header is one word, so its lengths belong together");
         target.reserve(len + WORD);
         let start = target.len();
         // SAFETY: the reserve made room for the length rounded up to a word, and the copy initialises `len` bytes.

@@ -14,6 +14,8 @@ use crate::record::Header;
 const CURSOR_SHIFT: u32 = 16;
 /// Buckets visited per key asked for, before a scan of a sparse namespace takes a rest.
 const BUCKETS_PER_KEY: usize = 10;
+/// Buckets visited in any case: an index of the smallest size is scanned in one go.
+const BUCKETS_MIN: usize = crate::index::BUCKETS_MIN as usize;
 
 impl Session {
     /// Visits keys from `cursor` (0 to begin) on, until at least `count` were seen or ten times as many buckets were, and
@@ -23,7 +25,7 @@ impl Session {
         let mut entries: Vec<Entry> = Vec::with_capacity(32);
         let mut position = cursor << CURSOR_SHIFT;
         let mut seen = 0;
-        for _ in 0..count.saturating_mul(BUCKETS_PER_KEY).max(BUCKETS_PER_KEY) {
+        for _ in 0..count.saturating_mul(BUCKETS_PER_KEY).max(BUCKETS_MIN) {
             let number = store.index.lock(position.reverse_bits(), false);
             // Latched, the bucket cannot split or merge, so its range is fixed.
             let range = range_len(number, store.index.len());
@@ -37,7 +39,9 @@ impl Session {
                     continue;
                 }
                 let key = store.key_of(record, header);
-                if store.hash(namespace, key).reverse_bits() >= position && !record.is_expired(header, self.local.now_ms) {
+                let place = store.hash(namespace, key).reverse_bits();
+                debug_assert_eq!(place & !(range - 1), position & !(range - 1), "INV-SCAN-1: a bucket is one range");
+                if place >= position && !record.is_expired(header, self.local.now_ms) {
                     seen += 1;
                     visit(key, &View::latched(record, header));
                 }
