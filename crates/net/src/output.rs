@@ -59,9 +59,7 @@ impl Pending {
 
     /// Appends bytes.
     pub(crate) fn push_bytes(&mut self, bytes: Vec<u8>) {
-        if !bytes.is_empty() {
-            self.push(&mut plain(bytes));
-        }
+        self.push(&mut plain(bytes));
     }
 
     /// Sends what the kernel takes, within one turn. Returns how much that was.
@@ -69,37 +67,28 @@ impl Pending {
         let mut total = 0;
         while self.len > 0 && total < TURN_BYTES {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let offered = self.fill(&mut slices);
-            let bytes = slices[..offered].iter().map(|slice| slice.len()).sum::<usize>();
-            let sent = stream.send_slices(&slices[..offered])?;
+            let batch = self.fill(&mut slices);
+            let sent = stream.send_slices(&slices[..batch.count])?;
             self.advance(sent);
             total += sent;
-            if sent < bytes {
+            if sent < batch.bytes {
                 break;
             }
         }
         Ok(total)
     }
 
-    /// Puts the first unsent slices into `slices`, no more than a turn's bytes.
-    fn fill<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-        let mut count = 0;
-        let mut bytes = 0;
+    /// Puts the first unsent slices into `slices`, about a turn's bytes.
+    fn fill<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> Batch {
+        let mut batch = Batch { count: 0, bytes: 0 };
         let mut cursor = self.sent;
         for output in &self.queue {
-            while let Some(piece) = piece(output, &cursor) {
-                if count == slices.len() || bytes >= TURN_BYTES {
-                    return count;
-                }
-                let piece = &piece[..piece.len().min(TURN_BYTES)];
-                slices[count] = IoSlice::new(piece);
-                count += 1;
-                bytes += piece.len();
-                step(output, &mut cursor, piece.len());
+            if !batch.add(output, cursor, slices) {
+                break;
             }
             cursor = Cursor::default();
         }
-        count
+        batch
     }
 
     /// Forgets the first `count` unsent bytes.
@@ -123,6 +112,38 @@ impl Pending {
             self.queue.pop_front();
             self.sent = Cursor::default();
         }
+    }
+}
+
+/// Sends `first` and then `output` with one system call, as far as the kernel takes them. Returns how much that was.
+pub(crate) fn send_once(stream: &Stream, first: &[u8], output: &Output) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    slices[0] = IoSlice::new(first);
+    let mut batch = Batch { count: 1, bytes: first.len() };
+    batch.add(output, Cursor::default(), &mut slices);
+    stream.send_slices(&slices[..batch.count])
+}
+
+/// The slices of one system call.
+struct Batch {
+    count: usize,
+    bytes: usize,
+}
+
+impl Batch {
+    /// Adds what `output` has from the cursor on. Returns whether there was room for all of it.
+    fn add<'a>(&mut self, output: &'a Output, mut cursor: Cursor, slices: &mut [IoSlice<'a>]) -> bool {
+        while let Some(piece) = piece(output, &cursor) {
+            if self.count == slices.len() || self.bytes >= TURN_BYTES {
+                return false;
+            }
+            let piece = &piece[..piece.len().min(TURN_BYTES)];
+            slices[self.count] = IoSlice::new(piece);
+            self.count += 1;
+            self.bytes += piece.len();
+            step(output, &mut cursor, piece.len());
+        }
+        true
     }
 }
 
@@ -175,8 +196,8 @@ mod tests {
     /// What is left, as a peer would see it.
     fn rest(pending: &Pending) -> Vec<u8> {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let count = pending.fill(&mut slices);
-        slices[..count].iter().flat_map(|slice| slice.to_vec()).collect()
+        let batch = pending.fill(&mut slices);
+        slices[..batch.count].iter().flat_map(|slice| slice.to_vec()).collect()
     }
 
     #[test]

@@ -14,7 +14,7 @@ use almandine_io::socket::Stream;
 use crate::connection::{Connection, Life};
 use crate::counters::Counters;
 use crate::mailbox::Shared;
-use crate::output::Pending;
+use crate::output;
 use crate::service::{ConnectionId, Service};
 use crate::slab::Slab;
 
@@ -37,6 +37,8 @@ pub(crate) struct Room<S: Service> {
     /// What a transport encodes and decodes into.
     pub(crate) plain: Vec<u8>,
     wire: Vec<u8>,
+    /// What was taken back from the outbox.
+    queued: Vec<u8>,
     spare: Vec<Vec<u8>>,
     /// Connections to run or to settle after messages.
     pub(crate) listed: Vec<Token>,
@@ -54,6 +56,7 @@ impl<S: Service> Room<S> {
             scratch: Output::new(),
             plain: Vec::new(),
             wire: Vec::new(),
+            queued: Vec::new(),
             spare: Vec::new(),
             listed: Vec::new(),
             now_s: 0,
@@ -81,26 +84,16 @@ impl<S: Service> Room<S> {
         }
         if let Some(pending) = &mut connection.pending {
             pending.push(&mut self.scratch);
-        } else if self.scratch.attachments.is_empty() {
-            let bytes = &self.scratch.bytes;
-            let Ok(sent) = self.outbox.send(connection.token, &connection.stream, bytes, &mut connection.ticket) else {
-                connection.life = Life::Dead;
-                self.scratch.clear();
-                return;
-            };
-            self.counters().bytes_out.add(sent);
-            self.counters().writes.add(1);
-            if sent < self.scratch.len() {
-                let pending = connection.pending.insert(Box::default());
-                pending.push(&mut self.scratch);
-                pending.advance(sent);
-            }
         } else {
-            let mut pending = Box::<Pending>::default();
-            self.withdraw(connection, &mut pending);
-            pending.push(&mut self.scratch);
-            connection.pending = Some(pending);
-            self.send_pending(connection);
+            match self.send(connection) {
+                Ok(sent) if sent == self.scratch.len() => {}
+                Ok(sent) => {
+                    let pending = connection.pending.insert(Box::default());
+                    pending.push(&mut self.scratch);
+                    pending.advance(sent);
+                }
+                Err(_) => connection.life = Life::Dead,
+            }
         }
         self.scratch.clear();
         if self.scratch.bytes.capacity() > SCRATCH_BYTES_MAX {
@@ -110,12 +103,34 @@ impl<S: Service> Room<S> {
         connection.choked |= connection.pending_bytes() > pause;
     }
 
+    /// Sends the scratch output of a connection that has nothing pending. Returns how much of it needs no further care.
+    fn send(&mut self, connection: &mut Connection<S::Connection>) -> std::io::Result<usize> {
+        self.counters().writes.add(1);
+        let len = self.scratch.len();
+        if self.scratch.attachments.is_empty() && self.outbox.accepts(&connection.ticket, len) {
+            let bytes = &self.scratch.bytes;
+            let sent = self.outbox.send(connection.token, &connection.stream, bytes, &mut connection.ticket)?;
+            self.counters().bytes_out.add(sent);
+            return Ok(sent);
+        }
+        self.withdraw(connection);
+        let sent = output::send_once(&connection.stream, &self.queued, &self.scratch)?;
+        self.counters().bytes_out.add(sent);
+        if sent < self.queued.len() {
+            // Nothing of the scratch output is sent, and something comes before it.
+            let pending = connection.pending.insert(Box::default());
+            pending.push_bytes(self.queued[sent..].to_vec());
+            pending.push(&mut self.scratch);
+            return Ok(0);
+        }
+        Ok(sent - self.queued.len())
+    }
+
     /// Takes back what the outbox holds for a connection.
-    fn withdraw(&mut self, connection: &mut Connection<S::Connection>, pending: &mut Pending) {
-        let mut queued = Vec::new();
-        self.outbox.withdraw(&mut connection.ticket, &mut queued);
-        self.counters().bytes_out.subtract(queued.len());
-        pending.push_bytes(queued);
+    fn withdraw(&mut self, connection: &mut Connection<S::Connection>) {
+        self.queued.clear();
+        self.outbox.withdraw(&mut connection.ticket, &mut self.queued);
+        self.counters().bytes_out.subtract(self.queued.len());
     }
 
     /// Sends pending output as far as the kernel takes it.
@@ -136,10 +151,9 @@ impl<S: Service> Room<S> {
     /// Moves queued output to the kernel now, for a connection that is about to be closed.
     fn flush(&mut self, connection: &mut Connection<S::Connection>) {
         if connection.pending.is_none() && connection.life != Life::Dead {
-            let mut pending = Box::<Pending>::default();
-            self.withdraw(connection, &mut pending);
-            if pending.len() > 0 {
-                connection.pending = Some(pending);
+            self.withdraw(connection);
+            if !self.queued.is_empty() {
+                connection.pending.insert(Box::default()).push_bytes(self.queued.clone());
                 self.send_pending(connection);
             }
         }
@@ -216,8 +230,7 @@ impl<S: Service> Room<S> {
     }
 
     fn remove(&mut self, service: &mut S, reactor: &mut Reactor, mut connection: Box<Connection<S::Connection>>) {
-        let mut queued = Vec::new();
-        self.outbox.withdraw(&mut connection.ticket, &mut queued);
+        self.withdraw(&mut connection);
         self.close_session(service, &mut connection);
         reactor.remove(connection.token);
         self.recycle_input(&mut connection);

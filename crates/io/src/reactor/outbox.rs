@@ -70,6 +70,14 @@ impl Outbox {
         Self { gathers: true, ..Self::direct() }
     }
 
+    /// Whether [`Outbox::send`] is the right way for `len` more bytes. When it is not, too much would gather for one connection
+    /// before the kernel had its say: the caller takes back what is queued and sends both itself.
+    #[must_use]
+    pub fn accepts(&self, ticket: &Ticket, len: usize) -> bool {
+        ticket.round != self.round
+            || self.entries.get(ticket.index as usize).is_some_and(|entry| entry.len + len <= QUEUED_BYTES_MAX)
+    }
+
     /// Sends `bytes` now or with the next wait. Returns how many of them need no further care; with fewer than all, the caller
     /// keeps the rest and waits until the connection is writable.
     ///
