@@ -163,6 +163,30 @@ fixed_errors! {
     InvalidEtag => "ETAG must be a numerical value greater than or equal to 0",
     /// INCREX whose lower bound exceeds the upper one.
     BoundsCrossed => "ERR LBOUND can't be greater than UBOUND",
+    /// SWAPDB with a first database that is no integer.
+    InvalidFirstDatabase => "ERR invalid first DB index",
+    /// SWAPDB with a second database that is no integer.
+    InvalidSecondDatabase => "ERR invalid second DB index",
+    /// COMMAND GETKEYS of a command that does not exist.
+    NoSuchCommand => "ERR Invalid command specified",
+    /// COMMAND GETKEYS of a command without keys.
+    CommandWithoutKeys => "ERR The command has no key arguments",
+    /// COMMAND GETKEYS of a call with a wrong number of arguments.
+    CommandArity => "ERR Invalid number of arguments specified for command",
+    /// COMMAND GETKEYS of a call whose keys cannot be found.
+    CommandArguments => "ERR Invalid arguments specified for command",
+    /// SLOWLOG GET with a bad number of entries.
+    LogCount => "ERR count should be greater than or equal to -1",
+    /// COMMANDLOG with a log that does not exist.
+    CommandLogType => "ERR type should be one of the following: slow, large-request, large-reply",
+    /// SHUTDOWN ABORT without a shutdown.
+    NoShutdown => "ERR No shutdown in progress.",
+    /// SHUTDOWN SAVE that could not save.
+    ShutdownFailed => "ERR Errors trying to SHUTDOWN. Check logs.",
+    /// REPLICAOF with a bad port.
+    PrimaryPort => "ERR Invalid master port",
+    /// DEBUG PROTOCOL with a type that does not exist.
+    ProtocolType => "ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false",
 }
 
 // The pointer of `Text` and a tag: an outcome is returned in two registers.
@@ -284,6 +308,52 @@ pub fn unknown_client_attribute(attribute: &[u8]) -> CommandError {
 #[must_use]
 pub fn invalid_client_attribute(attribute: &str) -> CommandError {
     CommandError::new(format!("ERR {attribute} cannot contain spaces, newlines or special characters."))
+}
+
+/// A subcommand of `container` that does not exist, or does not take these arguments.
+#[cold]
+#[must_use]
+pub fn subcommand_syntax(container: &str, name: &[u8]) -> CommandError {
+    let name = repeated(name, REPEATED_BYTES_MAX);
+    CommandError::new(format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try {container} HELP."))
+}
+
+/// A command that the configuration does not allow; `parameter` would.
+#[cold]
+#[must_use]
+pub fn protected_command(command: &str, parameter: &str) -> CommandError {
+    CommandError::new(format!(
+        "ERR {command} command not allowed. If the {parameter} option is set to \"local\", you can run it from a local connection, \
+         otherwise you need to set this option in the configuration file, and then restart the server."
+    ))
+}
+
+/// A command whose effect does not exist yet, and why.
+#[cold]
+#[must_use]
+pub fn not_supported_yet(command: &str, reason: &str) -> CommandError {
+    CommandError::new(format!("ERR {command} is not supported yet: {reason}"))
+}
+
+/// A problem of CONFIG SET or REWRITE.
+#[cold]
+#[must_use]
+pub fn configuration(problem: &dyn fmt::Display) -> CommandError {
+    CommandError::new(format!("ERR {problem}"))
+}
+
+/// LATENCY GRAPH of an event without samples.
+#[cold]
+#[must_use]
+pub fn no_latency_samples(event: &[u8]) -> CommandError {
+    CommandError::new(format!("ERR No samples available for event '{}'", repeated(event, REPEATED_BYTES_MAX)))
+}
+
+/// ACL CAT of a category that does not exist.
+#[cold]
+#[must_use]
+pub fn unknown_category(name: &[u8]) -> CommandError {
+    CommandError::new(format!("ERR Unknown category '{}'", repeated(name, REPEATED_BYTES_MAX)))
 }
 
 /// A value longer than `proto-max-bulk-len`, or anything else that would be a protocol violation in a reply line, is cut and made

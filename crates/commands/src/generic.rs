@@ -15,6 +15,8 @@ use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 
 use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
 
+pub(crate) use object::encoding_of;
+
 /// The family.
 pub const COMMANDS: &[&Command] = &[
     &DEL,

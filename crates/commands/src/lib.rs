@@ -68,6 +68,7 @@ pub mod bitmap;
 mod connection;
 pub mod etag;
 pub mod generic;
+mod server;
 pub mod string;
 
 use almandine_command_spec::CommandSpec;
@@ -100,4 +101,5 @@ pub enum Handler {
 }
 
 /// All commands, family by family. Everything else is derived from this.
-pub const COMMANDS: &[&[&Command]] = &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS, connection::COMMANDS];
+pub const COMMANDS: &[&[&Command]] =
+    &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS, connection::COMMANDS, server::COMMANDS];

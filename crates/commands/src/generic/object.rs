@@ -57,7 +57,8 @@ fn encoding(call: &mut ReadCall<'_>) -> Outcome {
     Ok(())
 }
 
-fn encoding_of(kind: Kind, value: &[u8]) -> &'static str {
+/// The name of the encoding that Redis would choose.
+pub(crate) fn encoding_of(kind: Kind, value: &[u8]) -> &'static str {
     match kind {
         Kind::String if parse_i64(value).is_some() => "int",
         Kind::String if value.len() <= EMBEDDED_BYTES_MAX => "embstr",

@@ -1,0 +1,300 @@
+//! COMMAND: what commands there are, from their specs.
+
+use std::borrow::Cow;
+
+use almandine_command_spec::describe::{self, Data};
+use almandine_command_spec::{Arg, Category, CommandSpec, Group, Shape, Traits};
+use almandine_datatypes::glob::{self, Case};
+use almandine_resp::{Args, Reply};
+
+use crate::errors::CommandError;
+use crate::options::Word;
+use crate::{Command, Entry, Handler, Outcome, ReadCall, Table, help};
+
+pub(super) const COMMANDS: &[&Command] = &[&COMMAND, &COUNT, &DOCS, &GETKEYS, &GETKEYSANDFLAGS, &HELP, &INFO, &LIST];
+
+const TRAITS: Traits = Traits { loading: true, stale: true, ..Traits::NONE };
+
+/// What the subcommands have in common.
+const SUBCOMMAND: CommandSpec = CommandSpec {
+    since: "2.8.13",
+    group: Group::Server,
+    traits: TRAITS,
+    categories: Some(&[Category::Connection]),
+    ..CommandSpec::BLANK
+};
+
+const COMMAND: Command = Command {
+    spec: CommandSpec {
+        name: "COMMAND",
+        id: 407,
+        complexity: "O(N) where N is the total number of Redis commands",
+        summary: "Returns detailed information about all commands.",
+        arity: -1,
+        tips: &["nondeterministic_output_order"],
+        subcommands: &[&COUNT.spec, &DOCS.spec, &GETKEYS.spec, &GETKEYSANDFLAGS.spec, &HELP.spec, &INFO.spec, &LIST.spec],
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(|call| {
+        reply_all_info(call);
+        Ok(())
+    }),
+};
+
+fn reply_all_info(call: &mut ReadCall<'_>) {
+    call.reply.array(top_level().count());
+    top_level().for_each(|entry| write(&mut call.reply, &describe::info(&entry.command.spec)));
+}
+
+/// Commands that are no subcommands.
+fn top_level() -> impl Iterator<Item = &'static Entry> {
+    Table::shared().entries().iter().filter(|entry| !entry.command.spec.is_subcommand())
+}
+
+/// The command or subcommand that `name` names, as in `client|kill`.
+fn find(name: &[u8]) -> Option<&'static Entry> {
+    let table = Table::shared();
+    let mut words = name.splitn(2, |byte| *byte == b'|');
+    let (container, own) = (words.next()?, words.next());
+    let plan = table.resolve(container, own)?;
+    let entry = table.entry(plan.index);
+    (entry.command.spec.is_subcommand() == own.is_some()).then_some(entry)
+}
+
+const COUNT: Command = Command {
+    spec: CommandSpec { name: "COMMAND|COUNT", id: 408, summary: "Returns a count of commands.", ..SUBCOMMAND },
+    run: Handler::Read(|call| {
+        call.reply.unsigned(top_level().count() as u64);
+        Ok(())
+    }),
+};
+
+const INFO: Command = Command {
+    spec: CommandSpec {
+        name: "COMMAND|INFO",
+        id: 409,
+        complexity: "O(N) where N is the number of commands to look up",
+        summary: "Returns information about one, multiple or all commands.",
+        args: &[Arg::value("command-name").multiple().optional()],
+        tips: &["nondeterministic_output_order"],
+        history: &[("7.0.0", "Allowed to be called with no argument to get info on all commands.")],
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(info),
+};
+
+fn info(call: &mut ReadCall<'_>) -> Outcome {
+    let names = call.args.slice_from(2);
+    if names.is_empty() {
+        reply_all_info(call);
+        return Ok(());
+    }
+    call.reply.array(names.len());
+    for name in names.iter() {
+        match find(name) {
+            Some(entry) => write(&mut call.reply, &describe::info(&entry.command.spec)),
+            None => call.reply.null_array(),
+        }
+    }
+    Ok(())
+}
+
+const DOCS: Command = Command {
+    spec: CommandSpec {
+        name: "COMMAND|DOCS",
+        id: 410,
+        since: "7.0.0",
+        complexity: "O(N) where N is the number of commands to look up",
+        summary: "Returns documentary information about one, multiple or all commands.",
+        args: &[Arg::value("command-name").multiple().optional()],
+        tips: &["nondeterministic_output_order"],
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(docs),
+};
+
+/// Names that no command has are left out.
+fn docs(call: &mut ReadCall<'_>) -> Outcome {
+    let names = call.args.slice_from(2);
+    let entries: Vec<&Entry> = if names.is_empty() { top_level().collect() } else { names.iter().filter_map(find).collect() };
+    call.reply.map(entries.len());
+    for entry in entries {
+        call.reply.bulk(entry.name.as_bytes());
+        write(&mut call.reply, &describe::docs(&entry.command.spec));
+    }
+    Ok(())
+}
+
+const LIST: Command = Command {
+    spec: CommandSpec {
+        name: "COMMAND|LIST",
+        id: 411,
+        since: "7.0.0",
+        complexity: "O(N) where N is the total number of Redis commands",
+        summary: "Returns a list of command names.",
+        args: &[Arg::one_of(
+            "filterby",
+            &[
+                Arg::value("module-name").token("MODULE"),
+                Arg::value("category").token("ACLCAT"),
+                Arg::pattern("pattern").token("PATTERN"),
+            ],
+        )
+        .token("FILTERBY")
+        .optional()],
+        tips: &["nondeterministic_output_order"],
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(list),
+};
+
+/// Which commands COMMAND LIST answers.
+enum Filter<'c> {
+    All,
+    /// No module is ever loaded.
+    Module,
+    Category(&'c [u8]),
+    Pattern(&'c [u8]),
+}
+
+impl<'c> Filter<'c> {
+    fn parse(args: Args<'c>) -> Result<Self, CommandError> {
+        let word = |position| args.get(position).map(Word);
+        match (args.len(), word(2), word(3)) {
+            (2, ..) => Ok(Self::All),
+            (5, Some(by), Some(what)) if by.is("FILTERBY") => match what {
+                w if w.is("MODULE") => Ok(Self::Module),
+                w if w.is("ACLCAT") => Ok(Self::Category(args.at(4))),
+                w if w.is("PATTERN") => Ok(Self::Pattern(args.at(4))),
+                _ => Err(CommandError::Syntax),
+            },
+            _ => Err(CommandError::Syntax),
+        }
+    }
+
+    fn admits(&self, entry: &Entry) -> bool {
+        match self {
+            Self::All => true,
+            Self::Module => false,
+            Self::Category(name) => entry
+                .shape
+                .categories
+                .iter()
+                .any(|category| category.name().trim_start_matches('@').as_bytes().eq_ignore_ascii_case(name)),
+            Self::Pattern(pattern) => glob::matches(pattern, entry.name.as_bytes(), Case::Insensitive),
+        }
+    }
+}
+
+fn list(call: &mut ReadCall<'_>) -> Outcome {
+    let filter = Filter::parse(call.args)?;
+    let names: Vec<&str> =
+        Table::shared().entries().iter().filter(|entry| filter.admits(entry)).map(|entry| entry.name.as_str()).collect();
+    call.reply.set(names.len());
+    names.iter().for_each(|name| call.reply.bulk(name.as_bytes()));
+    Ok(())
+}
+
+/// Redis' table gives these two no arguments; the arity is stated.
+const FULL_COMMAND: CommandSpec =
+    CommandSpec { complexity: "O(N) where N is the number of arguments to the command", arity: -4, ..SUBCOMMAND };
+
+const GETKEYS: Command = Command {
+    spec: CommandSpec {
+        name: "COMMAND|GETKEYS",
+        id: 412,
+        summary: "Extracts the key names from an arbitrary command.",
+        args: &[Arg::value("command"), Arg::value("arg").multiple().optional()],
+        ..FULL_COMMAND
+    },
+    run: Handler::Read(getkeys),
+};
+
+fn getkeys(call: &mut ReadCall<'_>) -> Outcome {
+    let (shape, full) = described(call.args)?;
+    let keys = keys_of(shape, full)?;
+    call.reply.array(keys.len());
+    keys.iter().for_each(|(position, _)| call.reply.bulk(full.at(*position)));
+    Ok(())
+}
+
+const GETKEYSANDFLAGS: Command = Command {
+    spec: CommandSpec {
+        name: "COMMAND|GETKEYSANDFLAGS",
+        id: 413,
+        since: "7.0.0",
+        summary: "Extracts the key names and access flags for an arbitrary command.",
+        args: &[Arg::value("command"), Arg::value("arg").multiple().optional()],
+        ..FULL_COMMAND
+    },
+    run: Handler::Read(getkeysandflags),
+};
+
+fn getkeysandflags(call: &mut ReadCall<'_>) -> Outcome {
+    let (shape, full) = described(call.args)?;
+    let keys = keys_of(shape, full)?;
+    call.reply.array(keys.len());
+    for (position, access) in keys {
+        call.reply.array(2);
+        call.reply.bulk(full.at(position));
+        call.reply.set(access.flags().len());
+        access.flags().iter().for_each(|flag| call.reply.simple(flag));
+    }
+    Ok(())
+}
+
+/// The command that the arguments from the third on call.
+fn described<'c>(args: Args<'c>) -> Result<(&'static Shape, Args<'c>), CommandError> {
+    let full = args.slice_from(2);
+    let plan = Table::shared().resolve(full.at(0), full.get(1)).ok_or(CommandError::NoSuchCommand)?;
+    let entry = Table::shared().entry(plan.index);
+    if entry.shape.key_specs().is_empty() {
+        return Err(CommandError::CommandWithoutKeys);
+    }
+    if !plan.accepts(full.len()) {
+        return Err(CommandError::CommandArity);
+    }
+    Ok((&entry.shape, full))
+}
+
+fn keys_of(shape: &Shape, full: Args<'_>) -> Result<Vec<(usize, almandine_command_spec::Access)>, CommandError> {
+    let mut positions = shape.keys_exact(full.len(), |argument| full.at(argument));
+    let keys: Vec<_> = positions.by_ref().collect();
+    if positions.is_invalid() { Err(CommandError::CommandArguments) } else { Ok(keys) }
+}
+
+const HELP: Command = Command {
+    spec: CommandSpec {
+        name: "COMMAND|HELP",
+        id: 414,
+        since: "5.0.0",
+        summary: "Returns helpful text about the different subcommands.",
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(help::reply),
+};
+
+/// Writes a description in the version of the protocol that the client speaks.
+fn write(reply: &mut Reply<'_>, data: &Data) {
+    let name = |reply: &mut Reply<'_>, text: &Cow<'static, str>| reply.bulk(text.as_bytes());
+    match data {
+        Data::Text(text) => name(reply, text),
+        Data::Status(text) => reply.simple(text),
+        Data::Integer(value) => reply.integer(*value),
+        Data::Array(elements) => {
+            reply.array(elements.len());
+            elements.iter().for_each(|element| write(reply, element));
+        }
+        Data::Set(elements) => {
+            reply.set(elements.len());
+            elements.iter().for_each(|element| write(reply, element));
+        }
+        Data::Map(pairs) => {
+            reply.map(pairs.len());
+            for (key, value) in pairs {
+                name(reply, key);
+                write(reply, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! CONFIG: reading and changing the configuration, and the statistics' reset.
+
+use std::collections::BTreeMap;
+
+use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_datatypes::glob::{self, Case};
+
+use super::{FOR_OPERATORS, is_local};
+use crate::errors;
+use crate::{AdminCall, Command, Handler, Outcome, help};
+
+pub(super) const COMMANDS: &[&Command] = &[&CONFIG, &GET, &SET, &REWRITE, &RESETSTAT, &HELP];
+
+const CONFIG: Command = Command {
+    spec: CommandSpec {
+        name: "CONFIG",
+        id: 401,
+        since: "2.0.0",
+        complexity: "Depends on subcommand.",
+        summary: "A container for server configuration commands.",
+        group: Group::Server,
+        subcommands: &[&GET.spec, &HELP.spec, &RESETSTAT.spec, &REWRITE.spec, &SET.spec],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Container,
+};
+
+const SUBCOMMAND: CommandSpec = CommandSpec { since: "2.0.0", group: Group::Server, traits: FOR_OPERATORS, ..CommandSpec::BLANK };
+
+const GET: Command = Command {
+    spec: CommandSpec {
+        name: "CONFIG|GET",
+        id: 402,
+        complexity: "O(N) when N is the number of configuration parameters provided",
+        summary: "Returns the effective values of configuration parameters.",
+        args: &[Arg::block("parameter", &[Arg::value("parameter")]).multiple()],
+        history: &[("7.0.0", "Added the ability to pass multiple pattern parameters in one call")],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(get),
+};
+
+fn get(call: &mut AdminCall<'_>) -> Outcome {
+    let config = &call.context.node.config;
+    let matches = |pattern: &[u8], name: &[u8]| glob::matches(pattern, name, Case::Insensitive);
+    let mut found: BTreeMap<Vec<u8>, String> = BTreeMap::new();
+    for pattern in call.args.slice_from(2).iter() {
+        let parameters = config.get([pattern], matches);
+        // A plain name is answered as the client spells it.
+        if let [(name, value)] = parameters.as_slice()
+            && name.as_bytes().eq_ignore_ascii_case(pattern)
+        {
+            found.insert(pattern.to_vec(), value.clone());
+            continue;
+        }
+        found.extend(parameters.into_iter().map(|(name, value)| (name.as_bytes().to_vec(), value)));
+    }
+    call.reply.map(found.len());
+    for (name, value) in found {
+        call.reply.bulk(&name);
+        call.reply.bulk(value.as_bytes());
+    }
+    Ok(())
+}
+
+const SET: Command = Command {
+    spec: CommandSpec {
+        name: "CONFIG|SET",
+        id: 403,
+        complexity: "O(N) when N is the number of configuration parameters provided",
+        summary: "Sets configuration parameters in-flight.",
+        args: &[Arg::block("data", &[Arg::value("parameter"), Arg::value("value")]).multiple()],
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        history: &[("7.0.0", "Added the ability to set multiple parameters in one call.")],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(set),
+};
+
+fn set(call: &mut AdminCall<'_>) -> Outcome {
+    let words: Vec<&[u8]> = call.args.slice_from(2).iter().collect();
+    let (pairs, rest) = words.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(errors::wrong_arity("config|set"));
+    }
+    let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
+    let local = is_local(&call.client.shared);
+    call.context.node.configure(&pairs, local).map_err(|error| errors::configuration(&error))?;
+    call.reply.ok();
+    Ok(())
+}
+
+const REWRITE: Command = Command {
+    spec: CommandSpec {
+        name: "CONFIG|REWRITE",
+        id: 404,
+        since: "2.8.0",
+        summary: "Persists the effective configuration to file.",
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        call.context.node.config.rewrite().map_err(|problem| errors::configuration(&problem))?;
+        call.reply.ok();
+        Ok(())
+    }),
+};
+
+const RESETSTAT: Command = Command {
+    spec: CommandSpec {
+        name: "CONFIG|RESETSTAT",
+        id: 405,
+        summary: "Resets the server's statistics.",
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        call.context.node.reset_statistics();
+        call.reply.ok();
+        Ok(())
+    }),
+};
+
+const HELP: Command = Command {
+    spec: CommandSpec {
+        name: "CONFIG|HELP",
+        id: 406,
+        since: "5.0.0",
+        summary: "Returns helpful text about the different subcommands.",
+        traits: Traits { loading: true, stale: true, ..Traits::NONE },
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(help::reply),
+};

@@ -1,0 +1,102 @@
+//! Whole databases: DBSIZE, FLUSHDB, FLUSHALL, SWAPDB. All are O(1): a database is a namespace of the store, and emptying it takes a fresh one.
+
+use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
+use almandine_datatypes::number::parse_i64;
+use almandine_resp::Args;
+
+use crate::errors::CommandError;
+use crate::options::Word;
+use crate::{AdminCall, Command, Handler, Outcome, ReadCall};
+
+pub(super) const COMMANDS: &[&Command] = &[&DBSIZE, &FLUSHDB, &FLUSHALL, &SWAPDB];
+
+const DBSIZE: Command = Command {
+    spec: CommandSpec {
+        name: "DBSIZE",
+        id: 415,
+        summary: "Returns the number of keys in the database.",
+        group: Group::Server,
+        traits: Traits { readonly: true, fast: true, ..Traits::NONE },
+        categories: Some(&[Category::Keyspace]),
+        tips: &["request_policy:all_shards", "response_policy:agg_sum"],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Read(dbsize),
+};
+
+fn dbsize(call: &mut ReadCall<'_>) -> Outcome {
+    call.reply.unsigned(call.context.node.keyspace.dbsize(call.client.db));
+    Ok(())
+}
+
+/// What FLUSHDB and FLUSHALL have in common.
+const FLUSH: CommandSpec = CommandSpec {
+    group: Group::Server,
+    args: &[Arg::one_of(
+        "flush-type",
+        &[Arg::pure_token("async", "ASYNC").since("4.0.0"), Arg::pure_token("sync", "SYNC").since("6.2.0")],
+    )
+    .optional()],
+    traits: Traits { write: true, ..Traits::NONE },
+    categories: Some(&[Category::Keyspace, Category::Dangerous]),
+    tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+    history: &[("4.0.0", "Added the `ASYNC` flushing mode modifier."), ("6.2.0", "Added the `SYNC` flushing mode modifier.")],
+    ..CommandSpec::BLANK
+};
+
+const FLUSHDB: Command = Command {
+    spec: CommandSpec { name: "FLUSHDB", id: 416, summary: "Removes all keys from the current database.", ..FLUSH },
+    run: Handler::Admin(|call| {
+        check_mode(call.args)?;
+        call.context.node.keyspace.flush(call.client.db);
+        call.reply.ok();
+        Ok(())
+    }),
+};
+
+const FLUSHALL: Command = Command {
+    spec: CommandSpec { name: "FLUSHALL", id: 417, summary: "Removes all keys from all databases.", ..FLUSH },
+    run: Handler::Admin(|call| {
+        check_mode(call.args)?;
+        call.context.node.keyspace.flush_all();
+        call.reply.ok();
+        Ok(())
+    }),
+};
+
+/// Both modes do the same: the keys are gone at once, their memory is freed in the background.
+fn check_mode(args: Args<'_>) -> Outcome {
+    match (args.len(), args.get(1).map(Word)) {
+        (1, _) => Ok(()),
+        (2, Some(mode)) if mode.is("ASYNC") || mode.is("SYNC") => Ok(()),
+        _ => Err(CommandError::Syntax),
+    }
+}
+
+const SWAPDB: Command = Command {
+    spec: CommandSpec {
+        name: "SWAPDB",
+        id: 418,
+        since: "4.0.0",
+        complexity: "O(N) where N is the count of clients watching or blocking on keys from both databases.",
+        summary: "Swaps two Redis databases.",
+        group: Group::Server,
+        args: &[Arg::integer("index1"), Arg::integer("index2")],
+        traits: Traits { write: true, fast: true, ..Traits::NONE },
+        categories: Some(&[Category::Keyspace, Category::Dangerous]),
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Admin(swapdb),
+};
+
+fn swapdb(call: &mut AdminCall<'_>) -> Outcome {
+    let number = |argument, error| parse_i64(argument).and_then(|number| i32::try_from(number).ok()).ok_or(error);
+    let left = number(call.args.at(1), CommandError::InvalidFirstDatabase)?;
+    let right = number(call.args.at(2), CommandError::InvalidSecondDatabase)?;
+    let keyspace = &call.context.node.keyspace;
+    let database = |number| u16::try_from(number).ok().filter(|db| usize::from(*db) < keyspace.databases());
+    let (left, right) = database(left).zip(database(right)).ok_or(CommandError::DatabaseOutOfRange)?;
+    keyspace.swap(left, right);
+    call.reply.ok();
+    Ok(())
+}

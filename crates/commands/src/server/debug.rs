@@ -1,0 +1,246 @@
+//! DEBUG: the part that suites and tools use, behind `enable-debug-command`. Its subcommands are words here, not commands of their own, as in
+//! Redis.
+
+use std::time::Duration;
+
+use almandine_command_spec::{CommandSpec, Group, Traits};
+use almandine_datatypes::glob::{self, Case};
+use almandine_datatypes::number::{parse_f64, parse_i64};
+use almandine_keyspace::Put;
+use almandine_resp::Reply;
+
+use super::{FOR_OPERATORS, digest, is_local};
+use crate::errors::{self, CommandError};
+use crate::generic::encoding_of;
+use crate::{AdminCall, Command, Handler, Outcome, number};
+
+pub(super) const COMMANDS: &[&Command] = &[&DEBUG];
+
+const DEBUG: Command = Command {
+    spec: CommandSpec {
+        name: "DEBUG",
+        id: 475,
+        complexity: "Depends on subcommand.",
+        summary: "A container for debugging commands.",
+        group: Group::Server,
+        arity: -2,
+        traits: Traits { protected: true, system: true, ..FOR_OPERATORS },
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Admin(debug),
+};
+
+/// One subcommand: its name, its syntax and meaning for HELP, how many arguments it takes behind its name, and what it does.
+struct Subcommand {
+    name: &'static str,
+    syntax: &'static str,
+    summary: &'static str,
+    arguments: std::ops::RangeInclusive<usize>,
+    run: fn(&mut AdminCall<'_>) -> Outcome,
+}
+
+const ANY: usize = usize::MAX;
+
+const SUBCOMMANDS: &[Subcommand] = &[
+    subcommand("CHANGE-REPL-ID", "", "Gives the history of writes another name.", 0..=0, |call| {
+        call.context.node.change_replication_id();
+        call.reply.ok();
+        Ok(())
+    }),
+    subcommand("DIGEST", "", "A signature of all databases; zeroes when they are empty.", 0..=0, |call| {
+        let databases = call.context.node.keyspace.databases() as u16;
+        let signature = digest::of_databases(call.accessor, databases);
+        call.reply.simple(&signature);
+        Ok(())
+    }),
+    subcommand("DIGEST-VALUE", "<key> [<key> ...]", "A signature of each key's value.", 0..=ANY, |call| {
+        let keys = call.args.slice_from(2);
+        call.reply.array(keys.len());
+        for key in keys.iter() {
+            let signature = digest::of_value(call.accessor, call.client.db, key);
+            call.reply.bulk(signature.as_bytes());
+        }
+        Ok(())
+    }),
+    subcommand("ERROR", "<string>", "Answers an error with this text.", 1..=1, |call| {
+        Err(CommandError::new(String::from_utf8_lossy(call.args.at(2))))
+    }),
+    subcommand("HELP", "", "Prints this help.", 0..=0, help),
+    subcommand("JMAP", "", "Does nothing.", 0..=0, accept),
+    subcommand("LOADAOF", "", "Refused: data is in memory only.", 0..=0, |_| {
+        Err(errors::not_supported_yet("DEBUG LOADAOF", "data is in memory only"))
+    }),
+    subcommand("LOG", "<message>", "Writes a message to the log.", 1..=1, |call| {
+        tracing::warn!("DEBUG LOG: {}", String::from_utf8_lossy(call.args.at(2)));
+        call.reply.ok();
+        Ok(())
+    }),
+    subcommand("OBJECT", "<key>", "How a value is stored.", 1..=2, object),
+    subcommand(
+        "POPULATE",
+        "<count> [<prefix>] [<size>]",
+        "Creates keys <prefix>:<number>, the prefix being `key`.",
+        1..=3,
+        populate,
+    ),
+    subcommand("PROTOCOL", "<type>", "Answers a value of this type of the protocol.", 1..=1, protocol),
+    subcommand("QUICKLIST-PACKED-THRESHOLD", "<size>", "Does nothing: accepted for scripts.", 1..=1, accept),
+    subcommand("RELOAD", "[<option> ...]", "Refused: data is in memory only.", 0..=ANY, |_| {
+        Err(errors::not_supported_yet("DEBUG RELOAD", "data is in memory only"))
+    }),
+    subcommand("SET-ACTIVE-EXPIRE", "<0|1>", "Whether expired keys are removed in the background.", 1..=1, set_active_expire),
+    subcommand("SLEEP", "<seconds>", "Stops the worker that serves this connection for so long. Decimals allowed.", 1..=1, sleep),
+    subcommand("STRINGMATCH-LEN", "<len> <pattern>", "Whether the pattern matches so many letters `a`.", 2..=2, |call| {
+        let len = usize::try_from(number::integer_within(call.args.at(2), 0, 1 << 20)?).unwrap_or(0);
+        call.reply.integer(glob::matches(call.args.at(3), &vec![b'a'; len], Case::Sensitive).into());
+        Ok(())
+    }),
+];
+
+const fn subcommand(
+    name: &'static str,
+    syntax: &'static str,
+    summary: &'static str,
+    arguments: std::ops::RangeInclusive<usize>,
+    run: fn(&mut AdminCall<'_>) -> Outcome,
+) -> Subcommand {
+    Subcommand { name, syntax, summary, arguments, run }
+}
+
+fn debug(call: &mut AdminCall<'_>) -> Outcome {
+    let allowed = call.context.settings().security.enable_debug_command;
+    if !allowed.permits(is_local(&call.client.shared)) {
+        return Err(errors::protected_command("DEBUG", "enable-debug-command"));
+    }
+    let (name, arguments) = (call.args.at(1), call.args.len() - 2);
+    let subcommand = SUBCOMMANDS.iter().find(|subcommand| subcommand.name.as_bytes().eq_ignore_ascii_case(name));
+    match subcommand.filter(|subcommand| subcommand.arguments.contains(&arguments)) {
+        Some(subcommand) => (subcommand.run)(call),
+        None => Err(errors::subcommand_syntax("DEBUG", name)),
+    }
+}
+
+fn accept(call: &mut AdminCall<'_>) -> Outcome {
+    call.reply.ok();
+    Ok(())
+}
+
+fn help(call: &mut AdminCall<'_>) -> Outcome {
+    call.reply.array(1 + 2 * SUBCOMMANDS.len());
+    call.reply.simple("DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    for subcommand in SUBCOMMANDS {
+        call.reply.simple(format!("{} {}", subcommand.name, subcommand.syntax).trim_end());
+        call.reply.simple(&format!("    {}", subcommand.summary));
+    }
+    Ok(())
+}
+
+/// Leaves the epoch meanwhile, so that memory is still reclaimed. Connections of other workers are served; in Redis none are.
+fn sleep(call: &mut AdminCall<'_>) -> Outcome {
+    let seconds = parse_f64(call.args.at(2)).filter(|seconds| *seconds > 0.0).unwrap_or(0.0);
+    call.accessor.end_batch();
+    std::thread::sleep(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+    call.accessor.begin_batch(call.now_ms);
+    call.reply.ok();
+    Ok(())
+}
+
+fn set_active_expire(call: &mut AdminCall<'_>) -> Outcome {
+    let active = parse_i64(call.args.at(2)).is_some_and(|value| value != 0);
+    call.context.node.keyspace.set_active_expiry(active);
+    call.reply.ok();
+    Ok(())
+}
+
+/// In Redis' form. A value has no address, and is not shared.
+fn object(call: &mut AdminCall<'_>) -> Outcome {
+    let mut reader = call.accessor.reader(call.client.db);
+    let key = reader.key(call.args.at(2));
+    let value = reader.read(key).ok_or(CommandError::NoSuchKey)?;
+    let (encoding, len) = (encoding_of(value.kind(), &value), value.len());
+    let line = format!("Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{len} lru:0 lru_seconds_idle:0");
+    call.reply.simple(&line);
+    Ok(())
+}
+
+/// Keys that exist are left as they are. A value is `value:<number>`, cut or filled with zero bytes to the size.
+fn populate(call: &mut AdminCall<'_>) -> Outcome {
+    let count = number::integer_within(call.args.at(2), 0, i64::MAX)?;
+    let prefix = call.args.get(3).unwrap_or(b"key");
+    let size = call.args.get(4).map(|size| number::integer_within(size, 0, 512 << 20)).transpose()?;
+    let mut writer = call.accessor.writer(call.client.db);
+    let (mut name, mut value) = (Vec::new(), Vec::new());
+    for number in 0..count {
+        let digits = number.to_string();
+        name.clear();
+        name.extend_from_slice(prefix);
+        name.push(b':');
+        name.extend_from_slice(digits.as_bytes());
+        let key = writer.key(&name);
+        if writer.exists(key) {
+            continue;
+        }
+        value.clear();
+        value.extend_from_slice(b"value:");
+        value.extend_from_slice(digits.as_bytes());
+        if let Some(size) = size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0) {
+            value.resize(size, 0);
+        }
+        writer.upsert(key, &value, Put::default())?;
+    }
+    drop(writer);
+    call.reply.ok();
+    Ok(())
+}
+
+fn protocol(call: &mut AdminCall<'_>) -> Outcome {
+    let name = call.args.at(2).to_ascii_lowercase();
+    let sample = SAMPLES.iter().find(|sample| sample.0.as_bytes() == name).ok_or(CommandError::ProtocolType)?;
+    (sample.1)(&mut call.reply);
+    Ok(())
+}
+
+/// The name of a type and what writes its sample.
+type Sample = (&'static str, fn(&mut Reply<'_>));
+
+/// Redis' samples.
+#[expect(clippy::approx_constant, reason = "Redis' sample of a double")]
+const SAMPLES: &[Sample] = &[
+    ("string", |reply| reply.bulk(b"Hello World")),
+    ("integer", |reply| reply.integer(12345)),
+    ("double", |reply| reply.double(3.141)),
+    ("null", |reply| reply.null()),
+    ("array", |reply| {
+        reply.array(3);
+        (0..3).for_each(|element| reply.integer(element));
+    }),
+    ("set", |reply| {
+        reply.set(3);
+        (0..3).for_each(|element| reply.integer(element));
+    }),
+    ("map", |reply| {
+        reply.map(3);
+        for element in 0..3 {
+            reply.integer(element);
+            reply.boolean(element == 1);
+        }
+    }),
+    ("attrib", |reply| {
+        if reply.attribute(1) {
+            reply.bulk(b"key-popularity");
+            reply.array(2);
+            reply.bulk(b"key:123");
+            reply.integer(90);
+        }
+        reply.bulk(b"Some real reply following the attribute");
+    }),
+    ("push", |reply| {
+        reply.push(2);
+        reply.bulk(b"server-cpu-usage");
+        reply.integer(42);
+    }),
+    ("verbatim", |reply| reply.verbatim("txt", b"This is a verbatim\nstring")),
+    ("true", |reply| reply.boolean(true)),
+    ("false", |reply| reply.boolean(false)),
+    ("bignum", |reply| reply.big_number("1234567999999999999999999999999999999")),
+];

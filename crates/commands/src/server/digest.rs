@@ -1,0 +1,80 @@
+//! Signatures of data, to compare two servers: 40 hexadecimal digits that do not depend on the order of keys. They are not those of Redis.
+
+use almandine_datatypes::digest;
+use almandine_keyspace::{Accessor, Value};
+
+/// Keys asked for in one step of a scan.
+const STEP: usize = 256;
+
+/// 160 bits, in whole words.
+type Signature = [u64; 3];
+
+/// The signature of all keys of the first `databases` databases.
+pub(super) fn of_databases(accessor: &mut Accessor, databases: u16) -> String {
+    let mut sum = Signature::default();
+    for db in 0..databases {
+        let mut cursor = 0;
+        loop {
+            let mut keys: Vec<Vec<u8>> = Vec::with_capacity(STEP);
+            let mut reader = accessor.reader(db);
+            cursor = reader.scan(cursor, STEP, &mut |key, _| keys.push(key.to_vec()));
+            for bytes in &keys {
+                let key = reader.key(bytes);
+                if let Some(value) = reader.read(key) {
+                    let marks = [db.to_le_bytes(), [u8::from(value.expiry_ms().is_some()), 0]].concat();
+                    add(&mut sum, &signature(&[&marks, bytes, &content(&value)]));
+                }
+            }
+            if cursor == 0 {
+                break;
+            }
+        }
+    }
+    hex(&sum)
+}
+
+/// The signature of one key's value; zeroes when there is none.
+pub(super) fn of_value(accessor: &mut Accessor, db: u16, key: &[u8]) -> String {
+    let mut reader = accessor.reader(db);
+    let key = reader.key(key);
+    hex(&reader.read(key).map(|value| signature(&[&content(&value)])).unwrap_or_default())
+}
+
+fn content(value: &Value<'_>) -> Vec<u8> {
+    [value.kind().name().as_bytes(), b":", value].concat()
+}
+
+/// Each part with its length, so that what belongs to one is not taken for the other.
+fn signature(parts: &[&[u8]]) -> Signature {
+    let mut bytes = vec![0];
+    for part in parts {
+        bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(part);
+    }
+    [1, 2, 3].map(|lane| {
+        bytes[0] = lane;
+        let digits = digest::hex(&bytes);
+        digits.iter().fold(0, |word, digit| word << 4 | u64::from(char::from(*digit).to_digit(16).unwrap_or(0)))
+    })
+}
+
+fn add(sum: &mut Signature, signature: &Signature) {
+    sum.iter_mut().zip(signature).for_each(|(sum, word)| *sum ^= word);
+}
+
+fn hex(signature: &Signature) -> String {
+    let [first, second, third] = signature;
+    format!("{first:016x}{second:016x}{:08x}", third >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        assert_ne!(signature(&[b"ab", b"c"]), signature(&[b"a", b"bc"]));
+        assert_eq!(hex(&Signature::default()), "0".repeat(40));
+        assert_eq!(hex(&signature(&[b"x"])).len(), 40);
+    }
+}

@@ -1,0 +1,247 @@
+//! MEMORY: where memory is used.
+
+use almandine_command_spec::{Access, Arg, Category, CommandSpec, Group, Traits};
+use almandine_node::metrics::Readings;
+
+use crate::errors::CommandError;
+use crate::options::Options;
+use crate::{AdminCall, Command, Handler, Outcome, ReadCall, help};
+
+pub(super) const COMMANDS: &[&Command] = &[&MEMORY, &DOCTOR, &HELP, &MALLOC_STATS, &PURGE, &STATS, &USAGE];
+
+const MEMORY: Command = Command {
+    spec: CommandSpec {
+        name: "MEMORY",
+        id: 437,
+        since: "4.0.0",
+        complexity: "Depends on subcommand.",
+        summary: "A container for memory diagnostics commands.",
+        group: Group::Server,
+        subcommands: &[&DOCTOR.spec, &HELP.spec, &MALLOC_STATS.spec, &PURGE.spec, &STATS.spec, &USAGE.spec],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Container,
+};
+
+/// What the subcommands have in common.
+const SUBCOMMAND: CommandSpec = CommandSpec {
+    since: "4.0.0",
+    group: Group::Server,
+    tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+    ..CommandSpec::BLANK
+};
+
+const USAGE: Command = Command {
+    spec: CommandSpec {
+        name: "MEMORY|USAGE",
+        id: 438,
+        complexity: "O(N) where N is the number of samples.",
+        summary: "Estimates the memory usage of a key.",
+        args: &[Arg::key("key", Access::Inspect), Arg::integer("count").token("SAMPLES").optional()],
+        traits: Traits { readonly: true, ..Traits::NONE },
+        categories: Some(&[Category::Read]),
+        tips: &[],
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(usage),
+};
+
+/// A key's share of the hash index: of the 64 bytes of a bucket, one of seven entries.
+const INDEX_BYTES_PER_KEY: usize = 64 / 7 + 1;
+
+/// The record's size is exact, so there is nothing to sample.
+fn usage(call: &mut ReadCall<'_>) -> Outcome {
+    let mut options = Options::after(call.args, 3);
+    while let Some(option) = options.next() {
+        if !option.is("SAMPLES") || options.remaining() == 0 {
+            return Err(CommandError::Syntax);
+        }
+        if options.integer()? < 0 {
+            return Err(CommandError::Syntax);
+        }
+    }
+    let key = call.key(2);
+    match call.keys.metadata(key) {
+        Some(metadata) => call.reply.unsigned((metadata.memory_bytes + INDEX_BYTES_PER_KEY) as u64),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+const STATS: Command = Command {
+    spec: CommandSpec { name: "MEMORY|STATS", id: 439, summary: "Returns details about memory usage.", ..SUBCOMMAND },
+    run: Handler::Admin(stats),
+};
+
+/// A value of MEMORY STATS.
+enum Figure {
+    Bytes(u64),
+    Difference(i64),
+    Ratio(f64),
+}
+
+fn stats(call: &mut AdminCall<'_>) -> Outcome {
+    let context = call.context;
+    let readings = Readings::take(&context.node);
+    let keyspace = &context.node.keyspace;
+    let databases: Vec<u16> = (0..keyspace.databases() as u16).filter(|db| keyspace.dbsize(*db) > 0).collect();
+    let keys: u64 = databases.iter().map(|db| keyspace.dbsize(*db)).sum();
+    let (before, behind) = (before_databases(&readings), behind_databases(&readings, keys));
+    call.reply.map(before.len() + databases.len() + behind.len());
+    before.into_iter().for_each(|field| write(call, field));
+    for db in databases {
+        call.reply.bulk(format!("db.{db}").as_bytes());
+        call.reply.map(3);
+        let index_bytes = keyspace.dbsize(db) * INDEX_BYTES_PER_KEY as u64;
+        let volatile = keyspace.expires(db);
+        let expiry_bytes =
+            if volatile == 0 { 0 } else { readings.memory.expiry_bytes * volatile / volatile_keys(&readings, volatile) };
+        write(call, ("overhead.hashtable.main", Figure::Bytes(index_bytes)));
+        write(call, ("overhead.hashtable.expires", Figure::Bytes(expiry_bytes)));
+        write(call, ("overhead.hashtable.slot-to-keys", Figure::Bytes(0)));
+    }
+    behind.into_iter().for_each(|field| write(call, field));
+    Ok(())
+}
+
+/// Keys with an expiry in all databases; at least those of one of them.
+fn volatile_keys(readings: &Readings<'_>, of_one: u64) -> u64 {
+    u64::try_from(readings.store.volatile).unwrap_or(0).max(of_one)
+}
+
+type Field = (&'static str, Figure);
+
+fn write(call: &mut AdminCall<'_>, (name, figure): Field) {
+    call.reply.bulk(name.as_bytes());
+    match figure {
+        Figure::Bytes(bytes) => call.reply.unsigned(bytes),
+        Figure::Difference(bytes) => call.reply.integer(bytes),
+        Figure::Ratio(ratio) => call.reply.double(ratio),
+    }
+}
+
+fn before_databases(readings: &Readings<'_>) -> Vec<Field> {
+    use Figure::Bytes;
+    vec![
+        ("peak.allocated", Bytes(readings.peak_bytes)),
+        ("total.allocated", Bytes(readings.used_bytes())),
+        ("startup.allocated", Bytes(readings.node.startup_bytes)),
+        ("replication.backlog", Bytes(0)),
+        ("clients.slaves", Bytes(0)),
+        ("clients.normal", Bytes(readings.memory.external_bytes)),
+        ("cluster.links", Bytes(0)),
+        ("aof.buffer", Bytes(0)),
+        ("lua.caches", Bytes(0)),
+        ("functions.caches", Bytes(0)),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "ratios for humans")]
+fn behind_databases(readings: &Readings<'_>, keys: u64) -> Vec<Field> {
+    use Figure::{Bytes, Difference, Ratio};
+    let (used, held, resident) = (readings.used_bytes(), readings.held_bytes(), readings.resident_bytes);
+    let ratio = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    let difference = |left: u64, right: u64| i64::try_from(left).unwrap_or(i64::MAX).saturating_sub_unsigned(right);
+    let beyond_empty = used.saturating_sub(readings.node.startup_bytes);
+    vec![
+        ("overhead.total", Bytes(readings.overhead_bytes())),
+        ("keys.count", Bytes(keys)),
+        ("keys.bytes-per-key", Bytes(beyond_empty.checked_div(keys).unwrap_or(0))),
+        ("dataset.bytes", Bytes(readings.dataset_bytes())),
+        ("dataset.percentage", Ratio(readings.dataset_share() * 100.0)),
+        ("peak.percentage", Ratio(ratio(used, readings.peak_bytes) * 100.0)),
+        ("allocator.allocated", Bytes(used)),
+        ("allocator.active", Bytes(held)),
+        ("allocator.resident", Bytes(held)),
+        ("allocator-fragmentation.ratio", Ratio(ratio(held, used))),
+        ("allocator-fragmentation.bytes", Difference(difference(held, used))),
+        ("allocator-rss.ratio", Ratio(1.0)),
+        ("allocator-rss.bytes", Bytes(0)),
+        ("rss-overhead.ratio", Ratio(ratio(resident, held))),
+        ("rss-overhead.bytes", Difference(difference(resident, held))),
+        ("fragmentation", Ratio(ratio(resident, used))),
+        ("fragmentation.bytes", Difference(difference(resident, used))),
+    ]
+}
+
+const DOCTOR: Command = Command {
+    spec: CommandSpec { name: "MEMORY|DOCTOR", id: 440, summary: "Outputs a memory problems report.", ..SUBCOMMAND },
+    run: Handler::Admin(|call| {
+        let report = report(&Readings::take(&call.context.node));
+        call.reply.verbatim("txt", report.as_bytes());
+        Ok(())
+    }),
+};
+
+/// Below this use ratios say nothing.
+const NOTEWORTHY_BYTES: u64 = 5 << 20;
+
+fn report(readings: &Readings<'_>) -> String {
+    let (used, held, peak) = (readings.used_bytes(), readings.held_bytes(), readings.peak_bytes);
+    if used < NOTEWORTHY_BYTES {
+        return "This instance is empty or uses very little memory: there is nothing to diagnose.".to_owned();
+    }
+    let maxmemory = readings.config.settings.memory.maxmemory;
+    let findings = [
+        (
+            peak > used + used / 2,
+            "Peak: more than 1.5 times the current use was in use before. Memory of emptied log pages goes back to the system; what remains \
+             is the hash index, which shrinks in the background.",
+        ),
+        (
+            held > used + used / 4 + (64 << 20),
+            "Dead space: the log holds more than 1.25 times its live records. Compaction follows in the background; if this stays, look at \
+             storage_pages_evacuated in INFO storage and at `compaction-garbage-percent`.",
+        ),
+        (
+            readings.memory.external_bytes > used / 4,
+            "Clients: buffers of connections take more than a quarter of the memory. Look for slow readers in CLIENT LIST and at \
+             `client-output-buffer-limit`.",
+        ),
+        (maxmemory != 0 && used > maxmemory, "Limit: `maxmemory` is exceeded, commands that need memory are refused."),
+    ];
+    let found: Vec<&str> = findings.into_iter().filter(|finding| finding.0).map(|finding| finding.1).collect();
+    if found.is_empty() { "No memory problem was found.".to_owned() } else { format!("* {}", found.join("\n* ")) }
+}
+
+const PURGE: Command = Command {
+    spec: CommandSpec {
+        name: "MEMORY|PURGE",
+        id: 441,
+        complexity: "Depends on how much memory is allocated, could be slow",
+        summary: "Asks the allocator to release memory.",
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        ..SUBCOMMAND
+    },
+    // The store gives emptied pages back by itself; there is nothing to wait for.
+    run: Handler::Admin(|call| {
+        call.reply.ok();
+        Ok(())
+    }),
+};
+
+const MALLOC_STATS: Command = Command {
+    spec: CommandSpec {
+        name: "MEMORY|MALLOC-STATS",
+        id: 442,
+        complexity: "Depends on how much memory is allocated, could be slow",
+        summary: "Returns the allocator statistics.",
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        call.reply.bulk(b"Stats not supported for the current allocator");
+        Ok(())
+    }),
+};
+
+const HELP: Command = Command {
+    spec: CommandSpec {
+        name: "MEMORY|HELP",
+        id: 443,
+        summary: "Returns helpful text about the different subcommands.",
+        traits: Traits { loading: true, stale: true, ..Traits::NONE },
+        tips: &[],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(help::reply),
+};

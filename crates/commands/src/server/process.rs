@@ -1,0 +1,107 @@
+//! The process: TIME, SHUTDOWN, MONITOR.
+
+use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_io::clock;
+use almandine_node::ShutdownRequest;
+use almandine_resp::Args;
+
+use super::FOR_OPERATORS;
+use crate::errors::CommandError;
+use crate::options::Options;
+use crate::{AdminCall, Command, Handler, Outcome};
+
+pub(super) const COMMANDS: &[&Command] = &[&TIME, &SHUTDOWN, &MONITOR];
+
+const TIME: Command = Command {
+    spec: CommandSpec {
+        name: "TIME",
+        id: 444,
+        since: "2.6.0",
+        summary: "Returns the server time.",
+        group: Group::Server,
+        traits: Traits { loading: true, stale: true, fast: true, ..Traits::NONE },
+        tips: &["nondeterministic_output"],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Read(|call| {
+        let now_us = clock::unix_us();
+        call.reply.array(2);
+        call.reply.bulk_integer(now_us / 1_000_000);
+        call.reply.bulk_integer(now_us % 1_000_000);
+        Ok(())
+    }),
+};
+
+const SHUTDOWN: Command = Command {
+    spec: CommandSpec {
+        name: "SHUTDOWN",
+        id: 445,
+        complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
+        summary: "Synchronously saves the database(s) to disk and shuts down the Redis server.",
+        group: Group::Server,
+        args: &[
+            Arg::one_of("save-selector", &[Arg::pure_token("nosave", "NOSAVE"), Arg::pure_token("save", "SAVE")]).optional(),
+            Arg::pure_token("now", "NOW").optional().since("7.0.0"),
+            Arg::pure_token("force", "FORCE").optional().since("7.0.0"),
+            Arg::pure_token("abort", "ABORT").optional().since("7.0.0"),
+        ],
+        traits: Traits { no_multi: true, allow_busy: true, ..FOR_OPERATORS },
+        history: &[("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers.")],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Admin(shutdown),
+};
+
+/// Ends the process. There is no answer: the connection closes with it, and what the client has sent behind is not run.
+fn shutdown(call: &mut AdminCall<'_>) -> Outcome {
+    let Some(request) = parse_shutdown(call.args)? else {
+        // A shutdown that has begun waits for nothing and cannot be called back.
+        return Err(CommandError::NoShutdown);
+    };
+    if request.save == Some(true) && !request.force {
+        tracing::warn!("SHUTDOWN SAVE is refused: this version cannot save data.");
+        return Err(CommandError::ShutdownFailed);
+    }
+    tracing::warn!("User requested shutdown...");
+    call.client.closing = true;
+    call.context.node.shutdown.request(request);
+    Ok(())
+}
+
+/// What is asked for; `None` is ABORT.
+fn parse_shutdown(args: Args<'_>) -> Result<Option<ShutdownRequest>, CommandError> {
+    let (mut request, mut abort) = (ShutdownRequest::default(), false);
+    for option in Options::after(args, 1) {
+        match option {
+            o if o.is("NOSAVE") && request.save != Some(true) => request.save = Some(false),
+            o if o.is("SAVE") && request.save != Some(false) => request.save = Some(true),
+            o if o.is("NOW") => request.now = true,
+            o if o.is("FORCE") => request.force = true,
+            o if o.is("ABORT") => abort = true,
+            _ => return Err(CommandError::Syntax),
+        }
+    }
+    match (abort, request == ShutdownRequest::default()) {
+        (false, _) => Ok(Some(request)),
+        (true, true) => Ok(None),
+        (true, false) => Err(CommandError::Syntax),
+    }
+}
+
+const MONITOR: Command = Command {
+    spec: CommandSpec {
+        name: "MONITOR",
+        id: 446,
+        complexity: "",
+        summary: "Listens for all requests received by the server in real-time.",
+        group: Group::Server,
+        traits: FOR_OPERATORS,
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Admin(|call| {
+        call.client.monitor = true;
+        call.context.node.monitors.add(&call.client.shared);
+        call.reply.ok();
+        Ok(())
+    }),
+};

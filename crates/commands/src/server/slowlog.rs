@@ -1,0 +1,230 @@
+//! SLOWLOG, and COMMANDLOG of Valkey, whose log `slow` is the same log. Its logs of large requests and replies are not kept: they are empty.
+
+use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_datatypes::number::parse_i64;
+use almandine_node::SlowEntry;
+
+use crate::errors::CommandError;
+use crate::options::Word;
+use crate::{AdminCall, Command, Handler, help};
+
+pub(super) const COMMANDS: &[&Command] = &[
+    &SLOWLOG,
+    &SLOWLOG_GET,
+    &SLOWLOG_LEN,
+    &SLOWLOG_RESET,
+    &SLOWLOG_HELP,
+    &COMMANDLOG,
+    &COMMANDLOG_GET,
+    &COMMANDLOG_LEN,
+    &COMMANDLOG_RESET,
+    &COMMANDLOG_HELP,
+];
+
+const FOR_OPERATORS: Traits = Traits { admin: true, loading: true, stale: true, ..Traits::NONE };
+const HELP_TRAITS: Traits = Traits { loading: true, stale: true, ..Traits::NONE };
+
+const SLOWLOG: Command = Command {
+    spec: CommandSpec {
+        name: "SLOWLOG",
+        id: 419,
+        since: "2.2.12",
+        complexity: "Depends on subcommand.",
+        summary: "A container for slow log commands.",
+        group: Group::Server,
+        subcommands: &[&SLOWLOG_GET.spec, &SLOWLOG_HELP.spec, &SLOWLOG_LEN.spec, &SLOWLOG_RESET.spec],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Container,
+};
+
+const SUBCOMMAND: CommandSpec = CommandSpec { since: "2.2.12", group: Group::Server, traits: FOR_OPERATORS, ..CommandSpec::BLANK };
+
+const SLOWLOG_GET: Command = Command {
+    spec: CommandSpec {
+        name: "SLOWLOG|GET",
+        id: 420,
+        complexity: "O(N) where N is the number of entries returned",
+        summary: "Returns the slow log's entries.",
+        args: &[Arg::integer("count").optional()],
+        tips: &["request_policy:all_nodes", "nondeterministic_output"],
+        history: &[("4.0.0", "Added client IP address, port and name to the reply.")],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        let count = match call.args.len() {
+            2 => COUNT_DEFAULT,
+            3 => count(call.args.at(2))?,
+            _ => return Err(crate::errors::unknown_subcommand("SLOWLOG", call.args.at(1))),
+        };
+        reply_entries(call, count);
+        Ok(())
+    }),
+};
+
+/// Entries that are answered when no number is given.
+const COUNT_DEFAULT: usize = 10;
+
+/// A number of entries; -1 is all of them.
+fn count(argument: &[u8]) -> Result<usize, CommandError> {
+    match parse_i64(argument) {
+        Some(-1) => Ok(usize::MAX),
+        Some(count) => usize::try_from(count).map_err(|_| CommandError::LogCount),
+        None => Err(CommandError::LogCount),
+    }
+}
+
+fn reply_entries(call: &mut AdminCall<'_>, count: usize) {
+    let entries = call.context.node.slowlog.newest(count);
+    call.reply.array(entries.len());
+    for SlowEntry { id, time_s, elapsed_us, arguments, address, name } in entries {
+        call.reply.array(6);
+        call.reply.unsigned(id);
+        call.reply.integer(time_s);
+        call.reply.unsigned(elapsed_us);
+        call.reply.array(arguments.len());
+        arguments.iter().for_each(|argument| call.reply.bulk(argument));
+        call.reply.bulk(address.as_bytes());
+        call.reply.bulk(name.as_bytes());
+    }
+}
+
+const SLOWLOG_LEN: Command = Command {
+    spec: CommandSpec {
+        name: "SLOWLOG|LEN",
+        id: 421,
+        summary: "Returns the number of entries in the slow log.",
+        tips: &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        call.reply.unsigned(call.context.node.slowlog.len() as u64);
+        Ok(())
+    }),
+};
+
+const SLOWLOG_RESET: Command = Command {
+    spec: CommandSpec {
+        name: "SLOWLOG|RESET",
+        id: 422,
+        complexity: "O(N) where N is the number of entries in the slowlog",
+        summary: "Clears all entries from the slow log.",
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        call.context.node.slowlog.reset();
+        call.reply.ok();
+        Ok(())
+    }),
+};
+
+const SLOWLOG_HELP: Command = Command {
+    spec: CommandSpec {
+        name: "SLOWLOG|HELP",
+        id: 423,
+        since: "6.2.0",
+        summary: "Returns helpful text about the different subcommands.",
+        traits: HELP_TRAITS,
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(help::reply),
+};
+
+const COMMANDLOG: Command = Command {
+    spec: CommandSpec {
+        name: "COMMANDLOG",
+        id: 424,
+        since: "8.1.0",
+        complexity: "Depends on subcommand.",
+        summary: "A container for command log commands.",
+        group: Group::Server,
+        subcommands: &[&COMMANDLOG_GET.spec, &COMMANDLOG_HELP.spec, &COMMANDLOG_LEN.spec, &COMMANDLOG_RESET.spec],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Container,
+};
+
+const COMMANDLOG_SUBCOMMAND: CommandSpec = CommandSpec { since: "8.1.0", ..SUBCOMMAND };
+
+const TYPE: Arg = Arg::one_of(
+    "type",
+    &[
+        Arg::pure_token("slow", "SLOW"),
+        Arg::pure_token("large-request", "LARGE-REQUEST"),
+        Arg::pure_token("large-reply", "LARGE-REPLY"),
+    ],
+);
+
+/// Whether the log that the argument names is the one that is kept.
+fn is_slow(argument: &[u8]) -> Result<bool, CommandError> {
+    match Word(argument) {
+        word if word.is("slow") => Ok(true),
+        word if word.is("large-request") || word.is("large-reply") => Ok(false),
+        _ => Err(CommandError::CommandLogType),
+    }
+}
+
+const COMMANDLOG_GET: Command = Command {
+    spec: CommandSpec {
+        name: "COMMANDLOG|GET",
+        id: 425,
+        complexity: "O(N) where N is the number of entries returned",
+        summary: "Returns the specified command log's entries.",
+        args: &[Arg::integer("count"), TYPE],
+        tips: &["request_policy:all_nodes", "nondeterministic_output"],
+        ..COMMANDLOG_SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        let count = count(call.args.at(2))?;
+        let count = if is_slow(call.args.at(3))? { count } else { 0 };
+        reply_entries(call, count);
+        Ok(())
+    }),
+};
+
+const COMMANDLOG_LEN: Command = Command {
+    spec: CommandSpec {
+        name: "COMMANDLOG|LEN",
+        id: 426,
+        summary: "Returns the number of entries in the specified type of command log.",
+        args: &[TYPE],
+        tips: &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
+        ..COMMANDLOG_SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        let len = if is_slow(call.args.at(2))? { call.context.node.slowlog.len() } else { 0 };
+        call.reply.unsigned(len as u64);
+        Ok(())
+    }),
+};
+
+const COMMANDLOG_RESET: Command = Command {
+    spec: CommandSpec {
+        name: "COMMANDLOG|RESET",
+        id: 427,
+        complexity: "O(N) where N is the number of entries in the commandlog",
+        summary: "Clears all entries from the specified type of command log.",
+        args: &[TYPE],
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        ..COMMANDLOG_SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        if is_slow(call.args.at(2))? {
+            call.context.node.slowlog.reset();
+        }
+        call.reply.ok();
+        Ok(())
+    }),
+};
+
+const COMMANDLOG_HELP: Command = Command {
+    spec: CommandSpec {
+        name: "COMMANDLOG|HELP",
+        id: 428,
+        summary: "Returns helpful text about the different subcommands.",
+        traits: HELP_TRAITS,
+        ..COMMANDLOG_SUBCOMMAND
+    },
+    run: Handler::Admin(help::reply),
+};
