@@ -154,8 +154,12 @@ impl<'w> Reader<'w> {
     ) -> Result<Option<usize>, WrongKind> {
         let key = self.current(key);
         let mark = out.mark();
+        let mut written = false;
         let result = self.accessor.session.read(key, |view| {
-            out.truncate(mark);
+            if written {
+                out.truncate(mark);
+            }
+            written = true;
             if view.kind() != Kind::String {
                 return Err(WrongKind);
             }
@@ -167,7 +171,7 @@ impl<'w> Reader<'w> {
             }
             Ok(len)
         });
-        if result.is_none() {
+        if written && result.is_none() {
             // An attempt that was not valid may have written something.
             out.truncate(mark);
         }

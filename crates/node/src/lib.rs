@@ -176,8 +176,6 @@ impl Node {
     pub fn store_totals(&self) -> almandine_keyspace::Totals {
         let (mut totals, before) = (self.keyspace.totals(), *lock(&self.store_baseline));
         totals.expired -= before.expired;
-        totals.hits -= before.hits;
-        totals.misses -= before.misses;
         totals
     }
 

@@ -36,10 +36,6 @@ counters! {
     free_words,
     /// Bytes of heap values and keys.
     heap_bytes,
-    /// Reads that found their key.
-    hits,
-    /// Reads that did not.
-    misses,
     /// Records removed because they had expired.
     expired,
     /// Updates done in place.

@@ -110,10 +110,7 @@ impl Session {
     /// Reads a key. `visit` may run more than once; only its last result counts, so it must overwrite what it wrote before.
     #[inline]
     pub fn read<R>(&self, key: Key<'_>, mut visit: impl FnMut(&View<'_>) -> R) -> Option<R> {
-        let result = if self.holds_latches() { self.read_held(key, &mut visit) } else { self.read_free(key, &mut visit) };
-        let counters = self.store.thread(&self.local);
-        add(if result.is_some() { &counters.hits } else { &counters.misses }, 1);
-        result
+        if self.holds_latches() { self.read_held(key, &mut visit) } else { self.read_free(key, &mut visit) }
     }
 
     #[inline]
