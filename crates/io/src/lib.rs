@@ -7,6 +7,7 @@
 //! names stays open until the kernel has taken the submission.
 //! **Start reading at**: [`reactor`], then [`reactor::Outbox`].
 
+pub mod allocator;
 pub mod clock;
 pub mod entropy;
 pub mod memory;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use almandine_io::thread;
+use almandine_io::{allocator, thread};
 use almandine_net::Handle;
 use almandine_node::{Message, Node};
 
@@ -17,6 +17,7 @@ pub(crate) fn start(node: Arc<Node>, network: Handle<Message>) -> io::Result<()>
         let waker = thread::Waker::new();
         while !node.shutdown.requested() {
             turn(&node, &network);
+            allocator::release_unused();
             waker.wait(PERIOD);
         }
     })
