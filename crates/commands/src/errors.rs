@@ -185,6 +185,8 @@ fixed_errors! {
     ShutdownFailed => "ERR Errors trying to SHUTDOWN. Check logs.",
     /// REPLICAOF with a bad port.
     PrimaryPort => "ERR Invalid master port",
+    /// DEBUG PROTOCOL PUSH in RESP2.
+    NeedsResp3 => "ERR RESP2 is not supported by this command",
     /// DEBUG PROTOCOL with a type that does not exist.
     ProtocolType => "ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false",
 }

@@ -93,7 +93,7 @@ fn info(call: &mut ReadCall<'_>) -> Outcome {
     for name in names.iter() {
         match find(name) {
             Some(entry) => write(&mut call.reply, &describe::info(&entry.command.spec)),
-            None => call.reply.null_array(),
+            None => call.reply.null(),
         }
     }
     Ok(())
@@ -190,7 +190,7 @@ fn list(call: &mut ReadCall<'_>) -> Outcome {
     let filter = Filter::parse(call.args)?;
     let names: Vec<&str> =
         Table::shared().entries().iter().filter(|entry| filter.admits(entry)).map(|entry| entry.name.as_str()).collect();
-    call.reply.set(names.len());
+    call.reply.array(names.len());
     names.iter().for_each(|name| call.reply.bulk(name.as_bytes()));
     Ok(())
 }

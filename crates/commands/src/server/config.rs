@@ -6,7 +6,7 @@ use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::glob::{self, Case};
 
 use super::{FOR_OPERATORS, is_local};
-use crate::errors;
+use crate::errors::{self, CommandError};
 use crate::{AdminCall, Command, Handler, Outcome, help};
 
 pub(super) const COMMANDS: &[&Command] = &[&CONFIG, &GET, &SET, &REWRITE, &RESETSTAT, &HELP];
@@ -43,21 +43,18 @@ const GET: Command = Command {
 fn get(call: &mut AdminCall<'_>) -> Outcome {
     let config = &call.context.node.config;
     let matches = |pattern: &[u8], name: &[u8]| glob::matches(pattern, name, Case::Insensitive);
-    let mut found: BTreeMap<Vec<u8>, String> = BTreeMap::new();
+    // By name in lower case: the name as the client spells it, and the value.
+    let mut found: BTreeMap<Vec<u8>, (&[u8], String)> = BTreeMap::new();
     for pattern in call.args.slice_from(2).iter() {
-        let parameters = config.get([pattern], matches);
-        // A plain name is answered as the client spells it.
-        if let [(name, value)] = parameters.as_slice()
-            && name.as_bytes().eq_ignore_ascii_case(pattern)
-        {
-            found.insert(pattern.to_vec(), value.clone());
-            continue;
+        for (name, value) in config.get([pattern], matches) {
+            let name = name.as_bytes();
+            let shown = if name.eq_ignore_ascii_case(pattern) { pattern } else { name };
+            found.entry(name.to_vec()).or_insert((shown, value));
         }
-        found.extend(parameters.into_iter().map(|(name, value)| (name.as_bytes().to_vec(), value)));
     }
     call.reply.map(found.len());
-    for (name, value) in found {
-        call.reply.bulk(&name);
+    for (shown, value) in found.values() {
+        call.reply.bulk(shown);
         call.reply.bulk(value.as_bytes());
     }
     Ok(())
@@ -81,7 +78,7 @@ fn set(call: &mut AdminCall<'_>) -> Outcome {
     let words: Vec<&[u8]> = call.args.slice_from(2).iter().collect();
     let (pairs, rest) = words.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(errors::wrong_arity("config|set"));
+        return Err(CommandError::Syntax);
     }
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
     let local = is_local(&call.client.shared);

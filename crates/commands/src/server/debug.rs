@@ -7,7 +7,7 @@ use almandine_command_spec::{CommandSpec, Group, Traits};
 use almandine_datatypes::glob::{self, Case};
 use almandine_datatypes::number::{parse_f64, parse_i64};
 use almandine_keyspace::Put;
-use almandine_resp::Reply;
+use almandine_resp::{ProtocolVersion, Reply};
 
 use super::{FOR_OPERATORS, digest, is_local};
 use crate::errors::{self, CommandError};
@@ -58,7 +58,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         call.reply.array(keys.len());
         for key in keys.iter() {
             let signature = digest::of_value(call.accessor, call.client.db, key);
-            call.reply.bulk(signature.as_bytes());
+            call.reply.simple(&signature);
         }
         Ok(())
     }),
@@ -165,9 +165,10 @@ fn object(call: &mut AdminCall<'_>) -> Outcome {
 
 /// Keys that exist are left as they are. A value is `value:<number>`, cut or filled with zero bytes to the size.
 fn populate(call: &mut AdminCall<'_>) -> Outcome {
-    let count = number::integer_within(call.args.at(2), 0, i64::MAX)?;
+    let natural = |argument| parse_i64(argument).filter(|value| *value >= 0).ok_or(CommandError::NotPositive);
+    let count = natural(call.args.at(2))?;
     let prefix = call.args.get(3).unwrap_or(b"key");
-    let size = call.args.get(4).map(|size| number::integer_within(size, 0, 512 << 20)).transpose()?;
+    let size = call.args.get(4).map(natural).transpose()?;
     let mut writer = call.accessor.writer(call.client.db);
     let (mut name, mut value) = (Vec::new(), Vec::new());
     for number in 0..count {
@@ -195,8 +196,23 @@ fn populate(call: &mut AdminCall<'_>) -> Outcome {
 
 fn protocol(call: &mut AdminCall<'_>) -> Outcome {
     let name = call.args.at(2).to_ascii_lowercase();
+    if name == b"push" {
+        return push(call);
+    }
     let sample = SAMPLES.iter().find(|sample| sample.0.as_bytes() == name).ok_or(CommandError::ProtocolType)?;
     (sample.1)(&mut call.reply);
+    Ok(())
+}
+
+/// A push is no reply, so one follows it.
+fn push(call: &mut AdminCall<'_>) -> Outcome {
+    if call.reply.version() == ProtocolVersion::Resp2 {
+        return Err(CommandError::NeedsResp3);
+    }
+    call.reply.push(2);
+    call.reply.bulk(b"server-cpu-usage");
+    call.reply.integer(42);
+    call.reply.bulk(b"Some real reply following the push reply");
     Ok(())
 }
 
@@ -233,11 +249,6 @@ const SAMPLES: &[Sample] = &[
             reply.integer(90);
         }
         reply.bulk(b"Some real reply following the attribute");
-    }),
-    ("push", |reply| {
-        reply.push(2);
-        reply.bulk(b"server-cpu-usage");
-        reply.integer(42);
     }),
     ("verbatim", |reply| reply.verbatim("txt", b"This is a verbatim\nstring")),
     ("true", |reply| reply.boolean(true)),

@@ -1,6 +1,6 @@
 //! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE. Data is in memory only, so the first three refuse rather than pretend.
 
-use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 
 use super::FOR_OPERATORS;
 use crate::errors::{self, CommandError};
@@ -63,7 +63,8 @@ const LASTSAVE: Command = Command {
         id: 450,
         summary: "Returns the Unix timestamp of the last successful save to disk.",
         group: Group::Server,
-        traits: Traits { loading: true, stale: true, fast: true, admin: true, ..Traits::NONE },
+        traits: Traits { loading: true, stale: true, fast: true, ..Traits::NONE },
+        categories: Some(&[Category::Admin, Category::Dangerous]),
         tips: &["nondeterministic_output"],
         ..CommandSpec::BLANK
     },

@@ -4,7 +4,7 @@ use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_node::SlowEntry;
 
-use crate::errors::CommandError;
+use crate::errors::{self, CommandError};
 use crate::options::Word;
 use crate::{AdminCall, Command, Handler, help};
 
@@ -55,7 +55,7 @@ const SLOWLOG_GET: Command = Command {
         let count = match call.args.len() {
             2 => COUNT_DEFAULT,
             3 => count(call.args.at(2))?,
-            _ => return Err(crate::errors::unknown_subcommand("SLOWLOG", call.args.at(1))),
+            _ => return Err(errors::subcommand_syntax("SLOWLOG", call.args.at(1))),
         };
         reply_entries(call, count);
         Ok(())
