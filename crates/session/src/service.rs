@@ -54,6 +54,14 @@ impl Sessions {
         Self { engine, batch: Batch::new(), wall_ahead_ms: wall_ahead_ms(), bulk_bytes_max, paused: Vec::new() }
     }
 
+    /// Looks for a change of the configuration.
+    #[inline]
+    fn follow_configuration(&mut self) {
+        if self.engine.context.view.refresh(&self.engine.context.node.config) {
+            self.reconfigure();
+        }
+    }
+
     #[cold]
     fn reconfigure(&mut self) {
         let settings = self.engine.context.settings();
@@ -99,9 +107,7 @@ impl Sessions {
     #[inline]
     fn run_batch(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output) -> Executed {
         let start_ns = clock::monotonic_ns();
-        if self.engine.context.view.refresh(&self.engine.context.node.config) {
-            self.reconfigure();
-        }
+        self.follow_configuration();
         let now_ms = self.wall_ahead_ms + milliseconds(start_ns);
         self.engine.now_ms = now_ms;
         self.engine.accessor.begin_batch(now_ms);
@@ -170,6 +176,8 @@ impl Service for Sessions {
     type Message = Message;
 
     fn open(&mut self, id: ConnectionId, peer: &Peer, out: &mut Output) -> Option<Connection> {
+        // Whether a password is needed depends on the configuration as it is now.
+        self.follow_configuration();
         let context = &self.engine.context;
         let settings = context.settings();
         if protected::refuses(settings, peer) {
