@@ -23,6 +23,8 @@ pub struct Metadata {
     pub etag: Option<u64>,
     /// Bytes of memory that its record takes, without the index.
     pub memory_bytes: usize,
+    /// Whether it was changed in part since it was last set as a whole.
+    pub edited: bool,
 }
 
 impl Metadata {
@@ -33,6 +35,7 @@ impl Metadata {
             expiry_ms: view.expiry_ms(),
             etag: view.etag(),
             memory_bytes: view.memory_bytes(),
+            edited: view.is_edited(),
         }
     }
 }
@@ -128,16 +131,20 @@ impl<'w> Reader<'w> {
     pub fn read(&mut self, key: Key<'_>) -> Option<Value<'_>> {
         let key = self.current(key);
         let Accessor { session, scratch, .. } = &mut *self.accessor;
-        let (kind, put, shared) = session.read(key, |view| {
+        let found = session.read(key, |view| {
             scratch.clear();
             let shared = view.shared();
             if shared.is_none() {
                 view.append_to(scratch);
             }
-            (view.kind(), Put { expiry_ms: view.expiry_ms(), etag: view.etag() }, shared)
-        })?;
+            (view.kind(), Put { expiry_ms: view.expiry_ms(), etag: view.etag() }, shared, view.is_edited())
+        });
+        let Some((kind, put, shared, edited)) = found else {
+            session.remove_met_expired(key);
+            return None;
+        };
         let bytes = shared.map_or(Held::Copied(scratch), Held::Shared);
-        Some(Value { bytes, kind, put })
+        Some(Value { bytes, kind, put, edited })
     }
 
     /// Appends a string to `out`: first `write_length` gets the buffer and the length, then the bytes follow; long ones are
@@ -171,9 +178,12 @@ impl<'w> Reader<'w> {
             }
             Ok(len)
         });
-        if written && result.is_none() {
-            // An attempt that was not valid may have written something.
-            out.truncate(mark);
+        if result.is_none() {
+            if written {
+                // An attempt that was not valid has written something.
+                out.truncate(mark);
+            }
+            self.accessor.session.remove_met_expired(key);
         }
         result.transpose()
     }
@@ -181,13 +191,21 @@ impl<'w> Reader<'w> {
     /// What is known about a key.
     pub fn metadata(&mut self, key: Key<'_>) -> Option<Metadata> {
         let key = self.current(key);
-        self.accessor.session.read(key, Metadata::of)
+        let found = self.accessor.session.read(key, Metadata::of);
+        if found.is_none() {
+            self.accessor.session.remove_met_expired(key);
+        }
+        found
     }
 
     /// Whether a key exists.
     pub fn exists(&mut self, key: Key<'_>) -> bool {
         let key = self.current(key);
-        self.accessor.session.read(key, |_| ()).is_some()
+        let found = self.accessor.session.read(key, |_| ()).is_some();
+        if !found {
+            self.accessor.session.remove_met_expired(key);
+        }
+        found
     }
 
     /// Visits keys from `cursor` on, at least `count` if there are so many, and returns the cursor to go on with; 0 begins and

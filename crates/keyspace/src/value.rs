@@ -9,6 +9,7 @@ pub struct Value<'v> {
     pub(crate) bytes: Held<'v>,
     pub(crate) kind: Kind,
     pub(crate) put: Put,
+    pub(crate) edited: bool,
 }
 
 pub(crate) enum Held<'v> {
@@ -38,6 +39,12 @@ impl Value<'_> {
     #[must_use]
     pub fn expiry_ms(&self) -> Option<i64> {
         self.put.expiry_ms
+    }
+
+    /// Whether it was changed in part (APPEND, SETRANGE, SETBIT) since it was last set as a whole.
+    #[must_use]
+    pub fn is_edited(&self) -> bool {
+        self.edited
     }
 
     /// Its entity tag.

@@ -378,7 +378,11 @@ impl<'s> Occupied<'s> {
             return false;
         }
         let before = self.expiry_ms();
-        let changed = header.with_value_len(value.len()).with_flags(Header::EXPIRY, expiry).with_flags(Header::ETAG, etag);
+        let changed = header
+            .with_value_len(value.len())
+            .with_flags(Header::EXPIRY, expiry)
+            .with_flags(Header::ETAG, etag)
+            .with_flags(Header::EDITED, false);
         self.record.write_value(changed, 0, value);
         if changed.optional_words() != 0 {
             self.record.write_optional(changed, put.expiry_ms, put.etag);
@@ -451,13 +455,24 @@ impl<'s> Occupied<'s> {
             self.note_expiry(before, put.expiry_ms);
             return Ok(());
         }
-        let kind = self.kind();
+        let (kind, edited) = (self.kind(), self.header.has(Header::EDITED));
         if self.header.has(Header::HEAP_VALUE) {
             let value = self.take_heap_value();
-            return self.replace_payload(kind, Payload::Heap(value), put, 0);
+            self.replace_payload(kind, Payload::Heap(value), put, 0)?;
+        } else {
+            let value = self.value().to_vec();
+            self.replace_payload(kind, Payload::Inline(&value), put, 0)?;
         }
-        let value = self.value().to_vec();
-        self.replace_payload(kind, Payload::Inline(&value), put, 0)
+        self.mark_edited(edited);
+        Ok(())
+    }
+
+    fn mark_edited(&mut self, edited: bool) {
+        let header = self.header.with_flags(Header::EDITED, edited);
+        if header != self.header {
+            self.header = header;
+            self.record.set_header(header);
+        }
     }
 
     /// Moves the heap value out of the old record into the caller's hands: a second reference, while the old one is dropped
@@ -488,7 +503,7 @@ impl<'s> Occupied<'s> {
                 self.record.zero_value(self.header, len, offset - len);
             }
             self.record.write_value(self.header, offset, bytes);
-            self.header = self.record.set_value_len(self.header, new_len);
+            self.header = self.record.set_value_len(self.header.with_flags(Header::EDITED, true), new_len);
             add(&self.guard.store.thread(self.guard.local).updates_in_place, 1);
             return Ok(());
         }
@@ -501,9 +516,12 @@ impl<'s> Occupied<'s> {
         let (kind, put) = (self.kind(), self.put());
         if new_len > INLINE_VALUE_MAX {
             let payload = self.guard.heap_payload(value);
-            return self.replace_payload(kind, payload, put, 0);
+            self.replace_payload(kind, payload, put, 0)?;
+        } else {
+            self.replace_payload(kind, Payload::Inline(&value), put, if grows { new_len / 4 } else { 0 })?;
         }
-        self.replace_payload(kind, Payload::Inline(&value), put, if grows { new_len / 4 } else { 0 })
+        self.mark_edited(true);
+        Ok(())
     }
 
     /// Appends bytes.

@@ -63,6 +63,8 @@ pub(crate) struct Local {
     pub(crate) free: FreeSpace,
     held: Vec<lock::Held>,
     pub(crate) now_ms: i64,
+    /// Whether a read has met a record past its time.
+    met_expired: std::cell::Cell<bool>,
 }
 
 impl Session {
@@ -74,6 +76,7 @@ impl Session {
             free: FreeSpace::new(),
             held: Vec::with_capacity(64),
             now_ms: almandine_io::clock::unix_ms(),
+            met_expired: std::cell::Cell::new(false),
         };
         Self { store, local }
     }

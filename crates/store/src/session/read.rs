@@ -39,6 +39,12 @@ impl View<'_> {
         self.record.expiry(self.header)
     }
 
+    /// Whether the value was changed in part since it was last set as a whole.
+    #[must_use]
+    pub fn is_edited(&self) -> bool {
+        self.header.has(Header::EDITED)
+    }
+
     /// The entity tag.
     #[must_use]
     pub fn etag(&self) -> Option<u64> {
@@ -113,6 +119,16 @@ impl Session {
         if self.holds_latches() { self.read_held(key, &mut visit) } else { self.read_free(key, &mut visit) }
     }
 
+    /// Removes `key` if a read since the last call has met an expired record, so that counts follow what readers see. Under a
+    /// lock plan it is left to the background.
+    #[inline]
+    pub fn remove_met_expired(&mut self, key: Key<'_>) {
+        if self.local.met_expired.take() && !self.holds_latches() {
+            // Looking the key up for a change removes it if it is due.
+            drop(self.entry(key));
+        }
+    }
+
     #[inline]
     fn read_free<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;
@@ -125,6 +141,9 @@ impl Session {
                         return self.read_latched(key, visit);
                     }
                     let expired = record.is_expired(header, self.local.now_ms);
+                    if expired {
+                        self.local.met_expired.set(true);
+                    }
                     let view = View { record, header, latched: false, session: PhantomData };
                     let result = (!expired).then(|| visit(&view));
                     if store.index.bucket(number).validate(seen) {
@@ -160,6 +179,10 @@ impl Session {
     fn visit_latched<R>(&self, number: u64, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;
         let (_, (record, header)) = store.index.find_latched(number, key.hash, |address| store.match_record(address, &key))?;
-        (!record.is_expired(header, self.local.now_ms)).then(|| visit(&View::latched(record, header)))
+        if record.is_expired(header, self.local.now_ms) {
+            self.local.met_expired.set(true);
+            return None;
+        }
+        Some(visit(&View::latched(record, header)))
     }
 }
