@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_config::Settings;
 use almandine_config::special::BufferLimits;
+use almandine_config::{SetError, Settings};
 use almandine_keyspace::Keyspace;
 use almandine_net::{Limits, OutputLimit};
 
@@ -17,11 +17,23 @@ pub(crate) fn limits(settings: &Settings) -> Arc<Limits> {
     limits
 }
 
-/// Makes all settings effective; what has not changed is set to what it was.
-pub(crate) fn apply(settings: &Settings, limits: &Limits, keyspace: &Keyspace) {
+/// Makes all settings effective; what has not changed is set to what it was. `started` is what the server started with.
+///
+/// # Errors
+/// When a setting cannot change while the server runs, or the system refuses it.
+pub(crate) fn apply(settings: &Settings, started: &Settings, limits: &Limits, keyspace: &Keyspace) -> Result<(), SetError> {
+    // The listeners are bound once; the words are those that tools of Redis look for.
+    if settings.network.port != started.network.port {
+        return Err(SetError::failed("port", "Unable to listen on this port. Restart the server to change it."));
+    }
+    if settings.network.bind != started.network.bind {
+        return Err(SetError::failed("bind", "Failed to bind to specified addresses. Restart the server to change them."));
+    }
+    std::env::set_current_dir(&settings.process.dir).map_err(|error| SetError::failed("dir", error.to_string()))?;
     set_limits(limits, settings);
     keyspace.set_maxmemory(settings.memory.maxmemory);
     log::set_level(settings.process.loglevel);
+    Ok(())
 }
 
 fn set_limits(limits: &Limits, settings: &Settings) {

@@ -68,10 +68,8 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, Table::shared().entries().len(), run_id()));
     node.workers.install((0..workers).map(|worker| mailbox(&network, worker)).collect());
     node.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
-    node.install_applier(Box::new(move |settings| {
-        apply::apply(settings, &limits, &keyspace);
-        Ok(())
-    }));
+    let started = settings.clone();
+    node.install_applier(Box::new(move |settings| apply::apply(settings, &started, &limits, &keyspace)));
     watch_signals(signals, &node)?;
     background::start(Arc::clone(&node), network.clone())?;
     let threads = start_workers(seats, &node, settings.engine.pin_workers)?;
