@@ -20,9 +20,9 @@ mod sparkline;
 use std::net::SocketAddr;
 
 use almandine_command_spec::Traits;
-use almandine_node::ClientShared;
+use almandine_node::{ClientShared, Node};
 
-use crate::Command;
+use crate::{AdminCall, Command};
 
 /// The family, topic by topic.
 const TOPICS: &[&[&Command]] = &[
@@ -70,6 +70,13 @@ const fn joined<const N: usize>(topics: &[&[&'static Command]]) -> [&'static Com
 
 /// What most commands for operators have in common.
 const FOR_OPERATORS: Traits = Traits { admin: true, noscript: true, loading: true, stale: true, ..Traits::NONE };
+
+/// Runs `work` outside the batch's epoch, so that a wait in it holds nothing up: memory is reclaimed meanwhile.
+fn outside_epoch(call: &mut AdminCall<'_>, work: impl FnOnce(&Node)) {
+    call.accessor.end_batch();
+    work(&call.context.node);
+    call.accessor.begin_batch(call.now_ms);
+}
 
 /// Whether a client is on this machine, for what only such clients may do.
 fn is_local(client: &ClientShared) -> bool {

@@ -4,6 +4,7 @@ use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_resp::Args;
 
+use super::outside_epoch;
 use crate::errors::CommandError;
 use crate::options::Word;
 use crate::{AdminCall, Command, Handler, Outcome, ReadCall};
@@ -48,7 +49,10 @@ const FLUSHDB: Command = Command {
     spec: CommandSpec { name: "FLUSHDB", id: 416, summary: "Removes all keys from the current database.", ..FLUSH },
     run: Handler::Admin(|call| {
         check_mode(call.args)?;
-        call.context.node.keyspace.flush(call.client.db);
+        let db = call.client.db;
+        outside_epoch(call, |node| {
+            node.keyspace.flush(db);
+        });
         call.reply.ok();
         Ok(())
     }),
@@ -58,7 +62,9 @@ const FLUSHALL: Command = Command {
     spec: CommandSpec { name: "FLUSHALL", id: 417, summary: "Removes all keys from all databases.", ..FLUSH },
     run: Handler::Admin(|call| {
         check_mode(call.args)?;
-        call.context.node.keyspace.flush_all();
+        outside_epoch(call, |node| {
+            node.keyspace.flush_all();
+        });
         call.reply.ok();
         Ok(())
     }),

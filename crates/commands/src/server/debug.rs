@@ -9,7 +9,7 @@ use almandine_datatypes::number::{parse_f64, parse_i64};
 use almandine_keyspace::Put;
 use almandine_resp::{ProtocolVersion, Reply};
 
-use super::{FOR_OPERATORS, digest, is_local};
+use super::{FOR_OPERATORS, digest, is_local, outside_epoch};
 use crate::errors::{self, CommandError};
 use crate::generic::encoding_of;
 use crate::{AdminCall, Command, Handler, Outcome, number};
@@ -135,12 +135,10 @@ fn help(call: &mut AdminCall<'_>) -> Outcome {
     Ok(())
 }
 
-/// Leaves the epoch meanwhile, so that memory is still reclaimed. Connections of other workers are served; in Redis none are.
+/// Connections of other workers are served meanwhile; in Redis none are.
 fn sleep(call: &mut AdminCall<'_>) -> Outcome {
     let seconds = parse_f64(call.args.at(2)).filter(|seconds| *seconds > 0.0).unwrap_or(0.0);
-    call.accessor.end_batch();
-    std::thread::sleep(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
-    call.accessor.begin_batch(call.now_ms);
+    outside_epoch(call, |_| std::thread::sleep(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
     call.reply.ok();
     Ok(())
 }

@@ -63,6 +63,9 @@ metrics! {
     Clients Gauge cluster_connections: "Connections of the cluster bus" = NONE;
     Clients Gauge maxclients: "Most connections" = |r| Integer(u64::from(r.config.settings.connections.maxclients));
     Clients Gauge client_recent_max_input_buffer: "Most bytes of an incomplete command of one connection" = |r| Integer(r.query_bytes_max());
+    Clients Gauge client_recent_max_output_buffer: "Bytes of replies that peers have not taken: of all connections, so at least of one" = |r| {
+        Integer(r.node.network.output_pending_bytes.load(Relaxed))
+    };
     Clients Gauge client_input_buffer_bytes: "Bytes reserved for incomplete input" = |r| {
         Integer(r.node.network.input_buffer_bytes.load(Relaxed))
     };
@@ -220,6 +223,8 @@ metrics! {
     Stats Counter io_threaded_writes_processed: "The same as total_writes_processed with more than one worker" = |r| {
         Integer(if r.node.worker_count > 1 { r.totals.writes_processed } else { 0 })
     };
+    Stats Counter reply_buffer_shrinks: "Not needed: idle connections own no reply buffer" = NONE;
+    Stats Counter reply_buffer_expands: "Not needed" = NONE;
     Stats Counter client_timeouts: "Connections closed because they were idle" = |r| {
         Integer(r.node.network.connections_timed_out.load(Relaxed))
     };
