@@ -19,16 +19,16 @@ macro_rules! fixed_errors {
         #[derive(Debug, PartialEq, Eq)]
         pub enum CommandError {
             $($(#[$doc])* $variant,)+
-            /// A text with something inserted, made by a function of this module.
-            Text(Box<String>),
+            /// A text with something inserted, made by a function of this module. Bytes, because a client's words need not be UTF-8.
+            Text(Box<Vec<u8>>),
         }
 
         impl CommandError {
             /// The error line without the leading `-`.
             #[must_use]
-            pub fn text(&self) -> &str {
+            pub fn bytes(&self) -> &[u8] {
                 match self {
-                    $(Self::$variant => $text,)+
+                    $(Self::$variant => $text.as_bytes(),)+
                     Self::Text(text) => text,
                 }
             }
@@ -198,14 +198,25 @@ impl CommandError {
     /// An error whose text is put together. `text` starts with the prefix, as in `ERR …`.
     #[cold]
     #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
+    pub fn new(text: impl Into<Vec<u8>>) -> Self {
         Self::Text(Box::new(text.into()))
+    }
+
+    /// `before`, the beginning of a client's own words, `after`.
+    fn quoting(before: &str, words: &[u8], after: &str) -> Self {
+        Self::new([before.as_bytes(), &repeated(words, REPEATED_BYTES_MAX), after.as_bytes()].concat())
+    }
+
+    /// The error line for people.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.bytes())
     }
 }
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
+        f.write_str(&self.text())
     }
 }
 
@@ -230,23 +241,27 @@ const REPEATED_BYTES_MAX: usize = 128;
 #[cold]
 #[must_use]
 pub fn unknown_command(args: Args<'_>) -> CommandError {
-    let mut beginning = String::new();
+    let mut text = b"ERR unknown command '".to_vec();
+    text.extend_from_slice(&repeated(&args[0], REPEATED_BYTES_MAX));
+    text.extend_from_slice(b"', with args beginning with: ");
+    let beginning = text.len();
     for argument in args.iter().skip(1) {
-        if beginning.len() >= REPEATED_BYTES_MAX {
+        let written = text.len() - beginning;
+        if written >= REPEATED_BYTES_MAX {
             break;
         }
-        beginning.push_str(&format!("'{}' ", repeated(argument, REPEATED_BYTES_MAX - beginning.len())));
+        text.push(b'\'');
+        text.extend_from_slice(&repeated(argument, REPEATED_BYTES_MAX - written));
+        text.extend_from_slice(b"' ");
     }
-    let name = repeated(&args[0], REPEATED_BYTES_MAX);
-    CommandError::new(format!("ERR unknown command '{name}', with args beginning with: {beginning}"))
+    CommandError::new(text)
 }
 
 /// A name that no subcommand of `container` has.
 #[cold]
 #[must_use]
 pub fn unknown_subcommand(container: &str, name: &[u8]) -> CommandError {
-    let name = repeated(name, REPEATED_BYTES_MAX);
-    CommandError::new(format!("ERR unknown subcommand '{name}'. Try {} HELP.", container.to_ascii_uppercase()))
+    CommandError::quoting("ERR unknown subcommand '", name, &format!("'. Try {} HELP.", container.to_ascii_uppercase()))
 }
 
 /// A wrong number of arguments. `command` is the full name in lower case, as in `client|kill`.
@@ -267,7 +282,7 @@ pub fn invalid_expiry(command: &str) -> CommandError {
 #[cold]
 #[must_use]
 pub fn unsupported_option(option: &[u8]) -> CommandError {
-    CommandError::new(format!("ERR Unsupported option {}", repeated(option, REPEATED_BYTES_MAX)))
+    CommandError::quoting("ERR Unsupported option ", option, "")
 }
 
 /// BITOP over fewer keys than the operation takes.
@@ -281,28 +296,28 @@ pub fn bitop_few_keys(operation: &str) -> CommandError {
 #[cold]
 #[must_use]
 pub fn hello_option(option: &[u8]) -> CommandError {
-    CommandError::new(format!("ERR Syntax error in HELLO option '{}'", repeated(option, REPEATED_BYTES_MAX)))
+    CommandError::quoting("ERR Syntax error in HELLO option '", option, "'")
 }
 
 /// A user that does not exist, in a filter of CLIENT KILL.
 #[cold]
 #[must_use]
 pub fn no_such_user(user: &[u8]) -> CommandError {
-    CommandError::new(format!("ERR No such user '{}'", repeated(user, REPEATED_BYTES_MAX)))
+    CommandError::quoting("ERR No such user '", user, "'")
 }
 
 /// A client type that does not exist.
 #[cold]
 #[must_use]
 pub fn unknown_client_type(kind: &[u8]) -> CommandError {
-    CommandError::new(format!("ERR Unknown client type '{}'", repeated(kind, REPEATED_BYTES_MAX)))
+    CommandError::quoting("ERR Unknown client type '", kind, "'")
 }
 
 /// CLIENT SETINFO with an attribute that does not exist.
 #[cold]
 #[must_use]
 pub fn unknown_client_attribute(attribute: &[u8]) -> CommandError {
-    CommandError::new(format!("ERR Unrecognized option '{}'", repeated(attribute, REPEATED_BYTES_MAX)))
+    CommandError::quoting("ERR Unrecognized option '", attribute, "'")
 }
 
 /// CLIENT SETINFO with a value that contains spaces or control characters.
@@ -316,8 +331,7 @@ pub fn invalid_client_attribute(attribute: &str) -> CommandError {
 #[cold]
 #[must_use]
 pub fn subcommand_syntax(container: &str, name: &[u8]) -> CommandError {
-    let name = repeated(name, REPEATED_BYTES_MAX);
-    CommandError::new(format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try {container} HELP."))
+    CommandError::quoting("ERR unknown subcommand or wrong number of arguments for '", name, &format!("'. Try {container} HELP."))
 }
 
 /// A command that the configuration does not allow; `parameter` would.
@@ -348,21 +362,20 @@ pub fn configuration(problem: &dyn fmt::Display) -> CommandError {
 #[cold]
 #[must_use]
 pub fn no_latency_samples(event: &[u8]) -> CommandError {
-    CommandError::new(format!("ERR No samples available for event '{}'", repeated(event, REPEATED_BYTES_MAX)))
+    CommandError::quoting("ERR No samples available for event '", event, "'")
 }
 
 /// ACL CAT of a category that does not exist.
 #[cold]
 #[must_use]
 pub fn unknown_category(name: &[u8]) -> CommandError {
-    CommandError::new(format!("ERR Unknown category '{}'", repeated(name, REPEATED_BYTES_MAX)))
+    CommandError::quoting("ERR Unknown category '", name, "'")
 }
 
 /// A value longer than `proto-max-bulk-len`, or anything else that would be a protocol violation in a reply line, is cut and made
 /// printable: line ends become spaces.
-fn repeated(bytes: &[u8], bytes_max: usize) -> Cow<'_, str> {
+fn repeated(bytes: &[u8], bytes_max: usize) -> Vec<u8> {
     let cut = &bytes[..bytes.len().min(bytes_max)];
-    let cut = cut.split(|byte| *byte == 0).next().unwrap_or(cut);
-    let text = String::from_utf8_lossy(cut);
-    if text.contains(['\r', '\n']) { Cow::Owned(text.replace(['\r', '\n'], " ")) } else { text }
+    let printable = cut.iter().take_while(|byte| **byte != 0);
+    printable.map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect()
 }

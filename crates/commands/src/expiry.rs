@@ -89,7 +89,7 @@ mod tests {
 
     fn at_ms(amount: &str, unit: Unit, absolute: bool) -> Result<i64, String> {
         let expiry = Expiry { amount: amount.as_bytes(), unit, absolute };
-        expiry.at_ms(1_000, "set").map_err(|error| error.text().to_owned())
+        expiry.at_ms(1_000, "set").map_err(|error| error.to_string())
     }
 
     #[test]

@@ -97,8 +97,8 @@ pub(crate) fn reject(context: &Context, plan: &Plan, error: CommandError) -> Com
 /// Writes an error in place of a reply.
 #[cold]
 pub(crate) fn reply_error(context: &Context, client: &Client, out: &mut Output, error: &CommandError) {
-    context.statistics().error_replied(error.text());
-    Reply::new(out, client.version).error(error.text());
+    context.statistics().error_replied(&error.text());
+    Reply::new(out, client.version).error_bytes(error.bytes());
 }
 
 /// Runs one worker's commands.

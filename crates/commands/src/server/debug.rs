@@ -62,9 +62,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         }
         Ok(())
     }),
-    subcommand("ERROR", "<string>", "Answers an error with this text.", 1..=1, |call| {
-        Err(CommandError::new(String::from_utf8_lossy(call.args.at(2))))
-    }),
+    subcommand("ERROR", "<string>", "Answers an error with this text.", 1..=1, |call| Err(CommandError::new(call.args.at(2)))),
     subcommand("HELP", "", "Prints this help.", 0..=0, help),
     subcommand("JMAP", "", "Does nothing.", 0..=0, accept),
     subcommand("LOADAOF", "", "Refused: data is in memory only.", 0..=0, |_| {
