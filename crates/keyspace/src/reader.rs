@@ -23,7 +23,7 @@ pub struct Metadata {
     pub etag: Option<u64>,
     /// Bytes of memory that its record takes, without the index.
     pub memory_bytes: usize,
-    /// Whether it was changed in part since it was last set as a whole.
+    /// Whether it was built or changed in part rather than set as a whole.
     pub edited: bool,
 }
 
@@ -137,14 +137,14 @@ impl<'w> Reader<'w> {
             if shared.is_none() {
                 view.append_to(scratch);
             }
-            (view.kind(), Put { expiry_ms: view.expiry_ms(), etag: view.etag() }, shared, view.is_edited())
+            (view.kind(), Put { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() }, shared)
         });
-        let Some((kind, put, shared, edited)) = found else {
+        let Some((kind, put, shared)) = found else {
             session.remove_met_expired(key);
             return None;
         };
         let bytes = shared.map_or(Held::Copied(scratch), Held::Shared);
-        Some(Value { bytes, kind, put, edited })
+        Some(Value { bytes, kind, put })
     }
 
     /// Appends a string to `out`: first `write_length` gets the buffer and the length, then the bytes follow; long ones are
@@ -172,9 +172,10 @@ impl<'w> Reader<'w> {
             }
             let len = view.len();
             write_length(&mut out.bytes, len);
-            match view.shared() {
-                Some(value) if len > REPLY_COPY_BYTES_MAX => out.attach(to_bytes(&value)),
-                _ => view.append_to(&mut out.bytes),
+            if view.is_heap() {
+                append_heap_value(view, len, out);
+            } else {
+                view.append_to(&mut out.bytes);
             }
             Ok(len)
         });
@@ -245,5 +246,13 @@ impl<'w> Reader<'w> {
                 wrapped = true;
             }
         }
+    }
+}
+
+#[cold]
+fn append_heap_value(view: &View<'_>, len: usize, out: &mut Output) {
+    match view.shared() {
+        Some(value) if len > REPLY_COPY_BYTES_MAX => out.attach(to_bytes(&value)),
+        _ => view.append_to(&mut out.bytes),
     }
 }

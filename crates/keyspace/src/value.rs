@@ -9,7 +9,6 @@ pub struct Value<'v> {
     pub(crate) bytes: Held<'v>,
     pub(crate) kind: Kind,
     pub(crate) put: Put,
-    pub(crate) edited: bool,
 }
 
 pub(crate) enum Held<'v> {
@@ -41,10 +40,10 @@ impl Value<'_> {
         self.put.expiry_ms
     }
 
-    /// Whether it was changed in part (APPEND, SETRANGE, SETBIT) since it was last set as a whole.
+    /// Whether it was built or changed in part (APPEND, SETRANGE, BITOP) rather than set as a whole.
     #[must_use]
     pub fn is_edited(&self) -> bool {
-        self.edited
+        self.put.edited
     }
 
     /// Its entity tag.
@@ -80,7 +79,7 @@ impl AsRef<[u8]> for Arced {
 pub struct Owned {
     /// What the value is.
     pub kind: Kind,
-    /// Expiry and entity tag.
+    /// Expiry, entity tag and history.
     pub put: Put,
     pub(crate) bytes: OwnedBytes,
 }

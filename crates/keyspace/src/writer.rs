@@ -129,5 +129,5 @@ fn owned(entry: &Occupied<'_>) -> Owned {
         Some(value) => OwnedBytes::Shared(value),
         None => OwnedBytes::Inline(entry.value().to_vec()),
     };
-    Owned { kind: entry.kind(), put: Put { expiry_ms: entry.expiry_ms(), etag: entry.etag() }, bytes }
+    Owned { kind: entry.kind(), put: entry.put(), bytes }
 }

@@ -345,12 +345,15 @@ pub fn write_header(out: &mut Vec<u8>, lead: u8, len: usize) {
     match len {
         0..10 => out.extend_from_slice(&[lead, b'0' + len as u8, b'\r', b'\n']),
         10..100 => out.extend_from_slice(&[lead, b'0' + (len / 10) as u8, b'0' + (len % 10) as u8, b'\r', b'\n']),
-        _ => {
-            out.push(lead);
-            out.extend_from_slice(itoa::Buffer::new().format(len).as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
+        _ => write_long_header(out, lead, len),
     }
+}
+
+#[cold]
+fn write_long_header(out: &mut Vec<u8>, lead: u8, len: usize) {
+    out.push(lead);
+    out.extend_from_slice(itoa::Buffer::new().format(len).as_bytes());
+    out.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ impl Header {
     pub(crate) const HEAP_VALUE: u64 = 1 << 7;
     /// The key is a heap handle.
     pub(crate) const HEAP_KEY: u64 = 1 << 8;
-    /// The value was changed in part since it was last set as a whole.
+    /// The value was built or changed in part rather than set as a whole.
     pub(crate) const EDITED: u64 = 1 << 9;
 
     const IDENTITY: u64 = (0xFFFF << NAMESPACE_SHIFT) | (((1 << KEY_BITS) - 1) << KEY_SHIFT) | Self::DEAD | Self::HEAP_KEY;

@@ -40,7 +40,7 @@ fn readers_never_see_a_torn_value() {
                     if stamp % 31 == 0 {
                         session.delete(key);
                     } else {
-                        session.upsert(key, &value, Put { expiry_ms: None, etag: (stamp % 5 == 0).then_some(stamp) }).unwrap();
+                        session.upsert(key, &value, Put { etag: (stamp % 5 == 0).then_some(stamp), ..Put::default() }).unwrap();
                     }
                     // New keys make the index grow under the readers.
                     let bytes = (1_000_000 + stamp).to_le_bytes();

@@ -35,7 +35,11 @@ struct Model {
     value: Vec<u8>,
     expiry_ms: Option<i64>,
     etag: Option<u64>,
+    edited: bool,
 }
+
+/// Longer values may forget that they were edited.
+const EDITED_BYTES_MAX: usize = 1000;
 
 fn read(session: &Session, namespace: u16, key: &[u8]) -> Option<Model> {
     let mut model = Model::default();
@@ -46,7 +50,9 @@ fn read(session: &Session, namespace: u16, key: &[u8]) -> Option<Model> {
             assert_eq!(shared.as_ref().as_ref(), &model.value[..]);
         }
         (model.expiry_ms, model.etag) = (view.expiry_ms(), view.etag());
+        model.edited = view.is_edited();
     })?;
+    model.edited &= model.value.len() <= EDITED_BYTES_MAX;
     Some(model)
 }
 
@@ -73,10 +79,12 @@ fn run(seed: u64, steps: usize, options: Options) {
                 let put = Put {
                     expiry_ms: (random.below(3) == 0).then(|| now + random.below(50) as i64),
                     etag: (random.below(5) == 0).then(|| random.next()),
+                    edited: random.below(4) == 0,
                 };
                 let value = random.bytes(20_000);
                 session.upsert(handle, &value, put).unwrap();
-                model.insert(key, Model { value, expiry_ms: put.expiry_ms, etag: put.etag });
+                let edited = put.edited && value.len() <= EDITED_BYTES_MAX;
+                model.insert(key, Model { value, expiry_ms: put.expiry_ms, etag: put.etag, edited });
             }
             3 => assert_eq!(session.delete(handle), model.remove(&key).is_some(), "seed {seed} step {step}"),
             4 => {
@@ -84,7 +92,9 @@ fn run(seed: u64, steps: usize, options: Options) {
                 match session.entry(handle) {
                     Slot::Occupied(mut entry) => {
                         entry.append(&value).unwrap();
-                        model.get_mut(&key).unwrap().value.extend_from_slice(&value);
+                        let model = model.get_mut(&key).unwrap();
+                        model.value.extend_from_slice(&value);
+                        model.edited = model.value.len() <= EDITED_BYTES_MAX;
                     }
                     Slot::Vacant(entry) => {
                         entry.insert(Kind::String, &value, Put::default()).unwrap();
@@ -96,10 +106,11 @@ fn run(seed: u64, steps: usize, options: Options) {
                 if let Slot::Occupied(mut entry) = session.entry(handle) {
                     let (offset, bytes) = (random.below(300) as usize, random.bytes(400));
                     entry.write_at(offset, &bytes).unwrap();
-                    let value = &mut model.get_mut(&key).unwrap().value;
-                    let end = value.len().max(offset + bytes.len());
-                    value.resize(end, 0);
-                    value[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                    let model = model.get_mut(&key).unwrap();
+                    let end = model.value.len().max(offset + bytes.len());
+                    model.value.resize(end, 0);
+                    model.value[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                    model.edited = end <= EDITED_BYTES_MAX;
                 }
             }
             6 => {
@@ -135,6 +146,7 @@ fn run(seed: u64, steps: usize, options: Options) {
         }
     }
     assert_eq!(seen.len(), model.len());
+    assert_eq!(store.namespace_len(namespace).0, model.len() as u64, "a scan removes what it meets expired");
     for (key, entry) in &model {
         assert_eq!(read(&session, namespace, key).as_ref(), Some(entry));
         assert!(session.delete(session.key(namespace, key)));

@@ -103,8 +103,8 @@ fn due_keys_are_reclaimed_soon_and_others_are_not() {
         // An expiry that is moved later and earlier again; only the last one counts.
         let bytes = number.to_le_bytes();
         let key = session.key(namespace, &bytes);
-        session.upsert(key, b"v", Put { expiry_ms: Some(start + 500_000), etag: None }).unwrap();
-        session.upsert(key, b"v", Put { expiry_ms: Some(start + after), etag: None }).unwrap();
+        session.upsert(key, b"v", Put { expiry_ms: Some(start + 500_000), ..Put::default() }).unwrap();
+        session.upsert(key, b"v", Put { expiry_ms: Some(start + after), ..Put::default() }).unwrap();
         session.leave();
     }
     wait_until("all due keys are gone", || store.namespace_len(namespace).0 == KEYS / 10);

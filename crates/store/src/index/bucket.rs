@@ -91,6 +91,23 @@ impl Bucket {
         Self { entries: std::array::from_fn(|_| AtomicU64::new(0)), control: AtomicU64::new(0) }
     }
 
+    /// Which of the bucket's own entries carry the tag of `hash`, as bits. Without branches: where a key's entry lies is random,
+    /// so a search that stops at the first match would be mispredicted nearly every time. An empty slot matches tag zero.
+    #[inline]
+    pub(crate) fn matches(&self, hash: u64) -> u32 {
+        let mut bits = 0;
+        for (at, slot) in self.entries.iter().enumerate() {
+            bits |= u32::from(Entry(slot.load(Ordering::Relaxed)).has_tag_of(hash)) << at;
+        }
+        bits
+    }
+
+    /// The entry at position `at`.
+    #[inline]
+    pub(crate) fn entry(&self, at: u32) -> Entry {
+        Entry(self.entries[at as usize % ENTRIES].load(Ordering::Acquire))
+    }
+
     /// Starts an optimistic read; waits while a writer is inside.
     #[inline]
     pub(crate) fn begin_read(&self) -> Seen {

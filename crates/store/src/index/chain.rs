@@ -37,14 +37,15 @@ impl Index {
         mut found: impl FnMut(u64) -> Option<R>,
     ) -> Result<Option<R>, ()> {
         let bucket = self.bucket(number);
-        for slot in &bucket.entries {
-            let entry = Entry(slot.load(Ordering::Acquire));
-            if entry.has_tag_of(hash)
-                && entry != Entry::EMPTY
+        let mut matches = bucket.matches(hash);
+        while matches != 0 {
+            let entry = bucket.entry(matches.trailing_zeros());
+            if entry != Entry::EMPTY
                 && let Some(result) = found(entry.address())
             {
                 return Ok(Some(result));
             }
+            matches &= matches - 1;
         }
         let mut next = seen.overflow();
         let mut hops = 0;
@@ -76,26 +77,33 @@ impl Index {
         hash: u64,
         mut found: impl FnMut(u64) -> Option<R>,
     ) -> Option<(Position<'i>, R)> {
-        let mut check = |slot: &'i AtomicU64| {
-            let entry = Entry(slot.load(Ordering::Relaxed));
-            if entry.has_tag_of(hash) && entry != Entry::EMPTY {
-                found(entry.address()).map(|result| (Position(slot), result))
-            } else {
-                None
-            }
-        };
         let bucket = self.bucket(number);
-        bucket.entries.iter().find_map(&mut check).or_else(|| {
-            let mut next = bucket.overflow();
-            while next != 0 {
-                let overflow = self.overflow.slot(next);
-                if let Some(hit) = overflow.entries.iter().find_map(&mut check) {
-                    return Some(hit);
-                }
-                next = overflow.next.load(Ordering::Relaxed) as u32;
+        let mut matches = bucket.matches(hash);
+        while matches != 0 {
+            let at = matches.trailing_zeros();
+            let entry = bucket.entry(at);
+            if entry != Entry::EMPTY
+                && let Some(result) = found(entry.address())
+            {
+                return Some((Position(&bucket.entries[at as usize]), result));
             }
-            None
-        })
+            matches &= matches - 1;
+        }
+        let mut next = bucket.overflow();
+        while next != 0 {
+            let overflow = self.overflow.slot(next);
+            for slot in &overflow.entries {
+                let entry = Entry(slot.load(Ordering::Relaxed));
+                if entry.has_tag_of(hash)
+                    && entry != Entry::EMPTY
+                    && let Some(result) = found(entry.address())
+                {
+                    return Some((Position(slot), result));
+                }
+            }
+            next = overflow.next.load(Ordering::Relaxed) as u32;
+        }
+        None
     }
 
     /// Adds an entry; under the exclusive latch. Fails when there is no overflow slot left.

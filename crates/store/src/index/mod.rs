@@ -82,11 +82,10 @@ impl Index {
     #[inline]
     pub(crate) fn peek(&self, hash: u64) -> Peek {
         let bucket = self.bucket(Self::bucket_of(hash, self.buckets.load(Ordering::Relaxed)));
-        for slot in &bucket.entries {
-            let entry = Entry(slot.load(Ordering::Relaxed));
-            if entry.has_tag_of(hash) && entry != Entry::EMPTY {
-                return Peek::Record(entry.address());
-            }
+        let matches = bucket.matches(hash);
+        if matches != 0 {
+            let entry = bucket.entry(matches.trailing_zeros());
+            return if entry == Entry::EMPTY { Peek::Nothing } else { Peek::Record(entry.address()) };
         }
         match bucket.overflow() {
             0 => Peek::Nothing,

@@ -22,6 +22,13 @@ pub struct Put {
     pub expiry_ms: Option<i64>,
     /// Its entity tag.
     pub etag: Option<u64>,
+    /// Whether it was built or changed in part (APPEND, SETRANGE, BITOP) rather than set as a whole.
+    pub edited: bool,
+}
+
+impl Put {
+    /// For a value that is built in part, without expiry and entity tag.
+    pub const EDITED: Self = Self { expiry_ms: None, etag: None, edited: true };
 }
 
 /// A key under its exclusive latch.
@@ -193,6 +200,9 @@ impl Guard<'_> {
         if put.etag.is_some() {
             flags |= Header::ETAG;
         }
+        if put.edited {
+            flags |= Header::EDITED;
+        }
         let value_len = match &payload {
             Payload::Inline(bytes) => bytes.len(),
             Payload::Heap(_) => {
@@ -341,8 +351,10 @@ impl<'s> Occupied<'s> {
         super::View::latched(self.record, self.header).shared()
     }
 
-    fn put(&self) -> Put {
-        Put { expiry_ms: self.expiry_ms(), etag: self.etag() }
+    /// Everything that goes with the value.
+    #[must_use]
+    pub fn put(&self) -> Put {
+        Put { expiry_ms: self.expiry_ms(), etag: self.etag(), edited: self.header.has(Header::EDITED) }
     }
 
     fn address(&self) -> u64 {
@@ -382,7 +394,7 @@ impl<'s> Occupied<'s> {
             .with_value_len(value.len())
             .with_flags(Header::EXPIRY, expiry)
             .with_flags(Header::ETAG, etag)
-            .with_flags(Header::EDITED, false);
+            .with_flags(Header::EDITED, put.edited);
         self.record.write_value(changed, 0, value);
         if changed.optional_words() != 0 {
             self.record.write_optional(changed, put.expiry_ms, put.etag);
@@ -435,7 +447,7 @@ impl<'s> Occupied<'s> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn set_expiry(&mut self, expiry_ms: Option<i64>) -> Result<(), Full> {
-        self.set_optional(Put { expiry_ms, etag: self.etag() })
+        self.set_optional(Put { expiry_ms, ..self.put() })
     }
 
     /// Sets or removes the entity tag.
@@ -443,7 +455,7 @@ impl<'s> Occupied<'s> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn set_etag(&mut self, etag: Option<u64>) -> Result<(), Full> {
-        self.set_optional(Put { expiry_ms: self.expiry_ms(), etag })
+        self.set_optional(Put { etag, ..self.put() })
     }
 
     fn set_optional(&mut self, put: Put) -> Result<(), Full> {
@@ -455,24 +467,13 @@ impl<'s> Occupied<'s> {
             self.note_expiry(before, put.expiry_ms);
             return Ok(());
         }
-        let (kind, edited) = (self.kind(), self.header.has(Header::EDITED));
+        let kind = self.kind();
         if self.header.has(Header::HEAP_VALUE) {
             let value = self.take_heap_value();
-            self.replace_payload(kind, Payload::Heap(value), put, 0)?;
-        } else {
-            let value = self.value().to_vec();
-            self.replace_payload(kind, Payload::Inline(&value), put, 0)?;
+            return self.replace_payload(kind, Payload::Heap(value), put, 0);
         }
-        self.mark_edited(edited);
-        Ok(())
-    }
-
-    fn mark_edited(&mut self, edited: bool) {
-        let header = self.header.with_flags(Header::EDITED, edited);
-        if header != self.header {
-            self.header = header;
-            self.record.set_header(header);
-        }
+        let value = self.value().to_vec();
+        self.replace_payload(kind, Payload::Inline(&value), put, 0)
     }
 
     /// Moves the heap value out of the old record into the caller's hands: a second reference, while the old one is dropped
@@ -513,15 +514,20 @@ impl<'s> Occupied<'s> {
         value.extend_from_slice(self.value());
         value.resize(new_len, 0);
         value[offset..offset + bytes.len()].copy_from_slice(bytes);
-        let (kind, put) = (self.kind(), self.put());
+        let (kind, put) = (self.kind(), Put { edited: true, ..self.put() });
         if new_len > INLINE_VALUE_MAX {
             let payload = self.guard.heap_payload(value);
-            self.replace_payload(kind, payload, put, 0)?;
-        } else {
-            self.replace_payload(kind, Payload::Inline(&value), put, if grows { new_len / 4 } else { 0 })?;
+            return self.replace_payload(kind, payload, put, 0);
         }
-        self.mark_edited(true);
-        Ok(())
+        self.replace_payload(kind, Payload::Inline(&value), put, if grows { new_len / 4 } else { 0 })
+    }
+
+    /// Marks the value as edited without a change. A heap value is long, which tells as much.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn mark_edited(&mut self) -> Result<(), Full> {
+        if self.header.has(Header::HEAP_VALUE) || self.header.has(Header::EDITED) { Ok(()) } else { self.append(&[]) }
     }
 
     /// Appends bytes.

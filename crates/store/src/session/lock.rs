@@ -50,7 +50,9 @@ impl Session {
     /// Releases all latches.
     #[inline]
     pub fn unlock_all(&mut self) {
-        unlock(&self.store.index, &mut self.local.held);
+        if self.holds_latches() {
+            unlock(&self.store.index, &mut self.local.held);
+        }
     }
 
     /// The bucket of `hash` if the session holds its latch.

@@ -39,7 +39,7 @@ impl View<'_> {
         self.record.expiry(self.header)
     }
 
-    /// Whether the value was changed in part since it was last set as a whole.
+    /// Whether the value was built or changed in part rather than set as a whole.
     #[must_use]
     pub fn is_edited(&self) -> bool {
         self.header.has(Header::EDITED)
@@ -93,13 +93,26 @@ impl View<'_> {
         (self.latched && self.header.has(Header::HEAP_VALUE)).then(|| unsafe { heap::share(self.record.value_handle(self.header)) })
     }
 
-    /// Appends the value to `target`.
+    /// Whether the value lies on the heap. Then the view is latched.
     #[inline]
+    #[must_use]
+    pub fn is_heap(&self) -> bool {
+        self.header.has(Header::HEAP_VALUE)
+    }
+
+    /// Appends the value to `target`.
+    #[inline(always)]
     pub fn append_to(&self, target: &mut Vec<u8>) {
-        if let Some(bytes) = self.bytes() {
-            target.extend_from_slice(bytes);
-            return;
-        }
+        if self.latched { self.append_latched(target) } else { self.append_optimistic(target) }
+    }
+
+    #[cold]
+    fn append_latched(&self, target: &mut Vec<u8>) {
+        target.extend_from_slice(self.bytes().unwrap_or_default());
+    }
+
+    #[inline(always)]
+    fn append_optimistic(&self, target: &mut Vec<u8>) {
         let len = self.header.value_len();
         debug_assert!(len <= self.header.value_capacity(), "INV-READ-1: a header is one word, so its lengths belong together");
         target.reserve(len + WORD);
@@ -123,7 +136,14 @@ impl Session {
     /// lock plan it is left to the background.
     #[inline]
     pub fn remove_met_expired(&mut self, key: Key<'_>) {
-        if self.local.met_expired.take() && !self.holds_latches() {
+        if self.local.met_expired.take() {
+            self.remove_if_expired(key);
+        }
+    }
+
+    /// Removes `key` if its record is past its time and no lock plan is held.
+    pub(crate) fn remove_if_expired(&mut self, key: Key<'_>) {
+        if !self.holds_latches() {
             // Looking the key up for a change removes it if it is due.
             drop(self.entry(key));
         }

@@ -5,10 +5,11 @@
 //! two neighbours. So "everything from here on" means the same before and after a resize: a key that is there during the
 //! whole scan is seen, and it is seen once (INV-SCAN-1).
 
-use super::{Session, View};
+use super::{Key, Session, View};
 use crate::index::Index;
 use crate::index::bucket::Entry;
 use crate::record::Header;
+use std::sync::Arc;
 
 /// Low bits of a position that the cursor leaves out; no index has so many buckets that they matter.
 const CURSOR_SHIFT: u32 = 16;
@@ -19,10 +20,11 @@ const BUCKETS_MIN: usize = crate::index::BUCKETS_MIN as usize;
 
 impl Session {
     /// Visits keys from `cursor` (0 to begin) on, until at least `count` were seen or ten times as many buckets were, and
-    /// returns the cursor to go on with, 0 at the end. Expired keys are left out.
+    /// returns the cursor to go on with, 0 at the end. Expired keys are left out, and removed unless a lock plan is held.
     pub fn scan(&mut self, namespace: u16, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
-        let store = &*self.store;
+        let store = Arc::clone(&self.store);
         let mut entries: Vec<Entry> = Vec::with_capacity(32);
+        let mut expired: Vec<Key<'_>> = Vec::new();
         let mut position = cursor << CURSOR_SHIFT;
         let mut seen = 0;
         for _ in 0..count.saturating_mul(BUCKETS_PER_KEY).max(BUCKETS_MIN) {
@@ -39,14 +41,24 @@ impl Session {
                     continue;
                 }
                 let key = store.key_of(record, header);
-                let place = store.hash(namespace, key).reverse_bits();
+                let hash = store.hash(namespace, key);
+                let place = hash.reverse_bits();
                 debug_assert_eq!(place & !(range - 1), position & !(range - 1), "INV-SCAN-1: a bucket is one range");
-                if place >= position && !record.is_expired(header, self.local.now_ms) {
+                if place < position {
+                    continue;
+                }
+                if record.is_expired(header, self.local.now_ms) {
+                    expired.push(Key { namespace, bytes: key, hash });
+                } else {
                     seen += 1;
                     visit(key, &View::latched(record, header));
                 }
             }
             store.index.bucket(number).unlock_shared();
+            for key in expired.drain(..) {
+                // Its bytes stay readable until the epoch is left, even if another session removes the record first.
+                self.remove_if_expired(key);
+            }
             position = (position & !(range - 1)).wrapping_add(range);
             if position == 0 {
                 return 0;
