@@ -45,7 +45,7 @@ fn setbit(call: &mut WriteCall<'_>) -> Outcome {
         Slot::Vacant(vacant) => {
             let mut value = vec![0; at + 1];
             let old = bitmap::set_bit(&mut value, offset, bit);
-            vacant.insert(Kind::String, &value, Put::default())?;
+            vacant.insert(Kind::String, &value, Put::EDITED)?;
             old
         }
         Slot::Occupied(mut occupied) => {
@@ -55,6 +55,8 @@ fn setbit(call: &mut WriteCall<'_>) -> Outcome {
             let old = bitmap::set_bit(&mut byte, offset % 8, bit);
             if old != bit || present.is_none() {
                 occupied.write_at(at, &byte)?;
+            } else {
+                occupied.mark_edited()?;
             }
             old
         }

@@ -46,7 +46,7 @@ const SETWITHETAG: Command = Command {
 fn setwithetag(call: &mut WriteCall<'_>) -> Outcome {
     let options = set_options(call, 3, "setwithetag", false)?;
     let (key, value) = (call.key(1), call.args.at(2));
-    let put = |etag| Put { expiry_ms: options.expiry_ms, etag: Some(etag) };
+    let put = |etag| Put { expiry_ms: options.expiry_ms, etag: Some(etag), edited: false };
     let etag = match call.keys.modify(key) {
         Slot::Vacant(vacant) => {
             vacant.insert(Kind::String, value, put(1))?;
@@ -140,7 +140,7 @@ fn set_if(call: &mut WriteCall<'_>, command: &str, holds: fn(u64, u64) -> bool, 
     let (key, value) = (call.key(1), call.args.at(2));
     match call.keys.modify(key) {
         Slot::Vacant(vacant) => {
-            vacant.insert(Kind::String, value, Put { expiry_ms: options.expiry_ms, etag: Some(new(given)) })?;
+            vacant.insert(Kind::String, value, Put { expiry_ms: options.expiry_ms, etag: Some(new(given)), edited: false })?;
         }
         Slot::Occupied(mut occupied) => {
             is_string(occupied.kind())?;
@@ -150,7 +150,7 @@ fn set_if(call: &mut WriteCall<'_>, command: &str, holds: fn(u64, u64) -> bool, 
                 return Ok(());
             }
             let expiry_ms = options.expiry_ms.or(occupied.expiry_ms());
-            occupied.replace(Kind::String, value, Put { expiry_ms, etag: Some(new(given)) })?;
+            occupied.replace(Kind::String, value, Put { expiry_ms, etag: Some(new(given)), edited: false })?;
         }
     }
     reply_tagged(&mut call.reply, new(given), None);

@@ -459,7 +459,7 @@ fn setrange(call: &mut WriteCall<'_>) -> Outcome {
             let len = extent(0, offset, part.len(), string_bytes_max).ok_or(CommandError::StringTooLong)?;
             let mut value = vec![0; len];
             value[offset..].copy_from_slice(part);
-            vacant.insert(Kind::String, &value, Put::default())?;
+            vacant.insert(Kind::String, &value, Put::EDITED)?;
             len
         }
         Slot::Occupied(mut occupied) => {
@@ -525,9 +525,9 @@ fn string<'v, 'k>(value: Option<&'v Value<'k>>) -> Result<Option<&'v Value<'k>>,
     }
 }
 
-/// Expiry and entity tag of a value that changes its bytes only.
+/// Expiry and entity tag of a value that gets other bytes.
 fn kept(occupied: &Occupied<'_>) -> Put {
-    Put { expiry_ms: occupied.expiry_ms(), etag: occupied.etag() }
+    Put { edited: false, ..occupied.put() }
 }
 
 fn is_string(kind: Kind) -> Outcome {

@@ -149,7 +149,7 @@ fn bitfield(call: &mut WriteCall<'_>) -> Outcome {
     if bytes_needed != 0
         && let Slot::Vacant(vacant) = call.keys.modify(key)
     {
-        vacant.insert(Kind::String, &vec![0; bytes_needed], Put::default())?;
+        vacant.insert(Kind::String, &vec![0; bytes_needed], Put::EDITED)?;
     }
     call.reply.array(operations.len());
     match call.keys.modify(key) {
@@ -159,6 +159,8 @@ fn bitfield(call: &mut WriteCall<'_>) -> Outcome {
             is_string(occupied.kind())?;
             if occupied.value().len() < bytes_needed {
                 occupied.write_at(bytes_needed - 1, &[0])?;
+            } else if bytes_needed != 0 {
+                occupied.mark_edited()?;
             }
             for operation in &operations {
                 match run(operation, &mut occupied)? {

@@ -63,7 +63,7 @@ fn bitop(call: &mut WriteCall<'_>) -> Outcome {
     if result.is_empty() {
         call.keys.delete(destination);
     } else {
-        call.keys.upsert(destination, &result, Put::default())?;
+        call.keys.upsert(destination, &result, Put::EDITED)?;
     }
     call.reply.unsigned(result.len() as u64);
     Ok(())

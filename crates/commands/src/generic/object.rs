@@ -3,7 +3,7 @@
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_config::choices::EvictionPolicy;
 use almandine_datatypes::number::parse_i64;
-use almandine_keyspace::{Kind, Metadata};
+use almandine_keyspace::{Kind, Metadata, Value};
 
 use super::READ;
 use crate::errors::CommandError;
@@ -52,21 +52,29 @@ fn encoding(call: &mut ReadCall<'_>) -> Outcome {
     call.context.statistics().looked_up(value.is_some());
     match value {
         None => call.reply.null(),
-        Some(value) => call.reply.bulk(encoding_of(value.kind(), &value).as_bytes()),
+        Some(value) => call.reply.bulk(encoding_of(&value).as_bytes()),
     }
     Ok(())
 }
 
 /// The name of the encoding that Redis would choose.
-pub(crate) fn encoding_of(kind: Kind, value: &[u8]) -> &'static str {
-    match kind {
-        Kind::String if parse_i64(value).is_some() => "int",
-        Kind::String if value.len() <= EMBEDDED_BYTES_MAX => "embstr",
-        Kind::String => "raw",
+pub(crate) fn encoding_of(value: &Value<'_>) -> &'static str {
+    match value.kind() {
+        Kind::String if value.is_edited() => "raw",
+        Kind::String => string_encoding(value),
         Kind::List => "quicklist",
         Kind::Hash | Kind::Set => "hashtable",
         Kind::SortedSet => "skiplist",
         Kind::Stream => "stream",
+    }
+}
+
+/// The encoding of a string that was set as a whole.
+fn string_encoding(value: &[u8]) -> &'static str {
+    match value {
+        integer if parse_i64(integer).is_some() => "int",
+        short if short.len() <= EMBEDDED_BYTES_MAX => "embstr",
+        _ => "raw",
     }
 }
 
@@ -142,7 +150,7 @@ mod tests {
 
     #[test]
     fn strings_are_integers_embedded_or_raw() {
-        let of = |value: &str| encoding_of(Kind::String, value.as_bytes());
+        let of = |value: &str| string_encoding(value.as_bytes());
         assert_eq!([of("0"), of("-9223372036854775808")], ["int"; 2]);
         assert_eq!([of(""), of("+1"), of("01"), of("9223372036854775808"), of(&"x".repeat(44))], ["embstr"; 5]);
         assert_eq!(of(&"x".repeat(45)), "raw");

@@ -153,7 +153,7 @@ fn object(call: &mut AdminCall<'_>) -> Outcome {
     let mut reader = call.accessor.reader(call.client.db);
     let key = reader.key(call.args.at(2));
     let value = reader.read(key).ok_or(CommandError::NoSuchKey)?;
-    let (encoding, len) = (encoding_of(value.kind(), &value), value.len());
+    let (encoding, len) = (encoding_of(&value), value.len());
     let line = format!("Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{len} lru:0 lru_seconds_idle:0");
     call.reply.simple(&line);
     Ok(())
