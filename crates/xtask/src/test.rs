@@ -56,7 +56,7 @@ pub(crate) fn run(full: bool) -> bool {
         loom.environment.push(("RUSTFLAGS", "--cfg loom".to_owned()));
         ended.push(execute(&root, &loom));
     }
-    ended.push(execute(&root, &step("testkit", &["test", "--package", "almandine-testkit", "--lib", "--doc"])));
+    ended.push(execute(&root, &step("testkit", &["test", "--package", "almandine-testkit", "--lib"])));
     proofs(&root, "debug", "dev", full, python.as_deref(), &mut ended);
     if full {
         proofs(&root, "release", "release", full, python.as_deref(), &mut ended);
