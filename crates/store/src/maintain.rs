@@ -23,8 +23,8 @@ const KEYS_PER_BUCKET_MIN: u64 = 2;
 const RESIZE_GROUP: u64 = 16;
 /// Buckets split or merged per step, before other work gets its turn.
 const RESIZE_PER_STEP: u64 = 8192;
-/// Buckets made resident ahead of growth: 4 MiB.
-const BUCKETS_AHEAD: u64 = 1 << 16;
+/// Buckets made resident ahead of growth: 2 MiB, one huge page.
+const BUCKETS_AHEAD: u64 = 1 << 15;
 /// Buckets swept per epoch and per step.
 const SWEEP_GROUP: u64 = 32;
 const SWEEP_PER_STEP: u64 = 1 << 16;
