@@ -8,7 +8,7 @@ mod increx;
 mod lcs;
 mod many;
 
-use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Group, Traits};
+use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Group, Keys, Traits};
 use almandine_datatypes::range::{extent, substring};
 use almandine_keyspace::{Key, Kind, Occupied, Put, Slot, Value};
 use almandine_resp::Reply;
@@ -113,10 +113,17 @@ const SET: Command = Command {
             ("7.0.0", "Allowed the `NX` and `GET` options to be used together."),
             ("8.4.0", "Added the `IFEQ`, `IFNE`, `IFDEQ` and `IFDNE` options."),
         ],
+        keys: Keys::ComputedAccess(access_of_set),
         ..CommandSpec::BLANK
     },
     run: Handler::Write(set),
 };
+
+/// SET reads the old value only for GET. As in Redis, that word counts wherever it stands.
+fn access_of_set<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
+    let gets = (3..count).any(|at| arg(at).eq_ignore_ascii_case(b"GET"));
+    (after == 0).then_some((1, if gets { Access::ReadUpdate } else { Access::Overwrite }))
+}
 
 fn set(call: &mut WriteCall<'_>) -> Outcome {
     if call.args.len() == 3 {

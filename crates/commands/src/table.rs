@@ -145,9 +145,13 @@ impl Table {
     }
 
     fn build() -> Self {
-        let commands: Vec<&'static Command> = COMMANDS.iter().flat_map(|family| family.iter().copied()).collect();
-        let names = Names::new(commands.iter().map(|command| command.spec.name));
-        let entries: Box<[Entry]> = commands.iter().map(|command| entry(command, &names)).collect();
+        let all = || COMMANDS.iter().flat_map(|family| family.iter().copied());
+        // Subcommands come last, so that only commands have names: `config|get` is none, as a client sends it.
+        let subcommands = all().filter(|command| command.spec.is_subcommand());
+        let commands: Vec<&'static Command> = all().filter(|command| !command.spec.is_subcommand()).chain(subcommands).collect();
+        let named = commands.iter().map(|command| command.spec).take_while(|spec| !spec.is_subcommand());
+        let names = Names::new(named.map(|spec| spec.name));
+        let entries: Box<[Entry]> = commands.iter().map(|command| entry(command, &commands)).collect();
         let plans = entries.iter().enumerate().map(|(index, entry)| plan(index, entry)).collect();
         Self { names, plans, entries }
     }
@@ -196,18 +200,18 @@ impl Table {
     }
 }
 
-fn entry(command: &'static Command, names: &Names) -> Entry {
+fn entry(command: &'static Command, commands: &[&'static Command]) -> Entry {
     let subcommands = command.spec.subcommands;
     let subcommands = (!subcommands.is_empty()).then(|| Subcommands {
         names: Names::new(subcommands.iter().map(|spec| spec.own_name())),
-        indexes: subcommands.iter().map(|spec| dense_index(names, spec.name)).collect(),
+        indexes: subcommands.iter().map(|spec| dense_index(commands, spec.name)).collect(),
     });
     Entry { command, shape: command.spec.shape(), name: command.spec.name.to_ascii_lowercase(), subcommands }
 }
 
 /// Every subcommand of a container is in the family's list; a test holds this, and the process does not start without it.
-fn dense_index(names: &Names, name: &str) -> u16 {
-    let index = names.lookup(name.as_bytes()).and_then(|index| u16::try_from(index).ok());
+fn dense_index(commands: &[&Command], name: &str) -> u16 {
+    let index = commands.iter().position(|command| command.spec.name == name).and_then(|index| u16::try_from(index).ok());
     index.unwrap_or_else(|| panic!("{name} is a subcommand and missing in its family's list"))
 }
 
@@ -280,7 +284,7 @@ mod tests {
         for name in [b"get".as_slice(), b"GET", b"GeT"] {
             assert_eq!(table.lookup(name).map(|plan| table.entry(plan.index).name.as_str()), Some("get"));
         }
-        assert!(table.lookup(b"nosuch").is_none());
+        assert!(table.lookup(b"nosuch").is_none() && table.lookup(b"config|get").is_none());
         assert!(table.resolve(b"client", Some(b"nosuch")).is_none());
     }
 }

@@ -14,6 +14,14 @@ pub fn unix_us() -> i64 {
     i64::try_from(since_unix_epoch().as_micros()).unwrap_or(i64::MAX)
 }
 
+/// How far the wall clock is ahead of [`monotonic_ns`], in nanoseconds: who asks the one can tell the other until either is set.
+#[must_use]
+pub fn unix_ahead_ns() -> i64 {
+    // In this order the sum is never ahead of the wall clock.
+    let unix_ns = i64::try_from(since_unix_epoch().as_nanos()).unwrap_or(i64::MAX);
+    unix_ns.saturating_sub(i64::try_from(monotonic_ns()).unwrap_or(i64::MAX))
+}
+
 /// Monotonic time in nanoseconds since an arbitrary start of the process.
 #[must_use]
 pub fn monotonic_ns() -> u64 {

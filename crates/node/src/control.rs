@@ -76,9 +76,26 @@ pub struct Pause {
     /// Unix milliseconds; 0 without a pause.
     until_ms: AtomicI64,
     all: AtomicBool,
+    waiting: AtomicUsize,
 }
 
 impl Pause {
+    /// Counts a connection that waits for the end.
+    pub fn connection_waits(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts connections that no longer wait.
+    pub fn connections_go_on(&self, count: usize) {
+        self.waiting.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// Connections that wait for the end.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// Starts a pause, or changes a running one: the stricter scope and the later end win, as in Redis.
     pub fn start(&self, scope: PauseScope, until_ms: i64, now_ms: i64) {
         let running = self.active(now_ms);

@@ -28,8 +28,8 @@ const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 pub struct Sessions {
     engine: Engine,
     batch: Batch,
-    /// Of the current batch; as of the last tick the wall clock was this far ahead of the monotonic one.
-    wall_ahead_ms: i64,
+    /// How far the wall clock is ahead of the monotonic one. Taken with each tick, so that a batch asks only one clock.
+    unix_ahead_ns: i64,
     bulk_bytes_max: usize,
     /// Connections that wait for the end of a pause.
     paused: Vec<ConnectionId>,
@@ -51,7 +51,7 @@ impl Sessions {
         let bulk_bytes_max = usize::try_from(view.settings().connections.bulk_bytes_max).unwrap_or(usize::MAX);
         let context = Context { node, view, worker };
         let engine = Engine { accessor, context, planner, timing, now_ms: clock::unix_ms(), monitor_lines: String::new() };
-        Self { engine, batch: Batch::new(), wall_ahead_ms: wall_ahead_ms(), bulk_bytes_max, paused: Vec::new() }
+        Self { engine, batch: Batch::new(), unix_ahead_ns: clock::unix_ahead_ns(), bulk_bytes_max, paused: Vec::new() }
     }
 
     /// Looks for a change of the configuration.
@@ -107,8 +107,10 @@ impl Sessions {
     #[inline]
     fn run_batch(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output) -> Executed {
         let start_ns = clock::monotonic_ns();
+        // CLIENT LIST shows a client the bytes of the commands that are being executed, its own.
+        connection.client.shared.activity.query_bytes.store(input.len(), Relaxed);
         self.follow_configuration();
-        let now_ms = self.wall_ahead_ms + milliseconds(start_ns);
+        let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
         self.engine.now_ms = now_ms;
         self.engine.accessor.begin_batch(now_ms);
         self.engine.timing.begin(start_ns);
@@ -148,6 +150,7 @@ impl Sessions {
     }
 
     fn resume_paused(&mut self, control: &mut dyn Control<Connection>) {
+        self.engine.context.node.pause.connections_go_on(self.paused.len());
         self.paused.drain(..).for_each(|id| control.resume(id));
     }
 }
@@ -224,6 +227,7 @@ impl Service for Sessions {
         }
         if executed.next == Next::Pause {
             self.paused.push(connection.id);
+            self.engine.context.node.pause.connection_waits();
         }
         if commands > 0 {
             self.account(connection, executed.commands, consumed, input.len() - consumed, out.len() - written_before);
@@ -235,7 +239,9 @@ impl Service for Sessions {
         let node = &self.engine.context.node;
         node.monitors.remove(&connection.client.shared);
         node.clients.disconnect(connection.id);
+        let waiting = self.paused.len();
         self.paused.retain(|id| *id != connection.id);
+        node.pause.connections_go_on(waiting - self.paused.len());
     }
 
     fn message(&mut self, message: Message, control: &mut dyn Control<Connection>) {
@@ -253,21 +259,11 @@ impl Service for Sessions {
     }
 
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {
-        self.wall_ahead_ms = wall_ahead_ms();
+        self.unix_ahead_ns = clock::unix_ahead_ns();
         if !self.paused.is_empty() && self.engine.context.node.pause.active(clock::unix_ms()).is_none() {
             self.resume_paused(control);
         }
     }
 
     fn idle(&mut self) {}
-}
-
-/// How far the wall clock is ahead of the monotonic one. Taken with each tick, so that a batch asks only one clock.
-fn wall_ahead_ms() -> i64 {
-    clock::unix_ms() - milliseconds(clock::monotonic_ns())
-}
-
-#[inline]
-fn milliseconds(ns: u64) -> i64 {
-    i64::try_from(ns / 1_000_000).unwrap_or(i64::MAX)
 }

@@ -3,14 +3,14 @@
 //! All operations are parsed before the first one runs, and a string that is to be written is first extended to hold the farthest
 //! field, whether or not the write that needs it happens: OVERFLOW FAIL may leave zeros behind, as in Redis.
 
-use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
+use almandine_command_spec::{Access, Arg, CommandSpec, Group, Keys, Traits};
 use almandine_datatypes::bitfield::{Encoding, Overflow};
 use almandine_keyspace::{Kind, Occupied, Put, Slot};
 use almandine_resp::Args;
 
 use super::{READ, WRITE, bits, is_string};
 use crate::errors::CommandError;
-use crate::options::Options;
+use crate::options::{Options, Word};
 use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
 
 const FIELD: [Arg; 2] = [Arg::value("encoding"), Arg::integer("offset")];
@@ -54,10 +54,24 @@ pub(super) const BITFIELD: Command = Command {
             .multiple(),
         ],
         traits: WRITE,
+        keys: Keys::ComputedAccess(access_of_bitfield),
         ..CommandSpec::BLANK
     },
     run: Handler::Write(bitfield),
 };
+
+/// A BITFIELD of nothing but GETs reads.
+fn access_of_bitfield<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
+    let (mut at, mut writes) = (2, false);
+    while at < count && !writes {
+        match Word(arg(at)) {
+            o if o.is("GET") && at + 2 < count => at += 3,
+            o if o.is("OVERFLOW") && at + 1 < count => at += 2,
+            _ => writes = true,
+        }
+    }
+    (after == 0).then_some((1, if writes { Access::ReadUpdate } else { Access::Read }))
+}
 
 pub(super) const BITFIELD_RO: Command = Command {
     spec: CommandSpec {

@@ -72,7 +72,7 @@ metrics! {
     Clients Gauge client_output_pending_bytes: "Bytes of replies that peers have not taken" = |r| {
         Integer(r.node.network.output_pending_bytes.load(Relaxed))
     };
-    Clients Gauge blocked_clients: "Connections that wait for data" = NONE;
+    Clients Gauge blocked_clients: "Connections that wait for data, or for the end of CLIENT PAUSE" = |r| Integer(r.node.pause.waiting() as u64);
     Clients Gauge tracking_clients: "Connections with client-side caching" = NONE;
     Clients Gauge pubsub_clients: "Connections with subscriptions" = NONE;
     Clients Gauge watching_clients: "Connections that watch keys" = NONE;
