@@ -28,7 +28,8 @@ pub fn sleep(time: Duration) {
 /// # Errors
 /// When the system does not allow it.
 pub fn rank_behind_workers() -> io::Result<()> {
-    rustix::process::setpriority_process(None, 2).map_err(io::Error::from)
+    let own = rustix::process::getpriority_process(None)?;
+    rustix::process::setpriority_process(None, own + 2).map_err(io::Error::from)
 }
 
 /// Pins the calling thread to one processor.
