@@ -9,6 +9,9 @@ use crate::record::{Header, Record, UNITS_MAX};
 use crate::store::Inner;
 use std::sync::atomic::Ordering;
 
+/// After so many new words the background is told: it makes pages ready and grows the index before buckets overflow.
+const WAKE_WORDS: u64 = PAGE_WORDS / 4;
+
 /// Space for a record of `units` words: its address, and the words it got (sometimes a little more).
 #[inline]
 pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
@@ -45,7 +48,7 @@ fn allocate_from_new_chunk(store: &Inner, local: &mut Local, units: usize) -> Re
     let chunk = store.log.take_chunk().ok_or(Full)?;
     store.active_pages[local.thread].store(Log::page_of(chunk.next), Ordering::Release);
     add(&store.thread(local).taken_words, chunk.rest() as i64);
-    if chunk.next % PAGE_WORDS == 0 {
+    if chunk.next % WAKE_WORDS == 0 {
         store.waker.wake();
     }
     store.refresh_over_limit();
