@@ -3,7 +3,7 @@
 //! A command's *index* is its position in the list; it is dense, differs between versions, and names counters and table entries. A
 //! command's *id* is pinned for ever (see `ids.txt`) and is what the operation log will hold.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use almandine_command_spec::{Layout, Shape, Table as Names};
 
@@ -117,6 +117,8 @@ pub struct Entry {
     pub shape: Shape,
     /// The full name in lower case, as errors and statistics write it: `client|kill`.
     pub name: String,
+    /// Whether it has a name: `rename-command` can take it away.
+    pub available: bool,
     /// Where the subcommands are found, for a container.
     subcommands: Option<Subcommands>,
 }
@@ -135,23 +137,41 @@ pub struct Table {
     entries: Box<[Entry]>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(Table::build);
+static TABLE: OnceLock<Table> = OnceLock::new();
 
 impl Table {
     /// The table. Workers keep the reference.
     #[must_use]
     pub fn shared() -> &'static Table {
-        &TABLE
+        TABLE.get_or_init(|| Self::build(named_as_specified()))
     }
 
-    fn build() -> Self {
-        let all = || COMMANDS.iter().flat_map(|family| family.iter().copied());
-        // Subcommands come last, so that only commands have names: `config|get` is none, as a client sends it.
-        let subcommands = all().filter(|command| command.spec.is_subcommand());
-        let commands: Vec<&'static Command> = all().filter(|command| !command.spec.is_subcommand()).chain(subcommands).collect();
-        let named = commands.iter().map(|command| command.spec).take_while(|spec| !spec.is_subcommand());
-        let names = Names::new(named.map(|spec| spec.name));
-        let entries: Box<[Entry]> = commands.iter().map(|command| entry(command, &commands)).collect();
+    /// The table with other names, from `rename-command`: old and new name, an empty new one for none. Before anything uses the table.
+    ///
+    /// # Errors
+    /// When there is no command of the old name, the new one is taken, or the table is in use.
+    pub fn install(renames: &[(&str, &str)]) -> Result<(), String> {
+        let mut named = named_as_specified();
+        for (old, new) in renames {
+            let position = named.iter().position(|(name, _)| name.eq_ignore_ascii_case(old));
+            let (_, command) = named.remove(position.ok_or("No such command in rename-command")?);
+            if named.iter().any(|(name, _)| name.eq_ignore_ascii_case(new)) {
+                return Err("Target command name already exists".to_owned());
+            }
+            if !new.is_empty() {
+                named.push(((*new).to_owned().leak(), command));
+            }
+        }
+        TABLE.set(Self::build(named)).map_err(|_| "the command table is in use".to_owned())
+    }
+
+    fn build(named: Vec<(&'static str, &'static Command)>) -> Self {
+        // Only what has a name comes first: `config|get` has none, as a client sends it.
+        let has_name = |command: &Command| named.iter().any(|(_, named)| named.spec.name == command.spec.name);
+        let nameless = COMMANDS.iter().flat_map(|family| family.iter().copied()).filter(|command| !has_name(command));
+        let commands: Vec<&'static Command> = named.iter().map(|(_, command)| *command).chain(nameless).collect();
+        let names = Names::new(named.iter().map(|(name, _)| *name));
+        let entries: Box<[Entry]> = commands.iter().map(|command| entry(command, &commands, has_name(command))).collect();
         let plans = entries.iter().enumerate().map(|(index, entry)| plan(index, entry)).collect();
         Self { names, plans, entries }
     }
@@ -200,13 +220,25 @@ impl Table {
     }
 }
 
-fn entry(command: &'static Command, commands: &[&'static Command]) -> Entry {
+/// All commands but subcommands, under the names that their specs state.
+fn named_as_specified() -> Vec<(&'static str, &'static Command)> {
+    let all = COMMANDS.iter().flat_map(|family| family.iter().copied());
+    all.filter(|command| !command.spec.is_subcommand()).map(|command| (command.spec.name, command)).collect()
+}
+
+fn entry(command: &'static Command, commands: &[&'static Command], named: bool) -> Entry {
     let subcommands = command.spec.subcommands;
     let subcommands = (!subcommands.is_empty()).then(|| Subcommands {
         names: Names::new(subcommands.iter().map(|spec| spec.own_name())),
         indexes: subcommands.iter().map(|spec| dense_index(commands, spec.name)).collect(),
     });
-    Entry { command, shape: command.spec.shape(), name: command.spec.name.to_ascii_lowercase(), subcommands }
+    Entry {
+        command,
+        shape: command.spec.shape(),
+        name: command.spec.name.to_ascii_lowercase(),
+        available: named || command.spec.is_subcommand(),
+        subcommands,
+    }
 }
 
 /// Every subcommand of a container is in the family's list; a test holds this, and the process does not start without it.

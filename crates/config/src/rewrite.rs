@@ -45,9 +45,13 @@ fn rewritten(old: &str, values: &[Value]) -> String {
         let places = places.entry(parameter.name).or_default();
         let default = parameter.default_value();
         let by_default = parameter.kind.lines(parameter.name, &default);
+        // What is stated in part of its lines would mean something else.
+        let stated = !places.is_empty() && !is_partial(value);
         for line in parameter.kind.lines(parameter.name, value) {
             // A line for each class of clients, of which some may have their default.
-            let state = parameter.flags.always_written || (*value != default && !(is_partial(value) && by_default.contains(&line)));
+            let state = stated
+                || parameter.flags.always_written
+                || (*value != default && !(is_partial(value) && by_default.contains(&line)));
             if let Some(place) = places.pop_front() {
                 lines[place] = line;
             } else if state {
@@ -114,5 +118,12 @@ mod tests {
         );
         assert_eq!(text, expected);
         assert_eq!(rewritten(&text, config.snapshot().values()), expected);
+    }
+
+    #[test]
+    fn a_default_of_several_lines_is_stated_as_a_whole() {
+        let text = rewritten("save 900 1\n", Config::defaults().snapshot().values());
+        let saves: Vec<&str> = text.lines().filter(|line| line.starts_with("save")).collect();
+        assert_eq!(saves, ["save 3600 1", "save 300 100", "save 60 10000"]);
     }
 }

@@ -49,11 +49,34 @@ pub(crate) fn run(config: Config, args: &[String]) -> ExitCode {
     }
 }
 
+/// The lines of the file that are no parameters. What cannot be followed is refused: a file that restricts users, read by a server that
+/// does not, would leave it open.
+fn follow_directives(config: &Config) -> io::Result<()> {
+    let fault = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
+    let mut renames = Vec::new();
+    for directive in config.directives() {
+        let words: Vec<&str> = directive.words.iter().map(String::as_str).collect();
+        match (directive.name, words.as_slice()) {
+            ("rename-command", [old, new]) => renames.push((*old, *new)),
+            // As CONFIG REWRITE of Redis states what is so anyway.
+            ("user", ["default", "on", "nopass", "~*", "&*", "+@all"]) => {}
+            ("user", ["default", "on", "nopass", "sanitize-payload", "~*", "&*", "+@all"]) => {}
+            // Not the words behind the first: they may hold a password.
+            (name, words) => {
+                let subject = words.first().unwrap_or(&"");
+                return Err(fault(format!("'{name} {subject}' in the configuration file is not supported yet")));
+            }
+        }
+    }
+    Table::install(&renames).map_err(fault)
+}
+
 fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     let signals = Signals::block()?;
     std::env::set_current_dir(&settings.process.dir)
         .map_err(|error| io::Error::new(error.kind(), format!("Can't chdir to '{}': {error}", settings.process.dir)))?;
     tracing::info!("Almandine {VERSION} is starting, bits={}, pid={}", usize::BITS, std::process::id());
+    follow_directives(&config)?;
     let workers = worker_count(settings);
     let keyspace = Keyspace::open(keyspace_options(settings, workers))?;
     let limits = apply::limits(settings);

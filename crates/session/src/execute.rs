@@ -77,7 +77,8 @@ pub(crate) fn refusal(context: &Context, args: Args<'_>) -> CommandError {
     let plan = match args.get(1).filter(|_| plan.flags.any(Flags::CONTAINER)) {
         None => plan,
         Some(name) => match table.subcommand(plan, name) {
-            None => return errors::unknown_subcommand(table.entry(plan.index).command.spec.name, name),
+            // Under the name that the client used: `rename-command` may have given another.
+            None => return errors::unknown_subcommand(&String::from_utf8_lossy(args.at(0)), name),
             Some(plan) => plan,
         },
     };

@@ -46,9 +46,9 @@ fn reply_all_info(call: &mut ReadCall<'_>) {
     top_level().for_each(|entry| write(&mut call.reply, &describe::info(&entry.command.spec)));
 }
 
-/// Commands that are no subcommands.
+/// Commands that are no subcommands and can be called.
 fn top_level() -> impl Iterator<Item = &'static Entry> {
-    Table::shared().entries().iter().filter(|entry| !entry.command.spec.is_subcommand())
+    Table::shared().entries().iter().filter(|entry| entry.available && !entry.command.spec.is_subcommand())
 }
 
 /// The command or subcommand that `name` names, as in `client|kill`.
