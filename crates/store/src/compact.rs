@@ -13,6 +13,7 @@
 use crate::counters::add;
 use crate::index::bucket::Entry;
 use crate::log::PAGE_WORDS;
+use crate::pace::Pace;
 use crate::record::{Header, Record};
 use crate::session::{Session, allocate};
 use crate::store::Inner;
@@ -53,13 +54,15 @@ impl Phase for CompactionPhase {
 
 /// The compactor, as the closure of an endless run of the state machine.
 pub(crate) fn start(store: &Arc<Inner>) -> Option<Run<CompactionPhase>> {
-    let mut compactor = Compactor { session: store.session()?, pages: Vec::new(), evacuated: 0 };
+    let mut compactor =
+        Compactor { session: store.session()?, pace: Pace::new(store.options.background), pages: Vec::new(), evacuated: 0 };
     let machine = Machine::new(Arc::clone(&store.epoch), CompactionPhase::Rest);
     machine.start(CompactionPhase::Rest, move |phase| compactor.step(phase)).ok()
 }
 
 struct Compactor {
     session: Session,
+    pace: Pace,
     pages: Vec<u64>,
     /// How many of `pages` this round has been through.
     evacuated: usize,
@@ -138,6 +141,7 @@ impl Compactor {
         unsafe { store.log.walk_page(page, |address, _, _| live.push(address)) };
         self.session.leave();
         for group in live.chunks(64) {
+            self.pace.breathe(false);
             self.session.enter(now_ms);
             for &address in group {
                 self.move_record(&store, address);

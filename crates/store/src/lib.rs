@@ -39,6 +39,7 @@ mod index;
 mod log;
 mod maintain;
 mod namespace;
+mod pace;
 mod record;
 mod session;
 mod store;

@@ -7,6 +7,7 @@
 use crate::compact::{self, CompactionPhase};
 use crate::expiry::wheel::{TICK_MS, Wheel};
 use crate::index::{BUCKETS_MIN, Resize};
+use crate::pace::Pace;
 use crate::session::Session;
 use crate::store::Inner;
 use almandine_epoch::Run;
@@ -21,6 +22,8 @@ pub(crate) const KEYS_PER_BUCKET: u64 = 6;
 const KEYS_PER_BUCKET_MIN: u64 = 2;
 /// Buckets split or merged per epoch.
 const RESIZE_GROUP: u64 = 16;
+/// Growth hurries when it is behind by more than one bucket in so many.
+const HURRY_SHARE: u64 = 8;
 /// Buckets split or merged per step, before other work gets its turn.
 const RESIZE_PER_STEP: u64 = 8192;
 /// Buckets made resident ahead of growth: 2 MiB, one huge page.
@@ -51,6 +54,7 @@ enum Sweep {
 pub(crate) struct Maintenance {
     store: Arc<Inner>,
     session: Session,
+    pace: Pace,
     resize: Resize,
     wheel: Wheel,
     compaction: Run<CompactionPhase>,
@@ -66,6 +70,7 @@ impl Maintenance {
         Some(Self {
             store: Arc::clone(store),
             session: store.session()?,
+            pace: Pace::new(store.options.background),
             resize: Resize::new(),
             wheel: Wheel::new(),
             compaction: compact::start(store)?,
@@ -95,7 +100,7 @@ impl Maintenance {
         let mut busy = self.resize_index();
         store.expiry_feed.drain(|notice| self.wheel.file(notice));
         if store.reclaiming.load(Ordering::Relaxed) {
-            self.session.reclaim_expired(&mut self.wheel, now_ms);
+            self.session.reclaim_expired(&mut self.wheel, &mut self.pace, now_ms);
         }
         self.session.rebuild_wheel(&mut self.wheel);
         store.progress.wheel_bytes.store(self.wheel.memory_bytes() as u64, Ordering::Relaxed);
@@ -136,6 +141,7 @@ impl Maintenance {
         let wanted = live.div_ceil(KEYS_PER_BUCKET);
         let mut done = 0;
         while index.len() < wanted && done < RESIZE_PER_STEP {
+            self.pace.breathe(wanted > index.len() + index.len() / HURRY_SHARE);
             if index.len() + RESIZE_GROUP > self.resident_buckets {
                 index.prefault_ahead(self.resident_buckets, BUCKETS_AHEAD);
                 self.resident_buckets += BUCKETS_AHEAD;
@@ -163,6 +169,7 @@ impl Maintenance {
         let before = index.len();
         let mut done = 0;
         while index.len() > wanted && done < RESIZE_PER_STEP {
+            self.pace.breathe(false);
             self.session.enter(0);
             let store = &self.store;
             let first = index.len().saturating_sub(RESIZE_GROUP);
@@ -231,6 +238,7 @@ impl Maintenance {
         let store = Arc::clone(&self.store);
         let mut first = from;
         while first < to {
+            self.pace.breathe(false);
             let last = (first + SWEEP_GROUP).min(to);
             self.session.enter(0);
             self.resize.entries_ahead(&store.index, first, last - first, |address| store.log.prefetch(address));

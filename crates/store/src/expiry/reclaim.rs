@@ -3,6 +3,7 @@
 use super::feed::Notice;
 use super::wheel::Wheel;
 use crate::index::Index;
+use crate::pace::Pace;
 use crate::record::Header;
 use crate::session::Session;
 
@@ -13,9 +14,10 @@ const STALE_SLACK: usize = 1 << 20;
 
 impl Session {
     /// Handles everything that is due at `now_ms`. The session is not inside a batch.
-    pub(crate) fn reclaim_expired(&mut self, wheel: &mut Wheel, now_ms: i64) {
+    pub(crate) fn reclaim_expired(&mut self, wheel: &mut Wheel, pace: &mut Pace, now_ms: i64) {
         while let Some(turn) = wheel.turn(now_ms) {
             for group in turn.hashes.chunks(GROUP) {
+                pace.breathe(false);
                 self.enter(now_ms);
                 group.iter().for_each(|&hash| self.prefetch_bucket(hash));
                 group.iter().filter(|&&hash| !self.prefetch_record(hash)).for_each(|&hash| self.prefetch_overflow(hash));
