@@ -102,7 +102,7 @@ impl Maintenance {
         if store.reclaiming.load(Ordering::Relaxed) {
             self.session.reclaim_expired(&mut self.wheel, &mut self.pace, now_ms);
         }
-        self.session.rebuild_wheel(&mut self.wheel);
+        self.session.rebuild_wheel(&mut self.wheel, &mut self.pace);
         store.progress.wheel_bytes.store(self.wheel.memory_bytes() as u64, Ordering::Relaxed);
         busy |= self.sweep_namespaces();
         let _ = self.compaction.poll();

@@ -114,3 +114,30 @@ fn due_keys_are_reclaimed_soon_and_others_are_not() {
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(store.namespace_len(namespace).0, KEYS / 10, "keys with time left stay");
 }
+
+/// INV-EXP-1: a wheel full of stale entries is rebuilt, gives its memory back, and forgets no key.
+#[test]
+fn a_rebuilt_wheel_forgets_no_key() {
+    let store = Store::open(Options { background: false, ..Options::default() }).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    let mut session = store.session().unwrap();
+    const KEEP: u64 = 1_000;
+    store.maintain(1_000);
+    for number in 0..1_200_000u64 {
+        session.enter(1_000);
+        let bytes = number.to_le_bytes();
+        let key = session.key(namespace, &bytes);
+        session.upsert(key, b"v", Put { expiry_ms: Some(20_000), ..Put::default() }).unwrap();
+        if number >= KEEP {
+            session.delete(key);
+        }
+        session.leave();
+    }
+    assert_eq!(store.namespace_len(namespace), (KEEP, KEEP));
+    store.maintain(1_000);
+    assert!(store.memory().expiry_bytes < 1 << 20, "stale entries are dropped: {:?}", store.memory());
+    store.maintain(19_000);
+    assert_eq!(store.namespace_len(namespace), (KEEP, KEEP));
+    store.maintain(20_500);
+    assert_eq!(store.namespace_len(namespace), (0, 0));
+}

@@ -69,25 +69,31 @@ impl Session {
     }
 
     /// Rebuilds the wheel from the records when most of its entries are stale.
-    pub(crate) fn rebuild_wheel(&mut self, wheel: &mut Wheel) {
+    pub(crate) fn rebuild_wheel(&mut self, wheel: &mut Wheel, pace: &mut Pace) {
         let volatile = self.store.counters.totals().volatile.max(0) as usize;
         if wheel.len() < 2 * volatile + STALE_SLACK {
             return;
         }
         wheel.clear();
+        // Bucket by bucket, not page by page: a record that is moved meanwhile stays in its bucket, so none is missed. An expiry
+        // that changes after the visit has a notice of its own in the feed, or keeps the one filed here (INV-EXP-1).
         let store = std::sync::Arc::clone(&self.store);
-        let pages: Vec<u64> = store.log.pages.open_pages().collect();
-        for page in pages {
+        let mut entries = Vec::with_capacity(GROUP);
+        for number in 0..store.index.len() {
+            pace.breathe(false);
             self.enter(self.local.now_ms);
-            // SAFETY: pages are released by this thread's own polls only, so not during the walk; the epoch is held.
-            unsafe {
-                store.log.walk_page(page, |_, record, header| {
-                    // An expiry that moves forward meanwhile has its own notice in the feed (INV-EXP-1).
-                    if let Some(at_ms) = record.expiry(header) {
-                        wheel.file(Notice { hash: store.hash(header.namespace(), store.key_of(record, header)), at_ms });
-                    }
-                });
+            store.index.bucket(number).lock_shared();
+            entries.clear();
+            store.index.collect(number, &mut entries);
+            for entry in &entries {
+                // SAFETY: read from a latched bucket inside the epoch.
+                let record = unsafe { store.log.record(entry.address()) };
+                let header = record.header();
+                if let Some(at_ms) = record.expiry(header) {
+                    wheel.file(Notice { hash: store.hash(header.namespace(), store.key_of(record, header)), at_ms });
+                }
             }
+            store.index.bucket(number).unlock_shared();
             self.leave();
         }
     }

@@ -83,11 +83,12 @@ impl Wheel {
             if self.now % width != 0 {
                 break;
             }
-            hashes.append(&mut level[(self.now / width) as usize % SLOTS]);
+            // Taken, not emptied: a slot that was once long must not keep its memory.
+            hashes.extend(std::mem::take(&mut level[(self.now / width) as usize % SLOTS]));
             width *= SLOTS as i64;
         }
         if self.now % width == 0 {
-            hashes.append(&mut self.far);
+            hashes.extend(std::mem::take(&mut self.far));
         }
         self.entries -= hashes.len();
         Some(Turn { hashes })
@@ -95,8 +96,8 @@ impl Wheel {
 
     /// Forgets all entries, to be filed anew from the records.
     pub(crate) fn clear(&mut self) {
-        self.levels.iter_mut().flatten().for_each(Vec::clear);
-        self.far.clear();
+        self.levels.iter_mut().flatten().for_each(|slot| *slot = Vec::new());
+        self.far = Vec::new();
         self.entries = 0;
     }
 }
