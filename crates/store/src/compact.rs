@@ -11,7 +11,6 @@
 //! moved by the same latch-protected step that an update would use (INV-LOG-1).
 
 use crate::counters::add;
-use crate::index::bucket::Entry;
 use crate::log::PAGE_WORDS;
 use crate::pace::Pace;
 use crate::record::{Header, Record};
@@ -170,7 +169,7 @@ impl Compactor {
                 // SAFETY: freshly allocated space of at least the record's size.
                 let copy = unsafe { store.log.record(target) };
                 Record::copy_whole(record, header, copy, got);
-                position.replace(Entry::new(hash, target));
+                position.point_to(store.index.tag(number, hash), target);
                 debug_assert_eq!(position.entry().address(), target, "INV-LOG-1: reachable before the original dies");
                 allocate::retire(store, local, address, record, header);
                 store.progress.records_moved.fetch_add(1, Ordering::Relaxed);

@@ -48,5 +48,6 @@ mod sync;
 pub use counters::Totals;
 pub use heap::{HeapString, SharedString};
 pub use record::Kind;
+pub use session::heat::HeatRule;
 pub use session::{Full, Key, Occupied, Put, Session, Slot, Vacant, View};
 pub use store::{MemoryUse, Options, Store, Work};

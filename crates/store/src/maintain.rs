@@ -6,7 +6,7 @@
 
 use crate::compact::{self, CompactionPhase};
 use crate::expiry::wheel::{TICK_MS, Wheel};
-use crate::index::{BUCKETS_MIN, Resize};
+use crate::index::{BUCKETS_MIN, Resize, Resized};
 use crate::pace::Pace;
 use crate::session::Session;
 use crate::store::Inner;
@@ -151,7 +151,7 @@ impl Maintenance {
             let store = &self.store;
             self.resize.entries_ahead(index, first, RESIZE_GROUP, |address| store.log.prefetch(address));
             for _ in 0..RESIZE_GROUP {
-                if !self.resize.grow(index, |address| store.hash_at(address)) {
+                if self.resize.grow(index, |address| Some(store.hash_at(address))) != Resized::Done {
                     self.session.leave();
                     return false;
                 }
@@ -171,11 +171,8 @@ impl Maintenance {
         while index.len() > wanted && done < RESIZE_PER_STEP {
             self.pace.breathe(false);
             self.session.enter(0);
-            let store = &self.store;
-            let first = index.len().saturating_sub(RESIZE_GROUP);
-            self.resize.entries_ahead(index, first, RESIZE_GROUP, |address| store.log.prefetch(address));
             for _ in 0..RESIZE_GROUP {
-                if index.len() <= wanted || !self.resize.shrink(index, |address| store.hash_at(address)) {
+                if index.len() <= wanted || !self.resize.shrink(index) {
                     break;
                 }
                 done += 1;

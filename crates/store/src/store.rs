@@ -9,6 +9,7 @@ use crate::log::{CHUNK_BYTES, Log, PAGE_BYTES};
 use crate::maintain::Maintenance;
 use crate::namespace::Namespaces;
 use crate::record::WORD;
+use crate::session::heat::HeatRule;
 use crate::session::{Full, NO_PAGE, Session};
 use almandine_epoch::Epoch;
 use almandine_io::thread::Waker;
@@ -17,7 +18,7 @@ use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -131,6 +132,8 @@ pub(crate) struct Inner {
     budget_bytes: AtomicU64,
     external_bytes: AtomicU64,
     over_limit: AtomicBool,
+    /// A [`HeatRule`].
+    pub(crate) heat_rule: AtomicU8,
     /// Whether the background removes expired records.
     pub(crate) reclaiming: AtomicBool,
     free_threads: Mutex<Vec<usize>>,
@@ -164,6 +167,7 @@ impl Inner {
             budget_bytes: AtomicU64::new(0),
             external_bytes: AtomicU64::new(0),
             over_limit: AtomicBool::new(false),
+            heat_rule: AtomicU8::new(HeatRule::Off as u8),
             reclaiming: AtomicBool::new(true),
             free_threads: Mutex::new((0..threads).rev().collect()),
             stop: AtomicBool::new(false),
@@ -339,6 +343,11 @@ impl Store {
     /// Reports memory that is not the store's but counts against its budget.
     pub fn set_external_bytes(&self, bytes: u64) {
         self.inner.external_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Sets how use is turned into heat.
+    pub fn set_heat_rule(&self, rule: HeatRule) {
+        self.inner.heat_rule.store(rule as u8, Ordering::Relaxed);
     }
 
     /// Whether more memory is used than the budget allows. Kept up to date as the log grows and about ten times a second.

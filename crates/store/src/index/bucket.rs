@@ -1,8 +1,7 @@
 //! The bucket: one cache line with seven tagged entries and a control word that is latch, version and overflow link at once.
 //!
 //! ```text
-//! entry:    | tag 16 | address 48 |                     0 = empty; the address counts words of 8 bytes
-//! control:  | version 26 | exclusive 1 | shared 7 | overflow 30 |
+//! control:  | version 26 | exclusive 1 | shared 7 | short tags 1 | overflow 29 |
 //! ```
 //!
 //! A writer holds the exclusive bit; releasing it increments the version. A reader takes nothing: it notes the control word,
@@ -13,6 +12,7 @@
 //! The version has 26 bits. For a reader to be fooled, exactly a multiple of 67 million writes to the same bucket must fit
 //! between its two loads; at 10 million writes a second to one bucket it would have to sleep 6.7 s and wake on the number.
 
+use super::entry::{Entry, Tag};
 use crate::sync::{AtomicU64, Backoff, Ordering, fence};
 
 /// Entries in the bucket's own cache line. The model checker gets by with fewer.
@@ -20,36 +20,17 @@ pub(crate) const ENTRIES: usize = if cfg!(loom) { 1 } else { 7 };
 /// Entries in an overflow slot of 32 bytes.
 pub(crate) const OVERFLOW_ENTRIES: usize = if cfg!(loom) { 1 } else { 3 };
 
-const OVERFLOW_MASK: u64 = (1 << 30) - 1;
+/// Bits of an overflow slot's number.
+pub(super) const OVERFLOW_BITS: u32 = 29;
+const OVERFLOW_MASK: u64 = (1 << OVERFLOW_BITS) - 1;
+/// Some entry of the bucket knows less than a whole tag.
+const SHORT_TAGS: u64 = 1 << OVERFLOW_BITS;
 const SHARED_ONE: u64 = 1 << 30;
 const SHARED_MASK: u64 = 0x7F << 30;
 pub(super) const EXCLUSIVE: u64 = 1 << 37;
 pub(super) const VERSION_ONE: u64 = 1 << 38;
 /// What must not change while a reader reads: the version and the exclusive bit.
-const VALIDATION_MASK: u64 = !(OVERFLOW_MASK | SHARED_MASK);
-
-/// A tagged address: what a bucket slot holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry(pub(crate) u64);
-
-impl Entry {
-    pub(crate) const EMPTY: Self = Self(0);
-    const ADDRESS_MASK: u64 = (1 << 48) - 1;
-
-    pub(crate) fn new(hash: u64, address: u64) -> Self {
-        debug_assert!(address != 0 && address <= Self::ADDRESS_MASK);
-        Self((hash & !Self::ADDRESS_MASK) | address)
-    }
-
-    pub(crate) fn address(self) -> u64 {
-        self.0 & Self::ADDRESS_MASK
-    }
-
-    /// Whether the tag is that of `hash`: its upper 16 bits.
-    pub(crate) fn has_tag_of(self, hash: u64) -> bool {
-        (self.0 ^ hash) >> 48 == 0
-    }
-}
+const VALIDATION_MASK: u64 = !(OVERFLOW_MASK | SHORT_TAGS | SHARED_MASK);
 
 /// A main bucket.
 #[repr(C, align(64))]
@@ -80,8 +61,15 @@ impl OverflowSlot {
 pub(crate) struct Seen(u64);
 
 impl Seen {
+    #[inline]
     pub(crate) fn overflow(self) -> u32 {
         (self.0 & OVERFLOW_MASK) as u32
+    }
+
+    /// Whether entries are to be matched by the bits that they know.
+    #[inline]
+    pub(crate) fn has_short_tags(self) -> bool {
+        self.0 & SHORT_TAGS != 0
     }
 }
 
@@ -91,13 +79,25 @@ impl Bucket {
         Self { entries: std::array::from_fn(|_| AtomicU64::new(0)), control: AtomicU64::new(0) }
     }
 
-    /// Which of the bucket's own entries carry the tag of `hash`, as bits. Without branches: where a key's entry lies is random,
-    /// so a search that stops at the first match would be mispredicted nearly every time. An empty slot matches tag zero.
+    /// Which of the bucket's own entries carry `tag`, as bits. Without branches: where a key's entry lies is random, so a search
+    /// that stops at the first match would be mispredicted nearly every time.
     #[inline]
-    pub(crate) fn matches(&self, hash: u64) -> u32 {
+    pub(crate) fn matches(&self, tag: Tag, short: bool) -> u32 {
+        if short {
+            return self.matches_short(tag);
+        }
         let mut bits = 0;
         for (at, slot) in self.entries.iter().enumerate() {
-            bits |= u32::from(Entry(slot.load(Ordering::Relaxed)).has_tag_of(hash)) << at;
+            bits |= u32::from(Entry(slot.load(Ordering::Relaxed)).has(tag)) << at;
+        }
+        bits
+    }
+
+    #[cold]
+    fn matches_short(&self, tag: Tag) -> u32 {
+        let mut bits = 0;
+        for (at, slot) in self.entries.iter().enumerate() {
+            bits |= u32::from(Entry(slot.load(Ordering::Relaxed)).may_be(tag)) << at;
         }
         bits
     }
@@ -180,6 +180,19 @@ impl Bucket {
     pub(crate) fn unlock_shared(&self) {
         let before = self.control.fetch_sub(SHARED_ONE, Ordering::Release);
         debug_assert!(before & SHARED_MASK != 0, "INV-LATCH-1: a shared hold was taken");
+    }
+
+    /// The control word without any claim to consistency; for hints and for holders of the latch.
+    #[inline]
+    pub(crate) fn glance(&self) -> Seen {
+        Seen(self.control.load(Ordering::Relaxed))
+    }
+
+    /// Says whether entries know less than a whole tag; under the exclusive latch.
+    pub(crate) fn set_short_tags(&self, short: bool) {
+        let seen = self.control.load(Ordering::Relaxed);
+        debug_assert!(seen & EXCLUSIVE != 0);
+        self.control.store(if short { seen | SHORT_TAGS } else { seen & !SHORT_TAGS }, Ordering::Relaxed);
     }
 
     /// The first overflow slot; under a latch.

@@ -3,8 +3,9 @@
 //! Entries are kept dense: a hole is filled with the bucket's last entry, so the own cache line is always full before an
 //! overflow slot exists, and empty overflow slots go back at once.
 
-use super::Index;
-use super::bucket::{Bucket, ENTRIES, Entry, OVERFLOW_ENTRIES, Seen};
+use super::bucket::{Bucket, ENTRIES, OVERFLOW_ENTRIES};
+use super::entry::{Entry, HEAT_MAX, Tag};
+use super::{Entered, Index};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Overflow slots that an optimistic reader follows before it checks that it is not lost on recycled links.
@@ -20,28 +21,37 @@ impl Position<'_> {
     }
 
     /// Points the entry to another record of the same key; under the exclusive latch.
-    pub(crate) fn replace(self, entry: Entry) {
-        self.0.store(entry.0, Ordering::Release);
+    pub(crate) fn point_to(self, tag: Tag, address: u64) {
+        self.0.store(self.entry().at(tag, address).0, Ordering::Release);
+    }
+
+    /// Makes the entry that was seen here warmer by one. Whoever changed the entry meanwhile wins.
+    pub(crate) fn warm(self, seen: Entry) {
+        let heat = seen.heat();
+        if heat < HEAT_MAX {
+            let _ = self.0.compare_exchange(seen.0, seen.with_heat(heat + 1).0, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 }
 
 impl Index {
-    /// Calls `found` for each entry with the tag of `hash` until it returns something. For optimistic readers: the caller
+    /// Calls `found` for each entry that may be the key's until it returns something. For optimistic readers: the caller
     /// validates. Returns `Err` if the walk itself noticed that the bucket changed.
     #[inline]
-    pub(crate) fn find_optimistic<R>(
-        &self,
-        number: u64,
-        seen: Seen,
-        hash: u64,
-        mut found: impl FnMut(u64) -> Option<R>,
+    pub(crate) fn find_optimistic<'i, R>(
+        &'i self,
+        entered: Entered,
+        mut found: impl FnMut(Position<'i>, Entry) -> Option<R>,
     ) -> Result<Option<R>, ()> {
+        let Entered { number, seen, tag } = entered;
         let bucket = self.bucket(number);
-        let mut matches = bucket.matches(hash);
+        let short = seen.has_short_tags();
+        let mut matches = bucket.matches(tag, short);
         while matches != 0 {
-            let entry = bucket.entry(matches.trailing_zeros());
+            let slot = &bucket.entries[matches.trailing_zeros() as usize % ENTRIES];
+            let entry = Entry(slot.load(Ordering::Acquire));
             if entry != Entry::EMPTY
-                && let Some(result) = found(entry.address())
+                && let Some(result) = found(Position(slot), entry)
             {
                 return Ok(Some(result));
             }
@@ -53,9 +63,8 @@ impl Index {
             let overflow = self.overflow.slot(next);
             for slot in &overflow.entries {
                 let entry = Entry(slot.load(Ordering::Acquire));
-                if entry.has_tag_of(hash)
-                    && entry != Entry::EMPTY
-                    && let Some(result) = found(entry.address())
+                if entry.matches(tag, short)
+                    && let Some(result) = found(Position(slot), entry)
                 {
                     return Ok(Some(result));
                 }
@@ -69,7 +78,7 @@ impl Index {
         Ok(None)
     }
 
-    /// As [`Index::find_optimistic`], for holders of the bucket's latch: gives the position too.
+    /// As [`Index::find_optimistic`], for holders of the bucket's latch.
     #[inline]
     pub(crate) fn find_latched<'i, R>(
         &'i self,
@@ -78,7 +87,10 @@ impl Index {
         mut found: impl FnMut(u64) -> Option<R>,
     ) -> Option<(Position<'i>, R)> {
         let bucket = self.bucket(number);
-        let mut matches = bucket.matches(hash);
+        let tag = self.tag(number, hash);
+        let seen = bucket.glance();
+        let short = seen.has_short_tags();
+        let mut matches = bucket.matches(tag, short);
         while matches != 0 {
             let at = matches.trailing_zeros();
             let entry = bucket.entry(at);
@@ -89,13 +101,12 @@ impl Index {
             }
             matches &= matches - 1;
         }
-        let mut next = bucket.overflow();
+        let mut next = seen.overflow();
         while next != 0 {
             let overflow = self.overflow.slot(next);
             for slot in &overflow.entries {
                 let entry = Entry(slot.load(Ordering::Relaxed));
-                if entry.has_tag_of(hash)
-                    && entry != Entry::EMPTY
+                if entry.matches(tag, short)
                     && let Some(result) = found(entry.address())
                 {
                     return Some((Position(slot), result));

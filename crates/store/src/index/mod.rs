@@ -10,6 +10,7 @@
 
 pub(crate) mod bucket;
 mod chain;
+pub(crate) mod entry;
 #[cfg(all(test, loom))]
 mod model;
 mod overflow;
@@ -17,13 +18,14 @@ mod resize;
 mod slots;
 
 use crate::sync::{AtomicU64, Ordering};
-use bucket::{Bucket, Entry, Seen};
+use bucket::{Bucket, Seen};
+use entry::{Entry, Tag};
 use overflow::OverflowArea;
 use slots::Slots;
 use std::io;
 
 pub(crate) use chain::Position;
-pub(crate) use resize::Resize;
+pub(crate) use resize::{Resize, Resized};
 
 /// Fewest buckets; a power of two.
 pub(crate) const BUCKETS_MIN: u64 = if cfg!(loom) { 1 } else { 1024 };
@@ -66,6 +68,20 @@ impl Index {
         if wide < buckets { wide } else { wide & (mask >> 1) }
     }
 
+    /// How many low hash bits the keys of a bucket share.
+    #[inline]
+    pub(crate) fn level(number: u64, buckets: u64) -> u32 {
+        let half_bits = u64::BITS - 1 - buckets.leading_zeros();
+        let half = 1u64 << half_bits;
+        half_bits + u32::from(number & (half - 1) < buckets - half)
+    }
+
+    /// The tag of a hash in the bucket where it belongs, which the caller has latched.
+    #[inline]
+    pub(crate) fn tag(&self, number: u64, hash: u64) -> Tag {
+        Tag::new(hash, Self::level(number, self.buckets.load(Ordering::Relaxed)))
+    }
+
     #[inline]
     pub(crate) fn bucket(&self, number: u64) -> &Bucket {
         // Bucket numbers come from `bucket_of` with a published bucket count, which never exceeds `buckets_max`.
@@ -81,13 +97,16 @@ impl Index {
     /// Where an unvalidated look at the bucket's own entries finds `hash`; a hint for prefetching.
     #[inline]
     pub(crate) fn peek(&self, hash: u64) -> Peek {
-        let bucket = self.bucket(Self::bucket_of(hash, self.buckets.load(Ordering::Relaxed)));
-        let matches = bucket.matches(hash);
+        let buckets = self.buckets.load(Ordering::Relaxed);
+        let number = Self::bucket_of(hash, buckets);
+        let bucket = self.bucket(number);
+        let seen = bucket.glance();
+        let matches = bucket.matches(Tag::new(hash, Self::level(number, buckets)), seen.has_short_tags());
         if matches != 0 {
             let entry = bucket.entry(matches.trailing_zeros());
             return if entry == Entry::EMPTY { Peek::Nothing } else { Peek::Record(entry.address()) };
         }
-        match bucket.overflow() {
+        match seen.overflow() {
             0 => Peek::Nothing,
             overflow => {
                 prefetch(std::ptr::from_ref(self.overflow.slot(overflow)).cast());
@@ -98,25 +117,27 @@ impl Index {
 
     /// As [`Index::peek`], in the first overflow slot, which has been asked for by that.
     pub(crate) fn peek_overflow(&self, hash: u64) -> Option<u64> {
-        let bucket = self.bucket(Self::bucket_of(hash, self.buckets.load(Ordering::Relaxed)));
-        let overflow = bucket.overflow();
-        if overflow == 0 {
+        let buckets = self.buckets.load(Ordering::Relaxed);
+        let number = Self::bucket_of(hash, buckets);
+        let seen = self.bucket(number).glance();
+        if seen.overflow() == 0 {
             return None;
         }
-        let entries = self.overflow.slot(overflow).entries.iter().map(|slot| Entry(slot.load(Ordering::Relaxed)));
-        entries.filter(|&entry| entry != Entry::EMPTY).find(|entry| entry.has_tag_of(hash)).map(Entry::address)
+        let tag = Tag::new(hash, Self::level(number, buckets));
+        let entries = self.overflow.slot(seen.overflow()).entries.iter().map(|slot| Entry(slot.load(Ordering::Relaxed)));
+        entries.into_iter().find(|entry| entry.matches(tag, seen.has_short_tags())).map(Entry::address)
     }
 
     /// Enters the bucket of `hash` as an optimistic reader.
     #[inline]
-    pub(crate) fn begin_read(&self, hash: u64) -> (u64, Seen) {
+    pub(crate) fn begin_read(&self, hash: u64) -> Entered {
         loop {
-            let buckets = self.buckets.load(Ordering::Acquire);
-            let number = Self::bucket_of(hash, buckets);
+            let number = Self::bucket_of(hash, self.buckets.load(Ordering::Acquire));
             let seen = self.bucket(number).begin_read();
-            let again = self.buckets.load(Ordering::Acquire);
-            if again == buckets || Self::bucket_of(hash, again) == number {
-                return (number, seen);
+            // The count as it is now: a split before `seen` is in it, a later one fails the validation.
+            let buckets = self.buckets.load(Ordering::Acquire);
+            if Self::bucket_of(hash, buckets) == number {
+                return Entered { number, seen, tag: Tag::new(hash, Self::level(number, buckets)) };
             }
         }
     }
@@ -145,6 +166,14 @@ impl Index {
     }
 }
 
+/// A bucket that an optimistic reader has entered, and the tag to look for in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Entered {
+    pub(crate) number: u64,
+    pub(crate) seen: Seen,
+    pub(crate) tag: Tag,
+}
+
 /// What a look at a bucket found.
 pub(crate) enum Peek {
     /// An entry with the tag.
@@ -170,6 +199,20 @@ pub(crate) fn prefetch(pointer: *const u8) {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_of_a_bucket_share_as_many_bits_as_its_level_says() {
+        for buckets in 1..200u64 {
+            for hash in 0..1000u64 {
+                let number = Index::bucket_of(hash, buckets);
+                let level = Index::level(number, buckets);
+                assert_eq!(hash & ((1 << level) - 1), number & ((1 << level) - 1));
+                // One bit less would let in keys of another bucket, one more would shut own keys out.
+                assert_eq!(Index::bucket_of(hash ^ (1 << level), buckets), number);
+                assert!(level == 0 || Index::bucket_of(hash ^ (1 << (level - 1)), buckets) != number);
+            }
+        }
+    }
 
     #[test]
     fn every_hash_has_a_bucket_and_growth_splits_one() {

@@ -21,7 +21,7 @@ pub(super) struct OverflowArea {
 
 impl OverflowArea {
     pub(super) fn new(slots_max: u64) -> io::Result<Self> {
-        let slots_max = slots_max.clamp(1024, (1 << 30) - 2);
+        let slots_max = slots_max.clamp(1024, (1 << super::bucket::OVERFLOW_BITS) - 2);
         let memory = Slots::<OverflowSlot>::new(slots_max + 1)?;
         let slots_max = memory.len() - 1;
         let zero = || AtomicU64::new(0);

@@ -1,15 +1,26 @@
 //! Growth and shrinking, one bucket at a time, by the background thread only.
 //!
-//! A step latches the two buckets concerned (lower number first, the order that all lock plans use), rebuilds them from the
-//! hashes of their records' keys, publishes the new bucket count while both are latched, and unlatches. Whoever computed its
+//! A step latches the two buckets concerned (lower number first, the order that all lock plans use), rebuilds them by the hash
+//! bits that their entries know (a record in memory gives its whole hash), publishes the new bucket count while both are latched, and unlatches. Whoever computed its
 //! bucket with the old count finds the version moved or, having latched, the count changed, and starts over (INV-INDEX-1).
 
-use super::bucket::Entry;
+use super::entry::{Entry, Tag};
 use super::{BUCKETS_MIN, Index};
 use crate::sync::Ordering;
 
 /// Overflow slots that must be free for a step, so that rebuilding two buckets cannot run out of them.
 const HEADROOM: u64 = if cfg!(loom) { 2 } else { 1024 };
+
+/// What became of a step of growth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resized {
+    /// A bucket was split.
+    Done,
+    /// The index has no room.
+    Full,
+    /// The entry with this address knows no more of its hash, and its record is not in memory. Nothing has changed.
+    Unknown(u64),
+}
 
 /// The background's tool to resize the index. Owns its scratch space.
 pub(crate) struct Resize {
@@ -21,24 +32,45 @@ impl Resize {
         Self { entries: Vec::with_capacity(64) }
     }
 
-    /// Splits the next bucket. `hash_of` gives the hash of the key of the record at an address. Returns whether it grew.
-    pub(crate) fn grow(&mut self, index: &Index, hash_of: impl Fn(u64) -> u64) -> bool {
+    /// Splits the next bucket. `hash_of` gives the hash of the key of the record at an address, if it is in memory.
+    pub(crate) fn grow(&mut self, index: &Index, hash_of: impl Fn(u64) -> Option<u64>) -> Resized {
         let buckets = index.len();
         if buckets >= index.buckets_max || index.overflow.headroom() < HEADROOM {
-            return false;
+            return Resized::Full;
         }
         let source = buckets - Self::half(buckets);
         index.bucket(source).lock_exclusive();
+        self.entries.clear();
+        index.collect(source, &mut self.entries);
+        let unknown = self.entries.iter().find(|entry| entry.known_bits() == 0 && hash_of(entry.address()).is_none());
+        if let Some(entry) = unknown {
+            index.bucket(source).unlock_exclusive();
+            return Resized::Unknown(entry.address());
+        }
         index.bucket(buckets).lock_exclusive();
-        self.redistribute(index, source, buckets + 1, hash_of);
+        index.clear(source);
+        let level = Index::level(source, buckets) + 1;
+        let mut short = [false; 2];
+        for entry in self.entries.drain(..) {
+            let (entry, upper) = match (hash_of(entry.address()), entry.split()) {
+                (Some(hash), _) => (entry.renew(Tag::new(hash, level)), Index::bucket_of(hash, buckets + 1) == buckets),
+                (None, Some(split)) => split,
+                (None, None) => continue,
+            };
+            short[usize::from(upper)] |= entry.is_short();
+            let inserted = index.insert(if upper { buckets } else { source }, entry);
+            debug_assert!(inserted.is_ok(), "INV-INDEX-2: no entry is lost by a resize");
+        }
+        index.bucket(source).set_short_tags(short[0]);
+        index.bucket(buckets).set_short_tags(short[1]);
         index.buckets.store(buckets + 1, Ordering::Release);
         index.bucket(buckets).unlock_exclusive();
         index.bucket(source).unlock_exclusive();
-        true
+        Resized::Done
     }
 
     /// Merges the last bucket into the one it was split from. Returns whether it shrank.
-    pub(crate) fn shrink(&mut self, index: &Index, hash_of: impl Fn(u64) -> u64) -> bool {
+    pub(crate) fn shrink(&mut self, index: &Index) -> bool {
         let buckets = index.len();
         if buckets <= BUCKETS_MIN || index.overflow.headroom() < HEADROOM {
             return false;
@@ -47,31 +79,28 @@ impl Resize {
         let target = last - Self::half(last);
         index.bucket(target).lock_exclusive();
         index.bucket(last).lock_exclusive();
+        let mut short = false;
         self.entries.clear();
-        index.collect(last, &mut self.entries);
-        index.clear(last);
-        debug_assert!(self.entries.iter().all(|entry| Index::bucket_of(hash_of(entry.address()), last) == target));
-        for &entry in &self.entries {
+        for (number, bit) in [(target, false), (last, true)] {
+            let from = self.entries.len();
+            index.collect(number, &mut self.entries);
+            index.clear(number);
+            for entry in &mut self.entries[from..] {
+                *entry = entry.merge(bit);
+                short |= entry.is_short();
+            }
+        }
+        for entry in self.entries.drain(..) {
             // The slots just given back cover what the target may need.
             let inserted = index.insert(target, entry);
             debug_assert!(inserted.is_ok(), "INV-INDEX-2: no entry is lost by a resize");
         }
+        index.bucket(target).set_short_tags(short);
+        index.bucket(last).set_short_tags(false);
         index.buckets.store(last, Ordering::Release);
         index.bucket(last).unlock_exclusive();
         index.bucket(target).unlock_exclusive();
         true
-    }
-
-    fn redistribute(&mut self, index: &Index, source: u64, buckets: u64, hash_of: impl Fn(u64) -> u64) {
-        self.entries.clear();
-        index.collect(source, &mut self.entries);
-        index.clear(source);
-        for &entry in &self.entries {
-            let number = Index::bucket_of(hash_of(entry.address()), buckets);
-            debug_assert!(number == source || number == buckets - 1);
-            let inserted = index.insert(number, entry);
-            debug_assert!(inserted.is_ok(), "INV-INDEX-2: no entry is lost by a resize");
-        }
     }
 
     /// The largest power of two not above `buckets`.

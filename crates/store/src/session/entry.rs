@@ -10,7 +10,7 @@ use crate::counters::add;
 use crate::expiry::feed::Notice;
 use crate::heap::{self, HeapKey, HeapString, SharedString};
 use crate::index::Position;
-use crate::index::bucket::Entry;
+use crate::index::entry::Entry;
 use crate::record::{Header, INLINE_KEY_MAX, INLINE_VALUE_MAX, Kind, Record, Shape, WORD};
 use crate::store::Inner;
 use std::sync::Arc;
@@ -99,6 +99,7 @@ impl Session {
                     add(&counters.expired, 1);
                     Slot::Vacant(occupied.unlink())
                 } else {
+                    occupied.guard.local.heat.warm(store, position, position.entry());
                     Slot::Occupied(occupied)
                 }
             }
@@ -289,7 +290,8 @@ impl<'s> Vacant<'s> {
             unsafe { HeapKey::free(key_handle) };
         }
         let (address, record, header) = written?;
-        if guard.store.index.insert(guard.number, Entry::new(guard.key.hash, address)).is_err() {
+        let tag = guard.store.index.tag(guard.number, guard.key.hash);
+        if guard.store.index.insert(guard.number, Entry::new(tag, address)).is_err() {
             drop_heap_value(guard.store, guard.local, record, header);
             drop_heap_key(guard.store, guard.local, record, header);
             retire(guard.store, guard.local, address, record, header);
@@ -421,7 +423,8 @@ impl<'s> Occupied<'s> {
         let (old_address, old_record, old_header) = (self.address(), self.record, self.header);
         let key_handle = if old_header.has(Header::HEAP_KEY) { old_record.key_handle() } else { 0 };
         let (address, record, header) = self.guard.write(kind, payload, put, key_handle, slack)?;
-        self.position.replace(Entry::new(self.guard.key.hash, address));
+        let tag = self.guard.store.index.tag(self.guard.number, self.guard.key.hash);
+        self.position.point_to(tag, address);
         (self.record, self.header) = (record, header);
         drop_heap_value(self.guard.store, self.guard.local, old_record, old_header);
         retire(self.guard.store, self.guard.local, old_address, old_record, old_header);

@@ -5,6 +5,7 @@
 
 pub(crate) mod allocate;
 mod entry;
+pub(crate) mod heat;
 mod lock;
 mod read;
 mod scan;
@@ -63,6 +64,7 @@ pub(crate) struct Local {
     pub(crate) free: FreeSpace,
     held: Vec<lock::Held>,
     pub(crate) now_ms: i64,
+    pub(crate) heat: heat::Warmer,
     /// Whether a read has met a record past its time.
     met_expired: std::cell::Cell<bool>,
 }
@@ -76,6 +78,7 @@ impl Session {
             free: FreeSpace::new(),
             held: Vec::with_capacity(64),
             now_ms: almandine_io::clock::unix_ms(),
+            heat: heat::Warmer::new(),
             met_expired: std::cell::Cell::new(false),
         };
         Self { store, local }

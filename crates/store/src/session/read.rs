@@ -153,10 +153,12 @@ impl Session {
     fn read_free<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;
         for _ in 0..RETRIES_MAX {
-            let (number, seen) = store.index.begin_read(key.hash);
-            let found = store.index.find_optimistic(number, seen, key.hash, |address| store.match_record(address, &key));
+            let entered = store.index.begin_read(key.hash);
+            let found = store.index.find_optimistic(entered, |position, entry| {
+                store.match_record(entry.address(), &key).map(|(record, header)| (position, entry, record, header))
+            });
             match found {
-                Ok(Some((record, header))) => {
+                Ok(Some((position, entry, record, header))) => {
                     if header.has(Header::HEAP_VALUE) || header.value_len() > OPTIMISTIC_VALUE_MAX {
                         return self.read_latched(key, visit);
                     }
@@ -166,11 +168,12 @@ impl Session {
                     }
                     let view = View { record, header, latched: false, session: PhantomData };
                     let result = (!expired).then(|| visit(&view));
-                    if store.index.bucket(number).validate(seen) {
+                    if store.index.bucket(entered.number).validate(entered.seen) {
+                        self.local.heat.warm(store, position, entry);
                         return result;
                     }
                 }
-                Ok(None) if store.index.bucket(number).validate(seen) => return None,
+                Ok(None) if store.index.bucket(entered.number).validate(entered.seen) => return None,
                 Ok(None) | Err(()) => {}
             }
             add(&store.thread(&self.local).read_retries, 1);
@@ -198,7 +201,9 @@ impl Session {
 
     fn visit_latched<R>(&self, number: u64, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;
-        let (_, (record, header)) = store.index.find_latched(number, key.hash, |address| store.match_record(address, &key))?;
+        let (position, (record, header)) =
+            store.index.find_latched(number, key.hash, |address| store.match_record(address, &key))?;
+        self.local.heat.warm(store, position, position.entry());
         if record.is_expired(header, self.local.now_ms) {
             self.local.met_expired.set(true);
             return None;

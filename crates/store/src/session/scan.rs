@@ -7,7 +7,7 @@
 
 use super::{Key, Session, View};
 use crate::index::Index;
-use crate::index::bucket::Entry;
+use crate::index::entry::Entry;
 use crate::record::Header;
 use std::sync::Arc;
 
@@ -73,11 +73,8 @@ impl Session {
 
 /// Length of the range of reversed hashes that a bucket covers.
 fn range_len(number: u64, buckets: u64) -> u64 {
-    let level = u64::BITS - 1 - buckets.leading_zeros();
-    let half = 1u64 << level;
-    let bits = if number >= half || number < buckets - half { level + 1 } else { level };
     debug_assert_eq!(Index::bucket_of(number, buckets), number);
-    1 << (u64::BITS - bits)
+    1 << (u64::BITS - Index::level(number, buckets))
 }
 
 #[cfg(all(test, not(loom)))]
