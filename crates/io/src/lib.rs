@@ -14,6 +14,7 @@ pub mod memory;
 pub mod reactor;
 pub mod signal;
 pub mod socket;
+pub mod storage;
 pub mod thread;
 pub mod usage;
 pub mod wake;

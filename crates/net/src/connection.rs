@@ -42,6 +42,8 @@ pub(crate) struct Connection<C> {
     pub(crate) life: Life,
     /// The service asked for it.
     pub(crate) paused: bool,
+    /// While paused: what it waits for is sure to come, so the end of the stream does not close it before.
+    pub(crate) awaits: bool,
     /// Too much output is pending.
     pub(crate) choked: bool,
     /// The peer sends nothing any more.
@@ -72,6 +74,7 @@ impl<C> Connection<C> {
             transport: None,
             life: Life::Open,
             paused: false,
+            awaits: false,
             choked: false,
             ended: false,
             listed: false,
@@ -103,7 +106,13 @@ impl<C> Connection<C> {
             Life::Lingering => Interest::Data,
             Life::Closing | Life::Dead => Interest::Nothing,
             Life::Open if self.ended || self.choked => Interest::Nothing,
-            Life::Open if self.paused && self.input.len() >= READ_AHEAD_BYTES => Interest::HangUp,
+            Life::Open if self.paused && self.input.len() >= READ_AHEAD_BYTES => {
+                if self.awaits {
+                    Interest::Nothing
+                } else {
+                    Interest::HangUp
+                }
+            }
             Life::Open => Interest::Data,
         }
     }

@@ -55,7 +55,7 @@ impl<S: Service> Control<S::Connection> for Desk<'_, S> {
     fn resume(&mut self, id: ConnectionId) {
         self.finish();
         if let Some(connection) = self.room.slab.by_id(id) {
-            connection.paused = false;
+            (connection.paused, connection.awaits) = (false, false);
             Room::<S>::list(&mut self.room.listed, connection);
         }
     }

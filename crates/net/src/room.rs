@@ -164,7 +164,7 @@ impl<S: Service> Room<S> {
         if connection.pending.is_some() {
             self.check_output(service, &mut connection);
         }
-        let finished = connection.ended && !connection.choked;
+        let finished = connection.ended && !connection.choked && !connection.awaits;
         if (connection.life == Life::Open && finished) || connection.life == Life::Closing {
             self.close_after_flush(service, &mut connection);
         }

@@ -5,6 +5,7 @@
 
 use almandine_base::Output;
 use almandine_io::socket::Address;
+use almandine_io::storage::{ReadDone, ReadRequest};
 
 /// Identifies a connection for the life of the process; later connections have larger ids.
 pub type ConnectionId = u64;
@@ -47,6 +48,9 @@ pub enum Next {
     Close,
     /// Executes no more input until [`Control::resume`]. The end of the stream still closes the connection.
     Pause,
+    /// As [`Next::Pause`], for something that is sure to come soon, as a read of a device: a peer that has ended its direction still
+    /// gets its answers.
+    Await,
 }
 
 /// Which output limit applies.
@@ -85,6 +89,18 @@ pub trait Service: Sized {
     /// About every 100 ms. `now_ms` is monotonic.
     fn tick(&mut self, now_ms: u64, control: &mut dyn Control<Self::Connection>);
 
+    /// Hands over the reads that the last turn asked for, by appending them. Called after every turn (a call of any of the methods
+    /// above, or of [`Service::read_done`]), before the worker waits.
+    fn take_reads(&mut self, requests: &mut Vec<ReadRequest>) {
+        let _ = requests;
+    }
+
+    /// A read has ended, well or not. Connections that it concerned may be gone meanwhile; those that were told [`Next::Pause`] or
+    /// [`Next::Await`] may be resumed, or be given output.
+    fn read_done(&mut self, done: ReadDone, control: &mut dyn Control<Self::Connection>) {
+        let _ = (done, control);
+    }
+
     /// The worker is about to wait: leave epochs, publish statistics. Called once per round, so it must be cheap.
     fn idle(&mut self);
 
@@ -109,7 +125,8 @@ pub trait Control<C> {
     /// Closes a connection, at once or after its output has been sent. Returns whether it was here.
     fn kill(&mut self, id: ConnectionId, after_flush: bool) -> bool;
 
-    /// Ends a [`Next::Pause`]; buffered input is executed after the current call.
+    /// Ends a [`Next::Pause`] or [`Next::Await`]; [`Service::receive`] is called after the current round's events if there is input that
+    /// was not consumed.
     fn resume(&mut self, id: ConnectionId);
 
     /// Visits every connection of the worker.

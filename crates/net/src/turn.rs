@@ -122,6 +122,7 @@ impl<S: Service> Room<S> {
             match progress.next {
                 Next::Continue => {}
                 Next::Pause => connection.paused = true,
+                Next::Await => (connection.paused, connection.awaits) = (true, true),
                 Next::CloseAfterFlush => connection.life = Life::Closing,
                 Next::Close => connection.life = Life::Dead,
             }
@@ -189,10 +190,10 @@ impl<S: Service> Room<S> {
         connection.pending = Some(first);
     }
 
-    /// The peer sends no more. What it has sent is still answered, unless it waits for something that others do.
+    /// The peer sends no more. What it has sent is still answered, unless it waits for something that may never come.
     pub(crate) fn ended(&mut self, connection: &mut Connection<S::Connection>, end: End) {
         connection.ended = true;
-        if end == End::Broken || connection.paused || connection.life == Life::Lingering {
+        if end == End::Broken || (connection.paused && !connection.awaits) || connection.life == Life::Lingering {
             connection.life = Life::Dead;
         }
     }

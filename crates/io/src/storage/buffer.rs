@@ -1,0 +1,174 @@
+//! Memory for device transfers, aligned as `O_DIRECT` wants it, and its reuse.
+//!
+//! A pool belongs to one thread and hands out what was given back to it, by classes of powers of two; so a steady load allocates
+//! nothing. A buffer may be dropped instead, and may come from another pool.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// Alignment of a buffer, and the unit of its length.
+pub const BLOCK_BYTES: usize = 4096;
+/// Classes of capacities in a pool: from one block to 2 MiB.
+const CLASSES: usize = 10;
+/// What a pool keeps unless told otherwise.
+const KEPT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A block of memory for device transfers: aligned to [`BLOCK_BYTES`], its length a multiple of it. Its contents are defined from
+/// the beginning, but are whatever the last user left.
+pub struct Buffer {
+    base: NonNull<u8>,
+    len: usize,
+    /// At least `len`, a power of two of blocks.
+    capacity: usize,
+}
+
+// SAFETY: a buffer owns its memory alone, as a boxed slice does.
+unsafe impl Send for Buffer {}
+// SAFETY: as above; shared access only reads.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// A buffer of `bytes`, rounded up to blocks, at least one.
+    ///
+    /// # Panics
+    /// When `bytes` is beyond what an allocation may be.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        let len = rounded(bytes);
+        let capacity = len.next_power_of_two();
+        let layout = layout(capacity);
+        // SAFETY: the layout has a size of at least one block.
+        let Some(base) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
+        Self { base, len, capacity }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout.
+        unsafe { dealloc(self.base.as_ptr(), layout(self.capacity)) };
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `len` is within the allocation, which was zeroed, so all of it is initialized; it is borrowed with `self`.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and borrowed mutably with `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+/// Buffers that were given back, for one thread.
+#[derive(Debug)]
+pub struct BufferPool {
+    classes: [Vec<Buffer>; CLASSES],
+    kept_bytes: usize,
+    kept_bytes_max: usize,
+}
+
+impl Default for BufferPool {
+    fn default() -> Self {
+        Self::new(KEPT_BYTES_MAX)
+    }
+}
+
+impl BufferPool {
+    /// An empty pool that keeps at most `kept_bytes_max`; what is given beyond is freed.
+    #[must_use]
+    pub fn new(kept_bytes_max: usize) -> Self {
+        Self { classes: [const { Vec::new() }; CLASSES], kept_bytes: 0, kept_bytes_max }
+    }
+
+    /// A buffer of `bytes`, rounded up to blocks, at least one. Its contents are whatever its last user left.
+    pub fn take(&mut self, bytes: usize) -> Buffer {
+        let len = rounded(bytes);
+        let kept = self.classes.get_mut(class(len)).and_then(Vec::pop);
+        let Some(mut buffer) = kept else { return Buffer::new(len) };
+        self.kept_bytes -= buffer.capacity;
+        buffer.len = len;
+        buffer
+    }
+
+    /// Keeps a buffer for later, or frees it.
+    pub fn give(&mut self, buffer: Buffer) {
+        if self.kept_bytes + buffer.capacity <= self.kept_bytes_max
+            && let Some(class) = self.classes.get_mut(class(buffer.capacity))
+        {
+            self.kept_bytes += buffer.capacity;
+            class.push(buffer);
+        }
+    }
+
+    /// Bytes of the buffers that are kept now.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        self.kept_bytes
+    }
+}
+
+fn rounded(bytes: usize) -> usize {
+    bytes.max(1).next_multiple_of(BLOCK_BYTES)
+}
+
+/// The class whose buffers hold `len` bytes.
+fn class(len: usize) -> usize {
+    (len / BLOCK_BYTES).next_power_of_two().trailing_zeros() as usize
+}
+
+fn layout(capacity: usize) -> Layout {
+    match Layout::from_size_align(capacity, BLOCK_BYTES) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a buffer of {capacity} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_whole_blocks() {
+        for (bytes, len) in [(0, 4096), (1, 4096), (4096, 4096), (4097, 8192), (12_000, 12_288), (3 << 20, 3 << 20)] {
+            let mut buffer = Buffer::new(bytes);
+            assert_eq!(buffer.as_ptr().align_offset(BLOCK_BYTES), 0);
+            assert_eq!(buffer.len(), len);
+            assert!(buffer.iter().all(|byte| *byte == 0));
+            buffer.fill(7);
+        }
+    }
+
+    #[test]
+    fn a_pool_reuses_and_is_bounded() {
+        let mut pool = BufferPool::new(5 * BLOCK_BYTES);
+        let first = pool.take(10_000);
+        let address = first.as_ptr();
+        pool.give(first);
+        assert_eq!(pool.kept_bytes(), 16_384);
+        let again = pool.take(16_384);
+        assert_eq!((again.as_ptr(), again.len()), (address, 16_384));
+        assert_eq!(pool.kept_bytes(), 0);
+        pool.give(again);
+        (0..10).for_each(|_| pool.give(Buffer::new(1)));
+        assert_eq!(pool.kept_bytes(), 5 * BLOCK_BYTES);
+        // Another length of the same class is as long as asked for.
+        assert_eq!(pool.take(9000).len(), 12_288);
+        pool.give(Buffer::new(64 << 20));
+        assert_eq!(pool.kept_bytes(), BLOCK_BYTES);
+    }
+}
