@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::lab::{churn, compare, expire, floor, latency, launch, memory, sweep};
+use crate::lab::{churn, compare, expire, floor, folder, hits, latency, launch, memory, sweep};
 use crate::plot::Plot;
 
 /// Measures servers that speak RESP.
@@ -41,6 +41,8 @@ enum Command {
     Churn(churn::Churn),
     /// Let many keys fall due and measure how late they go.
     Expire(expire::Expire),
+    /// Bound the memory of several servers to the same number of keys and compare how often a cache hits.
+    Hits(hits::Hits),
     /// Measure this client against canned replies: its own limit and the machine's floor.
     Floor(floor::Floor),
     /// Draw JSON results as SVG and PNG.
@@ -50,6 +52,9 @@ enum Command {
     /// Become a pinned server.
     #[command(hide = true)]
     Launch(launch::Launch),
+    /// Wait for the end of standard input and remove a folder.
+    #[command(hide = true)]
+    RemoveAfterwards(folder::RemoveAfterwards),
 }
 
 impl Cli {
@@ -65,7 +70,9 @@ impl Cli {
             Command::Latency(command) => command.run(),
             Command::Churn(command) => command.run(),
             Command::Expire(command) => command.run(),
+            Command::Hits(command) => command.run(),
             Command::Floor(command) => command.run(),
+            Command::RemoveAfterwards(command) => command.run(),
             Command::Launch(command) => command.run(),
             Command::Plot(command) => command.run(),
             Command::List => {

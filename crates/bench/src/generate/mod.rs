@@ -8,5 +8,6 @@ pub mod pool;
 pub mod random;
 pub mod table;
 pub mod template;
+pub mod trace;
 pub mod value;
 pub mod zipf;

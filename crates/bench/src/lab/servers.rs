@@ -203,13 +203,34 @@ impl Candidate {
         matches!(self.origin, Origin::Binary { .. })
     }
 
+    /// Whether it is our server.
+    pub fn is_ours(&self) -> bool {
+        matches!(self.origin, Origin::Binary { family: Family::Almandine, .. })
+    }
+
+    /// Arguments that limit its memory; `None` for servers that have no policies under the names of Redis.
+    pub fn limit(&self, bytes: u64, policy: &str) -> Option<Vec<String>> {
+        match self.origin {
+            Origin::Binary { family: Family::Almandine | Family::Redis | Family::KeyDb, .. } => {
+                let words = ["--maxmemory", &bytes.to_string(), "--maxmemory-policy", policy].map(str::to_owned);
+                Some(words.into())
+            }
+            _ => None,
+        }
+    }
+
     /// Starts the server, or connects to it, and waits until it answers.
     pub fn start(&self, threads: Option<usize>) -> Result<Subject, String> {
+        self.start_with(threads, &[])
+    }
+
+    /// The same with more arguments, which a server that runs already does not get.
+    pub fn start_with(&self, threads: Option<usize>, more: &[String]) -> Result<Subject, String> {
         let (target, child) = match &self.origin {
             Origin::Running(address) => (Target::new(address.clone()), None),
             Origin::Binary { path, family, cores, extra } => {
                 let threads = threads.unwrap_or(cores.len()).max(1);
-                let (address, owned) = self.spawn(path, *family, cores, threads, extra)?;
+                let (address, owned) = self.spawn(path, *family, cores, threads, &[extra, more].concat())?;
                 (Target::new(address), Some(owned))
             }
         };

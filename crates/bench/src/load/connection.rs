@@ -25,17 +25,29 @@ pub(super) struct Connection {
     flights: VecDeque<Flight>,
     /// Rest of the batch that the socket did not take at once.
     unsent: (usize, usize),
+    /// Replies since [`Connection::begin`].
+    answered: u64,
     /// Whether the poller is asked for writability.
     pub(super) polls_write: bool,
 }
 
 impl Connection {
     pub(super) fn new(socket: OwnedFd, counter: Counter) -> Self {
-        Self { socket, counter, flights: VecDeque::new(), unsent: (0, 0), polls_write: false }
+        Self { socket, counter, flights: VecDeque::new(), unsent: (0, 0), answered: 0, polls_write: false }
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    /// Counts replies from here on.
+    pub(super) fn begin(&mut self) {
+        self.answered = 0;
+    }
+
+    /// Replies since [`Connection::begin`].
+    pub(super) fn answered(&self) -> u64 {
+        self.answered
     }
 
     /// Batches that are not fully answered.
@@ -96,6 +108,7 @@ impl Connection {
             return Err(format!("the server closed the connection{said}"));
         }
         let replies = self.counter.consume(&buffer[..received], tally)?;
+        self.answered += replies;
         let mut left = replies;
         while left > 0 {
             let Some(flight) = self.flights.front_mut() else {

@@ -157,6 +157,8 @@ pub struct Measurement {
     pub server_cpu: Option<f64>,
     /// Keys that were added meanwhile.
     pub added: u64,
+    /// Commands answered per connection: who was starved?
+    pub answered: Vec<u64>,
 }
 
 impl Measurement {
@@ -178,6 +180,12 @@ impl Measurement {
     /// Latency in microseconds at a quantile.
     pub fn latency_us(&self, quantile: f64) -> f64 {
         self.latency.value_at_quantile(quantile) as f64 / 1e3
+    }
+
+    /// The slowest connection's commands as a share of the mean connection's.
+    pub fn slowest_share(&self) -> f64 {
+        let mean = self.answered.iter().sum::<u64>() as f64 / self.answered.len().max(1) as f64;
+        self.answered.iter().min().map_or(0.0, |&least| least as f64 / mean.max(1.0))
     }
 
     /// Whether the client rather than the server set the pace of a closed run.
@@ -238,6 +246,7 @@ pub(super) struct Report {
     pub(super) stall_ns: u64,
     pub(super) unanswered: u64,
     pub(super) added: u64,
+    pub(super) connections: Vec<u64>,
     cpu_start: f64,
     cpu: f64,
     answered: u64,
@@ -253,6 +262,7 @@ impl Report {
             stall_ns: 0,
             unanswered: 0,
             added: 0,
+            connections: Vec::new(),
             cpu_start: 0.0,
             cpu: 0.0,
             answered: 0,
@@ -272,12 +282,14 @@ impl Thread<'_> {
         self.report.lateness.reset();
         self.report.stall_ns = 0;
         self.last_reply_ns = self.now_ns();
+        self.connections.iter_mut().for_each(Connection::begin);
         self.report.cpu_start = thread_cpu();
     }
 
     /// Ends the measured CPU time; what follows is waiting for the last replies.
     pub(super) fn end_measurement(&mut self) {
         self.report.cpu = thread_cpu() - self.report.cpu_start;
+        self.report.connections = self.connections.iter().map(Connection::answered).collect();
     }
 
     /// Receives on connection `index` and records latencies. Returns the time.
@@ -509,6 +521,7 @@ fn add_up(timing: Timing, reports: Vec<Report>) -> Result<Measurement, String> {
         total.stall_ns = total.stall_ns.max(report.stall_ns);
         total.unanswered += report.unanswered;
         total.added += report.added;
+        total.connections.extend(report.connections);
         client_cpu += report.cpu;
         client_cpu_max = client_cpu_max.max(report.cpu);
     }
@@ -524,6 +537,7 @@ fn add_up(timing: Timing, reports: Vec<Report>) -> Result<Measurement, String> {
         client_cpu,
         server_cpu: timing.server_cpu,
         added: total.added,
+        answered: total.connections,
     })
 }
 

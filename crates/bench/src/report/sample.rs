@@ -116,6 +116,7 @@ impl Sample {
             "mismatches": m.tally.mismatches,
             "nulls": m.tally.nulls,
             "unanswered": m.unanswered,
+            "slowest_connection_share": m.slowest_share(),
             "latency_us": curve,
             "latency_mean_us": m.latency.mean() / 1e3,
             "lateness_p99_us": m.lateness.value_at_quantile(0.99) as f64 / 1e3,
@@ -155,12 +156,16 @@ pub fn write_values(output: &OutputOptions, kind: &str, machine: &Machine, runs:
     let write =
         |path: &std::path::Path, text: String| fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()));
     if let Some(path) = &output.csv {
+        // Results that are not loads have columns of their own.
+        let loads = runs.iter().any(|run| !run["ops_per_second"].is_null());
+        let columns = if loads { known_columns() } else { scalar_columns(&runs) };
         let quantiles = [(0.5, "p50_us"), (0.99, "p99_us"), (0.999, "p999_us"), (1.0, "max_us")];
-        let mut text = CSV_COLUMNS.join(",");
+        let quantiles = if loads { &quantiles[..] } else { &[] };
+        let mut text = columns.join(",");
         quantiles.iter().for_each(|(_, name)| text.push_str(&format!(",{name}")));
         for run in &runs {
             let at = |q: f64| run["latency_us"].as_array().and_then(|c| c.iter().find(|p| p[0] == q)).map(|p| cell(&p[1]));
-            let cells = CSV_COLUMNS.iter().map(|&name| cell(&run[name]));
+            let cells = columns.iter().map(|name| cell(&run[name]));
             let tail = quantiles.iter().map(|&(q, _)| at(q).unwrap_or_default());
             text.push_str(&format!("\n{}", cells.chain(tail).collect::<Vec<_>>().join(",")));
         }
@@ -179,6 +184,19 @@ pub fn write_values(output: &OutputOptions, kind: &str, machine: &Machine, runs:
         write(path, format!("{document:#}\n"))?;
     }
     Ok(())
+}
+
+fn known_columns() -> Vec<String> {
+    CSV_COLUMNS.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// Every field that is a scalar in all runs that have it.
+fn scalar_columns(runs: &[Value]) -> Vec<String> {
+    let fields = runs.iter().filter_map(Value::as_object).flat_map(|run| run.iter());
+    let mut names: Vec<String> = fields.filter(|(_, v)| !v.is_array() && !v.is_object()).map(|(name, _)| name.clone()).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 fn cell(value: &Value) -> String {
