@@ -1,0 +1,184 @@
+//! The directory of a [`super::FileDevice`]: whose it is, and what its files are called.
+//!
+//! Nothing is made, deleted or overwritten before it is certain that the directory holds only files of ours and that no other
+//! process uses it. A file system's own `lost+found` is nobody's.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use super::{FileOptions, OpenMode, probe_direct};
+use crate::{BLOCK_BYTES, error};
+
+const LOCK: &str = "almandine.lock";
+const FORMAT: &str = "almandine.format";
+const FORMAT_NEW: &str = "almandine.format.new";
+const PROBE: &str = "almandine.probe";
+const NOBODYS: &str = "lost+found";
+const SUFFIX: &str = ".segment";
+const FIRST_LINE: &str = "almandine device 1";
+
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    direct: bool,
+    /// Holds the lock while it is open.
+    _lock: File,
+}
+
+impl Directory {
+    /// Opens or makes the directory; gives the segments' size and the indices of those that are there, in ascending order.
+    pub(super) fn open(path: PathBuf, options: &FileOptions) -> io::Result<(Self, u64, Vec<u64>)> {
+        let size = options.segment_bytes;
+        if size == 0 || !size.is_multiple_of(BLOCK_BYTES as u64) {
+            let text = format!("a segment of {size} bytes is not made of blocks of {BLOCK_BYTES}: choose a multiple");
+            return Err(io::Error::new(ErrorKind::InvalidInput, text));
+        }
+        fs::create_dir_all(&path).map_err(|e| error::at_path("make directory", &path, &e))?;
+        refuse_foreign_files(&path)?;
+        let lock = lock(&path)?;
+        let mut indices = segments(&path)?;
+        let recorded = read_format(&path.join(FORMAT))?;
+        for stale in [FORMAT_NEW, PROBE] {
+            remove_if_there(&path.join(stale))?;
+        }
+        let segment_bytes = match (options.mode, recorded) {
+            (OpenMode::Keep, Some((recorded_bytes, label))) => {
+                if label != options.label {
+                    let text = format!(
+                        "{} was made as {label:?} and is opened as {:?}: give the directories as before, or begin empty",
+                        path.display(),
+                        options.label
+                    );
+                    return Err(io::Error::new(ErrorKind::InvalidInput, text));
+                }
+                recorded_bytes
+            }
+            (OpenMode::Keep, None) if !indices.is_empty() => {
+                let text = format!("{} has segments but no {FORMAT}, which says their size: begin empty", path.display());
+                return Err(io::Error::new(ErrorKind::InvalidData, text));
+            }
+            _ => {
+                for index in indices.drain(..) {
+                    remove_if_there(&segment_path(&path, index))?;
+                }
+                write_format(&path, size, &options.label)?;
+                size
+            }
+        };
+        let direct = options.direct && probe_direct(&path.join(PROBE))?;
+        let directory = Self { path, direct, _lock: lock };
+        directory.sync()?;
+        Ok((directory, segment_bytes, indices))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn direct(&self) -> bool {
+        self.direct
+    }
+
+    pub(super) fn segment_path(&self, index: u64) -> PathBuf {
+        segment_path(&self.path, index)
+    }
+
+    /// Makes durable which files there are.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        sync_directory(&self.path)
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path).and_then(|directory| directory.sync_all()).map_err(|e| error::at_path("sync directory", path, &e))
+}
+
+fn segment_path(directory: &Path, index: u64) -> PathBuf {
+    directory.join(format!("{index:012}{SUFFIX}"))
+}
+
+/// The index in a segment's name; none for any other name.
+fn segment_index(name: &str) -> Option<u64> {
+    let index = name.strip_suffix(SUFFIX)?.parse().ok()?;
+    (format!("{index:012}{SUFFIX}") == name).then_some(index)
+}
+
+fn names(path: &Path) -> io::Result<Vec<String>> {
+    let read = || -> io::Result<Vec<String>> {
+        fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    };
+    read().map_err(|e| error::at_path("list directory", path, &e))
+}
+
+fn segments(path: &Path) -> io::Result<Vec<u64>> {
+    let mut indices: Vec<u64> = names(path)?.iter().filter_map(|name| segment_index(name)).collect();
+    indices.sort_unstable();
+    Ok(indices)
+}
+
+fn refuse_foreign_files(path: &Path) -> io::Result<()> {
+    let ours = |name: &str| [LOCK, FORMAT, FORMAT_NEW, PROBE, NOBODYS].contains(&name) || segment_index(name).is_some();
+    let Some(foreign) = names(path)?.into_iter().find(|name| !ours(name)) else { return Ok(()) };
+    let text = format!(
+        "{} holds {foreign:?}, which is not of this server: choose a directory of its own for the storage, or move the file away",
+        path.display()
+    );
+    Err(io::Error::new(ErrorKind::AlreadyExists, text))
+}
+
+fn lock(path: &Path) -> io::Result<File> {
+    let lock_path = path.join(LOCK);
+    let mut file = almandine_io::file::open(&lock_path, false).map_err(|e| error::at_path("open", &lock_path, &e))?;
+    if !almandine_io::file::lock(&file).map_err(|e| error::at_path("lock", &lock_path, &e))? {
+        let mut holder = String::new();
+        let _ = file.take(64).read_to_string(&mut holder);
+        let text = format!(
+            "{} is in use by process {}: stop it, or choose another directory",
+            path.display(),
+            if holder.trim().is_empty() { "(unknown)" } else { holder.trim() }
+        );
+        return Err(io::Error::new(ErrorKind::ResourceBusy, text));
+    }
+    let write = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    write.map_err(|e| error::at_path("write", &lock_path, &e))?;
+    Ok(file)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(error::at_path("delete", path, &e)),
+        _ => Ok(()),
+    }
+}
+
+/// The segments' size and the label that the directory was made with.
+fn read_format(path: &Path) -> io::Result<Option<(u64, String)>> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(error::at_path("read", path, &e)),
+    };
+    let mut lines = text.lines();
+    let parsed = (|| {
+        lines.next().filter(|line| *line == FIRST_LINE)?;
+        let size: u64 = lines.next()?.strip_prefix("segment-bytes ")?.parse().ok()?;
+        let label = lines.next()?.strip_prefix("label ")?.to_owned();
+        (size > 0 && size.is_multiple_of(BLOCK_BYTES as u64)).then_some((size, label))
+    })();
+    let text = || format!("{} is not as this version writes it: begin empty, or use the version that wrote it", path.display());
+    parsed.map(Some).ok_or_else(|| io::Error::new(ErrorKind::InvalidData, text()))
+}
+
+/// Written beside and renamed, so that it is there whole or not at all.
+fn write_format(directory: &Path, segment_bytes: u64, label: &str) -> io::Result<()> {
+    let path = directory.join(FORMAT_NEW);
+    let label = label.replace('\n', " ");
+    let write = || -> io::Result<()> {
+        let mut file = File::create(&path)?;
+        write!(file, "{FIRST_LINE}\nsegment-bytes {segment_bytes}\nlabel {label}\n")?;
+        file.sync_all()?;
+        fs::rename(&path, directory.join(FORMAT))
+    };
+    write().map_err(|e| error::at_path("write", &path, &e))
+}

@@ -1,0 +1,66 @@
+//! Devices: where a log's pages go when they leave memory.
+//!
+//! **Is**: one trait of aligned writes, reads, discards and syncs over a flat range of offsets, and what implements it: files,
+//! memory, nothing at all, and devices made of devices.
+//! **Is not**: a log or a cache. It does not know pages, records, checksums or which bytes are live; whoever writes knows, and
+//! discards what it no longer needs. It has no place on the way of a request: a worker asks for a [`Source`] and reads that itself.
+//! **Invariants**: *D1* [`Device::used_bytes`] follows from the writes and discards that succeeded, and is the same after reopening.
+//! *D2* What a source was given for keeps its bytes until it is discarded or written again. *D3* After a failed sync a device
+//! never says again that anything is safe.
+//! **Start reading at**: [`Device`], then [`file::FileDevice`].
+
+use std::io;
+
+pub use almandine_io::storage::{BLOCK_BYTES, BlockingSource, Source};
+
+mod error;
+pub mod file;
+pub mod memory;
+pub mod null;
+mod ranges;
+
+pub use file::{FileDevice, FileOptions, OpenMode};
+pub use memory::MemoryDevice;
+pub use null::NullDevice;
+
+/// A range of offsets that can be written, read and given back. Everything blocks but [`Device::source`] and
+/// [`Device::used_bytes`]; offsets, lengths and memory are multiples of [`Device::block_bytes`].
+pub trait Device: Send + Sync {
+    /// Alignment of offsets, lengths and memory.
+    fn block_bytes(&self) -> usize {
+        BLOCK_BYTES
+    }
+
+    /// Writes whole blocks. For background threads.
+    ///
+    /// # Errors
+    /// When not everything was written; then the range holds anything.
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Fills the buffer. For background threads and those of the pool.
+    ///
+    /// # Errors
+    /// When not everything could be read; then the buffer holds anything.
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+
+    /// Gives the space of a range back. Reading it afterwards is an error or zeroes. What holds nothing may be discarded.
+    ///
+    /// # Errors
+    /// When the space could not be given back; what the range holds then may still be there.
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()>;
+
+    /// Returns when all that was written survives a crash of the machine.
+    ///
+    /// # Errors
+    /// When that is not certain; it never is again with this device.
+    fn sync(&self) -> io::Result<()>;
+
+    /// How a worker reads these bytes without blocking on them here.
+    ///
+    /// # Errors
+    /// When the range was never written or has been discarded, as far as that is known without looking at the device.
+    fn source(&self, offset: u64, bytes: usize) -> io::Result<Source>;
+
+    /// Space taken on the device.
+    fn used_bytes(&self) -> u64;
+}

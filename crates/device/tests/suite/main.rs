@@ -1,0 +1,7 @@
+//! Every device against one suite, and what each has of its own.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod conformance;
+mod file;
+mod memory;
+mod scratch;
