@@ -2,7 +2,8 @@
 //!
 //! Two mechanisms stand behind one enum. *io_uring* keeps a receive operation armed on every connection, lets the kernel choose
 //! the buffer, and hands all replies of a round over in one system call. *epoll* asks who is ready, then receives and sends with
-//! one system call each. Both are driven the same way: [`Reactor::wait`] once, then [`Reactor::next`] until it is empty.
+//! one system call each. Reads of devices come the same way: by io_uring on the worker's own ring, else by threads (see
+//! [`crate::storage`]). Both are driven the same way: [`Reactor::wait`] once, then [`Reactor::next`] until it is empty.
 //!
 //! A reactor knows sockets by [`Token`]; it keeps no connection state, no output and no input beyond the event it lends.
 //!
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::socket::{Listener, Stream};
+use crate::storage::{ReadDone, ReadRequest};
 use crate::wake::Wake;
 
 pub use outbox::{Outbox, Ticket, Unsent};
@@ -85,6 +87,8 @@ pub enum Event<'a> {
         /// Which connection.
         token: Token,
     },
+    /// A read of a device has ended.
+    Read(ReadDone),
 }
 
 /// A mechanism.
@@ -250,6 +254,17 @@ impl Reactor {
         match self {
             Self::Epoll(epoll) => epoll.remove(token),
             Self::Uring(uring) => uring.remove(token),
+        }
+    }
+
+    /// Reads from a device; the outcome comes as an [`Event::Read`] of a later round. The order in which reads end says nothing.
+    ///
+    /// Any number may be asked for; more than the device takes at once wait here. A reactor that is dropped forgets those that it
+    /// has not begun, and waits for those that the kernel has.
+    pub fn read(&mut self, request: ReadRequest) {
+        match self {
+            Self::Epoll(epoll) => epoll.read(request),
+            Self::Uring(uring) => uring.read(request),
         }
     }
 

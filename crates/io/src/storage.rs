@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub use buffer::{BLOCK_BYTES, Buffer, BufferPool};
 
 mod buffer;
+pub(crate) mod threads;
 
 /// What a thread of the pool can read from, blocking: devices that have no file of their own, as memory or an object store.
 pub trait BlockingSource: Send + Sync {

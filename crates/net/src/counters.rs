@@ -55,6 +55,12 @@ pub struct Counters {
     pub output_pending_bytes: Counter,
     /// Now: bytes reserved for incomplete input.
     pub input_buffer_bytes: Counter,
+    /// Reads of devices that the service has asked for.
+    pub device_reads: Counter,
+    /// Of those, how many have ended with an error.
+    pub device_reads_failed: Counter,
+    /// Now: how many have not ended.
+    pub device_reads_in_flight: Counter,
     /// Connections closed because of their output limit.
     pub closed_by_output_limit: Counter,
     /// Connections closed because of their input limit.

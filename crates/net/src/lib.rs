@@ -1,7 +1,8 @@
 //! Listeners, connections, buffers and back-pressure. Knows bytes, not RESP.
 //!
 //! **Is**: what carries bytes between peers and a [`Service`]: it accepts, spreads connections over workers, gives each chunk to
-//! the service, sends what the service answers, and holds every limit that a peer could otherwise break.
+//! the service, sends what the service answers, reads from devices for the service, and holds every limit that a peer
+//! could otherwise break.
 //! **Is not**: a protocol, a command or a client registry. It does not know what the bytes mean.
 //! **Invariants**: *N1* an idle connection owns no buffer. *N2* a connection whose peer does not read has bounded output: past the
 //! limit its input is neither read nor executed. *N3* the bytes given to a service are contiguous and each is given

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use almandine_base::Output;
 use almandine_io::reactor::{Outbox, Reactor, Token};
 use almandine_io::socket::Stream;
+use almandine_io::storage::ReadRequest;
 
 use crate::connection::{Connection, Life};
 use crate::counters::Counters;
@@ -42,6 +43,8 @@ pub(crate) struct Room<S: Service> {
     spare: Vec<Vec<u8>>,
     /// Connections to run or to settle after messages.
     pub(crate) listed: Vec<Token>,
+    /// Reads on their way from the service to the reactor; empty between turns.
+    requests: Vec<ReadRequest>,
     /// Monotonic time of this round.
     pub(crate) now_s: u64,
 }
@@ -59,6 +62,7 @@ impl<S: Service> Room<S> {
             queued: Vec::new(),
             spare: Vec::new(),
             listed: Vec::new(),
+            requests: Vec::new(),
             now_s: 0,
         }
     }
@@ -159,8 +163,20 @@ impl<S: Service> Room<S> {
         }
     }
 
+    /// Starts the reads that the service asks for.
+    pub(crate) fn start_reads(&mut self, service: &mut S, reactor: &mut Reactor) {
+        service.take_reads(&mut self.requests);
+        if !self.requests.is_empty() {
+            let counters = self.counters();
+            counters.device_reads.add(self.requests.len());
+            counters.device_reads_in_flight.add(self.requests.len());
+            self.requests.drain(..).for_each(|request| reactor.read(request));
+        }
+    }
+
     /// Ends a turn: carries out what it decided, and puts the connection back or removes it.
     pub(crate) fn settle(&mut self, service: &mut S, reactor: &mut Reactor, mut connection: Box<Connection<S::Connection>>) {
+        self.start_reads(service, reactor);
         if connection.pending.is_some() {
             self.check_output(service, &mut connection);
         }

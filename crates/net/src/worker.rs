@@ -1,7 +1,7 @@
 //! The worker's loop.
 //!
-//! One round: hand the outbox over and wait; take back what could not be sent; give each event its turn; read the mailbox; let
-//! connections that were touched by messages run; tick when it is time.
+//! One round: hand the outbox and the reads over and wait; take back what could not be sent; give each event its turn, a socket's
+//! or a device's; read the mailbox; tick when it is time; let connections run that were resumed by any of these.
 
 use std::io;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use almandine_io::clock;
 use almandine_io::reactor::{Event, Kind, Reactor};
 use almandine_io::socket::{Address, Listener, Stream};
+use almandine_io::storage::ReadDone;
 
 use crate::connection::Life;
 use crate::desk::Desk;
@@ -77,7 +78,8 @@ impl<M: Send + 'static> Worker<M> {
         self.index
     }
 
-    /// Serves until [`Handle::stop`], then closes all connections and returns the service.
+    /// Serves until [`Handle::stop`], then closes all connections and returns the service. It hears no more of reads that are
+    /// under way.
     ///
     /// # Errors
     /// When the reactor cannot be made or fails.
@@ -96,6 +98,9 @@ impl<M: Send + 'static> Worker<M> {
         }
         run.reactor.stop_listening();
         run.room.close_all(&mut run.service, &mut run.reactor);
+        // Those that have not ended die with the reactor.
+        let in_flight = &run.room.counters().device_reads_in_flight;
+        in_flight.replace(usize::try_from(in_flight.value()).unwrap_or(0), 0);
         Ok(run.service)
     }
 }
@@ -170,9 +175,23 @@ impl<S: Service> Run<S> {
                     self.muted.push(listener);
                     continue;
                 }
+                Event::Read(done) => {
+                    self.read_done(done);
+                    continue;
+                }
             };
             self.room.settle(&mut self.service, &mut self.reactor, connection);
         }
+    }
+
+    fn read_done(&mut self, done: ReadDone) {
+        let counters = self.room.counters();
+        counters.device_reads_in_flight.subtract(1);
+        counters.device_reads_failed.add(usize::from(done.result.is_err()));
+        let mut desk = Desk::new(&mut self.room);
+        self.service.read_done(done, &mut desk);
+        desk.finish();
+        self.room.start_reads(&mut self.service, &mut self.reactor);
     }
 
     fn take_mail(&mut self, shared: &Shared<S::Message>) {
@@ -184,6 +203,7 @@ impl<S: Service> Run<S> {
                     let mut desk = Desk::new(&mut self.room);
                     self.service.message(message, &mut desk);
                     desk.finish();
+                    self.room.start_reads(&mut self.service, &mut self.reactor);
                 }
             }
         }
@@ -252,6 +272,7 @@ impl<S: Service> Run<S> {
         let mut desk = Desk::new(&mut self.room);
         self.service.tick(self.now_ms, &mut desk);
         desk.finish();
+        self.room.start_reads(&mut self.service, &mut self.reactor);
         let slots = self.room.slab.slots();
         for _ in 0..slots.div_ceil(SWEEP_TICKS) {
             self.sweep = if self.sweep + 1 < slots { self.sweep + 1 } else { 0 };

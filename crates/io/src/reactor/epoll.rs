@@ -2,6 +2,8 @@
 //!
 //! Level-triggered, because one receive that does not fill the buffer then costs nothing more; a connection that has more data
 //! than the buffer takes its next turn in the next round, which is fair to the others.
+//!
+//! Files have no readiness: all reads of devices are left to the threads, whose results come behind the sockets of a round.
 
 use std::io;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use rustix::net::SocketFlags;
 
 use super::{End, Event, Interest, Token, slot_of};
 use crate::socket::{Listener, Stream};
+use crate::storage::{ReadRequest, threads};
 use crate::wake::Wake;
 
 /// Largest chunk that one receive takes.
@@ -40,6 +43,7 @@ pub struct Epoll {
     buffer: Box<[u8]>,
     ports: Vec<Port>,
     listeners: Vec<(u32, Arc<Listener>)>,
+    threads: threads::Reads,
     _wake: Arc<Wake>,
 }
 
@@ -63,6 +67,7 @@ impl Epoll {
             buffer: vec![0; RECEIVE_BYTES].into_boxed_slice(),
             ports: Vec::new(),
             listeners: Vec::new(),
+            threads: threads::Reads::new(wake),
             _wake: Arc::clone(wake),
         })
     }
@@ -101,12 +106,19 @@ impl Epoll {
         }
     }
 
+    pub(super) fn read(&mut self, request: ReadRequest) {
+        self.threads.start(request);
+    }
+
     pub(super) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
         self.ready.clear();
         self.cursor = 0;
         self.current = None;
+        let timeout = if self.threads.are_left() { Duration::ZERO } else { timeout };
         let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
-        match epoll::wait(&self.descriptor, spare_capacity(&mut self.ready), Some(&timeout)) {
+        let result = epoll::wait(&self.descriptor, spare_capacity(&mut self.ready), Some(&timeout));
+        self.threads.begin_round();
+        match result {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -117,7 +129,9 @@ impl Epoll {
             let (token, flags) = match self.current.take() {
                 Some(current) => current,
                 None => {
-                    let event = self.ready.get(self.cursor)?;
+                    let Some(event) = self.ready.get(self.cursor) else {
+                        return self.threads.next().map(Event::Read);
+                    };
                     self.cursor += 1;
                     self.accepts = 0;
                     let (token, flags) = (token_of(event.data), event.flags);

@@ -9,6 +9,9 @@
 //! connection's operations are cancelled before its descriptor is closed, for the kernel holds the file as long as they are
 //! armed. Shutting the socket down would complete them too, but by reading on: a peer whose window had closed would then
 //! neither get data acknowledged nor a reset, and hang for a minute.
+//!
+//! Reads of files go the same way, behind the sends of the round and in the same system call; see [`reads`]. The number
+//! under way is bounded, so neither a round's submissions nor its completions can keep the sockets waiting for long.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -19,16 +22,25 @@ use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use super::{End, Event, Interest, Outbox, Token, slot_of};
+use crate::clock;
 use crate::socket::{Listener, Stream};
+use crate::storage::threads;
+use crate::storage::{ReadRequest, Source};
 use crate::wake::Wake;
 use pool::Pool;
+use reads::{Landed, Reads};
 
 mod pool;
+mod reads;
 
 /// Submissions per system call; when more come up, they take another call.
 const SUBMISSIONS: u32 = 512;
 /// Completions that fit the shared queue; the kernel keeps what does not fit and we fetch it.
 const COMPLETIONS: u32 = 4096;
+/// So many reads are submitted without waiting for the round's end: the device works while the worker still asks for more.
+const READS_AT_ONCE: usize = 64;
+/// How long a reactor that is dropped waits for reads that the device does not end; then their memory is never freed.
+const LANDING_TIME: Duration = Duration::from_secs(30);
 /// `IORING_ENTER_GETEVENTS`: run what was deferred and post its completions.
 const ENTER_GETEVENTS: u32 = 1;
 
@@ -41,6 +53,7 @@ mod kind {
     pub(super) const HANG_UP: u8 = 5;
     pub(super) const WAKE: u8 = 6;
     pub(super) const CANCEL: u8 = 7;
+    pub(super) const READ: u8 = 8;
 }
 
 /// See the module.
@@ -57,6 +70,8 @@ pub struct Uring {
     listeners: Vec<(u32, Arc<Listener>)>,
     /// Streams that submissions of this round may name.
     leaving: Vec<Stream>,
+    reads: Reads,
+    threads: threads::Reads,
     wake: Arc<Wake>,
 }
 
@@ -105,6 +120,8 @@ impl Uring {
             ports: Vec::new(),
             listeners: Vec::new(),
             leaving: Vec::new(),
+            reads: Reads::default(),
+            threads: threads::Reads::new(wake),
             wake: Arc::clone(wake),
         };
         reactor.arm_wake()?;
@@ -202,6 +219,20 @@ impl Uring {
         }
     }
 
+    pub(super) fn read(&mut self, request: ReadRequest) {
+        let ReadRequest { token, source, buffer } = request;
+        match source {
+            Source::File { file, offset } => {
+                self.reads.wait(token, file, offset, buffer);
+                if self.reads.ready() >= READS_AT_ONCE {
+                    // An error comes again with the next wait, which reports it.
+                    let _ = self.push_reads().and_then(|()| self.submit());
+                }
+            }
+            source @ Source::Blocking { .. } => self.threads.start(ReadRequest { token, source, buffer }),
+        }
+    }
+
     pub(super) fn wait(&mut self, timeout: Duration, outbox: &mut Outbox) -> io::Result<()> {
         self.give_back();
         self.round.drain(..self.cursor);
@@ -216,7 +247,9 @@ impl Uring {
             let token = Token { slot: 0, generation: index as u32 };
             self.push(submission.flags(squeue::Flags::SKIP_SUCCESS).user_data(data(kind::SEND, token)))?;
         }
-        self.enter(timeout)?;
+        self.push_reads()?;
+        self.enter(if self.threads.are_left() { Duration::ZERO } else { timeout })?;
+        self.threads.begin_round();
         self.leaving.clear();
         loop {
             self.round.extend(self.ring.completion());
@@ -233,7 +266,9 @@ impl Uring {
     pub(super) fn next(&mut self) -> Option<Event<'_>> {
         self.give_back();
         loop {
-            let completion = self.round.get(self.cursor)?;
+            let Some(completion) = self.round.get(self.cursor) else {
+                return self.threads.next().map(Event::Read);
+            };
             self.cursor += 1;
             let (result, flags) = (completion.result(), completion.flags());
             let (kind, token) = parts(completion.user_data());
@@ -265,6 +300,11 @@ impl Uring {
                         }
                     }
                 }
+                kind::READ => match self.reads.land(token.slot, result) {
+                    Some(Landed::Done(done)) => return Some(Event::Read(done)),
+                    Some(Landed::Leave(request)) => self.threads.start(request),
+                    None => {}
+                },
                 kind::WAKE if !cqueue::more(flags) => _ = self.arm_wake(),
                 _ => {}
             }
@@ -376,13 +416,22 @@ impl Uring {
         self.push(submission.user_data(data(kind::CANCEL, Token { slot: 0, generation: 0 })))
     }
 
+    /// Queues as many reads as there are places for.
+    fn push_reads(&mut self) -> io::Result<()> {
+        while let Some((number, submission)) = self.reads.depart() {
+            self.push(submission.user_data(data(kind::READ, Token { slot: number, generation: 0 })))?;
+        }
+        Ok(())
+    }
+
     /// Queues a submission; a full queue is handed over first.
     fn push(&mut self, submission: squeue::Entry) -> io::Result<()> {
         loop {
             // SAFETY: the memory that a send names is the outbox' arena, which stays as it is until `wait` returns, and the kernel
-            // is done with it by then (see `Outbox`); no other operation names memory of ours. The descriptors stay open
-            // until the submission is taken: those of connections through `ports`, `leaving` or the outbox, the others
-            // through `listeners` and `wake`.
+            // is done with it by then (see `Outbox`). The memory that a read names is a buffer in `reads`, which stays there until
+            // its completion is taken, or for ever (see `Drop`). No other operation names memory of ours. The descriptors
+            // stay open until the submission is taken: those of connections through `ports`, `leaving` or the outbox, those
+            // of files through `reads`, the others through `listeners` and `wake`.
             if unsafe { self.ring.submission().push(&submission) }.is_ok() {
                 return Ok(());
             }
@@ -421,10 +470,45 @@ impl Uring {
     }
 }
 
+impl Uring {
+    /// Waits until no read is under way any more. Those that have not begun are cancelled; a device cannot be told to stop.
+    fn land(&mut self) {
+        self.reads.give_up();
+        let numbers: Vec<u32> = self.reads.numbers().collect();
+        for number in numbers {
+            if self.push_cancel(data(kind::READ, Token { slot: number, generation: 0 })).is_err() {
+                break;
+            }
+        }
+        let begin = clock::monotonic_ns();
+        loop {
+            self.round.drain(..self.cursor);
+            self.round.extend(self.ring.completion());
+            self.cursor = 0;
+            while let Some(completion) = self.round.get(self.cursor) {
+                self.cursor += 1;
+                if let (kind::READ, token) = parts(completion.user_data()) {
+                    self.reads.land(token.slot, completion.result());
+                }
+            }
+            let late = u128::from(clock::monotonic_ns() - begin) > LANDING_TIME.as_nanos();
+            if self.reads.in_flight() == 0 || late || self.enter(Duration::from_millis(100)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
 impl Drop for Uring {
     fn drop(&mut self) {
+        if self.reads.in_flight() > 0 {
+            self.land();
+        }
+        if self.reads.in_flight() > 0 {
+            self.reads.leak();
+        }
         // Without the pool no operation can receive any more, so its memory may go. The kernel runs operations of this ring
-        // only inside calls of this thread, so none is under way now.
+        // only inside calls of this thread, but for the device's part in reads, and those have ended; so none is under way now.
         if self.ring.submitter().unregister_buf_ring(pool::GROUP).is_err()
             && let Ok(empty) = Pool::new()
         {

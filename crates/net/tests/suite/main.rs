@@ -5,3 +5,4 @@ mod common;
 mod control;
 mod echo;
 mod limits;
+mod reads;
