@@ -4,6 +4,7 @@
 //! measured. Nothing here knows how a load is made.
 
 pub mod churn;
+pub mod cold;
 pub mod compare;
 pub mod expire;
 pub mod floor;
