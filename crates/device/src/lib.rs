@@ -14,14 +14,18 @@ use std::io;
 pub use almandine_io::storage::{BLOCK_BYTES, BlockingSource, Source};
 
 mod error;
+pub mod faulty;
 pub mod file;
 pub mod memory;
 pub mod null;
 mod ranges;
+pub mod sharded;
 
+pub use faulty::{FaultCounts, FaultPlan, FaultyDevice};
 pub use file::{FileDevice, FileOptions, OpenMode};
 pub use memory::MemoryDevice;
 pub use null::NullDevice;
+pub use sharded::ShardedDevice;
 
 /// A range of offsets that can be written, read and given back. Everything blocks but [`Device::source`] and
 /// [`Device::used_bytes`]; offsets, lengths and memory are multiples of [`Device::block_bytes`].

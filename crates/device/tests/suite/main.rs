@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod conformance;
+mod faulty;
 mod file;
 mod memory;
 mod scratch;
+mod sharded;

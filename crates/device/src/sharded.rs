@@ -1,0 +1,137 @@
+//! One device over several: stripes go round them, so that the speed of all is that of one log.
+//!
+//! A stripe is as large as the pages that are written, so that a page lies on one device and a read needs one device. Which
+//! device is first and how large a stripe is are part of what the data means; directories remember it in their label.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::{BLOCK_BYTES, BlockingSource, Device, FileDevice, FileOptions, Source, error};
+
+/// The size of a page of the log.
+pub const STRIPE_BYTES: u64 = 2 << 20;
+
+/// Stripes over several devices.
+pub struct ShardedDevice {
+    shards: Arc<Shards>,
+}
+
+struct Shards {
+    devices: Vec<Arc<dyn Device>>,
+    stripe_bytes: u64,
+}
+
+impl ShardedDevice {
+    /// Stripes over these devices, in this order.
+    ///
+    /// # Errors
+    /// When there are none, or a stripe is not made of whole blocks.
+    pub fn new(devices: Vec<Arc<dyn Device>>, stripe_bytes: u64) -> io::Result<Self> {
+        if devices.is_empty() || stripe_bytes == 0 || !stripe_bytes.is_multiple_of(BLOCK_BYTES as u64) {
+            let text = format!(
+                "cannot stripe over {} devices by {stripe_bytes} bytes: give at least one and a multiple of {BLOCK_BYTES}",
+                devices.len()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        Ok(Self { shards: Arc::new(Shards { devices, stripe_bytes }) })
+    }
+
+    /// Stripes over directories, which when kept must be the same in the same order.
+    ///
+    /// # Errors
+    /// As [`FileDevice::open`] of each of them.
+    pub fn open(directories: &[PathBuf], options: &FileOptions) -> io::Result<Self> {
+        let count = directories.len();
+        let mut devices: Vec<Arc<dyn Device>> = Vec::new();
+        for (i, directory) in directories.iter().enumerate() {
+            let label = format!("{}, shard {} of {count} by {STRIPE_BYTES}", options.label, i + 1);
+            devices.push(Arc::new(FileDevice::open(directory, &FileOptions { label, ..options.clone() })?));
+        }
+        Self::new(devices, STRIPE_BYTES)
+    }
+}
+
+/// A piece of a transfer that lies on one device.
+struct Part<'a> {
+    device: &'a Arc<dyn Device>,
+    /// On that device.
+    offset: u64,
+    /// Within the whole transfer.
+    range: std::ops::Range<usize>,
+}
+
+impl Shards {
+    fn parts(&self, offset: u64, bytes: usize) -> impl Iterator<Item = Part<'_>> {
+        let (stripe, count) = (self.stripe_bytes, self.devices.len() as u64);
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            let at = offset + done as u64;
+            let part = usize::try_from(stripe - at % stripe).unwrap_or(bytes).min(bytes - done);
+            done += part;
+            let (round, shard) = (at / stripe / count, at / stripe % count);
+            let device = &self.devices[usize::try_from(shard).ok()?];
+            (part > 0).then(|| Part { device, offset: round * stripe + at % stripe, range: done - part..done })
+        })
+    }
+
+    /// How many bytes below an offset are on a shard: where a range that begins or ends there does so on it.
+    fn below(&self, offset: u64, shard: u64) -> u64 {
+        let (stripe, count) = (self.stripe_bytes, self.devices.len() as u64);
+        let (round, at) = (offset / stripe / count, offset / stripe % count);
+        let of_this_round = match at.cmp(&shard) {
+            std::cmp::Ordering::Less => 0,
+            std::cmp::Ordering::Equal => offset % stripe,
+            std::cmp::Ordering::Greater => stripe,
+        };
+        round * stripe + of_this_round
+    }
+}
+
+impl BlockingSource for Shards {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.parts(offset, buffer.len()).try_for_each(|part| part.device.read(part.offset, &mut buffer[part.range]))
+    }
+}
+
+impl Device for ShardedDevice {
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        error::check_transfer("write", offset, data)?;
+        self.shards.parts(offset, data.len()).try_for_each(|part| part.device.write(part.offset, &data[part.range]))
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        error::check_transfer("read", offset, buffer)?;
+        self.shards.read_at(offset, buffer)
+    }
+
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        error::check_range("discard", offset, bytes)?;
+        let mut result = Ok(());
+        for (shard, device) in (0..).zip(&self.shards.devices) {
+            let (begin, end) = (self.shards.below(offset, shard), self.shards.below(offset + bytes, shard));
+            if begin < end {
+                // An error of one is no reason to leave space taken on the others.
+                result = result.and(device.discard(begin, end - begin));
+            }
+        }
+        result
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.shards.devices.iter().try_for_each(|device| device.sync())
+    }
+
+    fn source(&self, offset: u64, bytes: usize) -> io::Result<Source> {
+        error::check_range("read", offset, bytes as u64)?;
+        match self.shards.parts(offset, bytes).next() {
+            Some(part) if part.range.len() == bytes => part.device.source(part.offset, bytes),
+            _ => Ok(Source::Blocking { source: Arc::clone(&self.shards) as Arc<dyn BlockingSource>, offset }),
+        }
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.shards.devices.iter().map(|device| device.used_bytes()).sum()
+    }
+}
