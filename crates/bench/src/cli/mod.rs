@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::lab::{churn, cold, compare, expire, floor, folder, hits, latency, launch, memory, sweep};
+use crate::lab::{churn, cold, compare, expire, floor, folder, hits, latency, launch, memory, soak, sweep};
 use crate::plot::Plot;
 
 /// Measures servers that speak RESP.
@@ -43,6 +43,8 @@ enum Command {
     Expire(expire::Expire),
     /// Load more than fits into memory, read it back, and compare with what the device gives to fio.
     Cold(cold::Cold),
+    /// Churn for an hour with every reply checked, and watch memory, device and key count.
+    Soak(soak::Soak),
     /// Bound the memory of several servers to the same number of keys and compare how often a cache hits.
     Hits(hits::Hits),
     /// Measure this client against canned replies: its own limit and the machine's floor.
@@ -73,6 +75,7 @@ impl Cli {
             Command::Churn(command) => command.run(),
             Command::Expire(command) => command.run(),
             Command::Cold(command) => command.run(),
+            Command::Soak(command) => command.run(),
             Command::Hits(command) => command.run(),
             Command::Floor(command) => command.run(),
             Command::RemoveAfterwards(command) => command.run(),

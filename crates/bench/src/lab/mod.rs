@@ -16,6 +16,7 @@ pub mod launch;
 pub mod memory;
 pub mod pipe;
 pub mod servers;
+pub mod soak;
 pub mod statistics;
 pub mod sweep;
 pub mod watch;

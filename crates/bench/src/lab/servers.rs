@@ -140,6 +140,13 @@ impl LabOptions {
         Ok(if free.is_empty() { taken } else { free })
     }
 
+    /// Writes down the cores before this thread is pinned, which would change the defaults.
+    pub fn fix_cores(&mut self) -> Result<(), String> {
+        let list = |cores: Vec<usize>| Some(cores.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
+        (self.server_cores, self.load_cores) = (list(self.server_cores()?), list(self.load_cores()?));
+        Ok(())
+    }
+
     /// The position of the baseline among `names`.
     pub fn baseline(&self, names: &[&str]) -> Result<usize, String> {
         match &self.baseline {

@@ -113,7 +113,7 @@ pub struct Cold {
     /// Do not measure the device with fio.
     #[arg(long)]
     no_fio: bool,
-    /// No device at all: what client, network and server cost without it. Any server.
+    /// No device for the server: what it, the client and the network cost without one. Any server; fio still runs.
     #[arg(long)]
     in_memory: bool,
     /// Check every value that is read; costs the client more.
@@ -206,7 +206,7 @@ impl Cold {
             let cpu_ratio = in_memory.map(|memory| loading.cpu_us / memory.max(1e-9));
             limits.load(&title, loading.stall_ms, cpu_ratio, loading.resident_most, self.maxmemory);
         }
-        let fio = match self.no_fio || self.in_memory {
+        let fio = match self.no_fio {
             true => None,
             false => {
                 subject.pause();
