@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_node::ClientShared;
-use almandine_resp::ProtocolVersion;
+use almandine_base::Output;
+use almandine_node::{Changed, ClientShared};
+use almandine_resp::{ProtocolVersion, Reply};
+
+use crate::tracking::ClientTracking;
 
 /// CLIENT REPLY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +42,10 @@ pub struct Client {
     pub monitor: bool,
     /// CLIENT NO-TOUCH: reads do not refresh a key's access time.
     pub no_touch: bool,
+    /// CLIENT TRACKING; `None` while it is off.
+    pub tracking: Option<Box<ClientTracking>>,
+    /// Invalidations that must follow the reply of the current command.
+    pub invalidations: Vec<Changed>,
 }
 
 impl Client {
@@ -54,6 +61,8 @@ impl Client {
             closing: false,
             monitor: false,
             no_touch: false,
+            tracking: None,
+            invalidations: Vec::new(),
         }
     }
 
@@ -69,10 +78,85 @@ impl Client {
         self.shared.activity.protocol.store(if version == ProtocolVersion::Resp3 { 3 } else { 2 }, Relaxed);
     }
 
-    /// Whether every command must be looked at one by one: for authentication, silence, or its end.
+    /// Whether every command must be looked at one by one: for authentication, silence, tracking, or its end.
     #[inline]
     #[must_use]
     pub fn needs_care(&self) -> bool {
-        !self.authenticated || self.reply_mode != ReplyMode::On || self.closing
+        !self.authenticated || self.reply_mode != ReplyMode::On || self.closing || self.tracking.is_some()
+    }
+
+    /// Appends the invalidations that wait for the end of the command.
+    pub fn write_invalidations(&mut self, out: &mut Output) {
+        for keys in std::mem::take(&mut self.invalidations) {
+            self.write_invalidation(&keys, false, out);
+        }
+    }
+
+    /// Appends one invalidation, in the form that this client understands: a push in RESP3; in RESP2 a message of Publish/Subscribe,
+    /// if the client listens to these and gets it in place of another. Else nothing, as in Redis.
+    pub fn write_invalidation(&self, keys: &Changed, redirected: bool, out: &mut Output) {
+        let mut reply = Reply::new(out, self.version);
+        if self.version == ProtocolVersion::Resp3 {
+            reply.push(2);
+            reply.bulk(b"invalidate");
+        } else if redirected && self.shared.subscriber.load(Relaxed) {
+            reply.push(3);
+            reply.bulk(b"message");
+            reply.bulk(INVALIDATION_CHANNEL);
+        } else {
+            return;
+        }
+        match keys {
+            Some(keys) => reply.raw(keys),
+            None => reply.null(),
+        }
+    }
+
+    /// Tells the client that the connection which was to get its invalidations is gone. There is no such message in RESP2.
+    pub fn write_broken_redirect(&self, redirect: u64, out: &mut Output) {
+        if self.version == ProtocolVersion::Resp3 {
+            let mut reply = Reply::new(out, self.version);
+            reply.push(2);
+            reply.bulk(b"tracking-redir-broken");
+            reply.unsigned(redirect);
+        }
+    }
+}
+
+/// Where clients that speak RESP2 listen for invalidations.
+const INVALIDATION_CHANNEL: &[u8] = b"__redis__:invalidate";
+
+#[cfg(test)]
+mod tests {
+    use almandine_node::{ClientOrigin, Clients};
+
+    use super::*;
+
+    #[test]
+    fn an_invalidation_has_the_form_that_the_client_understands() {
+        let origin = ClientOrigin {
+            id: 1,
+            worker: 0,
+            address: String::new(),
+            local_address: String::new(),
+            unix_socket: false,
+            descriptor: 0,
+            created_ms: 0,
+        };
+        let mut client = Client::new(Clients::default().connect(origin), true);
+        let keys: Changed = Some(b"*1\r\n$1\r\nk\r\n".as_slice().into());
+        let told = |client: &Client, keys: &Changed, redirected| {
+            let mut out = Output::new();
+            client.write_invalidation(keys, redirected, &mut out);
+            String::from_utf8(out.bytes).unwrap().replace("\r\n", " ")
+        };
+        assert_eq!(told(&client, &keys, true), "");
+        client.shared.subscriber.store(true, Relaxed);
+        assert_eq!(told(&client, &keys, false), "");
+        assert_eq!(told(&client, &keys, true), "*3 $7 message $20 __redis__:invalidate *1 $1 k ");
+        assert_eq!(told(&client, &None, true), "*3 $7 message $20 __redis__:invalidate $-1 ");
+        client.speak(ProtocolVersion::Resp3);
+        assert_eq!(told(&client, &keys, false), ">2 $10 invalidate *1 $1 k ");
+        assert_eq!(told(&client, &None, true), ">2 $10 invalidate _ ");
     }
 }

@@ -3,6 +3,7 @@
 mod client_command;
 mod client_filter;
 mod client_line;
+mod client_tracking;
 
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
@@ -12,6 +13,7 @@ use crate::client::{Client, ReplyMode};
 use crate::errors::{self, CommandError};
 use crate::number;
 use crate::options::Options;
+use crate::tracking;
 use crate::{AdminCall, Command, Handler, Outcome, ReadCall};
 
 /// The family.
@@ -24,10 +26,10 @@ pub(crate) const COMMANDS: &[&Command] = &[
     &RESET,
     &SELECT,
     &client_command::CLIENT,
-    &client_command::CACHING,
+    &client_tracking::CACHING,
     &client_command::CAPA,
     &client_command::GETNAME,
-    &client_command::GETREDIR,
+    &client_tracking::GETREDIR,
     &client_command::HELP,
     &client_command::ID,
     &client_command::IMPORT_SOURCE,
@@ -40,8 +42,8 @@ pub(crate) const COMMANDS: &[&Command] = &[
     &client_command::REPLY,
     &client_command::SETINFO,
     &client_command::SETNAME,
-    &client_command::TRACKING,
-    &client_command::TRACKINGINFO,
+    &client_tracking::TRACKING,
+    &client_tracking::TRACKINGINFO,
     &client_command::UNBLOCK,
     &client_command::UNPAUSE,
 ];
@@ -245,6 +247,7 @@ fn reset(call: &mut AdminCall<'_>) -> Outcome {
     let authenticated = call.context.required_password().is_empty();
     reset_client(call.client, authenticated);
     call.context.node.monitors.remove(&call.client.shared);
+    tracking::stop(call.client, &call.context.node);
     call.reply.simple("RESET");
     Ok(())
 }

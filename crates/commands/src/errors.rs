@@ -105,8 +105,24 @@ fixed_errors! {
     TimeoutNegative => "ERR timeout is negative",
     /// CLIENT CACHING without the matching tracking mode.
     CachingNeedsTracking => "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
-    /// CLIENT TRACKING ON, until invalidation messages exist.
-    TrackingUnsupported => "ERR CLIENT TRACKING is not supported yet: no invalidation messages would be sent",
+    /// CLIENT CACHING YES without OPTIN.
+    CachingYesNeedsOptIn => "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.",
+    /// CLIENT CACHING NO without OPTOUT.
+    CachingNoNeedsOptOut => "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.",
+    /// CLIENT TRACKING with several redirections.
+    TrackingRedirectTwice => "ERR A client can only redirect to a single other client",
+    /// CLIENT TRACKING with a redirection to nobody.
+    TrackingRedirectUnknown => "ERR The client ID you want redirect to does not exist",
+    /// CLIENT TRACKING PREFIX without BCAST.
+    TrackingPrefixNeedsBroadcast => "ERR PREFIX option requires BCAST mode to be enabled",
+    /// CLIENT TRACKING with another mode than the one that is on.
+    TrackingModeSwitch => "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode.",
+    /// CLIENT TRACKING BCAST together with OPTIN or OPTOUT.
+    TrackingBroadcastOptions => "ERR OPTIN and OPTOUT are not compatible with BCAST",
+    /// CLIENT TRACKING OPTIN together with OPTOUT.
+    TrackingOptBoth => "ERR You can't specify both OPTIN mode and OPTOUT mode",
+    /// CLIENT TRACKING OPTIN while OPTOUT is on, and the other way round.
+    TrackingOptSwitch => "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode.",
     /// LCS over something that is no string.
     LcsNotStrings => "ERR The specified keys must contain string values",
     /// LCS LEN together with IDX.
@@ -349,6 +365,14 @@ pub fn protected_command(command: &str, parameter: &str) -> CommandError {
 #[must_use]
 pub fn not_supported_yet(command: &str, reason: &str) -> CommandError {
     CommandError::new(format!("ERR {command} is not supported yet: {reason}"))
+}
+
+/// CLIENT TRACKING with a prefix of a prefix; `other` says which.
+#[cold]
+#[must_use]
+pub fn prefixes_overlap(prefix: &[u8], which: &str, other: &[u8]) -> CommandError {
+    let words = [b"ERR Prefix '", prefix, b"' overlaps with ", which.as_bytes(), b" prefix '", other];
+    CommandError::new([&words.concat()[..], b"'. Prefixes for a single client must not overlap."].concat())
 }
 
 /// A problem of CONFIG SET or REWRITE.

@@ -63,6 +63,7 @@ pub mod help;
 pub mod number;
 pub mod options;
 pub mod table;
+pub mod tracking;
 
 pub mod bitmap;
 mod connection;

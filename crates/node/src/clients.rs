@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::tracking::TrackingOptions;
+
 /// What a client told about itself; changed by commands, read by CLIENT LIST.
 #[derive(Clone, Debug, Default)]
 pub struct ClientIdentity {
@@ -69,6 +71,10 @@ pub struct ClientShared {
     pub no_evict: AtomicBool,
     /// CLIENT NO-TOUCH ON.
     pub no_touch: AtomicBool,
+    /// CLIENT TRACKING.
+    pub tracking: TrackingShown,
+    /// Receives messages of Publish/Subscribe, and nothing else in RESP2.
+    pub subscriber: AtomicBool,
     /// Marked by CLIENT KILL; the owner closes it when it next looks.
     pub killed: AtomicBool,
     identity: Mutex<ClientIdentity>,
@@ -91,6 +97,33 @@ pub struct ClientOrigin {
     pub descriptor: i32,
     /// See [`ClientShared::created_ms`].
     pub created_ms: i64,
+}
+
+/// How a client tracks, for CLIENT LIST and for whoever finds that its redirection is broken.
+#[derive(Debug)]
+pub struct TrackingShown {
+    /// The connection that gets its messages, 0 for itself; -1 while it does not track.
+    pub redirect: AtomicI64,
+    /// BCAST.
+    pub broadcast: AtomicBool,
+    /// A message did not find the connection that it was to go to.
+    pub broken: AtomicBool,
+}
+
+impl Default for TrackingShown {
+    fn default() -> Self {
+        Self { redirect: AtomicI64::new(-1), broadcast: AtomicBool::new(false), broken: AtomicBool::new(false) }
+    }
+}
+
+impl TrackingShown {
+    /// Shows how the client tracks from now on; `None` when it does not.
+    pub(crate) fn show(&self, options: Option<TrackingOptions>) {
+        let redirect = options.map_or(-1, |options| i64::try_from(options.redirect).unwrap_or(i64::MAX));
+        self.redirect.store(redirect, Relaxed);
+        self.broadcast.store(options.is_some_and(|options| options.broadcast), Relaxed);
+        self.broken.store(false, Relaxed);
+    }
 }
 
 impl Activity {
@@ -129,6 +162,8 @@ impl ClientShared {
             monitor: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
+            tracking: TrackingShown::default(),
+            subscriber: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             identity: Mutex::new(ClientIdentity { user: "default".to_owned(), ..ClientIdentity::default() }),
         }
@@ -139,11 +174,16 @@ impl ClientShared {
         self.identity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// CLIENT LIST's letters: `O` monitor, `U` Unix socket, `e` never evicted, `T` touches no keys, `N` nothing of note.
+    /// CLIENT LIST's letters: `O` monitor, `P` subscriber, `t` tracks, `R` its redirection is broken, `B` it tracks by prefix, `U` Unix
+    /// socket, `A` to be closed, `e` never evicted, `T` touches no keys, `N` nothing of note.
     #[must_use]
     pub fn flags(&self) -> String {
         let letters = [
             (self.monitor.load(Relaxed), 'O'),
+            (self.subscriber.load(Relaxed), 'P'),
+            (self.tracking.redirect.load(Relaxed) >= 0, 't'),
+            (self.tracking.broken.load(Relaxed), 'R'),
+            (self.tracking.broadcast.load(Relaxed), 'B'),
             (self.unix_socket, 'U'),
             (self.killed.load(Relaxed), 'A'),
             (self.no_evict.load(Relaxed), 'e'),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use bytes::Bytes;
 
 use crate::clients::ClientShared;
+use crate::tracking::Changed;
 
 /// What one worker, or a background thread, asks of another worker.
 #[derive(Clone, Debug)]
@@ -16,6 +17,22 @@ pub enum Message {
     Push(u64, Bytes),
     /// Look at the pause again: continue connections that wait for its end.
     Resume,
+    /// Keys that a client may hold a copy of have changed.
+    Invalidate {
+        /// The connection that is told.
+        client: u64,
+        /// Whether it is told in place of another.
+        redirected: bool,
+        /// The keys.
+        keys: Changed,
+    },
+    /// The connection that was to be told in place of a client is gone.
+    RedirectBroken {
+        /// The client.
+        client: u64,
+        /// The connection that is gone.
+        redirect: u64,
+    },
 }
 
 /// Where a worker's messages go. Installed once by the server.

@@ -1,4 +1,4 @@
-//! What all sessions of a server share: configuration, statistics, client registry, slow log, latency monitor.
+//! What all sessions of a server share: configuration, statistics, client registry, command logs, latency monitor, tracking.
 //!
 //! **Is**: the state of one running server that is not data. Every worker holds the same `Arc<Node>`.
 //! **Is not**: a place for keys and values ([`almandine_keyspace`]), for a connection's private state (the session), or for commands.
@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod rates;
 pub mod slowlog;
 pub mod statistics;
+pub mod tracking;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -28,8 +29,9 @@ pub use control::{Mailbox, Message, MonitorFeed, Pause, PauseScope, Shutdown, Sh
 pub use histogram::Histogram;
 pub use latency::LatencyMonitor;
 pub use rates::Rates;
-pub use slowlog::{SlowEntry, SlowLog};
+pub use slowlog::{CommandLogs, SlowEntry, SlowLog};
 pub use statistics::{Statistics, WorkerStatistics};
+pub use tracking::{Changed, Tracking, TrackingOptions, TrackingTotals};
 
 /// The version that INFO reports as ours.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -78,8 +80,10 @@ pub struct Node {
     pub pause: Pause,
     /// MONITOR.
     pub monitors: MonitorFeed,
-    /// SLOWLOG.
-    pub slowlog: SlowLog,
+    /// CLIENT TRACKING.
+    pub tracking: Tracking,
+    /// SLOWLOG and COMMANDLOG.
+    pub logs: CommandLogs,
     /// LATENCY.
     pub latency: LatencyMonitor,
     /// What the network reports.
@@ -118,7 +122,8 @@ impl Node {
             workers: Workers::default(),
             pause: Pause::default(),
             monitors: MonitorFeed::default(),
-            slowlog: SlowLog::default(),
+            tracking: Tracking::default(),
+            logs: CommandLogs::default(),
             latency: LatencyMonitor::default(),
             network: NetworkGauges::default(),
             applier: OnceLock::new(),
@@ -160,9 +165,12 @@ impl Node {
         self.build.get().copied().unwrap_or_default()
     }
 
-    /// Takes the samples that rates and peaks are made of. Called ten times a second by one background thread.
+    /// Takes the samples that rates and peaks are made of, and tells tracking clients what time has changed. Called ten times a second by
+    /// one background thread.
     pub fn sample(&self) {
-        self.rates.sample(clock::unix_ms(), self.statistics.totals());
+        let now_ms = clock::unix_ms();
+        self.rates.sample(now_ms, self.statistics.totals());
+        self.sample_tracking(now_ms);
         self.note_memory(self.keyspace.used_memory());
     }
 

@@ -1,4 +1,5 @@
-//! The slow log: the last commands that took longer than `slowlog-log-slower-than`. Its mutex is taken for slow commands only.
+//! The command logs: the last commands that took long, were large, or were answered at length. A log's mutex is taken for such commands
+//! only.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,15 +9,15 @@ const ARGUMENTS_MAX: usize = 32;
 /// Longest argument that an entry keeps.
 const ARGUMENT_BYTES_MAX: usize = 128;
 
-/// One slow command.
+/// One command that was worth noting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlowEntry {
     /// Number of the entry since the start of the process.
     pub id: u64,
     /// When it ran, Unix seconds.
     pub time_s: i64,
-    /// How long, in microseconds.
-    pub elapsed_us: u64,
+    /// How long, in microseconds; or how large, in bytes.
+    pub value: u64,
     /// The command and its arguments, shortened.
     pub arguments: Vec<Vec<u8>>,
     /// The client's address.
@@ -25,10 +26,21 @@ pub struct SlowEntry {
     pub name: String,
 }
 
-/// The slow log.
+/// One of the logs.
 #[derive(Debug, Default)]
 pub struct SlowLog {
     inner: Mutex<Inner>,
+}
+
+/// All of them. SLOWLOG is `slow`.
+#[derive(Debug, Default)]
+pub struct CommandLogs {
+    /// Commands that took long.
+    pub slow: SlowLog,
+    /// Commands with large arguments.
+    pub large_request: SlowLog,
+    /// Commands with a large reply.
+    pub large_reply: SlowLog,
 }
 
 #[derive(Debug, Default)]
@@ -99,8 +111,8 @@ fn shorten_one(argument: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn entry(elapsed_us: u64) -> SlowEntry {
-        SlowEntry { id: 0, time_s: 1, elapsed_us, arguments: vec![], address: String::new(), name: String::new() }
+    fn entry(value: u64) -> SlowEntry {
+        SlowEntry { id: 0, time_s: 1, value, arguments: vec![], address: String::new(), name: String::new() }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! redirection belong here too when they come.
 
 use almandine_base::Output;
-use almandine_commands::{CommandError, Flags, Plan, PlannedKey, ReplyMode};
+use almandine_base::output::Mark;
+use almandine_commands::{CommandError, Flags, Plan, PlannedKey, ReplyMode, tracking};
 use almandine_node::PauseScope;
 use almandine_resp::Args;
 
@@ -45,14 +46,14 @@ impl Engine {
         if connection.client.reply_mode == ReplyMode::SkipNext {
             connection.client.reply_mode = ReplyMode::Skip;
         }
-        let mark = out.mark();
+        let mut mark = out.mark();
         let planned = self.planner.plan_alone(&self.accessor, connection.client.db, args);
         match planned.plan {
             None if is_other_protocol(args) => return Step::Hostile,
             None => reply_error(&self.context, &connection.client, out, &refusal(&self.context, args)),
             Some(plan) => match self.admit(connection, plan) {
                 Admission::Paused => return Step::Paused,
-                Admission::Granted => self.run_alone(connection, plan, planned.key, args, out),
+                Admission::Granted => mark = self.run_alone(connection, plan, planned.key, args, out),
                 Admission::Refused(error) => {
                     let error = reject(&self.context, plan, error);
                     reply_error(&self.context, &connection.client, out, &error);
@@ -67,6 +68,8 @@ impl Engine {
                 connection.client.reply_mode = ReplyMode::On;
             }
         }
+        // Silence is for replies only.
+        connection.client.write_invalidations(out);
         if connection.client.closing { Step::Close } else { Step::Done }
     }
 
@@ -85,14 +88,23 @@ impl Engine {
         }
     }
 
-    fn run_alone(&mut self, connection: &mut Connection, plan: &Plan, key: PlannedKey, args: Args<'_>, out: &mut Output) {
-        let Self { accessor, context, timing, now_ms, monitor_lines, .. } = self;
+    /// Returns where the reply begins.
+    fn run_alone(&mut self, connection: &mut Connection, plan: &Plan, key: PlannedKey, args: Args<'_>, out: &mut Output) -> Mark {
+        let Self { accessor, context, timing, aftermath, now_ms, monitor_lines, .. } = self;
         if context.node.monitors.active() && !plan.flags.any(Flags::SKIP_MONITOR) {
             monitor::write_line(monitor_lines, &connection.client, args);
         }
         let start_ns = begin_alone(connection, context, timing, plan, *now_ms);
+        let tracked = tracking::before_read(&mut connection.client, plan, args, context, out);
+        let (mark, start, before) = (out.mark(), out.bytes.len(), out.len());
         answer(plan, key, args, &mut connection.client, accessor, context, out, *now_ms);
         end_alone(connection, context, timing, plan, args, start_ns);
+        if let Some(tracked) = tracked {
+            tracking::after_read(tracked, &connection.client, plan, args, context, accessor);
+        }
+        tracking::finish(&mut connection.client, plan);
+        aftermath.of(connection, plan, args, context, accessor, out, start, out.len() - before);
         connection.last_command = u32::from(plan.index);
+        mark
     }
 }

@@ -8,6 +8,7 @@ use almandine_io::clock;
 use almandine_keyspace::Accessor;
 use almandine_resp::{Args, Batch, Reply};
 
+use crate::aftermath::Aftermath;
 use crate::batch::Planner;
 use crate::connection::Connection;
 use crate::timing::Timing;
@@ -108,6 +109,7 @@ pub(crate) struct Engine {
     pub(crate) context: Context,
     pub(crate) planner: Planner,
     pub(crate) timing: Timing,
+    pub(crate) aftermath: Aftermath,
     /// The batch's time, Unix milliseconds.
     pub(crate) now_ms: i64,
     /// What MONITOR's listeners are to see of this batch.
@@ -127,9 +129,10 @@ impl Engine {
         out: &mut Output,
         first: usize,
     ) -> usize {
-        let Self { accessor, context, planner, timing, now_ms, .. } = self;
+        let Self { accessor, context, planner, timing, aftermath, now_ms, .. } = self;
         planner.plan_group(accessor, connection.client.db, batch, input, first);
         let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
+        let watched_bytes = aftermath.watch(context, input.len());
         let group = planner.group();
         for (offset, planned) in group.iter().enumerate() {
             let args = batch.args(first + offset, input);
@@ -153,9 +156,14 @@ impl Engine {
             } else {
                 start_ns = begin_alone(connection, context, timing, plan, *now_ms);
             }
+            let (start, before) = (out.bytes.len(), out.len());
             answer(plan, planned.key, args, &mut connection.client, accessor, context, out, *now_ms);
             if !is_fast {
                 end_alone(connection, context, timing, plan, args, start_ns);
+            }
+            let written = out.len() - before;
+            if written >= watched_bytes {
+                aftermath.of(connection, plan, args, context, accessor, out, start, written);
             }
         }
         let last = group.last().and_then(|planned| planned.plan);

@@ -14,10 +14,11 @@
 //!
 //! 1. *plan*: each command is looked up and its first key hashed; its bucket is prefetched, together with those of its other keys;
 //! 2. *prefetch*: the records that the buckets name are prefetched;
-//! 3. *execute*: lock what the spec declares, run the handler, which writes its reply behind the others.
+//! 3. *execute*: lock what the spec declares, run the handler, which writes its reply behind the others; a few commands have an
+//!    aftermath.
 //!
 //! A group ends behind a command that may change what the following ones mean (SELECT, AUTH, CONFIG …). While anything is unusual —
-//! authentication outstanding, replies off, a MONITOR listening, a pause, every command to be timed — commands go through [`careful`],
+//! authentication outstanding, replies off, a client that tracks, a MONITOR listening, a pause, every command to be timed — commands go through [`careful`],
 //! one at a time, with every check that the fast loop does not make.
 //!
 //! # Panics
@@ -25,6 +26,7 @@
 //! A panic in a handler is a broken invariant of ours while latches may be held, so it ends the process: release builds abort, and the
 //! server's panic hook does so in all builds after it has logged where. Serving on with a store in doubt would be worse.
 
+mod aftermath;
 pub mod batch;
 pub mod careful;
 pub mod connection;

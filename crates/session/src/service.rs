@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::Output;
 use almandine_base::limits::BATCH_COMMANDS_MAX;
-use almandine_commands::{Client, Context};
+use almandine_commands::{Client, Context, tracking};
 use almandine_config::config::View;
 use almandine_io::clock;
 use almandine_io::socket::Address;
@@ -14,6 +14,7 @@ use almandine_net::{ConnectionId, Control, Next, Peer, Progress, Service};
 use almandine_node::{ClientOrigin, Message, Node};
 use almandine_resp::{Batch, Parser, ProtocolError, ProtocolVersion, Reply};
 
+use crate::aftermath::Aftermath;
 use crate::batch::Planner;
 use crate::careful::Step;
 use crate::connection::Connection;
@@ -48,9 +49,11 @@ impl Sessions {
         let view = View::new(&node.config);
         let planner = Planner::new();
         let timing = Timing::new(planner.table.entries().len(), view.settings());
+        let aftermath = Aftermath::new(view.settings());
         let bulk_bytes_max = usize::try_from(view.settings().connections.bulk_bytes_max).unwrap_or(usize::MAX);
         let context = Context { node, view, worker };
-        let engine = Engine { accessor, context, planner, timing, now_ms: clock::unix_ms(), monitor_lines: String::new() };
+        let engine =
+            Engine { accessor, context, planner, timing, aftermath, now_ms: clock::unix_ms(), monitor_lines: String::new() };
         Self { engine, batch: Batch::new(), unix_ahead_ns: clock::unix_ahead_ns(), bulk_bytes_max, paused: Vec::new() }
     }
 
@@ -67,6 +70,7 @@ impl Sessions {
         let settings = self.engine.context.settings();
         self.bulk_bytes_max = usize::try_from(settings.connections.bulk_bytes_max).unwrap_or(usize::MAX);
         self.engine.timing.configure(settings);
+        self.engine.aftermath.configure(settings);
     }
 
     /// Runs the commands of the batch, in groups while nothing is unusual, else one by one.
@@ -116,7 +120,8 @@ impl Sessions {
         self.engine.timing.begin(start_ns);
         let executed = self.execute_batch(connection, input, out);
         self.engine.accessor.end_batch();
-        let Engine { context, timing, monitor_lines, .. } = &mut self.engine;
+        let Engine { context, timing, aftermath, monitor_lines, .. } = &mut self.engine;
+        aftermath.finish_batch(connection, context, out);
         if let Some(elapsed_ns) = timing.end(clock::monotonic_ns(), context.statistics()) {
             timing.note_segment(context, connection, self.batch.args(0, input), executed.commands, elapsed_ns);
         }
@@ -235,8 +240,9 @@ impl Service for Sessions {
         Progress { consumed, needed, next: executed.next }
     }
 
-    fn close(&mut self, connection: Connection) {
+    fn close(&mut self, mut connection: Connection) {
         let node = &self.engine.context.node;
+        tracking::stop(&mut connection.client, node);
         node.monitors.remove(&connection.client.shared);
         node.clients.disconnect(connection.id);
         let waiting = self.paused.len();
@@ -252,6 +258,16 @@ impl Service for Sessions {
             Message::Push(id, bytes) => {
                 if let Some((_, out)) = control.connection(id) {
                     out.bytes.extend_from_slice(&bytes);
+                }
+            }
+            Message::Invalidate { client, redirected, keys } => {
+                if let Some((connection, out)) = control.connection(client) {
+                    connection.client.write_invalidation(&keys, redirected, out);
+                }
+            }
+            Message::RedirectBroken { client, redirect } => {
+                if let Some((connection, out)) = control.connection(client) {
+                    connection.client.write_broken_redirect(redirect, out);
                 }
             }
             Message::Resume => self.resume_paused(control),

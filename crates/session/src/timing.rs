@@ -7,7 +7,7 @@
 use almandine_config::Settings;
 use almandine_node::{SlowEntry, WorkerStatistics, slowlog};
 
-use almandine_commands::{Context, Flags, Plan};
+use almandine_commands::{Client, Context, Flags, Plan};
 use almandine_io::clock;
 use almandine_resp::Args;
 
@@ -146,9 +146,13 @@ impl Timing {
         if let Some(commands) = together.filter(|commands| *commands > 1) {
             arguments.push(format!("... ({commands} commands timed together)").into_bytes());
         }
-        let shared = &connection.client.shared;
-        let (address, name) = (shared.address.clone(), shared.identity().name.clone());
-        let entry = SlowEntry { id: 0, time_s, elapsed_us: elapsed_ns / 1000, arguments, address, name };
-        context.node.slowlog.add(entry, self.slowlog_len_max);
+        let entry = log_entry(&connection.client, arguments, elapsed_ns / 1000);
+        context.node.logs.slow.add(entry, self.slowlog_len_max);
     }
+}
+
+/// An entry of a command log, about a command that ran just now.
+pub(crate) fn log_entry(client: &Client, arguments: Vec<Vec<u8>>, value: u64) -> SlowEntry {
+    let (address, name) = (client.shared.address.clone(), client.shared.identity().name.clone());
+    SlowEntry { id: 0, time_s: clock::unix_ms() / 1000, value, arguments, address, name }
 }

@@ -1,4 +1,4 @@
-//! CLIENT and its subcommands.
+//! CLIENT and its subcommands, but for those about tracking.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,6 +7,7 @@ use almandine_datatypes::number::parse_i64;
 use almandine_node::PauseScope;
 
 use super::client_filter::{ClientFilter, ClientKind};
+use super::client_tracking::{CACHING, GETREDIR, TRACKING, TRACKINGINFO};
 use super::{client_line, client_name, printable};
 use crate::client::ReplyMode;
 use crate::errors::{self, CommandError};
@@ -52,9 +53,9 @@ const ABOUT_ME: Traits = Traits { noscript: true, loading: true, stale: true, ..
 const FOR_OPERATORS: Traits = Traits { admin: true, ..ABOUT_ME };
 
 /// What the subcommands have in common.
-const SUBCOMMAND: CommandSpec = CommandSpec { group: Group::Connection, traits: ABOUT_ME, ..CommandSpec::BLANK };
+pub(super) const SUBCOMMAND: CommandSpec = CommandSpec { group: Group::Connection, traits: ABOUT_ME, ..CommandSpec::BLANK };
 
-const ON_OFF: [Arg; 2] = [Arg::pure_token("on", "ON"), Arg::pure_token("off", "OFF")];
+pub(super) const ON_OFF: [Arg; 2] = [Arg::pure_token("on", "ON"), Arg::pure_token("off", "OFF")];
 
 pub(super) const ID: Command = Command {
     spec: CommandSpec {
@@ -430,80 +431,6 @@ fn unblock(call: &mut AdminCall<'_>) -> Outcome {
     call.reply.integer(0);
     Ok(())
 }
-
-pub(super) const TRACKING: Command = Command {
-    spec: CommandSpec {
-        name: "CLIENT|TRACKING",
-        id: 88,
-        since: "6.0.0",
-        complexity: "O(1). Some options may introduce additional complexity.",
-        summary: "Controls server-assisted client-side caching for the connection.",
-        args: &[
-            Arg::one_of("status", &ON_OFF),
-            Arg::integer("client-id").token("REDIRECT").optional(),
-            Arg::value("prefix").token("PREFIX").multiple_token().optional(),
-            Arg::pure_token("bcast", "BCAST").optional(),
-            Arg::pure_token("optin", "OPTIN").optional(),
-            Arg::pure_token("optout", "OPTOUT").optional(),
-            Arg::pure_token("noloop", "NOLOOP").optional(),
-        ],
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(|call| {
-        if on_or_off(call.args.at(2))? {
-            return Err(CommandError::TrackingUnsupported);
-        }
-        call.reply.ok();
-        Ok(())
-    }),
-};
-
-pub(super) const TRACKINGINFO: Command = Command {
-    spec: CommandSpec {
-        name: "CLIENT|TRACKINGINFO",
-        id: 89,
-        since: "6.2.0",
-        summary: "Returns information about server-assisted client-side caching for the connection.",
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(|call| {
-        call.reply.map(3);
-        call.reply.bulk(b"flags");
-        call.reply.set(1);
-        call.reply.bulk(b"off");
-        call.reply.bulk(b"redirect");
-        call.reply.integer(-1);
-        call.reply.bulk(b"prefixes");
-        call.reply.array(0);
-        Ok(())
-    }),
-};
-
-pub(super) const CACHING: Command = Command {
-    spec: CommandSpec {
-        name: "CLIENT|CACHING",
-        id: 72,
-        since: "6.0.0",
-        summary: "Instructs the server whether to track the keys in the next request.",
-        args: &[Arg::one_of("mode", &[Arg::pure_token("yes", "YES"), Arg::pure_token("no", "NO")])],
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(|_| Err(CommandError::CachingNeedsTracking)),
-};
-
-pub(super) const GETREDIR: Command = Command {
-    spec: CommandSpec {
-        name: "CLIENT|GETREDIR",
-        id: 75,
-        since: "6.0.0",
-        summary: "Returns the client ID to which the connection's tracking notifications are redirected.",
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(|call| {
-        call.reply.integer(-1);
-        Ok(())
-    }),
-};
 
 pub(super) const CAPA: Command = Command {
     spec: CommandSpec {

@@ -18,7 +18,7 @@ pub(super) fn write(line: &mut String, client: &ClientShared, now_ms: i64) {
     let _ = write!(
         line,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf={} \
-         qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={} redir=-1 resp={} \
+         qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={} redir={} resp={} \
          lib-name={} lib-ver={} tot-net-in={} tot-net-out={} tot-cmds={}",
         client.id,
         client.address,
@@ -33,6 +33,7 @@ pub(super) fn write(line: &mut String, client: &ClientShared, now_ms: i64) {
         query_bytes + size_of::<ClientShared>(),
         command,
         identity.user,
+        client.tracking.redirect.load(Relaxed),
         client.activity.protocol.load(Relaxed),
         identity.library_name,
         identity.library_version,

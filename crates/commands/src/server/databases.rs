@@ -7,6 +7,7 @@ use almandine_resp::Args;
 use super::outside_epoch;
 use crate::errors::CommandError;
 use crate::options::Word;
+use crate::tracking;
 use crate::{AdminCall, Command, Handler, Outcome, ReadCall};
 
 pub(super) const COMMANDS: &[&Command] = &[&DBSIZE, &FLUSHDB, &FLUSHALL, &SWAPDB];
@@ -53,6 +54,7 @@ const FLUSHDB: Command = Command {
         outside_epoch(call, |node| {
             node.keyspace.flush(db);
         });
+        tracking::emptied(call.client, &call.context.node);
         call.reply.ok();
         Ok(())
     }),
@@ -65,6 +67,7 @@ const FLUSHALL: Command = Command {
         outside_epoch(call, |node| {
             node.keyspace.flush_all();
         });
+        tracking::emptied(call.client, &call.context.node);
         call.reply.ok();
         Ok(())
     }),

@@ -1,8 +1,8 @@
-//! SLOWLOG, and COMMANDLOG of Valkey, whose log `slow` is the same log. Its logs of large requests and replies are not kept: they are empty.
+//! SLOWLOG, and COMMANDLOG of Valkey, whose log `slow` is the same log; it has two more, of large requests and of large replies.
 
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
-use almandine_node::SlowEntry;
+use almandine_node::{CommandLogs, SlowEntry, SlowLog};
 
 use crate::errors::{self, CommandError};
 use crate::options::Word;
@@ -57,7 +57,7 @@ const SLOWLOG_GET: Command = Command {
             3 => count(call.args.at(2))?,
             _ => return Err(errors::subcommand_syntax("SLOWLOG", call.args.at(1))),
         };
-        reply_entries(call, count);
+        reply_entries(call, call.context.node.logs.slow.newest(count));
         Ok(())
     }),
 };
@@ -74,14 +74,13 @@ fn count(argument: &[u8]) -> Result<usize, CommandError> {
     }
 }
 
-fn reply_entries(call: &mut AdminCall<'_>, count: usize) {
-    let entries = call.context.node.slowlog.newest(count);
+fn reply_entries(call: &mut AdminCall<'_>, entries: Vec<SlowEntry>) {
     call.reply.array(entries.len());
-    for SlowEntry { id, time_s, elapsed_us, arguments, address, name } in entries {
+    for SlowEntry { id, time_s, value, arguments, address, name } in entries {
         call.reply.array(6);
         call.reply.unsigned(id);
         call.reply.integer(time_s);
-        call.reply.unsigned(elapsed_us);
+        call.reply.unsigned(value);
         call.reply.array(arguments.len());
         arguments.iter().for_each(|argument| call.reply.bulk(argument));
         call.reply.bulk(address.as_bytes());
@@ -98,7 +97,7 @@ const SLOWLOG_LEN: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        call.reply.unsigned(call.context.node.slowlog.len() as u64);
+        call.reply.unsigned(call.context.node.logs.slow.len() as u64);
         Ok(())
     }),
 };
@@ -113,7 +112,7 @@ const SLOWLOG_RESET: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        call.context.node.slowlog.reset();
+        call.context.node.logs.slow.reset();
         call.reply.ok();
         Ok(())
     }),
@@ -156,11 +155,12 @@ const TYPE: Arg = Arg::one_of(
     ],
 );
 
-/// Whether the log that the argument names is the one that is kept.
-fn is_slow(argument: &[u8]) -> Result<bool, CommandError> {
+/// The log that the argument names.
+fn log<'n>(logs: &'n CommandLogs, argument: &[u8]) -> Result<&'n SlowLog, CommandError> {
     match Word(argument) {
-        word if word.is("slow") => Ok(true),
-        word if word.is("large-request") || word.is("large-reply") => Ok(false),
+        word if word.is("slow") => Ok(&logs.slow),
+        word if word.is("large-request") => Ok(&logs.large_request),
+        word if word.is("large-reply") => Ok(&logs.large_reply),
         _ => Err(CommandError::CommandLogType),
     }
 }
@@ -177,8 +177,7 @@ const COMMANDLOG_GET: Command = Command {
     },
     run: Handler::Admin(|call| {
         let count = count(call.args.at(2))?;
-        let count = if is_slow(call.args.at(3))? { count } else { 0 };
-        reply_entries(call, count);
+        reply_entries(call, log(&call.context.node.logs, call.args.at(3))?.newest(count));
         Ok(())
     }),
 };
@@ -193,8 +192,7 @@ const COMMANDLOG_LEN: Command = Command {
         ..COMMANDLOG_SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        let len = if is_slow(call.args.at(2))? { call.context.node.slowlog.len() } else { 0 };
-        call.reply.unsigned(len as u64);
+        call.reply.unsigned(log(&call.context.node.logs, call.args.at(2))?.len() as u64);
         Ok(())
     }),
 };
@@ -210,9 +208,7 @@ const COMMANDLOG_RESET: Command = Command {
         ..COMMANDLOG_SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        if is_slow(call.args.at(2))? {
-            call.context.node.slowlog.reset();
-        }
+        log(&call.context.node.logs, call.args.at(2))?.reset();
         call.reply.ok();
         Ok(())
     }),

@@ -21,7 +21,8 @@ section! {
     "maxmemory-clients": (Kind::Share) = "0" []
         "Memory of all clients together, in bytes or percent of `maxmemory`; 0 for no limit.";
     "client-default-resp": (Kind::Integer(2, 3)) = "2" [hidden] "Protocol version of a new connection.";
-    "tracking-table-max-keys": (Kind::Integer(0, i64::MAX)) = "1000000" [] "Keys remembered for client-side caching.";
+    "tracking-table-max-keys": (Kind::Integer(0, i64::MAX)) = "1000000" [] "Keys remembered for client-side caching; 0 for no limit."
+        => tracking_keys_max: usize;
     "extended-redis-compatibility": YES_NO = "no" [] "Report the identity of Redis instead of Valkey.";
     "availability-zone": TEXT = "" [] "Zone that INFO and HELLO report.";
     "import-mode": YES_NO = "no" [] "Accept data from an import without expiring it.";

@@ -12,10 +12,12 @@ section! {
     "slowlog-log-slower-than" / "commandlog-execution-slower-than": OFF_OR_LONG = "10000" []
         "Microseconds above which a command is logged as slow; -1 for never." => slowlog_slower_than_us: i64;
     "slowlog-max-len" / "commandlog-slow-execution-max-len": LONG = "128" [] "Entries of the slow log." => slowlog_len_max: usize;
-    "commandlog-request-larger-than": OFF_OR_LONG = "1048576" [] "Bytes above which a request is logged as large; -1 for never.";
-    "commandlog-large-request-max-len": LONG = "128" [] "Entries of the log of large requests.";
-    "commandlog-reply-larger-than": OFF_OR_LONG = "1048576" [] "Bytes above which a reply is logged as large; -1 for never.";
-    "commandlog-large-reply-max-len": LONG = "128" [] "Entries of the log of large replies.";
+    "commandlog-request-larger-than": OFF_OR_LONG = "1048576" [] "Bytes above which a request is logged as large; -1 for never."
+        => request_larger_than_bytes: i64;
+    "commandlog-large-request-max-len": LONG = "128" [] "Entries of the log of large requests." => large_requests_max: usize;
+    "commandlog-reply-larger-than": OFF_OR_LONG = "1048576" [] "Bytes above which a reply is logged as large; -1 for never."
+        => reply_larger_than_bytes: i64;
+    "commandlog-large-reply-max-len": LONG = "128" [] "Entries of the log of large replies." => large_replies_max: usize;
     "latency-monitor-threshold": LONG = "0" []
         "Milliseconds above which an event enters LATENCY; 0 for never." => latency_monitor_threshold_ms: u64;
     "latency-tracking": YES_NO = "yes" [] "Keep a latency histogram for each command." => latency_tracking: bool;

@@ -8,6 +8,7 @@ use almandine_io::usage;
 use almandine_keyspace::{MemoryUse, Work};
 
 use crate::Node;
+use crate::TrackingTotals;
 use crate::statistics::Totals;
 
 /// The figures of one moment.
@@ -24,6 +25,8 @@ pub struct Readings<'n> {
     pub work: Work,
     /// Memory by use.
     pub memory: MemoryUse,
+    /// Client-side caching.
+    pub tracking: TrackingTotals,
     /// Bytes of the process in memory.
     pub resident_bytes: u64,
     /// The highest use of memory so far, in bytes.
@@ -43,6 +46,7 @@ impl<'n> Readings<'n> {
             store: node.store_totals(),
             work: node.keyspace.work(),
             memory,
+            tracking: node.tracking.totals(),
             resident_bytes: usage::resident_bytes(),
             peak_bytes,
         }

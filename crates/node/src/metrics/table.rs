@@ -73,7 +73,7 @@ metrics! {
         Integer(r.node.network.output_pending_bytes.load(Relaxed))
     };
     Clients Gauge blocked_clients: "Connections that wait for data, or for the end of CLIENT PAUSE" = |r| Integer(r.node.pause.waiting() as u64);
-    Clients Gauge tracking_clients: "Connections with client-side caching" = NONE;
+    Clients Gauge tracking_clients: "Connections with client-side caching" = |r| Integer(r.tracking.clients as u64);
     Clients Gauge pubsub_clients: "Connections with subscriptions" = NONE;
     Clients Gauge watching_clients: "Connections that watch keys" = NONE;
     Clients Gauge clients_in_timeout_table: "Connections that wait for data, with a time limit" = NONE;
@@ -209,9 +209,9 @@ metrics! {
     Stats Counter active_defrag_key_misses: "Not needed" = NONE;
     Stats Counter total_active_defrag_time: "Not needed" = NONE;
     Stats Gauge current_active_defrag_time: "Not needed" = NONE;
-    Stats Gauge tracking_total_keys: "Keys tracked for client-side caching" = NONE;
-    Stats Gauge tracking_total_items: "Pairs of key and client tracked" = NONE;
-    Stats Gauge tracking_total_prefixes: "Prefixes tracked" = NONE;
+    Stats Gauge tracking_total_keys: "Keys tracked for client-side caching" = |r| Integer(r.tracking.keys as u64);
+    Stats Gauge tracking_total_items: "Pairs of key and client tracked" = |r| Integer(r.tracking.items as u64);
+    Stats Gauge tracking_total_prefixes: "Prefixes tracked" = |r| Integer(r.tracking.prefixes as u64);
     Stats Counter unexpected_error_replies: "Error replies that only a defect explains" = NONE;
     Stats Counter total_error_replies: "Error replies" = |r| Integer(r.totals.error_replies);
     Stats Counter dump_payload_sanitizations: "Payloads of RESTORE checked in depth" = NONE;

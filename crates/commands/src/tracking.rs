@@ -1,0 +1,162 @@
+//! CLIENT TRACKING around each command: what a tracking client reads is remembered, and what anybody changes is told.
+//!
+//! The session calls [`before_read`] and [`after_read`] around the commands of a tracking client, and [`after_write`] behind commands that
+//! may write, of any client, while somebody tracks. Who is told, and how, is the node's business ([`almandine_node::tracking`]).
+
+use std::collections::BTreeSet;
+
+use almandine_base::Output;
+use almandine_keyspace::Accessor;
+use almandine_node::{Node, TrackingOptions};
+use almandine_resp::Args;
+
+use crate::{Client, Context, Flags, Plan, Table};
+
+/// How a client tracks.
+#[derive(Clone, Debug, Default)]
+pub struct ClientTracking {
+    /// CLIENT TRACKING's options.
+    pub options: TrackingOptions,
+    /// CLIENT CACHING was given for the next command: YES with OPTIN, NO with OPTOUT.
+    pub caching_said: bool,
+    /// PREFIX.
+    pub prefixes: BTreeSet<Vec<u8>>,
+}
+
+impl ClientTracking {
+    /// Whether reads are to be remembered now.
+    fn remembers(&self) -> bool {
+        let TrackingOptions { broadcast, opt_in, opt_out, .. } = self.options;
+        match (opt_in, opt_out) {
+            _ if broadcast => false,
+            (true, _) => self.caching_said,
+            (_, true) => !self.caching_said,
+            _ => true,
+        }
+    }
+}
+
+/// Ends tracking for a client: CLIENT TRACKING OFF, RESET, the end of the connection.
+pub fn stop(client: &mut Client, node: &Node) {
+    if client.tracking.take().is_some() {
+        node.tracking.disable(&client.shared);
+    }
+}
+
+/// All keys of a database are gone.
+pub(crate) fn emptied(client: &mut Client, node: &Node) {
+    node.invalidate_all(Some(client.shared.id), &mut client.invalidations);
+}
+
+/// A read of a tracking client, between [`before_read`] and [`after_read`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "keys that are read must be looked at again"]
+pub struct Tracked {
+    stamp: u64,
+}
+
+/// Remembers the keys that a command of a client is about to read, if it is one to remember. Keys beyond `tracking-table-max-keys` are
+/// taken out first; what the client hears of that precedes its reply.
+pub fn before_read(client: &mut Client, plan: &Plan, args: Args<'_>, context: &Context, out: &mut Output) -> Option<Tracked> {
+    let tracking = client.tracking.as_ref()?;
+    let entry = Table::shared().entry(plan.index);
+    if !entry.command.spec.traits.readonly || !tracking.remembers() {
+        return None;
+    }
+    let node = &context.node;
+    node.limit_tracking(keys_max(context), Some(client.shared.id), &mut client.invalidations);
+    client.write_invalidations(out);
+    let tracked = Tracked { stamp: node.tracking.stamp() };
+    remember(client, plan, args, node);
+    Some(tracked)
+}
+
+/// Makes sure that the keys that were read are still remembered, and notes when they expire.
+pub fn after_read(tracked: Tracked, client: &Client, plan: &Plan, args: Args<'_>, context: &Context, accessor: &mut Accessor) {
+    let node = &context.node;
+    if node.tracking.stamp() != tracked.stamp {
+        remember(client, plan, args, node);
+    }
+    for (position, _) in keys(plan, args) {
+        note_expiry(client.db, args.at(position), context, accessor);
+    }
+}
+
+fn remember(client: &Client, plan: &Plan, args: Args<'_>, node: &Node) {
+    for (position, _) in keys(plan, args) {
+        node.tracking.remember(client.shared.id, args.at(position));
+    }
+}
+
+/// Ends a command of a tracking client: CLIENT CACHING was about it, unless it was one about the client.
+pub fn finish(client: &mut Client, plan: &Plan) {
+    if let Some(tracking) = &mut client.tracking
+        && !Table::shared().entry(plan.index).name.starts_with("client|")
+    {
+        tracking.caching_said = false;
+    }
+}
+
+/// Tells who has read the keys that a command has changed. Keys below a prefix that somebody tracks go to `broadcasts`, to be told about
+/// together at the end of the batch. Of a command that deletes some keys and finds others missing, the missing ones are told as well.
+pub fn after_write(
+    client: &mut Client,
+    plan: &Plan,
+    args: Args<'_>,
+    reply: &[u8],
+    context: &Context,
+    accessor: &mut Accessor,
+    broadcasts: &mut Vec<Vec<u8>>,
+) {
+    if !plan.flags.any(Flags::MAY_WRITE) || has_changed_nothing(plan, args, reply) {
+        return;
+    }
+    let node = &context.node;
+    for (position, _) in keys(plan, args).filter(|(_, is_write)| *is_write) {
+        let key = args.at(position);
+        node.invalidate(key, Some(client.shared.id), &mut client.invalidations);
+        if node.tracking.is_broadcast(key) {
+            broadcasts.push(key.to_vec());
+            note_expiry(client.db, key, context, accessor);
+        }
+    }
+}
+
+/// Tells who tracks a prefix of the keys that a batch has changed.
+pub fn finish_batch(client: &mut Client, context: &Context, broadcasts: &mut Vec<Vec<u8>>) {
+    context.node.broadcast_changes(broadcasts, Some(client.shared.id), &mut client.invalidations);
+    broadcasts.clear();
+}
+
+/// Whether the reply says that the command has changed nothing. Saying no is always right: somebody is told once too often then.
+fn has_changed_nothing(plan: &Plan, args: Args<'_>, reply: &[u8]) -> bool {
+    let is_null = matches!(reply, b"$-1\r\n" | b"_\r\n");
+    match Table::shared().entry(plan.index).name.as_str() {
+        _ if reply.first() == Some(&b'-') => true,
+        "del" | "unlink" | "expire" | "pexpire" | "expireat" | "pexpireat" | "persist" | "setnx" | "msetnx" | "msetex"
+        | "renamenx" | "copy" | "move" | "delex" | "delifgreater" => reply == b":0\r\n",
+        "getdel" => is_null,
+        "getex" => is_null || args.len() == 2,
+        // With GET, null is the value before.
+        "set" => is_null && !args.slice_from(3).iter().any(|argument| argument.eq_ignore_ascii_case(b"get")),
+        _ => false,
+    }
+}
+
+fn note_expiry(db: u16, key: &[u8], context: &Context, accessor: &mut Accessor) {
+    let mut reader = accessor.reader(db);
+    let expiry_ms = reader.metadata(reader.key(key)).and_then(|metadata| metadata.expiry_ms);
+    drop(reader);
+    context.node.tracking.note_expiry(db, key, expiry_ms, keys_max(context));
+}
+
+/// `tracking-table-max-keys`.
+fn keys_max(context: &Context) -> usize {
+    context.settings().connections.tracking_keys_max
+}
+
+/// The keys of a call: their positions, and whether the command may change them.
+fn keys<'a>(plan: &Plan, args: Args<'a>) -> impl Iterator<Item = (usize, bool)> + use<'a> {
+    let shape = &Table::shared().entry(plan.index).shape;
+    shape.keys(args.len(), move |argument| args.at(argument)).map(|(position, access)| (position, access.is_write()))
+}

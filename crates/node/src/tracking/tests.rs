@@ -1,0 +1,152 @@
+use std::sync::atomic::Ordering::Relaxed;
+
+use almandine_config::{Config, Startup};
+use almandine_keyspace::Keyspace;
+
+use super::*;
+use crate::ClientOrigin;
+use crate::control::Mailbox;
+
+#[derive(Default)]
+struct Inbox(Mutex<Vec<Message>>);
+
+impl Mailbox for Inbox {
+    fn send(&self, message: Message) {
+        lock(&self.0).push(message);
+    }
+}
+
+struct Fixture {
+    node: Node,
+    mail: Arc<Inbox>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let Startup::Run(config) = Config::load(&[]).unwrap() else { panic!() };
+        let keyspace = Keyspace::open(almandine_keyspace::Options::default()).unwrap();
+        let node = Node::new(*config, keyspace, 1, 0, String::new());
+        let mail = Arc::new(Inbox::default());
+        node.workers.install(vec![Arc::clone(&mail) as Arc<dyn Mailbox>]);
+        Self { node, mail }
+    }
+
+    fn client(&self, id: u64) -> Arc<ClientShared> {
+        self.node.clients.connect(ClientOrigin {
+            id,
+            worker: 0,
+            address: String::new(),
+            local_address: String::new(),
+            unix_socket: false,
+            descriptor: 0,
+            created_ms: 0,
+        })
+    }
+
+    /// What was sent since the last call: `client:message`, with `>` where it was redirected.
+    fn sent(&self) -> Vec<String> {
+        let text = |keys: Changed| String::from_utf8_lossy(&keys.unwrap_or_default()).replace("\r\n", " ");
+        let show = |message| match message {
+            Message::Invalidate { client, redirected, keys } => {
+                format!("{client}{}{}", if redirected { '>' } else { ':' }, text(keys))
+            }
+            Message::RedirectBroken { client, redirect } => format!("{client} broken {redirect}"),
+            other => panic!("{other:?}"),
+        };
+        let mut sent: Vec<String> = std::mem::take(&mut *lock(&self.mail.0)).into_iter().map(show).collect();
+        sent.sort_unstable();
+        sent
+    }
+}
+
+const PLAIN: TrackingOptions = TrackingOptions { broadcast: false, opt_in: false, opt_out: false, no_loop: false, redirect: 0 };
+
+#[test]
+fn a_change_is_told_once_to_those_who_have_read() {
+    let fixture = Fixture::new();
+    let Fixture { node, .. } = &fixture;
+    let (one, two) = (fixture.client(1), fixture.client(2));
+    node.tracking.enable(&one, PLAIN, &[]);
+    node.tracking.enable(&two, TrackingOptions { no_loop: true, ..PLAIN }, &[]);
+    for client in [1, 2, 3] {
+        node.tracking.remember(client, b"k");
+    }
+    assert_eq!(node.tracking.totals(), TrackingTotals { clients: 2, keys: 1, items: 3, prefixes: 0 });
+    let mut own = Vec::new();
+    node.invalidate(b"k", Some(9), &mut own);
+    assert_eq!(fixture.sent(), ["1:*1 $1 k ", "2:*1 $1 k "]);
+    node.invalidate(b"k", Some(9), &mut own);
+    assert!(fixture.sent().is_empty() && own.is_empty());
+    // One's own changes: after the reply, or not at all.
+    for client in [1, 2] {
+        node.tracking.remember(client, b"k");
+        node.invalidate(b"k", Some(client), &mut own);
+    }
+    assert!(fixture.sent().is_empty());
+    assert_eq!(own, [Some(Bytes::from_static(b"*1\r\n$1\r\nk\r\n"))]);
+}
+
+#[test]
+fn prefixes_get_one_message_with_all_their_keys() {
+    let fixture = Fixture::new();
+    let Fixture { node, .. } = &fixture;
+    let broadcast = TrackingOptions { broadcast: true, ..PLAIN };
+    node.tracking.enable(&fixture.client(1), broadcast, &[b"a:", b"b:"]);
+    node.tracking.enable(&fixture.client(2), TrackingOptions { no_loop: true, ..broadcast }, &[b""]);
+    assert!(node.tracking.is_broadcast(b"z"));
+    let mut own = Vec::new();
+    let keys = [b"b:1".to_vec(), b"a:2".to_vec(), b"a:1".to_vec(), b"a:1".to_vec()];
+    node.broadcast_changes(&keys, Some(2), &mut own);
+    assert_eq!(fixture.sent(), ["1:*1 $3 b:1 ", "1:*2 $3 a:1 $3 a:2 "]);
+    assert!(own.is_empty());
+    node.tracking.disable(&node.clients.find(2).unwrap());
+    assert_eq!(node.tracking.totals().prefixes, 2);
+    assert!(!node.tracking.is_broadcast(b"z"));
+}
+
+#[test]
+fn redirection_needs_its_target() {
+    let fixture = Fixture::new();
+    let Fixture { node, .. } = &fixture;
+    let one = fixture.client(1);
+    fixture.client(2);
+    node.tracking.enable(&one, TrackingOptions { redirect: 2, ..PLAIN }, &[]);
+    node.tracking.remember(1, b"k");
+    node.invalidate(b"k", Some(1), &mut Vec::new());
+    assert_eq!(fixture.sent(), ["2>*1 $1 k "]);
+    assert_eq!(one.flags(), "t");
+    node.clients.disconnect(2);
+    node.tracking.remember(1, b"k");
+    node.invalidate(b"k", None, &mut Vec::new());
+    assert_eq!(fixture.sent(), ["1 broken 2"]);
+    assert!(one.tracking.broken.load(Relaxed));
+    assert_eq!(one.flags(), "tR");
+}
+
+#[test]
+fn everything_at_once_then_the_limit_then_time() {
+    let fixture = Fixture::new();
+    let Fixture { node, .. } = &fixture;
+    let one = fixture.client(1);
+    node.tracking.enable(&one, PLAIN, &[]);
+    node.tracking.remember(1, b"k");
+    node.invalidate_all(None, &mut Vec::new());
+    assert_eq!(fixture.sent(), ["1:"]);
+    assert_eq!(node.tracking.totals().keys, 0);
+
+    (0..10_u8).for_each(|key| node.tracking.remember(1, &[b'0' + key]));
+    node.limit_tracking(8, None, &mut Vec::new());
+    assert_eq!((fixture.sent().len(), node.tracking.totals().keys), (2, 8));
+    node.limit_tracking(0, None, &mut Vec::new());
+    assert_eq!(node.tracking.totals().keys, 8);
+
+    node.tracking.remember(1, b"short");
+    node.tracking.note_expiry(0, b"short", Some(100), 0);
+    node.sample_tracking(99);
+    assert!(fixture.sent().is_empty());
+    node.sample_tracking(100);
+    assert_eq!(fixture.sent(), ["1:*1 $5 short "]);
+
+    node.tracking.disable(&one);
+    assert_eq!((node.tracking.active(), node.tracking.totals()), (false, TrackingTotals::default()));
+}

@@ -1,0 +1,116 @@
+//! What may follow a command: an entry in the logs of large requests and replies, word to clients that track its keys.
+//!
+//! Both are rare, so the loop asks one question per command: did it write more than [`Aftermath::watch`] said? While anybody tracks, or
+//! after a large chunk of input, every command did.
+
+use almandine_base::Output;
+use almandine_commands::{Context, Flags, Plan, tracking};
+use almandine_config::Settings;
+use almandine_keyspace::Accessor;
+use almandine_node::slowlog;
+use almandine_resp::Args;
+
+use crate::connection::Connection;
+use crate::timing::log_entry;
+
+/// One worker's part of it.
+#[derive(Debug)]
+pub(crate) struct Aftermath {
+    /// Bytes from which a request is logged.
+    request_bytes: usize,
+    requests_max: usize,
+    /// Bytes from which a reply is logged.
+    reply_bytes: usize,
+    replies_max: usize,
+    /// Changed keys of the batch that clients track by prefix.
+    broadcasts: Vec<Vec<u8>>,
+}
+
+impl Aftermath {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let mut aftermath = Self { request_bytes: 0, requests_max: 0, reply_bytes: 0, replies_max: 0, broadcasts: Vec::new() };
+        aftermath.configure(settings);
+        aftermath
+    }
+
+    /// Follows a change of the settings.
+    pub(crate) fn configure(&mut self, settings: &Settings) {
+        let observe = &settings.observe;
+        // A log without room for an entry is off, as is one with a negative threshold.
+        let threshold =
+            |bytes: i64, entries_max: usize| usize::try_from(bytes).ok().filter(|_| entries_max > 0).unwrap_or(usize::MAX);
+        (self.requests_max, self.replies_max) = (observe.large_requests_max, observe.large_replies_max);
+        self.request_bytes = threshold(observe.request_larger_than_bytes, self.requests_max);
+        self.reply_bytes = threshold(observe.reply_larger_than_bytes, self.replies_max);
+    }
+
+    /// Of the commands in `input_bytes` of input, those that write at least so many bytes must be given to [`Aftermath::of`].
+    #[inline]
+    pub(crate) fn watch(&self, context: &Context, input_bytes: usize) -> usize {
+        if context.node.tracking.active() || input_bytes >= self.request_bytes { 0 } else { self.reply_bytes }
+    }
+
+    /// What follows one command, whose reply begins at `start` of `out.bytes` and has `reply_bytes`, attached ones included.
+    #[cold]
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "the parts of a worker, borrowed one by one")]
+    pub(crate) fn of(
+        &mut self,
+        connection: &mut Connection,
+        plan: &Plan,
+        args: Args<'_>,
+        context: &Context,
+        accessor: &mut Accessor,
+        out: &Output,
+        start: usize,
+        reply_bytes: usize,
+    ) {
+        let client = &mut connection.client;
+        if !plan.flags.any(Flags::SKIP_SLOWLOG) {
+            let logs = &context.node.logs;
+            let entry = |value: usize| log_entry(client, slowlog::shorten(args.iter()), value as u64);
+            let request_bytes = request_bytes(args);
+            if request_bytes >= self.request_bytes {
+                logs.large_request.add(entry(request_bytes), self.requests_max);
+            }
+            if reply_bytes >= self.reply_bytes {
+                logs.large_reply.add(entry(reply_bytes), self.replies_max);
+            }
+        }
+        if context.node.tracking.active() {
+            tracking::after_write(client, plan, args, &out.bytes[start..], context, accessor, &mut self.broadcasts);
+        }
+    }
+
+    /// Ends a batch: what it has to tell together is told.
+    #[inline]
+    pub(crate) fn finish_batch(&mut self, connection: &mut Connection, context: &Context, out: &mut Output) {
+        if !self.broadcasts.is_empty() {
+            tracking::finish_batch(&mut connection.client, context, &mut self.broadcasts);
+            connection.client.write_invalidations(out);
+        }
+    }
+}
+
+/// Bytes of a command as clients send it.
+fn request_bytes(args: Args<'_>) -> usize {
+    // A length line is its sign, its digits and the end of the line.
+    let line = |len: usize| 3 + len.checked_ilog10().unwrap_or(0) as usize + 1;
+    line(args.len()) + args.iter().map(|argument| line(argument.len()) + argument.len() + 2).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use almandine_resp::ArgsBuf;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_as_long_as_it_is_sent() {
+        let mut command = ArgsBuf::new();
+        command.push(b"SET");
+        command.push(b"");
+        command.push(b"0123456789");
+        assert_eq!(request_bytes(command.as_args()), b"*3\r\n$3\r\nSET\r\n$0\r\n\r\n$10\r\n0123456789\r\n".len());
+    }
+}
