@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
@@ -243,8 +243,11 @@ impl Candidate {
         };
         let mut subject =
             Subject { name: self.name.clone(), target, pid: child.as_ref().map(|c| c.process.id()), version: String::new(), child };
-        if let Err(error) = wait_until_ready(&subject.target, Duration::from_secs(20)) {
-            return Err(format!("{} did not start: {error}{}", self.name, subject.log_tail()));
+        let start = Instant::now();
+        while let Err(error) = wait_until_ready(&subject.target, Duration::from_millis(200)) {
+            if subject.has_ended() || start.elapsed() > Duration::from_secs(20) {
+                return Err(format!("{} did not start: {error}{}", self.name, subject.log_tail()));
+            }
         }
         subject.version = subject.read_version();
         if subject.pid.is_none() && subject.target.address.is_local() {
@@ -337,6 +340,10 @@ impl Subject {
             // It fails only when the server has died, which the next connection reports better.
             let _ = kill_process(pid, signal);
         }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| !matches!(child.process.try_wait(), Ok(None)))
     }
 
     fn read_version(&self) -> String {

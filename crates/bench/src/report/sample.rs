@@ -157,10 +157,10 @@ pub fn write_values(output: &OutputOptions, kind: &str, machine: &Machine, runs:
         |path: &std::path::Path, text: String| fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()));
     if let Some(path) = &output.csv {
         // Results that are not loads have columns of their own.
-        let loads = runs.iter().any(|run| !run["ops_per_second"].is_null());
+        let loads = runs.iter().all(|run| !run["ops_per_second"].is_null());
         let columns = if loads { known_columns() } else { scalar_columns(&runs) };
         let quantiles = [(0.5, "p50_us"), (0.99, "p99_us"), (0.999, "p999_us"), (1.0, "max_us")];
-        let quantiles = if loads { &quantiles[..] } else { &[] };
+        let quantiles = if runs.iter().any(|run| run["latency_us"].is_array()) { &quantiles[..] } else { &[] };
         let mut text = columns.join(",");
         quantiles.iter().for_each(|(_, name)| text.push_str(&format!(",{name}")));
         for run in &runs {

@@ -182,7 +182,9 @@ impl Hits {
                     }
                 }
                 if cell.policy == self.policies[self.policies.len() - 1] {
-                    self.add_exact(cell, workload, reference, &mut table, &mut rows);
+                    let of_lru = |c: &&Cell| c.size == cell.size && c.policy.contains("lru");
+                    let lru = cells.iter().find(of_lru).and_then(|c| c.outcomes[baseline].as_ref().ok());
+                    self.add_exact(cell, workload, lru.or(reference), &mut table, &mut rows);
                 }
             }
             bar.finish();
