@@ -109,8 +109,8 @@ fn load(
 ) {
     let mut reactor = Reactor::new(Kind::Epoll, &Arc::new(Wake::new().unwrap())).unwrap();
     let mut outbox = reactor.outbox();
-    let request = vec![b'x'; request];
-    let send = |stream: &Stream| (0..depth).for_each(|_| assert_eq!(stream.send(&request).unwrap(), request.len()));
+    let pipeline = vec![b'x'; request * depth];
+    let send = |stream: &Stream| assert_eq!(stream.send(&pipeline).unwrap(), pipeline.len());
     let mut streams = Vec::new();
     for slot in 0..connections as u32 {
         let stream = Stream::new(std::net::TcpStream::connect(address).unwrap().into());

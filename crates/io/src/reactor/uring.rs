@@ -37,8 +37,9 @@ mod reads;
 const SUBMISSIONS: u32 = 512;
 /// Completions that fit the shared queue; the kernel keeps what does not fit and we fetch it.
 const COMPLETIONS: u32 = 4096;
-/// So many reads are submitted without waiting for the round's end: the device works while the worker still asks for more.
-const READS_AT_ONCE: usize = 64;
+/// So many reads are submitted without waiting for the round's end: the device works while the worker still asks for more. With 50
+/// reads under way, 4 gave 70 thousand reads per second where 64 gave 62, at the same cost each (example `device_reads`).
+const READS_AT_ONCE: usize = 4;
 /// How long a reactor that is dropped waits for reads that the device does not end; then their memory is never freed.
 const LANDING_TIME: Duration = Duration::from_secs(30);
 /// `IORING_ENTER_GETEVENTS`: run what was deferred and post its completions.
@@ -226,7 +227,7 @@ impl Uring {
                 self.reads.wait(token, file, offset, buffer);
                 if self.reads.ready() >= READS_AT_ONCE {
                     // An error comes again with the next wait, which reports it.
-                    let _ = self.push_reads().and_then(|()| self.submit());
+                    let _ = self.push_reads().and_then(|()| self.hand_over());
                 }
             }
             source @ Source::Blocking { .. } => self.threads.start(ReadRequest { token, source, buffer }),
@@ -445,6 +446,13 @@ impl Uring {
             self.enter(Duration::ZERO)?;
         }
         Ok(())
+    }
+
+    /// Hands queued submissions over, and nothing else; what the kernel does not take stays queued.
+    fn hand_over(&mut self) -> io::Result<()> {
+        let queued = self.ring.submission().len();
+        // SAFETY: plain arguments; no signal mask is given.
+        unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued as u32, 0, 0, None) }.map(drop)
     }
 
     /// One system call: submits, runs what the kernel has deferred, and waits for a completion if there is time.

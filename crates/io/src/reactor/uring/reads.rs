@@ -18,8 +18,8 @@ use io_uring::{opcode, squeue};
 
 use crate::storage::{Buffer, ReadDone, ReadRequest, Source};
 
-/// Reads under way at once. More would not make a device faster, but fill its queue, and what finds that full costs the kernel a
-/// thread's hand-over.
+/// Reads under way at once. Fewer leave a fast device idle; more do not make it faster, but fill its queue, and what finds that full
+/// costs the kernel a hand-over to a thread (example `device_reads`).
 pub(super) const IN_FLIGHT_MAX: usize = 256;
 
 #[derive(Default)]
