@@ -10,6 +10,7 @@ use almandine_keyspace::Accessor;
 use almandine_node::slowlog;
 use almandine_resp::Args;
 
+use crate::batch::Planned;
 use crate::connection::Connection;
 use crate::timing::log_entry;
 
@@ -79,6 +80,25 @@ impl Aftermath {
         }
         if context.node.tracking.active() {
             tracking::after_write(client, plan, args, &out.bytes[start..], context, accessor, &mut self.broadcasts);
+        }
+    }
+
+    /// Somebody began to track while a group ran, and may have read a key before the group changed it: all that it may have changed counts.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn catch_up<'a>(
+        &mut self,
+        connection: &mut Connection,
+        group: &[Planned],
+        args_of: impl Fn(usize) -> Args<'a>,
+        context: &Context,
+        accessor: &mut Accessor,
+    ) {
+        for (offset, planned) in group.iter().enumerate() {
+            if let Some(plan) = planned.plan {
+                let (client, args) = (&mut connection.client, args_of(offset));
+                tracking::after_write(client, plan, args, b"", context, accessor, &mut self.broadcasts);
+            }
         }
     }
 

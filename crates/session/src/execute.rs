@@ -166,6 +166,9 @@ impl Engine {
                 aftermath.of(connection, plan, args, context, accessor, out, start, written);
             }
         }
+        if watched_bytes > 0 && context.node.tracking.active() {
+            aftermath.catch_up(connection, group, |offset| batch.args(first + offset, input), context, accessor);
+        }
         let last = group.last().and_then(|planned| planned.plan);
         connection.last_command = last.map_or(connection.last_command, |plan| u32::from(plan.index));
         group.len()

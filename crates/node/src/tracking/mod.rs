@@ -10,7 +10,7 @@
 //! *Expiry.* The store removes expired records in the background and tells nobody. But whatever changes a remembered key forgets it, so
 //! the expiry that it had when it was read is still the one it has: [`due`] keeps these, and [`Node::sample`] tells about them on time.
 //!
-//! While nobody tracks, all of this costs the callers one relaxed load per group of commands ([`Tracking::active`]).
+//! While nobody tracks, all of this costs the callers a relaxed load before and after a group of commands ([`Tracking::active`]).
 
 mod due;
 mod registry;
@@ -100,7 +100,8 @@ impl Tracking {
         registry.enable(client, options, prefixes);
         self.publish(&registry);
         client.tracking.show(Some(options));
-        // A worker that changes a key looks at `clients` behind its write; whoever reads behind this sees that write, or is remembered first.
+        // Workers look at `clients` behind their writes, without a fence of their own: of a write that is still on its way to memory right
+        // now the client may not hear, should its first read overtake it.
         std::sync::atomic::fence(Ordering::SeqCst);
     }
 
