@@ -20,12 +20,14 @@ pub mod memory;
 pub mod null;
 mod ranges;
 pub mod sharded;
+pub mod tiered;
 
 pub use faulty::{FaultCounts, FaultPlan, FaultyDevice};
 pub use file::{FileDevice, FileOptions, OpenMode};
 pub use memory::MemoryDevice;
 pub use null::NullDevice;
 pub use sharded::ShardedDevice;
+pub use tiered::{Tier, TierOptions, TierReport, TieredDevice};
 
 /// A range of offsets that can be written, read and given back. Everything blocks but [`Device::source`] and
 /// [`Device::used_bytes`]; offsets, lengths and memory are multiples of [`Device::block_bytes`].

@@ -59,6 +59,23 @@ impl Ranges {
         self.ends.range(..=offset).next_back().map(|(_, e)| *e).filter(|e| *e > offset)
     }
 
+    /// The first range at or after an offset, without what lies before the offset.
+    pub(crate) fn next(&self, offset: u64) -> Option<(u64, u64)> {
+        match self.held_until(offset) {
+            Some(end) => Some((offset, end)),
+            None => self.ends.range(offset..).next().map(|(b, e)| (*b, *e)),
+        }
+    }
+
+    /// What is in this set and not in another.
+    pub(crate) fn without(&self, other: &Self) -> Self {
+        let mut rest = self.clone();
+        for (begin, end) in other.iter() {
+            rest.remove(begin, end);
+        }
+        rest
+    }
+
     /// Whether all of a range is in the set.
     pub(crate) fn contains(&self, begin: u64, end: u64) -> bool {
         begin >= end || self.held_until(begin).is_some_and(|e| e >= end)
@@ -85,6 +102,16 @@ impl Ranges {
     }
 }
 
+impl FromIterator<(u64, u64)> for Ranges {
+    fn from_iter<I: IntoIterator<Item = (u64, u64)>>(ranges: I) -> Self {
+        let mut set = Self::default();
+        for (begin, end) in ranges {
+            set.insert(begin, end);
+        }
+        set
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +131,8 @@ mod tests {
             assert_eq!(ranges.bytes(), bits.iter().filter(|bit| **bit).count() as u64);
             assert_eq!(ranges.contains(begin as u64, end as u64), bits[begin..end].iter().all(|bit| *bit));
             assert_eq!(ranges.touches(begin as u64, end as u64), begin < end && bits[begin..end].iter().any(|bit| *bit));
+            let next = (begin..64).find(|i| bits[*i]).map(|i| i as u64);
+            assert_eq!(ranges.next(begin as u64).map(|(b, _)| b), next);
             let mut end_before = None;
             for (b, e) in ranges.iter() {
                 assert!(b < e && end_before.is_none_or(|end| end < b), "{ranges:?}");

@@ -7,3 +7,4 @@ mod file;
 mod memory;
 mod scratch;
 mod sharded;
+mod tiered;
