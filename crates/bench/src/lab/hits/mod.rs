@@ -331,7 +331,7 @@ impl Hits {
         for _ in 0..CORRECTIONS_MAX {
             let outcome = self.serve(candidate, policy, workload, limit)?;
             search.learn(outcome.point, target);
-            let (error, full) = (outcome.point.error(target), outcome.holding.evicted != Some(0));
+            let (error, full) = (outcome.point.error(target), outcome.is_full());
             if best.as_ref().is_none_or(|b| error < b.point.error(target)) {
                 best = Some(outcome);
             }
@@ -396,9 +396,14 @@ fn workload_name(workload: WorkloadName) -> &'static str {
 }
 
 impl Outcome {
+    /// Whether the limit was felt: something was evicted, or not taken.
+    fn is_full(&self) -> bool {
+        self.holding.evicted != Some(0) || self.count.refused > 0
+    }
+
     fn row(&self, size: &str, policy: &str, server: &str, baseline: Option<&Self>) -> [String; 10] {
         let hits = self.count.ratio();
-        let full = if self.holding.evicted == Some(0) { " (never full)" } else { "" };
+        let full = if self.is_full() { "" } else { " (never full)" };
         [
             size.into(),
             policy.into(),
