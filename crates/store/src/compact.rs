@@ -104,6 +104,10 @@ impl Compactor {
     /// Chooses the pages with the most free space, if there is too much of it; and those that the tail would run into.
     fn choose(&mut self) {
         let store = &self.session.store;
+        if store.tier.is_some() {
+            // With a device pages leave memory in their order, and the cascade empties those with little left.
+            return;
+        }
         let totals = store.counters.totals();
         let limit = (totals.taken_words as f64 * store.options.free_fraction_max) as i64;
         let tail = store.log.tail_page();
@@ -143,40 +147,41 @@ impl Compactor {
             self.pace.breathe(false);
             self.session.enter(now_ms);
             for &address in group {
-                self.move_record(&store, address);
+                move_record(&mut self.session, &store, address);
             }
             self.session.leave();
         }
         store.progress.pages_evacuated.fetch_add(1, Ordering::Relaxed);
     }
+}
 
-    /// Moves the record at `address` if the index still points there.
-    fn move_record(&mut self, store: &Inner, address: u64) {
-        // SAFETY: in a closing page, which only this compactor releases.
-        let record = unsafe { store.log.record(address) };
-        let header = record.header();
-        if header.has(Header::DEAD) {
-            return;
-        }
-        let hash = store.hash(header.namespace(), store.key_of(record, header));
-        let number = store.index.lock(hash, true);
-        let found = store.index.find_latched(number, hash, |candidate| (candidate == address).then_some(()));
-        if let Some((position, ())) = found {
-            // Read again under the latch: the record may have been changed in place.
-            let header = record.header();
-            let local = &mut self.session.local;
-            if let Ok((target, got)) = allocate::allocate(store, local, header.units()) {
-                // SAFETY: freshly allocated space of at least the record's size.
-                let copy = unsafe { store.log.record(target) };
-                Record::copy_whole(record, header, copy, got);
-                position.point_to(store.index.tag(number, hash), target);
-                debug_assert_eq!(position.entry().address(), target, "INV-LOG-1: reachable before the original dies");
-                allocate::retire(store, local, address, record, header);
-                store.progress.records_moved.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        store.index.bucket(number).unlock_exclusive();
+/// Moves the record at `address` if the index still points there. The page that it is in stays in memory meanwhile, and the
+/// epoch is held.
+pub(crate) fn move_record(session: &mut Session, store: &Inner, address: u64) {
+    // SAFETY: by the caller's promise the page stays in memory.
+    let record = unsafe { store.log.record(address) };
+    let header = record.header();
+    if header.has(Header::DEAD) {
+        return;
     }
+    let hash = store.hash_of(record, header);
+    let number = store.index.lock(hash, true);
+    let found = store.index.find_latched(number, hash, |candidate| (candidate == address).then_some(()));
+    if let Some((position, ())) = found {
+        // Read again under the latch: the record may have been changed in place.
+        let header = record.header();
+        let local = &mut session.local;
+        if let Ok((target, got)) = allocate::allocate(store, local, header.units()) {
+            // SAFETY: freshly allocated space of at least the record's size.
+            let copy = unsafe { store.log.record(target) };
+            Record::copy_whole(record, header, copy, got);
+            position.point_to(store.index.tag(number, hash), target);
+            debug_assert_eq!(position.entry().address(), target, "INV-LOG-1: reachable before the original dies");
+            allocate::retire(store, local, address, record, header);
+            store.progress.records_moved.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    store.index.bucket(number).unlock_exclusive();
 }
 
 fn is_active(store: &Inner, page: u64) -> bool {

@@ -44,10 +44,13 @@ mod record;
 mod session;
 mod store;
 mod sync;
+mod tier;
 
 pub use counters::Totals;
 pub use heap::{HeapString, SharedString};
 pub use record::Kind;
 pub use session::heat::HeatRule;
-pub use session::{Full, Key, Occupied, Put, Session, Slot, Vacant, View};
+pub use session::{Full, Key, Met, Need, Occupied, Put, Session, Slot, Vacant, View};
 pub use store::{MemoryUse, Options, Store, Work};
+pub use tier::stage::{Fetch, Stage};
+pub use tier::{CopyReads, Storage, TierStatistics};

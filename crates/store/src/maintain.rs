@@ -5,12 +5,15 @@
 //! compares memory with the budget. It sleeps until a session wakes it or the expiry wheel turns.
 
 use crate::compact::{self, CompactionPhase};
+use crate::counters::add;
 use crate::expiry::wheel::{TICK_MS, Wheel};
 use crate::index::{BUCKETS_MIN, Resize, Resized};
 use crate::pace::Pace;
 use crate::session::Session;
 use crate::store::Inner;
+use crate::tier::stage::{Lookup, Stage};
 use almandine_epoch::Run;
+use almandine_io::storage::BufferPool;
 use almandine_io::{clock, thread};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -96,7 +99,7 @@ impl Maintenance {
     /// One round of everything. Returns whether there is more to do at once.
     pub(crate) fn step(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
-        store.log.prepare_ahead();
+        store.log.prepare_ahead(store.pages_ahead());
         let mut busy = self.resize_index();
         store.expiry_feed.drain(|notice| self.wheel.file(notice));
         if store.reclaiming.load(Ordering::Relaxed) {
@@ -147,20 +150,49 @@ impl Maintenance {
                 self.resident_buckets += BUCKETS_AHEAD;
             }
             self.session.enter(0);
+            let head = self.session.local.head;
             let first = Resize::next_source(index);
             let store = &self.store;
             self.resize.entries_ahead(index, first, RESIZE_GROUP, |address| store.log.prefetch(address));
             for _ in 0..RESIZE_GROUP {
-                if self.resize.grow(index, |address| Some(store.hash_at(address))) != Resized::Done {
-                    self.session.leave();
-                    return false;
+                match self.resize.grow(index, |address| store.hash_at(address, head)) {
+                    Resized::Done => done += 1,
+                    Resized::Full => {
+                        self.session.leave();
+                        return false;
+                    }
+                    Resized::Unknown(address) => {
+                        self.session.leave();
+                        self.learn(address);
+                        return true;
+                    }
                 }
-                done += 1;
             }
             self.session.leave();
         }
         self.store.progress.buckets_split.fetch_add(done, Ordering::Relaxed);
         self.store.index.len() < wanted
+    }
+
+    /// Reads a record on the device to learn its key's hash, of which its entry knows nothing any more.
+    fn learn(&mut self, address: u64) {
+        let store = Arc::clone(&self.store);
+        let Some(tier) = &store.tier else { return };
+        let (mut stage, mut pool) = (Stage::default(), BufferPool::default());
+        tier.stage_blocking(&mut stage, &mut vec![address], &mut pool);
+        if let Lookup::Ready(record, header) = stage.get(address) {
+            let hash = store.hash_of(record, header);
+            self.session.enter(0);
+            let number = store.index.lock(hash, true);
+            if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
+                position.point_to(store.index.tag(number, hash), address);
+            }
+            store.index.bucket(number).unlock_exclusive();
+            self.session.leave();
+        } else {
+            // Unreadable, or moved meanwhile. Growth is tried again with the next step; until then buckets are longer.
+            self.pace.breathe(false);
+        }
     }
 
     fn shrink(&mut self, live: u64) -> bool {
@@ -215,9 +247,15 @@ impl Maintenance {
                 let stop = (next + SWEEP_PER_STEP).min(end);
                 self.sweep_buckets(next, stop);
                 if stop == end {
+                    self.session.sweep_mixed_pages();
                     self.store.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
                     for &namespace in &namespaces {
-                        debug_assert_eq!(self.store.counters.namespace_totals(namespace).0, 0, "INV-NS-1");
+                        let (records, with_expiry) = self.store.counters.namespace_totals(namespace);
+                        debug_assert!(records == 0 || self.store.tier.is_some(), "INV-NS-1: swept means empty");
+                        // Records on the device were dropped without a look, so what the namespace still counts is taken off the sums at once.
+                        let counters = self.store.thread(&self.session.local);
+                        add(&counters.live, -(records as i64));
+                        add(&counters.volatile, -(with_expiry as i64));
                         self.store.counters.clear_namespace(namespace);
                     }
                     self.store.namespaces.release(namespaces);
@@ -242,7 +280,11 @@ impl Maintenance {
             for number in first..last {
                 let bucket = store.index.bucket(number);
                 bucket.lock_exclusive();
+                let head = self.session.local.head;
                 let doomed = |address: u64| {
+                    if address < head {
+                        return false;
+                    }
                     // SAFETY: read from a latched bucket inside the epoch.
                     let header = unsafe { store.log.record(address) }.header();
                     store.namespaces.is_condemned(header.namespace())
@@ -250,7 +292,15 @@ impl Maintenance {
                 while let Some(position) = store.index.find_any(number, doomed) {
                     // SAFETY: as above.
                     let record = unsafe { store.log.record(position.entry().address()) };
-                    self.session.unlink_latched(number, position, record, record.header());
+                    self.session.uncount(record.header());
+                    self.session.drop_latched(number, position, record, record.header());
+                }
+                if let Some(tier) = &store.tier {
+                    let doomed = |address: u64| address < head && tier.is_condemned_page(&store, address);
+                    while let Some(position) = store.index.find_any(number, doomed) {
+                        tier.pages.count_dead_typical(position.entry().address());
+                        store.index.remove(number, position);
+                    }
                 }
                 bucket.unlock_exclusive();
             }
@@ -263,7 +313,7 @@ impl Maintenance {
     /// Keeps the configured part of the log mutable.
     fn shift_read_only(&self) {
         let fraction = self.store.options.mutable_fraction;
-        if fraction < 1.0 {
+        if fraction < 1.0 && self.store.tier.is_none() {
             let words = self.store.counters.totals().taken_words.max(0) as f64;
             let mutable = (words * fraction) as u64;
             self.store.log.shift_read_only(self.store.log.tail_address().saturating_sub(mutable));

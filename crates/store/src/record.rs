@@ -1,13 +1,14 @@
 //! The record: one key with its value, as it lies in the log.
 //!
 //! ```text
-//!  63            48 47        36 35          22 21       10 9      4 3     0
+//!  63            48 47        36 35          22 21       11 10     4 3     0
 //! +----------------+------------+--------------+-----------+--------+-------+
-//! | namespace   16 | key_len 12 | value_len 14 | units  12 | flags 6| kind 4|   header, one atomic word
+//! | namespace   16 | key_len 12 | value_len 14 | units  11 | flags 7| kind 4|   header, one atomic word
 //! +----------------+------------+--------------+-----------+--------+-------+
 //! | key, padded with zeroes to 8 bytes                                       |
 //! | value, padded to 8 bytes            (or one word: the heap handle)       |
 //! | slack                                                                    |
+//! | address of the original on the device, 8 bytes, only with CACHED         |
 //! | entity tag, 8 bytes, only with ETAG                                      |
 //! | expiry in milliseconds since the epoch, 8 bytes, only with EXPIRY        |   last word of the allocation
 //! +--------------------------------------------------------------------------+
@@ -26,8 +27,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes of a word; all records are multiples of it.
 pub(crate) const WORD: usize = 8;
 
-const UNITS_SHIFT: u32 = 10;
-const UNITS_BITS: u32 = 12;
+const UNITS_SHIFT: u32 = 11;
+const UNITS_BITS: u32 = 11;
 const VALUE_SHIFT: u32 = 22;
 const VALUE_BITS: u32 = 14;
 const KEY_SHIFT: u32 = 36;
@@ -43,7 +44,7 @@ pub(crate) const UNITS_MIN: usize = 2;
 /// Largest allocation in words.
 pub(crate) const UNITS_MAX: usize = (1 << UNITS_BITS) - 1;
 
-const _: () = assert!(1 + (INLINE_KEY_MAX + INLINE_VALUE_MAX).div_ceil(WORD) + 4 <= UNITS_MAX);
+const _: () = assert!(1 + INLINE_KEY_MAX.div_ceil(WORD) + INLINE_VALUE_MAX.div_ceil(WORD) + 4 <= UNITS_MAX);
 const _: () = assert!(INLINE_VALUE_MAX < 1 << VALUE_BITS);
 
 /// What a value is. The numbers are part of the record format.
@@ -107,6 +108,12 @@ impl Header {
     pub(crate) const HEAP_KEY: u64 = 1 << 8;
     /// The value was built or changed in part rather than set as a whole.
     pub(crate) const EDITED: u64 = 1 << 9;
+    /// The record is a copy of one on the device, whose address is in a word of its own.
+    pub(crate) const CACHED: u64 = 1 << 10;
+
+    /// The kind of a tombstone: its key has no value, whatever older records say.
+    const TOMBSTONE: u64 = 15;
+    const KIND: u64 = 15;
 
     const IDENTITY: u64 = (0xFFFF << NAMESPACE_SHIFT) | (((1 << KEY_BITS) - 1) << KEY_SHIFT) | Self::DEAD | Self::HEAP_KEY;
 
@@ -161,6 +168,17 @@ impl Header {
         self.0 & flag != 0
     }
 
+    /// Whether the record says that its key has no value. It also looks expired to whoever does not ask.
+    #[inline]
+    pub(crate) fn is_tombstone(self) -> bool {
+        self.0 & Self::KIND == Self::TOMBSTONE
+    }
+
+    /// This header as a tombstone's.
+    pub(crate) fn as_tombstone(self) -> Self {
+        Self(self.0 | Self::TOMBSTONE)
+    }
+
     /// Words from the record's start to its value.
     pub(crate) fn value_word(self) -> usize {
         1 + self.key_len().div_ceil(WORD)
@@ -168,7 +186,7 @@ impl Header {
 
     /// Words at the end for expiry and entity tag.
     pub(crate) fn optional_words(self) -> usize {
-        usize::from(self.has(Self::EXPIRY)) + usize::from(self.has(Self::ETAG))
+        usize::from(self.has(Self::EXPIRY)) + usize::from(self.has(Self::ETAG)) + usize::from(self.has(Self::CACHED))
     }
 
     /// Bytes that the value may take without a move.
@@ -203,7 +221,7 @@ pub(crate) struct Shape {
 impl Shape {
     /// Words that a record of this shape takes.
     pub(crate) fn units(&self) -> usize {
-        let optional = usize::from(self.flags & Header::EXPIRY != 0) + usize::from(self.flags & Header::ETAG != 0);
+        let optional = (self.flags & (Header::EXPIRY | Header::ETAG | Header::CACHED)).count_ones() as usize;
         (1 + self.key_len.div_ceil(WORD) + self.value_len.div_ceil(WORD) + optional).max(UNITS_MIN)
     }
 
@@ -247,6 +265,10 @@ impl Record {
     /// The word that holds a heap key's handle.
     pub(crate) fn key_handle(self) -> u64 {
         self.word(1).load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_key_handle(self, handle: u64) {
+        self.word(1).store(handle, Ordering::Relaxed);
     }
 
     /// Whether the inline key equals `key`, whose length already matched by [`Header::matches`].
@@ -354,6 +376,7 @@ impl Record {
     /// Copies a record into unpublished space of `units` words, which may be a little more than it had. Under the exclusive
     /// latch of the record's bucket.
     pub(crate) fn copy_whole(self, header: Header, target: Self, units: usize) {
+        debug_assert!(!header.has(Header::CACHED), "a cached record is dropped, not moved");
         for index in 1..header.units() - header.optional_words() {
             target.word(index).store(self.word(index).load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -377,6 +400,50 @@ impl Record {
         header
             .has(Header::ETAG)
             .then(|| self.word(header.units() - 1 - usize::from(header.has(Header::EXPIRY))).load(Ordering::Relaxed))
+    }
+
+    /// The address of the original that a cached record is a copy of.
+    pub(crate) fn original(self, header: Header) -> u64 {
+        debug_assert!(header.has(Header::CACHED));
+        self.word(header.units() - header.optional_words()).load(Ordering::Relaxed)
+    }
+
+    /// Says what this cached record is a copy of.
+    pub(crate) fn set_original(self, header: Header, address: u64) {
+        self.word(header.units() - header.optional_words()).store(address, Ordering::Relaxed);
+    }
+
+    /// Writes a copy of this record, marked as cached, into unpublished space of `units` words: one more than it needs itself,
+    /// unless it is a cached copy already.
+    pub(crate) fn copy_as_cached(self, header: Header, target: Self, units: usize, original: u64) {
+        let words = if header.has(Header::HEAP_VALUE) { 1 } else { header.value_len().div_ceil(WORD) };
+        for index in 1..header.value_word() + words {
+            target.word(index).store(self.word(index).load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        let copied = header.with_flags(Header::CACHED, true).with_units(units);
+        debug_assert!(copied.value_word() + words + copied.optional_words() <= units);
+        target.write_optional(copied, self.expiry(header), self.etag(header));
+        target.set_original(copied, original);
+        target.set_header(copied);
+    }
+
+    /// Writes a copy that is an original of its own into unpublished space of `units` words.
+    pub(crate) fn copy_as_original(self, header: Header, target: Self, units: usize) {
+        let words = if header.has(Header::HEAP_VALUE) { 1 } else { header.value_len().div_ceil(WORD) };
+        for index in 1..header.value_word() + words {
+            target.word(index).store(self.word(index).load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        let copied = header.with_flags(Header::CACHED, false).with_units(units);
+        debug_assert!(copied.value_word() + words + copied.optional_words() <= units);
+        target.write_optional(copied, self.expiry(header), self.etag(header));
+        target.set_header(copied);
+    }
+
+    /// Words that a copy needs: the record without its slack, plus or minus the word for the original's address.
+    pub(crate) fn packed_units(header: Header, cached: bool) -> usize {
+        let words = if header.has(Header::HEAP_VALUE) { 1 } else { header.value_len().div_ceil(WORD) };
+        let copied = header.with_flags(Header::CACHED, cached);
+        (copied.value_word() + words + copied.optional_words()).max(UNITS_MIN)
     }
 
     /// Writes the optional words for which `header` has flags.
@@ -434,7 +501,7 @@ mod tests {
     #[test]
     fn header_bytes_are_pinned() {
         let header = Header::new(0x0102, 16, 8, 4, Header::EXPIRY, Kind::Hash);
-        assert_eq!(header.0, 0x0102_0100_0200_1022);
+        assert_eq!(header.0, 0x0102_0100_0200_2022);
         assert_eq!((header.namespace(), header.key_len(), header.value_len(), header.units()), (0x0102, 16, 8, 4));
         assert_eq!((header.kind(), header.has(Header::EXPIRY), header.has(Header::ETAG)), (Kind::Hash, true, false));
     }

@@ -5,12 +5,13 @@ use crate::expiry::feed::Feed;
 use crate::free::SharedFree;
 use crate::heap::SharedString;
 use crate::index::Index;
-use crate::log::{CHUNK_BYTES, Log, PAGE_BYTES};
+use crate::log::{CHUNK_BYTES, Log, PAGE_BYTES, PAGES_AHEAD};
 use crate::maintain::Maintenance;
 use crate::namespace::Namespaces;
 use crate::record::WORD;
 use crate::session::heat::HeatRule;
 use crate::session::{Full, NO_PAGE, Session};
+use crate::tier::{CopyReads, Keeper, Storage, Tier, TierStatistics};
 use almandine_epoch::Epoch;
 use almandine_io::thread::Waker;
 use almandine_io::{memory, thread};
@@ -26,6 +27,8 @@ use std::thread::JoinHandle;
 const DISCARD_BYTES: usize = 64 * 1024;
 /// Threads that belong to the store itself: maintenance and compaction.
 const OWN_THREADS: usize = 2;
+/// And with a device: its keeper and the cascade.
+const TIER_THREADS: usize = 2;
 
 /// How a store is made.
 #[derive(Clone, Debug)]
@@ -42,6 +45,8 @@ pub struct Options {
     pub mutable_fraction: f64,
     /// Part of the log's words that may be free before pages are evacuated.
     pub free_fraction_max: f64,
+    /// Where to put what does not fit the memory budget. Without it everything stays in memory.
+    pub storage: Option<Storage>,
     /// Whether the background thread runs. Without it, call [`Store::maintain`].
     pub background: bool,
 }
@@ -55,6 +60,7 @@ impl Default for Options {
             seed: 0x5EED,
             mutable_fraction: 1.0,
             free_fraction_max: 0.15,
+            storage: None,
             background: true,
         }
     }
@@ -75,6 +81,8 @@ pub struct MemoryUse {
     pub heap_bytes: u64,
     /// The expiry wheel.
     pub expiry_bytes: u64,
+    /// What is known of pages on the device.
+    pub tier_bytes: u64,
     /// What the store's user reported by [`Store::set_external_bytes`].
     pub external_bytes: u64,
 }
@@ -83,7 +91,13 @@ impl MemoryUse {
     /// What counts against the budget.
     #[must_use]
     pub fn used_bytes(&self) -> u64 {
-        self.index_bytes + self.log_live_bytes + self.heap_bytes + self.expiry_bytes + self.external_bytes
+        self.log_live_bytes + self.beside_log_bytes()
+    }
+
+    /// What counts against the budget beside the log.
+    #[must_use]
+    pub fn beside_log_bytes(&self) -> u64 {
+        self.index_bytes + self.heap_bytes + self.expiry_bytes + self.tier_bytes + self.external_bytes
     }
 }
 
@@ -138,12 +152,16 @@ pub(crate) struct Inner {
     pub(crate) reclaiming: AtomicBool,
     free_threads: Mutex<Vec<usize>>,
     pub(crate) stop: AtomicBool,
+    /// The device, if there is one.
+    pub(crate) tier: Option<Tier>,
 }
 
 impl Inner {
     fn new(mut options: Options) -> io::Result<Arc<Self>> {
-        options.sessions_max = options.sessions_max.clamp(1, almandine_base::limits::STORE_THREADS_MAX - OWN_THREADS);
-        let threads = options.sessions_max + OWN_THREADS;
+        let own = if options.storage.is_some() { OWN_THREADS + TIER_THREADS } else { OWN_THREADS };
+        options.sessions_max = options.sessions_max.clamp(1, almandine_base::limits::STORE_THREADS_MAX - own);
+        let threads = options.sessions_max + own;
+        let tier = options.storage.clone().map(Tier::new).transpose()?;
         let memory_max = if options.memory_bytes_max == 0 { memory::physical_bytes() } else { options.memory_bytes_max };
         // Holes make the log's span longer than its contents: four times the memory keeps forced evacuations rare.
         let log = reserve(memory_max.saturating_mul(4).max(1 << 26), |bytes| Log::new(bytes, threads))?;
@@ -171,6 +189,7 @@ impl Inner {
             reclaiming: AtomicBool::new(true),
             free_threads: Mutex::new((0..threads).rev().collect()),
             stop: AtomicBool::new(false),
+            tier,
             options,
         }))
     }
@@ -219,13 +238,25 @@ impl Inner {
             log_free_bytes: words(totals.free_words),
             heap_bytes: totals.heap_bytes.max(0) as u64,
             expiry_bytes: self.progress.wheel_bytes.load(Ordering::Relaxed),
+            tier_bytes: self.tier.as_ref().map_or(0, |tier| tier.pages.memory_bytes()),
             external_bytes: self.external_bytes.load(Ordering::Relaxed),
         }
+    }
+
+    /// Pages kept ready in front of the tail.
+    pub(crate) fn pages_ahead(&self) -> u64 {
+        self.tier.as_ref().map_or(PAGES_AHEAD, Tier::pages_ahead)
     }
 
     /// Compares memory in use with the budget.
     pub(crate) fn refresh_over_limit(&self) {
         let budget = self.budget_bytes.load(Ordering::Relaxed);
+        if let Some(tier) = &self.tier {
+            let budget = if budget == 0 { memory::physical_bytes() / 4 * 3 } else { budget };
+            let over = tier.refresh_budget(budget, &self.memory());
+            self.over_limit.store(over, Ordering::Relaxed);
+            return;
+        }
         let over = budget != 0 && self.memory().used_bytes() > budget;
         if self.over_limit.load(Ordering::Relaxed) != over {
             self.over_limit.store(over, Ordering::Relaxed);
@@ -247,8 +278,8 @@ fn reserve<T>(mut size: u64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<
 /// An in-memory store of records, used through [`Session`]s.
 pub struct Store {
     inner: Arc<Inner>,
-    background: Option<JoinHandle<()>>,
-    manual: Option<Mutex<Maintenance>>,
+    background: Vec<JoinHandle<()>>,
+    manual: Option<Mutex<(Maintenance, Option<Keeper>)>>,
 }
 
 impl Store {
@@ -259,13 +290,18 @@ impl Store {
     pub fn open(options: Options) -> io::Result<Self> {
         let inner = Inner::new(options)?;
         let maintenance = Maintenance::new(&inner).ok_or_else(|| io::Error::other("no epoch slot for the background"))?;
+        let keeper = Keeper::new(&inner);
         // The first pages are ready before the first session is.
-        inner.log.prepare_ahead();
-        let (background, manual) = if inner.options.background {
-            (Some(thread::spawn("store", move || maintenance.run())?), None)
+        inner.log.prepare_ahead(inner.pages_ahead());
+        let (mut background, mut manual) = (Vec::new(), None);
+        if inner.options.background {
+            background.push(thread::spawn("store", move || maintenance.run())?);
+            if let Some(keeper) = keeper {
+                background.push(thread::spawn("keeper", move || keeper.run())?);
+            }
         } else {
-            (None, Some(Mutex::new(maintenance)))
-        };
+            manual = Some(Mutex::new((maintenance, keeper)));
+        }
         Ok(Self { inner, background, manual })
     }
 
@@ -278,7 +314,11 @@ impl Store {
     /// Does what the background thread would do at `now_ms`. Only without one ([`Options::background`]).
     pub fn maintain(&self, now_ms: i64) {
         if let Some(maintenance) = &self.manual {
-            maintenance.lock().unwrap_or_else(PoisonError::into_inner).step(now_ms);
+            let mut manual = maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+            manual.0.step(now_ms);
+            if let Some(keeper) = &mut manual.1 {
+                keeper.step(now_ms);
+            }
         }
     }
 
@@ -345,6 +385,40 @@ impl Store {
         self.inner.external_bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// What the tier below memory has done; nothing without a device.
+    #[must_use]
+    pub fn tier(&self) -> Option<TierStatistics> {
+        self.inner.tier.as_ref().map(Tier::statistics)
+    }
+
+    /// Sets what becomes of records that were read from the device.
+    pub fn set_copy_reads(&self, mode: CopyReads) {
+        if let Some(tier) = &self.inner.tier {
+            tier.set_copy_reads(mode);
+        }
+    }
+
+    /// Sets the part of the device's space that may be dead, and how many bytes a second collecting it may read.
+    pub fn set_collection(&self, garbage_max: f64, bytes_per_second: u64) {
+        if let Some(tier) = &self.inner.tier {
+            tier.set_limits(garbage_max, bytes_per_second);
+        }
+    }
+
+    /// Whether writers should wait, because they write faster than the device takes; [`Store::on_room`] tells when not any more.
+    #[inline]
+    #[must_use]
+    pub fn is_choked(&self) -> bool {
+        self.inner.tier.as_ref().is_some_and(|tier| tier.is_choked(self.inner.log.pages.resident()))
+    }
+
+    /// Sets what is called, by a background thread, when writers that found [`Store::is_choked`] may go on.
+    pub fn on_room(&self, call: impl Fn() + Send + Sync + 'static) {
+        if let Some(tier) = &self.inner.tier {
+            tier.on_room(Box::new(call));
+        }
+    }
+
     /// Sets how use is turned into heat.
     pub fn set_heat_rule(&self, rule: HeatRule) {
         self.inner.heat_rule.store(rule as u8, Ordering::Relaxed);
@@ -378,8 +452,11 @@ impl Drop for Store {
     fn drop(&mut self) {
         self.inner.stop.store(true, Ordering::Release);
         self.inner.waker.wake();
-        if let Some(background) = self.background.take() {
-            let _ = background.join();
+        if let Some(tier) = &self.inner.tier {
+            tier.waker.wake();
+        }
+        for thread in self.background.drain(..) {
+            let _ = thread.join();
         }
     }
 }

@@ -38,11 +38,20 @@ impl Session {
         debug_assert_eq!(Index::bucket_of(hash, store.index.len()), number);
         loop {
             let mut refile = None;
+            let head = self.local.head;
+            let mut cold = false;
             let due = store.index.find_latched(number, hash, |address| {
+                if address < head {
+                    cold = true;
+                    return None;
+                }
                 // SAFETY: read from a latched bucket inside the epoch.
                 let record = unsafe { store.log.record(address) };
                 let header = record.header();
-                if !header.has(Header::EXPIRY) || store.hash(header.namespace(), store.key_of(record, header)) != hash {
+                if !header.has(Header::EXPIRY)
+                    || header.is_tombstone()
+                    || store.hash(header.namespace(), store.key_of(record, header)) != hash
+                {
                     return None;
                 }
                 if record.is_expired(header, now_ms) {
@@ -61,6 +70,10 @@ impl Session {
                         debug_assert!(at_ms > now_ms, "INV-EXP-1: what is filed anew is not due");
                         wheel.file(Notice { hash, at_ms });
                     }
+                    if cold && let Some(tier) = &store.tier {
+                        // The record may be on the device: the keeper looks, and files what is not due anew.
+                        tier.ask(hash);
+                    }
                     break;
                 }
             }
@@ -71,7 +84,8 @@ impl Session {
     /// Rebuilds the wheel from the records when most of its entries are stale.
     pub(crate) fn rebuild_wheel(&mut self, wheel: &mut Wheel, pace: &mut Pace) {
         let volatile = self.store.counters.totals().volatile.max(0) as usize;
-        if wheel.len() < 2 * volatile + STALE_SLACK {
+        // With records on a device a rebuild would have to read them; their notices come up one by one.
+        if wheel.len() < 2 * volatile + STALE_SLACK || self.store.log.head() != 0 {
             return;
         }
         wheel.clear();

@@ -25,6 +25,14 @@ impl Position<'_> {
         self.0.store(self.entry().at(tag, address).0, Ordering::Release);
     }
 
+    /// Makes the entry cooler by one. Whoever changes it meanwhile wins.
+    pub(crate) fn cool(self) {
+        let seen = self.entry();
+        if seen.heat() > 0 {
+            let _ = self.0.compare_exchange(seen.0, seen.with_heat(seen.heat() - 1).0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
     /// Makes the entry that was seen here warmer by one. Whoever changed the entry meanwhile wins.
     pub(crate) fn warm(self, seen: Entry) {
         let heat = seen.heat();
@@ -193,6 +201,21 @@ impl Index {
             next = overflow.next.load(Ordering::Relaxed) as u32;
         }
         None
+    }
+
+    /// Makes all entries of a bucket cooler by one. Needs no latch: each entry is changed by compare-and-exchange.
+    pub(crate) fn cool_bucket(&self, number: u64) {
+        let bucket = self.bucket(number);
+        let cool = |slot: &AtomicU64| Position(slot).cool();
+        bucket.entries.iter().for_each(cool);
+        let mut next = bucket.glance().overflow();
+        let mut hops = 0;
+        while next != 0 && hops < HOPS_BETWEEN_CHECKS {
+            let overflow = self.overflow.slot(next);
+            overflow.entries.iter().for_each(cool);
+            next = overflow.next.load(Ordering::Relaxed) as u32;
+            hops += 1;
+        }
     }
 
     /// Appends all entries of a latched (or quiescent) bucket to `target`.

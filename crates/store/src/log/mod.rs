@@ -5,9 +5,11 @@
 //! chunks: a session takes a chunk by fetch-and-add and fills it alone, so sessions meet at the tail once per 64 KiB, not once
 //! per record. Chunks never cross a page; a page is made resident in the background before the tail reaches it.
 //!
-//! Regions: addresses below `read_only` are not updated in place but copied to the tail. Without a storage tier the boundary
-//! rests at zero unless a mutable fraction is configured. Pages are freed one by one, wherever they are, once they were
-//! evacuated (see `compact`): the log is a ring with holes, and a page that would be overtaken by the tail is evacuated first.
+//! Regions: `head <= read_only <= tail`. Addresses below `read_only` are not updated in place but copied to the tail; addresses
+//! below `head` are on the device only. Without a device `head` rests at zero, and so does `read_only` unless a mutable fraction
+//! is configured; pages are then freed one by one, wherever they are, once they were evacuated (see `compact`): the log is a
+//! ring with holes, and a page that would be overtaken by the tail is evacuated first. With a device pages leave memory in
+//! their order (see `tier`).
 
 #[cfg(all(test, loom))]
 mod model;
@@ -17,6 +19,7 @@ use crate::record::{Header, Record, UNITS_MAX, WORD};
 use crate::sync::{AtomicU64, Ordering};
 use almandine_io::memory::{HUGE_PAGE_BYTES, Reservation};
 use crossbeam_utils::CachePadded;
+pub(crate) use page::PageState;
 use page::PageTable;
 use std::io;
 
@@ -26,12 +29,15 @@ pub(crate) const PAGE_BYTES: usize = HUGE_PAGE_BYTES;
 pub(crate) const PAGE_WORDS: u64 = (PAGE_BYTES / WORD) as u64;
 /// Bytes of a chunk: what a session takes from the tail at once.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
-const CHUNK_WORDS: u64 = (CHUNK_BYTES / WORD) as u64;
+pub(crate) const CHUNK_WORDS: u64 = (CHUNK_BYTES / WORD) as u64;
 const CHUNKS_PER_PAGE: u64 = PAGE_WORDS / CHUNK_WORDS;
 /// Words of a cache line.
 const LINE_WORDS: u64 = 8;
 /// Pages that are kept ready in front of the tail.
 pub(crate) const PAGES_AHEAD: u64 = 3;
+
+/// Places that are tried for a page of cached copies.
+const CACHE_PAGE_TRIES: u64 = 64;
 
 const _: () = assert!(UNITS_MAX as u64 <= CHUNK_WORDS);
 
@@ -44,6 +50,10 @@ pub(crate) struct Log {
     tail: CachePadded<AtomicU64>,
     /// Addresses below are read-only.
     read_only: CachePadded<AtomicU64>,
+    /// Addresses below are not in memory. Read once per batch, see `Session::enter`.
+    head: CachePadded<AtomicU64>,
+    /// Next chunk for cached copies, counted as the tail's; the end of its page when a new one is needed.
+    cache_tail: CachePadded<AtomicU64>,
 }
 
 impl Log {
@@ -58,7 +68,16 @@ impl Log {
         let pages = PageTable::new((ring_bytes / PAGE_BYTES as u64) as usize, threads)?;
         // Page 0 is never used, so that address 0 can mean "none".
         let tail = CachePadded::new(AtomicU64::new(CHUNKS_PER_PAGE));
-        Ok(Self { memory, ring_mask: ring_bytes / WORD as u64 - 1, pages, tail, read_only: CachePadded::new(AtomicU64::new(0)) })
+        let zero = || CachePadded::new(AtomicU64::new(0));
+        Ok(Self {
+            memory,
+            ring_mask: ring_bytes / WORD as u64 - 1,
+            pages,
+            tail,
+            read_only: zero(),
+            head: zero(),
+            cache_tail: zero(),
+        })
     }
 
     /// The record at an address.
@@ -98,6 +117,29 @@ impl Log {
         self.read_only.fetch_max(address, Ordering::AcqRel);
     }
 
+    /// Addresses below are read-only.
+    #[inline]
+    pub(crate) fn read_only(&self) -> u64 {
+        self.read_only.load(Ordering::Acquire)
+    }
+
+    /// Addresses below are not in memory.
+    #[inline]
+    pub(crate) fn head(&self) -> u64 {
+        self.head.load(Ordering::Acquire)
+    }
+
+    /// Moves the head forward. The pages below are released once the epoch has passed.
+    pub(crate) fn shift_head(&self, address: u64) {
+        debug_assert!(address <= self.read_only(), "INV-TIER-1: head <= read_only");
+        self.head.fetch_max(address, Ordering::AcqRel);
+    }
+
+    /// Lets the tail leave `page`, so that no chunk of it is handed out any more.
+    pub(crate) fn leave_page(&self, page: u64) {
+        self.tail.fetch_max((page + 1) * CHUNKS_PER_PAGE, Ordering::AcqRel);
+    }
+
     /// The address behind the last chunk handed out.
     pub(crate) fn tail_address(&self) -> u64 {
         self.tail.load(Ordering::Acquire) * CHUNK_WORDS
@@ -130,10 +172,38 @@ impl Log {
         None
     }
 
-    /// Makes the pages in front of the tail resident and open. Background only.
-    pub(crate) fn prepare_ahead(&self) {
+    /// Takes the next chunk for cached copies. `None` when the page in use is full and no place for another is vacant.
+    pub(crate) fn take_cache_chunk(&self) -> Option<Chunk> {
+        loop {
+            let chunk = self.cache_tail.load(Ordering::Acquire);
+            let next = if !chunk.is_multiple_of(CHUNKS_PER_PAGE) {
+                chunk
+            } else {
+                // Behind all pages that the tail is about to use, so that it meets this one only when it is long in use.
+                let page = (self.tail_page() + PAGES_AHEAD + 1).max(chunk / CHUNKS_PER_PAGE + 1);
+                let page = (page..page + CACHE_PAGE_TRIES).find(|&page| self.pages.open_cache(page))?;
+                page * CHUNKS_PER_PAGE
+            };
+            if self.cache_tail.compare_exchange(chunk, next + 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                let start = next * CHUNK_WORDS;
+                return Some(Chunk { next: start, end: start + CHUNK_WORDS });
+            }
+            if next != chunk {
+                // Another session opened a page at the same time; this one has never been used.
+                self.pages.vacate(next / CHUNKS_PER_PAGE);
+            }
+        }
+    }
+
+    /// The last page opened for cached copies.
+    pub(crate) fn cache_page(&self) -> u64 {
+        self.cache_tail.load(Ordering::Acquire).saturating_sub(1) / CHUNKS_PER_PAGE
+    }
+
+    /// Makes `ahead` pages in front of the tail resident and open. Background only.
+    pub(crate) fn prepare_ahead(&self, ahead: u64) {
         let tail_page = self.tail_page();
-        for page in tail_page..=tail_page + PAGES_AHEAD {
+        for page in tail_page..=tail_page + ahead {
             if self.pages.is_vacant(page) {
                 self.memory.prefault(self.page_offset(page), PAGE_BYTES);
                 self.pages.open(page);
@@ -149,6 +219,16 @@ impl Log {
 
     fn page_offset(&self, page: u64) -> usize {
         (((page * PAGE_WORDS) & self.ring_mask) as usize) * WORD
+    }
+
+    /// A page's memory as words.
+    ///
+    /// # Safety
+    /// The page is in memory and not released while the slice lives.
+    pub(crate) unsafe fn page_words(&self, page: u64) -> &[AtomicU64] {
+        let start = self.pointer(page * PAGE_WORDS).cast::<AtomicU64>();
+        // SAFETY: a page lies inside the reservation as one piece; all access to log memory that may change is atomic.
+        unsafe { std::slice::from_raw_parts(start, PAGE_WORDS as usize) }
     }
 
     /// Calls `visit` for each live record of a page that has no open chunk.

@@ -1,10 +1,13 @@
 //! The page table: which page of time is in which place of the ring, in what state, and how much of it is free.
 //!
 //! ```text
-//! VACANT --open--> OPEN --close--> CLOSING --(epoch)--> evacuated --(epoch)--> VACANT
+//! VACANT --open--> OPEN --close--> CLOSING --(epoch)--> evacuated ----------------(epoch)--> VACANT
+//!                                     |----(epoch)--> FLUSHED --(below the head)--(epoch)--> VACANT
+//! VACANT --open_cache--> CACHE --(below the head, entries put back)--------------(epoch)--> VACANT
 //! ```
 //!
-//! A place's word is `page number << 2 | state`, so one load answers "is this address still in an open page?", which is what
+//! FLUSHED pages are on the device and still readable in memory; CACHE pages hold copies of records on the device (see `tier`).
+//! A place's word is `page number << 3 | state`, so one load answers "is this address still in an open page?", which is what
 //! reuse of freed space asks (INV-FREE-1). Free words are counted per thread and page, written by their thread only; the
 //! compactor sums them.
 
@@ -16,6 +19,25 @@ use std::sync::atomic::AtomicU32;
 const VACANT: u64 = 0;
 const OPEN: u64 = 1;
 const CLOSING: u64 = 2;
+const CACHE: u64 = 3;
+const FLUSHED: u64 = 4;
+const STATE_BITS: u32 = 3;
+const STATE_MASK: u64 = (1 << STATE_BITS) - 1;
+
+/// What a page of time is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageState {
+    /// Not in memory.
+    Absent,
+    /// Its freed space is used again.
+    Open,
+    /// On its way out.
+    Closing,
+    /// Copies of records on the device.
+    Cache,
+    /// On the device, and still in memory.
+    Flushed,
+}
 
 /// States of all places of the ring.
 pub(crate) struct PageTable {
@@ -56,7 +78,7 @@ impl PageTable {
 
     #[inline]
     pub(crate) fn is_open(&self, page: u64) -> bool {
-        self.place(page).load(Ordering::Acquire) == page << 2 | OPEN
+        self.place(page).load(Ordering::Acquire) == page << STATE_BITS | OPEN
     }
 
     pub(crate) fn is_vacant(&self, page: u64) -> bool {
@@ -65,23 +87,58 @@ impl PageTable {
 
     /// Puts a page into its vacant place; true if it is open afterwards.
     pub(crate) fn open(&self, page: u64) -> bool {
-        match self.place(page).compare_exchange(VACANT, page << 2 | OPEN, Ordering::AcqRel, Ordering::Acquire) {
+        match self.place(page).compare_exchange(VACANT, page << STATE_BITS | OPEN, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 self.resident.fetch_add(1, Ordering::Relaxed);
                 true
             }
-            Err(current) => current == page << 2 | OPEN,
+            Err(current) => current == page << STATE_BITS | OPEN,
+        }
+    }
+
+    /// Puts a page for cached copies into its vacant place.
+    pub(crate) fn open_cache(&self, page: u64) -> bool {
+        let opened =
+            self.place(page).compare_exchange(VACANT, page << STATE_BITS | CACHE, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if opened {
+            self.resident.fetch_add(1, Ordering::Relaxed);
+        }
+        opened
+    }
+
+    /// A closing page is on the device now.
+    pub(crate) fn mark_flushed(&self, page: u64) {
+        debug_assert_eq!(self.state(page), PageState::Closing);
+        self.place(page).store(page << STATE_BITS | FLUSHED, Ordering::Release);
+    }
+
+    /// What a page is.
+    pub(crate) fn state(&self, page: u64) -> PageState {
+        let word = self.place(page).load(Ordering::Acquire);
+        if word >> STATE_BITS != page {
+            return PageState::Absent;
+        }
+        match word & STATE_MASK {
+            OPEN => PageState::Open,
+            CLOSING => PageState::Closing,
+            CACHE => PageState::Cache,
+            FLUSHED => PageState::Flushed,
+            _ => PageState::Absent,
         }
     }
 
     /// From now on no freed space of the page is reused (once the epoch has passed).
     pub(crate) fn close(&self, page: u64) -> bool {
-        self.place(page).compare_exchange(page << 2 | OPEN, page << 2 | CLOSING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.place(page)
+            .compare_exchange(page << STATE_BITS | OPEN, page << STATE_BITS | CLOSING, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
     }
 
     /// Takes a page back into use that could not be evacuated.
     pub(crate) fn reopen(&self, page: u64) -> bool {
-        self.place(page).compare_exchange(page << 2 | CLOSING, page << 2 | OPEN, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.place(page)
+            .compare_exchange(page << STATE_BITS | CLOSING, page << STATE_BITS | OPEN, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
     }
 
     pub(crate) fn vacate(&self, page: u64) {
@@ -92,7 +149,11 @@ impl PageTable {
 
     /// Numbers of the open pages.
     pub(crate) fn open_pages(&self) -> impl Iterator<Item = u64> + '_ {
-        self.places.iter().map(|place| place.load(Ordering::Acquire)).filter(|word| word & 3 == OPEN).map(|word| word >> 2)
+        self.places
+            .iter()
+            .map(|place| place.load(Ordering::Acquire))
+            .filter(|word| word & STATE_MASK == OPEN)
+            .map(|word| word >> STATE_BITS)
     }
 
     fn counter(&self, thread: usize, page: u64) -> &AtomicU32 {

@@ -4,7 +4,7 @@ use super::{Full, Local};
 use crate::counters::add;
 use crate::free::REMAINDER_MIN;
 use crate::heap;
-use crate::log::{Log, PAGE_WORDS};
+use crate::log::{Chunk, Log, PAGE_WORDS};
 use crate::record::{Header, Record, UNITS_MAX};
 use crate::store::Inner;
 use std::sync::atomic::Ordering;
@@ -18,10 +18,12 @@ pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result
     if let Some((address, got)) = local.free.take(units, &store.log, &store.shared_free) {
         return Ok((address, reuse(store, local, address, got, units)));
     }
-    match local.chunk.take(units) {
-        Some(address) => Ok((address, units)),
-        None => allocate_from_new_chunk(store, local, units),
+    if store.log.is_mutable(local.chunk.next)
+        && let Some(address) = local.chunk.take(units)
+    {
+        return Ok((address, units));
     }
+    allocate_from_new_chunk(store, local, units)
 }
 
 fn reuse(store: &Inner, local: &mut Local, address: u64, got: usize, units: usize) -> usize {
@@ -50,14 +52,36 @@ fn allocate_from_new_chunk(store: &Inner, local: &mut Local, units: usize) -> Re
     add(&store.thread(local).taken_words, chunk.rest() as i64);
     if chunk.next % WAKE_WORDS == 0 {
         store.waker.wake();
+        if let Some(tier) = &store.tier {
+            tier.waker.wake();
+        }
     }
     store.refresh_over_limit();
     local.chunk = chunk;
     local.chunk.take(units).map(|address| (address, units)).ok_or(Full)
 }
 
+/// Space for a cached copy of `units` words.
+pub(crate) fn allocate_cached(store: &Inner, local: &mut Local, units: usize) -> Option<u64> {
+    if store.log.is_mutable(local.cache_chunk.next)
+        && let Some(address) = local.cache_chunk.take(units)
+    {
+        return Some(address);
+    }
+    local.cache_chunk = store.log.take_cache_chunk()?;
+    if let Some(tier) = &store.tier {
+        tier.waker.wake();
+    }
+    local.cache_chunk.take(units)
+}
+
 /// Turns the unused rest of the session's chunk into free pieces.
 pub(crate) fn abandon_chunk(store: &Inner, local: &mut Local) {
+    if !store.log.is_mutable(local.chunk.next) {
+        // The page was closed meanwhile: what is left of the chunk has gone with it, as zeroes.
+        local.chunk = Chunk::default();
+        return;
+    }
     while local.chunk.rest() != 0 {
         let units = local.chunk.rest().min(UNITS_MAX as u64) as usize;
         let Some(address) = local.chunk.take(units) else { return };

@@ -5,6 +5,8 @@
 //! which. Dropping an entry releases the latch, unless it belongs to a lock plan.
 
 use super::allocate::{allocate, drop_heap_key, drop_heap_value, release_heap_value, retire, trim};
+use super::cold::ColdMatches;
+use super::remove::{discard, unlink};
 use super::{Full, Key, Local, Session};
 use crate::counters::add;
 use crate::expiry::feed::Notice;
@@ -60,6 +62,10 @@ impl Drop for Guard<'_> {
 /// A key without a record.
 pub struct Vacant<'s> {
     guard: Guard<'s>,
+    /// The entry of the key's tombstone.
+    tombstone: Option<Position<'s>>,
+    /// An entry on the device that may be the key's and was not looked at; 0: none.
+    open: u64,
 }
 
 /// A key with a record.
@@ -80,6 +86,12 @@ impl Session {
     /// Latches a key exclusively (or uses the lock plan's latch) and looks it up. An expired record is removed.
     #[inline]
     pub fn entry<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+        self.look_up(key, false)
+    }
+
+    /// As [`Session::entry`]; a blind caller does not care what was there, so entries on the device are not looked at.
+    #[inline]
+    fn look_up<'s>(&'s mut self, key: Key<'s>, blind: bool) -> Slot<'s> {
         let held = self.held_bucket(key.hash);
         debug_assert!(held.is_some() || !self.holds_latches(), "a command changes a key that its lock plan does not hold");
         let Self { store, local } = self;
@@ -89,30 +101,30 @@ impl Session {
             None => (store.index.lock(key.hash, true), true),
         };
         let guard = Guard { store, local, number, owned, key };
-        let found = store.index.find_latched(number, key.hash, |address| store.match_record(address, &key));
-        match found {
-            None => Slot::Vacant(Vacant { guard }),
-            Some((position, (record, header))) => {
-                let occupied = Occupied { guard, position, record, header };
-                if record.is_expired(header, occupied.guard.local.now_ms) {
-                    let counters = store.thread(occupied.guard.local);
-                    add(&counters.expired, 1);
-                    Slot::Vacant(occupied.unlink())
-                } else {
-                    occupied.guard.local.heat.warm(store, position, position.entry());
-                    Slot::Occupied(occupied)
-                }
+        let head = guard.local.head;
+        let mut cold = ColdMatches::default();
+        let found = store.index.find_latched(number, key.hash, |address| {
+            if address < head {
+                cold.note(store, guard.local, address, &key);
+                return None;
             }
+            store.match_record(address, &key)
+        });
+        match found {
+            Some((position, (record, header))) => guard.slot(position, record, header),
+            None if cold.is_empty() => Slot::Vacant(Vacant { guard, tombstone: None, open: 0 }),
+            None => guard.cold_slot(&cold, blind),
         }
     }
 
-    /// Sets a key whatever was there before.
+    /// Sets a key whatever was there before. Nothing is read from a device for that, so that the count of keys may be too high
+    /// until the keeper has compared the records ([`crate::TierStatistics::unresolved`]).
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
     #[inline]
     pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
-        match self.entry(key) {
+        match self.look_up(key, true) {
             Slot::Occupied(mut occupied) => occupied.replace(Kind::String, value, put),
             Slot::Vacant(vacant) => vacant.insert(Kind::String, value, put),
         }
@@ -131,7 +143,7 @@ impl Session {
     }
 }
 
-fn count_live(store: &Inner, local: &Local, namespace: u16, live: i64, volatile: i64) {
+pub(super) fn count_live(store: &Inner, local: &Local, namespace: u16, live: i64, volatile: i64) {
     let counters = store.thread(local);
     let [records, with_expiry] = store.counters.namespace(local.thread, namespace);
     if live != 0 {
@@ -144,20 +156,39 @@ fn count_live(store: &Inner, local: &Local, namespace: u16, live: i64, volatile:
     }
 }
 
-/// Takes a record out of its latched bucket and retires it.
-fn unlink(store: &Inner, local: &mut Local, number: u64, position: Position<'_>, record: Record, header: Header) {
-    let address = position.entry().address();
-    store.index.remove(number, position);
-    drop_heap_value(store, local, record, header);
-    drop_heap_key(store, local, record, header);
-    retire(store, local, address, record, header);
-    count_live(store, local, header.namespace(), -1, -i64::from(header.has(Header::EXPIRY)));
-}
+impl<'s> Guard<'s> {
+    /// What a key with this record in memory or staged is.
+    #[inline]
+    fn slot(self, position: Position<'s>, record: Record, header: Header) -> Slot<'s> {
+        if record.is_expired(header, self.local.now_ms) {
+            return self.expired_slot(position, record, header);
+        }
+        self.local.heat.warm(self.store, position, position.entry());
+        Slot::Occupied(Occupied { guard: self, position, record, header })
+    }
 
-impl Session {
-    /// Removes the record at `position` of a bucket that the caller has latched exclusively.
-    pub(crate) fn unlink_latched(&mut self, number: u64, position: Position<'_>, record: Record, header: Header) {
-        unlink(&self.store, &mut self.local, number, position, record, header);
+    #[cold]
+    fn expired_slot(self, position: Position<'s>, record: Record, header: Header) -> Slot<'s> {
+        if header.is_tombstone() {
+            return Slot::Vacant(Vacant { guard: self, tombstone: Some(position), open: 0 });
+        }
+        add(&self.store.thread(self.local).expired, 1);
+        Slot::Vacant(Occupied { guard: self, position, record, header }.unlink())
+    }
+
+    #[cold]
+    fn cold_slot(self, cold: &ColdMatches, blind: bool) -> Slot<'s> {
+        if blind && cold.is_open() {
+            return Slot::Vacant(Vacant { guard: self, tombstone: None, open: cold.open_address() });
+        }
+        let store = self.store;
+        let found = cold
+            .settle(self.local)
+            .and_then(|(address, record, header)| Some((store.index.find_any(self.number, |at| at == address)?, record, header)));
+        match found {
+            Some((position, record, header)) => self.slot(position, record, header),
+            None => Slot::Vacant(Vacant { guard: self, tombstone: None, open: cold.open_address() }),
+        }
     }
 }
 
@@ -291,7 +322,11 @@ impl<'s> Vacant<'s> {
         }
         let (address, record, header) = written?;
         let tag = guard.store.index.tag(guard.number, guard.key.hash);
-        if guard.store.index.insert(guard.number, Entry::new(tag, address)).is_err() {
+        if let Some(position) = self.tombstone {
+            let old_address = position.entry().address();
+            position.point_to(tag, address);
+            super::remove::discard_tombstone(guard.store, guard.local, old_address);
+        } else if guard.store.index.insert(guard.number, Entry::new(tag, address)).is_err() {
             drop_heap_value(guard.store, guard.local, record, header);
             drop_heap_key(guard.store, guard.local, record, header);
             retire(guard.store, guard.local, address, record, header);
@@ -299,6 +334,11 @@ impl<'s> Vacant<'s> {
         }
         guard.count_live(1, i64::from(put.expiry_ms.is_some()));
         guard.announce(None, put.expiry_ms);
+        if self.open != 0
+            && let Some(tier) = &guard.store.tier
+        {
+            tier.overwritten_blindly(guard.key.hash, self.open);
+        }
         Ok(())
     }
 }
@@ -364,7 +404,7 @@ impl<'s> Occupied<'s> {
     }
 
     fn is_mutable(&self) -> bool {
-        self.guard.store.log.is_mutable(self.address())
+        self.guard.store.log.is_mutable(self.address()) && !self.header.has(Header::CACHED)
     }
 
     /// Replaces value, kind, expiry and entity tag.
@@ -421,13 +461,26 @@ impl<'s> Occupied<'s> {
     fn replace_payload(&mut self, kind: Kind, payload: Payload<'_>, put: Put, slack: usize) -> Result<(), Full> {
         let before = self.expiry_ms();
         let (old_address, old_record, old_header) = (self.address(), self.record, self.header);
-        let key_handle = if old_header.has(Header::HEAP_KEY) { old_record.key_handle() } else { 0 };
-        let (address, record, header) = self.guard.write(kind, payload, put, key_handle, slack)?;
+        let staged = old_address < self.guard.local.head;
+        let key_handle = match (old_header.has(Header::HEAP_KEY), staged) {
+            (false, _) => 0,
+            (true, false) => old_record.key_handle(),
+            (true, true) => {
+                add(&self.guard.store.thread(self.guard.local).heap_bytes, self.guard.key.bytes.len() as i64);
+                HeapKey::into_handle(self.guard.key.bytes)
+            }
+        };
+        let written = self.guard.write(kind, payload, put, key_handle, slack);
+        if written.is_err() && staged && key_handle != 0 {
+            add(&self.guard.store.thread(self.guard.local).heap_bytes, -(self.guard.key.bytes.len() as i64));
+            // SAFETY: the key was boxed above and no record that holds it exists.
+            unsafe { HeapKey::free(key_handle) };
+        }
+        let (address, record, header) = written?;
         let tag = self.guard.store.index.tag(self.guard.number, self.guard.key.hash);
         self.position.point_to(tag, address);
         (self.record, self.header) = (record, header);
-        drop_heap_value(self.guard.store, self.guard.local, old_record, old_header);
-        retire(self.guard.store, self.guard.local, old_address, old_record, old_header);
+        discard(self.guard.store, self.guard.local, old_address, old_record, old_header, true);
         add(&self.guard.store.thread(self.guard.local).updates_copied, 1);
         self.note_expiry(before, put.expiry_ms);
         Ok(())
@@ -495,7 +548,7 @@ impl<'s> Occupied<'s> {
     pub fn write_at(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Full> {
         let len = self.value().len();
         let new_len = len.max(offset + bytes.len());
-        if self.header.has(Header::HEAP_VALUE) {
+        if self.header.has(Header::HEAP_VALUE) && self.is_mutable() {
             self.change_heap(|value| {
                 value.resize(new_len, 0);
                 value[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -562,8 +615,8 @@ impl<'s> Occupied<'s> {
     /// Removes the key, giving its place back as vacant.
     fn unlink(self) -> Vacant<'s> {
         let Self { guard, position, record, header } = self;
-        unlink(guard.store, guard.local, guard.number, position, record, header);
-        Vacant { guard }
+        let tombstone = unlink(guard.store, guard.local, guard.number, position, record, header);
+        Vacant { guard, tombstone, open: 0 }
     }
 
     /// Removes the key.

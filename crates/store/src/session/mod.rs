@@ -4,12 +4,15 @@
 //! verbs are in the files beside: `read`, `entry` (upsert, modify and delete are ways to use an entry), `lock`, `scan`.
 
 pub(crate) mod allocate;
+pub(crate) mod cold;
 mod entry;
 pub(crate) mod heat;
 mod lock;
 mod read;
+pub(crate) mod remove;
 mod scan;
 
+pub use cold::{Met, Need};
 pub use entry::{Occupied, Put, Slot, Vacant};
 pub use read::View;
 
@@ -61,6 +64,11 @@ pub(crate) struct Local {
     participant: Participant,
     pub(crate) thread: usize,
     chunk: Chunk,
+    /// Space for cached copies.
+    cache_chunk: Chunk,
+    /// The log's head when the batch began: what lies above stays readable until it ends.
+    pub(crate) head: u64,
+    cold: cold::ColdSide,
     pub(crate) free: FreeSpace,
     held: Vec<lock::Held>,
     pub(crate) now_ms: i64,
@@ -75,6 +83,9 @@ impl Session {
             participant,
             thread,
             chunk: Chunk::default(),
+            cache_chunk: Chunk::default(),
+            head: 0,
+            cold: cold::ColdSide::default(),
             free: FreeSpace::new(),
             held: Vec::with_capacity(64),
             now_ms: almandine_io::clock::unix_ms(),
@@ -89,6 +100,8 @@ impl Session {
     pub fn enter(&mut self, now_ms: i64) {
         self.local.now_ms = now_ms;
         self.local.participant.enter();
+        // After entering: a head that moves later leaves its pages in memory until this batch has ended (INV-TIER-1).
+        self.local.head = self.store.log.head();
     }
 
     /// Ends a batch.
@@ -99,6 +112,12 @@ impl Session {
         if self.local.free.limbo_len() != 0 {
             self.settle();
         }
+    }
+
+    /// As [`crate::Store::is_choked`].
+    #[must_use]
+    pub fn is_choked(&self) -> bool {
+        self.store.tier.as_ref().is_some_and(|tier| tier.is_choked(self.store.log.pages.resident()))
     }
 
     /// The time of the batch in milliseconds since the Unix epoch.
@@ -177,19 +196,24 @@ impl Inner {
         // SAFETY: the address was read from the index inside the epoch.
         let record = unsafe { self.log.record(address) };
         let header = record.header();
+        self.matches_key(record, header, key).then_some((record, header))
+    }
+
+    /// Whether a record is live and the key's.
+    #[inline]
+    pub(crate) fn matches_key(&self, record: Record, header: Header, key: &Key<'_>) -> bool {
         if header.matches(Header::identity(key.namespace, key.bytes.len())) {
-            return (key.bytes.len() == header.key_len() && record.key_equals(key.bytes)).then_some((record, header));
+            return key.bytes.len() == header.key_len() && record.key_equals(key.bytes);
         }
-        self.match_heap_key(record, header, key)
+        self.matches_heap_key(record, header, key)
     }
 
     #[cold]
-    fn match_heap_key(&self, record: Record, header: Header, key: &Key<'_>) -> Option<(Record, Header)> {
-        let same = header.has(Header::HEAP_KEY)
+    fn matches_heap_key(&self, record: Record, header: Header, key: &Key<'_>) -> bool {
+        header.has(Header::HEAP_KEY)
             && !header.has(Header::DEAD)
             && header.namespace() == key.namespace
-            && self.key_of(record, header) == key.bytes;
-        same.then_some((record, header))
+            && self.key_of(record, header) == key.bytes
     }
 
     /// The key of a record.
@@ -203,11 +227,17 @@ impl Inner {
         }
     }
 
-    /// The hash of the key of the record at `address`.
-    pub(crate) fn hash_at(&self, address: u64) -> u64 {
-        // SAFETY: callers read the address from a latched bucket inside the epoch.
-        let record = unsafe { self.log.record(address) };
-        let header = record.header();
+    /// The hash of the key of the record at `address`, if it is in memory for a session that saw `head`.
+    pub(crate) fn hash_at(&self, address: u64, head: u64) -> Option<u64> {
+        (address >= head).then(|| {
+            // SAFETY: callers read the address from a latched bucket inside the epoch.
+            let record = unsafe { self.log.record(address) };
+            self.hash_of(record, record.header())
+        })
+    }
+
+    /// The hash of a record's key.
+    pub(crate) fn hash_of(&self, record: Record, header: Header) -> u64 {
         self.hash(header.namespace(), self.key_of(record, header))
     }
 }

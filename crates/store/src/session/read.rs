@@ -1,5 +1,6 @@
 //! Read: without a latch for values in the record, by a validated copy; under a shared latch for heap values and long ones.
 
+use super::cold::ColdMatches;
 use super::{Key, Session};
 use crate::counters::add;
 use crate::heap::{self, SharedString};
@@ -152,9 +153,15 @@ impl Session {
     #[inline]
     fn read_free<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;
+        let head = self.local.head;
         for _ in 0..RETRIES_MAX {
             let entered = store.index.begin_read(key.hash);
+            let mut cold = ColdMatches::default();
             let found = store.index.find_optimistic(entered, |position, entry| {
+                if entry.address() < head {
+                    cold.note(store, &self.local, entry.address(), &key);
+                    return None;
+                }
                 store.match_record(entry.address(), &key).map(|(record, header)| (position, entry, record, header))
             });
             match found {
@@ -173,12 +180,30 @@ impl Session {
                         return result;
                     }
                 }
-                Ok(None) if store.index.bucket(entered.number).validate(entered.seen) => return None,
+                Ok(None) if store.index.bucket(entered.number).validate(entered.seen) => {
+                    return if cold.is_empty() { None } else { self.read_cold(entered.number, &cold, visit) };
+                }
                 Ok(None) | Err(()) => {}
             }
             add(&store.thread(&self.local).read_retries, 1);
         }
         self.read_latched(key, visit)
+    }
+
+    /// Reads the staged record of a key that has none in memory.
+    #[cold]
+    fn read_cold<R>(&self, number: u64, cold: &ColdMatches, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
+        let (address, record, header) = cold.settle(&self.local)?;
+        let store = &*self.store;
+        if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
+            self.local.heat.warm(store, position, position.entry());
+        }
+        if record.is_expired(header, self.local.now_ms) {
+            self.local.met_expired.set(!header.is_tombstone());
+            return None;
+        }
+        // A staged record never changes, so it is as exact as one under a latch.
+        Some(visit(&View::latched(record, header)))
     }
 
     #[cold]
@@ -201,8 +226,18 @@ impl Session {
 
     fn visit_latched<R>(&self, number: u64, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;
-        let (position, (record, header)) =
-            store.index.find_latched(number, key.hash, |address| store.match_record(address, &key))?;
+        let head = self.local.head;
+        let mut cold = ColdMatches::default();
+        let found = store.index.find_latched(number, key.hash, |address| {
+            if address < head {
+                cold.note(store, &self.local, address, &key);
+                return None;
+            }
+            store.match_record(address, &key)
+        });
+        let Some((position, (record, header))) = found else {
+            return if cold.is_empty() { None } else { self.read_cold(number, &cold, visit) };
+        };
         self.local.heat.warm(store, position, position.entry());
         if record.is_expired(header, self.local.now_ms) {
             self.local.met_expired.set(true);

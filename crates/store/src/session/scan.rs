@@ -34,21 +34,35 @@ impl Session {
             entries.clear();
             store.index.collect(number, &mut entries);
             for entry in &entries {
-                // SAFETY: read from a latched bucket inside the epoch.
-                let record = unsafe { store.log.record(entry.address()) };
-                let header = record.header();
-                if header.namespace() != namespace || header.has(Header::DEAD) {
+                let address = entry.address();
+                let (record, header) = if address >= self.local.head {
+                    // SAFETY: read from a latched bucket inside the epoch.
+                    let record = unsafe { store.log.record(address) };
+                    (record, record.header())
+                } else {
+                    match self.scan_cold(address) {
+                        Some(staged) => staged,
+                        None => {
+                            seen += 1;
+                            continue;
+                        }
+                    }
+                };
+                if header.namespace() != namespace || header.has(Header::DEAD) || header.is_tombstone() {
                     continue;
                 }
                 let key = store.key_of(record, header);
                 let hash = store.hash(namespace, key);
                 let place = hash.reverse_bits();
                 debug_assert_eq!(place & !(range - 1), position & !(range - 1), "INV-SCAN-1: a bucket is one range");
-                if place < position {
+                if place < position || address < self.local.head && self.is_superseded(&entries, address, namespace, key) {
                     continue;
                 }
                 if record.is_expired(header, self.local.now_ms) {
-                    expired.push(Key { namespace, bytes: key, hash });
+                    // Not the bytes of a staged key, which go with the stage: the background removes that one.
+                    if address >= self.local.head {
+                        expired.push(Key { namespace, bytes: key, hash });
+                    }
                 } else {
                     seen += 1;
                     visit(key, &View::latched(record, header));
@@ -68,6 +82,21 @@ impl Session {
             }
         }
         position >> CURSOR_SHIFT
+    }
+}
+
+impl Session {
+    /// Whether another of the bucket's entries is a newer record of the key whose record at `address` is on the device.
+    fn is_superseded(&self, entries: &[Entry], address: u64, namespace: u16, key: &[u8]) -> bool {
+        let store = &*self.store;
+        let key = Key { namespace, bytes: key, hash: 0 };
+        entries.iter().map(|entry| entry.address()).filter(|&other| other > address).any(|other| {
+            if other >= self.local.head {
+                store.match_record(other, &key).is_some()
+            } else {
+                self.scan_cold(other).is_some_and(|(record, header)| store.matches_key(record, header, &key))
+            }
+        })
     }
 }
 

@@ -1,0 +1,237 @@
+//! Cold keys: what a session does about records that are on the device only.
+//!
+//! A look-up that needs such a record uses the attached stage, or notes the address and answers as if the key were not there.
+//! Whoever runs commands asks afterwards whether an address was noted ([`Session::take_met_cold`]); then the answer is void. For
+//! commands that change something it asks before, under the command's latches ([`Session::probe`]), so that none begins that
+//! could not finish.
+
+use super::{Key, Local, Session};
+use crate::record::{Header, Record};
+use crate::store::Inner;
+use crate::tier::stage::{Fetch, Lookup, Stage};
+use almandine_io::storage::{Buffer, BufferPool};
+use std::cell::{Cell, RefCell};
+use std::io;
+
+/// What a session knows of the batch's cold records.
+#[derive(Default)]
+pub(crate) struct ColdSide {
+    pub(super) stage: Stage,
+    /// Addresses that look-ups needed and did not have.
+    met: RefCell<Vec<u64>>,
+    /// A look-up needed a record that the device could not give.
+    failed: Cell<bool>,
+}
+
+/// For which use a key must be in memory or staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// To be read: the record that counts.
+    Read,
+    /// To be changed with regard to what it was: all records that may be the key's.
+    Change,
+}
+
+/// What [`Session::take_met_cold`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// No look-up missed anything.
+    Nothing,
+    /// Some did: the addresses were appended, and the answers given since are void.
+    Cold,
+    /// Some needed a record that cannot be read from the device: the answers given since are void, and it is an error.
+    Failed,
+}
+
+/// The cold entries that a look-up came across.
+#[derive(Default)]
+pub(super) struct ColdMatches {
+    /// The staged record of the key with the highest address.
+    best: Option<(u64, Record, Header)>,
+    /// The highest address of an entry that may be the key's and is not staged; 0: none.
+    unstaged: u64,
+    failed: u64,
+}
+
+impl ColdMatches {
+    #[cold]
+    pub(super) fn note(&mut self, store: &Inner, local: &Local, address: u64, key: &Key<'_>) {
+        match local.cold.stage.get(address) {
+            Lookup::Ready(record, header) => {
+                if self.best.is_none_or(|(best, ..)| best < address) && store.matches_key(record, header, key) {
+                    self.best = Some((address, record, header));
+                }
+            }
+            Lookup::Failed => self.failed = self.failed.max(address),
+            Lookup::Absent => self.unstaged = self.unstaged.max(address),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.best.is_none() && !self.is_open()
+    }
+
+    /// Whether entries that may be the key's have not been looked at.
+    pub(super) fn is_open(&self) -> bool {
+        self.unstaged != 0 || self.failed != 0
+    }
+
+    /// The highest address of such an entry.
+    pub(super) fn open_address(&self) -> u64 {
+        self.unstaged.max(self.failed)
+    }
+
+    /// The key's record, if it is among the staged ones and no entry with a higher address may be the key's. Else what is
+    /// missing is noted in the session.
+    pub(super) fn settle(&self, local: &Local) -> Option<(u64, Record, Header)> {
+        let best = self.best.map_or(0, |(address, ..)| address);
+        if self.unstaged > best {
+            local.cold.met.borrow_mut().push(self.unstaged);
+            return None;
+        }
+        if self.failed > best {
+            local.cold.failed.set(true);
+            return None;
+        }
+        self.best
+    }
+}
+
+impl Session {
+    /// Whether records may be on a device: whether any of this file's methods has a use.
+    #[inline]
+    #[must_use]
+    pub fn has_cold(&self) -> bool {
+        self.local.head != 0
+    }
+
+    /// Attaches staged records, which look-ups use until [`Session::detach`].
+    pub fn attach(&mut self, stage: Stage) {
+        self.local.cold.stage = stage;
+    }
+
+    /// Takes the attached records back, after making cached copies of those that are worth it. Inside a batch.
+    pub fn detach(&mut self) -> Stage {
+        let stage = std::mem::take(&mut self.local.cold.stage);
+        if !stage.is_empty() {
+            self.keep_warm(&stage);
+        }
+        stage
+    }
+
+    /// As [`Session::attach`].
+    pub(crate) fn attach_quietly(&mut self, stage: Stage) {
+        self.local.cold.stage = stage;
+    }
+
+    /// As [`Session::detach`], without making copies.
+    pub(crate) fn detach_quietly(&mut self) -> Stage {
+        std::mem::take(&mut self.local.cold.stage)
+    }
+
+    /// What the attached stage has at an address.
+    pub(crate) fn staged(&self, address: u64) -> Lookup {
+        self.local.cold.stage.get(address)
+    }
+
+    /// What look-ups since the last call have missed; the addresses go to `wanted`.
+    pub fn take_met_cold(&mut self, wanted: &mut Vec<u64>) -> Met {
+        let met = self.local.cold.met.get_mut();
+        let any = !met.is_empty();
+        wanted.append(met);
+        if self.local.cold.failed.take() {
+            Met::Failed
+        } else if any {
+            Met::Cold
+        } else {
+            Met::Nothing
+        }
+    }
+
+    /// Notes a cold record that a scan came across; the staged one if there is one.
+    pub(super) fn scan_cold(&self, address: u64) -> Option<(Record, Header)> {
+        match self.local.cold.stage.get(address) {
+            Lookup::Ready(record, header) => return Some((record, header)),
+            Lookup::Failed => self.local.cold.failed.set(true),
+            Lookup::Absent => self.local.cold.met.borrow_mut().push(address),
+        }
+        None
+    }
+
+    /// Adds to `wanted` the addresses of records that must be staged before `key` can be used. Inside a batch, with or without
+    /// the key's latch.
+    pub fn probe(&self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) {
+        if !self.has_cold() {
+            return;
+        }
+        let store = &*self.store;
+        let head = self.local.head;
+        let from = wanted.len();
+        loop {
+            let mut resident = false;
+            let mut best = 0;
+            let mut visit = |address: u64| {
+                if address >= head {
+                    resident |= store.match_record(address, &key).is_some();
+                    return;
+                }
+                match self.local.cold.stage.get(address) {
+                    Lookup::Ready(record, header) if store.matches_key(record, header, &key) => best = address.max(best),
+                    Lookup::Absent => wanted.push(address),
+                    Lookup::Ready(..) | Lookup::Failed => {}
+                }
+            };
+            let valid = if let Some(number) = self.held_bucket(key.hash) {
+                let _ = store.index.find_latched(number, key.hash, |address| {
+                    visit(address);
+                    None::<()>
+                });
+                true
+            } else {
+                let entered = store.index.begin_read(key.hash);
+                let walked = store.index.find_optimistic(entered, |_, entry| {
+                    visit(entry.address());
+                    None::<()>
+                });
+                walked.is_ok() && store.index.bucket(entered.number).validate(entered.seen)
+            };
+            if !valid {
+                wanted.truncate(from);
+                continue;
+            }
+            if need == Need::Read {
+                // The highest address decides; older ones are asked for if it turns out to be another key's.
+                let highest = wanted[from..].iter().copied().max().unwrap_or(0);
+                wanted.truncate(from);
+                if !resident && highest > best {
+                    wanted.push(highest);
+                }
+            }
+            return;
+        }
+    }
+
+    /// Plans the reads of the records at these addresses, which it takes out of `wanted`.
+    pub fn plan(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
+        match &self.store.tier {
+            Some(tier) => tier.plan(wanted, stage, fetches),
+            None => wanted.clear(),
+        }
+    }
+
+    /// Takes a finished read into the stage. `fetches` gets the reads that it shows to be needed too.
+    pub fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
+        if let Some(tier) = &self.store.tier {
+            tier.accept(stage, fetch, buffer, result, fetches);
+        }
+    }
+
+    /// Reads the records at these addresses, blocking; for threads that may. Outside a batch.
+    pub fn stage_blocking(&self, wanted: &mut Vec<u64>, stage: &mut Stage, pool: &mut BufferPool) {
+        match &self.store.tier {
+            Some(tier) => tier.stage_blocking(stage, wanted, pool),
+            None => wanted.clear(),
+        }
+    }
+}

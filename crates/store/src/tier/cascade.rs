@@ -1,0 +1,213 @@
+//! The cascade: pages from mutable to read-only to flushed to evicted, as a state machine over epochs.
+//!
+//! ```text
+//! Rest --close--> Closing --(nobody writes into them)--> flush, choose whom to evict --> Leaving --(nobody reads them)--> Rest
+//! ```
+//!
+//! Pages are closed and leave memory in the order of their numbers, so that one address, the head, says what is in memory. A
+//! page with little left alive is emptied into the tail instead of being written. A page of cached copies is not written
+//! either: its entries are pointed back to the originals.
+
+use super::pages::DevicePages;
+use super::{Tier, bump, image};
+use crate::counters::add;
+use crate::log::{Log, PAGE_BYTES, PAGE_WORDS, PageState};
+use crate::pace::Pace;
+use crate::session::Session;
+use crate::store::Inner;
+use almandine_epoch::{Machine, Phase, Run, Step};
+use almandine_io::storage::Buffer;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Pages that one round closes or evicts at most.
+const PAGES_PER_ROUND: usize = 16;
+/// A page is emptied rather than written when so much of it is dead, in hundredths.
+const EMPTY_DEAD_PERCENT: u64 = 60;
+/// Share of the pages in memory that stay mutable, in hundredths.
+const MUTABLE_PERCENT: u64 = 75;
+
+/// What the cascade is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CascadePhase {
+    Rest,
+    Closing,
+    Leaving,
+}
+
+impl Phase for CascadePhase {
+    fn to_word(self) -> u64 {
+        self as u64
+    }
+
+    fn from_word(word: u64) -> Self {
+        match word {
+            1 => Self::Closing,
+            2 => Self::Leaving,
+            _ => Self::Rest,
+        }
+    }
+}
+
+/// The cascade, as the closure of an endless run of the state machine.
+pub(super) fn start(store: &Arc<Inner>) -> Option<Run<CascadePhase>> {
+    let mut cascade = Cascade {
+        session: store.session()?,
+        pace: Pace::new(store.options.background),
+        image: Buffer::new(PAGE_BYTES),
+        next: 1,
+        closing: VecDeque::new(),
+        clean: VecDeque::new(),
+        leaving: Vec::new(),
+    };
+    let machine = Machine::new(Arc::clone(&store.epoch), CascadePhase::Rest);
+    machine.start(CascadePhase::Rest, move |phase| cascade.step(phase)).ok()
+}
+
+struct Cascade {
+    session: Session,
+    pace: Pace,
+    image: Buffer,
+    /// The next page to close.
+    next: u64,
+    /// Closed, and not yet flushed.
+    closing: VecDeque<u64>,
+    /// Closed, and can leave at once.
+    clean: VecDeque<u64>,
+    /// Below the head.
+    leaving: Vec<u64>,
+}
+
+impl Cascade {
+    fn step(&mut self, phase: CascadePhase) -> Step<CascadePhase> {
+        let store = Arc::clone(&self.session.store);
+        let Some(tier) = &store.tier else { return Step::Wait };
+        match phase {
+            CascadePhase::Rest => {
+                self.close(&store, tier);
+                let work = !self.closing.is_empty() || self.surplus(&store, tier) > 0 && !self.clean.is_empty();
+                if work { Step::Next(CascadePhase::Closing) } else { Step::Wait }
+            }
+            CascadePhase::Closing => {
+                // One page per poll.
+                if let Some(&page) = self.closing.front() {
+                    if self.settle(&store, tier, page) {
+                        self.closing.pop_front();
+                        self.clean.push_back(page);
+                        return Step::Wait;
+                    }
+                    tier.failing.store(true, Ordering::Relaxed);
+                } else {
+                    tier.failing.store(false, Ordering::Relaxed);
+                }
+                if self.surplus(&store, tier) > self.leaving.len() as u64
+                    && self.leaving.len() < PAGES_PER_ROUND
+                    && let Some(page) = self.clean.pop_front()
+                {
+                    self.session.empty_of_copies(page, &mut self.pace);
+                    self.leaving.push(page);
+                    return Step::Wait;
+                }
+                if let Some(&last) = self.leaving.last() {
+                    store.log.shift_head((last + 1) * PAGE_WORDS);
+                }
+                Step::Next(CascadePhase::Leaving)
+            }
+            CascadePhase::Leaving => {
+                for page in std::mem::take(&mut self.leaving) {
+                    self.release(&store, tier, page);
+                }
+                Step::Next(CascadePhase::Rest)
+            }
+        }
+    }
+
+    /// Pages in memory beyond what the budget allows, with room for those that sessions are about to fill.
+    fn surplus(&self, store: &Inner, tier: &Tier) -> u64 {
+        let room = tier.limit_pages().saturating_sub(tier.pages_ahead() + 1);
+        store.log.pages.resident().saturating_sub(room)
+    }
+
+    fn close(&mut self, store: &Inner, tier: &Tier) {
+        let mutable = (tier.limit_pages().saturating_mul(MUTABLE_PERCENT) / 100).saturating_sub(tier.pages_ahead()).max(2);
+        let last = store.log.tail_page().max(store.log.cache_page());
+        let closed = (self.clean.len() + self.closing.len()) as u64;
+        let mut unclosed = store.log.pages.resident().saturating_sub(closed);
+        while unclosed > mutable && self.closing.len() < PAGES_PER_ROUND && self.next <= last {
+            let page = self.next;
+            self.next += 1;
+            match store.log.pages.state(page) {
+                PageState::Open => {
+                    if page >= store.log.tail_page() {
+                        store.log.leave_page(page);
+                    }
+                    store.log.pages.close(page);
+                }
+                PageState::Cache => {}
+                _ => {
+                    if page >= store.log.tail_page() {
+                        store.log.leave_page(page);
+                    }
+                    continue;
+                }
+            }
+            store.log.shift_read_only((page + 1) * PAGE_WORDS);
+            self.closing.push_back(page);
+            unclosed -= 1;
+        }
+    }
+
+    /// Makes a closed page ready to leave. False when the device does not take it.
+    fn settle(&mut self, store: &Inner, tier: &Tier, page: u64) -> bool {
+        if store.log.pages.state(page) == PageState::Cache {
+            return true;
+        }
+        if store.log.pages.free_words(page) * 100 > PAGE_WORDS * EMPTY_DEAD_PERCENT && self.session.empty_page(page, &mut self.pace)
+        {
+            store.log.pages.mark_flushed(page);
+            return true;
+        }
+        self.flush(store, tier, page)
+    }
+
+    fn flush(&mut self, store: &Inner, tier: &Tier, page: u64) -> bool {
+        if !tier.pages.begin(page) {
+            // The device is full of pages: compaction makes room.
+            return false;
+        }
+        let written = image::make(&mut self.session, tier, page, &mut self.image).and_then(|contents| {
+            if contents.records != 0 {
+                bump(&tier.counters.writes, 1);
+                bump(&tier.counters.written_bytes, PAGE_BYTES as u64);
+                tier.storage.pages.write(page * PAGE_BYTES as u64, &self.image)?;
+            }
+            Ok(contents)
+        });
+        match written {
+            Ok(contents) if contents.records == 0 => tier.pages.cancel(page),
+            Ok(contents) => {
+                tier.pages.publish(page, contents, &self.image);
+                bump(&tier.counters.pages_flushed, 1);
+            }
+            Err(_) => {
+                tier.pages.cancel(page);
+                bump(&tier.counters.write_errors, 1);
+                return false;
+            }
+        }
+        store.log.pages.mark_flushed(page);
+        true
+    }
+
+    fn release(&mut self, store: &Inner, tier: &Tier, page: u64) {
+        debug_assert!(page < Log::page_of(store.log.head()), "INV-TIER-1: only pages below the head leave");
+        debug_assert!(DevicePages::first_address(page) < store.log.read_only());
+        image::drop_heavy(&mut self.session, page);
+        let counters = store.thread(&self.session.local);
+        add(&counters.taken_words, -(PAGE_WORDS as i64));
+        add(&counters.free_words, -(store.log.pages.free_words(page) as i64));
+        store.log.release_page(page);
+        bump(&tier.counters.pages_evicted, 1);
+    }
+}

@@ -1,0 +1,308 @@
+//! Collection: space on the device is given back.
+//!
+//! When more of the device's pages is dead than allowed, the page with the most is read, its live records are moved to the tail,
+//! and its space is discarded. A record is live if its key's entry points to it, or to a cached copy of it. Pages need not go in
+//! order, so the best one is taken; what is read and written per byte won is the least there is.
+
+use super::stage::{Lookup, Stage};
+use super::{Tier, bump, image};
+use crate::counters::add;
+use crate::heap::{self, HeapKey};
+use crate::index::Position;
+use crate::log::{Log, PAGE_BYTES};
+use crate::record::{Header, Record};
+use crate::session::{Session, allocate};
+use crate::store::Inner;
+use almandine_io::clock;
+use almandine_io::storage::{BLOCK_BYTES, Buffer, BufferPool};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Pages on the device below which nothing is collected, however much is dead.
+const PAGES_MIN: u64 = 8;
+/// Records per epoch.
+const GROUP: usize = 64;
+
+/// The collector's state.
+pub(super) struct Collector {
+    image: Buffer,
+    /// Before this time, by the monotonic clock, the rate limit says to wait.
+    not_before_ms: u64,
+    /// Pages that cannot be emptied now, tried again when there is no other.
+    stuck: Vec<u64>,
+}
+
+/// What became of a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Nothing points to it any more.
+    Gone,
+    /// It could not be moved.
+    Stays,
+    /// Another entry may be a newer record of its key: that is to be examined first.
+    Unclear,
+}
+
+impl Collector {
+    pub(super) fn new() -> Self {
+        Self { image: Buffer::new(PAGE_BYTES), not_before_ms: 0, stuck: Vec::new() }
+    }
+
+    /// Collects one page if there is one worth it. Returns whether it did.
+    pub(super) fn step(&mut self, session: &mut Session, tier: &Tier, pool: &mut BufferPool, now_ms: i64) -> bool {
+        let clock_ms = clock::monotonic_ns() / 1_000_000;
+        if clock_ms < self.not_before_ms {
+            return false;
+        }
+        let head = Log::page_of(session.store.log.head());
+        let Some(page) = self.choose(session, tier, head) else { return false };
+        let rate = tier.compaction_rate.load(Ordering::Relaxed);
+        self.not_before_ms = clock_ms + PAGE_BYTES as u64 * 1000 / rate;
+        if self.collect(session, tier, pool, page, now_ms) {
+            bump(&tier.counters.pages_compacted, 1);
+        } else {
+            self.stuck.push(page);
+        }
+        true
+    }
+
+    fn choose(&mut self, session: &Session, tier: &Tier, head: u64) -> Option<u64> {
+        if tier.pages.len() < PAGES_MIN {
+            return None;
+        }
+        let (capacity, live) = tier.pages.words();
+        let dead = capacity - live;
+        let limit = capacity * tier.garbage_max.load(Ordering::Relaxed) / 1000;
+        let ahead = session.store.log.tail_page() + 2 * super::CHOKE_PAGES;
+        let crowded = (0..2 * super::CHOKE_PAGES).any(|back| tier.pages.is_crowded(ahead - back));
+        if dead <= limit && !crowded {
+            return None;
+        }
+        let share_of = |page: u64| tier.pages.info(page).map_or(0, |info| info.dead_words() * 1000 / info.capacity_words());
+        let worth = |page: &u64| crowded || share_of(*page) > 100;
+        let candidates = || tier.pages.stored_pages(head).filter(worth);
+        let chosen = if crowded {
+            candidates().next()
+        } else {
+            candidates().filter(|page| !self.stuck.contains(page)).max_by_key(|&page| share_of(page))
+        };
+        if chosen.is_none() {
+            self.stuck.clear();
+        }
+        chosen
+    }
+
+    fn collect(&mut self, session: &mut Session, tier: &Tier, pool: &mut BufferPool, page: u64, now_ms: i64) -> bool {
+        bump(&tier.counters.reads, 1);
+        bump(&tier.counters.read_bytes, PAGE_BYTES as u64);
+        if tier.storage.pages.read(page * PAGE_BYTES as u64, &mut self.image).is_err() {
+            bump(&tier.counters.read_errors, 1);
+            return false;
+        }
+        let Some(info) = tier.pages.info(page) else { return false };
+        let damaged = self.image.chunks_exact(BLOCK_BYTES).enumerate().filter(|(at, block)| !info.is_intact(*at, block)).count();
+        if damaged != 0 {
+            bump(&tier.counters.corrupt_blocks, damaged as u64);
+            return false;
+        }
+        let mut records = Vec::new();
+        image::walk(&mut self.image, page, |address, record, header| records.push((address, record, header)));
+        let mut done = true;
+        // Large objects come into memory to be moved: one at a time.
+        let group_len = if info.extent_blocks.load(Ordering::Relaxed) == 0 { GROUP } else { 1 };
+        for group in records.chunks(group_len) {
+            done &= self.collect_group(session, tier, pool, group, now_ms);
+        }
+        if !done {
+            return false;
+        }
+        let extents =
+            if info.extent_blocks.load(Ordering::Relaxed) == 0 { Vec::new() } else { image::extents(&mut self.image, page) };
+        tier.pages.retire(page);
+        // Who reads the page now finds it retired and looks again, so its space may go at once.
+        if tier.storage.pages.discard(page * PAGE_BYTES as u64, PAGE_BYTES as u64).is_err() {
+            bump(&tier.counters.write_errors, 1);
+        }
+        extents.into_iter().for_each(|extent| tier.free_extent(extent));
+        true
+    }
+
+    fn collect_group(
+        &mut self,
+        session: &mut Session,
+        tier: &Tier,
+        pool: &mut BufferPool,
+        group: &[(u64, Record, Header)],
+        now_ms: i64,
+    ) -> bool {
+        // Records with heap objects are staged like those of a reader, which makes their handles whole.
+        let heavy = |header: Header| header.has(Header::HEAP_KEY) || header.has(Header::HEAP_VALUE);
+        let mut addresses: Vec<u64> = group.iter().filter(|(_, _, header)| heavy(*header)).map(|(address, ..)| *address).collect();
+        let mut stage = Stage::default();
+        tier.stage_blocking(&mut stage, &mut addresses, pool);
+        let whole: Vec<(u64, Record, Header)> = group
+            .iter()
+            .filter_map(|&(address, record, header)| match (heavy(header), stage.get(address)) {
+                (false, _) => Some((address, record, header)),
+                (true, Lookup::Ready(record, header)) => Some((address, record, header)),
+                (true, _) => None,
+            })
+            .collect();
+        let mut good = whole.len() == group.len();
+        let mut unclear = Vec::new();
+        session.enter(now_ms);
+        let hashes: Vec<u64> = whole.iter().map(|&(_, record, header)| session.store.hash_of(record, header)).collect();
+        hashes.iter().for_each(|&hash| session.prefetch_bucket(hash));
+        for (&(address, record, header), &hash) in whole.iter().zip(&hashes) {
+            match session.collect_record(tier, address, record, header, hash) {
+                Fate::Gone => {}
+                Fate::Stays => good = false,
+                Fate::Unclear => unclear.push((address, record, header, hash)),
+            }
+        }
+        session.leave();
+        if !unclear.is_empty() {
+            let hashes: Vec<u64> = unclear.iter().map(|&(.., hash)| hash).collect();
+            if session.examine_hashes(tier, pool, now_ms, &hashes) {
+                session.enter(now_ms);
+                for (address, record, header, hash) in unclear {
+                    // Examined: what is still there is not superseded by any entry on the device.
+                    good &= session.collect_examined(tier, address, record, header, hash) == Fate::Gone;
+                }
+                session.leave();
+            } else {
+                good = false;
+            }
+        }
+        stage.clear(pool);
+        good
+    }
+}
+
+impl Session {
+    fn collect_record(&mut self, tier: &Tier, address: u64, record: Record, header: Header, hash: u64) -> Fate {
+        self.collect_one(tier, address, record, header, hash, false)
+    }
+
+    fn collect_examined(&mut self, tier: &Tier, address: u64, record: Record, header: Header, hash: u64) -> Fate {
+        self.collect_one(tier, address, record, header, hash, true)
+    }
+
+    fn collect_one(&mut self, tier: &Tier, address: u64, record: Record, header: Header, hash: u64, examined: bool) -> Fate {
+        let store = Arc::clone(&self.store);
+        let number = store.index.lock(hash, true);
+        let fate = self.collect_latched(&store, tier, number, address, record, header, hash, examined);
+        store.index.bucket(number).unlock_exclusive();
+        fate
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the record and what the callers know of it")]
+    fn collect_latched(
+        &mut self,
+        store: &Inner,
+        tier: &Tier,
+        number: u64,
+        address: u64,
+        record: Record,
+        header: Header,
+        hash: u64,
+        examined: bool,
+    ) -> Fate {
+        let head = self.local.head;
+        let key = crate::session::Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
+        let (mut own, mut copy, mut newer, mut older) = (false, None, false, false);
+        let mut other_newer = false;
+        let _ = store.index.find_latched(number, hash, |at| {
+            if at == address {
+                own = true;
+            } else if at >= head {
+                if let Some((found, found_header)) = store.match_record(at, &key) {
+                    if found_header.has(Header::CACHED) && found.original(found_header) == address {
+                        copy = Some((at, found, found_header));
+                    } else {
+                        newer = true;
+                    }
+                }
+            } else if at > address {
+                other_newer = true;
+            } else {
+                older = true;
+            }
+            None::<()>
+        });
+        if let Some((at, cached, cached_header)) = copy {
+            let Some(position) = store.index.find_any(number, |candidate| candidate == at) else { return Fate::Stays };
+            return self.move_to_tail(store, tier, number, hash, position, address, cached, cached_header);
+        }
+        if !own {
+            return Fate::Gone;
+        }
+        let Some(position) = store.index.find_any(number, |candidate| candidate == address) else { return Fate::Stays };
+        if newer {
+            // Overwritten without a look.
+            if !header.is_tombstone() {
+                self.uncount(header);
+            }
+            self.drop_latched(number, position, record, header);
+            return Fate::Gone;
+        }
+        if other_newer && !examined {
+            return Fate::Unclear;
+        }
+        if store.namespaces.is_condemned(header.namespace()) || header.is_tombstone() && !older {
+            if !header.is_tombstone() {
+                self.uncount(header);
+            }
+            self.drop_latched(number, position, record, header);
+            return Fate::Gone;
+        }
+        if !header.is_tombstone() && record.is_expired(header, self.now_ms()) && !older {
+            self.uncount(header);
+            self.drop_latched(number, position, record, header);
+            add(&store.thread(&self.local).expired, 1);
+            return Fate::Gone;
+        }
+        self.move_to_tail(store, tier, number, hash, position, address, record, header)
+    }
+
+    /// Writes the record anew at the tail, from its image or its cached copy, and points the entry there.
+    #[expect(clippy::too_many_arguments, reason = "the record and what the callers know of it")]
+    fn move_to_tail(
+        &mut self,
+        store: &Inner,
+        tier: &Tier,
+        number: u64,
+        hash: u64,
+        position: Position<'_>,
+        address: u64,
+        from: Record,
+        from_header: Header,
+    ) -> Fate {
+        let Ok((target, got)) = allocate::allocate(store, &mut self.local, Record::packed_units(from_header, false)) else {
+            return Fate::Stays;
+        };
+        // SAFETY: freshly allocated space of at least the record's size.
+        let copy = unsafe { store.log.record(target) };
+        from.copy_as_original(from_header, copy, got);
+        if from_header.has(Header::HEAP_VALUE) {
+            // SAFETY: the record is staged, or cached and under its latch; either way it has its reference.
+            let value = unsafe { heap::share(from.value_handle(from_header)) };
+            add(&store.thread(&self.local).heap_bytes, value.memory_bytes() as i64);
+            copy.set_value_handle(copy.header(), heap::into_handle(value));
+        }
+        if from_header.has(Header::HEAP_KEY) {
+            let key = store.key_of(from, from_header);
+            add(&store.thread(&self.local).heap_bytes, key.len() as i64);
+            copy.set_key_handle(HeapKey::into_handle(key));
+        }
+        let old = position.entry().address();
+        position.point_to(store.index.tag(number, hash), target);
+        if old != address {
+            // The cached copy is garbage now.
+            self.discard_copy(store, old, from, from_header);
+        }
+        tier.pages.count_dead(address, crate::session::remove::weight(store, from, from_header));
+        bump(&tier.counters.records_compacted, 1);
+        Fate::Gone
+    }
+}

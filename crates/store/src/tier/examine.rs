@@ -1,0 +1,157 @@
+//! Examining: the keeper reads what sessions did not want to wait for.
+//!
+//! A key that was overwritten or removed without a look has entries on the device that may be older records of it; an expiry may
+//! have come up for a record that only the device has. The keeper stages all records that share the hash's tag, and then, under
+//! the latch, drops the superseded and the expired ones, files the expiries of the others anew, and drops tombstones that have
+//! nothing left to hide.
+
+use super::stage::{Lookup, Stage};
+use super::{Tier, bump};
+use crate::counters::add;
+use crate::expiry::feed::Notice;
+use crate::record::{Header, Record};
+use crate::session::Session;
+use crate::store::Inner;
+use almandine_io::storage::BufferPool;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Questions that are answered together.
+const GROUP: usize = 64;
+
+/// A record that may be of the hash in question.
+#[derive(Clone, Copy)]
+struct Candidate {
+    address: u64,
+    record: Record,
+    header: Header,
+    cold: bool,
+}
+
+impl Session {
+    /// Answers some of the open questions. Returns whether there are more.
+    pub(super) fn examine(&mut self, tier: &Tier, pool: &mut BufferPool, now_ms: i64) -> bool {
+        let mut questions = Vec::with_capacity(GROUP);
+        while questions.len() < GROUP
+            && let Some(question) = tier.questions.pop()
+        {
+            questions.push(question);
+        }
+        if questions.is_empty() {
+            return false;
+        }
+        self.examine_hashes(tier, pool, now_ms, &questions.iter().map(|question| question.hash).collect::<Vec<_>>());
+        let overwrites = questions.iter().filter(|question| question.overwritten).count() as u64;
+        tier.unresolved.fetch_sub(overwrites, Ordering::Relaxed);
+        true
+    }
+
+    /// Examines hashes. Returns whether all of their records could be looked at.
+    pub(super) fn examine_hashes(&mut self, tier: &Tier, pool: &mut BufferPool, now_ms: i64, hashes: &[u64]) -> bool {
+        let store = Arc::clone(&self.store);
+        let mut wanted = Vec::new();
+        self.enter(now_ms);
+        let head = self.local.head;
+        for &hash in hashes {
+            let number = store.index.lock(hash, false);
+            let _ = store.index.find_latched(number, hash, |address| {
+                if address < head {
+                    wanted.push(address);
+                }
+                None::<()>
+            });
+            store.index.bucket(number).unlock_shared();
+        }
+        self.leave();
+        let mut stage = Stage::default();
+        tier.stage_blocking(&mut stage, &mut wanted, pool);
+        self.enter(now_ms);
+        self.attach_quietly(stage);
+        let mut complete = true;
+        for &hash in hashes {
+            complete &= self.resolve(&store, tier, hash);
+        }
+        let mut stage = self.detach_quietly();
+        self.leave();
+        stage.clear(pool);
+        complete
+    }
+
+    /// Settles the entries of one hash, with the stage attached. Returns whether all could be looked at.
+    fn resolve(&mut self, store: &Inner, tier: &Tier, hash: u64) -> bool {
+        let number = store.index.lock(hash, true);
+        let (mut candidates, open) = self.candidates(store, number, hash);
+        // Newest first: what comes later of the same key is superseded.
+        candidates.sort_unstable_by_key(|candidate| std::cmp::Reverse((!candidate.cold, candidate.address)));
+        let mut dropped = vec![false; candidates.len()];
+        for newer in 0..candidates.len() {
+            for older in newer + 1..candidates.len() {
+                let (new, old) = (candidates[newer], candidates[older]);
+                if !dropped[newer] && !dropped[older] && old.cold && same_key(store, new, old) {
+                    debug_assert!(!new.cold || new.address > old.address, "INV-TIER-2: the highest address counts");
+                    dropped[older] = true;
+                    bump(&tier.counters.overwrites_resolved, 1);
+                    self.drop_superseded(store, number, old);
+                }
+            }
+        }
+        for candidate in candidates.iter().zip(&dropped).filter(|(_, dropped)| !**dropped).map(|(candidate, _)| *candidate) {
+            self.settle_newest(store, number, hash, candidate, open);
+        }
+        store.index.bucket(number).unlock_exclusive();
+        !open
+    }
+
+    fn candidates(&self, store: &Inner, number: u64, hash: u64) -> (Vec<Candidate>, bool) {
+        let mut found = Vec::new();
+        let mut open = false;
+        let _ = store.index.find_latched(number, hash, |address| {
+            if address >= self.local.head {
+                // SAFETY: read from a latched bucket inside the epoch.
+                let record = unsafe { store.log.record(address) };
+                found.push(Candidate { address, record, header: record.header(), cold: false });
+            } else if let Lookup::Ready(record, header) = self.staged(address) {
+                found.push(Candidate { address, record, header, cold: true });
+            } else {
+                open = true;
+            }
+            None::<()>
+        });
+        (found, open)
+    }
+
+    fn drop_superseded(&mut self, store: &Inner, number: u64, old: Candidate) {
+        if let Some(position) = store.index.find_any(number, |address| address == old.address) {
+            if !old.header.is_tombstone() {
+                self.uncount(old.header);
+            }
+            self.drop_latched(number, position, old.record, old.header);
+        }
+    }
+
+    /// What becomes of the newest record of its key.
+    fn settle_newest(&mut self, store: &Inner, number: u64, hash: u64, candidate: Candidate, open: bool) {
+        let Candidate { address, record, header, .. } = candidate;
+        let Some(position) = store.index.find_any(number, |at| at == address) else { return };
+        if header.is_tombstone() {
+            if !open {
+                self.drop_latched(number, position, record, header);
+            }
+        } else if !candidate.cold {
+            // In memory: the wheel has it.
+        } else if record.is_expired(header, self.now_ms()) {
+            self.unlink_latched(number, position, record, header);
+            add(&store.thread(&self.local).expired, 1);
+        } else if let Some(at_ms) = record.expiry(header)
+            && store.hash_of(record, header) == hash
+            && store.expiry_feed.push(self.local.thread, Notice { hash, at_ms })
+        {
+            store.waker.wake();
+        }
+    }
+}
+
+fn same_key(store: &Inner, left: Candidate, right: Candidate) -> bool {
+    left.header.namespace() == right.header.namespace()
+        && store.key_of(left.record, left.header) == store.key_of(right.record, right.header)
+}

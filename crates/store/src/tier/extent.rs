@@ -1,0 +1,115 @@
+//! Extents: values and keys too large for a page, on a device of their own.
+//!
+//! A record's handle becomes a reference of one word when its page is flushed: `first block 40 | blocks 24`. An extent begins with
+//! its length and a checksum. It lives as long as the page that refers to it.
+
+use super::{Tier, bump};
+use almandine_io::storage::{BLOCK_BYTES, Buffer};
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
+use std::io;
+use std::sync::atomic::Ordering;
+
+const COUNT_BITS: u32 = 24;
+/// Bytes before the contents: length and checksum.
+const HEAD_BYTES: usize = 16;
+
+/// Blocks for contents of this length.
+pub(crate) fn blocks_for(len: usize) -> usize {
+    (HEAD_BYTES + len).div_ceil(BLOCK_BYTES)
+}
+
+/// A place on the value device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent(u64);
+
+impl Extent {
+    pub(crate) fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+
+    pub(crate) fn to_word(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn blocks(self) -> u64 {
+        self.0 & ((1 << COUNT_BITS) - 1)
+    }
+
+    pub(crate) fn bytes(self) -> usize {
+        self.blocks() as usize * BLOCK_BYTES
+    }
+
+    pub(crate) fn offset(self) -> u64 {
+        (self.0 >> COUNT_BITS) * BLOCK_BYTES as u64
+    }
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    const SECRETS: RapidSecrets = RapidSecrets::seed(0xA1A4_D14E);
+    rapidhash_v3_inline::<true, false, false>(bytes, &SECRETS)
+}
+
+/// The contents of an extent as it was read; none if they are not what was written.
+pub(crate) fn contents(buffer: &[u8]) -> Option<&[u8]> {
+    let word = |at: usize| buffer.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+    let (len, expected) = (usize::try_from(word(0)?).ok()?, word(8)?);
+    let bytes = buffer.get(HEAD_BYTES..HEAD_BYTES.checked_add(len)?)?;
+    (sum(bytes) == expected).then_some(bytes)
+}
+
+impl Tier {
+    /// Writes bytes to an extent of their own.
+    pub(crate) fn write_extent(&self, bytes: &[u8]) -> io::Result<Extent> {
+        let blocks = blocks_for(bytes.len());
+        if blocks >= 1 << COUNT_BITS {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a value is too large for the storage device"));
+        }
+        let mut buffer = Buffer::new(blocks * BLOCK_BYTES);
+        buffer[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+        buffer[8..HEAD_BYTES].copy_from_slice(&sum(bytes).to_le_bytes());
+        buffer[HEAD_BYTES..HEAD_BYTES + bytes.len()].copy_from_slice(bytes);
+        let first = self.values_tail.fetch_add(blocks as u64, Ordering::Relaxed);
+        let extent = Extent(first << COUNT_BITS | blocks as u64);
+        bump(&self.counters.writes, 1);
+        bump(&self.counters.written_bytes, buffer.len() as u64);
+        self.storage.values.write(extent.offset(), &buffer)?;
+        Ok(extent)
+    }
+
+    /// Gives an extent's space back. A failure leaves garbage on the device, nothing worse.
+    pub(crate) fn free_extent(&self, extent: Extent) {
+        if self.storage.values.discard(extent.offset(), extent.bytes() as u64).is_err() {
+            bump(&self.counters.write_errors, 1);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::tier::Storage;
+    use almandine_device::MemoryDevice;
+    use std::sync::Arc;
+
+    #[test]
+    fn what_was_written_comes_back_and_damage_is_seen() {
+        let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+        let tier = Tier::new(storage).unwrap();
+        for len in [0usize, 1, 4079, 4080, 4081, 100_000] {
+            let bytes: Vec<u8> = (0..len).map(|at| at as u8).collect();
+            let extent = tier.write_extent(&bytes).unwrap();
+            assert_eq!(Extent::from_word(extent.to_word()), extent);
+            let mut buffer = Buffer::new(extent.bytes());
+            tier.storage.values.read(extent.offset(), &mut buffer).unwrap();
+            assert_eq!(contents(&buffer), Some(&bytes[..]));
+            if len > 0 {
+                buffer[HEAD_BYTES + len / 2] ^= 4;
+                assert_eq!(contents(&buffer), None, "INV-TIER-3");
+            }
+            buffer[7] = 0xFF;
+            assert_eq!(contents(&buffer), None, "an impossible length");
+            tier.free_extent(extent);
+        }
+        assert_eq!(tier.storage.values.used_bytes(), 0);
+    }
+}

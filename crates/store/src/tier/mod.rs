@@ -1,0 +1,304 @@
+//! The tier below memory: pages of the log on a device, and their way there and back.
+//!
+//! ```text
+//!            head           read_only              tail
+//!  on the      |  flushed, in  |  mutable, and        |
+//!  device only |  memory too   |  cached copies       |
+//! ```
+//!
+//! Pages leave in their order: closed (read-only), flushed (their image is on the device), evicted (the head passes them, their
+//! memory goes). A thread of its own, the keeper, does all of that as a state machine over epochs (`cascade`), and also gives
+//! space on the device back (`collect`), and settles what overwriting without looking left open (`examine`). Sessions never
+//! flush and never wait: a key whose record is on the device is *cold*, its session says so and goes on with something else
+//! until the record is staged (`stage`). Hot cold records come back as cached copies, which need no flush to leave again
+//! (`cache`).
+//!
+//! INV-TIER-1: `head <= read_only <= tail`. INV-TIER-2: of several entries for one key the one with the highest address counts;
+//! all others are on the device. INV-TIER-3: what a page on the device says is used only if its checksum holds.
+
+pub(crate) mod cache;
+mod cascade;
+mod collect;
+mod examine;
+mod extent;
+mod image;
+mod keeper;
+pub(crate) mod pages;
+pub(crate) mod stage;
+mod sweep;
+
+use crate::log::{Log, PAGE_BYTES};
+use crate::store::{Inner, MemoryUse};
+use almandine_device::Device;
+use almandine_io::thread::Waker;
+use crossbeam_queue::SegQueue;
+use pages::DevicePages;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+pub(crate) use keeper::Keeper;
+
+/// Pages that may be on the device at once: 2 TiB.
+const DEVICE_PAGES_MAX: u64 = 1 << 20;
+/// Fewest pages of log memory that the tier works with.
+const LIMIT_PAGES_MIN: u64 = 6;
+/// Pages beyond the limit at which writers are asked to wait.
+const CHOKE_PAGES: u64 = 8;
+
+/// Where a store puts what does not fit its memory.
+#[derive(Clone)]
+pub struct Storage {
+    /// For pages of the log: page `n` lies at `n * 2 MiB`.
+    pub pages: Arc<dyn Device>,
+    /// For values and keys too large for a page.
+    pub values: Arc<dyn Device>,
+}
+
+impl std::fmt::Debug for Storage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Storage").finish_non_exhaustive()
+    }
+}
+
+/// What becomes of a record that was read from the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CopyReads {
+    /// Nothing: the next read goes to the device again.
+    None = 0,
+    /// If it is warm, a copy of it stays in memory until it cools down.
+    #[default]
+    ReadCache = 1,
+    /// It becomes a new record at the tail.
+    Tail = 2,
+}
+
+impl CopyReads {
+    fn from_bits(bits: u8) -> Self {
+        match bits {
+            0 => Self::None,
+            2 => Self::Tail,
+            _ => Self::ReadCache,
+        }
+    }
+}
+
+macro_rules! statistics {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// What the tier has counted since the start.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct TierStatistics {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Space taken on the devices, in bytes.
+            pub device_bytes: u64,
+            /// Bytes of live records on the device, as far as it is known.
+            pub device_live_bytes: u64,
+            /// Keys overwritten without a look whose older records wait to be compared; the key count may be too high by so many.
+            pub unresolved: u64,
+            /// Bytes of log memory that the budget allows.
+            pub log_limit_bytes: u64,
+        }
+
+        /// Counters on cold paths, shared by all threads.
+        #[derive(Debug, Default)]
+        pub(crate) struct Counters { $(pub(crate) $name: AtomicU64,)* }
+
+        impl Counters {
+            fn read(&self) -> TierStatistics {
+                TierStatistics { $($name: self.$name.load(Ordering::Relaxed),)* ..TierStatistics::default() }
+            }
+        }
+    };
+}
+
+statistics! {
+    /// Reads of the page device that were planned.
+    reads,
+    /// Bytes that they asked for.
+    read_bytes,
+    /// Writes to the devices.
+    writes,
+    /// Bytes written.
+    written_bytes,
+    /// Reads that failed.
+    read_errors,
+    /// Writes that failed.
+    write_errors,
+    /// Blocks whose checksum did not hold.
+    corrupt_blocks,
+    /// Pages written.
+    pages_flushed,
+    /// Pages whose memory was given back.
+    pages_evicted,
+    /// Pages on the device given back after their live records were moved.
+    pages_compacted,
+    /// Records that this moved.
+    records_compacted,
+    /// Copies made of records on the device.
+    records_cached,
+    /// Older records of overwritten keys that were found and dropped.
+    overwrites_resolved,
+}
+
+pub(crate) fn bump(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, Ordering::Relaxed);
+}
+
+/// Something for the keeper to look at.
+struct Question {
+    hash: u64,
+    /// The key was overwritten without a look.
+    overwritten: bool,
+}
+
+/// Called when writers that were asked to wait may go on.
+type RoomCall = Box<dyn Fn() + Send + Sync>;
+
+/// The shared part of the tier.
+pub(crate) struct Tier {
+    pub(crate) storage: Storage,
+    pub(crate) pages: DevicePages,
+    pub(crate) counters: Counters,
+    /// Wakes the keeper.
+    pub(crate) waker: Waker,
+    questions: SegQueue<Question>,
+    unresolved: AtomicU64,
+    /// Next free block of the value device.
+    values_tail: AtomicU64,
+    limit_pages: AtomicU64,
+    /// Share of the device's pages that may be dead, in thousandths.
+    garbage_max: AtomicU64,
+    compaction_rate: AtomicU64,
+    copy_reads: AtomicU8,
+    /// The device refuses writes.
+    pub(crate) failing: AtomicBool,
+    /// Somebody waits for room.
+    waiting: AtomicBool,
+    on_room: OnceLock<RoomCall>,
+}
+
+impl Tier {
+    pub(crate) fn new(storage: Storage) -> io::Result<Self> {
+        Ok(Self {
+            storage,
+            pages: DevicePages::new(DEVICE_PAGES_MAX)?,
+            counters: Counters::default(),
+            waker: Waker::new(),
+            questions: SegQueue::new(),
+            unresolved: AtomicU64::new(0),
+            values_tail: AtomicU64::new(0),
+            limit_pages: AtomicU64::new(u64::MAX),
+            garbage_max: AtomicU64::new(300),
+            compaction_rate: AtomicU64::new(256 << 20),
+            copy_reads: AtomicU8::new(CopyReads::default() as u8),
+            failing: AtomicBool::new(false),
+            waiting: AtomicBool::new(false),
+            on_room: OnceLock::new(),
+        })
+    }
+
+    /// Pages of log memory that the budget leaves.
+    pub(crate) fn limit_pages(&self) -> u64 {
+        self.limit_pages.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_limit_bytes(&self, bytes: u64) {
+        self.limit_pages.store((bytes / PAGE_BYTES as u64).max(LIMIT_PAGES_MIN), Ordering::Relaxed);
+    }
+
+    /// Divides the budget: what is not used beside the log is the log's. Returns whether there is not enough for it.
+    pub(crate) fn refresh_budget(&self, budget_bytes: u64, memory: &MemoryUse) -> bool {
+        let beside = memory.beside_log_bytes();
+        self.set_limit_bytes(budget_bytes.saturating_sub(beside));
+        let resident = memory.log_resident_bytes / PAGE_BYTES as u64;
+        // The heap comes back when its pages are evicted; the rest does not.
+        let fixed = beside - memory.heap_bytes;
+        fixed + LIMIT_PAGES_MIN * PAGE_BYTES as u64 / 2 > budget_bytes
+            || self.failing.load(Ordering::Relaxed) && resident >= self.choke_pages()
+    }
+
+    /// Whether all records of the page that holds `address` belong to a condemned namespace.
+    pub(crate) fn is_condemned_page(&self, store: &Inner, address: u64) -> bool {
+        let namespace = self.pages.info(Log::page_of(address)).map_or(0, pages::PageInfo::namespace);
+        u16::try_from(namespace).is_ok_and(|namespace| namespace != 0 && store.namespaces.is_condemned(namespace))
+    }
+
+    /// Pages kept ready in front of the tail.
+    pub(crate) fn pages_ahead(&self) -> u64 {
+        (self.limit_pages() / 8).clamp(1, crate::log::PAGES_AHEAD)
+    }
+
+    /// Resident pages from which on writers should wait.
+    pub(crate) fn choke_pages(&self) -> u64 {
+        self.limit_pages().saturating_add(CHOKE_PAGES)
+    }
+
+    pub(crate) fn set_limits(&self, garbage_max: f64, compaction_rate: u64) {
+        self.garbage_max.store((garbage_max.clamp(0.01, 0.99) * 1000.0) as u64, Ordering::Relaxed);
+        self.compaction_rate.store(compaction_rate.max(1 << 20), Ordering::Relaxed);
+    }
+
+    pub(crate) fn copy_reads(&self) -> CopyReads {
+        CopyReads::from_bits(self.copy_reads.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_copy_reads(&self, mode: CopyReads) {
+        self.copy_reads.store(mode as u8, Ordering::Relaxed);
+    }
+
+    /// Asks the keeper to look at all records of a hash: whether older ones are superseded, whether they have expired.
+    pub(crate) fn ask(&self, hash: u64) {
+        self.questions.push(Question { hash, overwritten: false });
+        self.waker.wake();
+    }
+
+    /// A key was written without a look at the cold record at `address`, which is probably its old one.
+    pub(crate) fn overwritten_blindly(&self, hash: u64, address: u64) {
+        self.unresolved.fetch_add(1, Ordering::Relaxed);
+        self.pages.count_dead_typical(address);
+        self.questions.push(Question { hash, overwritten: true });
+        self.waker.wake();
+    }
+
+    /// Whether so much log is in memory that writers should wait until [`Tier::on_room`] is called.
+    pub(crate) fn is_choked(&self, resident: u64) -> bool {
+        if resident < self.choke_pages() {
+            return false;
+        }
+        self.waiting.store(true, Ordering::SeqCst);
+        self.waker.wake();
+        true
+    }
+
+    /// Sets what is called when there is room again. Once per store.
+    pub(crate) fn on_room(&self, call: RoomCall) {
+        // A second call would belong to a second server over one store, which there is not.
+        let _ = self.on_room.set(call);
+    }
+
+    fn notify_if_roomy(&self, resident: u64) {
+        if self.waiting.load(Ordering::SeqCst)
+            && (resident < self.choke_pages() || self.failing.load(Ordering::Relaxed))
+            && self.waiting.swap(false, Ordering::SeqCst)
+            && let Some(call) = self.on_room.get()
+        {
+            call();
+        }
+    }
+
+    /// Keys whose older records have not been looked at.
+    pub(crate) fn unresolved(&self) -> u64 {
+        self.unresolved.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn statistics(&self) -> TierStatistics {
+        TierStatistics {
+            device_bytes: self.storage.pages.used_bytes() + self.storage.values.used_bytes(),
+            device_live_bytes: self.pages.live_bytes(),
+            unresolved: self.unresolved(),
+            log_limit_bytes: self.limit_pages().saturating_mul(PAGE_BYTES as u64),
+            ..self.counters.read()
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What memory knows of the pages on the device: checksums of their blocks, and how much of them is dead.
+//!
+//! One entry of two KiB per page, a thousandth of it, in a ring by page number. A page is published before its image is made, so
+//! that records which die meanwhile are counted, and is *on the device* when its image is.
+
+use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
+use crate::record::WORD;
+use almandine_io::memory::Reservation;
+use almandine_io::storage::BLOCK_BYTES;
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Blocks of a page.
+pub(crate) const BLOCKS: usize = PAGE_BYTES / BLOCK_BYTES;
+
+const EMPTY: u64 = 0;
+const WRITING: u64 = 1;
+const STORED: u64 = 2;
+
+/// What a page on the device holds.
+#[repr(C)]
+pub(crate) struct PageInfo {
+    /// Page number and state.
+    word: AtomicU64,
+    dead_words: AtomicU32,
+    /// Words of the records that were live when the page was written, extents included.
+    live_words: AtomicU32,
+    records: AtomicU32,
+    /// Words of its largest record.
+    largest: AtomicU32,
+    /// The namespace of all its records, or [`PageInfo::MIXED`].
+    namespace: AtomicU32,
+    /// Blocks that its records have on the value device.
+    pub(crate) extent_blocks: AtomicU32,
+    sums: [AtomicU32; BLOCKS],
+}
+
+/// What an image turned out to hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) live_words: u32,
+    pub(crate) records: u32,
+    pub(crate) largest: u32,
+    pub(crate) namespace: u32,
+    pub(crate) extent_blocks: u32,
+}
+
+impl PageInfo {
+    /// The page has records of several namespaces.
+    pub(crate) const MIXED: u32 = u32::MAX;
+
+    pub(crate) fn namespace(&self) -> u32 {
+        self.namespace.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that a read of one record should ask for.
+    pub(crate) fn record_bytes(&self) -> usize {
+        let largest = self.largest.load(Ordering::Relaxed);
+        let mean = self.mean_words();
+        // Where sizes differ much, twice the mean: a record that is longer costs a second read.
+        largest.min(2 * mean).max(2) as usize * WORD
+    }
+
+    /// Mean words of its records.
+    fn mean_words(&self) -> u32 {
+        self.live_words.load(Ordering::Relaxed) / self.records.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Words that the page takes on the devices.
+    pub(crate) fn capacity_words(&self) -> u64 {
+        PAGE_WORDS + u64::from(self.extent_blocks.load(Ordering::Relaxed)) * (BLOCK_BYTES / WORD) as u64
+    }
+
+    /// Words known to be dead, of those that the page takes.
+    pub(crate) fn dead_words(&self) -> u64 {
+        let live = self.live_words.load(Ordering::Relaxed);
+        let dead = self.dead_words.load(Ordering::Relaxed).min(live);
+        self.capacity_words().saturating_sub(u64::from(live - dead))
+    }
+
+    /// Whether the block number `block` of the page has these bytes.
+    pub(crate) fn is_intact(&self, block: usize, bytes: &[u8]) -> bool {
+        self.sums.get(block).is_some_and(|sum| sum.load(Ordering::Relaxed) == checksum(bytes))
+    }
+}
+
+/// A checksum of a block.
+pub(crate) fn checksum(bytes: &[u8]) -> u32 {
+    const SECRETS: RapidSecrets = RapidSecrets::seed(0xA1A4_D14E);
+    let hash = rapidhash_v3_inline::<true, false, false>(bytes, &SECRETS);
+    (hash ^ hash >> 32) as u32
+}
+
+/// The table of all pages on the device.
+pub(crate) struct DevicePages {
+    memory: Reservation,
+    mask: u64,
+    stored: AtomicU64,
+    capacity_words: AtomicU64,
+    live_words: AtomicU64,
+    /// No page before this one is on the device.
+    first: AtomicU64,
+}
+
+impl DevicePages {
+    pub(crate) fn new(pages_max: u64) -> io::Result<Self> {
+        let memory = Reservation::small_pages(pages_max.next_power_of_two() as usize * size_of::<PageInfo>())?;
+        let zero = || AtomicU64::new(0);
+        Ok(Self {
+            memory,
+            mask: pages_max.next_power_of_two() - 1,
+            stored: zero(),
+            capacity_words: zero(),
+            live_words: zero(),
+            first: zero(),
+        })
+    }
+
+    fn slot(&self, page: u64) -> &PageInfo {
+        // SAFETY: the masked number is below the number of entries that were reserved; zeroes are a valid entry, and all of
+        // its fields are atomic.
+        unsafe { &*self.memory.base().as_ptr().cast::<PageInfo>().add((page & self.mask) as usize) }
+    }
+
+    /// What is known of a page that is on the device or being written.
+    pub(crate) fn info(&self, page: u64) -> Option<&PageInfo> {
+        let slot = self.slot(page);
+        let word = slot.word.load(Ordering::Acquire);
+        (word >> 2 == page && word & 3 != EMPTY).then_some(slot)
+    }
+
+    /// Whether a page can be read from the device.
+    pub(crate) fn is_stored(&self, page: u64) -> bool {
+        self.slot(page).word.load(Ordering::Acquire) == page << 2 | STORED
+    }
+
+    /// Begins to write a page. `false` while another one has its entry.
+    pub(crate) fn begin(&self, page: u64) -> bool {
+        let slot = self.slot(page);
+        let word = slot.word.load(Ordering::Acquire);
+        if word & 3 != EMPTY && word >> 2 != page {
+            return false;
+        }
+        slot.dead_words.store(0, Ordering::Relaxed);
+        slot.live_words.store(0, Ordering::Relaxed);
+        slot.word.store(page << 2 | WRITING, Ordering::Release);
+        true
+    }
+
+    /// A page's image is on the device.
+    pub(crate) fn publish(&self, page: u64, contents: Contents, image: &[u8]) {
+        let slot = self.slot(page);
+        for (sum, block) in slot.sums.iter().zip(image.chunks_exact(BLOCK_BYTES)) {
+            sum.store(checksum(block), Ordering::Relaxed);
+        }
+        slot.live_words.store(contents.live_words, Ordering::Relaxed);
+        slot.records.store(contents.records, Ordering::Relaxed);
+        slot.largest.store(contents.largest, Ordering::Relaxed);
+        slot.namespace.store(contents.namespace, Ordering::Relaxed);
+        slot.extent_blocks.store(contents.extent_blocks, Ordering::Relaxed);
+        slot.word.store(page << 2 | STORED, Ordering::Release);
+        self.stored.fetch_add(1, Ordering::Relaxed);
+        self.capacity_words.fetch_add(slot.capacity_words(), Ordering::Relaxed);
+        let dead = slot.dead_words.load(Ordering::Relaxed).min(contents.live_words);
+        self.live_words.fetch_add(u64::from(contents.live_words - dead), Ordering::Relaxed);
+        if self.stored.load(Ordering::Relaxed) == 1 {
+            self.first.store(page, Ordering::Relaxed);
+        }
+    }
+
+    /// The page will not be written after all.
+    pub(crate) fn cancel(&self, page: u64) {
+        self.slot(page).word.store(page << 2, Ordering::Release);
+    }
+
+    /// Words that a record takes on the devices, given the lengths of its heap objects.
+    pub(crate) fn weight(units: usize, heap_lengths: [Option<usize>; 2]) -> u32 {
+        let extents: usize = heap_lengths.into_iter().flatten().map(super::extent::blocks_for).sum();
+        (units + extents * (BLOCK_BYTES / WORD)) as u32
+    }
+
+    /// A page is given up: nothing points to it any more. What readers got of it before counts, what they get from now on does not.
+    pub(crate) fn retire(&self, page: u64) {
+        let slot = self.slot(page);
+        let dead = slot.dead_words.load(Ordering::Relaxed);
+        let live = slot.live_words.load(Ordering::Relaxed);
+        slot.word.store(page << 2, Ordering::Release);
+        self.stored.fetch_sub(1, Ordering::Relaxed);
+        self.capacity_words.fetch_sub(slot.capacity_words(), Ordering::Relaxed);
+        self.live_words.fetch_sub(u64::from(live.saturating_sub(dead)), Ordering::Relaxed);
+    }
+
+    /// Counts words of a record as dead, if its page is on the device or on its way.
+    pub(crate) fn count_dead(&self, address: u64, words: u32) {
+        let Some(info) = self.info(Log::page_of(address)) else { return };
+        let before = info.dead_words.fetch_add(words, Ordering::Relaxed);
+        let live = info.live_words.load(Ordering::Relaxed);
+        // Both sums saturate alike: what is counted beyond the page's live words changes neither.
+        let counted = live.saturating_sub(before).min(words);
+        self.live_words.fetch_sub(u64::from(counted).min(self.live_words.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
+    /// As [`DevicePages::count_dead`] for a record of unknown size.
+    pub(crate) fn count_dead_typical(&self, address: u64) {
+        if let Some(info) = self.info(Log::page_of(address)) {
+            self.count_dead(address, info.mean_words());
+        }
+    }
+
+    /// The first address of a page.
+    pub(crate) const fn first_address(page: u64) -> u64 {
+        page * PAGE_WORDS
+    }
+
+    /// Pages on the device.
+    pub(crate) fn len(&self) -> u64 {
+        self.stored.load(Ordering::Relaxed)
+    }
+
+    /// Words on the devices, and those of them not known to be dead.
+    pub(crate) fn words(&self) -> (u64, u64) {
+        let capacity = self.capacity_words.load(Ordering::Relaxed);
+        (capacity, self.live_words.load(Ordering::Relaxed).min(capacity))
+    }
+
+    /// Bytes of records on the device not known to be dead.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.live_words.load(Ordering::Relaxed) * WORD as u64
+    }
+
+    /// Bytes of this table.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.len() * size_of::<PageInfo>() as u64
+    }
+
+    /// Numbers of the pages on the device, up to `end`.
+    pub(crate) fn stored_pages(&self, end: u64) -> impl Iterator<Item = u64> + '_ {
+        let mut first = self.first.load(Ordering::Relaxed);
+        while first < end && !self.is_stored(first) {
+            first += 1;
+        }
+        self.first.store(first, Ordering::Relaxed);
+        (first..end).filter(|&page| self.is_stored(page))
+    }
+
+    /// Whether the entry that `page` will need is taken by an older page.
+    pub(crate) fn is_crowded(&self, page: u64) -> bool {
+        let word = self.slot(page).word.load(Ordering::Acquire);
+        word & 3 != EMPTY && word >> 2 != page
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dead_words_are_counted_once_the_page_is_published() {
+        let pages = DevicePages::new(8).unwrap();
+        let image = vec![7u8; PAGE_BYTES];
+        pages.count_dead(3 * PAGE_WORDS, 100);
+        assert!(pages.begin(3) && !pages.is_stored(3));
+        pages.count_dead(3 * PAGE_WORDS, 10);
+        let contents = Contents { live_words: 1000, records: 10, largest: 150, namespace: 1, extent_blocks: 0 };
+        pages.publish(3, contents, &image);
+        assert!(!pages.begin(11), "the entry is taken");
+        assert!(pages.is_crowded(11) && !pages.is_crowded(3));
+        pages.count_dead(3 * PAGE_WORDS + 5, 100);
+        pages.count_dead_typical(3 * PAGE_WORDS + 500);
+        let info = pages.info(3).unwrap();
+        assert_eq!(info.dead_words(), 210 + PAGE_WORDS - 1000);
+        assert_eq!(info.record_bytes(), 150 * WORD);
+        assert!(info.is_intact(0, &image[..BLOCK_BYTES]));
+        let mut torn = image[..BLOCK_BYTES].to_vec();
+        torn[4000] ^= 1;
+        assert!(!info.is_intact(0, &torn), "INV-TIER-3");
+        assert_eq!(pages.stored_pages(100).collect::<Vec<_>>(), [3]);
+        pages.retire(3);
+        assert_eq!((pages.len(), pages.live_bytes()), (0, 0));
+        assert!(pages.begin(11));
+    }
+}

@@ -1,0 +1,51 @@
+//! Sweeping emptied namespaces from the device: pages whose records are of several namespaces have to be read for it.
+
+use super::pages::PageInfo;
+use super::{bump, image};
+use crate::log::{Log, PAGE_BYTES};
+use crate::session::Session;
+use crate::tier::stage::Stage;
+use almandine_io::storage::{Buffer, BufferPool};
+use std::sync::Arc;
+
+impl Session {
+    /// Takes the entries of condemned records in pages of several namespaces out of the index. Blocks on the device.
+    pub(crate) fn sweep_mixed_pages(&mut self) {
+        let store = Arc::clone(&self.store);
+        let Some(tier) = &store.tier else { return };
+        let mixed = |page: &u64| tier.pages.info(*page).is_some_and(|info| info.namespace() == PageInfo::MIXED);
+        let pages: Vec<u64> = tier.pages.stored_pages(Log::page_of(store.log.read_only())).filter(mixed).collect();
+        if pages.is_empty() {
+            return;
+        }
+        let (mut buffer, mut pool) = (Buffer::new(PAGE_BYTES), BufferPool::default());
+        for page in pages {
+            bump(&tier.counters.reads, 1);
+            bump(&tier.counters.read_bytes, PAGE_BYTES as u64);
+            if tier.storage.pages.read(page * PAGE_BYTES as u64, &mut buffer).is_err() {
+                bump(&tier.counters.read_errors, 1);
+                continue;
+            }
+            let mut doomed = Vec::new();
+            image::walk(&mut buffer, page, |address, _, header| {
+                if store.namespaces.is_condemned(header.namespace()) {
+                    doomed.push(address);
+                }
+            });
+            let mut stage = Stage::default();
+            let addresses = doomed.clone();
+            tier.stage_blocking(&mut stage, &mut doomed, &mut pool);
+            self.enter(0);
+            for address in addresses {
+                let super::stage::Lookup::Ready(record, header) = stage.get(address) else { continue };
+                let number = store.index.lock(store.hash_of(record, header), true);
+                if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
+                    self.drop_latched(number, position, record, header);
+                }
+                store.index.bucket(number).unlock_exclusive();
+            }
+            self.leave();
+            stage.clear(&mut pool);
+        }
+    }
+}

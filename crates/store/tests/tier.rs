@@ -1,0 +1,355 @@
+//! The store with less memory than data, against a map: everything that leaves memory comes back as it was.
+
+#![cfg(not(loom))]
+
+use almandine_device::MemoryDevice;
+use almandine_io::storage::BufferPool;
+use almandine_store::{CopyReads, Kind, Met, Need, Options, Put, Session, Slot, Stage, Storage, Store};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const MIB: u64 = 1 << 20;
+
+fn tiered(budget: u64) -> Store {
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), ..Options::default() };
+    let store = Store::open(options).expect("a store");
+    store.set_budget(budget);
+    store
+}
+
+/// A thread's way to use cold keys: it blocks on the device.
+struct Client {
+    session: Session,
+    namespace: u16,
+    pool: BufferPool,
+    now_ms: i64,
+    cold_waits: u64,
+}
+
+impl Client {
+    fn new(store: &Store, namespace: u16) -> Self {
+        Self { session: store.session().expect("a session"), namespace, pool: BufferPool::default(), now_ms: 0, cold_waits: 0 }
+    }
+
+    /// Runs a read until it met nothing cold.
+    fn read<R>(&mut self, mut run: impl FnMut(&mut Session, u16) -> R) -> R {
+        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+        loop {
+            self.session.enter(self.now_ms);
+            self.session.attach(stage);
+            let result = run(&mut self.session, self.namespace);
+            let met = self.session.take_met_cold(&mut wanted);
+            stage = self.session.detach();
+            self.session.leave();
+            match met {
+                Met::Nothing => return result,
+                Met::Cold => {
+                    self.cold_waits += 1;
+                    self.session.stage_blocking(&mut wanted, &mut stage, &mut self.pool);
+                }
+                Met::Failed => panic!("the device gave an error"),
+            }
+        }
+    }
+
+    fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+        self.read(|session, namespace| {
+            let mut value = Vec::new();
+            let key = session.key(namespace, key);
+            session
+                .read(key, |view| {
+                    value.clear();
+                    view.append_to(&mut value);
+                    if let Some(shared) = view.shared() {
+                        value.clear();
+                        value.extend_from_slice((*shared).as_ref());
+                    }
+                })
+                .map(|()| value)
+        })
+    }
+
+    /// Changes one key under its latch, with all its records staged.
+    fn change<R>(&mut self, key: &[u8], run: impl FnOnce(Slot<'_>) -> R) -> R {
+        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+        loop {
+            self.session.enter(self.now_ms);
+            self.session.attach(stage);
+            let key = self.session.key(self.namespace, key);
+            self.session.lock_all(&[key.hash], true);
+            self.session.probe(key, Need::Change, &mut wanted);
+            if wanted.is_empty() {
+                let result = run(self.session.entry(key));
+                self.session.unlock_all();
+                assert_eq!(self.session.take_met_cold(&mut wanted), Met::Nothing);
+                self.session.detach();
+                self.session.leave();
+                return result;
+            }
+            self.session.unlock_all();
+            stage = self.session.detach();
+            self.session.leave();
+            self.cold_waits += 1;
+            self.session.stage_blocking(&mut wanted, &mut stage, &mut self.pool);
+        }
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8], put: Put) {
+        while self.session.is_choked() {
+            std::thread::sleep(std::time::Duration::from_micros(200));
+        }
+        self.session.enter(self.now_ms);
+        let key = self.session.key(self.namespace, key);
+        self.session.upsert(key, value, put).expect("room");
+        self.session.leave();
+    }
+
+    fn delete(&mut self, key: &[u8]) -> bool {
+        self.change(key, |slot| match slot {
+            Slot::Occupied(entry) => {
+                entry.remove();
+                true
+            }
+            Slot::Vacant(_) => false,
+        })
+    }
+
+    fn keys(&mut self) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        let mut cursor = 0;
+        loop {
+            let (next, some) = self.read(|session, namespace| {
+                let mut some = Vec::new();
+                let next = session.scan(namespace, cursor, 100, |key, _| some.push(key.to_vec()));
+                (next, some)
+            });
+            all.extend(some);
+            cursor = next;
+            if cursor == 0 {
+                all.sort_unstable();
+                return all;
+            }
+        }
+    }
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % sides
+    }
+}
+
+fn value_of(dice: &mut Dice) -> Vec<u8> {
+    let len = match dice.roll(20) {
+        0 => 8_193 + dice.roll(30_000),
+        1..=4 => dice.roll(4_000),
+        _ => dice.roll(300),
+    };
+    let first = dice.roll(256) as u8;
+    (0..len).map(|at| first.wrapping_add(at as u8)).collect()
+}
+
+fn against_a_map(mode: CopyReads, seed: u64) {
+    let store = tiered(16 * MIB);
+    store.set_copy_reads(mode);
+    let namespace = store.allocate_namespace().expect("a namespace");
+    let mut client = Client::new(&store, namespace);
+    let mut model: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+    let mut dice = Dice(seed);
+    for step in 0..120_000u64 {
+        let mut key = format!("key:{}", dice.roll(40_000)).into_bytes();
+        if dice.roll(200) == 0 {
+            key.resize(5_000, b'k');
+        }
+        match dice.roll(10) {
+            0..=4 => {
+                let value = value_of(&mut dice);
+                client.set(&key, &value, Put::default());
+                model.insert(key, value);
+            }
+            5 | 6 => assert_eq!(client.get(&key).as_ref(), model.get(&key), "{step}"),
+            7 => assert_eq!(client.delete(&key), model.remove(&key).is_some(), "{step}"),
+            8 => {
+                let addition = value_of(&mut dice);
+                client.change(&key, |slot| match slot {
+                    Slot::Occupied(mut entry) => entry.append(&addition).expect("room"),
+                    Slot::Vacant(vacant) => vacant.insert(Kind::String, &addition, Put::EDITED).expect("room"),
+                });
+                model.entry(key).or_default().extend_from_slice(&addition);
+            }
+            _ => {
+                let expected = model.contains_key(&key);
+                let found = client.change(&key, |slot| match slot {
+                    Slot::Occupied(mut entry) => {
+                        entry.set_etag(Some(step)).expect("room");
+                        true
+                    }
+                    Slot::Vacant(_) => false,
+                });
+                assert_eq!(found, expected, "{step}");
+            }
+        }
+    }
+    for (key, value) in &model {
+        assert_eq!(client.get(key).as_ref(), Some(value), "{}", String::from_utf8_lossy(&key[..key.len().min(20)]));
+    }
+    let statistics = store.tier().expect("a device");
+    assert!(statistics.pages_flushed > 10 && statistics.pages_evicted > 10, "{statistics:?}");
+    assert!(client.cold_waits > 1000, "{}", client.cold_waits);
+    let mut expected: Vec<_> = model.keys().cloned().collect();
+    expected.sort_unstable();
+    assert_eq!(client.keys(), expected);
+    // Once everything that was overwritten without a look has been compared, the count is exact again.
+    for _ in 0..500 {
+        if store.tier().expect("a device").unresolved == 0 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(store.namespace_len(namespace).0, model.len() as u64, "INV-TIER-2: each key counts once");
+    assert_eq!(statistics.corrupt_blocks + statistics.read_errors + statistics.write_errors, 0);
+}
+
+#[test]
+fn a_store_larger_than_memory_is_a_map() {
+    against_a_map(CopyReads::ReadCache, 1);
+}
+
+#[test]
+fn a_store_without_copies_is_a_map() {
+    against_a_map(CopyReads::None, 2);
+}
+
+#[test]
+fn a_store_that_copies_to_the_tail_is_a_map() {
+    against_a_map(CopyReads::Tail, 3);
+}
+
+#[test]
+fn overwriting_reads_nothing_and_deleting_leaves_nothing_behind() {
+    let store = tiered(16 * MIB);
+    let namespace = store.allocate_namespace().expect("a namespace");
+    let mut client = Client::new(&store, namespace);
+    for round in 0..3u64 {
+        for number in 0..200_000u64 {
+            client.set(format!("key:{number}").as_bytes(), &[round as u8; 100], Put::default());
+        }
+    }
+    assert_eq!(client.cold_waits, 0);
+    for number in 0..200_000u64 {
+        assert!(client.delete(format!("key:{number}").as_bytes()), "{number}");
+    }
+    assert_eq!(client.keys(), Vec::<Vec<u8>>::new());
+    for _ in 0..1000 {
+        if store.tier().expect("a device").unresolved == 0 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(store.namespace_len(namespace).0, 0);
+}
+
+#[test]
+fn emptying_a_namespace_gives_the_device_back() {
+    let store = tiered(16 * MIB);
+    let namespaces = [0; 2].map(|_| store.allocate_namespace().expect("a namespace"));
+    let mut clients = namespaces.map(|namespace| Client::new(&store, namespace));
+    for number in 0..300_000u64 {
+        clients[(number % 2) as usize].set(format!("key:{number}").as_bytes(), &[7; 100], Put::default());
+    }
+    assert!(store.tier().expect("a device").device_bytes > 20 * MIB);
+    store.condemn_namespace(namespaces[0]);
+    for _ in 0..1000 {
+        if store.work().namespaces_swept == 1 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(store.totals().live, 150_000);
+    for number in (1..300_000u64).step_by(20) {
+        assert_eq!(clients[1].get(format!("key:{number}").as_bytes()), Some(vec![7; 100]));
+    }
+    // Half of the device is dead now, so it is collected.
+    for _ in 0..1000 {
+        let statistics = store.tier().expect("a device");
+        if statistics.device_bytes * 10 < statistics.device_live_bytes * 16 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{:?}", store.tier());
+}
+
+#[test]
+fn expired_records_on_the_device_are_reclaimed() {
+    let store = tiered(16 * MIB);
+    let namespace = store.allocate_namespace().expect("a namespace");
+    let mut client = Client::new(&store, namespace);
+    let now_ms = almandine_io::clock::unix_ms();
+    client.now_ms = now_ms;
+    for number in 0..200_000u64 {
+        let put = Put { expiry_ms: (number % 2 == 0).then_some(now_ms + 3_000), ..Put::default() };
+        client.set(format!("key:{number}").as_bytes(), &[7; 150], put);
+    }
+    assert_eq!(store.namespace_len(namespace), (200_000, 100_000));
+    for _ in 0..1500 {
+        if store.namespace_len(namespace) == (100_000, 0) {
+            client.now_ms = almandine_io::clock::unix_ms();
+            assert_eq!(client.get(b"key:0"), None);
+            assert_eq!(client.get(b"key:1"), Some(vec![7; 150]));
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{:?} {:?}", store.namespace_len(namespace), store.tier());
+}
+
+#[test]
+fn several_sessions_count_together_while_pages_come_and_go() {
+    let store = Arc::new(tiered(16 * MIB));
+    let namespace = store.allocate_namespace().expect("a namespace");
+    let sums = Arc::new((0..20_000).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
+    let threads: Vec<_> = (1..=3u64)
+        .map(|seed| {
+            let (store, sums) = (Arc::clone(&store), Arc::clone(&sums));
+            std::thread::spawn(move || {
+                let mut client = Client::new(&store, namespace);
+                let mut dice = Dice(seed);
+                let padding = [b'.'; 900];
+                for _ in 0..40_000 {
+                    let number = dice.roll(20_000);
+                    let key = format!("counter:{number}");
+                    client.change(key.as_bytes(), |slot| match slot {
+                        Slot::Occupied(mut entry) => {
+                            let mut value = entry.value().to_vec();
+                            let count = u64::from_le_bytes(value[..8].try_into().expect("eight bytes")) + 1;
+                            value[..8].copy_from_slice(&count.to_le_bytes());
+                            entry.replace(Kind::String, &value, Put::default()).expect("room");
+                        }
+                        Slot::Vacant(vacant) => {
+                            let value = [&1u64.to_le_bytes()[..], &padding].concat();
+                            vacant.insert(Kind::String, &value, Put::default()).expect("room");
+                        }
+                    });
+                    sums[number as usize].fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("a client"));
+    let mut client = Client::new(&store, namespace);
+    for (number, sum) in sums.iter().enumerate() {
+        let expected = sum.load(Ordering::Relaxed);
+        let value = client.get(format!("counter:{number}").as_bytes());
+        let count = value.map_or(0, |value| u64::from_le_bytes(value[..8].try_into().expect("eight bytes")));
+        assert_eq!(count, expected, "counter {number}");
+    }
+    assert!(store.tier().expect("a device").pages_evicted > 10);
+}
