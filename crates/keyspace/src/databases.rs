@@ -2,7 +2,7 @@
 
 use crate::Accessor;
 use almandine_base::limits::DATABASES_MAX;
-use almandine_store::{MemoryUse, Store, Totals, Work};
+use almandine_store::{EvictionPolicy, MemoryUse, Store, Totals, Work};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -120,7 +120,17 @@ impl Keyspace {
         self.store.set_budget(bytes);
     }
 
-    /// Whether commands that need memory must be refused.
+    /// Sets what gives way when the budget is used up.
+    pub fn set_eviction(&self, policy: EvictionPolicy) {
+        self.store.set_eviction(policy);
+    }
+
+    /// Sets the time in which frequencies of use go down by one step while nothing is evicted; 0: they do not.
+    pub fn set_frequency_decay(&self, time: Duration) {
+        self.store.set_frequency_decay_ms(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
+    }
+
+    /// Whether commands that need memory must be refused: the budget is used up and nothing can be evicted.
     #[inline]
     #[must_use]
     pub fn over_limit(&self) -> bool {

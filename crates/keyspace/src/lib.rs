@@ -15,7 +15,9 @@ mod value;
 mod writer;
 
 pub use accessor::{Accessor, Key};
-pub use almandine_store::{Full, Kind, MemoryUse, Occupied, Put, SharedString, Slot, Totals, Vacant, Work};
+pub use almandine_store::{
+    EvictionOrder, EvictionPolicy, Full, Kind, MemoryUse, Occupied, Put, SharedString, Slot, Totals, Vacant, Work,
+};
 pub use databases::{Keyspace, Options};
 pub use reader::{Metadata, Reader, WrongKind};
 pub use value::{Owned, Value};

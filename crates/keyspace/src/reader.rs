@@ -189,14 +189,26 @@ impl<'w> Reader<'w> {
         result.transpose()
     }
 
-    /// What is known about a key.
+    /// What is known about a key. Looking is no use of it: it gets no warmer.
     pub fn metadata(&mut self, key: Key<'_>) -> Option<Metadata> {
         let key = self.current(key);
-        let found = self.accessor.session.read(key, Metadata::of);
+        let found = self.accessor.session.quietly(|session| session.read(key, Metadata::of));
         if found.is_none() {
             self.accessor.session.remove_met_expired(key);
         }
         found
+    }
+
+    /// Milliseconds since the last use of a key, at least, as precise as the clock hand's laps. Not while frequencies are counted.
+    pub fn idle_ms(&mut self, key: Key<'_>) -> Option<i64> {
+        let key = self.current(key);
+        self.accessor.session.idle_ms(key)
+    }
+
+    /// How often a key was used of late, 0 to 7. Only while frequencies are counted.
+    pub fn frequency(&mut self, key: Key<'_>) -> Option<u64> {
+        let key = self.current(key);
+        self.accessor.session.heat(key)
     }
 
     /// Whether a key exists.

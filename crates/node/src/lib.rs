@@ -184,6 +184,7 @@ impl Node {
     pub fn store_totals(&self) -> almandine_keyspace::Totals {
         let (mut totals, before) = (self.keyspace.totals(), *lock(&self.store_baseline));
         totals.expired -= before.expired;
+        totals.evicted -= before.evicted;
         totals
     }
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
+use almandine_config::choices::EvictionPolicy as Policy;
 use almandine_config::special::BufferLimits;
 use almandine_config::{SetError, Settings};
-use almandine_keyspace::Keyspace;
+use almandine_keyspace::{EvictionOrder, EvictionPolicy, Keyspace};
 use almandine_net::{Limits, OutputLimit};
 
 use crate::log;
@@ -31,9 +33,26 @@ pub(crate) fn apply(settings: &Settings, started: &Settings, limits: &Limits, ke
     }
     std::env::set_current_dir(&settings.process.dir).map_err(|error| SetError::failed("dir", error.to_string()))?;
     set_limits(limits, settings);
+    set_eviction(settings, keyspace);
     keyspace.set_maxmemory(settings.memory.maxmemory);
     log::set_level(settings.process.loglevel);
     Ok(())
+}
+
+/// Makes `maxmemory-policy` and what goes with it effective.
+pub(crate) fn set_eviction(settings: &Settings, keyspace: &Keyspace) {
+    let (order, volatile_only) = match settings.memory.maxmemory_policy {
+        Policy::NoEviction => (EvictionOrder::Never, false),
+        Policy::AllkeysLru => (EvictionOrder::Recency, false),
+        Policy::AllkeysLfu => (EvictionOrder::Frequency, false),
+        Policy::AllkeysRandom => (EvictionOrder::Random, false),
+        Policy::VolatileLru => (EvictionOrder::Recency, true),
+        Policy::VolatileLfu => (EvictionOrder::Frequency, true),
+        Policy::VolatileRandom => (EvictionOrder::Random, true),
+        Policy::VolatileTtl => (EvictionOrder::Expiry, true),
+    };
+    keyspace.set_frequency_decay(Duration::from_secs(settings.memory.lfu_decay_minutes.saturating_mul(60)));
+    keyspace.set_eviction(EvictionPolicy { order, volatile_only });
 }
 
 fn set_limits(limits: &Limits, settings: &Settings) {

@@ -38,6 +38,8 @@ counters! {
     heap_bytes,
     /// Records removed because they had expired.
     expired,
+    /// Records evicted because the memory budget was used up.
+    evicted,
     /// Updates done in place.
     updates_in_place,
     /// Updates that wrote a new record.

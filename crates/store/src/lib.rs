@@ -32,6 +32,7 @@
 
 mod compact;
 mod counters;
+mod evict;
 mod expiry;
 mod free;
 mod heap;
@@ -47,6 +48,7 @@ mod sync;
 mod tier;
 
 pub use counters::Totals;
+pub use evict::{EvictionOrder, EvictionPolicy};
 pub use heap::{HeapString, SharedString};
 pub use record::Kind;
 pub use session::heat::HeatRule;

@@ -6,6 +6,7 @@
 
 use crate::compact::{self, CompactionPhase};
 use crate::counters::add;
+use crate::evict::ahead::Ageing;
 use crate::expiry::wheel::{TICK_MS, Wheel};
 use crate::index::{BUCKETS_MIN, Resize, Resized};
 use crate::pace::Pace;
@@ -60,6 +61,7 @@ pub(crate) struct Maintenance {
     pace: Pace,
     resize: Resize,
     wheel: Wheel,
+    ageing: Ageing,
     compaction: Run<CompactionPhase>,
     sweep: Sweep,
     /// Buckets up to this number have been made resident.
@@ -76,6 +78,7 @@ impl Maintenance {
             pace: Pace::new(store.options.background),
             resize: Resize::new(),
             wheel: Wheel::new(),
+            ageing: Ageing::new(),
             compaction: compact::start(store)?,
             sweep: Sweep::Idle,
             resident_buckets: store.index.len(),
@@ -107,6 +110,8 @@ impl Maintenance {
         }
         self.session.rebuild_wheel(&mut self.wheel, &mut self.pace);
         store.progress.wheel_bytes.store(self.wheel.memory_bytes() as u64, Ordering::Relaxed);
+        busy |= self.session.evict_ahead(&mut self.wheel, &mut self.pace, now_ms);
+        busy |= self.session.age_at_rest(&mut self.ageing);
         busy |= self.sweep_namespaces();
         let _ = self.compaction.poll();
         busy |= self.compaction.phase() != CompactionPhase::Rest;

@@ -1,6 +1,7 @@
 //! The store: the parts that all sessions share, and the handle that owns them together with the background thread.
 
 use crate::counters::{Counters, Totals};
+use crate::evict::{Eviction, EvictionOrder, EvictionPolicy};
 use crate::expiry::feed::Feed;
 use crate::free::SharedFree;
 use crate::heap::SharedString;
@@ -25,6 +26,8 @@ use std::thread::JoinHandle;
 
 /// Heap values from this size on are freed by the background thread.
 const DISCARD_BYTES: usize = 64 * 1024;
+/// The background evicts until this part of the budget is unused, one in so many.
+const HEADROOM_SHARE: u64 = 256;
 /// Threads that belong to the store itself: maintenance and compaction.
 const OWN_THREADS: usize = 2;
 /// And with a device: its keeper and the cascade.
@@ -83,6 +86,8 @@ pub struct MemoryUse {
     pub expiry_bytes: u64,
     /// What is known of pages on the device.
     pub tier_bytes: u64,
+    /// What eviction remembers of records that gave way.
+    pub ghost_bytes: u64,
     /// What the store's user reported by [`Store::set_external_bytes`].
     pub external_bytes: u64,
 }
@@ -97,7 +102,7 @@ impl MemoryUse {
     /// What counts against the budget beside the log.
     #[must_use]
     pub fn beside_log_bytes(&self) -> u64 {
-        self.index_bytes + self.heap_bytes + self.expiry_bytes + self.tier_bytes + self.external_bytes
+        self.index_bytes + self.heap_bytes + self.expiry_bytes + self.ghost_bytes + self.tier_bytes + self.external_bytes
     }
 }
 
@@ -146,6 +151,7 @@ pub(crate) struct Inner {
     budget_bytes: AtomicU64,
     external_bytes: AtomicU64,
     over_limit: AtomicBool,
+    pub(crate) eviction: Eviction,
     /// A [`HeatRule`].
     pub(crate) heat_rule: AtomicU8,
     /// Whether the background removes expired records.
@@ -185,6 +191,7 @@ impl Inner {
             budget_bytes: AtomicU64::new(0),
             external_bytes: AtomicU64::new(0),
             over_limit: AtomicBool::new(false),
+            eviction: Eviction::new(memory_max)?,
             heat_rule: AtomicU8::new(HeatRule::Off as u8),
             reclaiming: AtomicBool::new(true),
             free_threads: Mutex::new((0..threads).rev().collect()),
@@ -239,6 +246,7 @@ impl Inner {
             heap_bytes: totals.heap_bytes.max(0) as u64,
             expiry_bytes: self.progress.wheel_bytes.load(Ordering::Relaxed),
             tier_bytes: self.tier.as_ref().map_or(0, |tier| tier.pages.memory_bytes()),
+            ghost_bytes: self.eviction.ghosts.memory_bytes(),
             external_bytes: self.external_bytes.load(Ordering::Relaxed),
         }
     }
@@ -248,16 +256,61 @@ impl Inner {
         self.tier.as_ref().map_or(PAGES_AHEAD, Tier::pages_ahead)
     }
 
-    /// Compares memory in use with the budget.
+    /// What gives way; nothing where a device takes what does not fit.
+    pub(crate) fn eviction_policy(&self) -> EvictionPolicy {
+        if self.tier.is_some() { EvictionPolicy::default() } else { self.eviction.policy() }
+    }
+
+    pub(crate) fn budget_bytes(&self) -> u64 {
+        self.budget_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes in use beyond the budget.
+    pub(crate) fn excess_bytes(&self) -> u64 {
+        self.excess_over(self.budget_bytes())
+    }
+
+    /// Bytes in use beyond what the background leaves to sessions.
+    pub(crate) fn excess_bytes_ahead(&self) -> u64 {
+        let budget = self.budget_bytes();
+        self.excess_over(budget - budget / HEADROOM_SHARE)
+    }
+
+    fn excess_over(&self, bytes: u64) -> u64 {
+        if bytes == 0 { 0 } else { self.memory().used_bytes().saturating_sub(bytes) }
+    }
+
+    /// How much of the budget is used, in so many parts.
+    pub(crate) fn filled(&self, parts: u64) -> u64 {
+        self.memory().used_bytes().saturating_mul(parts).checked_div(self.budget_bytes()).unwrap_or(0)
+    }
+
+    /// Whether eviction is likely to be needed soon.
+    pub(crate) fn is_near_limit(&self) -> bool {
+        let budget = self.budget_bytes();
+        self.excess_over(budget - budget / 8) != 0
+    }
+
+    /// Whether the background should evict.
+    pub(crate) fn wants_eviction_ahead(&self) -> bool {
+        self.eviction_policy().order != EvictionOrder::Never && self.excess_bytes_ahead() != 0 && self.can_evict()
+    }
+
+    fn can_evict(&self) -> bool {
+        let totals = self.counters.totals();
+        self.eviction.is_hopeful(totals.live, totals.volatile, self.index.len())
+    }
+
+    /// Compares memory in use with the budget. It is exceeded only if nothing can be evicted either.
     pub(crate) fn refresh_over_limit(&self) {
-        let budget = self.budget_bytes.load(Ordering::Relaxed);
         if let Some(tier) = &self.tier {
+            let budget = self.budget_bytes();
             let budget = if budget == 0 { memory::physical_bytes() / 4 * 3 } else { budget };
             let over = tier.refresh_budget(budget, &self.memory());
             self.over_limit.store(over, Ordering::Relaxed);
             return;
         }
-        let over = budget != 0 && self.memory().used_bytes() > budget;
+        let over = self.excess_bytes() != 0 && !self.can_evict();
         if self.over_limit.load(Ordering::Relaxed) != over {
             self.over_limit.store(over, Ordering::Relaxed);
         }
@@ -378,6 +431,7 @@ impl Store {
     pub fn set_budget(&self, bytes: u64) {
         self.inner.budget_bytes.store(bytes, Ordering::Relaxed);
         self.inner.refresh_over_limit();
+        self.inner.waker.wake();
     }
 
     /// Reports memory that is not the store's but counts against its budget.
@@ -419,12 +473,28 @@ impl Store {
         }
     }
 
+    /// Sets what gives way when the budget is used up, and how use is turned into heat for that. With a device nothing gives way:
+    /// it takes what does not fit.
+    pub fn set_eviction(&self, policy: EvictionPolicy) {
+        if self.inner.eviction.policy() != policy {
+            self.inner.eviction.set_policy(policy);
+        }
+        self.set_heat_rule(if self.inner.tier.is_some() { HeatRule::Uses } else { policy.heat_rule() });
+        self.inner.refresh_over_limit();
+        self.inner.waker.wake();
+    }
+
+    /// Sets the time in which frequencies go down by one step while nothing needs to be evicted; 0: they do not.
+    pub fn set_frequency_decay_ms(&self, milliseconds: i64) {
+        self.inner.eviction.set_decay_ms(milliseconds);
+    }
+
     /// Sets how use is turned into heat.
     pub fn set_heat_rule(&self, rule: HeatRule) {
         self.inner.heat_rule.store(rule as u8, Ordering::Relaxed);
     }
 
-    /// Whether more memory is used than the budget allows. Kept up to date as the log grows and about ten times a second.
+    /// Whether more memory is used than the budget allows and nothing can be evicted. Kept up to date as the log grows and about ten times a second.
     #[inline]
     #[must_use]
     pub fn is_over_limit(&self) -> bool {

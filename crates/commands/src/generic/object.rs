@@ -11,8 +11,9 @@ use crate::{Command, Handler, Outcome, ReadCall, help};
 
 /// Longest string that Redis stores together with its object.
 const EMBEDDED_BYTES_MAX: usize = 44;
-/// The access frequency of a key that was just created.
+/// The access frequency of a key that was just created, as in Redis, and what each of the seven steps above it adds.
 const FREQUENCY_INITIAL: i64 = 5;
+const FREQUENCY_STEP: i64 = 10;
 
 pub(super) const OBJECT: Command = Command {
     spec: CommandSpec {
@@ -98,7 +99,10 @@ pub(super) const FREQ: Command = Command {
     },
     run: Handler::Read(|call| {
         let tracked = tracks_frequency(call);
-        about_key(call, |_| if tracked { Ok(FREQUENCY_INITIAL) } else { Err(CommandError::FrequencyNotTracked) })
+        about_use(call, tracked, CommandError::FrequencyNotTracked, |call| {
+            let steps = call.keys.frequency(call.key(2)).unwrap_or(0);
+            FREQUENCY_INITIAL + FREQUENCY_STEP * i64::try_from(steps).unwrap_or(0)
+        })
     }),
 };
 
@@ -111,7 +115,7 @@ pub(super) const IDLETIME: Command = Command {
     },
     run: Handler::Read(|call| {
         let tracked = !tracks_frequency(call);
-        about_key(call, |_| if tracked { Ok(0) } else { Err(CommandError::IdleTimeNotTracked) })
+        about_use(call, tracked, CommandError::IdleTimeNotTracked, |call| call.keys.idle_ms(call.key(2)).unwrap_or(0) / 1000)
     }),
 };
 
@@ -120,8 +124,19 @@ fn tracks_frequency(call: &ReadCall<'_>) -> bool {
     matches!(call.context.settings().memory.maxmemory_policy, EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu)
 }
 
+/// Answers a number about the use of the key, or why there is none.
+fn about_use(
+    call: &mut ReadCall<'_>,
+    tracked: bool,
+    untracked: CommandError,
+    number: impl FnOnce(&mut ReadCall<'_>) -> i64,
+) -> Outcome {
+    let found = if tracked { Some(number(call)) } else { None };
+    about_key(call, |_| found.ok_or(untracked))
+}
+
 /// Answers a number about the key, or null when there is none.
-fn about_key(call: &mut ReadCall<'_>, number: impl Fn(Metadata) -> Result<i64, CommandError>) -> Outcome {
+fn about_key(call: &mut ReadCall<'_>, number: impl FnOnce(Metadata) -> Result<i64, CommandError>) -> Outcome {
     let key = call.key(2);
     let metadata = call.keys.metadata(key);
     call.looked_up(metadata.is_some());

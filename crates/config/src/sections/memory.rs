@@ -14,10 +14,11 @@ section! {
         "Bytes for index, log, values and client buffers together; 0 for no limit." => maxmemory: u64;
     "maxmemory-policy": (Kind::Choice(EvictionPolicy::NAMES)) = "noeviction" []
         "What gives way when the budget is exhausted." => maxmemory_policy: EvictionPolicy;
-    "maxmemory-samples": POSITIVE = "5" [] "Keys compared for one eviction.";
-    "maxmemory-eviction-tenacity": TENACITY = "10" [] "Effort of eviction.";
-    "lfu-log-factor": NATURAL = "10" [] "How slowly the access counter grows.";
-    "lfu-decay-time": NATURAL = "1" [] "Minutes after which the access counter is halved.";
+    "maxmemory-samples": POSITIVE = "5" [] "Accepted and without effect: eviction sweeps, it does not sample.";
+    "maxmemory-eviction-tenacity": TENACITY = "10" [] "Accepted and without effect: effort follows the excess.";
+    "lfu-log-factor": NATURAL = "10" [] "Accepted and without effect: the counter has eight steps.";
+    "lfu-decay-time": NATURAL = "1" []
+        "Minutes after which the access counter goes down by a step while nothing is evicted." => lfu_decay_minutes: u64;
     "active-expire-effort": (Kind::Integer(1, 10)) = "1" [] "Effort of the background expiry.";
     "lazyfree-lazy-eviction": YES_NO = "no" [] "Free evicted values in the background.";
     "lazyfree-lazy-expire": YES_NO = "no" [] "Free expired values in the background.";

@@ -61,7 +61,7 @@ impl<'n> Readings<'n> {
     /// Of these, what is not records: index, expiry wheel, client buffers.
     #[must_use]
     pub fn overhead_bytes(&self) -> u64 {
-        self.memory.index_bytes + self.memory.expiry_bytes + self.memory.external_bytes
+        self.memory.index_bytes + self.memory.expiry_bytes + self.memory.ghost_bytes + self.memory.external_bytes
     }
 
     /// Of these, records and values.

@@ -189,7 +189,7 @@ metrics! {
     Stats Gauge expired_stale_perc: "Share of due keys that are not removed; the expiry wheel finds all" = |_| Decimal(0.0);
     Stats Counter expired_time_cap_reached_count: "Times that expiry ran out of time" = NONE;
     Stats Counter expire_cycle_cpu_milliseconds: "Not measured: expiry runs in the store's background thread" = NONE;
-    Stats Counter evicted_keys: "Keys evicted" = NONE;
+    Stats Counter evicted_keys: "Keys evicted" = |r| Integer(r.store.evicted.max(0).unsigned_abs());
     Stats Counter evicted_clients: "Clients evicted" = NONE;
     Stats Counter total_eviction_exceeded_time: "Milliseconds beyond maxmemory, with eviction" = NONE;
     Stats Gauge current_eviction_exceeded_time: "Milliseconds beyond maxmemory now, with eviction" = NONE;

@@ -6,6 +6,8 @@
 //! filed anew when that one comes up, so refreshing a key's expiry a million times leaves one entry.
 
 use super::feed::Notice;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Width of a slot on the lowest level in milliseconds.
 pub(crate) const TICK_MS: i64 = 125;
@@ -16,6 +18,10 @@ const LEVELS: usize = 3;
 pub(crate) struct Wheel {
     levels: [Vec<Vec<u64>>; LEVELS],
     far: Vec<u64>,
+    /// The soonest, with their exact times, once they were asked for: pairs of time and hash.
+    near: BinaryHeap<Reverse<(i64, u64)>>,
+    /// When the first slot begins that holds something; `None`: not known.
+    first_ms: Option<i64>,
     /// The last tick that was handled; negative before the first turn.
     now: i64,
     entries: usize,
@@ -29,7 +35,8 @@ pub(crate) struct Turn {
 
 impl Wheel {
     pub(crate) fn new() -> Self {
-        Self { levels: std::array::from_fn(|_| (0..SLOTS).map(|_| Vec::new()).collect()), far: Vec::new(), now: -1, entries: 0 }
+        let level = |_| (0..SLOTS).map(|_| Vec::new()).collect();
+        Self { levels: std::array::from_fn(level), far: Vec::new(), near: BinaryHeap::new(), first_ms: None, now: -1, entries: 0 }
     }
 
     /// Entries filed, stale ones included.
@@ -40,7 +47,7 @@ impl Wheel {
     /// Bytes that the entries take.
     pub(crate) fn memory_bytes(&self) -> usize {
         let slots = self.levels.iter().flatten().map(Vec::capacity).sum::<usize>() + self.far.capacity();
-        slots * size_of::<u64>()
+        slots * size_of::<u64>() + self.near.capacity() * size_of::<(i64, u64)>()
     }
 
     /// Files a key. What is already due comes up with the next turn.
@@ -48,6 +55,7 @@ impl Wheel {
         // The slot after the due time, so that the key is due when its slot comes up.
         let tick = (notice.at_ms.div_euclid(TICK_MS).saturating_add(1)).max(self.now + 1);
         self.entries += 1;
+        self.first_ms = self.first_ms.map(|first| first.min(notice.at_ms));
         if self.now < 0 {
             self.far.push(notice.hash);
             return;
@@ -77,7 +85,11 @@ impl Wheel {
             return None;
         }
         self.now += 1;
+        self.first_ms = None;
         let mut hashes = Vec::new();
+        while self.near.peek().is_some_and(|soonest| soonest.0.0.div_euclid(TICK_MS) < self.now) {
+            hashes.extend(self.near.pop().map(|soonest| soonest.0.1));
+        }
         let mut width = 1i64;
         for level in &mut self.levels {
             if self.now % width != 0 {
@@ -94,10 +106,55 @@ impl Wheel {
         Some(Turn { hashes })
     }
 
+    /// Takes out the notice that comes up soonest. `expiry_of` says when the record of a hash expires, if it does.
+    pub(crate) fn pop_soonest(&mut self, expiry_of: impl Fn(u64) -> Option<Notice>) -> Option<Notice> {
+        loop {
+            let first_ms = match self.first_ms {
+                Some(first_ms) => first_ms,
+                None => self.find_first().map_or(i64::MAX, |(first_ms, _)| first_ms),
+            };
+            self.first_ms = Some(first_ms);
+            if first_ms == i64::MAX || self.near.peek().is_some_and(|soonest| soonest.0.0 <= first_ms) {
+                let Reverse((at_ms, hash)) = self.near.pop()?;
+                self.entries -= 1;
+                return Some(Notice { hash, at_ms });
+            }
+            let slot = self.find_first().map(|(_, slot)| std::mem::take(slot)).unwrap_or_default();
+            self.first_ms = None;
+            self.entries -= slot.len();
+            let before = self.near.len();
+            self.near.extend(slot.into_iter().filter_map(&expiry_of).map(|notice| Reverse((notice.at_ms, notice.hash))));
+            self.entries += self.near.len() - before;
+        }
+    }
+
+    /// The first slot that holds something, and when it begins.
+    fn find_first(&mut self) -> Option<(i64, &mut Vec<u64>)> {
+        let mut width = 1i64;
+        let mut found = None;
+        for level in 0..LEVELS {
+            let ahead = (1..SLOTS as i64).find(|ahead| !self.levels[level][(self.now / width + ahead) as usize % SLOTS].is_empty());
+            if let Some(ahead) = ahead {
+                let tick = self.now / width + ahead;
+                found = Some(((tick * width - 1) * TICK_MS, level, tick as usize % SLOTS));
+                break;
+            }
+            width *= SLOTS as i64;
+        }
+        match found {
+            Some((first_ms, level, slot)) => Some((first_ms, &mut self.levels[level][slot])),
+            // Later than all slots, whatever it is.
+            None if self.far.is_empty() => None,
+            None => Some((self.now.saturating_mul(TICK_MS).saturating_add(width * TICK_MS / 2), &mut self.far)),
+        }
+    }
+
     /// Forgets all entries, to be filed anew from the records.
     pub(crate) fn clear(&mut self) {
         self.levels.iter_mut().flatten().for_each(|slot| *slot = Vec::new());
         self.far = Vec::new();
+        self.near = BinaryHeap::new();
+        self.first_ms = None;
         self.entries = 0;
     }
 }

@@ -4,7 +4,7 @@
 //! overflow slot exists, and empty overflow slots go back at once.
 
 use super::bucket::{Bucket, ENTRIES, OVERFLOW_ENTRIES};
-use super::entry::{Entry, HEAT_MAX, Tag};
+use super::entry::{Entry, Tag};
 use super::{Entered, Index};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -29,16 +29,13 @@ impl Position<'_> {
     pub(crate) fn cool(self) {
         let seen = self.entry();
         if seen.heat() > 0 {
-            let _ = self.0.compare_exchange(seen.0, seen.with_heat(seen.heat() - 1).0, Ordering::Relaxed, Ordering::Relaxed);
+            self.set_heat(seen, seen.heat() - 1);
         }
     }
 
-    /// Makes the entry that was seen here warmer by one. Whoever changed the entry meanwhile wins.
-    pub(crate) fn warm(self, seen: Entry) {
-        let heat = seen.heat();
-        if heat < HEAT_MAX {
-            let _ = self.0.compare_exchange(seen.0, seen.with_heat(heat + 1).0, Ordering::Relaxed, Ordering::Relaxed);
-        }
+    /// Gives the entry that was seen here another heat. Whoever changed the entry meanwhile wins.
+    pub(crate) fn set_heat(self, seen: Entry, heat: u64) {
+        let _ = self.0.compare_exchange(seen.0, seen.with_heat(heat).0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -205,17 +202,33 @@ impl Index {
 
     /// Makes all entries of a bucket cooler by one. Needs no latch: each entry is changed by compare-and-exchange.
     pub(crate) fn cool_bucket(&self, number: u64) {
+        self.visit(number, |position, _| position.cool());
+    }
+
+    /// Visits the entries of a bucket without a latch: each is, or was a moment ago, an entry of the index.
+    pub(crate) fn visit<'i>(&'i self, number: u64, mut each: impl FnMut(Position<'i>, Entry)) {
         let bucket = self.bucket(number);
-        let cool = |slot: &AtomicU64| Position(slot).cool();
-        bucket.entries.iter().for_each(cool);
-        let mut next = bucket.glance().overflow();
+        let mut look = |slot: &'i AtomicU64| {
+            let entry = Entry(slot.load(Ordering::Acquire));
+            if entry != Entry::EMPTY {
+                each(Position(slot), entry);
+            }
+        };
+        bucket.entries.iter().for_each(&mut look);
+        let mut next = bucket.overflow();
         let mut hops = 0;
+        // Links may be recycled meanwhile; the bound keeps the walk from running in circles.
         while next != 0 && hops < HOPS_BETWEEN_CHECKS {
             let overflow = self.overflow.slot(next);
-            overflow.entries.iter().for_each(cool);
+            overflow.entries.iter().for_each(&mut look);
             next = overflow.next.load(Ordering::Relaxed) as u32;
             hops += 1;
         }
+    }
+
+    /// Asks the cache for a bucket.
+    pub(crate) fn prefetch_bucket(&self, number: u64) {
+        super::prefetch(std::ptr::from_ref(self.bucket(number)).cast());
     }
 
     /// Appends all entries of a latched (or quiescent) bucket to `target`.

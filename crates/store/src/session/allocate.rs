@@ -15,6 +15,7 @@ const WAKE_WORDS: u64 = PAGE_WORDS / 4;
 /// Space for a record of `units` words: its address, and the words it got (sometimes a little more).
 #[inline]
 pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
+    local.allocated_words += units;
     if let Some((address, got)) = local.free.take(units, &store.log, &store.shared_free) {
         return Ok((address, reuse(store, local, address, got, units)));
     }

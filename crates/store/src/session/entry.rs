@@ -94,6 +94,9 @@ impl Session {
     fn look_up<'s>(&'s mut self, key: Key<'s>, blind: bool) -> Slot<'s> {
         let held = self.held_bucket(key.hash);
         debug_assert!(held.is_some() || !self.holds_latches(), "a command changes a key that its lock plan does not hold");
+        if held.is_none() {
+            self.look_at_budget();
+        }
         let Self { store, local } = self;
         let store: &'s Inner = store;
         let (number, owned) = match held {
@@ -267,13 +270,18 @@ impl Guard<'_> {
         Ok((address, record, header))
     }
 
-    fn payload<'v>(&self, value: &'v [u8]) -> Payload<'v> {
+    fn count_heap(&mut self, value: &HeapString) {
+        self.local.allocated_words += value.memory_bytes() / WORD;
+        add(&self.store.thread(self.local).heap_bytes, value.memory_bytes() as i64);
+    }
+
+    fn payload<'v>(&mut self, value: &'v [u8]) -> Payload<'v> {
         if value.len() <= INLINE_VALUE_MAX { Payload::Inline(value) } else { self.heap_payload(value.to_vec()) }
     }
 
-    fn heap_payload<'v>(&self, value: Vec<u8>) -> Payload<'v> {
+    fn heap_payload<'v>(&mut self, value: Vec<u8>) -> Payload<'v> {
         let value = HeapString(value);
-        add(&self.store.thread(self.local).heap_bytes, value.memory_bytes() as i64);
+        self.count_heap(&value);
         Payload::Heap(Arc::new(value))
     }
 }
@@ -290,7 +298,7 @@ impl<'s> Vacant<'s> {
     /// # Errors
     /// When the store is full.
     #[inline]
-    pub fn insert(self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
+    pub fn insert(mut self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
         let payload = self.guard.payload(value);
         self.insert_payload(kind, payload, put)
     }
@@ -299,11 +307,11 @@ impl<'s> Vacant<'s> {
     ///
     /// # Errors
     /// When the store is full.
-    pub fn insert_shared(self, kind: Kind, value: SharedString, put: Put) -> Result<(), Full> {
+    pub fn insert_shared(mut self, kind: Kind, value: SharedString, put: Put) -> Result<(), Full> {
         if value.0.len() <= INLINE_VALUE_MAX {
             return self.insert(kind, &value.0, put);
         }
-        add(&self.guard.store.thread(self.guard.local).heap_bytes, value.memory_bytes() as i64);
+        self.guard.count_heap(&value);
         self.insert_payload(kind, Payload::Heap(value), put)
     }
 
@@ -322,11 +330,12 @@ impl<'s> Vacant<'s> {
         }
         let (address, record, header) = written?;
         let tag = guard.store.index.tag(guard.number, guard.key.hash);
+        let entry = Entry::new(tag, address).with_heat(guard.local.heat.first(guard.store, guard.key.hash));
         if let Some(position) = self.tombstone {
             let old_address = position.entry().address();
             position.point_to(tag, address);
             super::remove::discard_tombstone(guard.store, guard.local, old_address);
-        } else if guard.store.index.insert(guard.number, Entry::new(tag, address)).is_err() {
+        } else if guard.store.index.insert(guard.number, entry).is_err() {
             drop_heap_value(guard.store, guard.local, record, header);
             drop_heap_key(guard.store, guard.local, record, header);
             retire(guard.store, guard.local, address, record, header);
@@ -494,7 +503,7 @@ impl<'s> Occupied<'s> {
         if value.0.len() <= INLINE_VALUE_MAX {
             return self.replace(kind, &value.0, put);
         }
-        add(&self.guard.store.thread(self.guard.local).heap_bytes, value.memory_bytes() as i64);
+        self.guard.count_heap(&value);
         self.replace_payload(kind, Payload::Heap(value), put, 0)
     }
 
@@ -537,7 +546,7 @@ impl<'s> Occupied<'s> {
     fn take_heap_value(&mut self) -> SharedString {
         // SAFETY: the exclusive latch is ours and the record holds its reference.
         let value = unsafe { heap::share(self.record.value_handle(self.header)) };
-        add(&self.guard.store.thread(self.guard.local).heap_bytes, value.memory_bytes() as i64);
+        self.guard.count_heap(&value);
         value
     }
 
@@ -608,6 +617,7 @@ impl<'s> Occupied<'s> {
             change(&mut unique.0);
         }
         let after = value.memory_bytes() as i64;
+        self.guard.local.allocated_words += (after - before).max(0) as usize / WORD;
         self.record.set_value_handle(self.header, heap::into_handle(value));
         add(&self.guard.store.thread(self.guard.local).heap_bytes, after - before);
     }

@@ -17,6 +17,7 @@ impl Session {
     /// Latches the buckets of all `hashes`, exclusively or shared, until [`Session::unlock_all`]. Nothing may be held yet.
     pub fn lock_all(&mut self, hashes: &[u64], exclusive: bool) {
         debug_assert!(self.local.held.is_empty(), "INV-LATCH-3: one lock plan at a time");
+        self.look_at_budget();
         let index = &self.store.index;
         let held = &mut self.local.held;
         if let [hash] = hashes {

@@ -29,6 +29,8 @@ use std::sync::Arc;
 const LIMBO_BEFORE_BUMP: usize = 128;
 /// Limbo records that one batch settles at most.
 const SETTLE_PER_BATCH: usize = 1024;
+/// Words that a session allocates before it looks at the budget.
+const QUANTUM_WORDS: usize = crate::evict::sweep::QUANTUM_BYTES as usize / crate::record::WORD;
 
 /// A key with what was computed about it.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +75,10 @@ pub(crate) struct Local {
     held: Vec<lock::Held>,
     pub(crate) now_ms: i64,
     pub(crate) heat: heat::Warmer,
+    /// Words allocated since the last look at the budget; those of heap values too.
+    pub(crate) allocated_words: usize,
+    /// Scratch space of eviction: buckets and entries.
+    pub(crate) victims: Vec<(u64, crate::index::entry::Entry)>,
     /// Whether a read has met a record past its time.
     met_expired: std::cell::Cell<bool>,
 }
@@ -89,7 +95,9 @@ impl Session {
             free: FreeSpace::new(),
             held: Vec::with_capacity(64),
             now_ms: almandine_io::clock::unix_ms(),
-            heat: heat::Warmer::new(),
+            heat: heat::Warmer::new(thread),
+            allocated_words: 0,
+            victims: Vec::with_capacity(64),
             met_expired: std::cell::Cell::new(false),
         };
         Self { store, local }
@@ -108,6 +116,7 @@ impl Session {
     #[inline]
     pub fn leave(&mut self) {
         debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: no latch outlives its batch");
+        self.look_at_budget();
         self.local.participant.leave();
         if self.local.free.limbo_len() != 0 {
             self.settle();
@@ -118,6 +127,14 @@ impl Session {
     #[must_use]
     pub fn is_choked(&self) -> bool {
         self.store.tier.as_ref().is_some_and(|tier| tier.is_choked(self.store.log.pages.resident()))
+    }
+
+    /// Makes room when enough has been allocated since the last look. Inside the epoch, without latches.
+    #[inline]
+    pub(crate) fn look_at_budget(&mut self) {
+        if self.local.allocated_words >= QUANTUM_WORDS {
+            self.make_room();
+        }
     }
 
     /// The time of the batch in milliseconds since the Unix epoch.

@@ -24,7 +24,7 @@ pub struct View<'v> {
 }
 
 impl View<'_> {
-    pub(super) fn latched(record: Record, header: Header) -> Self {
+    pub(crate) fn latched(record: Record, header: Header) -> Self {
         Self { record, header, latched: true, session: PhantomData }
     }
 
