@@ -6,12 +6,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails says where")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use almandine_command_spec::describe::{self, Data};
 use almandine_command_spec::{Access, Arg, ArgKind, Begin, Category, CommandSpec, Deprecated, Find, Group, KeySpec, Keys, Traits};
+use almandine_testkit::Redis;
 use serde_json::Value;
 
 /// Commands whose key positions do not follow from their arguments.
@@ -71,45 +69,9 @@ const CATEGORIES_STATED: &[&str] = &[
     "wait",
 ];
 
-struct Oracle {
-    server: Child,
-    socket: PathBuf,
-}
-
-impl Oracle {
-    fn start(test: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("almandine-spec-{test}-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let socket = dir.join("redis.sock");
-        let server = Command::new("redis-server")
-            .args(["--port", "0", "--save", "", "--unixsocket"])
-            .arg(&socket)
-            .arg("--dir")
-            .arg(&dir)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server is installed; it is the oracle of this test");
-        for _ in 0..100 {
-            if socket.exists() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Self { server, socket }
-    }
-
-    fn ask(&self, command: &[&str]) -> Value {
-        let output = Command::new("redis-cli").arg("-s").arg(&self.socket).args(["--json", "-3"]).args(command).output().unwrap();
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stdout)))
-    }
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-        let _ = std::fs::remove_dir_all(self.socket.parent().unwrap());
-    }
+fn ask(oracle: &Redis, command: &[&str]) -> Value {
+    let text = oracle.ask_json(command);
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
 fn json(data: &Data) -> Value {
@@ -314,8 +276,8 @@ fn spec(info: &Value, docs: &Value, stated: &mut Stated) -> CommandSpec {
 
 #[test]
 fn every_command_of_redis_is_described_exactly() {
-    let oracle = Oracle::start("info");
-    let (info, docs) = (oracle.ask(&["COMMAND"]), oracle.ask(&["COMMAND", "DOCS"]));
+    let oracle = Redis::start(&[]);
+    let (info, docs) = (ask(&oracle, &["COMMAND"]), ask(&oracle, &["COMMAND", "DOCS"]));
     std::panic::set_hook(Box::new(|_| {}));
     let mut stated = Stated::default();
     // Deriving keys that do not follow from the arguments panics, which is what is tried here.
@@ -338,9 +300,9 @@ fn every_command_of_redis_is_described_exactly() {
 
 #[test]
 fn keys_of_calls_agree() {
-    let oracle = Oracle::start("keys");
-    let info = oracle.ask(&["COMMAND"]);
-    let docs = oracle.ask(&["COMMAND", "DOCS"]);
+    let oracle = Redis::start(&[]);
+    let info = ask(&oracle, &["COMMAND"]);
+    let docs = ask(&oracle, &["COMMAND", "DOCS"]);
     std::panic::set_hook(Box::new(|_| {}));
     for line in [
         "get a",
@@ -361,7 +323,7 @@ fn keys_of_calls_agree() {
         "xreadgroup group g c streams a $",
     ] {
         let words: Vec<&str> = line.split(' ').collect();
-        let reply = oracle.ask(&[&["COMMAND", "GETKEYSANDFLAGS"], &words[..]].concat());
+        let reply = ask(&oracle, &[&["COMMAND", "GETKEYSANDFLAGS"], &words[..]].concat());
         let entry = list(&info).iter().find(|i| i[0] == words[0]).unwrap();
         let mut spec = spec(entry, &docs[words[0]], &mut Stated::default());
         if spec.is_container() {

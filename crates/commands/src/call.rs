@@ -71,12 +71,12 @@ impl PlannedKey {
     }
 }
 
-/// A command that reads.
-pub struct ReadCall<'c> {
+/// A command on keys, to which `K` is its access.
+pub struct KeyCall<'c, K> {
     /// The arguments; argument 0 is the command's name.
     pub args: Args<'c>,
     /// The keys of the client's database.
-    pub keys: Reader<'c>,
+    pub keys: K,
     /// The reply.
     pub reply: Reply<'c>,
     /// The connection.
@@ -87,21 +87,11 @@ pub struct ReadCall<'c> {
     pub planned: PlannedKey,
 }
 
+/// A command that reads.
+pub type ReadCall<'c> = KeyCall<'c, Reader<'c>>;
+
 /// A command that writes. Its declared keys are locked.
-pub struct WriteCall<'c> {
-    /// The arguments; argument 0 is the command's name.
-    pub args: Args<'c>,
-    /// The keys of the client's database.
-    pub keys: Writer<'c>,
-    /// The reply.
-    pub reply: Reply<'c>,
-    /// The connection.
-    pub client: &'c Client,
-    /// Worker and node.
-    pub context: &'c Context,
-    /// See [`PlannedKey`].
-    pub planned: PlannedKey,
-}
+pub type WriteCall<'c> = KeyCall<'c, Writer<'c>>;
 
 /// A command about the connection or the server.
 pub struct AdminCall<'c> {
@@ -119,44 +109,43 @@ pub struct AdminCall<'c> {
     pub now_ms: i64,
 }
 
-impl<'c> ReadCall<'c> {
-    /// The key at argument `position`.
-    #[inline]
-    #[must_use]
-    pub fn key(&self, position: usize) -> Key<'c> {
-        self.planned.at(self.args, position).unwrap_or_else(|| self.keys.key(self.args.at(position)))
-    }
+/// Access to keys, which always allows reading.
+pub trait KeyAccess<'c> {
+    /// The reading part.
+    fn reader(&self) -> &Reader<'c>;
+}
 
-    /// The batch's time, Unix milliseconds.
+impl<'c> KeyAccess<'c> for Reader<'c> {
     #[inline]
-    #[must_use]
-    pub fn now_ms(&self) -> i64 {
-        self.keys.now_ms()
-    }
-
-    /// Counts a look-up for `keyspace_hits` and `keyspace_misses`. Every read command calls it once per key.
-    #[inline]
-    pub fn looked_up(&self, found: bool) {
-        self.context.statistics().looked_up(found);
+    fn reader(&self) -> &Self {
+        self
     }
 }
 
-impl<'c> WriteCall<'c> {
+impl<'c> KeyAccess<'c> for Writer<'c> {
+    #[inline]
+    fn reader(&self) -> &Reader<'c> {
+        self
+    }
+}
+
+impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     /// The key at argument `position`.
     #[inline]
     #[must_use]
     pub fn key(&self, position: usize) -> Key<'c> {
-        self.planned.at(self.args, position).unwrap_or_else(|| self.keys.key(self.args.at(position)))
+        self.planned.at(self.args, position).unwrap_or_else(|| self.keys.reader().key(self.args.at(position)))
     }
 
     /// The batch's time, Unix milliseconds.
     #[inline]
     #[must_use]
     pub fn now_ms(&self) -> i64 {
-        self.keys.now_ms()
+        self.keys.reader().now_ms()
     }
 
-    /// Counts a look-up for `keyspace_hits` and `keyspace_misses`; for write commands that also answer a value, as GETDEL does.
+    /// Counts a look-up for `keyspace_hits` and `keyspace_misses`. Every read command calls it once per key, and write commands that also
+    /// answer a value, as GETDEL does.
     #[inline]
     pub fn looked_up(&self, found: bool) {
         self.context.statistics().looked_up(found);

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 
 use crate::kind::{Problem, Value};
 use crate::parameter::{self, Index, Parameter};
-use crate::rewrite;
+use crate::rewrite::{self, Stated};
 use crate::settings::Settings;
 
 /// The values of all parameters at one moment.
@@ -226,6 +226,9 @@ impl Config {
             let text = std::str::from_utf8(text).map_err(|_| failed("argument is not valid UTF-8".into()))?;
             let words = parameter.kind.words(text);
             values[*index] = parameter.kind.parse(&words, &values[*index]).map_err(failed)?;
+            if parameter.flags.immutable && values[*index] != old.values[*index] {
+                return Err(failed(IMMUTABLE.into()));
+            }
         }
         let is_changed = |(index, _): &&(Index, &'static Parameter)| values[*index] != old.values[*index];
         let changed: Vec<_> = chosen.iter().filter(is_changed).map(|(_, parameter)| *parameter).collect();
@@ -247,14 +250,17 @@ impl Config {
     ///
     /// # Errors
     /// The error reply without its prefix.
-    pub fn rewrite(&self) -> Result<(), String> {
+    pub fn rewrite(&self, which: Stated) -> Result<(), String> {
         let _turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = &self.file else {
             return Err("The server is running without a config file".to_owned());
         };
-        rewrite::rewrite(file, self.current.load().values()).map_err(|error| format!("Rewriting config file: {error}"))
+        rewrite::rewrite(file, self.current.load().values(), which).map_err(|error| format!("Rewriting config file: {error}"))
     }
 }
+
+/// The problem of a parameter that only a restart changes.
+const IMMUTABLE: &str = "can't set immutable config";
 
 /// The parameters that `pairs` name, if they may be changed now. An unknown name is reported before anything else.
 fn choose(pairs: &[(&[u8], &[u8])], settings: &Settings, local: bool) -> Result<Vec<(Index, &'static Parameter)>, SetError> {
@@ -265,8 +271,9 @@ fn choose(pairs: &[(&[u8], &[u8])], settings: &Settings, local: bool) -> Result<
         let Some((index, parameter)) = parameter::lookup(&name) else {
             return Err(failure.unwrap_or(SetError::Unknown(name.into_owned())));
         };
-        let problem = if parameter.flags.immutable {
-            Some("can't set immutable config")
+        // Of ours it is only asked that they stay as they are: suites set all parameters that Redis does not know to the values that they have.
+        let problem = if parameter.flags.immutable && !parameter.flags.own {
+            Some(IMMUTABLE)
         } else if parameter.flags.protected && !settings.security.enable_protected_configs.permits(local) {
             Some("can't set protected config")
         } else if pairs[..at].iter().any(|(other, _)| other.eq_ignore_ascii_case(bytes)) {

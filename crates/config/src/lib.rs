@@ -24,4 +24,5 @@ pub mod words;
 pub use config::{Config, SetError, Snapshot};
 pub use load::{LoadError, Startup};
 pub use parameter::Parameter;
+pub use rewrite::Stated;
 pub use settings::Settings;

@@ -19,7 +19,7 @@ pub struct Flags {
     pub sensitive: bool,
     /// Changed at run time only as `enable-protected-configs` allows.
     pub protected: bool,
-    /// For developers: CONFIG GET answers it by its exact name only.
+    /// For developers, or fixed, without effect and unknown to Redis 7: CONFIG GET answers it by its exact name only.
     pub hidden: bool,
     /// Known neither to Redis nor to Valkey.
     pub own: bool,

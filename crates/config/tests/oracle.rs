@@ -3,64 +3,22 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails says where")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use almandine_config::{Config, Startup};
+use almandine_testkit::Redis;
 
-struct Oracle {
-    server: Child,
-    dir: PathBuf,
-    args: Vec<String>,
+/// What redis-server has for the parameters that match.
+fn theirs(oracle: &Redis, pattern: &str) -> BTreeMap<String, String> {
+    serde_json::from_str(&oracle.ask_json(&["CONFIG", "GET", pattern])).unwrap()
 }
 
-impl Oracle {
-    fn start(test: &str, args: &[&str]) -> Self {
-        let dir = std::env::temp_dir().join(format!("almandine-config-{test}-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let dir = dir.canonicalize().unwrap();
-        let socket = dir.join("redis.sock");
-        let base = ["--port", "0", "--unixsocket", socket.to_str().unwrap(), "--dir", dir.to_str().unwrap()];
-        let args: Vec<String> = base.iter().chain(args).map(ToString::to_string).collect();
-        let server = Command::new("redis-server")
-            .args(&args)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server is installed; it is the oracle of this test");
-        for _ in 0..100 {
-            if socket.exists() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Self { server, dir, args }
-    }
-
-    fn ask(&self, flags: &[&str], command: &[&str]) -> String {
-        let socket = self.dir.join("redis.sock");
-        let output = Command::new("redis-cli").arg("-s").arg(socket).args(flags).args(command).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
-    }
-
-    fn values(&self, pattern: &str) -> BTreeMap<String, String> {
-        serde_json::from_str(&self.ask(&["--json", "-3"], &["CONFIG", "GET", pattern])).unwrap()
-    }
-
-    /// Ours, started with the same command line.
-    fn ours(&self) -> Config {
-        match Config::load(&self.args).unwrap() {
-            Startup::Run(config) => *config,
-            Startup::Print(text) => panic!("{text}"),
-        }
-    }
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-        let _ = std::fs::remove_dir_all(&self.dir);
+/// Ours, started with the same command line.
+fn ours(oracle: &Redis) -> Config {
+    match Config::load(oracle.arguments()).unwrap() {
+        Startup::Run(config) => *config,
+        Startup::Print(text) => panic!("{text}"),
     }
 }
 
@@ -71,8 +29,8 @@ fn values(config: &Config, pattern: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn every_parameter_of_redis_has_its_default() {
-    let oracle = Oracle::start("defaults", &[]);
-    let (theirs, ours) = (oracle.values("*"), values(&oracle.ours(), "*"));
+    let oracle = Redis::start(&[]);
+    let (theirs, ours) = (theirs(&oracle, "*"), values(&ours(&oracle), "*"));
     assert!(theirs.len() > 190);
     for (name, value) in &theirs {
         let our = ours.get(name).unwrap_or_else(|| panic!("{name} is not accepted"));
@@ -192,37 +150,37 @@ const SETS: &[&[&str]] = &[
     &["bind", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17"],
 ];
 
-fn compare_sets(test: &str, args: &[&str]) {
-    let oracle = Oracle::start(test, args);
-    let ours = oracle.ours();
+fn compare_sets(args: &[&str]) {
+    let oracle = Redis::start(args);
+    let ours = ours(&oracle);
     for pairs in SETS {
         let command: Vec<&str> = ["CONFIG", "SET"].iter().chain(*pairs).copied().collect();
-        let theirs = oracle.ask(&[], &command);
+        let answer = oracle.ask(&[], &command);
         let pairs: Vec<(&[u8], &[u8])> = pairs.chunks_exact(2).map(|pair| (pair[0].as_bytes(), pair[1].as_bytes())).collect();
         let our = match ours.set(&pairs, true, |_, _| Ok(())) {
             Ok(_) => "OK".to_owned(),
             Err(error) => format!("ERR {error}"),
         };
-        assert_eq!(our, theirs, "{command:?}");
+        assert_eq!(our, answer, "{command:?}");
         for (name, _) in &pairs {
             let name = std::str::from_utf8(name).unwrap();
-            assert_eq!(values(&ours, name).into_values().next(), oracle.values(name).into_values().next(), "{command:?}");
+            assert_eq!(values(&ours, name).into_values().next(), theirs(&oracle, name).into_values().next(), "{command:?}");
         }
     }
 }
 
 #[test]
 fn config_set_answers_as_redis() {
-    compare_sets("set", &[]);
+    compare_sets(&[]);
 }
 
 #[test]
 fn config_set_of_protected_parameters_answers_as_redis() {
-    compare_sets("protected", &["--enable-protected-configs", "local"]);
+    compare_sets(&["--enable-protected-configs", "local"]);
 }
 
 /// The lines that a start with `args` fails with, without the one that holds the version.
-fn theirs(args: &[String]) -> Vec<String> {
+fn failed_start(args: &[String]) -> Vec<String> {
     let mut server =
         Command::new("redis-server").args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("redis-server");
     for _ in 0..100 {
@@ -288,7 +246,7 @@ fn bad_starts_fail_as_redis() {
     }
     for args in starts {
         let ours = Config::load(&args).expect_err(&format!("{args:?}"));
-        assert_eq!(lines(&ours.0), theirs(&args), "{args:?}");
+        assert_eq!(lines(&ours.0), failed_start(&args), "{args:?}");
     }
     std::fs::remove_dir_all(dir).unwrap();
 }
@@ -301,11 +259,11 @@ fn a_missing_file_is_named() {
 
 #[test]
 fn rewriting_gives_the_file_that_redis_writes() {
-    let oracle = Oracle::start("rewrite", &[]);
+    let oracle = Redis::start(&[]);
     let text = "# a comment\n\nport 0\n\n\n\nslave-read-only yes\nmaxmemory 1gb\nsave 1 1\nsave 2 2\nsave 3 3\n\
                 client-output-buffer-limit normal 0 0 0\nhz 50\n  timeout 5\n";
     let write = |name: &str| {
-        let file = oracle.dir.join(name);
+        let file = oracle.directory().join(name);
         std::fs::write(&file, text).unwrap();
         file.to_str().unwrap().to_owned()
     };
@@ -324,31 +282,18 @@ fn rewriting_gives_the_file_that_redis_writes() {
         ("timeout", "0"),
         ("bind-source-addr", "127.0.0.1"),
     ];
-    let socket = oracle.dir.join("second.sock");
     let theirs = write("theirs.conf");
-    let second = Command::new("redis-server")
-        .args([&theirs, "--unixsocket", socket.to_str().unwrap(), "--dir", oracle.dir.to_str().unwrap()])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let second = Oracle { server: second, dir: oracle.dir.clone(), args: Vec::new() };
-    while !socket.exists() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let ask = |words: &[&str]| {
-        let output = Command::new("redis-cli").arg("-s").arg(&socket).args(words).output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), "OK");
-    };
+    let second = Redis::start_from(&theirs);
+    let ask = |words: &[&str]| assert_eq!(second.ask(&[], words), "OK");
     pairs.iter().for_each(|(name, value)| ask(&["CONFIG", "SET", name, value]));
     ask(&["CONFIG", "REWRITE"]);
 
     let ours = write("ours.conf");
-    let args: Vec<String> =
-        [&ours, "--unixsocket", socket.to_str().unwrap(), "--dir", oracle.dir.to_str().unwrap()].map(ToString::to_string).into();
+    let args: Vec<String> = std::iter::once(&ours).chain(&second.arguments()[1..]).cloned().collect();
     let Startup::Run(config) = Config::load(&args).unwrap() else { panic!() };
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
     config.set(&pairs, true, |_, _| Ok(())).unwrap();
-    config.rewrite().unwrap();
+    config.rewrite(almandine_config::Stated::AsNeeded).unwrap();
 
     let sorted = |file: &str| {
         let text = std::fs::read_to_string(file).unwrap();
@@ -359,5 +304,4 @@ fn rewriting_gives_the_file_that_redis_writes() {
         (kept.to_owned(), added)
     };
     assert_eq!(sorted(&ours), sorted(&theirs));
-    drop(second);
 }

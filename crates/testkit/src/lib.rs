@@ -1,6 +1,6 @@
 //! Test tools: what proves, from outside the process, that the server behaves.
 //!
-//! **Is**: fixtures ([`server`], [`client`]), and four proofs built on them: [`golden`] sessions, the [`oracle`] (the same random
+//! **Is**: fixtures ([`server`], [`client`], [`redis`]), and four proofs built on them: [`golden`] sessions, the [`oracle`] (the same random
 //! commands to ours and to redis-server), [`history`] (concurrent clients checked for linearizability) and [`hostile`] clients.
 //! **Is not**: part of the product. It links none of the server's crates, so that an error in a shared encoder cannot hide itself.
 //! **Invariants**: no proof is skipped silently: a missing binary is a failure. Each checker has a mutant that it must catch.
@@ -12,11 +12,13 @@ pub mod history;
 pub mod hostile;
 pub mod oracle;
 pub mod random;
+pub mod redis;
 pub mod server;
 pub mod value;
 
 pub use client::Client;
 pub use random::Random;
+pub use redis::Redis;
 pub use server::{Program, Server};
 pub use value::Value;
 

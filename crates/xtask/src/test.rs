@@ -28,7 +28,7 @@ struct Ended {
 }
 
 /// Proofs of the test kit, each a test binary.
-const PROOFS: [&str; 5] = ["golden", "oracle", "histories", "hostile", "smoke"];
+const PROOFS: [&str; 6] = ["golden", "oracle", "histories", "tracking", "hostile", "smoke"];
 
 /// Crates with tests under loom, and the arguments that select them.
 const LOOM: &[(&str, &[&str])] = &[("almandine-epoch", &["--test", "loom"]), ("almandine-store", &["--lib", "model"])];
@@ -59,6 +59,10 @@ pub(crate) fn run(full: bool) -> bool {
     ended.push(execute(&root, &step("testkit", &["test", "--package", "almandine-testkit", "--lib"])));
     proofs(&root, "debug", "dev", full, python.as_deref(), &mut ended);
     if full {
+        ended.push(execute(
+            &root,
+            &step("object storage", &["test", "--package", "almandine-device", "--features", "object-store"]),
+        ));
         proofs(&root, "release", "release", full, python.as_deref(), &mut ended);
     }
     summary(&ended, started.elapsed())

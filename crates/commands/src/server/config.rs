@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_config::Stated;
 use almandine_datatypes::glob::{self, Case};
 
 use super::{FOR_OPERATORS, is_local};
@@ -97,7 +98,7 @@ const REWRITE: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        call.context.node.config.rewrite().map_err(|problem| errors::configuration(&problem))?;
+        call.context.node.config.rewrite(Stated::AsNeeded).map_err(|problem| errors::configuration(&problem))?;
         call.reply.ok();
         Ok(())
     }),

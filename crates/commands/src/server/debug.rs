@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use almandine_command_spec::{CommandSpec, Group, Traits};
+use almandine_config::Stated;
 use almandine_datatypes::glob::{self, Case};
 use almandine_datatypes::number::{parse_f64, parse_i64};
 use almandine_keyspace::Put;
@@ -12,6 +13,7 @@ use almandine_resp::{ProtocolVersion, Reply};
 use super::{FOR_OPERATORS, digest, is_local, outside_epoch};
 use crate::errors::{self, CommandError};
 use crate::generic::encoding_of;
+use crate::options::Word;
 use crate::{AdminCall, Command, Handler, Outcome, number};
 
 pub(super) const COMMANDS: &[&Command] = &[&DEBUG];
@@ -47,6 +49,14 @@ const SUBCOMMANDS: &[Subcommand] = &[
         call.reply.ok();
         Ok(())
     }),
+    subcommand("CLIENT-ENFORCE-REPLY-LIST", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
+    subcommand("CONFIG-REWRITE-FORCE-ALL", "", "CONFIG REWRITE that states every parameter.", 0..=0, |call| {
+        let rewritten = call.context.node.config.rewrite(Stated::All);
+        rewritten.map_err(|problem| errors::configuration(&problem))?;
+        call.reply.ok();
+        Ok(())
+    }),
+    subcommand("DICT-RESIZING", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
     subcommand("DIGEST", "", "A signature of all databases; zeroes when they are empty.", 0..=0, |call| {
         let databases = call.context.node.keyspace.databases() as u16;
         let signature = digest::of_databases(call.accessor, databases);
@@ -64,7 +74,6 @@ const SUBCOMMANDS: &[Subcommand] = &[
     }),
     subcommand("ERROR", "<string>", "Answers an error with this text.", 1..=1, |call| Err(CommandError::new(call.args.at(2)))),
     subcommand("HELP", "", "Prints this help.", 0..=0, help),
-    subcommand("JMAP", "", "Does nothing.", 0..=0, accept),
     subcommand("LOADAOF", "", "Refused: data is in memory only.", 0..=0, |_| {
         Err(errors::not_supported_yet("DEBUG LOADAOF", "data is in memory only"))
     }),
@@ -74,6 +83,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         Ok(())
     }),
     subcommand("OBJECT", "<key>", "How a value is stored.", 1..=2, object),
+    subcommand("PAUSE-CRON", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
     subcommand(
         "POPULATE",
         "<count> [<prefix>] [<size>]",
@@ -86,7 +96,9 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommand("RELOAD", "[<option> ...]", "Refused: data is in memory only.", 0..=ANY, |_| {
         Err(errors::not_supported_yet("DEBUG RELOAD", "data is in memory only"))
     }),
+    subcommand("REPLYBUFFER", "PEAK-RESET-TIME <time>|RESIZING <0|1>", "Does nothing: accepted for scripts.", 2..=2, reply_buffer),
     subcommand("SET-ACTIVE-EXPIRE", "<0|1>", "Whether expired keys are removed in the background.", 1..=1, set_active_expire),
+    subcommand("SET-DISABLE-DENY-SCRIPTS", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
     subcommand("SLEEP", "<seconds>", "Stops the worker that serves this connection for so long. Decimals allowed.", 1..=1, sleep),
     subcommand("STRINGMATCH-LEN", "<len> <pattern>", "Whether the pattern matches so many letters `a`.", 2..=2, |call| {
         let len = usize::try_from(number::integer_within(call.args.at(2), 0, 1 << 20)?).unwrap_or(0);
@@ -131,6 +143,20 @@ fn help(call: &mut AdminCall<'_>) -> Outcome {
         call.reply.simple(&format!("    {}", subcommand.summary));
     }
     Ok(())
+}
+
+/// Replies are not collected in buffers of a connection, so nothing of this has a meaning.
+fn reply_buffer(call: &mut AdminCall<'_>) -> Outcome {
+    let value = Word(call.args.at(3));
+    match Word(call.args.at(2)) {
+        word if word.is("RESIZING") => {}
+        word if word.is("PEAK-RESET-TIME") && (value.is("NEVER") || value.is("RESET")) => {}
+        word if word.is("PEAK-RESET-TIME") => {
+            number::integer(value.0)?;
+        }
+        _ => return Err(errors::subcommand_syntax("DEBUG", call.args.at(1))),
+    }
+    accept(call)
 }
 
 /// Connections of other workers are served meanwhile; in Redis none are.

@@ -39,6 +39,6 @@ section! {
     "jemalloc-bg-thread": YES_NO = "yes" [] "Let the allocator return memory from a thread of its own.";
     "loading-process-events-interval-bytes": (Kind::Integer(1024, i32::MAX as i64)) = "2097152" [hidden]
         "Bytes loaded between two turns of the event loop.";
-    "key-memory-histograms": YES_NO = "no" [immutable] "Keep histograms of the sizes of values.";
+    "key-memory-histograms": YES_NO = "no" [immutable hidden] "Keep histograms of the sizes of values.";
     "key-load-delay": (Kind::Integer(i32::MIN as i64, i32::MAX as i64)) = "0" [hidden] "Microseconds of delay for each loaded key.";
 }

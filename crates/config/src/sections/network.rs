@@ -17,14 +17,14 @@ section! {
     "unixsocket": TEXT = "" [immutable] "Path of a Unix socket to listen on; empty for none." => unix_socket: String;
     "unixsocketperm": (Kind::Octal) = "0" [immutable]
         "Permissions of the Unix socket, in octal; 0 leaves them to the umask." => unix_socket_permissions: u32;
-    "unixsocketgroup": TEXT = "" [immutable] "Group of the Unix socket.";
+    "unixsocketgroup": TEXT = "" [immutable hidden] "Group of the Unix socket.";
     "tcp-backlog": NATURAL = "511" [immutable] "Connections that may wait to be accepted." => tcp_backlog: u32;
     "tcp-keepalive": NATURAL = "300" [] "Seconds of silence before TCP probes a peer; 0 for never." => tcp_keepalive_s: u32;
     "socket-mark-id": (Kind::Integer(0, u32::MAX as i64)) = "0" [immutable] "Mark on every socket, for the packet filter.";
-    "mptcp": YES_NO = "no" [immutable] "Listen with multipath TCP.";
+    "mptcp": YES_NO = "no" [immutable hidden] "Listen with multipath TCP.";
     "max-new-connections-per-cycle": (Kind::Integer(1, 1000)) = "10" [] "Connections accepted in one turn of the event loop.";
-    "rdma-bind": ADDRESSES = "" [immutable] "Addresses to listen on with RDMA.";
-    "rdma-port": PORT = "0" [immutable] "RDMA port.";
-    "rdma-rx-size": (Kind::Memory(65536, 16 << 20)) = "1mb" [immutable] "Receive buffer of an RDMA connection.";
-    "rdma-completion-vector": (Kind::Integer(-1, 1024)) = "-1" [immutable] "Completion vector of RDMA.";
+    "rdma-bind": ADDRESSES = "" [immutable hidden] "Addresses to listen on with RDMA.";
+    "rdma-port": PORT = "0" [immutable hidden] "RDMA port.";
+    "rdma-rx-size": (Kind::Memory(65536, 16 << 20)) = "1mb" [immutable hidden] "Receive buffer of an RDMA connection.";
+    "rdma-completion-vector": (Kind::Integer(-1, 1024)) = "-1" [immutable hidden] "Completion vector of RDMA.";
 }

@@ -48,6 +48,6 @@ section! {
     "hz": NATURAL = "10" [] "Turns of background work in a second.";
     "dynamic-hz": YES_NO = "yes" [] "More turns with more clients.";
     "busy-reply-threshold" / "lua-time-limit": LONG = "5000" [] "Milliseconds after which a running script may be killed.";
-    "hash-seed": TEXT = "" [immutable sensitive] "Seed of the hash function.";
+    "hash-seed": TEXT = "" [immutable sensitive hidden] "Seed of the hash function.";
     "req-res-logfile": TEXT = "" [immutable hidden] "File that requests and replies are logged to.";
 }

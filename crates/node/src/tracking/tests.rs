@@ -1,3 +1,5 @@
+//! Who is told of what, through the mailboxes that a test can read.
+
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_config::{Config, Startup};
