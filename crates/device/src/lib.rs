@@ -18,6 +18,8 @@ pub mod faulty;
 pub mod file;
 pub mod memory;
 pub mod null;
+#[cfg(feature = "object-store")]
+pub mod object;
 mod ranges;
 pub mod sharded;
 pub mod tiered;
@@ -26,6 +28,8 @@ pub use faulty::{FaultCounts, FaultPlan, FaultyDevice};
 pub use file::{FileDevice, FileOptions, OpenMode};
 pub use memory::MemoryDevice;
 pub use null::NullDevice;
+#[cfg(feature = "object-store")]
+pub use object::{ObjectDevice, ObjectOptions};
 pub use sharded::ShardedDevice;
 pub use tiered::{Tier, TierOptions, TierReport, TieredDevice};
 

@@ -5,6 +5,10 @@ mod conformance;
 mod faulty;
 mod file;
 mod memory;
+#[cfg(feature = "object-store")]
+mod object;
+#[cfg(feature = "object-store")]
+mod s3;
 mod scratch;
 mod sharded;
 mod tiered;
