@@ -26,21 +26,25 @@ impl Folder {
     /// A folder below `parent`, or below the system's temporary directory.
     pub fn new(parent: Option<&Path>) -> Result<Self, String> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("almandine-bench-{}-data-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let wrong = |e| format!("cannot create a folder in {}: {e}", parent.unwrap_or(&env::temp_dir()).display());
-        let path = parent.map_or_else(env::temp_dir, Path::to_owned).join(name);
-        fs::create_dir_all(&path).map_err(wrong)?;
-        // Servers run in other folders.
-        let path = path.canonicalize().map_err(wrong)?;
+        let name = format!("almandine-bench-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let parent = parent.map_or_else(env::temp_dir, Path::to_owned);
+        let wrong = |e| format!("cannot create a folder in {}: {e}", parent.display());
+        // Servers run in other folders, so the path is absolute.
+        fs::create_dir_all(&parent).map_err(wrong)?;
+        let path = parent.canonicalize().map_err(wrong)?.join(name);
+        // The other process comes first: there is no instant at which nobody would remove the folder.
         let remover = Command::new(env::current_exe().map_err(|e| e.to_string())?)
             .arg("remove-afterwards")
             .arg(&path)
             .stdin(Stdio::piped())
+            .stdout(Stdio::null())
             // Ctrl-C is for the benchmark.
             .process_group(0)
             .spawn()
             .map_err(|e| format!("cannot start a second process: {e}"))?;
-        Ok(Self { path, remover })
+        let folder = Self { path, remover };
+        fs::create_dir(&folder.path).map_err(wrong)?;
+        Ok(folder)
     }
 
     /// Where it is.

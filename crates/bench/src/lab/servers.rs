@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::folder::Folder;
 use crate::control::{Address, Target, wait_until_ready};
 use crate::system::affinity::{self, parse_cores};
 use crate::system::process;
@@ -192,7 +193,7 @@ pub struct Subject {
 #[derive(Debug)]
 struct Owned {
     process: Child,
-    folder: PathBuf,
+    folder: Folder,
 }
 
 impl Drop for Owned {
@@ -200,7 +201,6 @@ impl Drop for Owned {
         // It holds nothing worth keeping, and SIGKILL also ends a stopped process.
         let _ = self.process.kill();
         let _ = self.process.wait();
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -265,18 +265,17 @@ impl Candidate {
         extra: &[String],
     ) -> Result<(Address, Owned), String> {
         let port = free_port()?;
-        let folder = env::temp_dir().join(format!("almandine-bench-{}-{port}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(|e| format!("cannot create {}: {e}", folder.display()))?;
-        let log = File::create(folder.join("log")).map_err(|e| e.to_string())?;
+        let folder = Folder::new(None)?;
+        let log = File::create(folder.path().join("log")).map_err(|e| e.to_string())?;
         let errors = log.try_clone().map_err(|e| e.to_string())?;
         let launcher = env::current_exe().map_err(|e| e.to_string())?;
         let cores = cores.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         let process = Command::new(launcher)
             .args(["launch", &format!("--cores={cores}"), "--"])
             .arg(path)
-            .args(family.arguments(port, threads, &folder.to_string_lossy()))
+            .args(family.arguments(port, threads, &folder.path().to_string_lossy()))
             .args(extra)
-            .current_dir(&folder)
+            .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(errors)
@@ -354,7 +353,7 @@ impl Subject {
 
     fn log_tail(&self) -> String {
         let Some(child) = &self.child else { return String::new() };
-        let text = fs::read_to_string(child.folder.join("log")).unwrap_or_default();
+        let text = fs::read_to_string(child.folder.path().join("log")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().rev().take(5).collect();
         lines.iter().rev().map(|line| format!("\n    {line}")).collect()
     }
