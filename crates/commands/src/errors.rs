@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use almandine_keyspace::{Full, WrongKind};
+use almandine_keyspace::{Full, Missing, WrongKind};
 use almandine_resp::Args;
 
 /// What a handler answers instead of a reply. One word wide in the usual case, so that `Ok` costs a register.
@@ -37,6 +37,12 @@ macro_rules! fixed_errors {
 }
 
 fixed_errors! {
+    /// A record must be read from the device first. Never replied: the command runs again.
+    Cold => "ERR the storage device was not asked",
+    /// A record cannot be read from the device, or is damaged.
+    StorageUnreadable => "ERR the storage device cannot give a record that this command needs; see INFO storage",
+    /// A command would bring too many records from the device into memory at once.
+    TooManyCold => "ERR this needs too many keys from the storage device at once; use SCAN",
     /// The key holds another type than the command works on.
     WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
     /// Unknown, misplaced or contradicting options.
@@ -237,6 +243,15 @@ impl fmt::Display for CommandError {
 }
 
 impl std::error::Error for CommandError {}
+
+impl From<Missing> for CommandError {
+    fn from(missing: Missing) -> Self {
+        match missing {
+            Missing::Cold => Self::Cold,
+            Missing::Unreadable => Self::StorageUnreadable,
+        }
+    }
+}
 
 impl From<WrongKind> for CommandError {
     fn from(_: WrongKind) -> Self {

@@ -180,6 +180,14 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
     };
     let key = call.key(1);
     call.keys.lock_one(key);
+    let kept = matches!(options.expiry, ExpiryChange::Keep);
+    if !options.get && !kept && matches!(options.condition, Condition::Always) && expiry_ms.is_none_or(|at| at > call.now_ms()) {
+        // What was there does not matter, so it need not be looked at.
+        call.keys.upsert(key, call.args.at(2), Put { expiry_ms, ..Put::default() })?;
+        call.reply.ok();
+        return Ok(());
+    }
+    call.keys.require(key)?;
     let old = call.keys.read(key);
     if options.get {
         let old = string(old.as_ref())?;
@@ -190,7 +198,7 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
     let holds = options.condition.holds(old.as_ref())?;
     drop(old);
     if holds {
-        let expiry_ms = if matches!(options.expiry, ExpiryChange::Keep) { kept_ms } else { expiry_ms };
+        let expiry_ms = if kept { kept_ms } else { expiry_ms };
         store(call, key, call.args.at(2), expiry_ms)?;
     }
     match (options.get, holds) {
@@ -353,7 +361,7 @@ const SETEX: Command = Command {
         summary: "Sets the string value and expiration time of a key. Creates the key if it doesn't exist.",
         group: Group::String,
         args: &[Arg::key("key", Access::Overwrite), Arg::integer("seconds"), Arg::value("value")],
-        traits: Traits { fast: false, ..ONE_VERB },
+        traits: Traits { fast: false, blind: true, ..ONE_VERB },
         deprecated: Some(Deprecated { since: "2.6.12", replaced_by: "`SET` with the `EX` argument" }),
         ..CommandSpec::BLANK
     },

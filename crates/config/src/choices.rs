@@ -43,6 +43,10 @@ choices! {
     Allowed { No "no", Yes "yes", Local "local" }
     /// How the process is supervised.
     Supervised { Upstart "upstart", Systemd "systemd", Auto "auto", No "no" }
+    /// What data beyond the memory budget is kept on.
+    StorageDevice { File "file", Memory "memory", Null "null", Faulty "faulty" }
+    /// What becomes of records read from storage.
+    CopyReads { None "none", ReadCache "read-cache", Tail "tail" }
     /// How connections are read and written.
     IoBackend { Auto "auto", IoUring "io_uring", Epoll "epoll" }
 }

@@ -33,6 +33,7 @@ settings! {
     process Process;
     engine Engine;
     memory Memory;
+    storage Storage;
     observe Observe;
     values Values;
     persistence Persistence;

@@ -1,7 +1,9 @@
 //! An accessor: one worker's way to the databases.
 
 use crate::{Keyspace, Reader, Writer};
-use almandine_store::Session;
+use almandine_io::storage::Buffer;
+use almandine_store::{Fetch, Met, Need, Session, Stage};
+use std::io;
 use std::sync::Arc;
 
 /// A key with its hash. The hash belongs to the namespace that its database had when it was computed; readers and writers
@@ -14,13 +16,22 @@ pub struct Accessor {
     pub(crate) session: Session,
     pub(crate) scratch: Vec<u8>,
     pub(crate) hashes: Vec<u64>,
+    /// Addresses of records on the device that the batch needs.
+    wanted: Vec<u64>,
     /// Namespaces of other databases, fixed for as long as one reader or writer lives.
     pub(crate) namespaces: Vec<(u16, u16)>,
 }
 
 impl Accessor {
     pub(crate) fn new(keyspace: Arc<Keyspace>, session: Session) -> Self {
-        Self { keyspace, session, scratch: Vec::with_capacity(4096), hashes: Vec::with_capacity(64), namespaces: Vec::new() }
+        Self {
+            keyspace,
+            session,
+            scratch: Vec::with_capacity(4096),
+            hashes: Vec::with_capacity(64),
+            wanted: Vec::new(),
+            namespaces: Vec::new(),
+        }
     }
 
     /// The databases.
@@ -39,6 +50,82 @@ impl Accessor {
     #[inline]
     pub fn end_batch(&mut self) {
         self.session.leave();
+    }
+
+    /// Whether records may be on a device, in this batch.
+    #[inline]
+    #[must_use]
+    pub fn has_cold(&self) -> bool {
+        self.session.has_cold()
+    }
+
+    /// Gives the batch records that were read from the device.
+    pub fn attach(&mut self, stage: Stage) {
+        self.session.attach(stage);
+    }
+
+    /// Takes them back.
+    pub fn detach(&mut self) -> Stage {
+        self.session.detach()
+    }
+
+    /// Notes what must be read from the device before `key` can be used. An unreadable record is met when it is used.
+    pub fn probe(&mut self, key: Key<'_>, need: Need) {
+        let _ = self.session.probe(key, need, &mut self.wanted);
+    }
+
+    /// As [`Accessor::probe`], for a key that is about to be used.
+    ///
+    /// # Errors
+    /// When a record must be read first, or cannot be.
+    pub(crate) fn require(&mut self, key: Key<'_>, need: Need) -> Result<(), Missing> {
+        let before = self.wanted.len();
+        let readable = self.session.probe(key, need, &mut self.wanted);
+        match (readable, self.wanted.len() == before) {
+            (false, _) => Err(Missing::Unreadable),
+            (true, true) => Ok(()),
+            (true, false) => Err(Missing::Cold),
+        }
+    }
+
+    /// Whether what was looked up since the last call was all there.
+    ///
+    /// # Errors
+    /// When something was on the device; then what was answered since is void.
+    pub fn check_met(&mut self) -> Result<(), Missing> {
+        match self.session.take_met_cold(&mut self.wanted) {
+            Met::Nothing => Ok(()),
+            Met::Cold => Err(Missing::Cold),
+            Met::Failed => Err(Missing::Unreadable),
+        }
+    }
+
+    /// Forgets what look-ups have missed, for those whose answer did not depend on it.
+    pub fn forget_met(&mut self) {
+        let before = self.wanted.len();
+        let _ = self.session.take_met_cold(&mut self.wanted);
+        self.wanted.truncate(before);
+    }
+
+    /// How many records have been noted as needed.
+    #[must_use]
+    pub fn wanted(&self) -> usize {
+        self.wanted.len()
+    }
+
+    /// Forgets them.
+    pub fn forget_wanted(&mut self) {
+        self.wanted.clear();
+    }
+
+    /// Turns what was noted as needed into reads.
+    pub fn plan(&mut self, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
+        self.session.plan(&mut self.wanted, stage, fetches);
+    }
+
+    /// Takes a finished read into a stage. `fetches` gets what it shows to be needed too.
+    pub fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
+        self.session.accept(stage, fetch, buffer, result, fetches);
     }
 
     /// A key of a database with its hash.
@@ -78,4 +165,13 @@ impl Accessor {
     pub fn writer(&mut self, db: u16) -> Writer<'_> {
         Writer::new(self, db)
     }
+}
+
+/// A key's record is not in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// It has to be read from the device first.
+    Cold,
+    /// The device cannot give it.
+    Unreadable,
 }

@@ -158,6 +158,31 @@ impl Keyspace {
         self.store.memory()
     }
 
+    /// What the tier below memory has done; nothing without a device.
+    #[must_use]
+    pub fn tier(&self) -> Option<almandine_store::TierStatistics> {
+        self.store.tier()
+    }
+
+    /// Sets what becomes of records that were read from the device, how much of its space may be dead, and how many bytes a second
+    /// collecting that may read.
+    pub fn set_tier(&self, copy_reads: almandine_store::CopyReads, garbage_max: f64, compaction_bytes_per_second: u64) {
+        self.store.set_copy_reads(copy_reads);
+        self.store.set_collection(garbage_max, compaction_bytes_per_second);
+    }
+
+    /// Whether commands that write should wait, because the device takes what leaves memory more slowly than it comes.
+    #[inline]
+    #[must_use]
+    pub fn is_choked(&self) -> bool {
+        self.store.is_choked()
+    }
+
+    /// Sets what is called, by a background thread, when they may go on.
+    pub fn on_room(&self, call: impl Fn() + Send + Sync + 'static) {
+        self.store.on_room(call);
+    }
+
     /// Bytes that count against the budget.
     #[must_use]
     pub fn used_memory(&self) -> u64 {

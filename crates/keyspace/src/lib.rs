@@ -14,9 +14,10 @@ mod reader;
 mod value;
 mod writer;
 
-pub use accessor::{Accessor, Key};
+pub use accessor::{Accessor, Key, Missing};
 pub use almandine_store::{
-    EvictionOrder, EvictionPolicy, Full, Kind, MemoryUse, Occupied, Put, SharedString, Slot, Totals, Vacant, Work,
+    CopyReads, EvictionOrder, EvictionPolicy, Fetch, Full, Kind, MemoryUse, Need, Occupied, Put, SharedString, Slot, Stage,
+    Storage, TierStatistics, Totals, Vacant, Work,
 };
 pub use databases::{Keyspace, Options};
 pub use reader::{Metadata, Reader, WrongKind};

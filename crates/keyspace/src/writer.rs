@@ -1,8 +1,8 @@
 //! Writing: a reader that may also change keys.
 
 use crate::value::{Owned, OwnedBytes};
-use crate::{Accessor, Key, Reader};
-use almandine_store::{Full, Occupied, Put, Slot};
+use crate::{Accessor, Key, Missing, Reader};
+use almandine_store::{Full, Need, Occupied, Put, Slot};
 use std::ops::{Deref, DerefMut};
 
 /// Read and write access to one database. A verb on one key latches it by itself; several keys change together after
@@ -47,6 +47,38 @@ impl<'w> Writer<'w> {
     pub fn lock_one(&mut self, key: Key<'_>) {
         let key = self.reader.current(key);
         self.reader.accessor.session.lock_all(&[key.hash], true);
+    }
+
+    /// Whether records may be on a device.
+    #[inline]
+    #[must_use]
+    pub fn has_cold(&self) -> bool {
+        self.reader.accessor.has_cold()
+    }
+
+    /// Makes sure that all that is known of a locked key is at hand. Before a command reads what it is about to change.
+    ///
+    /// # Errors
+    /// When something has to be read from the device first; then the command must not have changed anything.
+    pub fn require(&mut self, key: Key<'_>) -> Result<(), Missing> {
+        if !self.has_cold() {
+            return Ok(());
+        }
+        let key = self.reader.current(key);
+        self.reader.accessor.require(key, Need::Change)
+    }
+
+    /// As [`Writer::require`], for a key of any database.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn require_in(&mut self, db: u16, key: &[u8]) -> Result<(), Missing> {
+        if !self.has_cold() {
+            return Ok(());
+        }
+        let namespace = self.reader.namespace_of(db);
+        let key = self.reader.accessor.session.key(namespace, key);
+        self.reader.accessor.require(key, Need::Change)
     }
 
     /// Releases all latches, so that another set of keys can be locked.

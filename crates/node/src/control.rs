@@ -17,6 +17,8 @@ pub enum Message {
     Push(u64, Bytes),
     /// Look at the pause again: continue connections that wait for its end.
     Resume,
+    /// Commands that write may go on: the storage device has caught up.
+    Room,
     /// Keys that a client may hold a copy of have changed.
     Invalidate {
         /// The connection that is told.

@@ -70,6 +70,8 @@ counters! {
     net_input_bytes,
     /// Bytes of replies handed to the network.
     net_output_bytes,
+    /// Batches that waited for the storage device.
+    device_waits,
     /// Chunks of input that sessions worked on.
     reads_processed,
     /// Batches of replies handed to the network.

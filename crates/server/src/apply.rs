@@ -35,6 +35,12 @@ pub(crate) fn apply(settings: &Settings, started: &Settings, limits: &Limits, ke
     set_limits(limits, settings);
     set_eviction(settings, keyspace);
     keyspace.set_maxmemory(settings.memory.maxmemory);
+    let storage = &settings.storage;
+    keyspace.set_tier(
+        crate::storage::copy_reads(settings),
+        f64::from(storage.garbage_max_percent) / 100.0,
+        storage.compaction_bytes_per_second,
+    );
     log::set_level(settings.process.loglevel);
     Ok(())
 }

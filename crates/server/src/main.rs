@@ -10,6 +10,7 @@ mod log;
 mod process;
 mod reference;
 mod run;
+mod storage;
 
 use std::process::ExitCode;
 

@@ -20,7 +20,7 @@ use almandine_node::{Build, Mailbox, Message, Node, ShutdownRequest, VERSION};
 use almandine_session::Sessions;
 
 use crate::process::PidFile;
-use crate::{apply, background, log, process};
+use crate::{apply, background, log, process, storage};
 
 /// The global allocator's name.
 const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
@@ -78,7 +78,7 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     tracing::info!("Almandine {VERSION} is starting, bits={}, pid={}", usize::BITS, std::process::id());
     follow_directives(&config)?;
     let workers = worker_count(settings);
-    let keyspace = Keyspace::open(keyspace_options(settings, workers))?;
+    let keyspace = Keyspace::open(keyspace_options(settings, workers)?)?;
     apply::set_eviction(settings, &keyspace);
     let limits = apply::limits(settings);
     let selected = reactor::select(backend(settings.engine.io_backend))?;
@@ -91,6 +91,12 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     let (network, seats) = almandine_net::open::<Message>(options)?;
     let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, Table::shared().entries().len(), run_id()));
     node.workers.install((0..workers).map(|worker| mailbox(&network, worker)).collect());
+    let (waiting, on_room) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));
+    on_room.on_room(move || {
+        if let Some(node) = waiting.upgrade() {
+            node.workers.broadcast(&Message::Room);
+        }
+    });
     node.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
     let started = settings.clone();
     node.install_applier(Box::new(move |settings| apply::apply(settings, &started, &limits, &keyspace)));
@@ -117,7 +123,7 @@ fn worker_count(settings: &Settings) -> usize {
     workers.clamp(1, WORKERS_MAX)
 }
 
-fn keyspace_options(settings: &Settings, workers: usize) -> almandine_keyspace::Options {
+fn keyspace_options(settings: &Settings, workers: usize) -> io::Result<almandine_keyspace::Options> {
     let engine = &settings.engine;
     // Of a bucket of 64 bytes seven entries are keys.
     let keys_expected = (engine.index_bytes as u64 / 64) * 7;
@@ -128,9 +134,10 @@ fn keyspace_options(settings: &Settings, workers: usize) -> almandine_keyspace::
         seed: entropy::seed(),
         mutable_fraction: f64::from(engine.log_mutable_percent) / 100.0,
         free_fraction_max: f64::from(engine.compaction_garbage_percent) / 100.0,
+        storage: storage::open(settings)?,
         ..almandine_store::Options::default()
     };
-    almandine_keyspace::Options { databases: settings.process.databases, maxmemory: settings.memory.maxmemory, store }
+    Ok(almandine_keyspace::Options { databases: settings.process.databases, maxmemory: settings.memory.maxmemory, store })
 }
 
 fn backend(choice: IoBackend) -> Choice {
@@ -237,8 +244,12 @@ fn announce(settings: &Settings, workers: usize, reactor: Kind, listeners: &[Arc
         0 => "no memory limit".to_owned(),
         bytes => format!("maxmemory {} MiB", bytes >> 20),
     };
+    let storage = match &settings.storage.directories[..] {
+        [] => String::new(),
+        directories => format!("; storage in {}", directories.join(", ")),
+    };
     let pinned = if settings.engine.pin_workers { ", pinned" } else { "" };
-    tracing::info!("{workers} workers on {}{pinned}; {} databases; {memory}", reactor.name(), settings.process.databases);
+    tracing::info!("{workers} workers on {}{pinned}; {} databases; {memory}{storage}", reactor.name(), settings.process.databases);
     for listener in listeners {
         tracing::info!("Listening on {}", listener.address());
     }

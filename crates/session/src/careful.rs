@@ -20,6 +20,8 @@ pub(crate) enum Step {
     Done,
     /// It waits for the end of a pause and was not executed.
     Paused,
+    /// It waits for the device and was not executed.
+    Parked,
     /// It was answered, and the connection is to be closed.
     Close,
     /// The peer is no Redis client: close without an answer.
@@ -53,7 +55,10 @@ impl Engine {
             None => reply_error(&self.context, &connection.client, out, &refusal(&self.context, args)),
             Some(plan) => match self.admit(connection, plan) {
                 Admission::Paused => return Step::Paused,
-                Admission::Granted => mark = self.run_alone(connection, plan, planned.key, args, out),
+                Admission::Granted => match self.run_alone(connection, plan, planned.key, args, out) {
+                    Some(begin) => mark = begin,
+                    None => return Step::Parked,
+                },
                 Admission::Refused(error) => {
                     let error = reject(&self.context, plan, error);
                     reply_error(&self.context, &connection.client, out, &error);
@@ -88,8 +93,15 @@ impl Engine {
         }
     }
 
-    /// Returns where the reply begins.
-    fn run_alone(&mut self, connection: &mut Connection, plan: &Plan, key: PlannedKey, args: Args<'_>, out: &mut Output) -> Mark {
+    /// Returns where the reply begins; nothing when the command waits for the device.
+    fn run_alone(
+        &mut self,
+        connection: &mut Connection,
+        plan: &Plan,
+        key: PlannedKey,
+        args: Args<'_>,
+        out: &mut Output,
+    ) -> Option<Mark> {
         let Self { accessor, context, timing, aftermath, now_ms, monitor_lines, .. } = self;
         if context.node.monitors.active() && !plan.flags.any(Flags::SKIP_MONITOR) {
             monitor::write_line(monitor_lines, &connection.client, args);
@@ -97,7 +109,10 @@ impl Engine {
         let start_ns = begin_alone(connection, context, timing, plan, *now_ms);
         let tracked = tracking::before_read(&mut connection.client, plan, args, context, out);
         let (mark, start, before) = (out.mark(), out.bytes.len(), out.len());
-        answer(plan, key, args, &mut connection.client, accessor, context, out, *now_ms);
+        if !answer(plan, key, args, &mut connection.client, accessor, context, out, *now_ms) {
+            out.truncate(mark);
+            return None;
+        }
         end_alone(connection, context, timing, plan, args, start_ns);
         if let Some(tracked) = tracked {
             tracking::after_read(tracked, &connection.client, plan, args, context, accessor);
@@ -105,6 +120,6 @@ impl Engine {
         tracking::finish(&mut connection.client, plan);
         aftermath.of(connection, plan, args, context, accessor, out, start, out.len() - before);
         connection.last_command = u32::from(plan.index);
-        mark
+        Some(mark)
     }
 }

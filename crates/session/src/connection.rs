@@ -6,8 +6,9 @@ use almandine_commands::{Client, Plan};
 use almandine_net::ConnectionId;
 use almandine_resp::{Limits, Parser};
 
+use crate::cold::Waiting;
+
 /// One connection: how far its input is parsed, and what its commands have set.
-#[derive(Debug)]
 pub struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) parser: Parser,
@@ -16,11 +17,23 @@ pub struct Connection {
     pub(crate) last_command: u32,
     /// The peer speaks another protocol: close without a further answer.
     pub(crate) hostile: bool,
+    /// The batch stopped before a command that needs records from the device.
+    pub(crate) parked: bool,
+    /// What the device is asked for, while it is.
+    pub(crate) waiting: Waiting,
 }
 
 impl Connection {
     pub(crate) fn new(id: ConnectionId, client: Client) -> Self {
-        Self { id, parser: Parser::new(), client, last_command: u32::MAX, hostile: false }
+        Self {
+            id,
+            parser: Parser::new(),
+            client,
+            last_command: u32::MAX,
+            hostile: false,
+            parked: false,
+            waiting: Waiting::default(),
+        }
     }
 
     /// What the parser accepts now.

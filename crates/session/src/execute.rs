@@ -10,6 +10,7 @@ use almandine_resp::{Args, Batch, Reply};
 
 use crate::aftermath::Aftermath;
 use crate::batch::Planner;
+use crate::cold;
 use crate::connection::Connection;
 use crate::timing::Timing;
 
@@ -43,6 +44,9 @@ fn run(
             let mut call = WriteCall { args, keys, reply, client, context, planned: key };
             if !plan.flags.any(Flags::SELF_LOCKING) {
                 lock(plan, &mut call);
+                if call.keys.has_cold() && !plan.flags.any(Flags::BLIND) {
+                    cold::require(plan, &mut call)?;
+                }
             }
             handler(&mut call)
         }
@@ -62,11 +66,11 @@ fn lock(plan: &Plan, call: &mut WriteCall<'_>) {
     }
 }
 
-fn entry(plan: &Plan) -> &'static Entry {
+pub(crate) fn entry(plan: &Plan) -> &'static Entry {
     almandine_commands::Table::shared().entry(plan.index)
 }
 
-fn declared_keys<'a>(entry: &'static Entry, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> {
+pub(crate) fn declared_keys<'a>(entry: &'static Entry, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> {
     entry.shape.keys(args.len(), move |argument| args.at(argument)).map(move |(position, _)| args.at(position))
 }
 
@@ -151,14 +155,17 @@ impl Engine {
             }
             let is_fast = plan.flags.any(Flags::FAST);
             let mut start_ns = 0;
-            if is_fast {
-                timing.count(plan.index);
-            } else {
+            if !is_fast {
                 start_ns = begin_alone(connection, context, timing, plan, *now_ms);
             }
             let (start, before) = (out.bytes.len(), out.len());
-            answer(plan, planned.key, args, &mut connection.client, accessor, context, out, *now_ms);
-            if !is_fast {
+            if !answer(plan, planned.key, args, &mut connection.client, accessor, context, out, *now_ms) {
+                connection.parked = true;
+                return offset;
+            }
+            if is_fast {
+                timing.count(plan.index);
+            } else {
                 end_alone(connection, context, timing, plan, args, start_ns);
             }
             let written = out.len() - before;
@@ -204,7 +211,8 @@ pub(crate) fn end_alone(
     timing.begin(end_ns);
 }
 
-/// Runs a command and replaces what it has written by an error when it fails.
+/// Runs a command and replaces what it has written by an error when it fails. False when it has to run again, because it needs a
+/// record that is on the device: then nothing has happened.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the parts of a worker, borrowed one by one")]
 pub(crate) fn answer(
@@ -216,11 +224,19 @@ pub(crate) fn answer(
     context: &Context,
     out: &mut Output,
     now_ms: i64,
-) {
+) -> bool {
     let mark = out.mark();
-    if let Err(error) = run(plan, key, args, client, accessor, context, out, now_ms) {
+    let mut outcome = run(plan, key, args, client, accessor, context, out, now_ms);
+    if accessor.has_cold() {
+        outcome = cold::settle(outcome, accessor);
+    }
+    if let Err(error) = outcome {
         out.truncate(mark);
+        if error == CommandError::Cold {
+            return false;
+        }
         context.statistics().command(usize::from(plan.index)).failed.add(1);
         reply_error(context, client, out, &error);
     }
+    true
 }

@@ -29,6 +29,7 @@
 mod aftermath;
 pub mod batch;
 pub mod careful;
+mod cold;
 pub mod connection;
 pub mod execute;
 mod monitor;

@@ -9,6 +9,7 @@ use almandine_commands::{Client, Context, tracking};
 use almandine_config::config::View;
 use almandine_io::clock;
 use almandine_io::socket::Address;
+use almandine_io::storage::{ReadDone, ReadRequest};
 use almandine_keyspace::Accessor;
 use almandine_net::{ConnectionId, Control, Next, Peer, Progress, Service};
 use almandine_node::{ClientOrigin, Message, Node};
@@ -17,6 +18,7 @@ use almandine_resp::{Batch, Parser, ProtocolError, ProtocolVersion, Reply};
 use crate::aftermath::Aftermath;
 use crate::batch::Planner;
 use crate::careful::Step;
+use crate::cold::Reads;
 use crate::connection::Connection;
 use crate::execute::Engine;
 use crate::timing::Timing;
@@ -34,12 +36,14 @@ pub struct Sessions {
     bulk_bytes_max: usize,
     /// Connections that wait for the end of a pause.
     paused: Vec<ConnectionId>,
+    /// Reads of the device.
+    reads: Reads,
 }
 
 /// How far a batch came.
-struct Executed {
-    commands: usize,
-    next: Next,
+pub(crate) struct Executed {
+    pub(crate) commands: usize,
+    pub(crate) next: Next,
 }
 
 impl Sessions {
@@ -54,7 +58,19 @@ impl Sessions {
         let context = Context { node, view, worker };
         let engine =
             Engine { accessor, context, planner, timing, aftermath, now_ms: clock::unix_ms(), monitor_lines: String::new() };
-        Self { engine, batch: Batch::new(), unix_ahead_ns: clock::unix_ahead_ns(), bulk_bytes_max, paused: Vec::new() }
+        Self {
+            engine,
+            batch: Batch::new(),
+            unix_ahead_ns: clock::unix_ahead_ns(),
+            bulk_bytes_max,
+            paused: Vec::new(),
+            reads: Reads::default(),
+        }
+    }
+
+    /// What running a batch with records on the device takes.
+    pub(crate) fn cold_parts(&mut self) -> (&mut Engine, &Batch, &mut Reads) {
+        (&mut self.engine, &self.batch, &mut self.reads)
     }
 
     /// Looks for a change of the configuration.
@@ -75,13 +91,16 @@ impl Sessions {
 
     /// Runs the commands of the batch, in groups while nothing is unusual, else one by one.
     #[inline]
-    fn execute_batch(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output) -> Executed {
+    pub(crate) fn execute_batch(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output, first: usize) -> Executed {
         let Self { engine, batch, .. } = self;
         let output_max = out.len() + OUTPUT_BYTES_MAX;
-        let mut done = 0;
+        let mut done = first;
         while done < batch.len() {
             if !engine.needs_care(connection) {
                 done += engine.execute_group(connection, batch, input, out, done);
+                if connection.parked {
+                    return Executed { commands: done, next: Next::Await };
+                }
                 if connection.hostile {
                     return Executed { commands: done, next: abort_hostile(connection) };
                 }
@@ -93,6 +112,10 @@ impl Sessions {
                     Step::Done => Next::Continue,
                     Step::Close => Next::CloseAfterFlush,
                     Step::Paused => return Executed { commands: done, next: Next::Pause },
+                    Step::Parked => {
+                        connection.parked = true;
+                        return Executed { commands: done, next: Next::Await };
+                    }
                     Step::Hostile => abort_hostile(connection),
                 };
                 done += 1;
@@ -118,7 +141,11 @@ impl Sessions {
         self.engine.now_ms = now_ms;
         self.engine.accessor.begin_batch(now_ms);
         self.engine.timing.begin(start_ns);
-        let executed = self.execute_batch(connection, input, out);
+        let executed = if self.engine.accessor.has_cold() || self.engine.context.node.keyspace.is_choked() {
+            self.execute_cold_batch(connection, input, out)
+        } else {
+            self.execute_batch(connection, input, out, 0)
+        };
         self.engine.accessor.end_batch();
         let Engine { context, timing, aftermath, monitor_lines, .. } = &mut self.engine;
         aftermath.finish_batch(connection, context, out);
@@ -248,6 +275,7 @@ impl Service for Sessions {
         let waiting = self.paused.len();
         self.paused.retain(|id| *id != connection.id);
         node.pause.connections_go_on(waiting - self.paused.len());
+        self.reads.forget(connection.id);
     }
 
     fn message(&mut self, message: Message, control: &mut dyn Control<Connection>) {
@@ -271,7 +299,16 @@ impl Service for Sessions {
                 }
             }
             Message::Resume => self.resume_paused(control),
+            Message::Room => self.reads.resume_choked(control),
         }
+    }
+
+    fn take_reads(&mut self, requests: &mut Vec<ReadRequest>) {
+        self.reads.take(requests);
+    }
+
+    fn read_done(&mut self, done: ReadDone, control: &mut dyn Control<Connection>) {
+        self.reads.done(done, &self.engine.accessor, control);
     }
 
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {

@@ -99,6 +99,7 @@ fn copy(call: &mut WriteCall<'_>) -> Outcome {
         return Err(CommandError::SameObject);
     }
     call.keys.lock(&[(source_db, source), (destination_db, destination)]);
+    call.keys.require_in(source_db, source).and(call.keys.require_in(destination_db, destination))?;
     let value = call.keys.copy(source_db, source);
     call.looked_up(value.is_some());
     let copied = match value {
@@ -131,6 +132,7 @@ fn move_key(call: &mut WriteCall<'_>) -> Outcome {
         return Err(CommandError::SameObject);
     }
     call.keys.lock(&[(from, name), (to, name)]);
+    call.keys.require_in(from, name).and(call.keys.require_in(to, name))?;
     let moved = match call.keys.copy(from, name) {
         Some(value) if !call.keys.exists_in(to, name) => {
             call.keys.put(to, name, value)?;

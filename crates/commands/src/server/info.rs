@@ -168,6 +168,10 @@ fn average_ttl_ms(call: &mut AdminCall<'_>, db: u16) -> i64 {
     let now_ms = call.now_ms;
     let start = now_ms.unsigned_abs().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
     let (mut sum_ms, mut keys) = (0_i64, 0_i64);
+    if call.accessor.has_cold() {
+        // An estimate is not worth reads of the device.
+        return 0;
+    }
     let mut reader = call.accessor.reader(db);
     for cursor in [start, 0] {
         reader.scan(cursor, SAMPLED_KEYS, &mut |_, metadata| {

@@ -47,7 +47,7 @@ pub(super) const MSET: Command = Command {
         summary: "Atomically creates or modifies the string values of one or more keys.",
         group: Group::String,
         args: &[Arg::block("data", &[Arg::key("key", Access::Overwrite), Arg::value("value")]).multiple()],
-        traits: Traits { fast: false, ..WRITE },
+        traits: Traits { fast: false, blind: true, ..WRITE },
         tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
         ..CommandSpec::BLANK
     },
@@ -66,6 +66,7 @@ pub(super) const MSETNX: Command = Command {
         id: 22,
         summary: "Atomically modifies the string values of one or more keys only when all keys don't exist.",
         args: &[Arg::block("data", &[Arg::key("key", Access::Create), Arg::value("value")]).multiple()],
+        traits: Traits { fast: false, ..WRITE },
         tips: &[],
         ..MSET.spec
     },

@@ -10,6 +10,7 @@ pub mod persistence;
 pub mod process;
 pub mod replication;
 pub mod security;
+pub mod storage;
 pub mod threads;
 pub mod tls;
 pub mod values;

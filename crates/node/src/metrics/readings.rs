@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_config::config::Snapshot;
 use almandine_io::usage;
-use almandine_keyspace::{MemoryUse, Work};
+use almandine_keyspace::{MemoryUse, TierStatistics, Work};
 
 use crate::Node;
 use crate::TrackingTotals;
@@ -25,6 +25,8 @@ pub struct Readings<'n> {
     pub work: Work,
     /// Memory by use.
     pub memory: MemoryUse,
+    /// The tier below memory.
+    pub tier: TierStatistics,
     /// Client-side caching.
     pub tracking: TrackingTotals,
     /// Bytes of the process in memory.
@@ -46,6 +48,7 @@ impl<'n> Readings<'n> {
             store: node.store_totals(),
             work: node.keyspace.work(),
             memory,
+            tier: node.keyspace.tier().unwrap_or_default(),
             tracking: node.tracking.totals(),
             resident_bytes: usage::resident_bytes(),
             peak_bytes,

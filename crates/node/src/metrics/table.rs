@@ -268,6 +268,28 @@ metrics! {
     Storage Counter storage_pages_evacuated: "Log pages emptied and given back, since the start" = |r| Integer(r.work.pages_evacuated);
     Storage Counter storage_records_moved: "Records moved by that" = |r| Integer(r.work.records_moved);
     Storage Counter storage_namespaces_swept: "Emptied databases whose records were freed, since the start" = |r| Integer(r.work.namespaces_swept);
+    Storage Gauge storage_enabled: "Whether data beyond maxmemory goes to a device" = |r| Integer(r.node.keyspace.tier().is_some().into());
+    Storage Gauge storage_device_bytes: "Bytes that the data takes on the device" = |r| Integer(r.tier.device_bytes);
+    Storage Gauge storage_live_bytes: "Of these, live records, as far as it is known" = |r| Integer(r.tier.device_live_bytes);
+    Storage Counter storage_reads: "Reads of the device, since the start" = |r| Integer(r.tier.reads);
+    Storage Counter storage_read_bytes: "Bytes that they asked for" = |r| Integer(r.tier.read_bytes);
+    Storage Counter storage_writes: "Writes of the device" = |r| Integer(r.tier.writes);
+    Storage Counter storage_written_bytes: "Bytes written" = |r| Integer(r.tier.written_bytes);
+    Storage Counter storage_read_errors: "Reads that failed" = |r| Integer(r.tier.read_errors);
+    Storage Counter storage_write_errors: "Writes that failed" = |r| Integer(r.tier.write_errors);
+    Storage Counter storage_corrupt_blocks: "Blocks whose checksum did not hold" = |r| Integer(r.tier.corrupt_blocks);
+    Storage Counter storage_pages_flushed: "Pages of the log written" = |r| Integer(r.tier.pages_flushed);
+    Storage Counter storage_pages_evicted: "Pages of the log that left memory" = |r| Integer(r.tier.pages_evicted);
+    Storage Counter storage_pages_compacted: "Pages on the device collected" = |r| Integer(r.tier.pages_compacted);
+    Storage Counter storage_records_compacted: "Records moved by that" = |r| Integer(r.tier.records_compacted);
+    Storage Counter storage_cached_records: "Copies made of records on the device" = |r| Integer(r.tier.records_cached);
+    Storage Counter storage_cold_waits: "Batches that waited for the device" = |r| Integer(r.totals.device_waits);
+    Storage Counter storage_overwrites_resolved: "Older records of overwritten keys that were found" = |r| Integer(r.tier.overwrites_resolved);
+    Storage Gauge storage_unresolved_overwrites: "Keys that may be counted twice, because they were overwritten without a look" = |r| {
+        Integer(r.tier.unresolved)
+    };
+    Storage Gauge dbsize_is_estimate: "Whether there are any" = |r| Integer(u64::from(r.tier.unresolved != 0));
+    Storage Gauge log_memory_limit_bytes: "Bytes of log pages that maxmemory leaves, with a device" = |r| Integer(r.tier.log_limit_bytes);
     Storage Counter storage_updates_in_place: "Updates that changed a record where it is" = |r| {
         Integer(r.store.updates_in_place.max(0).unsigned_abs())
     };

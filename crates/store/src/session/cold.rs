@@ -160,17 +160,17 @@ impl Session {
     }
 
     /// Adds to `wanted` the addresses of records that must be staged before `key` can be used. Inside a batch, with or without
-    /// the key's latch.
-    pub fn probe(&self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) {
+    /// the key's latch. Returns false when one of them cannot be read from the device.
+    pub fn probe(&self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
         if !self.has_cold() {
-            return;
+            return true;
         }
         let store = &*self.store;
         let head = self.local.head;
         let from = wanted.len();
         loop {
             let mut resident = false;
-            let mut best = 0;
+            let (mut best, mut failed) = (0, 0);
             let mut visit = |address: u64| {
                 if address >= head {
                     resident |= store.match_record(address, &key).is_some();
@@ -179,7 +179,8 @@ impl Session {
                 match self.local.cold.stage.get(address) {
                     Lookup::Ready(record, header) if store.matches_key(record, header, &key) => best = address.max(best),
                     Lookup::Absent => wanted.push(address),
-                    Lookup::Ready(..) | Lookup::Failed => {}
+                    Lookup::Ready(..) => {}
+                    Lookup::Failed => failed = address.max(failed),
                 }
             };
             let valid = if let Some(number) = self.held_bucket(key.hash) {
@@ -207,8 +208,9 @@ impl Session {
                 if !resident && highest > best {
                     wanted.push(highest);
                 }
+                return resident || failed <= best;
             }
-            return;
+            return failed == 0;
         }
     }
 

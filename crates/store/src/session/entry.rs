@@ -66,6 +66,8 @@ pub struct Vacant<'s> {
     tombstone: Option<Position<'s>>,
     /// An entry on the device that may be the key's and was not looked at; 0: none.
     open: u64,
+    /// Whether that may be so.
+    blind: bool,
 }
 
 /// A key with a record.
@@ -115,7 +117,7 @@ impl Session {
         });
         match found {
             Some((position, (record, header))) => guard.slot(position, record, header),
-            None if cold.is_empty() => Slot::Vacant(Vacant { guard, tombstone: None, open: 0 }),
+            None if cold.is_empty() => Slot::Vacant(Vacant { guard, tombstone: None, open: 0, blind }),
             None => guard.cold_slot(&cold, blind),
         }
     }
@@ -173,7 +175,7 @@ impl<'s> Guard<'s> {
     #[cold]
     fn expired_slot(self, position: Position<'s>, record: Record, header: Header) -> Slot<'s> {
         if header.is_tombstone() {
-            return Slot::Vacant(Vacant { guard: self, tombstone: Some(position), open: 0 });
+            return Slot::Vacant(Vacant { guard: self, tombstone: Some(position), open: 0, blind: false });
         }
         add(&self.store.thread(self.local).expired, 1);
         Slot::Vacant(Occupied { guard: self, position, record, header }.unlink())
@@ -182,7 +184,7 @@ impl<'s> Guard<'s> {
     #[cold]
     fn cold_slot(self, cold: &ColdMatches, blind: bool) -> Slot<'s> {
         if blind && cold.is_open() {
-            return Slot::Vacant(Vacant { guard: self, tombstone: None, open: cold.open_address() });
+            return Slot::Vacant(Vacant { guard: self, tombstone: None, open: cold.open_address(), blind });
         }
         let store = self.store;
         let found = cold
@@ -190,7 +192,7 @@ impl<'s> Guard<'s> {
             .and_then(|(address, record, header)| Some((store.index.find_any(self.number, |at| at == address)?, record, header)));
         match found {
             Some((position, record, header)) => self.slot(position, record, header),
-            None => Slot::Vacant(Vacant { guard: self, tombstone: None, open: cold.open_address() }),
+            None => Slot::Vacant(Vacant { guard: self, tombstone: None, open: cold.open_address(), blind }),
         }
     }
 }
@@ -316,6 +318,13 @@ impl<'s> Vacant<'s> {
     }
 
     fn insert_payload(mut self, kind: Kind, payload: Payload<'_>, put: Put) -> Result<(), Full> {
+        if self.open != 0 && !self.blind {
+            // Who wants to know what was there cannot write before that is known: the caller's answer is void anyway.
+            if let Payload::Heap(value) = payload {
+                release_heap_value(self.guard.store, self.guard.local, value);
+            }
+            return Err(Full);
+        }
         let guard = &mut self.guard;
         let mut key_handle = 0;
         if guard.key.bytes.len() > INLINE_KEY_MAX {
@@ -626,7 +635,7 @@ impl<'s> Occupied<'s> {
     fn unlink(self) -> Vacant<'s> {
         let Self { guard, position, record, header } = self;
         let tombstone = unlink(guard.store, guard.local, guard.number, position, record, header);
-        Vacant { guard, tombstone, open: 0 }
+        Vacant { guard, tombstone, open: 0, blind: false }
     }
 
     /// Removes the key.

@@ -1,0 +1,224 @@
+//! Commands whose records are on the device: the batch asks for all of them at once, the connection waits, others go on.
+//!
+//! Before a batch runs, all of its keys are probed and what is cold is read together. A command that still meets a cold record (its
+//! key was not declared, or moved meanwhile) stops the batch before it; what it needs is read, and the batch goes on with it. A
+//! command that reads has then answered nothing; one that writes has been asked under its locks, before it changed anything.
+
+use std::collections::HashMap;
+
+use almandine_base::Output;
+use almandine_command_spec::Access;
+use almandine_commands::{CommandError, Flags, Handler, Outcome, Plan, WriteCall};
+use almandine_io::storage::{Buffer, BufferPool, ReadDone, ReadRequest};
+use almandine_keyspace::{Accessor, Fetch, Need, Stage};
+use almandine_net::{ConnectionId, Control, Next};
+use almandine_resp::{Args, Batch};
+
+use crate::connection::Connection;
+use crate::execute::{Engine, declared_keys, entry};
+use crate::service::{Executed, Sessions};
+
+/// Records that a batch may ask the device for at once; a command that needs more is refused.
+const RECORDS_MAX: usize = 1 << 18;
+
+/// What a connection waits for.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// Records that have been read for the batch.
+    stage: Stage,
+    /// Reads that have not ended.
+    reads: usize,
+    /// The batch was looked at before; it goes on with what has been read since.
+    resumed: bool,
+}
+
+/// One worker's reads of the device.
+#[derive(Default)]
+pub(crate) struct Reads {
+    pool: BufferPool,
+    requests: Vec<ReadRequest>,
+    in_flight: HashMap<u64, (ConnectionId, Fetch)>,
+    next_token: u64,
+    fetches: Vec<Fetch>,
+    /// Connections that wait until there is room for what they write.
+    choked: Vec<ConnectionId>,
+}
+
+impl Reads {
+    /// Asks for what `self.fetches` says. Returns how many reads that are.
+    fn request(&mut self, id: ConnectionId) -> usize {
+        let count = self.fetches.len();
+        for fetch in self.fetches.drain(..) {
+            let token = self.next_token;
+            self.next_token += 1;
+            let buffer = self.pool.take(fetch.bytes);
+            self.requests.push(ReadRequest { token, source: fetch.source.clone(), buffer });
+            self.in_flight.insert(token, (id, fetch));
+        }
+        count
+    }
+
+    pub(crate) fn take(&mut self, requests: &mut Vec<ReadRequest>) {
+        requests.append(&mut self.requests);
+    }
+
+    /// A read has ended: its records are staged, and if it was the connection's last, the batch goes on.
+    pub(crate) fn done(&mut self, done: ReadDone, accessor: &Accessor, control: &mut dyn Control<Connection>) {
+        let ReadDone { token, buffer, result } = done;
+        let Some((id, fetch)) = self.in_flight.remove(&token) else {
+            debug_assert!(false, "a read that nobody asked for");
+            return;
+        };
+        let Some((connection, _)) = control.connection(id) else {
+            self.give(buffer);
+            return;
+        };
+        if let Err(error) = &result {
+            tracing::warn!("Reading from the storage device failed: {error}");
+        }
+        accessor.accept(&mut connection.waiting.stage, fetch, buffer, result, &mut self.fetches);
+        connection.waiting.reads -= 1;
+        connection.waiting.reads += self.request(id);
+        if connection.waiting.reads == 0 {
+            control.resume(id);
+        }
+    }
+
+    fn give(&mut self, buffer: Buffer) {
+        self.pool.give(buffer);
+    }
+
+    /// A connection is gone.
+    pub(crate) fn forget(&mut self, id: ConnectionId) {
+        if !self.choked.is_empty() {
+            self.choked.retain(|choked| *choked != id);
+        }
+    }
+
+    pub(crate) fn resume_choked(&mut self, control: &mut dyn Control<Connection>) {
+        self.choked.drain(..).for_each(|id| control.resume(id));
+    }
+}
+
+impl Sessions {
+    /// Runs the batch while records may be on the device.
+    #[cold]
+    pub(crate) fn execute_cold_batch(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output) -> Executed {
+        let (engine, batch, reads) = self.cold_parts();
+        if engine.context.node.keyspace.is_choked() && engine.writes(connection, batch, input) {
+            reads.choked.push(connection.id);
+            return Executed { commands: 0, next: Next::Await };
+        }
+        let mut stage = std::mem::take(&mut connection.waiting.stage);
+        if !std::mem::take(&mut connection.waiting.resumed) {
+            engine.accessor.attach(stage);
+            engine.look_ahead(connection, batch, input);
+            stage = engine.accessor.detach();
+            if let Some(parked) = self.park(connection, &mut stage) {
+                connection.waiting.stage = stage;
+                return Executed { commands: 0, next: parked };
+            }
+        }
+        let mut done = 0;
+        loop {
+            self.cold_parts().0.accessor.attach(stage);
+            let executed = self.execute_batch(connection, input, out, done);
+            stage = self.cold_parts().0.accessor.detach();
+            done = executed.commands;
+            if !std::mem::take(&mut connection.parked) {
+                let (engine, _, reads) = self.cold_parts();
+                engine.accessor.forget_wanted();
+                stage.clear(&mut reads.pool);
+                connection.waiting.stage = stage;
+                return executed;
+            }
+            // Nothing to read means that what was cold has moved since: it is looked up again at once.
+            if let Some(next) = self.park(connection, &mut stage) {
+                connection.waiting.stage = stage;
+                return Executed { commands: done, next };
+            }
+        }
+    }
+
+    /// Asks for the records that have been noted as needed. `None` when there is nothing to wait for.
+    fn park(&mut self, connection: &mut Connection, stage: &mut Stage) -> Option<Next> {
+        let (engine, _, reads) = self.cold_parts();
+        if engine.accessor.wanted() == 0 {
+            return None;
+        }
+        engine.accessor.plan(stage, &mut reads.fetches);
+        connection.waiting.reads = reads.request(connection.id);
+        connection.waiting.resumed = connection.waiting.reads != 0;
+        if connection.waiting.resumed {
+            engine.context.statistics().counters.device_waits.add(1);
+        }
+        connection.waiting.resumed.then_some(Next::Await)
+    }
+}
+
+impl Engine {
+    /// Notes what the commands of the batch need from the device.
+    fn look_ahead(&mut self, connection: &Connection, batch: &Batch, input: &[u8]) {
+        for command in 0..batch.len() {
+            let args = batch.args(command, input);
+            let planned = self.planner.plan_alone(&self.accessor, connection.client.db, args);
+            let Some(plan) = planned.plan else { continue };
+            let need = match plan.run {
+                Handler::Read(_) => Need::Read,
+                Handler::Write(_) => Need::Change,
+                // It may change what the following ones mean.
+                Handler::Admin(_) | Handler::Container => break,
+            };
+            for (position, access) in entry(plan).shape.keys_exact(args.len(), |argument| args.at(argument)) {
+                if need == Need::Read || !is_blind(plan, access, args) {
+                    let key = self.accessor.key(connection.client.db, args.at(position));
+                    self.accessor.probe(key, need);
+                }
+            }
+            if self.accessor.wanted() >= RECORDS_MAX {
+                break;
+            }
+        }
+    }
+
+    /// Whether any command of the batch may take memory.
+    fn writes(&mut self, connection: &Connection, batch: &Batch, input: &[u8]) -> bool {
+        (0..batch.len()).any(|command| {
+            let planned = self.planner.plan_alone(&self.accessor, connection.client.db, batch.args(command, input));
+            planned.plan.is_some_and(|plan| plan.flags.any(Flags::DENY_OOM))
+        })
+    }
+}
+
+/// Whether a call most probably sets this key without regard to what it was. A wrong guess costs a second read, or one too many.
+fn is_blind(plan: &Plan, access: Access, args: Args<'_>) -> bool {
+    let expiry = || [&b"ex"[..], b"px", b"exat", b"pxat"].iter().any(|option| args.at(3).eq_ignore_ascii_case(option));
+    let set = || args.len() == 3 || args.len() == 5 && expiry();
+    plan.flags.any(Flags::BLIND) || access == Access::Overwrite && plan.flags.any(Flags::SELF_LOCKING) && set()
+}
+
+/// Makes sure that what is known of the declared keys, which are locked, is at hand.
+#[cold]
+pub(crate) fn require(plan: &Plan, call: &mut WriteCall<'_>) -> Outcome {
+    let mut outcome = Ok(());
+    for key in declared_keys(entry(plan), call.args) {
+        let key = call.keys.key(key);
+        // All of them, so that all are read together.
+        outcome = outcome.and(call.keys.require(key));
+    }
+    outcome.map_err(CommandError::from)
+}
+
+/// What a command's outcome is worth, when it may have met records that are on the device.
+#[cold]
+pub(crate) fn settle(outcome: Outcome, accessor: &mut Accessor) -> Outcome {
+    let met = accessor.check_met();
+    if matches!(outcome, Err(CommandError::Cold | CommandError::StorageUnreadable)) || met.is_ok() {
+        return outcome;
+    }
+    if accessor.wanted() > RECORDS_MAX {
+        accessor.forget_wanted();
+        return Err(CommandError::TooManyCold);
+    }
+    met.map_err(CommandError::from)
+}
