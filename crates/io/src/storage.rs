@@ -10,8 +10,10 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
+pub use batch::{BatchRead, BatchReader};
 pub use buffer::{BLOCK_BYTES, Buffer, BufferPool};
 
+mod batch;
 mod buffer;
 pub(crate) mod threads;
 
@@ -41,6 +43,16 @@ pub enum Source {
         /// Position of the first byte.
         offset: u64,
     },
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (kind, offset) = match self {
+            Self::File { offset, .. } => ("File", offset),
+            Self::Blocking { offset, .. } => ("Blocking", offset),
+        };
+        formatter.debug_struct(kind).field("offset", offset).finish_non_exhaustive()
+    }
 }
 
 /// A read that fills the whole buffer.

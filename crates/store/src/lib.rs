@@ -54,5 +54,5 @@ pub use record::Kind;
 pub use session::heat::HeatRule;
 pub use session::{Full, Key, Met, Need, Occupied, Put, Session, Slot, Vacant, View};
 pub use store::{MemoryUse, Options, Store, Work};
-pub use tier::stage::{Fetch, Stage};
+pub use tier::stage::{Fetch, Fetcher, Stage};
 pub use tier::{CopyReads, Storage, TierStatistics};

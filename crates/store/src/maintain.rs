@@ -12,9 +12,8 @@ use crate::index::{BUCKETS_MIN, Resize, Resized};
 use crate::pace::Pace;
 use crate::session::Session;
 use crate::store::Inner;
-use crate::tier::stage::{Lookup, Stage};
+use crate::tier::stage::{Fetcher, Lookup, Stage};
 use almandine_epoch::Run;
-use almandine_io::storage::BufferPool;
 use almandine_io::{clock, thread};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -183,8 +182,8 @@ impl Maintenance {
     fn learn(&mut self, address: u64) {
         let store = Arc::clone(&self.store);
         let Some(tier) = &store.tier else { return };
-        let (mut stage, mut pool) = (Stage::default(), BufferPool::default());
-        tier.stage_blocking(&mut stage, &mut vec![address], &mut pool);
+        let (mut stage, mut fetcher) = (Stage::default(), Fetcher::default());
+        tier.stage_blocking(&mut stage, &mut vec![address], true, &mut fetcher);
         if let Lookup::Ready(record, header) = stage.get(address) {
             let hash = store.hash_of(record, header);
             self.session.enter(0);

@@ -12,7 +12,7 @@ use crate::namespace::Namespaces;
 use crate::record::WORD;
 use crate::session::heat::HeatRule;
 use crate::session::{Full, NO_PAGE, Session};
-use crate::tier::{CopyReads, Keeper, Storage, Tier, TierStatistics};
+use crate::tier::{CopyReads, Keeper, Steward, Storage, Tier, TierStatistics};
 use almandine_epoch::Epoch;
 use almandine_io::thread::Waker;
 use almandine_io::{memory, thread};
@@ -30,7 +30,7 @@ const DISCARD_BYTES: usize = 64 * 1024;
 const HEADROOM_SHARE: u64 = 256;
 /// Threads that belong to the store itself: maintenance and compaction.
 const OWN_THREADS: usize = 2;
-/// And with a device: its keeper and the cascade.
+/// And with a device: the keeper and the steward.
 const TIER_THREADS: usize = 2;
 
 /// How a store is made.
@@ -328,11 +328,14 @@ fn reserve<T>(mut size: u64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<
     }
 }
 
-/// An in-memory store of records, used through [`Session`]s.
+/// What the background would run, for a store without one.
+type Manual = (Maintenance, Option<(Keeper, Steward)>);
+
+/// A store of records, in memory and, with a device, beyond, used through [`Session`]s.
 pub struct Store {
     inner: Arc<Inner>,
     background: Vec<JoinHandle<()>>,
-    manual: Option<Mutex<(Maintenance, Option<Keeper>)>>,
+    manual: Option<Mutex<Manual>>,
 }
 
 impl Store {
@@ -343,17 +346,18 @@ impl Store {
     pub fn open(options: Options) -> io::Result<Self> {
         let inner = Inner::new(options)?;
         let maintenance = Maintenance::new(&inner).ok_or_else(|| io::Error::other("no epoch slot for the background"))?;
-        let keeper = Keeper::new(&inner);
+        let tier = Keeper::new(&inner).zip(Steward::new(&inner));
         // The first pages are ready before the first session is.
         inner.log.prepare_ahead(inner.pages_ahead());
         let (mut background, mut manual) = (Vec::new(), None);
         if inner.options.background {
             background.push(thread::spawn("store", move || maintenance.run())?);
-            if let Some(keeper) = keeper {
+            if let Some((keeper, steward)) = tier {
                 background.push(thread::spawn("keeper", move || keeper.run())?);
+                background.push(thread::spawn("steward", move || steward.run())?);
             }
         } else {
-            manual = Some(Mutex::new((maintenance, keeper)));
+            manual = Some(Mutex::new((maintenance, tier)));
         }
         Ok(Self { inner, background, manual })
     }
@@ -369,8 +373,9 @@ impl Store {
         if let Some(maintenance) = &self.manual {
             let mut manual = maintenance.lock().unwrap_or_else(PoisonError::into_inner);
             manual.0.step(now_ms);
-            if let Some(keeper) = &mut manual.1 {
-                keeper.step(now_ms);
+            if let Some((keeper, steward)) = &mut manual.1 {
+                keeper.step();
+                steward.step(now_ms);
             }
         }
     }
@@ -524,6 +529,7 @@ impl Drop for Store {
         self.inner.waker.wake();
         if let Some(tier) = &self.inner.tier {
             tier.waker.wake();
+            tier.steward_waker.wake();
         }
         for thread in self.background.drain(..) {
             let _ = thread.join();

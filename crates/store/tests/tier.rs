@@ -3,8 +3,7 @@
 #![cfg(not(loom))]
 
 use almandine_device::MemoryDevice;
-use almandine_io::storage::BufferPool;
-use almandine_store::{CopyReads, Kind, Met, Need, Options, Put, Session, Slot, Stage, Storage, Store};
+use almandine_store::{CopyReads, Fetcher, Kind, Met, Need, Options, Put, Session, Slot, Stage, Storage, Store};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,14 +22,14 @@ fn tiered(budget: u64) -> Store {
 struct Client {
     session: Session,
     namespace: u16,
-    pool: BufferPool,
+    fetcher: Fetcher,
     now_ms: i64,
     cold_waits: u64,
 }
 
 impl Client {
     fn new(store: &Store, namespace: u16) -> Self {
-        Self { session: store.session().expect("a session"), namespace, pool: BufferPool::default(), now_ms: 0, cold_waits: 0 }
+        Self { session: store.session().expect("a session"), namespace, fetcher: Fetcher::default(), now_ms: 0, cold_waits: 0 }
     }
 
     /// Runs a read until it met nothing cold.
@@ -47,7 +46,7 @@ impl Client {
                 Met::Nothing => return result,
                 Met::Cold => {
                     self.cold_waits += 1;
-                    self.session.stage_blocking(&mut wanted, &mut stage, &mut self.pool);
+                    self.session.stage_blocking(&mut wanted, &mut stage, &mut self.fetcher);
                 }
                 Met::Failed => panic!("the device gave an error"),
             }
@@ -92,7 +91,7 @@ impl Client {
             stage = self.session.detach();
             self.session.leave();
             self.cold_waits += 1;
-            self.session.stage_blocking(&mut wanted, &mut stage, &mut self.pool);
+            self.session.stage_blocking(&mut wanted, &mut stage, &mut self.fetcher);
         }
     }
 

@@ -271,7 +271,10 @@ metrics! {
     Storage Gauge storage_enabled: "Whether data beyond maxmemory goes to a device" = |r| Integer(r.node.keyspace.tier().is_some().into());
     Storage Gauge storage_device_bytes: "Bytes that the data takes on the device" = |r| Integer(r.tier.device_bytes);
     Storage Gauge storage_live_bytes: "Of these, live records, as far as it is known" = |r| Integer(r.tier.device_live_bytes);
-    Storage Counter storage_reads: "Reads of the device, since the start" = |r| Integer(r.tier.reads);
+    Storage Counter storage_reads: "Reads of the device for clients, since the start" = |r| Integer(r.tier.reads);
+    Storage Counter storage_background_reads: "Reads by the store itself: pages collected, records compared" = |r| {
+        Integer(r.tier.background_reads)
+    };
     Storage Counter storage_read_bytes: "Bytes that they asked for" = |r| Integer(r.tier.read_bytes);
     Storage Counter storage_writes: "Writes of the device" = |r| Integer(r.tier.writes);
     Storage Counter storage_written_bytes: "Bytes written" = |r| Integer(r.tier.written_bytes);

@@ -8,8 +8,8 @@
 use super::{Key, Local, Session};
 use crate::record::{Header, Record};
 use crate::store::Inner;
-use crate::tier::stage::{Fetch, Lookup, Stage};
-use almandine_io::storage::{Buffer, BufferPool};
+use crate::tier::stage::{Fetch, Fetcher, Lookup, Stage};
+use almandine_io::storage::Buffer;
 use std::cell::{Cell, RefCell};
 use std::io;
 
@@ -217,7 +217,7 @@ impl Session {
     /// Plans the reads of the records at these addresses, which it takes out of `wanted`.
     pub fn plan(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
         match &self.store.tier {
-            Some(tier) => tier.plan(wanted, stage, fetches),
+            Some(tier) => tier.plan(wanted, false, stage, fetches),
             None => wanted.clear(),
         }
     }
@@ -230,9 +230,9 @@ impl Session {
     }
 
     /// Reads the records at these addresses, blocking; for threads that may. Outside a batch.
-    pub fn stage_blocking(&self, wanted: &mut Vec<u64>, stage: &mut Stage, pool: &mut BufferPool) {
+    pub fn stage_blocking(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetcher: &mut Fetcher) {
         match &self.store.tier {
-            Some(tier) => tier.stage_blocking(stage, wanted, pool),
+            Some(tier) => tier.stage_blocking(stage, wanted, false, fetcher),
             None => wanted.clear(),
         }
     }

@@ -4,7 +4,7 @@
 //! and its space is discarded. A record is live if its key's entry points to it, or to a cached copy of it. Pages need not go in
 //! order, so the best one is taken; what is read and written per byte won is the least there is.
 
-use super::stage::{Lookup, Stage};
+use super::stage::{Fetcher, Lookup, Stage};
 use super::{Tier, bump, image};
 use crate::counters::add;
 use crate::heap::{self, HeapKey};
@@ -14,7 +14,7 @@ use crate::record::{Header, Record};
 use crate::session::{Session, allocate};
 use crate::store::Inner;
 use almandine_io::clock;
-use almandine_io::storage::{BLOCK_BYTES, Buffer, BufferPool};
+use almandine_io::storage::{BLOCK_BYTES, Buffer};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -49,7 +49,7 @@ impl Collector {
     }
 
     /// Collects one page if there is one worth it. Returns whether it did.
-    pub(super) fn step(&mut self, session: &mut Session, tier: &Tier, pool: &mut BufferPool, now_ms: i64) -> bool {
+    pub(super) fn step(&mut self, session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, now_ms: i64) -> bool {
         let clock_ms = clock::monotonic_ns() / 1_000_000;
         if clock_ms < self.not_before_ms {
             return false;
@@ -58,7 +58,7 @@ impl Collector {
         let Some(page) = self.choose(session, tier, head) else { return false };
         let rate = tier.compaction_rate.load(Ordering::Relaxed);
         self.not_before_ms = clock_ms + PAGE_BYTES as u64 * 1000 / rate;
-        if self.collect(session, tier, pool, page, now_ms) {
+        if self.collect(session, tier, fetcher, page, now_ms) {
             bump(&tier.counters.pages_compacted, 1);
         } else {
             self.stuck.push(page);
@@ -92,8 +92,8 @@ impl Collector {
         chosen
     }
 
-    fn collect(&mut self, session: &mut Session, tier: &Tier, pool: &mut BufferPool, page: u64, now_ms: i64) -> bool {
-        bump(&tier.counters.reads, 1);
+    fn collect(&mut self, session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, page: u64, now_ms: i64) -> bool {
+        bump(&tier.counters.background_reads, 1);
         bump(&tier.counters.read_bytes, PAGE_BYTES as u64);
         if tier.storage.pages.read(page * PAGE_BYTES as u64, &mut self.image).is_err() {
             bump(&tier.counters.read_errors, 1);
@@ -111,7 +111,7 @@ impl Collector {
         // Large objects come into memory to be moved: one at a time.
         let group_len = if info.extent_blocks.load(Ordering::Relaxed) == 0 { GROUP } else { 1 };
         for group in records.chunks(group_len) {
-            done &= self.collect_group(session, tier, pool, group, now_ms);
+            done &= self.collect_group(session, tier, fetcher, group, now_ms);
         }
         if !done {
             return false;
@@ -131,7 +131,7 @@ impl Collector {
         &mut self,
         session: &mut Session,
         tier: &Tier,
-        pool: &mut BufferPool,
+        fetcher: &mut Fetcher,
         group: &[(u64, Record, Header)],
         now_ms: i64,
     ) -> bool {
@@ -139,7 +139,7 @@ impl Collector {
         let heavy = |header: Header| header.has(Header::HEAP_KEY) || header.has(Header::HEAP_VALUE);
         let mut addresses: Vec<u64> = group.iter().filter(|(_, _, header)| heavy(*header)).map(|(address, ..)| *address).collect();
         let mut stage = Stage::default();
-        tier.stage_blocking(&mut stage, &mut addresses, pool);
+        tier.stage_blocking(&mut stage, &mut addresses, true, fetcher);
         let whole: Vec<(u64, Record, Header)> = group
             .iter()
             .filter_map(|&(address, record, header)| match (heavy(header), stage.get(address)) {
@@ -163,7 +163,7 @@ impl Collector {
         session.leave();
         if !unclear.is_empty() {
             let hashes: Vec<u64> = unclear.iter().map(|&(.., hash)| hash).collect();
-            if session.examine_hashes(tier, pool, now_ms, &hashes) {
+            if session.examine_hashes(tier, fetcher, now_ms, &hashes) {
                 session.enter(now_ms);
                 for (address, record, header, hash) in unclear {
                     // Examined: what is still there is not superseded by any entry on the device.
@@ -174,7 +174,7 @@ impl Collector {
                 good = false;
             }
         }
-        stage.clear(pool);
+        fetcher.reclaim(&mut stage);
         good
     }
 }

@@ -5,14 +5,13 @@
 //! the latch, drops the superseded and the expired ones, files the expiries of the others anew, and drops tombstones that have
 //! nothing left to hide.
 
-use super::stage::{Lookup, Stage};
+use super::stage::{Fetcher, Lookup, Stage};
 use super::{Tier, bump};
 use crate::counters::add;
 use crate::expiry::feed::Notice;
 use crate::record::{Header, Record};
 use crate::session::Session;
 use crate::store::Inner;
-use almandine_io::storage::BufferPool;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -30,7 +29,7 @@ struct Candidate {
 
 impl Session {
     /// Answers some of the open questions. Returns whether there are more.
-    pub(super) fn examine(&mut self, tier: &Tier, pool: &mut BufferPool, now_ms: i64) -> bool {
+    pub(super) fn examine(&mut self, tier: &Tier, fetcher: &mut Fetcher, now_ms: i64) -> bool {
         let mut questions = Vec::with_capacity(GROUP);
         while questions.len() < GROUP
             && let Some(question) = tier.questions.pop()
@@ -40,14 +39,14 @@ impl Session {
         if questions.is_empty() {
             return false;
         }
-        self.examine_hashes(tier, pool, now_ms, &questions.iter().map(|question| question.hash).collect::<Vec<_>>());
+        self.examine_hashes(tier, fetcher, now_ms, &questions.iter().map(|question| question.hash).collect::<Vec<_>>());
         let overwrites = questions.iter().filter(|question| question.overwritten).count() as u64;
         tier.unresolved.fetch_sub(overwrites, Ordering::Relaxed);
         true
     }
 
     /// Examines hashes. Returns whether all of their records could be looked at.
-    pub(super) fn examine_hashes(&mut self, tier: &Tier, pool: &mut BufferPool, now_ms: i64, hashes: &[u64]) -> bool {
+    pub(super) fn examine_hashes(&mut self, tier: &Tier, fetcher: &mut Fetcher, now_ms: i64, hashes: &[u64]) -> bool {
         let store = Arc::clone(&self.store);
         let mut wanted = Vec::new();
         self.enter(now_ms);
@@ -64,7 +63,7 @@ impl Session {
         }
         self.leave();
         let mut stage = Stage::default();
-        tier.stage_blocking(&mut stage, &mut wanted, pool);
+        tier.stage_blocking(&mut stage, &mut wanted, true, fetcher);
         self.enter(now_ms);
         self.attach_quietly(stage);
         let mut complete = true;
@@ -73,7 +72,7 @@ impl Session {
         }
         let mut stage = self.detach_quietly();
         self.leave();
-        stage.clear(pool);
+        fetcher.reclaim(&mut stage);
         complete
     }
 

@@ -1,13 +1,13 @@
-//! The keeper: the thread that works for the tier. It may block on the device; nobody waits for it but those who write faster
-//! than the device does.
+//! The tier's threads. The *keeper* runs the cascade: whoever writes may have to wait for it, so it does nothing else. The *collector*
+//! gives space on the device back, examines what sessions left open, and cools entries. Both may block on the device.
 
 use super::cascade::{self, CascadePhase};
 use super::collect::Collector;
+use super::stage::Fetcher;
 use crate::pace::Pace;
 use crate::session::Session;
 use crate::store::Inner;
 use almandine_epoch::Run;
-use almandine_io::storage::BufferPool;
 use almandine_io::{clock, thread};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,34 +17,78 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_millis(100);
 /// Sleep while a phase settles.
 const SETTLING: Duration = Duration::from_micros(200);
+/// Rest between two groups of examined keys.
+const EXAMINE_REST: Duration = Duration::from_millis(5);
+/// Examining does not rest while more keys than one in so many are open.
+const HURRY_SHARE: u64 = 32;
 /// Buckets whose entries are cooled per step.
 const COOL_BUCKETS: u64 = 4096;
 /// Entries cool by one step while so many times the memory's pages leave it, in quarters.
 const COOL_TURNOVER_QUARTERS: u64 = 4;
 
-/// The keeper's state.
+/// Lets pages leave memory.
 pub(crate) struct Keeper {
+    store: Arc<Inner>,
+    cascade: Run<CascadePhase>,
+}
+
+impl Keeper {
+    /// `None` when the store has no device, or no room for a session.
+    pub(crate) fn new(store: &Arc<Inner>) -> Option<Self> {
+        store.tier.as_ref()?;
+        Some(Self { store: Arc::clone(store), cascade: cascade::start(store)? })
+    }
+
+    /// Runs until the store is dropped.
+    pub(crate) fn run(mut self) {
+        while !self.store.stop.load(Ordering::Acquire) {
+            let busy = self.step();
+            if let Some(tier) = &self.store.tier
+                && !busy
+            {
+                tier.waker.wait(if self.cascade.phase() == CascadePhase::Rest { IDLE } else { SETTLING });
+            }
+        }
+    }
+
+    /// One step of the cascade. Returns whether there is more to do at once.
+    pub(crate) fn step(&mut self) -> bool {
+        let store = Arc::clone(&self.store);
+        let Some(tier) = &store.tier else { return false };
+        let progress = |phase| (phase, tier.counters.pages_flushed.load(Ordering::Relaxed), store.log.pages.resident());
+        let before = progress(self.cascade.phase());
+        let _ = self.cascade.poll();
+        let busy = before != progress(self.cascade.phase());
+        if store.epoch.pending() != 0 {
+            store.epoch.drain();
+        }
+        store.refresh_over_limit();
+        tier.notify_if_roomy(store.log.pages.resident());
+        busy
+    }
+}
+
+/// Works for the tier where nobody waits.
+pub(crate) struct Steward {
     store: Arc<Inner>,
     session: Session,
     pace: Pace,
-    cascade: Run<CascadePhase>,
     collector: Collector,
-    pool: BufferPool,
+    fetcher: Fetcher,
     /// The next bucket to cool, and the count of evicted pages at which the next round begins.
     cooling: (u64, u64),
 }
 
-impl Keeper {
-    /// `None` when the store has no device, or no room for the keeper's sessions.
+impl Steward {
+    /// `None` when the store has no device, or no room for a session.
     pub(crate) fn new(store: &Arc<Inner>) -> Option<Self> {
         store.tier.as_ref()?;
         Some(Self {
             store: Arc::clone(store),
             session: store.session()?,
             pace: Pace::new(store.options.background),
-            cascade: cascade::start(store)?,
             collector: Collector::new(),
-            pool: BufferPool::default(),
+            fetcher: Fetcher::default(),
             cooling: (u64::MAX, 0),
         })
     }
@@ -58,7 +102,7 @@ impl Keeper {
             if let Some(tier) = &self.store.tier
                 && !busy
             {
-                tier.waker.wait(if self.cascade.phase() == CascadePhase::Rest { IDLE } else { SETTLING });
+                tier.steward_waker.wait(IDLE);
             }
         }
     }
@@ -67,25 +111,20 @@ impl Keeper {
     pub(crate) fn step(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
         let Some(tier) = &store.tier else { return false };
-        let before = (self.cascade.phase(), tier.counters.pages_flushed.load(Ordering::Relaxed));
-        let _ = self.cascade.poll();
-        let mut busy = before != (self.cascade.phase(), tier.counters.pages_flushed.load(Ordering::Relaxed));
-        // The log comes first: whoever writes may be waiting for it.
-        if !busy {
-            busy |= self.session.examine(tier, &mut self.pool, now_ms);
-            busy |= self.collector.step(&mut self.session, tier, &mut self.pool, now_ms);
-            self.cool();
+        let mut busy = self.session.examine(tier, &mut self.fetcher, now_ms);
+        // While little is open the device belongs to the clients; a backlog makes the index longer, so then it hurries.
+        let live = store.counters.totals().live.max(0) as u64;
+        if busy && tier.unresolved() < live / HURRY_SHARE {
+            thread::sleep(EXAMINE_REST);
         }
-        if store.epoch.pending() != 0 {
-            store.epoch.drain();
-        }
-        tier.notify_if_roomy(store.log.pages.resident());
+        busy |= self.collector.step(&mut self.session, tier, &mut self.fetcher, now_ms);
+        busy |= self.cool();
         busy
     }
 
     /// Cools a few buckets' entries, when as many pages have left memory as make a round.
-    fn cool(&mut self) {
-        let Some(tier) = &self.store.tier else { return };
+    fn cool(&mut self) -> bool {
+        let Some(tier) = &self.store.tier else { return false };
         let (next, due) = self.cooling;
         let buckets = self.store.index.len();
         if next >= buckets {
@@ -94,7 +133,7 @@ impl Keeper {
                 let turnover = (tier.limit_pages() * COOL_TURNOVER_QUARTERS / 4).max(1);
                 self.cooling = (0, evicted + turnover);
             }
-            return;
+            return false;
         }
         let end = (next + COOL_BUCKETS).min(buckets);
         for number in next..end {
@@ -102,5 +141,6 @@ impl Keeper {
         }
         self.pace.breathe(false);
         self.cooling.0 = end;
+        true
     }
 }

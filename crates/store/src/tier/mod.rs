@@ -37,7 +37,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use keeper::Keeper;
+pub(crate) use keeper::{Keeper, Steward};
 
 /// Pages that may be on the device at once: 2 TiB.
 const DEVICE_PAGES_MAX: u64 = 1 << 20;
@@ -113,8 +113,10 @@ macro_rules! statistics {
 }
 
 statistics! {
-    /// Reads of the page device that were planned.
+    /// Reads of the device for sessions.
     reads,
+    /// Reads of the device by the store itself: pages that are collected, records that are examined.
+    background_reads,
     /// Bytes that they asked for.
     read_bytes,
     /// Writes to the devices.
@@ -162,6 +164,8 @@ pub(crate) struct Tier {
     pub(crate) counters: Counters,
     /// Wakes the keeper.
     pub(crate) waker: Waker,
+    /// Wakes the steward.
+    pub(crate) steward_waker: Waker,
     questions: SegQueue<Question>,
     unresolved: AtomicU64,
     /// Next free block of the value device.
@@ -185,6 +189,7 @@ impl Tier {
             pages: DevicePages::new(DEVICE_PAGES_MAX)?,
             counters: Counters::default(),
             waker: Waker::new(),
+            steward_waker: Waker::new(),
             questions: SegQueue::new(),
             unresolved: AtomicU64::new(0),
             values_tail: AtomicU64::new(0),
@@ -250,7 +255,7 @@ impl Tier {
     /// Asks the keeper to look at all records of a hash: whether older ones are superseded, whether they have expired.
     pub(crate) fn ask(&self, hash: u64) {
         self.questions.push(Question { hash, overwritten: false });
-        self.waker.wake();
+        self.steward_waker.wake();
     }
 
     /// A key was written without a look at the cold record at `address`, which is probably its old one.
@@ -258,7 +263,7 @@ impl Tier {
         self.unresolved.fetch_add(1, Ordering::Relaxed);
         self.pages.count_dead_typical(address);
         self.questions.push(Question { hash, overwritten: true });
-        self.waker.wake();
+        self.steward_waker.wake();
     }
 
     /// Whether so much log is in memory that writers should wait until [`Tier::on_room`] is called.

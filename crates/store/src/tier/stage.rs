@@ -9,7 +9,7 @@ use super::{Tier, bump};
 use crate::heap::{HeapKey, HeapString, SharedString};
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::{Header, Record, WORD};
-use almandine_io::storage::{BLOCK_BYTES, Buffer, BufferPool, Source};
+use almandine_io::storage::{BLOCK_BYTES, BatchRead, BatchReader, Buffer, BufferPool, Source};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
@@ -18,6 +18,9 @@ use std::sync::atomic::AtomicU64;
 
 /// Most bytes that one read of several records may span.
 const MERGED_BYTES_MAX: usize = 128 * 1024;
+
+/// Reads that a blocking thread has in flight together.
+const FETCHES_TOGETHER: usize = 64;
 
 /// Addresses are spread well enough by one multiplication.
 #[derive(Default)]
@@ -41,6 +44,8 @@ impl Hasher for AddressHasher {
 /// A read that a batch needs. `what` it means is the store's; the asker reads `bytes` from `source`.
 pub struct Fetch {
     what: What,
+    /// For the store itself, not for a client.
+    background: bool,
     /// Where to read.
     pub source: Source,
     /// How much, a multiple of the block size.
@@ -147,7 +152,7 @@ fn offset_in_page(address: u64) -> usize {
 
 impl Tier {
     /// Turns the addresses of cold records (which it sorts and takes) into reads, near ones together.
-    pub(crate) fn plan(&self, addresses: &mut Vec<u64>, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
+    pub(crate) fn plan(&self, addresses: &mut Vec<u64>, background: bool, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
         addresses.sort_unstable();
         addresses.dedup();
         let mut open: Option<(u64, usize, usize, u64, Vec<u64>)> = None;
@@ -164,35 +169,43 @@ impl Tier {
                     others.push(address);
                 }
                 _ => {
-                    self.close_plan(open.replace((page, start, end, address, Vec::new())), stage, fetches);
+                    self.close_plan(open.replace((page, start, end, address, Vec::new())), background, stage, fetches);
                 }
             }
         }
-        self.close_plan(open, stage, fetches);
+        self.close_plan(open, background, stage, fetches);
     }
 
-    fn close_plan(&self, open: Option<(u64, usize, usize, u64, Vec<u64>)>, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
+    fn close_plan(
+        &self,
+        open: Option<(u64, usize, usize, u64, Vec<u64>)>,
+        background: bool,
+        stage: &mut Stage,
+        fetches: &mut Vec<Fetch>,
+    ) {
         if let Some((page, start, end, address, others)) = open {
-            self.fetch_records(page, start, end, address, others, stage, fetches);
+            self.fetch_records((page, start, end), address, others, background, stage, fetches);
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one place that makes a read of parts that its callers have at hand")]
+    fn count_read(&self, bytes: usize, background: bool) {
+        bump(if background { &self.counters.background_reads } else { &self.counters.reads }, 1);
+        bump(&self.counters.read_bytes, bytes as u64);
+    }
+
     fn fetch_records(
         &self,
-        page: u64,
-        start: usize,
-        end: usize,
+        (page, start, end): (u64, usize, usize),
         address: u64,
         others: Vec<u64>,
+        background: bool,
         stage: &mut Stage,
         fetches: &mut Vec<Fetch>,
     ) {
         let bytes = end - start;
-        bump(&self.counters.reads, 1);
-        bump(&self.counters.read_bytes, bytes as u64);
+        self.count_read(bytes, background);
         match self.storage.pages.source(page * PAGE_BYTES as u64 + start as u64, bytes) {
-            Ok(source) => fetches.push(Fetch { what: What::Records { page, start, address, others }, source, bytes }),
+            Ok(source) => fetches.push(Fetch { what: What::Records { page, start, address, others }, background, source, bytes }),
             Err(_) if !self.pages.is_stored(page) => {}
             Err(_) => {
                 bump(&self.counters.read_errors, 1);
@@ -203,6 +216,7 @@ impl Tier {
 
     /// Takes a finished read into the stage; `fetches` gets those that it shows to be needed too.
     pub(crate) fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
+        let background = fetch.background;
         match fetch.what {
             What::Records { page, start, address, others } => {
                 let good = result.is_ok();
@@ -216,7 +230,7 @@ impl Tier {
                 let base = buffer.as_mut_ptr();
                 for address in [address].into_iter().chain(others) {
                     if good {
-                        self.stage_record(stage, page, start, address, (base, &buffer), fetches);
+                        self.stage_record(stage, (page, start, background), address, (base, &buffer), fetches);
                     } else {
                         stage.fail(address);
                     }
@@ -264,8 +278,7 @@ impl Tier {
     fn stage_record(
         &self,
         stage: &mut Stage,
-        page: u64,
-        start: usize,
+        (page, start, background): (u64, usize, bool),
         address: u64,
         (base, buffer): (*mut u8, &Buffer),
         fetches: &mut Vec<Fetch>,
@@ -294,7 +307,8 @@ impl Tier {
         if end > buffer.len() {
             // Longer than expected: read again, as much as it takes.
             let to = (start + end).next_multiple_of(BLOCK_BYTES);
-            self.fetch_records(page, start + offset / BLOCK_BYTES * BLOCK_BYTES, to, address, Vec::new(), stage, fetches);
+            let from = start + offset / BLOCK_BYTES * BLOCK_BYTES;
+            self.fetch_records((page, from, to), address, Vec::new(), background, stage, fetches);
             return;
         }
         if !intact(offset + WORD, end) {
@@ -309,12 +323,11 @@ impl Tier {
             let Some(word) = word else { continue };
             debug_assert!(header.has(flag));
             let extent = Extent::from_word(word);
-            bump(&self.counters.reads, 1);
-            bump(&self.counters.read_bytes, extent.bytes() as u64);
+            self.count_read(extent.bytes(), background);
             match self.storage.values.source(extent.offset(), extent.bytes()) {
                 Ok(source) => {
                     staged.missing += 1;
-                    fetches.push(Fetch { what: What::Field { address, field }, source, bytes: extent.bytes() });
+                    fetches.push(Fetch { what: What::Field { address, field }, background, source, bytes: extent.bytes() });
                 }
                 Err(_) => {
                     bump(&self.counters.read_errors, 1);
@@ -327,20 +340,31 @@ impl Tier {
     }
 
     /// Stages records on a thread that may block.
-    pub(crate) fn stage_blocking(&self, stage: &mut Stage, addresses: &mut Vec<u64>, pool: &mut BufferPool) {
+    pub(crate) fn stage_blocking(&self, stage: &mut Stage, addresses: &mut Vec<u64>, background: bool, fetcher: &mut Fetcher) {
         let mut fetches = Vec::new();
-        self.plan(addresses, stage, &mut fetches);
-        while let Some(fetch) = fetches.pop() {
-            let mut buffer = pool.take(fetch.bytes);
-            let result = read_blocking(&fetch.source, &mut buffer);
-            self.accept(stage, fetch, buffer, result, &mut fetches);
+        self.plan(addresses, background, stage, &mut fetches);
+        while !fetches.is_empty() {
+            let group = fetches.split_off(fetches.len().saturating_sub(FETCHES_TOGETHER));
+            let mut reads: Vec<BatchRead> =
+                group.iter().map(|fetch| BatchRead::new(fetch.source.clone(), fetcher.pool.take(fetch.bytes))).collect();
+            fetcher.reader.read(&mut reads);
+            for (fetch, read) in group.into_iter().zip(reads) {
+                self.accept(stage, fetch, read.buffer, read.result, &mut fetches);
+            }
         }
     }
 }
 
-fn read_blocking(source: &Source, buffer: &mut Buffer) -> io::Result<()> {
-    match source {
-        Source::File { file, offset } => std::os::unix::fs::FileExt::read_exact_at(&**file, buffer, *offset),
-        Source::Blocking { source, offset } => source.read_at(*offset, buffer),
+/// What a thread that may block reads records with.
+#[derive(Default)]
+pub struct Fetcher {
+    reader: BatchReader,
+    pool: BufferPool,
+}
+
+impl Fetcher {
+    /// Empties a stage, keeping its buffers for later.
+    pub fn reclaim(&mut self, stage: &mut Stage) {
+        stage.clear(&mut self.pool);
     }
 }

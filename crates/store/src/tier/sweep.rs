@@ -4,8 +4,8 @@ use super::pages::PageInfo;
 use super::{bump, image};
 use crate::log::{Log, PAGE_BYTES};
 use crate::session::Session;
-use crate::tier::stage::Stage;
-use almandine_io::storage::{Buffer, BufferPool};
+use crate::tier::stage::{Fetcher, Stage};
+use almandine_io::storage::Buffer;
 use std::sync::Arc;
 
 impl Session {
@@ -18,9 +18,9 @@ impl Session {
         if pages.is_empty() {
             return;
         }
-        let (mut buffer, mut pool) = (Buffer::new(PAGE_BYTES), BufferPool::default());
+        let (mut buffer, mut fetcher) = (Buffer::new(PAGE_BYTES), Fetcher::default());
         for page in pages {
-            bump(&tier.counters.reads, 1);
+            bump(&tier.counters.background_reads, 1);
             bump(&tier.counters.read_bytes, PAGE_BYTES as u64);
             if tier.storage.pages.read(page * PAGE_BYTES as u64, &mut buffer).is_err() {
                 bump(&tier.counters.read_errors, 1);
@@ -34,7 +34,7 @@ impl Session {
             });
             let mut stage = Stage::default();
             let addresses = doomed.clone();
-            tier.stage_blocking(&mut stage, &mut doomed, &mut pool);
+            tier.stage_blocking(&mut stage, &mut doomed, true, &mut fetcher);
             self.enter(0);
             for address in addresses {
                 let super::stage::Lookup::Ready(record, header) = stage.get(address) else { continue };
@@ -45,7 +45,7 @@ impl Session {
                 store.index.bucket(number).unlock_exclusive();
             }
             self.leave();
-            stage.clear(&mut pool);
+            fetcher.reclaim(&mut stage);
         }
     }
 }
