@@ -171,6 +171,12 @@ impl Keyspace {
         self.store.set_collection(garbage_max, compaction_bytes_per_second);
     }
 
+    /// Makes all keys cold: everything that is in memory leaves for the device. False when that is not possible in time.
+    #[must_use]
+    pub fn empty_memory(&self, within: Duration) -> bool {
+        self.store.empty_memory(within)
+    }
+
     /// Whether commands that write should wait, because the device takes what leaves memory more slowly than it comes.
     #[inline]
     #[must_use]

@@ -140,6 +140,8 @@ impl CommandTotals {
 pub struct WorkerStatistics {
     /// The plain counters.
     pub counters: Counters,
+    /// Bytes of buffers for reads of the storage device.
+    pub device_buffer_bytes: AtomicU64,
     commands: Box<[CommandCounters]>,
     errors: Mutex<BTreeMap<String, u64>>,
 }
@@ -151,6 +153,7 @@ impl WorkerStatistics {
     fn new(commands: usize) -> Self {
         Self {
             counters: Counters::default(),
+            device_buffer_bytes: AtomicU64::new(0),
             commands: (0..commands).map(|_| CommandCounters::default()).collect(),
             errors: Mutex::default(),
         }
@@ -213,6 +216,12 @@ impl Statistics {
     #[must_use]
     pub fn worker(&self, worker: usize) -> &WorkerStatistics {
         &self.workers[worker]
+    }
+
+    /// Bytes of all workers' buffers for reads of the storage device.
+    #[must_use]
+    pub fn device_buffer_bytes(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.device_buffer_bytes.load(Relaxed)).sum()
     }
 
     /// The sums over all workers since the last reset.

@@ -33,5 +33,5 @@ fn turn(node: &Node, network: &Handle<Message>) {
     let input = network.sum(|counters| &counters.input_buffer_bytes);
     gauges.output_pending_bytes.store(output, Relaxed);
     gauges.input_buffer_bytes.store(input, Relaxed);
-    node.keyspace.set_external_bytes(output + input);
+    node.keyspace.set_external_bytes(output + input + node.statistics.device_buffer_bytes());
 }

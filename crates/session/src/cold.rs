@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use almandine_base::Output;
 use almandine_command_spec::Access;
 use almandine_commands::{CommandError, Flags, Handler, Outcome, Plan, WriteCall};
-use almandine_io::storage::{Buffer, BufferPool, ReadDone, ReadRequest};
+use almandine_io::storage::{BufferPool, ReadDone, ReadRequest};
 use almandine_keyspace::{Accessor, Fetch, Need, Stage};
 use almandine_net::{ConnectionId, Control, Next};
 use almandine_resp::{Args, Batch};
@@ -18,8 +18,10 @@ use crate::connection::Connection;
 use crate::execute::{Engine, declared_keys, entry};
 use crate::service::{Executed, Sessions};
 
-/// Records that a batch may ask the device for at once; a command that needs more is refused.
-const RECORDS_MAX: usize = 1 << 18;
+/// Records that a command may need from the device at once; one that needs more is refused.
+const RECORDS_MAX: usize = 1 << 16;
+/// Records that the commands of a batch ask for before the first of them runs.
+const AHEAD_MAX: usize = 1 << 12;
 
 /// What a connection waits for.
 #[derive(Default)]
@@ -30,6 +32,8 @@ pub(crate) struct Waiting {
     reads: usize,
     /// The batch was looked at before; it goes on with what has been read since.
     resumed: bool,
+    /// Bytes of the buffers that it holds or waits for.
+    buffer_bytes: usize,
 }
 
 /// One worker's reads of the device.
@@ -42,20 +46,33 @@ pub(crate) struct Reads {
     fetches: Vec<Fetch>,
     /// Connections that wait until there is room for what they write.
     choked: Vec<ConnectionId>,
+    buffer_bytes: usize,
 }
 
 impl Reads {
-    /// Asks for what `self.fetches` says. Returns how many reads that are.
-    fn request(&mut self, id: ConnectionId) -> usize {
-        let count = self.fetches.len();
+    /// Asks for what `self.fetches` says.
+    fn request(&mut self, id: ConnectionId, waiting: &mut Waiting) {
         for fetch in self.fetches.drain(..) {
+            waiting.reads += 1;
+            waiting.buffer_bytes += fetch.bytes;
+            self.buffer_bytes += fetch.bytes;
             let token = self.next_token;
             self.next_token += 1;
             let buffer = self.pool.take(fetch.bytes);
             self.requests.push(ReadRequest { token, source: fetch.source.clone(), buffer });
             self.in_flight.insert(token, (id, fetch));
         }
-        count
+    }
+
+    /// Bytes of buffers that connections hold or wait for, and of those kept for the next ones.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.buffer_bytes + self.pool.kept_bytes()
+    }
+
+    /// A batch is done with what was read for it.
+    fn release(&mut self, waiting: &mut Waiting, stage: &mut Stage) {
+        stage.clear(&mut self.pool);
+        self.buffer_bytes -= std::mem::take(&mut waiting.buffer_bytes);
     }
 
     pub(crate) fn take(&mut self, requests: &mut Vec<ReadRequest>) {
@@ -70,7 +87,7 @@ impl Reads {
             return;
         };
         let Some((connection, _)) = control.connection(id) else {
-            self.give(buffer);
+            self.pool.give(buffer);
             return;
         };
         if let Err(error) = &result {
@@ -78,18 +95,16 @@ impl Reads {
         }
         accessor.accept(&mut connection.waiting.stage, fetch, buffer, result, &mut self.fetches);
         connection.waiting.reads -= 1;
-        connection.waiting.reads += self.request(id);
+        self.request(id, &mut connection.waiting);
         if connection.waiting.reads == 0 {
             control.resume(id);
         }
     }
 
-    fn give(&mut self, buffer: Buffer) {
-        self.pool.give(buffer);
-    }
-
-    /// A connection is gone.
-    pub(crate) fn forget(&mut self, id: ConnectionId) {
+    /// A connection is gone. Buffers that the device still fills come back to the pool.
+    pub(crate) fn forget(&mut self, id: ConnectionId, waiting: &mut Waiting) {
+        let mut stage = std::mem::take(&mut waiting.stage);
+        self.release(waiting, &mut stage);
         if !self.choked.is_empty() {
             self.choked.retain(|choked| *choked != id);
         }
@@ -128,7 +143,7 @@ impl Sessions {
             if !std::mem::take(&mut connection.parked) {
                 let (engine, _, reads) = self.cold_parts();
                 engine.accessor.forget_wanted();
-                stage.clear(&mut reads.pool);
+                reads.release(&mut connection.waiting, &mut stage);
                 connection.waiting.stage = stage;
                 return executed;
             }
@@ -147,7 +162,7 @@ impl Sessions {
             return None;
         }
         engine.accessor.plan(stage, &mut reads.fetches);
-        connection.waiting.reads = reads.request(connection.id);
+        reads.request(connection.id, &mut connection.waiting);
         connection.waiting.resumed = connection.waiting.reads != 0;
         if connection.waiting.resumed {
             engine.context.statistics().counters.device_waits.add(1);
@@ -175,7 +190,7 @@ impl Engine {
                     self.accessor.probe(key, need);
                 }
             }
-            if self.accessor.wanted() >= RECORDS_MAX {
+            if self.accessor.wanted() >= AHEAD_MAX {
                 break;
             }
         }

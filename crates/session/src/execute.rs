@@ -226,6 +226,10 @@ pub(crate) fn answer(
     now_ms: i64,
 ) -> bool {
     let mark = out.mark();
+    if accessor.has_cold() {
+        // What somebody else has missed, as the aftermath of the command before, must not void this one.
+        accessor.forget_met();
+    }
     let mut outcome = run(plan, key, args, client, accessor, context, out, now_ms);
     if accessor.has_cold() {
         outcome = cold::settle(outcome, accessor);

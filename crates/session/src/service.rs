@@ -275,7 +275,7 @@ impl Service for Sessions {
         let waiting = self.paused.len();
         self.paused.retain(|id| *id != connection.id);
         node.pause.connections_go_on(waiting - self.paused.len());
-        self.reads.forget(connection.id);
+        self.reads.forget(connection.id, &mut connection.waiting);
     }
 
     fn message(&mut self, message: Message, control: &mut dyn Control<Connection>) {
@@ -313,6 +313,7 @@ impl Service for Sessions {
 
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {
         self.unix_ahead_ns = clock::unix_ahead_ns();
+        self.engine.context.statistics().device_buffer_bytes.store(self.reads.memory_bytes() as u64, Relaxed);
         if !self.paused.is_empty() && self.engine.context.node.pause.active(clock::unix_ms()).is_none() {
             self.resume_paused(control);
         }

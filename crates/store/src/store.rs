@@ -464,6 +464,13 @@ impl Store {
         }
     }
 
+    /// Lets everything that is in memory leave for the device, and waits for it; for tests of what is cold. False when that is not
+    /// possible in time, or there is no device.
+    #[must_use]
+    pub fn empty_memory(&self, within: std::time::Duration) -> bool {
+        self.inner.tier.as_ref().is_some_and(|tier| tier.empty_memory(&self.inner.log, within))
+    }
+
     /// Whether writers should wait, because they write faster than the device takes; [`Store::on_room`] tells when not any more.
     #[inline]
     #[must_use]

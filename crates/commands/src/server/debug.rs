@@ -41,6 +41,9 @@ struct Subcommand {
     run: fn(&mut AdminCall<'_>) -> Outcome,
 }
 
+/// How long DEBUG STORAGE EVICT waits for the device.
+const EVICT_TIMEOUT: Duration = Duration::from_secs(5);
+
 const ANY: usize = usize::MAX;
 
 const SUBCOMMANDS: &[Subcommand] = &[
@@ -100,6 +103,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommand("SET-ACTIVE-EXPIRE", "<0|1>", "Whether expired keys are removed in the background.", 1..=1, set_active_expire),
     subcommand("SET-DISABLE-DENY-SCRIPTS", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
     subcommand("SLEEP", "<seconds>", "Stops the worker that serves this connection for so long. Decimals allowed.", 1..=1, sleep),
+    subcommand("STORAGE", "EVICT", "Lets all data leave memory for the storage device.", 1..=1, storage),
     subcommand("STRINGMATCH-LEN", "<len> <pattern>", "Whether the pattern matches so many letters `a`.", 2..=2, |call| {
         let len = usize::try_from(number::integer_within(call.args.at(2), 0, 1 << 20)?).unwrap_or(0);
         call.reply.integer(glob::matches(call.args.at(3), &vec![b'a'; len], Case::Sensitive).into());
@@ -163,6 +167,23 @@ fn reply_buffer(call: &mut AdminCall<'_>) -> Outcome {
 fn sleep(call: &mut AdminCall<'_>) -> Outcome {
     let seconds = parse_f64(call.args.at(2)).filter(|seconds| *seconds > 0.0).unwrap_or(0.0);
     outside_epoch(call, |_| std::thread::sleep(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
+    call.reply.ok();
+    Ok(())
+}
+
+/// For tests: what follows meets cold keys only.
+fn storage(call: &mut AdminCall<'_>) -> Outcome {
+    if !Word(call.args.at(2)).is("EVICT") {
+        return Err(errors::subcommand_syntax("DEBUG", call.args.at(1)));
+    }
+    if call.context.node.keyspace.tier().is_none() {
+        return Err(CommandError::new(b"ERR There is no storage device"));
+    }
+    let mut emptied = false;
+    outside_epoch(call, |node| emptied = node.keyspace.empty_memory(EVICT_TIMEOUT));
+    if !emptied {
+        return Err(CommandError::new(b"ERR The storage device has not taken all data in time"));
+    }
     call.reply.ok();
     Ok(())
 }

@@ -18,12 +18,10 @@ section! {
         "How sockets are read and written; auto takes io_uring where the kernel offers it." => io_backend: IoBackend;
     "index-size": (Kind::Memory(4 << 10, 1 << 44)) = "1mb" [immutable own]
         "Bytes of the hash index at start; it grows and shrinks from there, and never below." => index_bytes: usize;
-    "log-page-size": (Kind::Memory(64 << 10, 1 << 30)) = "2mb" [immutable own]
-        "Bytes of a page of the log; rounded up to a power of two." => log_page_bytes: usize;
+    "log-page-size": (Kind::Memory(2 << 20, 2 << 20)) = "2mb" [immutable own]
+        "Bytes of a page of the log: the unit that leaves memory. A huge page, and nothing else so far.";
     "log-mutable-percent": (Kind::Integer(1, 100)) = "90" [immutable own]
         "Share of the log in memory whose records are updated in place." => log_mutable_percent: u32;
-    "compaction-garbage-percent": (Kind::Integer(1, 99)) = "15" [own]
-        "Share of dead bytes in the log above which it is compacted." => compaction_garbage_percent: u32;
-    "compaction-garbage-min": (Kind::Memory(0, i64::MAX as u64)) = "16mb" [own]
-        "Dead bytes in the log below which it is not compacted." => compaction_garbage_bytes_min: u64;
+    "compaction-garbage-percent": (Kind::Integer(1, 99)) = "15" [immutable own]
+        "Percent of dead bytes in the log in memory above which it is compacted." => compaction_garbage_percent: u32;
 }

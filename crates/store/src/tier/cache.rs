@@ -152,13 +152,14 @@ impl Session {
         self.enter(self.now_ms());
         // SAFETY: the page leaves memory only after this, on this thread; the epoch is held.
         unsafe { store.log.walk_page(page, |address, _, _| live.push(address)) };
-        if !cached && (tier.copy_reads() == CopyReads::None || !self.any_warm(&store, &live)) {
+        let all_leave = tier.emptying.includes(page);
+        if !cached && (all_leave || tier.copy_reads() == CopyReads::None || !self.any_warm(&store, &live)) {
             self.leave();
             return;
         }
         self.leave();
         // At most half of a page stays, so that there is always more room afterwards than before.
-        let mut stay = live.len() / 2;
+        let mut stay = if all_leave { 0 } else { live.len() / 2 };
         for group in live.chunks(GROUP) {
             pace.breathe(true);
             self.enter(self.now_ms());

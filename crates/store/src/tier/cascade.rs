@@ -25,8 +25,8 @@ use std::sync::atomic::Ordering;
 const PAGES_PER_ROUND: usize = 16;
 /// A page is emptied rather than written when so much of it is dead, in hundredths.
 const EMPTY_DEAD_PERCENT: u64 = 60;
-/// Share of the pages in memory that stay mutable, in hundredths.
-const MUTABLE_PERCENT: u64 = 75;
+/// Largest share of the pages in memory that stays mutable: the rest is clean, and can leave at once.
+const MUTABLE_FRACTION_MAX: f64 = 0.85;
 
 /// What the cascade is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +85,9 @@ impl Cascade {
         let Some(tier) = &store.tier else { return Step::Wait };
         match phase {
             CascadePhase::Rest => {
+                tier.emptying.reached(self.first());
                 self.close(&store, tier);
-                let work = !self.closing.is_empty() || self.surplus(&store, tier) > 0 && !self.clean.is_empty();
+                let work = !self.closing.is_empty() || self.may_leave(&store, tier);
                 if work { Step::Next(CascadePhase::Closing) } else { Step::Wait }
             }
             CascadePhase::Closing => {
@@ -101,8 +102,8 @@ impl Cascade {
                 } else {
                     tier.failing.store(false, Ordering::Relaxed);
                 }
-                if self.surplus(&store, tier) > self.leaving.len() as u64
-                    && self.leaving.len() < PAGES_PER_ROUND
+                if self.leaving.len() < PAGES_PER_ROUND
+                    && self.may_leave(&store, tier)
                     && let Some(page) = self.clean.pop_front()
                 {
                     self.session.empty_of_copies(page, &mut self.pace);
@@ -129,12 +130,25 @@ impl Cascade {
         store.log.pages.resident().saturating_sub(room)
     }
 
+    /// Whether the next clean page is to leave.
+    fn may_leave(&self, store: &Inner, tier: &Tier) -> bool {
+        let surplus = || self.surplus(store, tier) > self.leaving.len() as u64;
+        self.clean.front().is_some_and(|&page| tier.emptying.includes(page) || surplus())
+    }
+
+    /// The first page that has not left, while none is leaving.
+    fn first(&self) -> u64 {
+        self.clean.front().or(self.closing.front()).copied().unwrap_or(self.next)
+    }
+
     fn close(&mut self, store: &Inner, tier: &Tier) {
-        let mutable = (tier.limit_pages().saturating_mul(MUTABLE_PERCENT) / 100).saturating_sub(tier.pages_ahead()).max(2);
+        let fraction = store.options.mutable_fraction.clamp(0.1, MUTABLE_FRACTION_MAX);
+        let mutable = ((tier.limit_pages() as f64 * fraction) as u64).saturating_sub(tier.pages_ahead()).max(2);
         let last = store.log.tail_page().max(store.log.cache_page());
         let closed = (self.clean.len() + self.closing.len()) as u64;
         let mut unclosed = store.log.pages.resident().saturating_sub(closed);
-        while unclosed > mutable && self.closing.len() < PAGES_PER_ROUND && self.next <= last {
+        let due = |page, unclosed| unclosed > mutable || tier.emptying.includes(page);
+        while due(self.next, unclosed) && self.closing.len() < PAGES_PER_ROUND && self.next <= last {
             let page = self.next;
             self.next += 1;
             match store.log.pages.state(page) {
@@ -154,7 +168,7 @@ impl Cascade {
             }
             store.log.shift_read_only((page + 1) * PAGE_WORDS);
             self.closing.push_back(page);
-            unclosed -= 1;
+            unclosed = unclosed.saturating_sub(1);
         }
     }
 
@@ -163,8 +177,8 @@ impl Cascade {
         if store.log.pages.state(page) == PageState::Cache {
             return true;
         }
-        if store.log.pages.free_words(page) * 100 > PAGE_WORDS * EMPTY_DEAD_PERCENT && self.session.empty_page(page, &mut self.pace)
-        {
+        let sparse = store.log.pages.free_words(page) * 100 > PAGE_WORDS * EMPTY_DEAD_PERCENT;
+        if sparse && !tier.emptying.includes(page) && self.session.empty_page(page, &mut self.pace) {
             store.log.pages.mark_flushed(page);
             return true;
         }

@@ -17,6 +17,8 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_millis(100);
 /// Sleep while a phase settles.
 const SETTLING: Duration = Duration::from_micros(200);
+/// Sleep after the device refused a write.
+const AFTER_FAILURE: Duration = Duration::from_millis(20);
 /// Rest between two groups of examined keys.
 const EXAMINE_REST: Duration = Duration::from_millis(5);
 /// Examining does not rest while more keys than one in so many are open.
@@ -46,7 +48,13 @@ impl Keeper {
             if let Some(tier) = &self.store.tier
                 && !busy
             {
-                tier.waker.wait(if self.cascade.phase() == CascadePhase::Rest { IDLE } else { SETTLING });
+                let failing = tier.failing.load(Ordering::Relaxed);
+                let settling = self.cascade.phase() != CascadePhase::Rest;
+                tier.waker.wait(match (failing, settling) {
+                    (true, _) => AFTER_FAILURE,
+                    (false, true) => SETTLING,
+                    (false, false) => IDLE,
+                });
             }
         }
     }
@@ -58,7 +66,8 @@ impl Keeper {
         let progress = |phase| (phase, tier.counters.pages_flushed.load(Ordering::Relaxed), store.log.pages.resident());
         let before = progress(self.cascade.phase());
         let _ = self.cascade.poll();
-        let busy = before != progress(self.cascade.phase());
+        // A device that fails is not asked again at once.
+        let busy = before != progress(self.cascade.phase()) && !tier.failing.load(Ordering::Relaxed);
         if store.epoch.pending() != 0 {
             store.epoch.drain();
         }

@@ -19,6 +19,7 @@
 pub(crate) mod cache;
 mod cascade;
 mod collect;
+mod empty;
 mod examine;
 mod extent;
 mod image;
@@ -171,6 +172,7 @@ pub(crate) struct Tier {
     /// Next free block of the value device.
     values_tail: AtomicU64,
     limit_pages: AtomicU64,
+    pub(crate) emptying: empty::Emptying,
     /// Share of the device's pages that may be dead, in thousandths.
     garbage_max: AtomicU64,
     compaction_rate: AtomicU64,
@@ -194,6 +196,7 @@ impl Tier {
             unresolved: AtomicU64::new(0),
             values_tail: AtomicU64::new(0),
             limit_pages: AtomicU64::new(u64::MAX),
+            emptying: empty::Emptying::default(),
             garbage_max: AtomicU64::new(300),
             compaction_rate: AtomicU64::new(256 << 20),
             copy_reads: AtomicU8::new(CopyReads::default() as u8),
@@ -268,7 +271,8 @@ impl Tier {
 
     /// Whether so much log is in memory that writers should wait until [`Tier::on_room`] is called.
     pub(crate) fn is_choked(&self, resident: u64) -> bool {
-        if resident < self.choke_pages() {
+        if resident < self.choke_pages() || self.failing.load(Ordering::Relaxed) {
+            // While the device fails nobody waits for it: writes are refused instead, see `refresh_budget`.
             return false;
         }
         self.waiting.store(true, Ordering::SeqCst);
