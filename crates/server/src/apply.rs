@@ -35,14 +35,19 @@ pub(crate) fn apply(settings: &Settings, started: &Settings, limits: &Limits, ke
     set_limits(limits, settings);
     set_eviction(settings, keyspace);
     keyspace.set_maxmemory(settings.memory.maxmemory);
+    set_storage(settings, keyspace);
+    log::set_level(settings.process.loglevel);
+    Ok(())
+}
+
+/// Makes what can change of the storage effective.
+pub(crate) fn set_storage(settings: &Settings, keyspace: &Keyspace) {
     let storage = &settings.storage;
     keyspace.set_tier(
         crate::storage::copy_reads(settings),
         f64::from(storage.garbage_max_percent) / 100.0,
         storage.compaction_bytes_per_second,
     );
-    log::set_level(settings.process.loglevel);
-    Ok(())
 }
 
 /// Makes `maxmemory-policy` and what goes with it effective.

@@ -80,6 +80,7 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     let workers = worker_count(settings);
     let keyspace = Keyspace::open(keyspace_options(settings, workers)?)?;
     apply::set_eviction(settings, &keyspace);
+    apply::set_storage(settings, &keyspace);
     let limits = apply::limits(settings);
     let selected = reactor::select(backend(settings.engine.io_backend))?;
     if let Some(reason) = &selected.reason {

@@ -46,6 +46,8 @@ counters! {
     updates_copied,
     /// Allocations served from freed space.
     revivified,
+    /// Reads answered from cached copies of records on the device.
+    cache_hits,
     /// Optimistic reads that had to start over.
     read_retries,
     /// Live records, all namespaces.

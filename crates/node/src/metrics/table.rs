@@ -286,6 +286,7 @@ metrics! {
     Storage Counter storage_pages_compacted: "Pages on the device collected" = |r| Integer(r.tier.pages_compacted);
     Storage Counter storage_records_compacted: "Records moved by that" = |r| Integer(r.tier.records_compacted);
     Storage Counter storage_cached_records: "Copies made of records on the device" = |r| Integer(r.tier.records_cached);
+    Storage Counter storage_cache_hits: "Reads answered from such copies" = |r| Integer(r.store.cache_hits.max(0).unsigned_abs());
     Storage Counter storage_cold_waits: "Batches that waited for the device" = |r| Integer(r.totals.device_waits);
     Storage Counter storage_overwrites_resolved: "Older records of overwritten keys that were found" = |r| Integer(r.tier.overwrites_resolved);
     Storage Gauge storage_unresolved_overwrites: "Keys that may be counted twice, because they were overwritten without a look" = |r| {

@@ -23,7 +23,8 @@ pub enum HeatRule {
     Recency = 1,
     /// Each use counts two steps: heat is how often it was used of late.
     Frequency = 2,
-    /// Each use counts, up to three: what was used repeatedly is told from what was not. For stores with a device.
+    /// Each use counts, from three on with a chance that halves with each step: what was used repeatedly is told from what was
+    /// not, and often from seldom. For stores with a device.
     Uses = 3,
 }
 
@@ -40,8 +41,8 @@ impl HeatRule {
 
 /// Steps of heat per use by [`HeatRule::Frequency`].
 const STEPS_PER_USE: u64 = 2;
-/// Largest heat by [`HeatRule::Uses`].
-const USES_MAX: u64 = 3;
+/// Uses that [`HeatRule::Uses`] counts one by one.
+const USES_EXACT: u64 = 3;
 
 /// A session's way of warming, and its source of chance.
 pub(crate) struct Warmer {
@@ -70,7 +71,7 @@ impl Warmer {
                 HeatRule::Off => return,
                 HeatRule::Recency => JUST_USED,
                 HeatRule::Frequency => HEAT_MAX.min(seen.heat() + STEPS_PER_USE),
-                HeatRule::Uses if seen.heat() >= USES_MAX => return,
+                HeatRule::Uses if self.random() & ((1 << seen.heat().saturating_sub(USES_EXACT - 1)) - 1) != 0 => return,
                 HeatRule::Uses => seen.heat() + 1,
             };
             position.set_heat(seen, heat);

@@ -176,6 +176,9 @@ impl Session {
                     let view = View { record, header, latched: false, session: PhantomData };
                     let result = (!expired).then(|| visit(&view));
                     if store.index.bucket(entered.number).validate(entered.seen) {
+                        if header.has(Header::CACHED) {
+                            add(&store.thread(&self.local).cache_hits, 1);
+                        }
                         self.local.heat.warm(store, position, entry);
                         return result;
                     }

@@ -18,10 +18,6 @@ use crate::store::Inner;
 use crate::tier::bump;
 use std::sync::Arc;
 
-/// Heat from which on a record read from the device is copied.
-const ADMIT_HEAT: u64 = 2;
-/// Heat from which on a record stays in memory when its page leaves.
-const STAY_HEAT: u64 = 2;
 /// Records between two looks at the clock.
 const GROUP: usize = 64;
 /// Records of a page that are looked at to learn whether any is warm.
@@ -42,7 +38,7 @@ impl Session {
                 continue;
             }
             let hash = store.hash_of(record, header);
-            if mode == CopyReads::ReadCache && !is_warm(&store, hash, address) {
+            if mode == CopyReads::ReadCache && !is_warm(&store, hash, address, tier.admission.heat()) {
                 continue;
             }
             let number = store.index.lock(hash, true);
@@ -172,11 +168,12 @@ impl Session {
 
     fn any_warm(&self, store: &Inner, live: &[u64]) -> bool {
         let step = (live.len() / SAMPLE).max(1);
+        let heat = store.tier.as_ref().map_or(u64::MAX, |tier| tier.admission.heat());
         live.iter().step_by(step).any(|&address| {
             // SAFETY: as in the caller.
             let record = unsafe { store.log.record(address) };
             let header = record.header();
-            !header.has(Header::DEAD) && is_warm(store, store.hash_of(record, header), address)
+            !header.has(Header::DEAD) && is_warm(store, store.hash_of(record, header), address, heat)
         })
     }
 
@@ -194,7 +191,8 @@ impl Session {
         if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
             let header = record.header();
             let original = if cached { record.original(header) } else { address };
-            let warm = position.entry().heat() >= STAY_HEAT && !header.has(Header::HEAP_KEY) && !header.is_tombstone();
+            let heat = store.tier.as_ref().map_or(u64::MAX, |tier| tier.admission.heat());
+            let warm = position.entry().heat() >= heat && !header.has(Header::HEAP_KEY) && !header.is_tombstone();
             if may_stay && warm {
                 stayed = self.copy_to_cache(store, number, hash, position, record, header, original);
                 position.cool();
@@ -232,9 +230,9 @@ impl Session {
     }
 }
 
-/// Whether the entry of a record is warm enough for a copy. Without a latch: a hint.
-fn is_warm(store: &Inner, hash: u64, address: u64) -> bool {
+/// Whether the entry of a record has at least this heat. Without a latch: a hint.
+fn is_warm(store: &Inner, hash: u64, address: u64, least: u64) -> bool {
     let entered = store.index.begin_read(hash);
     let found = store.index.find_optimistic(entered, |_, entry: Entry| (entry.address() == address).then(|| entry.heat()));
-    matches!(found, Ok(Some(heat)) if heat >= ADMIT_HEAT)
+    matches!(found, Ok(Some(heat)) if heat >= least)
 }

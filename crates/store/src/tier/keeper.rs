@@ -1,6 +1,7 @@
 //! The tier's threads. The *keeper* runs the cascade: whoever writes may have to wait for it, so it does nothing else. The *collector*
 //! gives space on the device back, examines what sessions left open, and cools entries. Both may block on the device.
 
+use super::admission::Judged;
 use super::cascade::{self, CascadePhase};
 use super::collect::Collector;
 use super::stage::Fetcher;
@@ -20,7 +21,7 @@ const SETTLING: Duration = Duration::from_micros(200);
 /// Sleep after the device refused a write.
 const AFTER_FAILURE: Duration = Duration::from_millis(20);
 /// Rest between two groups of examined keys.
-const EXAMINE_REST: Duration = Duration::from_millis(5);
+const EXAMINE_REST_NS: u64 = 5_000_000;
 /// Examining does not rest while more keys than one in so many are open.
 const HURRY_SHARE: u64 = 32;
 /// Buckets whose entries are cooled per step.
@@ -86,6 +87,9 @@ pub(crate) struct Steward {
     fetcher: Fetcher,
     /// The next bucket to cool, and the count of evicted pages at which the next round begins.
     cooling: (u64, u64),
+    judged: Judged,
+    /// Before this time, by the monotonic clock, nothing is examined.
+    examine_at_ns: u64,
 }
 
 impl Steward {
@@ -99,6 +103,8 @@ impl Steward {
             collector: Collector::new(),
             fetcher: Fetcher::default(),
             cooling: (u64::MAX, 0),
+            judged: Judged::default(),
+            examine_at_ns: 0,
         })
     }
 
@@ -120,14 +126,23 @@ impl Steward {
     pub(crate) fn step(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
         let Some(tier) = &store.tier else { return false };
-        let mut busy = self.session.examine(tier, &mut self.fetcher, now_ms);
+        let totals = store.counters.totals();
+        let mut busy = false;
         // While little is open the device belongs to the clients; a backlog makes the index longer, so then it hurries.
-        let live = store.counters.totals().live.max(0) as u64;
-        if busy && tier.unresolved() < live / HURRY_SHARE {
-            thread::sleep(EXAMINE_REST);
+        let hurry = tier.unresolved() > totals.live.max(0) as u64 / HURRY_SHARE;
+        if hurry || clock::monotonic_ns() >= self.examine_at_ns {
+            busy = self.session.examine(tier, &mut self.fetcher, now_ms);
+            self.examine_at_ns = clock::monotonic_ns() + EXAMINE_REST_NS;
         }
+        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let (copies, reads) = (count(&tier.counters.records_cached), count(&tier.counters.reads));
+        tier.admission.judge(&mut self.judged, copies, totals.cache_hits.max(0) as u64, reads);
         busy |= self.collector.step(&mut self.session, tier, &mut self.fetcher, now_ms);
         busy |= self.cool();
+        if !busy && store.options.background && tier.has_questions() {
+            tier.steward_waker.wait(Duration::from_nanos(EXAMINE_REST_NS));
+            busy = true;
+        }
         busy
     }
 

@@ -16,6 +16,7 @@
 //! INV-TIER-1: `head <= read_only <= tail`. INV-TIER-2: of several entries for one key the one with the highest address counts;
 //! all others are on the device. INV-TIER-3: what a page on the device says is used only if its checksum holds.
 
+mod admission;
 pub(crate) mod cache;
 mod cascade;
 mod collect;
@@ -30,6 +31,7 @@ mod sweep;
 
 use crate::log::{Log, PAGE_BYTES};
 use crate::store::{Inner, MemoryUse};
+use admission::Admission;
 use almandine_device::Device;
 use almandine_io::thread::Waker;
 use crossbeam_queue::SegQueue;
@@ -177,6 +179,7 @@ pub(crate) struct Tier {
     garbage_max: AtomicU64,
     compaction_rate: AtomicU64,
     copy_reads: AtomicU8,
+    pub(crate) admission: Admission,
     /// The device refuses writes.
     pub(crate) failing: AtomicBool,
     /// Somebody waits for room.
@@ -200,6 +203,7 @@ impl Tier {
             garbage_max: AtomicU64::new(300),
             compaction_rate: AtomicU64::new(256 << 20),
             copy_reads: AtomicU8::new(CopyReads::default() as u8),
+            admission: Admission::new(),
             failing: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             on_room: OnceLock::new(),
@@ -294,6 +298,11 @@ impl Tier {
         {
             call();
         }
+    }
+
+    /// Whether there is something to examine.
+    pub(crate) fn has_questions(&self) -> bool {
+        !self.questions.is_empty()
     }
 
     /// Keys whose older records have not been looked at.
