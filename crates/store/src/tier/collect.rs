@@ -4,6 +4,7 @@
 //! and its space is discarded. A record is live if its key's entry points to it, or to a cached copy of it. Pages need not go in
 //! order, so the best one is taken; what is read and written per byte won is the least there is.
 
+use super::examine::Finding;
 use super::stage::{Fetcher, Lookup, Stage};
 use super::{Tier, bump, image};
 use crate::counters::add;
@@ -163,7 +164,8 @@ impl Collector {
         session.leave();
         if !unclear.is_empty() {
             let hashes: Vec<u64> = unclear.iter().map(|&(.., hash)| hash).collect();
-            if session.examine_hashes(tier, fetcher, now_ms, &hashes) {
+            let findings = session.examine_hashes(tier, fetcher, now_ms, &hashes);
+            if findings.iter().all(|&finding| finding == Finding::Settled) {
                 session.enter(now_ms);
                 for (address, record, header, hash) in unclear {
                     // Examined: what is still there is not superseded by any entry on the device.

@@ -18,6 +18,17 @@ use std::sync::atomic::Ordering;
 /// Questions that are answered together.
 const GROUP: usize = 64;
 
+/// What became of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// All records were compared.
+    Settled,
+    /// Some were not at hand.
+    Open,
+    /// Some cannot be read.
+    Unreadable,
+}
+
 /// A record that may be of the hash in question.
 #[derive(Clone, Copy)]
 struct Candidate {
@@ -39,14 +50,25 @@ impl Session {
         if questions.is_empty() {
             return false;
         }
-        self.examine_hashes(tier, fetcher, now_ms, &questions.iter().map(|question| question.hash).collect::<Vec<_>>());
-        let overwrites = questions.iter().filter(|question| question.overwritten).count() as u64;
-        tier.unresolved.fetch_sub(overwrites, Ordering::Relaxed);
+        let hashes: Vec<u64> = questions.iter().map(|question| question.hash).collect();
+        let findings = self.examine_hashes(tier, fetcher, now_ms, &hashes);
+        for (question, finding) in questions.into_iter().zip(findings) {
+            match finding {
+                Finding::Settled => tier.unresolved.fetch_sub(question.overwritten.into(), Ordering::Relaxed),
+                // A record left memory between the look and the latch.
+                Finding::Open => {
+                    tier.questions.push(question);
+                    0
+                }
+                // It stays open for as long as the device cannot say.
+                Finding::Unreadable => 0,
+            };
+        }
         true
     }
 
-    /// Examines hashes. Returns whether all of their records could be looked at.
-    pub(super) fn examine_hashes(&mut self, tier: &Tier, fetcher: &mut Fetcher, now_ms: i64, hashes: &[u64]) -> bool {
+    /// Examines hashes.
+    pub(super) fn examine_hashes(&mut self, tier: &Tier, fetcher: &mut Fetcher, now_ms: i64, hashes: &[u64]) -> Vec<Finding> {
         let store = Arc::clone(&self.store);
         let mut wanted = Vec::new();
         self.enter(now_ms);
@@ -66,20 +88,18 @@ impl Session {
         tier.stage_blocking(&mut stage, &mut wanted, true, fetcher);
         self.enter(now_ms);
         self.attach_quietly(stage);
-        let mut complete = true;
-        for &hash in hashes {
-            complete &= self.resolve(&store, tier, hash);
-        }
+        let findings = hashes.iter().map(|&hash| self.resolve(&store, tier, hash)).collect();
         let mut stage = self.detach_quietly();
         self.leave();
         fetcher.reclaim(&mut stage);
-        complete
+        findings
     }
 
-    /// Settles the entries of one hash, with the stage attached. Returns whether all could be looked at.
-    fn resolve(&mut self, store: &Inner, tier: &Tier, hash: u64) -> bool {
+    /// Settles the entries of one hash, with the stage attached.
+    fn resolve(&mut self, store: &Inner, tier: &Tier, hash: u64) -> Finding {
         let number = store.index.lock(hash, true);
-        let (mut candidates, open) = self.candidates(store, number, hash);
+        let (mut candidates, finding) = self.candidates(store, number, hash);
+        let open = finding != Finding::Settled;
         // Newest first: what comes later of the same key is superseded.
         candidates.sort_unstable_by_key(|candidate| std::cmp::Reverse((!candidate.cold, candidate.address)));
         let mut dropped = vec![false; candidates.len()];
@@ -98,25 +118,28 @@ impl Session {
             self.settle_newest(store, number, hash, candidate, open);
         }
         store.index.bucket(number).unlock_exclusive();
-        !open
+        finding
     }
 
-    fn candidates(&self, store: &Inner, number: u64, hash: u64) -> (Vec<Candidate>, bool) {
+    fn candidates(&self, store: &Inner, number: u64, hash: u64) -> (Vec<Candidate>, Finding) {
         let mut found = Vec::new();
-        let mut open = false;
+        let mut finding = Finding::Settled;
         let _ = store.index.find_latched(number, hash, |address| {
             if address >= self.local.head {
                 // SAFETY: read from a latched bucket inside the epoch.
                 let record = unsafe { store.log.record(address) };
                 found.push(Candidate { address, record, header: record.header(), cold: false });
-            } else if let Lookup::Ready(record, header) = self.staged(address) {
-                found.push(Candidate { address, record, header, cold: true });
             } else {
-                open = true;
+                match self.staged(address) {
+                    Lookup::Ready(record, header) => found.push(Candidate { address, record, header, cold: true }),
+                    Lookup::Absent => finding = Finding::Open,
+                    Lookup::Failed if finding == Finding::Settled => finding = Finding::Unreadable,
+                    Lookup::Failed => {}
+                }
             }
             None::<()>
         });
-        (found, open)
+        (found, finding)
     }
 
     fn drop_superseded(&mut self, store: &Inner, number: u64, old: Candidate) {
