@@ -18,7 +18,7 @@ use almandine_config::{Config, Startup};
 
 #[cfg(not(feature = "jemalloc"))]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: almandine_io::allocator::Allocator = almandine_io::allocator::Allocator;
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
