@@ -10,13 +10,14 @@
 //! reader is on the pages, and their memory goes back to the system. No record is lost: a record that the walk finds live is
 //! moved by the same latch-protected step that an update would use (INV-LOG-1).
 
-use crate::counters::add;
+use crate::counters::{Totals, add};
 use crate::log::PAGE_WORDS;
 use crate::pace::Pace;
 use crate::record::{Header, Record};
 use crate::session::{Session, allocate};
 use crate::store::Inner;
 use almandine_epoch::{Machine, Phase, Run, Step};
+use almandine_io::clock;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -24,8 +25,16 @@ use std::sync::atomic::Ordering;
 const PAGES_PER_ROUND: usize = 8;
 /// Free words below which compaction does not bother (8 MiB).
 const FREE_WORDS_MIN: i64 = (8 << 20) / 8;
-/// A page is worth evacuating from this free part on, even if the total asks for more.
+/// A page is worth evacuating from this free part on, even if the total asks for more. What chunks lose at their ends is
+/// less, so evacuating always gains something, and ends.
 const PAGE_FREE_MIN: u64 = PAGE_WORDS / 10;
+/// The free part of the log that compaction leaves when next to nothing changes.
+const FREE_FRACTION_AT_REST: f64 = 0.05;
+/// Words per second that compaction may copy for the sake of a smaller free part than is allowed at most (16 MiB).
+const COPY_WORDS_PER_S: f64 = ((16 << 20) / 8) as f64;
+/// How often the rate of dying records is looked at, and what remains of a higher rate each time.
+const CHURN_EVERY_NS: u64 = 500_000_000;
+const CHURN_DECAY: f64 = 0.8;
 
 /// What compaction is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +62,58 @@ impl Phase for CompactionPhase {
 
 /// The compactor, as the closure of an endless run of the state machine.
 pub(crate) fn start(store: &Arc<Inner>) -> Option<Run<CompactionPhase>> {
-    let mut compactor =
-        Compactor { session: store.session()?, pace: Pace::new(store.options.background), pages: Vec::new(), evacuated: 0 };
+    let mut compactor = Compactor {
+        session: store.session()?,
+        pace: Pace::new(store.options.background),
+        churn: Churn::new(),
+        fruitless_words: None,
+        pages: Vec::new(),
+        evacuated: 0,
+    };
     let machine = Machine::new(Arc::clone(&store.epoch), CompactionPhase::Rest);
     machine.start(CompactionPhase::Rest, move |phase| compactor.step(phase)).ok()
+}
+
+/// How fast records die. To keep a free part *f*, compaction copies (1 − f) / f words for each that dies, so the slower the
+/// churn, the less needs to be left free; a store at rest gives nearly everything back.
+struct Churn {
+    at_ns: u64,
+    /// What had happened by then: records replaced, removed or using space again.
+    events: i64,
+    live: i64,
+    words_per_s: f64,
+}
+
+impl Churn {
+    fn new() -> Self {
+        Self { at_ns: clock::monotonic_ns(), events: 0, live: 0, words_per_s: f64::INFINITY }
+    }
+
+    /// The free part to keep, at most `most`.
+    fn free_fraction(&mut self, totals: &Totals, moved: u64, most: f64) -> f64 {
+        let elapsed_ns = clock::monotonic_ns() - self.at_ns;
+        if elapsed_ns >= CHURN_EVERY_NS {
+            let events = totals.updates_copied + totals.expired + totals.evicted + totals.revivified - moved as i64;
+            let records = (events - self.events).abs() + (totals.live - self.live).abs();
+            let words = (totals.taken_words - totals.free_words).max(0) as f64 / totals.live.max(1) as f64;
+            let rate = records as f64 * words / (elapsed_ns as f64 / 1e9);
+            let before = if self.words_per_s.is_finite() { self.words_per_s * CHURN_DECAY } else { rate };
+            *self = Self { at_ns: self.at_ns + elapsed_ns, events, live: totals.live, words_per_s: rate.max(before) };
+        }
+        if self.words_per_s.is_finite() {
+            (self.words_per_s / (self.words_per_s + COPY_WORDS_PER_S)).max(FREE_FRACTION_AT_REST).min(most)
+        } else {
+            most
+        }
+    }
 }
 
 struct Compactor {
     session: Session,
     pace: Pace,
+    churn: Churn,
+    /// How much was free when no page was worth evacuating.
+    fruitless_words: Option<i64>,
     pages: Vec<u64>,
     /// How many of `pages` this round has been through.
     evacuated: usize,
@@ -109,10 +161,17 @@ impl Compactor {
             return;
         }
         let totals = store.counters.totals();
-        let limit = (totals.taken_words as f64 * store.options.free_fraction_max) as i64;
+        let most = store.options.free_fraction_max;
+        // Without a background thread nobody rests: the caller decides how often there is a step.
+        let fraction = match store.options.background {
+            true => self.churn.free_fraction(&totals, store.progress.records_moved.load(Ordering::Relaxed), most),
+            false => most,
+        };
+        let limit = (totals.taken_words as f64 * fraction) as i64;
         let tail = store.log.tail_page();
         let oldest = tail.saturating_sub(store.log.pages.len() as u64 / 2);
-        let too_much = totals.free_words > limit.max(FREE_WORDS_MIN);
+        let changed = self.fruitless_words.is_none_or(|words| (totals.free_words - words).abs() >= FREE_WORDS_MIN / 8);
+        let too_much = totals.free_words > limit.max(FREE_WORDS_MIN) && changed;
         if !too_much && store.log.pages.resident() < store.log.pages.len() as u64 / 2 && oldest == 0 {
             return;
         }
@@ -132,6 +191,9 @@ impl Compactor {
             }
             surplus -= free.min(PAGE_WORDS) as i64;
             self.pages.push(page);
+        }
+        if too_much {
+            self.fruitless_words = self.pages.is_empty().then_some(totals.free_words);
         }
     }
 
@@ -171,8 +233,9 @@ pub(crate) fn move_record(session: &mut Session, store: &Inner, address: u64) {
         // Read again under the latch: the record may have been changed in place.
         let header = record.header();
         let local = &mut session.local;
-        if let Ok((target, got)) = allocate::allocate(store, local, header.units()) {
-            // SAFETY: freshly allocated space of at least the record's size.
+        // Room to grow stays behind: what is moved has not grown for a while.
+        if let Ok((target, got)) = allocate::allocate(store, local, Record::packed_units(header, false)) {
+            // SAFETY: freshly allocated space of at least what the record needs.
             let copy = unsafe { store.log.record(target) };
             Record::copy_whole(record, header, copy, got);
             position.point_to(store.index.tag(number, hash), target);

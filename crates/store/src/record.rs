@@ -37,15 +37,22 @@ const NAMESPACE_SHIFT: u32 = 48;
 
 /// Longest key in bytes that lies in the record; a longer one lies on the heap.
 pub(crate) const INLINE_KEY_MAX: usize = (1 << KEY_BITS) - 1;
-/// Longest value in bytes that lies in the record; a longer one lies on the heap.
-pub(crate) const INLINE_VALUE_MAX: usize = 8192;
 /// Smallest allocation in words: header, key and value of one word each never need less than two.
 pub(crate) const UNITS_MIN: usize = 2;
 /// Largest allocation in words.
 pub(crate) const UNITS_MAX: usize = (1 << UNITS_BITS) - 1;
 
-const _: () = assert!(1 + INLINE_KEY_MAX.div_ceil(WORD) + INLINE_VALUE_MAX.div_ceil(WORD) + 4 <= UNITS_MAX);
-const _: () = assert!(INLINE_VALUE_MAX < 1 << VALUE_BITS);
+/// Words that a record keeps for its header and everything optional.
+const RESERVED_WORDS: usize = 5;
+const _: () = assert!((UNITS_MAX - RESERVED_WORDS) * WORD < 1 << VALUE_BITS, "a value that fits has a length that fits");
+
+/// Whether a value lies in the record with its key; else it lies on the heap. As much as possible lies in records, because
+/// only records can be moved out of sparse pages.
+#[inline]
+pub(crate) const fn fits_inline(key_len: usize, value_len: usize) -> bool {
+    let key_words = if key_len > INLINE_KEY_MAX { 1 } else { key_len.div_ceil(WORD) };
+    RESERVED_WORDS + key_words + value_len.div_ceil(WORD) <= UNITS_MAX
+}
 
 /// What a value is. The numbers are part of the record format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -377,7 +384,7 @@ impl Record {
     /// latch of the record's bucket.
     pub(crate) fn copy_whole(self, header: Header, target: Self, units: usize) {
         debug_assert!(!header.has(Header::CACHED), "a cached record is dropped, not moved");
-        for index in 1..header.units() - header.optional_words() {
+        for index in 1..header.units().min(units) - header.optional_words() {
             target.word(index).store(self.word(index).load(Ordering::Relaxed), Ordering::Relaxed);
         }
         let copied = header.with_units(units);

@@ -29,7 +29,7 @@ fn readers_never_see_a_torn_value() {
                     let stamp = round * 2 + writer;
                     let number = stamp.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
                     let len = match stamp % 97 {
-                        0 => 10_000,
+                        0 => 20_000,
                         1 => 2_000,
                         other => (other * 3) as usize,
                     };

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use almandine_store::{Options, Put, Store};
+use almandine_store::{Kind, Options, Put, Slot, Store};
 use std::time::{Duration, Instant};
 
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -140,4 +140,135 @@ fn a_rebuilt_wheel_forgets_no_key() {
     assert_eq!(store.namespace_len(namespace), (KEEP, KEEP));
     store.maintain(20_500);
     assert_eq!(store.namespace_len(namespace), (0, 0));
+}
+
+/// INV-LOG-1: half of the data expires, in no order; at rest next to nothing of its space is left, and nothing else is lost.
+#[test]
+fn what_expires_leaves_memory_when_the_store_comes_to_rest() {
+    let store = Store::open(Options::default()).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    let mut session = store.session().unwrap();
+    const KEYS: u64 = 100_000;
+    let value = vec![b'v'; 16_000];
+    let len =
+        |number: u64| if mix(number).is_multiple_of(20) { 2_000 + mix(number) % 14_000 } else { 16 + mix(number) % 4_000 } as usize;
+    let start = almandine_io::clock::unix_ms();
+    for number in 0..KEYS {
+        session.enter(start);
+        let put = Put {
+            expiry_ms: (mix(number + 1).is_multiple_of(2)).then_some(start + 2_000 + (number % 1_000) as i64),
+            ..Put::default()
+        };
+        session.upsert(session.key(namespace, &number.to_le_bytes()), &value[..len(number)], put).unwrap();
+        session.leave();
+    }
+    let stay = (0..KEYS).filter(|&number| !mix(number + 1).is_multiple_of(2)).count() as u64;
+    wait_until("due keys are gone", || store.namespace_len(namespace) == (stay, 0));
+    wait_until("a tenth of what is taken is free at most", || {
+        let memory = store.memory();
+        assert_eq!(memory.heap_bytes, 0, "values up to 16,000 bytes lie in the log, whose pages can be emptied");
+        memory.log_free_bytes <= memory.log_live_bytes / 9
+            && memory.log_resident_bytes <= memory.log_live_bytes / 9 * 10 + (24 << 20)
+    });
+    session.enter(almandine_io::clock::unix_ms());
+    for number in 0..KEYS {
+        let found = session.read(session.key(namespace, &number.to_le_bytes()), |view| view.len());
+        assert_eq!(found, (!mix(number + 1).is_multiple_of(2)).then_some(len(number)), "key {number}");
+    }
+    session.leave();
+}
+
+/// INV-LOG-2: records as large as can be leave no more at the ends of chunks than compaction accepts; else it would never rest.
+#[test]
+fn compaction_comes_to_rest_whatever_the_size_of_records() {
+    for len in [5_500, 9_400, 13_200, 16_300] {
+        let store = Store::open(Options::default()).unwrap();
+        let namespace = store.allocate_namespace().unwrap();
+        let mut session = store.session().unwrap();
+        let keys = (100 << 20) / len as u64;
+        for number in 0..keys {
+            session.enter(0);
+            session.upsert(session.key(namespace, &number.to_le_bytes()), &vec![1; len], Put::default()).unwrap();
+            session.leave();
+        }
+        let mut before = u64::MAX;
+        wait_until("no page is evacuated for a second", || {
+            std::thread::sleep(Duration::from_secs(1));
+            let now = store.work().pages_evacuated;
+            std::mem::replace(&mut before, now) == now
+        });
+        let memory = store.memory();
+        assert!(memory.log_live_bytes < keys * (len as u64 + 40) + (1 << 20), "{memory:?}");
+        assert!(memory.log_resident_bytes < memory.log_live_bytes / 8 * 9 + (16 << 20), "{memory:?}");
+    }
+}
+
+/// Room to grow that values got when they were appended to does not outlive the evacuation of their pages.
+#[test]
+fn room_to_grow_is_not_moved_along() {
+    let store = Store::open(Options::default()).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    let mut session = store.session().unwrap();
+    const KEYS: u64 = 100_000;
+    for number in 0..KEYS {
+        session.enter(0);
+        let bytes = number.to_le_bytes();
+        session.upsert(session.key(namespace, &bytes), &[1; 1_000], Put::default()).unwrap();
+        match session.entry(session.key(namespace, &bytes)) {
+            Slot::Occupied(mut entry) => entry.append(&[2; 8]).unwrap(),
+            Slot::Vacant(_) => panic!("it was just set"),
+        }
+        session.leave();
+    }
+    let packed = 1_008 + 16;
+    assert!(store.memory().log_live_bytes > KEYS * (packed + 200), "{:?}", store.memory());
+    for number in (0..KEYS).filter(|number| !mix(*number).is_multiple_of(4)) {
+        session.enter(0);
+        session.delete(session.key(namespace, &number.to_le_bytes()));
+        session.leave();
+    }
+    // Most survivors are moved; their space joins that of the dead.
+    wait_until("few records have room to spare", || {
+        store.memory().log_live_bytes < store.namespace_len(namespace).0 * (packed + 100) + (1 << 20)
+    });
+    session.enter(0);
+    for number in (0..KEYS).filter(|number| mix(*number).is_multiple_of(4)) {
+        let whole = session.read(session.key(namespace, &number.to_le_bytes()), |view| {
+            let mut value = Vec::new();
+            view.append_to(&mut value);
+            value.len() == 1_008 && value[999] == 1 && value[1_000] == 2
+        });
+        assert_eq!(whole, Some(true), "key {number}");
+    }
+    session.leave();
+}
+
+/// Around the size where values leave the record: every optional word and growth find their place.
+#[test]
+fn values_of_any_length_take_expiry_and_tag_and_grow() {
+    let store = Store::open(Options { background: false, ..Options::default() }).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    let mut session = store.session().unwrap();
+    for (key_len, len) in
+        [1, 8, 100, 4_095, 5_000].into_iter().flat_map(|key| (11_900..16_500).step_by(7).map(move |len| (key, len)))
+    {
+        let bytes = vec![b'k'; key_len];
+        let value: Vec<u8> = (0..len).map(|at| at as u8).collect();
+        session.enter(1_000);
+        session.upsert(session.key(namespace, &bytes), &value, Put::default()).unwrap();
+        let Slot::Occupied(mut entry) = session.entry(session.key(namespace, &bytes)) else { panic!("it was just set") };
+        entry.set_expiry(Some(9_000)).unwrap();
+        entry.set_etag(Some(77)).unwrap();
+        assert!(entry.value() == value, "{key_len} {len}");
+        entry.append(b"tail").unwrap();
+        entry.set_etag(Some(78)).unwrap();
+        assert!(entry.value()[..len] == value && &entry.value()[len..] == b"tail", "{key_len} {len}");
+        assert_eq!((entry.expiry_ms(), entry.etag()), (Some(9_000), Some(78)));
+        entry.replace(Kind::String, &value, entry.put()).unwrap();
+        assert!(entry.value() == value && entry.etag() == Some(78), "{key_len} {len}");
+        entry.remove();
+        session.leave();
+        store.maintain(1_000);
+    }
+    assert_eq!((store.namespace_len(namespace), store.memory().heap_bytes), ((0, 0), 0));
 }

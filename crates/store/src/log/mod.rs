@@ -27,8 +27,9 @@ use std::io;
 pub(crate) const PAGE_BYTES: usize = HUGE_PAGE_BYTES;
 /// Words of a page.
 pub(crate) const PAGE_WORDS: u64 = (PAGE_BYTES / WORD) as u64;
-/// Bytes of a chunk: what a session takes from the tail at once.
-pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
+/// Bytes of a chunk: what a session takes from the tail at once. The end that a large record does not fit into is lost until
+/// its page is evacuated, so a chunk is many times the largest record.
+pub(crate) const CHUNK_BYTES: usize = 256 * 1024;
 pub(crate) const CHUNK_WORDS: u64 = (CHUNK_BYTES / WORD) as u64;
 const CHUNKS_PER_PAGE: u64 = PAGE_WORDS / CHUNK_WORDS;
 /// Words of a cache line.
@@ -39,7 +40,7 @@ pub(crate) const PAGES_AHEAD: u64 = 3;
 /// Places that are tried for a page of cached copies.
 const CACHE_PAGE_TRIES: u64 = 64;
 
-const _: () = assert!(UNITS_MAX as u64 <= CHUNK_WORDS);
+const _: () = assert!(16 * UNITS_MAX as u64 <= CHUNK_WORDS);
 
 /// The log.
 pub(crate) struct Log {

@@ -13,7 +13,7 @@ use crate::expiry::feed::Notice;
 use crate::heap::{self, HeapKey, HeapString, SharedString};
 use crate::index::Position;
 use crate::index::entry::Entry;
-use crate::record::{Header, INLINE_KEY_MAX, INLINE_VALUE_MAX, Kind, Record, Shape, WORD};
+use crate::record::{Header, INLINE_KEY_MAX, Kind, Record, Shape, UNITS_MAX, WORD, fits_inline};
 use crate::store::Inner;
 use std::sync::Arc;
 
@@ -248,7 +248,7 @@ impl Guard<'_> {
             }
         };
         let shape = Shape { namespace: self.key.namespace, key_len: key_field.len(), value_len, flags, kind };
-        let units = shape.units() + slack / WORD;
+        let units = (shape.units() + slack / WORD).min(UNITS_MAX);
         let (address, got) = match allocate(self.store, self.local, units) {
             Ok(space) => space,
             Err(Full) => {
@@ -277,8 +277,14 @@ impl Guard<'_> {
         add(&self.store.thread(self.local).heap_bytes, value.memory_bytes() as i64);
     }
 
+    /// Whether a value of so many bytes lies in the key's record.
+    #[inline]
+    fn fits_inline(&self, value_len: usize) -> bool {
+        fits_inline(self.key.bytes.len(), value_len)
+    }
+
     fn payload<'v>(&mut self, value: &'v [u8]) -> Payload<'v> {
-        if value.len() <= INLINE_VALUE_MAX { Payload::Inline(value) } else { self.heap_payload(value.to_vec()) }
+        if self.fits_inline(value.len()) { Payload::Inline(value) } else { self.heap_payload(value.to_vec()) }
     }
 
     fn heap_payload<'v>(&mut self, value: Vec<u8>) -> Payload<'v> {
@@ -310,7 +316,7 @@ impl<'s> Vacant<'s> {
     /// # Errors
     /// When the store is full.
     pub fn insert_shared(mut self, kind: Kind, value: SharedString, put: Put) -> Result<(), Full> {
-        if value.0.len() <= INLINE_VALUE_MAX {
+        if self.guard.fits_inline(value.0.len()) {
             return self.insert(kind, &value.0, put);
         }
         self.guard.count_heap(&value);
@@ -441,7 +447,8 @@ impl<'s> Occupied<'s> {
     #[inline]
     fn replace_in_place(&mut self, kind: Kind, value: &[u8], put: Put) -> bool {
         let header = self.header;
-        if header.has(Header::HEAP_VALUE) || value.len() > INLINE_VALUE_MAX || kind != header.kind() || !self.is_mutable() {
+        let fits = self.guard.fits_inline(value.len());
+        if header.has(Header::HEAP_VALUE) || !fits || kind != header.kind() || !self.is_mutable() {
             return false;
         }
         let (expiry, etag) = (put.expiry_ms.is_some(), put.etag.is_some());
@@ -509,7 +516,7 @@ impl<'s> Occupied<'s> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn replace_shared(&mut self, kind: Kind, value: SharedString, put: Put) -> Result<(), Full> {
-        if value.0.len() <= INLINE_VALUE_MAX {
+        if self.guard.fits_inline(value.0.len()) {
             return self.replace(kind, &value.0, put);
         }
         self.guard.count_heap(&value);
@@ -568,12 +575,16 @@ impl<'s> Occupied<'s> {
         let new_len = len.max(offset + bytes.len());
         if self.header.has(Header::HEAP_VALUE) && self.is_mutable() {
             self.change_heap(|value| {
+                if new_len > value.capacity() {
+                    // A quarter more here too: a vector left alone would double.
+                    value.reserve_exact(new_len + new_len / 4 - value.len());
+                }
                 value.resize(new_len, 0);
                 value[offset..offset + bytes.len()].copy_from_slice(bytes);
             });
             return Ok(());
         }
-        if self.is_mutable() && new_len <= self.header.value_capacity() && new_len <= INLINE_VALUE_MAX {
+        if self.is_mutable() && new_len <= self.header.value_capacity() && self.guard.fits_inline(new_len) {
             if offset > len {
                 self.record.zero_value(self.header, len, offset - len);
             }
@@ -589,7 +600,7 @@ impl<'s> Occupied<'s> {
         value.resize(new_len, 0);
         value[offset..offset + bytes.len()].copy_from_slice(bytes);
         let (kind, put) = (self.kind(), Put { edited: true, ..self.put() });
-        if new_len > INLINE_VALUE_MAX {
+        if !self.guard.fits_inline(new_len) {
             let payload = self.guard.heap_payload(value);
             return self.replace_payload(kind, payload, put, 0);
         }
