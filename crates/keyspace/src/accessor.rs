@@ -123,6 +123,11 @@ impl Accessor {
         self.session.plan(&mut self.wanted, stage, fetches);
     }
 
+    /// Says that what was noted as needed cannot be had.
+    pub fn give_up(&mut self, stage: &mut Stage) {
+        self.session.give_up(&mut self.wanted, stage);
+    }
+
     /// Takes a finished read into a stage. `fetches` gets what it shows to be needed too.
     pub fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
         self.session.accept(stage, fetch, buffer, result, fetches);

@@ -23,6 +23,9 @@ const RECORDS_MAX: usize = 1 << 16;
 /// Records that the commands of a batch ask for before the first of them runs.
 const AHEAD_MAX: usize = 1 << 12;
 
+/// Times that a batch looks again for records that have moved before it takes them for lost.
+const FRUITLESS_MAX: u32 = 1000;
+
 /// What a connection waits for.
 #[derive(Default)]
 pub(crate) struct Waiting {
@@ -134,7 +137,7 @@ impl Sessions {
                 return Executed { commands: 0, next: parked };
             }
         }
-        let mut done = 0;
+        let (mut done, mut fruitless) = (0, 0);
         loop {
             self.cold_parts().0.accessor.attach(stage);
             let executed = self.execute_batch(connection, input, out, done);
@@ -146,6 +149,11 @@ impl Sessions {
                 reads.release(&mut connection.waiting, &mut stage);
                 connection.waiting.stage = stage;
                 return executed;
+            }
+            fruitless += 1;
+            if fruitless == FRUITLESS_MAX {
+                let (engine, ..) = self.cold_parts();
+                engine.accessor.give_up(&mut stage);
             }
             // Nothing to read means that what was cold has moved since: it is looked up again at once.
             if let Some(next) = self.park(connection, &mut stage) {

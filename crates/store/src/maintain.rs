@@ -251,7 +251,7 @@ impl Maintenance {
                 let stop = (next + SWEEP_PER_STEP).min(end);
                 self.sweep_buckets(next, stop);
                 if stop == end {
-                    self.session.sweep_mixed_pages();
+                    let complete = self.session.sweep_mixed_pages();
                     self.store.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
                     for &namespace in &namespaces {
                         let (records, with_expiry) = self.store.counters.namespace_totals(namespace);
@@ -262,7 +262,10 @@ impl Maintenance {
                         add(&counters.volatile, -(with_expiry as i64));
                         self.store.counters.clear_namespace(namespace);
                     }
-                    self.store.namespaces.release(namespaces);
+                    // Entries of pages that cannot be read stay behind: their namespaces are not used again.
+                    if complete {
+                        self.store.namespaces.release(namespaces);
+                    }
                 } else {
                     self.sweep = Sweep::Running { namespaces, next: stop };
                 }

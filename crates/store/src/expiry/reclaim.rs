@@ -84,8 +84,8 @@ impl Session {
     /// Rebuilds the wheel from the records when most of its entries are stale.
     pub(crate) fn rebuild_wheel(&mut self, wheel: &mut Wheel, pace: &mut Pace) {
         let volatile = self.store.counters.totals().volatile.max(0) as usize;
-        // With records on a device a rebuild would have to read them; their notices come up one by one.
-        if wheel.len() < 2 * volatile + STALE_SLACK || self.store.log.head() != 0 {
+        // With a device a rebuild would have to read records back; their notices come up one by one.
+        if wheel.len() < 2 * volatile + STALE_SLACK || self.store.tier.is_some() {
             return;
         }
         wheel.clear();

@@ -222,6 +222,11 @@ impl Session {
         }
     }
 
+    /// Says that the records at these addresses cannot be had: who needs one gets an error.
+    pub fn give_up(&self, wanted: &mut Vec<u64>, stage: &mut Stage) {
+        wanted.drain(..).for_each(|address| stage.fail(address));
+    }
+
     /// Takes a finished read into the stage. `fetches` gets the reads that it shows to be needed too.
     pub fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
         if let Some(tier) = &self.store.tier {

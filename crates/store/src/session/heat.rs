@@ -9,6 +9,7 @@ use crate::evict::{AGE_MAX, JUST_USED};
 use crate::index::Position;
 use crate::index::entry::{Entry, HEAT_MAX};
 use crate::store::Inner;
+use crate::tier::stage::Lookup;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
@@ -107,13 +108,21 @@ impl Session {
         result
     }
 
-    /// How warm a key is, 0 to 7 by the present [`HeatRule`].
+    /// How warm a key is, 0 to 7 by the present [`HeatRule`]. None for a key whose record is neither in memory nor staged.
     #[must_use]
     pub fn heat(&self, key: Key<'_>) -> Option<u64> {
         let store = &*self.store;
         let held = self.held_bucket(key.hash);
         let number = held.unwrap_or_else(|| store.index.lock(key.hash, false));
-        let found = store.index.find_latched(number, key.hash, |address| store.match_record(address, &key));
+        let found = store.index.find_latched(number, key.hash, |address| {
+            if address >= self.local.head {
+                return store.match_record(address, &key).map(|_| ());
+            }
+            match self.staged(address) {
+                Lookup::Ready(record, header) => store.matches_key(record, header, &key).then_some(()),
+                Lookup::Failed | Lookup::Absent => None,
+            }
+        });
         let heat = found.map(|(position, _)| position.entry().heat());
         if held.is_none() {
             store.index.bucket(number).unlock_shared();

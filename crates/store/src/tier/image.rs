@@ -60,7 +60,8 @@ fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Con
         for (index, word) in words.iter().enumerate().take(end).skip(at + 1) {
             put(image, index, word.load(Ordering::Relaxed));
         }
-        if !header.has(Header::DEAD) && !store.namespaces.is_condemned(header.namespace()) {
+        // Records of condemned namespaces too: until they are swept the index points to them.
+        if !header.has(Header::DEAD) {
             if header.has(Header::HEAP_VALUE) || header.has(Header::HEAP_KEY) {
                 match take_heavy(&store, page, at, header, &words[at]) {
                     Some(record) => {

@@ -1,4 +1,4 @@
-//! The tier's threads. The *keeper* runs the cascade: whoever writes may have to wait for it, so it does nothing else. The *collector*
+//! The tier's threads. The *keeper* runs the cascade: whoever writes may have to wait for it, so it does nothing else. The *steward*
 //! gives space on the device back, examines what sessions left open, and cools entries. Both may block on the device.
 
 use super::admission::Judged;

@@ -13,7 +13,7 @@
 //! until the record is staged (`stage`). Hot cold records come back as cached copies, which need no flush to leave again
 //! (`cache`).
 //!
-//! INV-TIER-1: `head <= read_only <= tail`. INV-TIER-2: of several entries for one key the one with the highest address counts;
+//! INV-TIER-1: `head <= read_only`, and pages leave in their order. INV-TIER-2: of several entries for one key the one with the highest address counts;
 //! all others are on the device. INV-TIER-3: what a page on the device says is used only if its checksum holds.
 
 mod admission;

@@ -138,7 +138,7 @@ impl Stage {
         self.records.iter().filter(|(_, staged)| staged.missing == 0).map(|(&address, _)| address)
     }
 
-    fn fail(&mut self, address: u64) {
+    pub(crate) fn fail(&mut self, address: u64) {
         self.records.remove(&address);
         if !self.failed.contains(&address) {
             self.failed.push(address);

@@ -5,25 +5,32 @@ use super::{bump, image};
 use crate::log::{Log, PAGE_BYTES};
 use crate::session::Session;
 use crate::tier::stage::{Fetcher, Stage};
-use almandine_io::storage::Buffer;
+use almandine_io::storage::{BLOCK_BYTES, Buffer};
 use std::sync::Arc;
 
 impl Session {
-    /// Takes the entries of condemned records in pages of several namespaces out of the index. Blocks on the device.
-    pub(crate) fn sweep_mixed_pages(&mut self) {
+    /// Takes the entries of condemned records in pages of several namespaces out of the index. Blocks on the device. False when
+    /// a page could not be read: then the namespaces must not be used again (INV-NS-1).
+    pub(crate) fn sweep_mixed_pages(&mut self) -> bool {
         let store = Arc::clone(&self.store);
-        let Some(tier) = &store.tier else { return };
+        let Some(tier) = &store.tier else { return true };
         let mixed = |page: &u64| tier.pages.info(*page).is_some_and(|info| info.namespace() == PageInfo::MIXED);
         let pages: Vec<u64> = tier.pages.stored_pages(Log::page_of(store.log.read_only())).filter(mixed).collect();
-        if pages.is_empty() {
-            return;
-        }
+        let mut complete = true;
         let (mut buffer, mut fetcher) = (Buffer::new(PAGE_BYTES), Fetcher::default());
         for page in pages {
             bump(&tier.counters.background_reads, 1);
             bump(&tier.counters.read_bytes, PAGE_BYTES as u64);
             if tier.storage.pages.read(page * PAGE_BYTES as u64, &mut buffer).is_err() {
                 bump(&tier.counters.read_errors, 1);
+                complete = false;
+                continue;
+            }
+            let Some(info) = tier.pages.info(page) else { continue };
+            let intact = |(block, bytes): (usize, &[u8])| info.is_intact(block, bytes);
+            if !buffer.chunks_exact(BLOCK_BYTES).enumerate().all(intact) {
+                bump(&tier.counters.corrupt_blocks, u64::from(tier.pages.is_stored(page)));
+                complete &= !tier.pages.is_stored(page);
                 continue;
             }
             let mut doomed = Vec::new();
@@ -37,7 +44,10 @@ impl Session {
             tier.stage_blocking(&mut stage, &mut doomed, true, &mut fetcher);
             self.enter(0);
             for address in addresses {
-                let super::stage::Lookup::Ready(record, header) = stage.get(address) else { continue };
+                let super::stage::Lookup::Ready(record, header) = stage.get(address) else {
+                    complete &= !tier.pages.is_stored(page);
+                    continue;
+                };
                 let number = store.index.lock(store.hash_of(record, header), true);
                 if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
                     self.drop_latched(number, position, record, header);
@@ -47,5 +57,6 @@ impl Session {
             self.leave();
             fetcher.reclaim(&mut stage);
         }
+        complete
     }
 }
