@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Pages that one round closes or evicts at most.
-const PAGES_PER_ROUND: usize = 16;
+const PAGES_PER_ROUND: usize = 8;
 /// A page is emptied rather than written when so much of it is dead, in hundredths.
 const EMPTY_DEAD_PERCENT: u64 = 60;
 /// Largest share of the pages in memory that stays mutable: the rest is clean, and can leave at once.
@@ -91,17 +91,7 @@ impl Cascade {
                 if work { Step::Next(CascadePhase::Closing) } else { Step::Wait }
             }
             CascadePhase::Closing => {
-                // One page per poll.
-                if let Some(&page) = self.closing.front() {
-                    if self.settle(&store, tier, page) {
-                        self.closing.pop_front();
-                        self.clean.push_back(page);
-                        return Step::Wait;
-                    }
-                    tier.failing.store(true, Ordering::Relaxed);
-                } else {
-                    tier.failing.store(false, Ordering::Relaxed);
-                }
+                // One page per poll. What may leave leaves before the next one is written: writers may be waiting for the room.
                 if self.leaving.len() < PAGES_PER_ROUND
                     && self.may_leave(&store, tier)
                     && let Some(page) = self.clean.pop_front()
@@ -112,8 +102,19 @@ impl Cascade {
                 }
                 if let Some(&last) = self.leaving.last() {
                     store.log.shift_head((last + 1) * PAGE_WORDS);
+                    return Step::Next(CascadePhase::Leaving);
                 }
-                Step::Next(CascadePhase::Leaving)
+                let Some(&page) = self.closing.front() else {
+                    tier.failing.store(false, Ordering::Relaxed);
+                    return Step::Next(CascadePhase::Rest);
+                };
+                if self.settle(&store, tier, page) {
+                    self.closing.pop_front();
+                    self.clean.push_back(page);
+                    return Step::Wait;
+                }
+                tier.failing.store(true, Ordering::Relaxed);
+                Step::Next(CascadePhase::Rest)
             }
             CascadePhase::Leaving => {
                 for page in std::mem::take(&mut self.leaving) {
@@ -151,20 +152,20 @@ impl Cascade {
         while due(self.next, unclosed) && self.closing.len() < PAGES_PER_ROUND && self.next <= last {
             let page = self.next;
             self.next += 1;
+            // Whatever the page is: the tail must not come to it once the cascade has passed it.
+            if page >= store.log.tail_page() {
+                store.log.leave_page(page);
+            }
+            // A session may have a chunk of a page that nobody has opened yet. Whoever opens it first decides whether it is used.
+            if store.log.pages.state(page) == PageState::Absent {
+                store.log.pages.open(page);
+            }
             match store.log.pages.state(page) {
                 PageState::Open => {
-                    if page >= store.log.tail_page() {
-                        store.log.leave_page(page);
-                    }
                     store.log.pages.close(page);
                 }
                 PageState::Cache => {}
-                _ => {
-                    if page >= store.log.tail_page() {
-                        store.log.leave_page(page);
-                    }
-                    continue;
-                }
+                _ => continue,
             }
             store.log.shift_read_only((page + 1) * PAGE_WORDS);
             self.closing.push_back(page);
