@@ -163,6 +163,7 @@ impl Log {
             let chunk = self.tail.fetch_add(1, Ordering::AcqRel);
             let page = chunk / CHUNKS_PER_PAGE;
             if self.pages.is_open(page) || self.pages.open(page) {
+                self.pages.count_taken(page);
                 let start = chunk * CHUNK_WORDS;
                 return Some(Chunk { next: start, end: start + CHUNK_WORDS });
             }

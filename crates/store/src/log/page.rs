@@ -47,6 +47,8 @@ pub(crate) struct PageTable {
     free: Reservation,
     /// What had been counted as free when a page was released, so that counters never need resetting by other threads.
     settled: Box<[AtomicU32]>,
+    /// Chunks taken of the page in each place.
+    taken: Box<[AtomicU32]>,
     threads: usize,
 }
 
@@ -59,6 +61,7 @@ impl PageTable {
             resident: AtomicU64::new(0),
             free: Reservation::small_pages(places * threads * size_of::<AtomicU32>())?,
             settled: (0..places).map(|_| AtomicU32::new(0)).collect(),
+            taken: (0..places).map(|_| AtomicU32::new(0)).collect(),
             threads,
         })
     }
@@ -141,7 +144,18 @@ impl PageTable {
             .is_ok()
     }
 
+    /// Counts a chunk of an open page as taken.
+    pub(crate) fn count_taken(&self, page: u64) {
+        self.taken[(page & self.mask) as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Chunks taken of a page that is in memory.
+    pub(crate) fn taken(&self, page: u64) -> u64 {
+        u64::from(self.taken[(page & self.mask) as usize].load(Ordering::Relaxed))
+    }
+
     pub(crate) fn vacate(&self, page: u64) {
+        self.taken[(page & self.mask) as usize].store(0, Ordering::Relaxed);
         self.settled[(page & self.mask) as usize].store(self.free_total(page), Ordering::Relaxed);
         self.place(page).store(VACANT, Ordering::Release);
         self.resident.fetch_sub(1, Ordering::Relaxed);

@@ -11,7 +11,7 @@
 use super::pages::DevicePages;
 use super::{Tier, bump, image};
 use crate::counters::add;
-use crate::log::{Log, PAGE_BYTES, PAGE_WORDS, PageState};
+use crate::log::{CHUNK_WORDS, Log, PAGE_BYTES, PAGE_WORDS, PageState};
 use crate::pace::Pace;
 use crate::session::Session;
 use crate::store::Inner;
@@ -220,7 +220,7 @@ impl Cascade {
         debug_assert!(DevicePages::first_address(page) < store.log.read_only());
         image::drop_heavy(&mut self.session, page);
         let counters = store.thread(&self.session.local);
-        add(&counters.taken_words, -(PAGE_WORDS as i64));
+        add(&counters.taken_words, -((store.log.pages.taken(page) * CHUNK_WORDS) as i64));
         add(&counters.free_words, -(store.log.pages.free_words(page) as i64));
         store.log.release_page(page);
         bump(&tier.counters.pages_evicted, 1);
