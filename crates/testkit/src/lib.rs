@@ -14,6 +14,7 @@ pub mod oracle;
 pub mod random;
 pub mod redis;
 pub mod server;
+pub mod storage;
 pub mod value;
 
 pub use client::Client;

@@ -67,13 +67,14 @@ pub struct Server {
     address: SocketAddr,
     directory: PathBuf,
     program: Program,
+    flags: Vec<String>,
 }
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Server {
-    /// Starts a server with these flags after the fixture's own (`--port`, `--bind`, `--dir`, no persistence).
+    /// Starts a server with these flags after the fixture's own (`--port`, `--bind`, `--dir`, no persistence). `{dir}` in a flag is the server's directory.
     ///
     /// # Panics
     /// When the server does not start; the message holds its log.
@@ -90,6 +91,13 @@ impl Server {
         panic!("{} {flags:?} did not start: {last}", program.path().display());
     }
 
+    /// Another server of the same program with the same flags and some more.
+    #[must_use]
+    pub fn start_another(&self, flags: &[&str]) -> Self {
+        let all: Vec<&str> = self.flags.iter().map(String::as_str).chain(flags.iter().copied()).collect();
+        Self::start(&self.program, &all)
+    }
+
     fn try_start(program: &Program, flags: &[&str]) -> Result<Self, String> {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("almandine-test-{}-{number}", std::process::id()));
@@ -100,14 +108,15 @@ impl Server {
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"])
             .arg("--dir")
             .arg(&directory)
-            .args(flags)
+            .args(flags.iter().map(|flag| flag.replace("{dir}", &directory.to_string_lossy())))
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(|e| e.to_string())?)
             .stderr(log)
             .spawn()
             .map_err(|e| format!("{e} (is it installed and built? see docs/HACKING.md)"))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut server = Self { child, address, directory, program: program.clone() };
+        let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+        let mut server = Self { child, address, directory, program: program.clone(), flags };
         server.await_ready().map_err(|reason| format!("{reason}; its log:\n{}", server.log()))?;
         Ok(server)
     }
@@ -128,6 +137,23 @@ impl Server {
                 return Err(format!("no reply to PING within {START_TIMEOUT:?}"));
             }
             thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Makes all keys cold: whatever is asked for next must come from the storage device. Returns false when the server does not
+    /// let this client do so.
+    ///
+    /// # Panics
+    /// When the server does not answer or has no device.
+    pub fn make_cold(&self) -> bool {
+        match self.client().line("DEBUG STORAGE EVICT") {
+            Value::Simple(ok) if ok == b"OK" => true,
+            Value::Error(e)
+                if [&b"NOAUTH"[..], b"NOPERM", b"ERR DEBUG command not allowed"].iter().any(|word| e.starts_with(word)) =>
+            {
+                false
+            }
+            other => panic!("DEBUG STORAGE EVICT: {other}; server log:\n{}", self.log()),
         }
     }
 

@@ -21,7 +21,7 @@ fn our_server_answers_random_commands_as_redis_does() {
     let oracle = Server::start(&Program::Redis, &[]);
     let episodes = if full() { 2500 } else { 100 };
     let started = Instant::now();
-    let settings = Settings { seed: seed(), episodes, commands: 2000 };
+    let settings = Settings { seed: seed(), episodes, commands: 2000, cold_percent: 0 };
     let report = run(&ours, &oracle, settings, &wanted).unwrap_or_else(|e| panic!("{e}\nour log:\n{}", ours.log()));
     println!(
         "oracle: {} commands of {} names compared ({} answered with an error), {} replies of final keyspaces, seeds {}..{}, in {:.1?}",
@@ -43,7 +43,7 @@ fn our_server_answers_random_commands_as_redis_does() {
 fn a_server_that_differs_is_caught_and_the_report_is_short() {
     let mutant = Server::start(&Program::Redis, &["--proto-max-bulk-len", "1048576", "--rename-command", "GETDEL", "GETDEL_"]);
     let oracle = Server::start(&Program::Redis, &[]);
-    let settings = Settings { seed: 1, episodes: 5, commands: 2000 };
+    let settings = Settings { seed: 1, episodes: 5, commands: 2000, cold_percent: 0 };
     let difference = run(&mutant, &oracle, settings, &|_| true).expect("both run").difference.expect("the mutant is caught");
     let last = difference.commands.last().expect("a command");
     assert!(last[0].eq_ignore_ascii_case(b"GETDEL"), "{difference}");

@@ -21,6 +21,8 @@ pub struct Outcome {
     pub sessions: usize,
     /// Sessions that belong to the other server only.
     pub other_server: usize,
+    /// Sessions that were not wanted.
+    pub left_out: usize,
     /// Replies compared.
     pub replies: usize,
     /// One report per failed session.
@@ -32,6 +34,31 @@ pub struct Outcome {
 /// # Panics
 /// When the file cannot be read.
 pub fn run_file(path: &Path, shared: &Server, outcome: &mut Outcome) {
+    run_file_with(path, shared, Temperature::Any, &|_, _| true, outcome);
+}
+
+/// How the keys are that a command meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Temperature {
+    /// As it comes.
+    Any,
+    /// Cold before each step, which runs as one pipeline.
+    ColdSteps,
+    /// Cold before each command.
+    ColdCommands,
+}
+
+/// As [`run_file`], with keys made cold, for the sessions that `wanted` accepts by file and name.
+///
+/// # Panics
+/// When the file cannot be read.
+pub fn run_file_with(
+    path: &Path,
+    shared: &Server,
+    temperature: Temperature,
+    wanted: &dyn Fn(&str, &str) -> bool,
+    outcome: &mut Outcome,
+) {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let sessions = match parse(&text) {
         Ok(sessions) => sessions,
@@ -42,8 +69,12 @@ pub fn run_file(path: &Path, shared: &Server, outcome: &mut Outcome) {
             outcome.other_server += 1;
             continue;
         }
+        if !wanted(&short(path), &session.name) {
+            outcome.left_out += 1;
+            continue;
+        }
         outcome.sessions += 1;
-        let result = play(session, shared, &mut |step, replies| {
+        let result = play(session, shared, temperature, &mut |step, replies| {
             outcome.replies += replies.len();
             difference(step, replies).map_or(Ok(()), Err)
         });
@@ -71,7 +102,7 @@ pub fn bless_file(path: &Path, oracle: &Server) -> Result<usize, String> {
         if session.only == Some(Program::Almandine) {
             continue;
         }
-        play(session, oracle, &mut |step, replies| {
+        play(session, oracle, Temperature::Any, &mut |step, replies| {
             if difference(step, replies).is_some() {
                 replacements.push((step.lines.clone(), blessed(step, replies)));
             }
@@ -116,25 +147,34 @@ fn remaining_time(action: Option<&&Action>, value: &Value) -> Option<String> {
 type Check<'c> = &'c mut dyn FnMut(&Step, &[Value]) -> Result<(), String>;
 
 /// Plays one session; `check` sees each step's replies and may stop it.
-fn play(session: &Session, shared: &Server, check: Check<'_>) -> Result<(), String> {
+fn play(session: &Session, shared: &Server, temperature: Temperature, check: Check<'_>) -> Result<(), String> {
     let own;
     // A server that cannot FLUSHALL fails that command's own sessions; the others still tell something.
     let server = if session.own_server || !session.flags.is_empty() || shared.client().line("FLUSHALL") != Value::ok() {
-        own = Server::start(shared.program(), &session.flags.iter().map(String::as_str).collect::<Vec<_>>());
+        own = shared.start_another(&session.flags.iter().map(String::as_str).collect::<Vec<_>>());
         &own
     } else {
         shared
     };
     let mut clients: BTreeMap<usize, Client> = BTreeMap::new();
     for step in &session.steps {
-        let replies = perform(step, session, server, &mut clients)
+        if temperature == Temperature::ColdSteps {
+            server.make_cold();
+        }
+        let replies = perform(step, session, server, temperature, &mut clients)
             .map_err(|e| format!("{}: {e}\nserver log:\n{}", describe(step), tail(&server.log())))?;
         check(step, &replies)?;
     }
     Ok(())
 }
 
-fn perform(step: &Step, session: &Session, server: &Server, clients: &mut BTreeMap<usize, Client>) -> io::Result<Vec<Value>> {
+fn perform(
+    step: &Step,
+    session: &Session,
+    server: &Server,
+    temperature: Temperature,
+    clients: &mut BTreeMap<usize, Client>,
+) -> io::Result<Vec<Value>> {
     let mut replies = Vec::new();
     let mut actions = step.actions.as_slice();
     while let Some(action) = actions.first() {
@@ -147,6 +187,10 @@ fn perform(step: &Step, session: &Session, server: &Server, clients: &mut BTreeM
                 let client = client(*n, session, server, clients)?;
                 client.send_raw(bytes)?;
                 replies.extend(client.receive_until_quiet(QUIET)?);
+            }
+            Action::Command(n, args) if temperature == Temperature::ColdCommands => {
+                server.make_cold();
+                replies.push(client(*n, session, server, clients)?.call(args)?);
             }
             Action::Command(n, _) => {
                 // Neighbouring commands of one connection are one pipeline.

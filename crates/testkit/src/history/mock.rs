@@ -26,6 +26,12 @@ pub enum Bug {
     TornMget,
     /// RENAME removes the source, lets others in, then writes the destination.
     TornRename,
+    /// What is evicted to the device now and then comes back as it was before its last change.
+    StaleWhenCold,
+    /// What is evicted to the device now and then does not come back.
+    LostWhenCold,
+    /// SET now and then answers that the device cannot be read, but sets the value.
+    ErrorThatWrote,
 }
 
 #[derive(Default)]
@@ -101,6 +107,10 @@ fn execute(args: &[Vec<u8>], shared: &Mutex<Keys>, bug: Bug) -> Vec<u8> {
         b"GET" if bug == Bug::StaleRead && keys.rarely(50) => bulk(keys.before.get(&args[1])),
         b"GET" => bulk(keys.now.get(&args[1])),
         b"SET" if bug == Bug::LostWrite && keys.rarely(50) => ok(),
+        b"SET" if bug == Bug::ErrorThatWrote && keys.rarely(50) => {
+            keys.set(&args[1], args[2].clone());
+            [b"-", crate::storage::UNREADABLE, b"\r\n"].concat()
+        }
         b"SET" => {
             keys.set(&args[1], args[2].clone());
             ok()
@@ -185,6 +195,16 @@ fn execute(args: &[Vec<u8>], shared: &Mutex<Keys>, bug: Bug) -> Vec<u8> {
                 keys.set(&args[2], value);
             }
             int(copied.into())
+        }
+        b"DEBUG" => {
+            let chosen = keys.now.keys().next().cloned();
+            if let (Some(key), true) = (chosen, matches!(bug, Bug::StaleWhenCold | Bug::LostWhenCold)) {
+                match keys.before.get(&key).cloned().filter(|_| bug == Bug::StaleWhenCold) {
+                    Some(before) => keys.now.insert(key, before),
+                    None => keys.now.remove(&key),
+                };
+            }
+            ok()
         }
         _ => b"-ERR unknown command\r\n".to_vec(),
     }

@@ -8,6 +8,7 @@ pub mod check;
 pub mod mock;
 pub mod model;
 pub mod record;
+pub mod upset;
 
 pub use check::check;
 pub use model::{Kind, Op};

@@ -29,6 +29,8 @@ pub struct Entry {
 pub struct History {
     /// What the group is used for.
     pub kind: Kind,
+    /// Its keys.
+    pub keys: Vec<Vec<u8>>,
     /// In no particular order.
     pub entries: Vec<Entry>,
 }
@@ -80,7 +82,8 @@ pub fn record(address: SocketAddr, settings: Settings) -> io::Result<Vec<History
             .collect();
         io::Result::Ok(threads.into_iter().map(|t| t.join().expect("a client thread")).collect())
     })?;
-    let mut histories: Vec<History> = groups.iter().map(|(kind, _)| History { kind: *kind, entries: Vec::new() }).collect();
+    let mut histories: Vec<History> =
+        groups.iter().map(|(kind, keys)| History { kind: *kind, keys: keys.clone(), entries: Vec::new() }).collect();
     for (group, entry) in all.into_iter().flatten() {
         histories[group].entries.push(entry);
     }

@@ -1,0 +1,75 @@
+//! Storage modes: the server with 16 MB of memory above a device, and the means to make all of its keys cold.
+//!
+//! Small test data would never leave memory, so [`crate::Server::make_cold`] asks for it with `DEBUG STORAGE EVICT`. That it did is
+//! checked: without a device the command is an error, and [`Figures`] must show that keys were read from the device.
+
+use std::collections::HashMap;
+
+use crate::{Program, Server, Value};
+
+/// A server with a device of some kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Mode {
+    /// For reports.
+    pub name: &'static str,
+    flags: &'static [&'static str],
+}
+
+const fn mode(name: &'static str, flags: &'static [&'static str]) -> Mode {
+    Mode { name, flags }
+}
+
+/// `{dir}` is the server's own directory.
+pub const MODES: &[Mode] = &[
+    mode("files", &["--storage-dir", "{dir}/s"]),
+    mode("files, no copies", &["--storage-dir", "{dir}/s", "--storage-copy-reads", "none"]),
+    mode("files, copies to the tail", &["--storage-dir", "{dir}/s", "--storage-copy-reads", "tail"]),
+    mode("files, epoll", &["--storage-dir", "{dir}/s", "--io-backend", "epoll"]),
+    mode("three directories", &["--storage-dir", "{dir}/a {dir}/b {dir}/c"]),
+    mode("memory", &["--storage-device", "memory"]),
+];
+
+/// Reads and writes fail, bits flip; in memory, so that the machine's disk has no say.
+pub const FAULTY: Mode = mode(
+    "faulty",
+    &["--storage-device", "faulty", "--storage-faults", "read-errors=2000 flipped-bits=500 write-errors=2000 torn-writes=1000"],
+);
+
+/// The beginning of the error that answers a command whose data the device does not give.
+pub const UNREADABLE: &[u8] = b"ERR the storage device cannot give a record";
+
+impl Mode {
+    /// Starts a server in this mode.
+    #[must_use]
+    pub fn start(&self) -> Server {
+        let common = ["--maxmemory", "16mb", "--enable-debug-command", "yes"];
+        Server::start(&Program::Almandine, &[&common, self.flags].concat())
+    }
+}
+
+/// Counts of `INFO storage`.
+#[derive(Clone, Debug)]
+pub struct Figures(HashMap<String, u64>);
+
+impl Figures {
+    /// Reads them.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    #[must_use]
+    pub fn of(server: &Server) -> Self {
+        let Value::Bulk(text) = server.client().line("INFO storage") else { panic!("INFO storage") };
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let pairs = text.lines().filter_map(|line| line.split_once(':'));
+        Self(pairs.filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?))).collect())
+    }
+
+    /// One of them.
+    ///
+    /// # Panics
+    /// When there is none of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> u64 {
+        *self.0.get(name).unwrap_or_else(|| panic!("no {name} in INFO storage"))
+    }
+}
