@@ -178,7 +178,9 @@ impl Log {
     pub(crate) fn take_cache_chunk(&self) -> Option<Chunk> {
         loop {
             let chunk = self.cache_tail.load(Ordering::Acquire);
-            let next = if !chunk.is_multiple_of(CHUNKS_PER_PAGE) {
+            // The page in use may have been closed since: it leaves memory, or has left it, so nothing may come into it any more.
+            let usable = |chunk: u64| chunk * CHUNK_WORDS >= self.read_only();
+            let next = if !chunk.is_multiple_of(CHUNKS_PER_PAGE) && usable(chunk) {
                 chunk
             } else {
                 // Behind all pages that the tail is about to use, so that it meets this one only when it is long in use.
@@ -186,13 +188,11 @@ impl Log {
                 let page = (page..page + CACHE_PAGE_TRIES).find(|&page| self.pages.open_cache(page))?;
                 page * CHUNKS_PER_PAGE
             };
-            if self.cache_tail.compare_exchange(chunk, next + 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            // A page that another session opened at the same time is left as it is: the cascade finds it empty when it gets there.
+            let taken = self.cache_tail.compare_exchange(chunk, next + 1, Ordering::AcqRel, Ordering::Acquire).is_ok();
+            if taken && usable(next) {
                 let start = next * CHUNK_WORDS;
                 return Some(Chunk { next: start, end: start + CHUNK_WORDS });
-            }
-            if next != chunk {
-                // Another session opened a page at the same time; this one has never been used.
-                self.pages.vacate(next / CHUNKS_PER_PAGE);
             }
         }
     }
