@@ -37,6 +37,10 @@ impl Session {
             if header.has(Header::HEAP_KEY) || header.is_tombstone() || record.is_expired(header, self.local.now_ms) {
                 continue;
             }
+            // A batch keeps its stage while it waits. What was emptied meanwhile would outlive the sweep, which may have been here.
+            if store.namespaces.is_condemned(header.namespace()) {
+                continue;
+            }
             let hash = store.hash_of(record, header);
             if mode == CopyReads::ReadCache && !is_warm(&store, hash, address, tier.admission.heat()) {
                 continue;
