@@ -101,6 +101,8 @@ pub(super) const MSETEX: Command = Command {
             .optional(),
         ],
         keys: Keys::Specs(&[KeySpec::counted(1, 2, Access::Overwrite)]),
+        // Its options ask what is there.
+        traits: Traits { fast: false, ..WRITE },
         ..MSET.spec
     },
     run: Handler::Write(msetex),
