@@ -137,7 +137,31 @@ impl Sessions {
                 return Executed { commands: 0, next: parked };
             }
         }
-        let (mut done, mut fruitless) = (0, 0);
+        self.run_cold(connection, input, out, stage, 0)
+    }
+
+    /// Goes on with a batch of which a command met a cold record although there was none yet when the batch began.
+    #[cold]
+    pub(crate) fn go_on_cold(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output, done: usize) -> Executed {
+        connection.parked = false;
+        let mut stage = std::mem::take(&mut connection.waiting.stage);
+        if let Some(next) = self.park(connection, &mut stage) {
+            connection.waiting.stage = stage;
+            return Executed { commands: done, next };
+        }
+        self.run_cold(connection, input, out, stage, done)
+    }
+
+    /// Runs the commands from the one numbered `done` on, until one needs what is not in the stage.
+    fn run_cold(
+        &mut self,
+        connection: &mut Connection,
+        input: &[u8],
+        out: &mut Output,
+        mut stage: Stage,
+        mut done: usize,
+    ) -> Executed {
+        let mut fruitless = 0;
         loop {
             self.cold_parts().0.accessor.attach(stage);
             let executed = self.execute_batch(connection, input, out, done);

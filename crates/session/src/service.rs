@@ -144,7 +144,8 @@ impl Sessions {
         let executed = if self.engine.accessor.has_cold() || self.engine.context.node.keyspace.is_choked() {
             self.execute_cold_batch(connection, input, out)
         } else {
-            self.execute_batch(connection, input, out, 0)
+            let executed = self.execute_batch(connection, input, out, 0);
+            if connection.parked { self.go_on_cold(connection, input, out, executed.commands) } else { executed }
         };
         self.engine.accessor.end_batch();
         let Engine { context, timing, aftermath, monitor_lines, .. } = &mut self.engine;
