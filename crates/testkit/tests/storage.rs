@@ -15,10 +15,22 @@ use almandine_testkit::storage::{FAULTY, Figures, MODES, Mode};
 use almandine_testkit::{Program, Server, full, seed};
 
 /// Sessions that show something else than replies about keys, or that cannot hold beside a device, each with its reason.
-const LEFT_OUT: &[(&str, &str, &str)] = &[];
+const LEFT_OUT: &[(&str, &str, &str)] = &[
+    ("bitfield.golden", "errors", "it makes a value larger than the memory, so what follows is refused"),
+    ("config.golden", "a parameter of ours that only a restart changes may be set to what it is", "io-backend is another"),
+    ("config.golden", "GET", "maxmemory is another"),
+    ("config.golden", "GET in RESP3 is a map", "maxmemory is another"),
+    ("debug.golden", "DEBUG is off unless enabled", "it is enabled, to make keys cold"),
+    ("commandlog.golden", "the slow log by its newer name", "it shows the command that makes keys cold"),
+    ("slowlog.golden", "with a threshold of zero everything is logged", "it shows the command that makes keys cold"),
+    ("slowlog.golden", "long arguments are cut", "it shows the command that makes keys cold"),
+    ("object.golden", "IDLETIME, REFCOUNT, FREQ", "the age of a key that comes back from the device is an estimate"),
+];
 
 fn wanted(file: &str, session: &str) -> bool {
-    !LEFT_OUT.iter().any(|(left_file, left_session, _)| file == *left_file && (left_session.is_empty() || session == *left_session))
+    !LEFT_OUT
+        .iter()
+        .any(|(left_file, left_session, _)| file.ends_with(left_file) && (left_session.is_empty() || session == *left_session))
 }
 
 fn files() -> Vec<PathBuf> {
@@ -32,14 +44,14 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-fn golden(mode: &Mode, temperature: Temperature) {
+fn golden(mode: &Mode) {
     let server = mode.start();
     let mut outcome = Outcome::default();
-    files().iter().for_each(|file| run_file_with(file, &server, temperature, &wanted, &mut outcome));
+    files().iter().for_each(|file| run_file_with(file, &server, Temperature::Cold, &wanted, &mut outcome));
     let figures = Figures::of(&server);
     let (reads, evicted) = (figures.get("storage_reads"), figures.get("storage_pages_evicted"));
     println!(
-        "golden on {}, {temperature:?}: {} sessions, {} replies compared, {} sessions left out, {reads} reads, {evicted} pages evicted, {} failed",
+        "golden on {}: {} sessions, {} replies compared, {} sessions left out, {reads} reads, {evicted} pages evicted, {} failed",
         mode.name,
         outcome.sessions,
         outcome.replies,
@@ -58,8 +70,7 @@ fn modes(fast: &'static [&'static str]) -> impl Iterator<Item = &'static Mode> {
 #[test]
 fn golden_sessions_hold_with_cold_keys() {
     for mode in modes(&["files", "memory"]) {
-        golden(mode, Temperature::ColdCommands);
-        golden(mode, Temperature::ColdSteps);
+        golden(mode);
     }
 }
 
@@ -67,8 +78,9 @@ fn golden_sessions_hold_with_cold_keys() {
 fn random_commands_on_cold_keys_are_answered_as_redis_does() {
     for mode in modes(&["files", "files, copies to the tail", "three directories"]) {
         let (ours, redis) = (mode.start(), Server::start(&Program::Redis, &[]));
+        // CONFIG GET maxmemory is not the same here.
         let settings = oracle::Settings { seed: seed(), episodes: if full() { 60 } else { 12 }, commands: 2000, cold_percent: 30 };
-        let report = oracle::run(&ours, &redis, settings, &|_| true)
+        let report = oracle::run(&ours, &redis, settings, &|name| name != "CONFIG")
             .unwrap_or_else(|e| panic!("{}: {e}\nour log:\n{}", mode.name, ours.log()));
         let figures = Figures::of(&ours);
         println!(
@@ -125,6 +137,7 @@ fn histories_are_linearizable_while_keys_leave_memory() {
                 count("storage_index_buckets_split"),
                 count("storage_index_buckets_merged")
             );
+            assert!(count("storage_index_buckets_split") > 0, "the index did not grow: {figures:?}");
             assert!(checked > 300 && cold > 10, "only {checked} operations, cold {cold} times");
             assert!(
                 count("storage_reads") > 50 && count("storage_pages_compacted") > 0,

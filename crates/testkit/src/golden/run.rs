@@ -6,13 +6,16 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::file::{Action, Session, Step, parse};
 use crate::{Client, Program, Server, Value};
 
 /// How long nothing must arrive before raw bytes count as answered.
 const QUIET: Duration = Duration::from_millis(150);
+
+/// How long memory may take to come back.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Counts of a run; `failures` are readable reports.
 #[derive(Debug, Default)]
@@ -42,10 +45,8 @@ pub fn run_file(path: &Path, shared: &Server, outcome: &mut Outcome) {
 pub enum Temperature {
     /// As it comes.
     Any,
-    /// Cold before each step, which runs as one pipeline.
-    ColdSteps,
-    /// Cold before each command.
-    ColdCommands,
+    /// Cold before each command, so that there are no pipelines.
+    Cold,
 }
 
 /// As [`run_file`], with keys made cold, for the sessions that `wanted` accepts by file and name.
@@ -156,15 +157,33 @@ fn play(session: &Session, shared: &Server, temperature: Temperature, check: Che
     } else {
         shared
     };
+    if temperature != Temperature::Any {
+        await_room(server)?;
+    }
     let mut clients: BTreeMap<usize, Client> = BTreeMap::new();
     for step in &session.steps {
-        if temperature == Temperature::ColdSteps {
-            server.make_cold();
-        }
         let replies = perform(step, session, server, temperature, &mut clients)
             .map_err(|e| format!("{}: {e}\nserver log:\n{}", describe(step), tail(&server.log())))?;
         check(step, &replies)?;
     }
+    Ok(())
+}
+
+/// Values of an earlier session may be larger than the memory allowed; it must come back once they have been removed.
+fn await_room(server: &Server) -> Result<(), String> {
+    let deadline = Instant::now() + ROOM_TIMEOUT;
+    let mut client = server.client();
+    loop {
+        match client.line("SETBIT room 0 0") {
+            Value::Error(text) if text.starts_with(b"OOM") && Instant::now() < deadline => thread::sleep(Duration::from_millis(10)),
+            Value::Error(text) if text.starts_with(b"OOM") => {
+                return Err(format!("memory does not come back within {ROOM_TIMEOUT:?}"));
+            }
+            // A server of its own may want a password first: nothing has been used there.
+            _ => break,
+        }
+    }
+    let _ = client.line("DEL room");
     Ok(())
 }
 
@@ -188,7 +207,7 @@ fn perform(
                 client.send_raw(bytes)?;
                 replies.extend(client.receive_until_quiet(QUIET)?);
             }
-            Action::Command(n, args) if temperature == Temperature::ColdCommands => {
+            Action::Command(n, args) if temperature == Temperature::Cold => {
                 server.make_cold();
                 replies.push(client(*n, session, server, clients)?.call(args)?);
             }

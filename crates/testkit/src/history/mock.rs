@@ -197,7 +197,7 @@ fn execute(args: &[Vec<u8>], shared: &Mutex<Keys>, bug: Bug) -> Vec<u8> {
             int(copied.into())
         }
         b"DEBUG" => {
-            let chosen = keys.now.keys().next().cloned();
+            let chosen = keys.now.keys().find(|key| key.starts_with(b"history:")).cloned();
             if let (Some(key), true) = (chosen, matches!(bug, Bug::StaleWhenCold | Bug::LostWhenCold)) {
                 match keys.before.get(&key).cloned().filter(|_| bug == Bug::StaleWhenCold) {
                     Some(before) => keys.now.insert(key, before),

@@ -15,7 +15,7 @@ use crate::{Client, Random, Value};
 const CHURN_KEYS: usize = 64;
 const CHURN_BYTES: usize = 12_000;
 /// Keys that come and go, so that the index grows and shrinks.
-const FLOOD_KEYS: usize = 40_000;
+const FLOOD_KEYS: usize = 160_000;
 const FLOOD_PIPELINE: usize = 500;
 
 /// Runs `work` while the server is upset. Returns its result and how often all keys were made cold.
@@ -67,7 +67,7 @@ fn flood(address: SocketAddr, stop: &AtomicBool) {
             }
             let commands: Vec<Vec<String>> = (first..first + FLOOD_PIPELINE)
                 .map(|n| {
-                    let value = (word == "SET").then(|| "f".repeat(n % 50));
+                    let value = (word == "SET").then(|| "f".repeat(n % 8));
                     [word.to_owned(), format!("flood:{n}")].into_iter().chain(value).collect()
                 })
                 .collect();
