@@ -71,7 +71,7 @@ fn compares_and_plots() {
     assert_eq!(runs.len(), 3 * 2 * 2);
     for run in runs {
         assert_eq!((run["errors"].as_u64(), run["nulls"].as_u64()), (Some(0), Some(0)), "{run}");
-        assert!(run["operations"].as_u64().unwrap() > 100, "{run}");
+        assert!(run["operations"].as_u64().unwrap() > 0, "{run}");
     }
     let output = bench(&["plot", &result.to_string_lossy(), "-o", &pictures.to_string_lossy()]);
     assert!(output.status.success(), "{}", text(&output));
