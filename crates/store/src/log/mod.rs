@@ -227,8 +227,8 @@ impl Log {
     ///
     /// # Safety
     /// The page is in memory and not released while the slice lives.
-    pub(crate) unsafe fn page_words(&self, page: u64) -> &[AtomicU64] {
-        let start = self.pointer(page * PAGE_WORDS).cast::<AtomicU64>();
+    pub(crate) unsafe fn page_words(&self, page: u64) -> &[std::sync::atomic::AtomicU64] {
+        let start = self.pointer(page * PAGE_WORDS).cast();
         // SAFETY: a page lies inside the reservation as one piece; all access to log memory that may change is atomic.
         unsafe { std::slice::from_raw_parts(start, PAGE_WORDS as usize) }
     }
