@@ -155,7 +155,7 @@ impl Collector {
         let hashes: Vec<u64> = whole.iter().map(|&(_, record, header)| session.store.hash_of(record, header)).collect();
         hashes.iter().for_each(|&hash| session.prefetch_bucket(hash));
         for (&(address, record, header), &hash) in whole.iter().zip(&hashes) {
-            match session.collect_record(tier, address, record, header, hash) {
+            match session.collect_one(tier, address, record, header, hash, 0) {
                 Fate::Gone => {}
                 Fate::Stays => good = false,
                 Fate::Unclear => unclear.push((address, record, header, hash)),
@@ -164,12 +164,14 @@ impl Collector {
         session.leave();
         if !unclear.is_empty() {
             let hashes: Vec<u64> = unclear.iter().map(|&(.., hash)| hash).collect();
+            // What leaves memory from here on is not examined.
+            let head = session.store.log.head();
             let findings = session.examine_hashes(tier, fetcher, now_ms, &hashes);
             if findings.iter().all(|&finding| finding == Finding::Settled) {
                 session.enter(now_ms);
                 for (address, record, header, hash) in unclear {
                     // Examined: what is still there is not superseded by any entry on the device.
-                    good &= session.collect_examined(tier, address, record, header, hash) == Fate::Gone;
+                    good &= session.collect_one(tier, address, record, header, hash, head) == Fate::Gone;
                 }
                 session.leave();
             } else {
@@ -182,15 +184,8 @@ impl Collector {
 }
 
 impl Session {
-    fn collect_record(&mut self, tier: &Tier, address: u64, record: Record, header: Header, hash: u64) -> Fate {
-        self.collect_one(tier, address, record, header, hash, false)
-    }
-
-    fn collect_examined(&mut self, tier: &Tier, address: u64, record: Record, header: Header, hash: u64) -> Fate {
-        self.collect_one(tier, address, record, header, hash, true)
-    }
-
-    fn collect_one(&mut self, tier: &Tier, address: u64, record: Record, header: Header, hash: u64, examined: bool) -> Fate {
+    /// Lets go of one record of a page. Entries below `examined` are known to be no newer records of its key.
+    fn collect_one(&mut self, tier: &Tier, address: u64, record: Record, header: Header, hash: u64, examined: u64) -> Fate {
         let store = Arc::clone(&self.store);
         let number = store.index.lock(hash, true);
         let fate = self.collect_latched(&store, tier, number, address, record, header, hash, examined);
@@ -208,7 +203,7 @@ impl Session {
         record: Record,
         header: Header,
         hash: u64,
-        examined: bool,
+        examined: u64,
     ) -> Fate {
         let head = self.local.head;
         let key = crate::session::Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
@@ -226,7 +221,7 @@ impl Session {
                     }
                 }
             } else if at > address {
-                other_newer = true;
+                other_newer |= at >= examined;
             } else {
                 older = true;
             }
@@ -248,7 +243,7 @@ impl Session {
             self.drop_latched(number, position, record, header);
             return Fate::Gone;
         }
-        if other_newer && !examined {
+        if other_newer {
             return Fate::Unclear;
         }
         if store.namespaces.is_condemned(header.namespace()) || header.is_tombstone() && !older {

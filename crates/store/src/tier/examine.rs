@@ -159,8 +159,9 @@ impl Session {
             if !open {
                 self.drop_latched(number, position, record, header);
             }
-        } else if !candidate.cold {
-            // In memory: the wheel has it.
+        } else if !candidate.cold || open {
+            // In memory the wheel has it. And while a record is not at hand that may be newer, this one is not to be removed: the
+            // tombstone that would take its place would outrank that one (INV-TIER-2).
         } else if record.is_expired(header, self.now_ms()) {
             self.unlink_latched(number, position, record, header);
             add(&store.thread(&self.local).expired, 1);
