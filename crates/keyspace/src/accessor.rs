@@ -59,6 +59,12 @@ impl Accessor {
         self.session.has_cold()
     }
 
+    /// Whether to look at what is overwritten, in this batch.
+    #[must_use]
+    pub fn looks_first(&self) -> bool {
+        self.session.looks_first()
+    }
+
     /// Gives the batch records that were read from the device.
     pub fn attach(&mut self, stage: Stage) {
         self.session.attach(stage);

@@ -56,6 +56,12 @@ impl<'w> Writer<'w> {
         self.reader.accessor.has_cold()
     }
 
+    /// Whether to look at what is overwritten.
+    #[must_use]
+    pub fn looks_first(&self) -> bool {
+        self.reader.accessor.looks_first()
+    }
+
     /// Makes sure that all that is known of a locked key is at hand. Before a command reads what it is about to change.
     ///
     /// # Errors

@@ -217,7 +217,7 @@ impl Engine {
                 Handler::Admin(_) | Handler::Container => break,
             };
             for (position, access) in entry(plan).shape.keys_exact(args.len(), |argument| args.at(argument)) {
-                if need == Need::Read || !is_blind(plan, access, args) {
+                if need == Need::Read || self.accessor.looks_first() || !is_blind(plan, access, args) {
                     let key = self.accessor.key(connection.client.db, args.at(position));
                     self.accessor.probe(key, need);
                 }

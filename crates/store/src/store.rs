@@ -245,7 +245,7 @@ impl Inner {
             log_free_bytes: words(totals.free_words),
             heap_bytes: totals.heap_bytes.max(0) as u64,
             expiry_bytes: self.progress.wheel_bytes.load(Ordering::Relaxed),
-            tier_bytes: self.tier.as_ref().map_or(0, |tier| tier.pages.memory_bytes()),
+            tier_bytes: self.tier.as_ref().map_or(0, Tier::memory_bytes),
             ghost_bytes: self.eviction.ghosts.memory_bytes(),
             external_bytes: self.external_bytes.load(Ordering::Relaxed),
         }

@@ -2,10 +2,10 @@
 //!
 //! A logical address counts words from the start of time and only grows; it is 48 bits wide, 2 PiB of writes. The address
 //! modulo the ring's size is the place in memory, so following an address is one addition. The tail is one atomic counter of
-//! chunks: a session takes a chunk by fetch-and-add and fills it alone, so sessions meet at the tail once per 64 KiB, not once
+//! chunks: a session takes a chunk by fetch-and-add and fills it alone, so sessions meet at the tail once per chunk, not once
 //! per record. Chunks never cross a page; a page is made resident in the background before the tail reaches it.
 //!
-//! Regions: `head <= read_only <= tail`. Addresses below `read_only` are not updated in place but copied to the tail; addresses
+//! Regions: `head <= read_only` (INV-TIER-1). Addresses below `read_only` are not updated in place but copied to the tail; addresses
 //! below `head` are on the device only. Without a device `head` rests at zero, and so does `read_only` unless a mutable fraction
 //! is configured; pages are then freed one by one, wherever they are, once they were evacuated (see `compact`): the log is a
 //! ring with holes, and a page that would be overtaken by the tail is evacuated first. With a device pages leave memory in

@@ -106,6 +106,13 @@ impl Session {
         self.local.head != 0
     }
 
+    /// Whether to look at what is overwritten ([`Session::probe`]) in this batch: too much that was not looked at is open, and
+    /// every open key makes the index longer.
+    #[must_use]
+    pub fn looks_first(&self) -> bool {
+        self.local.looks_first
+    }
+
     /// Attaches staged records, which look-ups use until [`Session::detach`].
     pub fn attach(&mut self, stage: Stage) {
         self.local.cold.stage = stage;

@@ -70,6 +70,8 @@ pub(crate) struct Local {
     cache_chunk: Chunk,
     /// The log's head when the batch began: what lies above stays readable until it ends.
     pub(crate) head: u64,
+    /// Whether this batch had better look at what it overwrites.
+    looks_first: bool,
     cold: cold::ColdSide,
     pub(crate) free: FreeSpace,
     held: Vec<lock::Held>,
@@ -91,6 +93,7 @@ impl Session {
             chunk: Chunk::default(),
             cache_chunk: Chunk::default(),
             head: 0,
+            looks_first: false,
             cold: cold::ColdSide::default(),
             free: FreeSpace::new(),
             held: Vec::with_capacity(64),
@@ -110,6 +113,9 @@ impl Session {
         self.local.participant.enter();
         // After entering: a head that moves later leaves its pages in memory until this batch has ended (INV-TIER-1).
         self.local.head = self.store.log.head();
+        if self.local.head != 0 {
+            self.local.looks_first = self.store.tier.as_ref().is_some_and(crate::tier::Tier::is_backlogged);
+        }
     }
 
     /// Ends a batch.

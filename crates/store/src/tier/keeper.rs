@@ -23,7 +23,9 @@ const AFTER_FAILURE: Duration = Duration::from_millis(20);
 /// Rest between two groups of examined keys.
 const EXAMINE_REST_NS: u64 = 5_000_000;
 /// Examining does not rest while more keys than one in so many are open.
-const HURRY_SHARE: u64 = 32;
+const HURRY_SHARE: u64 = 64;
+/// Groups that are examined one after the other then, before other work gets its turn.
+const GROUPS_IN_HURRY: usize = 16;
 /// Buckets whose entries are cooled per step.
 const COOL_BUCKETS: u64 = 4096;
 /// Entries cool by one step while so many times the memory's pages leave it, in quarters.
@@ -129,9 +131,16 @@ impl Steward {
         let totals = store.counters.totals();
         let mut busy = false;
         // While little is open the device belongs to the clients; a backlog makes the index longer, so then it hurries.
-        let hurry = tier.unresolved() > totals.live.max(0) as u64 / HURRY_SHARE;
+        let live = totals.live.max(0) as u64;
+        tier.judge_backlog(live);
+        let hurry = tier.unresolved() > live / HURRY_SHARE;
         if hurry || clock::monotonic_ns() >= self.examine_at_ns {
-            busy = self.session.examine(tier, &mut self.fetcher, now_ms);
+            for _ in 0..if hurry { GROUPS_IN_HURRY } else { 1 } {
+                busy = self.session.examine(tier, &mut self.fetcher, now_ms);
+                if !busy {
+                    break;
+                }
+            }
             self.examine_at_ns = clock::monotonic_ns() + EXAMINE_REST_NS;
         }
         let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);

@@ -46,6 +46,11 @@ pub(crate) use keeper::{Keeper, Steward};
 const DEVICE_PAGES_MAX: u64 = 1 << 20;
 /// Fewest pages of log memory that the tier works with.
 const LIMIT_PAGES_MIN: u64 = 6;
+/// Keys are overwritten without a look while fewer than one in so many are unresolved, or fewer than [`BACKLOG_MIN`].
+const BACKLOG_SHARE: u64 = 16;
+const BACKLOG_MIN: u64 = 4096;
+/// A question's bytes with its part of the queue.
+const QUESTION_BYTES: u64 = 32;
 /// Pages beyond the limit at which writers are asked to wait.
 const CHOKE_PAGES: u64 = 8;
 
@@ -171,6 +176,8 @@ pub(crate) struct Tier {
     pub(crate) steward_waker: Waker,
     questions: SegQueue<Question>,
     unresolved: AtomicU64,
+    /// So many keys are unresolved that writers look before they overwrite.
+    backlogged: AtomicBool,
     /// Next free block of the value device.
     values_tail: AtomicU64,
     limit_pages: AtomicU64,
@@ -197,6 +204,7 @@ impl Tier {
             steward_waker: Waker::new(),
             questions: SegQueue::new(),
             unresolved: AtomicU64::new(0),
+            backlogged: AtomicBool::new(false),
             values_tail: AtomicU64::new(0),
             limit_pages: AtomicU64::new(u64::MAX),
             emptying: empty::Emptying::default(),
@@ -303,6 +311,25 @@ impl Tier {
     /// Whether there is something to examine.
     pub(crate) fn has_questions(&self) -> bool {
         !self.questions.is_empty()
+    }
+
+    /// Whether writers had better look before they overwrite: what they leave open makes the index longer, and is bounded so.
+    pub(crate) fn is_backlogged(&self) -> bool {
+        self.backlogged.load(Ordering::Relaxed)
+    }
+
+    /// Compares what is open with the number of keys.
+    fn judge_backlog(&self, live: u64) {
+        let open = self.unresolved();
+        let most = (live / BACKLOG_SHARE).max(BACKLOG_MIN);
+        // It ends well below where it begins, so that it does not come and go with every key.
+        let backlogged = open > if self.is_backlogged() { most / 2 } else { most };
+        self.backlogged.store(backlogged, Ordering::Relaxed);
+    }
+
+    /// Bytes of what is to be examined, and of what is known of pages.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.pages.memory_bytes() + self.questions.len() as u64 * QUESTION_BYTES
     }
 
     /// Keys whose older records have not been looked at.
