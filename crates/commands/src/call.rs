@@ -65,7 +65,8 @@ pub struct PlannedKey {
 impl PlannedKey {
     /// The key as planned, when `position` is the planned one.
     #[inline]
-    fn at<'c>(&self, args: Args<'c>, position: usize) -> Option<Key<'c>> {
+    #[must_use]
+    pub fn at<'c>(&self, args: Args<'c>, position: usize) -> Option<Key<'c>> {
         let planned = position == usize::from(self.position);
         planned.then(|| Key { namespace: self.namespace, bytes: args.at(position), hash: self.hash })
     }

@@ -33,7 +33,7 @@ fn main() {
 
     let mut reactor = Reactor::new(kind, &Arc::new(Wake::new().unwrap())).unwrap();
     let mut outbox = reactor.outbox();
-    let mut pool = BufferPool::default();
+    let mut pool = BufferPool::with_arenas();
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
     let share = depth / connections;
     let mut missing = vec![0; connections];

@@ -17,8 +17,15 @@ use rustix::io::Errno;
 /// As the system reports them; `InvalidInput` when the file system has no direct access.
 pub fn open(path: &Path, direct: bool) -> io::Result<File> {
     let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
-    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
+    let open = |flags: OFlags| {
+        let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
+    };
+    // Nobody asks when a device's file was read last. Only the file's owner may say so.
+    match open(flags | OFlags::NOATIME) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => open(flags),
+        opened => opened,
+    }
 }
 
 /// Locks a file against every other open of it until this one is closed; false when someone else has it.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub use batch::{BatchRead, BatchReader};
 pub use buffer::{BLOCK_BYTES, Buffer, BufferPool};
 
+pub(crate) mod arena;
 mod batch;
 mod buffer;
 pub(crate) mod threads;

@@ -134,6 +134,12 @@ impl Accessor {
         self.session.give_up(&mut self.wanted, stage);
     }
 
+    /// Asks the cache for what taking a finished read in needs to know.
+    #[inline]
+    pub fn prefetch_fetched(&self, fetch: &Fetch) {
+        self.session.prefetch_fetched(fetch);
+    }
+
     /// Takes a finished read into a stage. `fetches` gets what it shows to be needed too.
     pub fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
         self.session.accept(stage, fetch, buffer, result, fetches);

@@ -23,6 +23,9 @@ impl<'a, S: Service> Desk<'a, S> {
     /// Sends what was written for the current connection.
     pub(crate) fn finish(&mut self) {
         let Some(id) = self.current.take() else { return };
+        if self.room.scratch.is_empty() {
+            return;
+        }
         let Some(token) = self.room.slab.by_id(id).map(|connection| connection.token) else { return };
         let Some(mut connection) = self.room.slab.take(token) else { return };
         self.room.deliver(&mut connection);

@@ -90,15 +90,16 @@ pub trait Service: Sized {
     fn tick(&mut self, now_ms: u64, control: &mut dyn Control<Self::Connection>);
 
     /// Hands over the reads that the last turn asked for, by appending them. Called after every turn (a call of any of the methods
-    /// above, or of [`Service::read_done`]), before the worker waits.
+    /// above, or of [`Service::reads_done`]), before the worker waits.
     fn take_reads(&mut self, requests: &mut Vec<ReadRequest>) {
         let _ = requests;
     }
 
-    /// A read has ended, well or not. Connections that it concerned may be gone meanwhile; those that were told [`Next::Pause`] or
-    /// [`Next::Await`] may be resumed, or be given output.
-    fn read_done(&mut self, done: ReadDone, control: &mut dyn Control<Self::Connection>) {
-        let _ = (done, control);
+    /// Reads have ended, well or not; to be taken out. Connections that they concerned may be gone meanwhile; those that were told
+    /// [`Next::Pause`] or [`Next::Await`] may be resumed, or be given output.
+    fn reads_done(&mut self, done: &mut Vec<ReadDone>, control: &mut dyn Control<Self::Connection>) {
+        let _ = control;
+        done.clear();
     }
 
     /// The worker is about to wait: leave epochs, publish statistics. Called once per round, so it must be cheap.

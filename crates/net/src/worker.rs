@@ -25,6 +25,9 @@ use crate::transport::TransportFactory;
 const TICK_MS: u64 = 100;
 /// Messages per round, so that a flood of them does not starve the connections.
 const MAIL_MAX: usize = 1024;
+/// Finished reads that the service gets at once: enough to have their memory fetched before it is needed, and few enough that it is
+/// still in the caches then.
+const READS_DONE_MAX: usize = 16;
 /// How long a peer of a closing connection may take no output.
 const CLOSING_S: u64 = 60;
 /// Ticks in which every connection is looked at once for timeouts.
@@ -91,7 +94,17 @@ impl<M: Send + 'static> Worker<M> {
         }
         let room = Room::new(Arc::clone(&shared), self.index, reactor.outbox());
         let now_ms = now_ms();
-        let mut run = Run { room, service, reactor, worker: self, muted: Vec::new(), now_ms, tick_ms: now_ms + TICK_MS, sweep: 0 };
+        let mut run = Run {
+            room,
+            service,
+            reactor,
+            worker: self,
+            muted: Vec::new(),
+            done: Vec::new(),
+            now_ms,
+            tick_ms: now_ms + TICK_MS,
+            sweep: 0,
+        };
         run.room.now_s = now_ms / 1000;
         while !shared.stopping.load(Ordering::Relaxed) {
             run.round(&shared)?;
@@ -113,6 +126,8 @@ struct Run<S: Service> {
     worker: Worker<S::Message>,
     /// Endpoints that do not accept because the process has no descriptors; tried again with each tick.
     muted: Vec<u32>,
+    /// Finished reads on their way to the service.
+    done: Vec<ReadDone>,
     now_ms: u64,
     tick_ms: u64,
     /// The next slot to look at for timeouts.
@@ -176,21 +191,28 @@ impl<S: Service> Run<S> {
                     continue;
                 }
                 Event::Read(done) => {
-                    self.read_done(done);
+                    self.done.push(done);
+                    if self.done.len() == READS_DONE_MAX {
+                        self.hand_over_reads();
+                    }
                     continue;
                 }
             };
             self.room.settle(&mut self.service, &mut self.reactor, connection);
         }
+        if !self.done.is_empty() {
+            self.hand_over_reads();
+        }
     }
 
-    fn read_done(&mut self, done: ReadDone) {
+    fn hand_over_reads(&mut self) {
         let counters = self.room.counters();
-        counters.device_reads_in_flight.subtract(1);
-        counters.device_reads_failed.add(usize::from(done.result.is_err()));
+        counters.device_reads_in_flight.subtract(self.done.len());
+        counters.device_reads_failed.add(self.done.iter().filter(|done| done.result.is_err()).count());
         let mut desk = Desk::new(&mut self.room);
-        self.service.read_done(done, &mut desk);
+        self.service.reads_done(&mut self.done, &mut desk);
         desk.finish();
+        self.done.clear();
         self.room.start_reads(&mut self.service, &mut self.reactor);
     }
 

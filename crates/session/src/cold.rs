@@ -4,8 +4,6 @@
 //! key was not declared, or moved meanwhile) stops the batch before it; what it needs is read, and the batch goes on with it. A
 //! command that reads has then answered nothing; one that writes has been asked under its locks, before it changed anything.
 
-use std::collections::HashMap;
-
 use almandine_base::Output;
 use almandine_command_spec::Access;
 use almandine_commands::{CommandError, Flags, Handler, Outcome, Plan, WriteCall};
@@ -40,12 +38,12 @@ pub(crate) struct Waiting {
 }
 
 /// One worker's reads of the device.
-#[derive(Default)]
 pub(crate) struct Reads {
     pool: BufferPool,
     requests: Vec<ReadRequest>,
-    in_flight: HashMap<u64, (ConnectionId, Fetch)>,
-    next_token: u64,
+    /// By token.
+    in_flight: Vec<Option<(ConnectionId, Fetch)>>,
+    free_tokens: Vec<u32>,
     fetches: Vec<Fetch>,
     /// Connections that wait until there is room for what they write.
     choked: Vec<ConnectionId>,
@@ -53,18 +51,47 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
+    pub(crate) fn new() -> Self {
+        Self {
+            pool: BufferPool::with_arenas(),
+            requests: Vec::new(),
+            in_flight: Vec::new(),
+            free_tokens: Vec::new(),
+            fetches: Vec::new(),
+            choked: Vec::new(),
+            buffer_bytes: 0,
+        }
+    }
+
     /// Asks for what `self.fetches` says.
     fn request(&mut self, id: ConnectionId, waiting: &mut Waiting) {
         for fetch in self.fetches.drain(..) {
             waiting.reads += 1;
             waiting.buffer_bytes += fetch.bytes;
             self.buffer_bytes += fetch.bytes;
-            let token = self.next_token;
-            self.next_token += 1;
             let buffer = self.pool.take(fetch.bytes);
-            self.requests.push(ReadRequest { token, source: fetch.source.clone(), buffer });
-            self.in_flight.insert(token, (id, fetch));
+            let source = fetch.source.clone();
+            let flight = Some((id, fetch));
+            let token = match self.free_tokens.pop() {
+                Some(token) => {
+                    self.in_flight[token as usize] = flight;
+                    token
+                }
+                None => {
+                    self.in_flight.push(flight);
+                    u32::try_from(self.in_flight.len() - 1).unwrap_or(u32::MAX)
+                }
+            };
+            self.requests.push(ReadRequest { token: token.into(), source, buffer });
         }
+    }
+
+    /// Who waits for a read, and what for.
+    fn landed(&mut self, token: u64) -> Option<(ConnectionId, Fetch)> {
+        let number = u32::try_from(token).ok()?;
+        let flight = self.in_flight.get_mut(number as usize)?.take()?;
+        self.free_tokens.push(number);
+        Some(flight)
     }
 
     /// Bytes of buffers that connections hold or wait for, and of those kept for the next ones.
@@ -82,10 +109,20 @@ impl Reads {
         requests.append(&mut self.requests);
     }
 
+    /// Has the memory that finished reads concern on its way before the first is looked at: the device wrote past the caches.
+    pub(crate) fn prefetch(&self, done: &[ReadDone], accessor: &Accessor) {
+        for done in done {
+            if let Some((_, fetch)) = usize::try_from(done.token).ok().and_then(|token| self.in_flight.get(token)?.as_ref()) {
+                accessor.prefetch_fetched(fetch);
+                done.buffer.prefetch();
+            }
+        }
+    }
+
     /// A read has ended: its records are staged, and if it was the connection's last, the batch goes on.
     pub(crate) fn done(&mut self, done: ReadDone, accessor: &Accessor, control: &mut dyn Control<Connection>) {
         let ReadDone { token, buffer, result } = done;
-        let Some((id, fetch)) = self.in_flight.remove(&token) else {
+        let Some((id, fetch)) = self.landed(token) else {
             debug_assert!(false, "a read that nobody asked for");
             return;
         };
@@ -206,25 +243,32 @@ impl Sessions {
 impl Engine {
     /// Notes what the commands of the batch need from the device.
     fn look_ahead(&mut self, connection: &Connection, batch: &Batch, input: &[u8]) {
-        for command in 0..batch.len() {
-            let args = batch.args(command, input);
-            let planned = self.planner.plan_alone(&self.accessor, connection.client.db, args);
-            let Some(plan) = planned.plan else { continue };
-            let need = match plan.run {
-                Handler::Read(_) => Need::Read,
-                Handler::Write(_) => Need::Change,
-                // It may change what the following ones mean.
-                Handler::Admin(_) | Handler::Container => break,
-            };
-            for (position, access) in entry(plan).shape.keys_exact(args.len(), |argument| args.at(argument)) {
-                if need == Need::Read || self.accessor.looks_first() || !is_blind(plan, access, args) {
-                    let key = self.accessor.key(connection.client.db, args.at(position));
-                    self.accessor.probe(key, need);
+        let Self { planner, accessor, .. } = self;
+        let db = connection.client.db;
+        let mut first = 0;
+        while first < batch.len() {
+            // In groups, as they run: the cache lines of all buckets are on their way before the first is looked at.
+            planner.plan_group(accessor, db, batch, input, first);
+            for (planned, command) in planner.group().iter().zip(first..) {
+                let Some(plan) = planned.plan else { continue };
+                let need = match plan.run {
+                    Handler::Read(_) => Need::Read,
+                    Handler::Write(_) => Need::Change,
+                    // It may change what the following ones mean.
+                    Handler::Admin(_) | Handler::Container => return,
+                };
+                let args = batch.args(command, input);
+                for (position, access) in entry(plan).shape.keys_exact(args.len(), |argument| args.at(argument)) {
+                    if need == Need::Read || accessor.looks_first() || !is_blind(plan, access, args) {
+                        let key = planned.key.at(args, position).unwrap_or_else(|| accessor.key(db, args.at(position)));
+                        accessor.probe(key, need);
+                    }
+                }
+                if accessor.wanted() >= AHEAD_MAX {
+                    return;
                 }
             }
-            if self.accessor.wanted() >= AHEAD_MAX {
-                break;
-            }
+            first += planner.group().len();
         }
     }
 

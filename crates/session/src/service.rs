@@ -64,7 +64,7 @@ impl Sessions {
             unix_ahead_ns: clock::unix_ahead_ns(),
             bulk_bytes_max,
             paused: Vec::new(),
-            reads: Reads::default(),
+            reads: Reads::new(),
         }
     }
 
@@ -308,8 +308,9 @@ impl Service for Sessions {
         self.reads.take(requests);
     }
 
-    fn read_done(&mut self, done: ReadDone, control: &mut dyn Control<Connection>) {
-        self.reads.done(done, &self.engine.accessor, control);
+    fn reads_done(&mut self, done: &mut Vec<ReadDone>, control: &mut dyn Control<Connection>) {
+        self.reads.prefetch(done, &self.engine.accessor);
+        done.drain(..).for_each(|done| self.reads.done(done, &self.engine.accessor, control));
     }
 
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {

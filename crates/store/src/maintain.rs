@@ -101,10 +101,16 @@ impl Maintenance {
     /// One round of everything. Returns whether there is more to do at once.
     pub(crate) fn step(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
-        // Inside the epoch: a page that the cascade passes meanwhile is not released before this is done with it.
-        self.session.enter(now_ms);
-        store.log.prepare_ahead(store.pages_ahead());
-        self.session.leave();
+        loop {
+            // Inside the epoch: a page that the cascade passes meanwhile is not released before this is done with it.
+            self.session.enter(now_ms);
+            let prepared = store.log.prepare_ahead(store.pages_ahead());
+            self.session.leave();
+            if !prepared {
+                break;
+            }
+            self.pace.breathe(false);
+        }
         let mut busy = self.resize_index();
         store.expiry_feed.drain(|notice| self.wheel.file(notice));
         if store.reclaiming.load(Ordering::Relaxed) {

@@ -348,7 +348,7 @@ impl Store {
         let maintenance = Maintenance::new(&inner).ok_or_else(|| io::Error::other("no epoch slot for the background"))?;
         let tier = Keeper::new(&inner).zip(Steward::new(&inner));
         // The first pages are ready before the first session is.
-        inner.log.prepare_ahead(inner.pages_ahead());
+        while inner.log.prepare_ahead(inner.pages_ahead()) {}
         let (mut background, mut manual) = (Vec::new(), None);
         if inner.options.background {
             background.push(thread::spawn("store", move || maintenance.run())?);

@@ -1,8 +1,9 @@
 //! Memory for device transfers, aligned as `O_DIRECT` wants it, and its reuse.
 //!
 //! A pool belongs to one thread and hands out what was given back to it, by classes of powers of two; so a steady load allocates
-//! nothing. A buffer may be dropped instead, and may come from another pool.
+//! nothing. A buffer may be dropped instead, and may come from another pool. A worker's pool has its single blocks in arenas.
 
+use super::arena::{self, Block};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -10,6 +11,8 @@ use std::ptr::NonNull;
 
 /// Alignment of a buffer, and the unit of its length.
 pub const BLOCK_BYTES: usize = 4096;
+/// A cache line.
+const LINE_BYTES: usize = 64;
 /// Classes of capacities in a pool: from one block to 2 MiB.
 const CLASSES: usize = 10;
 /// What a pool keeps unless told otherwise.
@@ -22,6 +25,8 @@ pub struct Buffer {
     len: usize,
     /// At least `len`, a power of two of blocks.
     capacity: usize,
+    /// The arena whose block it is.
+    arena: Option<u16>,
 }
 
 // SAFETY: a buffer owns its memory alone, as a boxed slice does.
@@ -41,12 +46,38 @@ impl Buffer {
         let layout = layout(capacity);
         // SAFETY: the layout has a size of at least one block.
         let Some(base) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
-        Self { base, len, capacity }
+        Self { base, len, capacity, arena: None }
+    }
+
+    fn in_arena(block: &Block) -> Self {
+        Self { base: block.base, len: BLOCK_BYTES, capacity: BLOCK_BYTES, arena: Some(block.arena) }
+    }
+
+    /// The number of the arena that it lies in.
+    pub(crate) fn arena(&self) -> Option<u16> {
+        self.arena
+    }
+
+    /// Asks the cache for the first block.
+    pub fn prefetch(&self) {
+        for offset in (0..BLOCK_BYTES).step_by(LINE_BYTES) {
+            // SAFETY: inside the allocation, which is a block at least; a prefetch changes nothing.
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T1>(self.base.as_ptr().add(offset).cast());
+            }
+            #[cfg(any(not(target_arch = "x86_64"), miri))]
+            let _ = offset;
+        }
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        if let Some(arena) = self.arena {
+            return arena::recycle(Block { base: self.base, arena });
+        }
         // SAFETY: allocated in `new` with this layout.
         unsafe { dealloc(self.base.as_ptr(), layout(self.capacity)) };
     }
@@ -56,7 +87,7 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `len` is within the allocation, which was zeroed, so all of it is initialized; it is borrowed with `self`.
+        // SAFETY: `len` is within the allocation or the arena's block, which was zeroed once, so all of it is initialized; it is borrowed with `self`.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 }
@@ -80,6 +111,8 @@ pub struct BufferPool {
     classes: [Vec<Buffer>; CLASSES],
     kept_bytes: usize,
     kept_bytes_max: usize,
+    /// How many more arenas it may make.
+    arenas_left: usize,
 }
 
 impl Default for BufferPool {
@@ -92,17 +125,41 @@ impl BufferPool {
     /// An empty pool that keeps at most `kept_bytes_max`; what is given beyond is freed.
     #[must_use]
     pub fn new(kept_bytes_max: usize) -> Self {
-        Self { classes: [const { Vec::new() }; CLASSES], kept_bytes: 0, kept_bytes_max }
+        Self { classes: [const { Vec::new() }; CLASSES], kept_bytes: 0, kept_bytes_max, arenas_left: 0 }
+    }
+
+    /// As the default, with as many single blocks in arenas, whose reads cost less, as it keeps.
+    #[must_use]
+    pub fn with_arenas() -> Self {
+        Self { arenas_left: KEPT_BYTES_MAX / arena::ARENA_BYTES, ..Self::default() }
     }
 
     /// A buffer of `bytes`, rounded up to blocks, at least one. Its contents are whatever its last user left.
     pub fn take(&mut self, bytes: usize) -> Buffer {
         let len = rounded(bytes);
         let kept = self.classes.get_mut(class(len)).and_then(Vec::pop);
-        let Some(mut buffer) = kept else { return Buffer::new(len) };
+        let Some(mut buffer) = kept.or_else(|| self.take_from_arena(len)) else { return Buffer::new(len) };
         self.kept_bytes -= buffer.capacity;
         buffer.len = len;
         buffer
+    }
+
+    /// A block that waits for a user, or one of a new arena, whose others are kept.
+    #[cold]
+    fn take_from_arena(&mut self, len: usize) -> Option<Buffer> {
+        if self.arenas_left == 0 || len != BLOCK_BYTES {
+            return None;
+        }
+        if let Some(block) = arena::spare() {
+            self.kept_bytes += BLOCK_BYTES;
+            return Some(Buffer::in_arena(&block));
+        }
+        self.arenas_left -= 1;
+        for block in arena::grow()? {
+            self.kept_bytes += BLOCK_BYTES;
+            self.classes[0].push(Buffer::in_arena(&block));
+        }
+        self.classes[0].pop()
     }
 
     /// Keeps a buffer for later, or frees it.
@@ -151,6 +208,24 @@ mod tests {
             assert!(buffer.iter().all(|byte| *byte == 0));
             buffer.fill(7);
         }
+    }
+
+    #[test]
+    fn blocks_of_an_arena_go_round() {
+        let mut pool = BufferPool::with_arenas();
+        let first = pool.take(100);
+        assert!(first.arena().is_some() && first.iter().all(|byte| *byte == 0));
+        assert_eq!(pool.kept_bytes(), arena::ARENA_BYTES - BLOCK_BYTES);
+        let mut all: Vec<Buffer> = (1..arena::ARENA_BYTES / BLOCK_BYTES).map(|_| pool.take(BLOCK_BYTES)).collect();
+        assert_eq!((pool.kept_bytes(), pool.take(2 * BLOCK_BYTES).arena()), (0, None));
+        let mut places: Vec<_> = all.iter().chain([&first]).map(|buffer| buffer.as_ptr() as usize).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), arena::ARENA_BYTES / BLOCK_BYTES, "no block has two users");
+        all.iter_mut().for_each(|buffer| buffer.fill(1));
+        drop((all, first, pool));
+        let again = BufferPool::with_arenas().take(1).as_ptr() as usize;
+        assert!(places.binary_search(&again).is_ok(), "the next pool takes what is spare");
     }
 
     #[test]

@@ -111,6 +111,31 @@ fn answer(out: &mut Output, batch: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>) {
     }
 }
 
+impl Lines {
+    fn done(&mut self, done: ReadDone, control: &mut dyn Control<Session>) {
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        let (id, line) = self.askers.remove(&done.token).unwrap();
+        let text = match &done.result {
+            Ok(()) => {
+                let number = u64::from_le_bytes(done.buffer[..8].try_into().unwrap());
+                assert!(done.buffer.chunks(8).all(|word| word == number.to_le_bytes()));
+                format!("block {number}")
+            }
+            Err(error) => format!("error {error}"),
+        };
+        self.pool.give(done.buffer);
+        let Some((session, out)) = control.connection(id) else { return };
+        session.batch[line].1 = Some(text.into_bytes());
+        session.missing -= 1;
+        if session.missing == 0 {
+            if self.way == Way::Straight {
+                answer(out, &mut session.batch);
+            }
+            control.resume(id);
+        }
+    }
+}
+
 impl Service for Lines {
     type Connection = Session;
     type Message = ();
@@ -151,27 +176,8 @@ impl Service for Lines {
         requests.append(&mut self.wanted);
     }
 
-    fn read_done(&mut self, done: ReadDone, control: &mut dyn Control<Session>) {
-        self.ended.fetch_add(1, Ordering::SeqCst);
-        let (id, line) = self.askers.remove(&done.token).unwrap();
-        let text = match &done.result {
-            Ok(()) => {
-                let number = u64::from_le_bytes(done.buffer[..8].try_into().unwrap());
-                assert!(done.buffer.chunks(8).all(|word| word == number.to_le_bytes()));
-                format!("block {number}")
-            }
-            Err(error) => format!("error {error}"),
-        };
-        self.pool.give(done.buffer);
-        let Some((session, out)) = control.connection(id) else { return };
-        session.batch[line].1 = Some(text.into_bytes());
-        session.missing -= 1;
-        if session.missing == 0 {
-            if self.way == Way::Straight {
-                answer(out, &mut session.batch);
-            }
-            control.resume(id);
-        }
+    fn reads_done(&mut self, done: &mut Vec<ReadDone>, control: &mut dyn Control<Session>) {
+        done.drain(..).for_each(|done| self.done(done, control));
     }
 
     fn close(&mut self, _: Session) {
@@ -212,7 +218,7 @@ impl Server {
         let service = (Arc::clone(&gate), Arc::clone(&open), Arc::clone(&ended));
         let thread = std::thread::spawn(move || {
             let (gate, open, ended) = service;
-            let pool = BufferPool::default();
+            let pool = BufferPool::with_arenas();
             let lines = Lines { way, file, gate, open, ended, pool, wanted: Vec::new(), askers: HashMap::new(), next_token: 0 };
             worker.run(lines).map(drop).unwrap();
         });

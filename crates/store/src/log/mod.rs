@@ -202,15 +202,15 @@ impl Log {
         self.cache_tail.load(Ordering::Acquire).saturating_sub(1) / CHUNKS_PER_PAGE
     }
 
-    /// Makes `ahead` pages in front of the tail resident and open. Background only.
-    pub(crate) fn prepare_ahead(&self, ahead: u64) {
+    /// Makes one of the `ahead` pages in front of the tail resident and opens it. False when all of them are. Background only.
+    pub(crate) fn prepare_ahead(&self, ahead: u64) -> bool {
         let tail_page = self.tail_page();
-        for page in tail_page..=tail_page + ahead {
-            if self.pages.is_vacant(page) {
-                self.memory.prefault(self.page_offset(page), PAGE_BYTES);
-                self.pages.open(page);
-            }
+        let vacant = (tail_page..=tail_page + ahead).find(|&page| self.pages.is_vacant(page));
+        if let Some(page) = vacant {
+            self.memory.prefault(self.page_offset(page), PAGE_BYTES);
+            self.pages.open(page);
         }
+        vacant.is_some()
     }
 
     /// Gives an evacuated page's memory back. The caller has waited for the epoch after the page was closed.

@@ -234,6 +234,14 @@ impl Session {
         wanted.drain(..).for_each(|address| stage.fail(address));
     }
 
+    /// Asks the cache for what [`Session::accept`] needs to know of a read.
+    #[inline]
+    pub fn prefetch_fetched(&self, fetch: &Fetch) {
+        if let Some(tier) = &self.store.tier {
+            tier.prefetch_fetched(fetch);
+        }
+    }
+
     /// Takes a finished read into the stage. `fetches` gets the reads that it shows to be needed too.
     pub fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
         if let Some(tier) = &self.store.tier {

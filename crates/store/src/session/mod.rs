@@ -175,7 +175,10 @@ impl Session {
     pub fn prefetch_record(&self, hash: u64) -> bool {
         match self.store.index.peek(hash) {
             Peek::Record(address) => {
-                self.store.log.prefetch(address);
+                // What is on the device has no line to ask for.
+                if address >= self.local.head {
+                    self.store.log.prefetch(address);
+                }
                 true
             }
             Peek::Nothing => true,

@@ -110,15 +110,14 @@ impl Collector {
         image::walk(&mut self.image, page, |address, record, header| records.push((address, record, header)));
         let mut done = true;
         // Large objects come into memory to be moved: one at a time.
-        let group_len = if info.extent_blocks.load(Ordering::Relaxed) == 0 { GROUP } else { 1 };
+        let group_len = if info.extent_blocks() == 0 { GROUP } else { 1 };
         for group in records.chunks(group_len) {
             done &= self.collect_group(session, tier, fetcher, group, now_ms);
         }
         if !done {
             return false;
         }
-        let extents =
-            if info.extent_blocks.load(Ordering::Relaxed) == 0 { Vec::new() } else { image::extents(&mut self.image, page) };
+        let extents = if info.extent_blocks() == 0 { Vec::new() } else { image::extents(&mut self.image, page) };
         tier.pages.retire(page);
         // Who reads the page now finds it retired and looks again, so its space may go at once.
         if tier.storage.pages.discard(page * PAGE_BYTES as u64, PAGE_BYTES as u64).is_err() {

@@ -240,7 +240,7 @@ impl Tier {
 
     /// Whether all records of the page that holds `address` belong to a condemned namespace.
     pub(crate) fn is_condemned_page(&self, store: &Inner, address: u64) -> bool {
-        let namespace = self.pages.info(Log::page_of(address)).map_or(0, pages::PageInfo::namespace);
+        let namespace = self.pages.info(Log::page_of(address)).map_or(0, |info| info.namespace());
         u16::try_from(namespace).is_ok_and(|namespace| namespace != 0 && store.namespaces.is_condemned(namespace))
     }
 

@@ -1,7 +1,8 @@
 //! What memory knows of the pages on the device: checksums of their blocks, and how much of them is dead.
 //!
-//! One entry of two KiB per page, a thousandth of it, in a ring by page number. A page is published before its image is made, so
-//! that records which die meanwhile are counted, and is *on the device* when its image is.
+//! Two tables, rings by page number: heads of 32 bytes, which every cold look-up needs and which stay in the caches, and checksums,
+//! two KiB per page, a thousandth of it. A page is published before its image is made, so that records which die meanwhile are
+//! counted, and is *on the device* when its image is.
 
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::WORD;
@@ -20,7 +21,7 @@ const STORED: u64 = 2;
 
 /// What a page on the device holds.
 #[repr(C)]
-pub(crate) struct PageInfo {
+struct PageHead {
     /// Page number and state.
     word: AtomicU64,
     dead_words: AtomicU32,
@@ -32,8 +33,16 @@ pub(crate) struct PageInfo {
     /// The namespace of all its records, or [`PageInfo::MIXED`].
     namespace: AtomicU32,
     /// Blocks that its records have on the value device.
-    pub(crate) extent_blocks: AtomicU32,
-    sums: [AtomicU32; BLOCKS],
+    extent_blocks: AtomicU32,
+}
+
+type PageSums = [AtomicU32; BLOCKS];
+
+/// What is known of a page on the device.
+#[derive(Clone, Copy)]
+pub(crate) struct PageInfo<'p> {
+    head: &'p PageHead,
+    sums: &'p PageSums,
 }
 
 /// What an image turned out to hold.
@@ -46,41 +55,46 @@ pub(crate) struct Contents {
     pub(crate) extent_blocks: u32,
 }
 
-impl PageInfo {
+impl PageInfo<'_> {
     /// The page has records of several namespaces.
     pub(crate) const MIXED: u32 = u32::MAX;
 
-    pub(crate) fn namespace(&self) -> u32 {
-        self.namespace.load(Ordering::Relaxed)
+    pub(crate) fn namespace(self) -> u32 {
+        self.head.namespace.load(Ordering::Relaxed)
     }
 
     /// Bytes that a read of one record should ask for.
-    pub(crate) fn record_bytes(&self) -> usize {
-        let largest = self.largest.load(Ordering::Relaxed);
+    pub(crate) fn record_bytes(self) -> usize {
+        let largest = self.head.largest.load(Ordering::Relaxed);
         let mean = self.mean_words();
         // Where sizes differ much, twice the mean: a record that is longer costs a second read.
         largest.min(2 * mean).max(2) as usize * WORD
     }
 
     /// Mean words of its records.
-    fn mean_words(&self) -> u32 {
-        self.live_words.load(Ordering::Relaxed) / self.records.load(Ordering::Relaxed).max(1)
+    fn mean_words(self) -> u32 {
+        self.head.live_words.load(Ordering::Relaxed) / self.head.records.load(Ordering::Relaxed).max(1)
     }
 
     /// Words that the page takes on the devices.
-    pub(crate) fn capacity_words(&self) -> u64 {
-        PAGE_WORDS + u64::from(self.extent_blocks.load(Ordering::Relaxed)) * (BLOCK_BYTES / WORD) as u64
+    pub(crate) fn capacity_words(self) -> u64 {
+        PAGE_WORDS + self.extent_blocks() * (BLOCK_BYTES / WORD) as u64
+    }
+
+    /// Blocks that its records have on the value device.
+    pub(crate) fn extent_blocks(self) -> u64 {
+        u64::from(self.head.extent_blocks.load(Ordering::Relaxed))
     }
 
     /// Words known to be dead, of those that the page takes.
-    pub(crate) fn dead_words(&self) -> u64 {
-        let live = self.live_words.load(Ordering::Relaxed);
-        let dead = self.dead_words.load(Ordering::Relaxed).min(live);
+    pub(crate) fn dead_words(self) -> u64 {
+        let live = self.head.live_words.load(Ordering::Relaxed);
+        let dead = self.head.dead_words.load(Ordering::Relaxed).min(live);
         self.capacity_words().saturating_sub(u64::from(live - dead))
     }
 
     /// Whether the block number `block` of the page has these bytes.
-    pub(crate) fn is_intact(&self, block: usize, bytes: &[u8]) -> bool {
+    pub(crate) fn is_intact(self, block: usize, bytes: &[u8]) -> bool {
         self.sums.get(block).is_some_and(|sum| sum.load(Ordering::Relaxed) == checksum(bytes))
     }
 }
@@ -94,7 +108,8 @@ pub(crate) fn checksum(bytes: &[u8]) -> u32 {
 
 /// The table of all pages on the device.
 pub(crate) struct DevicePages {
-    memory: Reservation,
+    heads: Reservation,
+    sums: Reservation,
     mask: u64,
     stored: AtomicU64,
     capacity_words: AtomicU64,
@@ -105,64 +120,73 @@ pub(crate) struct DevicePages {
 
 impl DevicePages {
     pub(crate) fn new(pages_max: u64) -> io::Result<Self> {
-        let memory = Reservation::small_pages(pages_max.next_power_of_two() as usize * size_of::<PageInfo>())?;
+        let pages = pages_max.next_power_of_two() as usize;
+        let heads = Reservation::small_pages(pages * size_of::<PageHead>())?;
+        let sums = Reservation::small_pages(pages * size_of::<PageSums>())?;
         let zero = || AtomicU64::new(0);
-        Ok(Self {
-            memory,
-            mask: pages_max.next_power_of_two() - 1,
-            stored: zero(),
-            capacity_words: zero(),
-            live_words: zero(),
-            first: zero(),
-        })
+        Ok(Self { heads, sums, mask: pages as u64 - 1, stored: zero(), capacity_words: zero(), live_words: zero(), first: zero() })
     }
 
-    fn slot(&self, page: u64) -> &PageInfo {
+    fn head(&self, page: u64) -> &PageHead {
         // SAFETY: the masked number is below the number of entries that were reserved; zeroes are a valid entry, and all of
         // its fields are atomic.
-        unsafe { &*self.memory.base().as_ptr().cast::<PageInfo>().add((page & self.mask) as usize) }
+        unsafe { &*self.heads.base().as_ptr().cast::<PageHead>().add((page & self.mask) as usize) }
+    }
+
+    fn slot(&self, page: u64) -> PageInfo<'_> {
+        // SAFETY: as above.
+        let sums = unsafe { &*self.sums.base().as_ptr().cast::<PageSums>().add((page & self.mask) as usize) };
+        PageInfo { head: self.head(page), sums }
     }
 
     /// What is known of a page that is on the device or being written.
-    pub(crate) fn info(&self, page: u64) -> Option<&PageInfo> {
+    pub(crate) fn info(&self, page: u64) -> Option<PageInfo<'_>> {
         let slot = self.slot(page);
-        let word = slot.word.load(Ordering::Acquire);
+        let word = slot.head.word.load(Ordering::Acquire);
         (word >> 2 == page && word & 3 != EMPTY).then_some(slot)
+    }
+
+    /// Asks the cache for a block's checksum.
+    pub(crate) fn prefetch_sum(&self, page: u64, block: usize) {
+        if let Some(sum) = self.slot(page).sums.get(block) {
+            crate::index::prefetch(std::ptr::from_ref(sum).cast());
+        }
     }
 
     /// Whether a page can be read from the device.
     pub(crate) fn is_stored(&self, page: u64) -> bool {
-        self.slot(page).word.load(Ordering::Acquire) == page << 2 | STORED
+        self.head(page).word.load(Ordering::Acquire) == page << 2 | STORED
     }
 
     /// Begins to write a page. `false` while another one has its entry.
     pub(crate) fn begin(&self, page: u64) -> bool {
-        let slot = self.slot(page);
-        let word = slot.word.load(Ordering::Acquire);
+        let head = self.head(page);
+        let word = head.word.load(Ordering::Acquire);
         if word & 3 != EMPTY && word >> 2 != page {
             return false;
         }
-        slot.dead_words.store(0, Ordering::Relaxed);
-        slot.live_words.store(0, Ordering::Relaxed);
-        slot.word.store(page << 2 | WRITING, Ordering::Release);
+        head.dead_words.store(0, Ordering::Relaxed);
+        head.live_words.store(0, Ordering::Relaxed);
+        head.word.store(page << 2 | WRITING, Ordering::Release);
         true
     }
 
     /// A page's image is on the device.
     pub(crate) fn publish(&self, page: u64, contents: Contents, image: &[u8]) {
         let slot = self.slot(page);
+        let head = slot.head;
         for (sum, block) in slot.sums.iter().zip(image.chunks_exact(BLOCK_BYTES)) {
             sum.store(checksum(block), Ordering::Relaxed);
         }
-        slot.live_words.store(contents.live_words, Ordering::Relaxed);
-        slot.records.store(contents.records, Ordering::Relaxed);
-        slot.largest.store(contents.largest, Ordering::Relaxed);
-        slot.namespace.store(contents.namespace, Ordering::Relaxed);
-        slot.extent_blocks.store(contents.extent_blocks, Ordering::Relaxed);
-        slot.word.store(page << 2 | STORED, Ordering::Release);
+        head.live_words.store(contents.live_words, Ordering::Relaxed);
+        head.records.store(contents.records, Ordering::Relaxed);
+        head.largest.store(contents.largest, Ordering::Relaxed);
+        head.namespace.store(contents.namespace, Ordering::Relaxed);
+        head.extent_blocks.store(contents.extent_blocks, Ordering::Relaxed);
+        head.word.store(page << 2 | STORED, Ordering::Release);
         self.stored.fetch_add(1, Ordering::Relaxed);
         self.capacity_words.fetch_add(slot.capacity_words(), Ordering::Relaxed);
-        let dead = slot.dead_words.load(Ordering::Relaxed).min(contents.live_words);
+        let dead = head.dead_words.load(Ordering::Relaxed).min(contents.live_words);
         self.live_words.fetch_add(u64::from(contents.live_words - dead), Ordering::Relaxed);
         if self.stored.load(Ordering::Relaxed) == 1 {
             self.first.store(page, Ordering::Relaxed);
@@ -171,7 +195,7 @@ impl DevicePages {
 
     /// The page will not be written after all.
     pub(crate) fn cancel(&self, page: u64) {
-        self.slot(page).word.store(page << 2, Ordering::Release);
+        self.head(page).word.store(page << 2, Ordering::Release);
     }
 
     /// Words that a record takes on the devices, given the lengths of its heap objects.
@@ -183,9 +207,9 @@ impl DevicePages {
     /// A page is given up: nothing points to it any more. What readers got of it before counts, what they get from now on does not.
     pub(crate) fn retire(&self, page: u64) {
         let slot = self.slot(page);
-        let dead = slot.dead_words.load(Ordering::Relaxed);
-        let live = slot.live_words.load(Ordering::Relaxed);
-        slot.word.store(page << 2, Ordering::Release);
+        let dead = slot.head.dead_words.load(Ordering::Relaxed);
+        let live = slot.head.live_words.load(Ordering::Relaxed);
+        slot.head.word.store(page << 2, Ordering::Release);
         self.stored.fetch_sub(1, Ordering::Relaxed);
         self.capacity_words.fetch_sub(slot.capacity_words(), Ordering::Relaxed);
         self.live_words.fetch_sub(u64::from(live.saturating_sub(dead)), Ordering::Relaxed);
@@ -194,8 +218,8 @@ impl DevicePages {
     /// Counts words of a record as dead, if its page is on the device or on its way.
     pub(crate) fn count_dead(&self, address: u64, words: u32) {
         let Some(info) = self.info(Log::page_of(address)) else { return };
-        let before = info.dead_words.fetch_add(words, Ordering::Relaxed);
-        let live = info.live_words.load(Ordering::Relaxed);
+        let before = info.head.dead_words.fetch_add(words, Ordering::Relaxed);
+        let live = info.head.live_words.load(Ordering::Relaxed);
         // Both sums saturate alike: what is counted beyond the page's live words changes neither.
         let counted = live.saturating_sub(before).min(words);
         self.live_words.fetch_sub(u64::from(counted).min(self.live_words.load(Ordering::Relaxed)), Ordering::Relaxed);
@@ -231,7 +255,7 @@ impl DevicePages {
 
     /// Bytes of this table.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.len() * size_of::<PageInfo>() as u64
+        self.len() * (size_of::<PageHead>() + size_of::<PageSums>()) as u64
     }
 
     /// Numbers of the pages on the device, up to `end`.
@@ -246,7 +270,7 @@ impl DevicePages {
 
     /// Whether the entry that `page` will need is taken by an older page.
     pub(crate) fn is_crowded(&self, page: u64) -> bool {
-        let word = self.slot(page).word.load(Ordering::Acquire);
+        let word = self.head(page).word.load(Ordering::Acquire);
         word & 3 != EMPTY && word >> 2 != page
     }
 }

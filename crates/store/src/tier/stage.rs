@@ -214,6 +214,13 @@ impl Tier {
         }
     }
 
+    /// Asks the cache for the checksum of a read's first block.
+    pub(crate) fn prefetch_fetched(&self, fetch: &Fetch) {
+        if let What::Records { page, start, .. } = &fetch.what {
+            self.pages.prefetch_sum(*page, start / BLOCK_BYTES);
+        }
+    }
+
     /// Takes a finished read into the stage; `fetches` gets those that it shows to be needed too.
     pub(crate) fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
         let background = fetch.background;

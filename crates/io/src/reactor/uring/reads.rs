@@ -14,8 +14,9 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use io_uring::types::Fd;
-use io_uring::{opcode, squeue};
+use io_uring::{Submitter, opcode, squeue};
 
+use crate::storage::arena;
 use crate::storage::{Buffer, ReadDone, ReadRequest, Source};
 
 /// Reads under way at once. Fewer leave a fast device idle; more do not make it faster, but fill its queue, and what finds that full
@@ -24,6 +25,7 @@ pub(super) const IN_FLIGHT_MAX: usize = 256;
 
 #[derive(Default)]
 pub(super) struct Reads {
+    arenas: Arenas,
     flights: Vec<Option<Flight>>,
     free: Vec<u32>,
     /// As asked for, in order; they are bounded by whoever asks.
@@ -44,6 +46,43 @@ pub(super) enum Landed {
     Leave(ReadRequest),
 }
 
+/// The arenas that a ring knows, each registered when a buffer of it is first read into.
+#[derive(Default)]
+struct Arenas {
+    /// Made with the first.
+    table: Option<Vec<Registration>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Registration {
+    Unasked,
+    Registered,
+    /// The kernel has no such table, or may not pin so much: then the buffers are memory like any other.
+    Refused,
+}
+
+impl Arenas {
+    /// Whether the ring knows an arena.
+    fn have(&mut self, arena: u16, submitter: &Submitter<'_>) -> bool {
+        let table = self.table.get_or_insert_with(|| {
+            let made = submitter.register_buffers_sparse(arena::ARENAS_MAX as u32).is_ok();
+            vec![if made { Registration::Unasked } else { Registration::Refused }; arena::ARENAS_MAX]
+        });
+        let Some(registration) = table.get_mut(usize::from(arena)) else { return false };
+        if *registration == Registration::Unasked {
+            *registration = Registration::Refused;
+            if let Some(base) = arena::base(arena) {
+                let memory = libc::iovec { iov_base: base.as_ptr().cast(), iov_len: arena::ARENA_BYTES };
+                // SAFETY: an arena is never freed.
+                if unsafe { submitter.register_buffers_update(u32::from(arena), &[memory], None) }.is_ok() {
+                    *registration = Registration::Registered;
+                }
+            }
+        }
+        *registration == Registration::Registered
+    }
+}
+
 impl Reads {
     /// Takes a request for a file.
     pub(super) fn wait(&mut self, token: u64, file: Arc<File>, offset: u64, buffer: Buffer) {
@@ -60,14 +99,18 @@ impl Reads {
     }
 
     /// The submission of the next read and its number, if there is one and a place for it. From now on it is under way.
-    pub(super) fn depart(&mut self) -> Option<(u32, squeue::Entry)> {
+    pub(super) fn depart(&mut self, submitter: &Submitter<'_>) -> Option<(u32, squeue::Entry)> {
         if self.ready() == 0 {
             return None;
         }
         let mut flight = self.waiting.pop_front()?;
         let len = u32::try_from(flight.buffer.len()).unwrap_or(u32::MAX);
         let fd = Fd(flight.file.as_raw_fd());
-        let submission = opcode::Read::new(fd, flight.buffer.as_mut_ptr(), len).offset(flight.offset).build();
+        let base = flight.buffer.as_mut_ptr();
+        let submission = match flight.buffer.arena().filter(|&arena| self.arenas.have(arena, submitter)) {
+            Some(arena) => opcode::ReadFixed::new(fd, base, len, arena).offset(flight.offset).build(),
+            None => opcode::Read::new(fd, base, len).offset(flight.offset).build(),
+        };
         let number = self.free.pop().unwrap_or_else(|| {
             self.flights.push(None);
             // At most `IN_FLIGHT_MAX`.
