@@ -12,7 +12,7 @@ use crate::namespace::Namespaces;
 use crate::record::WORD;
 use crate::session::heat::HeatRule;
 use crate::session::{Full, NO_PAGE, Session};
-use crate::tier::{CopyReads, Keeper, Steward, Storage, Tier, TierStatistics};
+use crate::tier::{CopyReads, Examiner, Keeper, Steward, Storage, Tier, TierStatistics};
 use almandine_epoch::Epoch;
 use almandine_io::thread::Waker;
 use almandine_io::{memory, thread};
@@ -30,7 +30,7 @@ const DISCARD_BYTES: usize = 64 * 1024;
 const HEADROOM_SHARE: u64 = 256;
 /// Threads that belong to the store itself: maintenance and compaction.
 const OWN_THREADS: usize = 2;
-/// And with a device: the keeper and the steward.
+/// And with a device: the keeper, the steward and the examiner.
 const TIER_THREADS: usize = 2;
 
 /// How a store is made.
@@ -329,7 +329,7 @@ fn reserve<T>(mut size: u64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<
 }
 
 /// What the background would run, for a store without one.
-type Manual = (Maintenance, Option<(Keeper, Steward)>);
+type Manual = (Maintenance, Option<(Keeper, Steward, Examiner)>);
 
 /// A store of records, in memory and, with a device, beyond, used through [`Session`]s.
 pub struct Store {
@@ -346,15 +346,16 @@ impl Store {
     pub fn open(options: Options) -> io::Result<Self> {
         let inner = Inner::new(options)?;
         let maintenance = Maintenance::new(&inner).ok_or_else(|| io::Error::other("no epoch slot for the background"))?;
-        let tier = Keeper::new(&inner).zip(Steward::new(&inner));
+        let tier = (|| Some((Keeper::new(&inner)?, Steward::new(&inner)?, Examiner::new(&inner)?)))();
         // The first pages are ready before the first session is.
         while inner.log.prepare_ahead(inner.pages_ahead()) {}
         let (mut background, mut manual) = (Vec::new(), None);
         if inner.options.background {
             background.push(thread::spawn("store", move || maintenance.run())?);
-            if let Some((keeper, steward)) = tier {
+            if let Some((keeper, steward, examiner)) = tier {
                 background.push(thread::spawn("keeper", move || keeper.run())?);
                 background.push(thread::spawn("steward", move || steward.run())?);
+                background.push(thread::spawn("examiner", move || examiner.run())?);
             }
         } else {
             manual = Some(Mutex::new((maintenance, tier)));
@@ -373,8 +374,9 @@ impl Store {
         if let Some(maintenance) = &self.manual {
             let mut manual = maintenance.lock().unwrap_or_else(PoisonError::into_inner);
             manual.0.step(now_ms);
-            if let Some((keeper, steward)) = &mut manual.1 {
+            if let Some((keeper, steward, examiner)) = &mut manual.1 {
                 keeper.step();
+                examiner.step(now_ms);
                 steward.step(now_ms);
             }
         }

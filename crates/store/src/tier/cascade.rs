@@ -204,6 +204,7 @@ impl Cascade {
             Ok(contents) => {
                 tier.pages.publish(page, contents, &self.image);
                 bump(&tier.counters.pages_flushed, 1);
+                tier.steward_waker.wake();
             }
             Err(_) => {
                 tier.pages.cancel(page);

@@ -33,6 +33,9 @@ pub(super) struct Collector {
     stuck: Vec<u64>,
 }
 
+/// A record of an image: its address, and what it was when the image was made.
+type Found = (u64, Record, Header);
+
 /// What became of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -47,6 +50,11 @@ enum Fate {
 impl Collector {
     pub(super) fn new() -> Self {
         Self { image: Buffer::new(PAGE_BYTES), not_before_ms: 0, stuck: Vec::new() }
+    }
+
+    /// Whether the rate limit keeps it from going on at once.
+    pub(super) fn is_held_back(&self) -> bool {
+        clock::monotonic_ns() / 1_000_000 < self.not_before_ms
     }
 
     /// Collects one page if there is one worth it. Returns whether it did.
@@ -111,8 +119,25 @@ impl Collector {
         let mut done = true;
         // Large objects come into memory to be moved: one at a time.
         let group_len = if info.extent_blocks() == 0 { GROUP } else { 1 };
+        let mut unclear = Vec::new();
         for group in records.chunks(group_len) {
-            done &= self.collect_group(session, tier, fetcher, group, now_ms);
+            done &= self.collect_group(session, tier, fetcher, group, (now_ms, 0), &mut unclear);
+        }
+        for group in unclear.chunks(GROUP) {
+            // What leaves memory from here on is not examined.
+            let head = session.store.log.head();
+            let hashes: Vec<u64> = group.iter().map(|&(.., hash)| hash).collect();
+            let findings = session.examine_hashes(tier, fetcher, now_ms, &hashes);
+            done &= findings.iter().all(|&finding| finding == Finding::Settled);
+            if !done {
+                break;
+            }
+            let mut still = Vec::new();
+            let examined: Vec<Found> = group.iter().map(|&(found, _)| found).collect();
+            for group in examined.chunks(group_len) {
+                done &= self.collect_group(session, tier, fetcher, group, (now_ms, head), &mut still);
+            }
+            done &= still.is_empty();
         }
         if !done {
             return false;
@@ -127,56 +152,42 @@ impl Collector {
         true
     }
 
+    /// Lets go of some records of a page. Entries below `examined` are known to be no newer records of their keys; records of which that
+    /// has to be found out first go to `unclear`, with their hashes.
     fn collect_group(
         &mut self,
         session: &mut Session,
         tier: &Tier,
         fetcher: &mut Fetcher,
-        group: &[(u64, Record, Header)],
-        now_ms: i64,
+        group: &[Found],
+        (now_ms, examined): (i64, u64),
+        unclear: &mut Vec<(Found, u64)>,
     ) -> bool {
         // Records with heap objects are staged like those of a reader, which makes their handles whole.
         let heavy = |header: Header| header.has(Header::HEAP_KEY) || header.has(Header::HEAP_VALUE);
         let mut addresses: Vec<u64> = group.iter().filter(|(_, _, header)| heavy(*header)).map(|(address, ..)| *address).collect();
         let mut stage = Stage::default();
         tier.stage_blocking(&mut stage, &mut addresses, true, fetcher);
-        let whole: Vec<(u64, Record, Header)> = group
+        let whole: Vec<(Found, Found)> = group
             .iter()
-            .filter_map(|&(address, record, header)| match (heavy(header), stage.get(address)) {
-                (false, _) => Some((address, record, header)),
-                (true, Lookup::Ready(record, header)) => Some((address, record, header)),
+            .filter_map(|&found| match (heavy(found.2), stage.get(found.0)) {
+                (false, _) => Some((found, found)),
+                (true, Lookup::Ready(record, header)) => Some((found, (found.0, record, header))),
                 (true, _) => None,
             })
             .collect();
         let mut good = whole.len() == group.len();
-        let mut unclear = Vec::new();
         session.enter(now_ms);
-        let hashes: Vec<u64> = whole.iter().map(|&(_, record, header)| session.store.hash_of(record, header)).collect();
+        let hashes: Vec<u64> = whole.iter().map(|&(_, (_, record, header))| session.store.hash_of(record, header)).collect();
         hashes.iter().for_each(|&hash| session.prefetch_bucket(hash));
-        for (&(address, record, header), &hash) in whole.iter().zip(&hashes) {
-            match session.collect_one(tier, address, record, header, hash, 0) {
+        for (&(found, (address, record, header)), &hash) in whole.iter().zip(&hashes) {
+            match session.collect_one(tier, address, record, header, hash, examined) {
                 Fate::Gone => {}
                 Fate::Stays => good = false,
-                Fate::Unclear => unclear.push((address, record, header, hash)),
+                Fate::Unclear => unclear.push((found, hash)),
             }
         }
         session.leave();
-        if !unclear.is_empty() {
-            let hashes: Vec<u64> = unclear.iter().map(|&(.., hash)| hash).collect();
-            // What leaves memory from here on is not examined.
-            let head = session.store.log.head();
-            let findings = session.examine_hashes(tier, fetcher, now_ms, &hashes);
-            if findings.iter().all(|&finding| finding == Finding::Settled) {
-                session.enter(now_ms);
-                for (address, record, header, hash) in unclear {
-                    // Examined: what is still there is not superseded by any entry on the device.
-                    good &= session.collect_one(tier, address, record, header, hash, head) == Fate::Gone;
-                }
-                session.leave();
-            } else {
-                good = false;
-            }
-        }
         fetcher.reclaim(&mut stage);
         good
     }

@@ -27,6 +27,7 @@ mod image;
 mod keeper;
 pub(crate) mod pages;
 pub(crate) mod stage;
+mod steward;
 mod sweep;
 
 use crate::log::{Log, PAGE_BYTES};
@@ -40,7 +41,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use keeper::{Keeper, Steward};
+pub(crate) use keeper::Keeper;
+pub(crate) use steward::{Examiner, Steward};
 
 /// Pages that may be on the device at once: 2 TiB.
 const DEVICE_PAGES_MAX: u64 = 1 << 20;
@@ -174,6 +176,8 @@ pub(crate) struct Tier {
     pub(crate) waker: Waker,
     /// Wakes the steward.
     pub(crate) steward_waker: Waker,
+    /// Wakes the examiner.
+    pub(crate) examiner_waker: Waker,
     questions: SegQueue<Question>,
     unresolved: AtomicU64,
     /// So many keys are unresolved that writers look before they overwrite.
@@ -202,6 +206,7 @@ impl Tier {
             counters: Counters::default(),
             waker: Waker::new(),
             steward_waker: Waker::new(),
+            examiner_waker: Waker::new(),
             questions: SegQueue::new(),
             unresolved: AtomicU64::new(0),
             backlogged: AtomicBool::new(false),
@@ -270,7 +275,7 @@ impl Tier {
     /// Asks the keeper to look at all records of a hash: whether older ones are superseded, whether they have expired.
     pub(crate) fn ask(&self, hash: u64) {
         self.questions.push(Question { hash, overwritten: false });
-        self.steward_waker.wake();
+        self.examiner_waker.wake();
     }
 
     /// A key was written without a look at the cold record at `address`, which is probably its old one.
@@ -278,7 +283,7 @@ impl Tier {
         self.unresolved.fetch_add(1, Ordering::Relaxed);
         self.pages.count_dead_typical(address);
         self.questions.push(Question { hash, overwritten: true });
-        self.steward_waker.wake();
+        self.examiner_waker.wake();
     }
 
     /// Whether so much log is in memory that writers should wait until [`Tier::on_room`] is called.
@@ -306,11 +311,6 @@ impl Tier {
         {
             call();
         }
-    }
-
-    /// Whether there is something to examine.
-    pub(crate) fn has_questions(&self) -> bool {
-        !self.questions.is_empty()
     }
 
     /// Whether writers had better look before they overwrite: what they leave open makes the index longer, and is bounded so.

@@ -33,6 +33,10 @@ use crate::system::machine::Machine;
 const PRESENT: f64 = 0.75;
 /// After so many wrong replies the rest would say nothing new.
 const VIOLATIONS_MAX: u64 = 1000;
+/// Minutes from which on a run says whether memory drifts.
+const DRIFT_MINUTES: f64 = 20.0;
+/// Resident memory may grow by one part in so many of the budget per hour.
+const DRIFT_SHARE: u64 = 20;
 
 /// Options of `soak`.
 #[derive(Debug, Args)]
@@ -75,6 +79,13 @@ pub struct Soak {
     seed: u64,
     #[command(flatten)]
     output: OutputOptions,
+}
+
+/// Notes a bound that does not hold.
+fn exceeds(problems: &mut Vec<String>, what: &str, value: Option<u64>, bound: u64) {
+    if let Some(value) = value.filter(|&value| value > bound) {
+        problems.push(format!("{what}: {}, allowed are {}", bytes(value as f64), bytes(bound as f64)));
+    }
 }
 
 /// What one server showed.
@@ -147,7 +158,8 @@ impl Soak {
         driver.sweep(false, &mut |share| bar.show(share, "reading everything"))?;
         bar.finish();
         let resident_most = watch.map_or(0, |watch| watch.most());
-        let mut problems = self.judge(&settled, resident_most);
+        let mut problems = self.judge_churn(&samples, resident_most);
+        problems.append(&mut self.judge_settled(&settled));
         problems.extend(self.count_keys(&subject, &driver)?);
         if driver.violations > 0 {
             problems.push(format!("{} wrong replies; the first of them:", driver.violations));
@@ -187,7 +199,7 @@ impl Soak {
             used: info.number("used_memory"),
             device: info.number("storage_device_bytes").filter(|_| self.storage_dir.is_some()),
             storage_live: info.number("storage_live_bytes").filter(|_| self.storage_dir.is_some()),
-            index: info.number("index_bytes"),
+            index: info.number("storage_index_bytes"),
             dbsize: control.integer(&["DBSIZE"])?.max(0) as u64,
             keys: live.keys,
             live: live.value_bytes + live.keys * driver.key_len(),
@@ -202,27 +214,40 @@ impl Soak {
         loop {
             let sample = self.sample(subject, driver, offset + start.elapsed().as_secs_f64())?;
             let late = start.elapsed().as_secs_f64() > self.settle;
-            if late || (start.elapsed() > Duration::from_secs(2) && self.judge(&sample, 0).is_empty()) {
+            if late || (start.elapsed() > Duration::from_secs(2) && self.judge_settled(&sample).is_empty()) {
                 return Ok(sample);
             }
             thread::sleep(Duration::from_millis(500));
         }
     }
 
-    /// Bounds that do not hold.
-    fn judge(&self, settled: &Sample, resident_most: u64) -> Vec<String> {
+    /// Bounds that did not hold while it churned.
+    fn judge_churn(&self, samples: &[Sample], resident_most: u64) -> Vec<String> {
         let mut problems = Vec::new();
-        let mut most = |what: &str, value: Option<u64>, bound: u64| {
-            if let Some(value) = value.filter(|&value| value > bound) {
-                problems.push(format!("{what}: {}, allowed are {}", bytes(value as f64), bytes(bound as f64)));
-            }
-        };
+        if self.storage_dir.is_none() {
+            return problems;
+        }
+        exceeds(&mut problems, "resident at most", Some(resident_most), self.maxmemory + BEYOND_BYTES);
+        let excess = |sample: &&Sample| sample.device.unwrap_or(0).saturating_sub(sample.device_bound(self.device_slack));
+        if let Some(worst) = samples.iter().max_by_key(excess) {
+            let when = format!("on the device after {:.0} s", worst.seconds);
+            exceeds(&mut problems, &when, worst.device, worst.device_bound(self.device_slack));
+        }
+        // In a shorter run what is live still finds its level.
+        if self.minutes >= DRIFT_MINUTES
+            && let Some(drift) = drift_per_hour(samples, |sample| sample.resident.map(|bytes| bytes as f64))
+        {
+            exceeds(&mut problems, "resident memory grows per hour by", Some(drift.max(0.0) as u64), self.maxmemory / DRIFT_SHARE);
+        }
+        problems
+    }
+
+    /// Bounds that do not hold when it has come to rest.
+    fn judge_settled(&self, settled: &Sample) -> Vec<String> {
+        let mut problems = Vec::new();
         match self.storage_dir.is_some() {
-            true => {
-                most("resident at most", Some(resident_most), self.maxmemory + BEYOND_BYTES);
-                most("on the device after settling", settled.device, settled.device_bound(self.device_slack));
-            }
-            false => most("resident after settling", settled.resident, settled.memory_bound()),
+            true => exceeds(&mut problems, "on the device after settling", settled.device, settled.device_bound(self.device_slack)),
+            false => exceeds(&mut problems, "resident after settling", settled.resident, settled.memory_bound()),
         }
         problems
     }
