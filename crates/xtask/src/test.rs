@@ -87,6 +87,20 @@ fn proofs(root: &Path, directory: &str, profile: &str, full: bool, python: Optio
         }
         ended.push(execute(root, &step));
     }
+    ended.push(execute(root, &soak(root, directory, profile, full && profile == "release")));
+}
+
+/// Churn beyond memory with every reply checked: three minutes, or the whole hour.
+fn soak(root: &Path, directory: &str, profile: &str, whole: bool) -> Step {
+    let target = target(root);
+    let server = target.join(directory).join("almandine-server").display().to_string();
+    let storage = target.display().to_string();
+    let mut step =
+        step(&format!("soak {profile}"), &["run", "--package", "almandine-bench", "--profile", profile, "--", "soak", "--quiet"]);
+    let place = ["--server-binary", &server, "--storage-dir", &storage];
+    let size: &[&str] = if whole { &[] } else { &["--minutes", "3", "--maxmemory", "64mb", "--rate", "20000", "--settle", "30"] };
+    step.arguments.extend(place.iter().chain(size).map(|&argument| argument.to_owned()));
+    step
 }
 
 fn target(root: &Path) -> PathBuf {
