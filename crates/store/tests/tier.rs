@@ -213,7 +213,7 @@ fn against_a_map(mode: CopyReads, seed: u64) {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert_eq!(store.namespace_len(namespace).0, model.len() as u64, "INV-TIER-2: each key counts once");
-    assert_eq!(statistics.corrupt_blocks + statistics.read_errors + statistics.write_errors, 0);
+    assert_eq!(statistics.corrupt_blocks + statistics.read_errors + statistics.write_errors, 0, "{statistics:?}");
 }
 
 #[test]

@@ -125,10 +125,9 @@ impl Cascade {
         }
     }
 
-    /// Pages in memory beyond what the budget allows, with room for those that sessions are about to fill.
+    /// Pages in memory beyond what the budget allows, with room for the next one that is opened ahead of the tail.
     fn surplus(&self, store: &Inner, tier: &Tier) -> u64 {
-        let room = tier.limit_pages().saturating_sub(tier.pages_ahead() + 1);
-        store.log.pages.resident().saturating_sub(room)
+        store.log.pages.resident().saturating_sub(tier.limit_pages().saturating_sub(1))
     }
 
     /// Whether the next clean page is to leave.

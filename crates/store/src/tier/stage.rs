@@ -247,13 +247,14 @@ impl Tier {
             }
             What::Field { address, field } => {
                 let bytes = result.is_ok().then(|| extent::contents(&buffer)).flatten();
+                // An extent is given up after its record's page: what it holds from then on is no damage.
+                if !self.pages.is_stored(Log::page_of(address)) {
+                    stage.records.remove(&address);
+                    return;
+                }
                 let Some(bytes) = bytes else {
                     bump(if result.is_ok() { &self.counters.corrupt_blocks } else { &self.counters.read_errors }, 1);
-                    if self.pages.is_stored(Log::page_of(address)) {
-                        stage.fail(address);
-                    } else {
-                        stage.records.remove(&address);
-                    }
+                    stage.fail(address);
                     return;
                 };
                 let Some(staged) = stage.records.get_mut(&address) else { return };
@@ -336,6 +337,7 @@ impl Tier {
                     staged.missing += 1;
                     fetches.push(Fetch { what: What::Field { address, field }, background, source, bytes: extent.bytes() });
                 }
+                Err(_) if !self.pages.is_stored(page) => return,
                 Err(_) => {
                     bump(&self.counters.read_errors, 1);
                     stage.fail(address);
