@@ -1,8 +1,8 @@
 //! Maintenance: what the background thread does, in bounded steps, so that sessions never have to.
 //!
 //! It keeps pages ready in front of the tail, splits and merges buckets to follow the number of keys, files and reclaims
-//! expiries, frees the records of emptied namespaces, evacuates sparse pages, frees large values, moves the epoch and
-//! compares memory with the budget. It sleeps until a session wakes it or the expiry wheel turns.
+//! expiries, frees the records of emptied namespaces, evacuates sparse pages, frees large values, moves the epoch, tells of
+//! removed keys and compares memory with the budget. It sleeps until a session wakes it or the expiry wheel turns.
 
 use crate::compact::{self, CompactionPhase};
 use crate::counters::add;
@@ -74,7 +74,7 @@ impl Maintenance {
         Some(Self {
             store: Arc::clone(store),
             session: store.session()?,
-            pace: Pace::new(store.options.background),
+            pace: Pace::telling(store),
             resize: Resize::new(),
             wheel: Wheel::new(),
             ageing: Ageing::new(),
@@ -101,6 +101,7 @@ impl Maintenance {
     /// One round of everything. Returns whether there is more to do at once.
     pub(crate) fn step(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
+        store.removals.tell();
         loop {
             // Inside the epoch: a page that the cascade passes meanwhile is not released before this is done with it.
             self.session.enter(now_ms);
@@ -131,6 +132,7 @@ impl Maintenance {
             busy |= store.epoch.pending() != 0 && store.epoch.safe() + 1 < store.epoch.current();
         }
         store.refresh_over_limit();
+        store.removals.tell();
         busy
     }
 
@@ -166,7 +168,11 @@ impl Maintenance {
             let head = self.session.local.head;
             let first = Resize::next_source(index);
             let store = &self.store;
-            self.resize.entries_ahead(index, first, RESIZE_GROUP, |address| store.log.prefetch(address));
+            self.resize.entries_ahead(index, first, RESIZE_GROUP, |address| {
+                if address >= head {
+                    store.log.prefetch(address);
+                }
+            });
             for _ in 0..RESIZE_GROUP {
                 match self.resize.grow(index, |address| store.hash_at(address, head)) {
                     Resized::Done => done += 1,
@@ -274,6 +280,8 @@ impl Maintenance {
                     // Entries of pages that cannot be read stay behind: their namespaces are not used again.
                     if complete {
                         self.store.namespaces.release(namespaces);
+                    } else {
+                        self.store.namespaces.give_up(&namespaces);
                     }
                 } else {
                     self.sweep = Sweep::Running { namespaces, next: stop };

@@ -6,7 +6,7 @@
 
 use super::entry::{Entry, Tag};
 use super::{BUCKETS_MIN, Index};
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 
 /// Overflow slots that must be free for a step, so that rebuilding two buckets cannot run out of them.
 const HEADROOM: u64 = if cfg!(loom) { 2 } else { 1024 };
@@ -108,17 +108,28 @@ impl Resize {
         1 << (u64::BITS - 1 - buckets.leading_zeros())
     }
 
-    /// Prefetches the buckets of the next `count` splits or merges; then their records with [`Resize::entries_ahead`].
+    /// Asks the cache for `count` buckets and their overflow slots, and calls `visit` with the addresses in them, so that the caller
+    /// can ask for their records. What is read here without a latch is a hint.
     pub(crate) fn entries_ahead(&mut self, index: &Index, first: u64, count: u64, mut visit: impl FnMut(u64)) {
-        for number in first..first + count {
-            super::prefetch(std::ptr::from_ref(index.bucket(number)).cast());
+        let buckets = first..first + count;
+        buckets.clone().for_each(|number| index.prefetch_bucket(number));
+        let mut look = |slot: &AtomicU64| {
+            let entry = Entry(slot.load(Ordering::Relaxed));
+            if entry != Entry::EMPTY {
+                visit(entry.address());
+            }
+        };
+        for number in buckets.clone() {
+            let bucket = index.bucket(number);
+            bucket.entries.iter().for_each(&mut look);
+            if bucket.overflow() != 0 {
+                super::prefetch(std::ptr::from_ref(index.overflow.slot(bucket.overflow())).cast());
+            }
         }
-        for number in first..first + count {
-            for slot in &index.bucket(number).entries {
-                let entry = Entry(slot.load(Ordering::Relaxed));
-                if entry != Entry::EMPTY {
-                    visit(entry.address());
-                }
+        for number in buckets {
+            let bucket = index.bucket(number);
+            if bucket.overflow() != 0 {
+                index.overflow.slot(bucket.overflow()).entries.iter().for_each(&mut look);
             }
         }
     }

@@ -57,8 +57,8 @@ fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Con
         }
         put(image, at, header.0);
         let end = (at + units).min(words.len());
-        for (index, word) in words.iter().enumerate().take(end).skip(at + 1) {
-            put(image, index, word.load(Ordering::Relaxed));
+        for (target, word) in image[(at + 1) * WORD..end * WORD].chunks_exact_mut(WORD).zip(&words[at + 1..end]) {
+            target.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
         }
         // Records of condemned namespaces too: until they are swept the index points to them.
         if !header.has(Header::DEAD) {
