@@ -7,7 +7,7 @@
 //! **Is not**: aware of commands, protocols or databases. A session does no I/O: it says which records it needs, and whoever
 //! runs it reads them. It knows no time but what it is told.
 //! **Invariants**: INV-READ-1, INV-LATCH-1…3, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1, INV-EXP-1,
-//! INV-SCAN-1 in `docs/INVARIANTS.md`.
+//! INV-REMOVED-1, INV-SCAN-1 in `docs/INVARIANTS.md`.
 //! **Start reading at**: [`Store`] and [`Session`]; then the files `record.rs`, `index/mod.rs`, `log/mod.rs`, `tier/mod.rs`; and
 //! `examples/word_count.rs` and `examples/larger_than_memory.rs` for its use by threads that have no server around them.
 //!
@@ -45,6 +45,7 @@ mod maintain;
 mod namespace;
 mod pace;
 mod record;
+mod removed;
 mod session;
 mod store;
 mod sync;
@@ -54,6 +55,7 @@ pub use counters::Totals;
 pub use evict::{EvictionOrder, EvictionPolicy};
 pub use heap::{HeapString, SharedString};
 pub use record::Kind;
+pub use removed::{Removal, RemovalReason, Removals};
 pub use session::heat::HeatRule;
 pub use session::{Full, Key, Met, Need, Occupied, Put, Session, Slot, Vacant, View};
 pub use store::{MemoryUse, Options, Store, Work};

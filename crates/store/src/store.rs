@@ -141,6 +141,7 @@ pub(crate) struct Inner {
     pub(crate) namespaces: Namespaces,
     pub(crate) shared_free: SharedFree,
     pub(crate) expiry_feed: Feed,
+    pub(crate) removals: crate::removed::Feed,
     /// The page of each thread's open chunk, or `NO_PAGE`.
     pub(crate) active_pages: Box<[CachePadded<AtomicU64>]>,
     pub(crate) waker: Waker,
@@ -183,6 +184,7 @@ impl Inner {
             namespaces: Namespaces::new(),
             shared_free: SharedFree::new(),
             expiry_feed: Feed::new(threads),
+            removals: crate::removed::Feed::default(),
             active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
             waker: Waker::new(),
             progress: Progress::default(),
@@ -333,7 +335,7 @@ type Manual = (Maintenance, Option<(Keeper, Steward, Examiner)>);
 
 /// A store of records, in memory and, with a device, beyond, used through [`Session`]s.
 pub struct Store {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     background: Vec<JoinHandle<()>>,
     manual: Option<Mutex<Manual>>,
 }
@@ -541,7 +543,10 @@ impl Drop for Store {
             tier.steward_waker.wake();
         }
         for thread in self.background.drain(..) {
-            let _ = thread.join();
+            // A listener that held the last reference drops the store on a thread of its own, which cannot wait for itself.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
         }
     }
 }

@@ -4,7 +4,6 @@
 //! up again under its bucket's latch. Work per call is bounded in buckets; nobody waits for anybody.
 
 use super::{AGE_MAX, EvictionOrder, EvictionPolicy, PROVEN};
-use crate::counters::add;
 use crate::expiry::feed::Notice;
 use crate::index::entry::Entry;
 use crate::record::{Header, Record, WORD};
@@ -154,14 +153,13 @@ impl Session {
     }
 
     fn count_eviction(&self, record: Record, header: Header, hash: u64, heat: u64, policy: EvictionPolicy) {
-        let counters = self.store.thread(&self.local);
         if self.store.namespaces.is_condemned(header.namespace()) {
             return;
         }
         if record.is_expired(header, self.local.now_ms) {
-            add(&counters.expired, 1);
+            self.store.note_expired(&self.local, record, header);
         } else {
-            add(&counters.evicted, 1);
+            self.store.note_evicted(&self.local, record, header);
         }
         self.store.eviction.gave_way(hash, heat, policy.order);
     }

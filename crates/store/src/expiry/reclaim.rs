@@ -62,8 +62,8 @@ impl Session {
             });
             match due {
                 Some((position, (record, header))) => {
+                    store.note_expired(&self.local, record, header);
                     self.unlink_latched(number, position, record, header);
-                    crate::counters::add(&self.store.thread(&self.local).expired, 1);
                 }
                 None => {
                     if let Some(at_ms) = refile {

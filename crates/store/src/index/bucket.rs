@@ -188,6 +188,11 @@ impl Bucket {
         Seen(self.control.load(Ordering::Relaxed))
     }
 
+    /// Whether somebody holds the exclusive latch.
+    pub(crate) fn is_latched_exclusively(&self) -> bool {
+        self.control.load(Ordering::Relaxed) & EXCLUSIVE != 0
+    }
+
     /// Says whether entries know less than a whole tag; under the exclusive latch.
     pub(crate) fn set_short_tags(&self, short: bool) {
         let seen = self.control.load(Ordering::Relaxed);

@@ -178,7 +178,7 @@ impl<'s> Guard<'s> {
         if header.is_tombstone() {
             return Slot::Vacant(Vacant { guard: self, tombstone: Some(position), open: 0, blind: false });
         }
-        add(&self.store.thread(self.local).expired, 1);
+        self.store.note_expired(self.local, record, header);
         Slot::Vacant(Occupied { guard: self, position, record, header }.unlink())
     }
 

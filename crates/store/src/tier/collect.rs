@@ -264,9 +264,9 @@ impl Session {
             return Fate::Gone;
         }
         if !header.is_tombstone() && record.is_expired(header, self.now_ms()) && !older {
+            store.note_expired(&self.local, record, header);
             self.uncount(header);
             self.drop_latched(number, position, record, header);
-            add(&store.thread(&self.local).expired, 1);
             return Fate::Gone;
         }
         self.move_to_tail(store, tier, number, hash, position, address, record, header)

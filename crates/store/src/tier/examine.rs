@@ -7,7 +7,6 @@
 
 use super::stage::{Fetcher, Lookup, Stage};
 use super::{Tier, bump};
-use crate::counters::add;
 use crate::expiry::feed::Notice;
 use crate::record::{Header, Record};
 use crate::session::Session;
@@ -163,8 +162,8 @@ impl Session {
             // In memory the wheel has it. And while a record is not at hand that may be newer, this one is not to be removed: the
             // tombstone that would take its place would outrank that one (INV-TIER-2).
         } else if record.is_expired(header, self.now_ms()) {
+            store.note_expired(&self.local, record, header);
             self.unlink_latched(number, position, record, header);
-            add(&store.thread(&self.local).expired, 1);
         } else if let Some(at_ms) = record.expiry(header)
             && store.hash_of(record, header) == hash
             && store.expiry_feed.push(self.local.thread, Notice { hash, at_ms })

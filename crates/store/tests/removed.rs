@@ -1,0 +1,314 @@
+//! Word of removed keys: of each that the store removes by itself, once and with the reason; of nothing else; and never too late for a
+//! thread that has found the key.
+
+#![cfg(not(loom))]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use almandine_device::MemoryDevice;
+use almandine_io::clock;
+use almandine_store::{
+    EvictionOrder, EvictionPolicy, Fetcher, Met, Options, Put, Removal, RemovalReason, Removals, Session, Stage, Storage, Store,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1 << 20;
+
+/// What was told.
+#[derive(Clone, Default)]
+struct Ear(Arc<Mutex<Vec<Removal>>>);
+
+impl Ear {
+    fn on(store: &Store) -> Self {
+        let ear = Self::default();
+        let told = ear.clone();
+        store.on_removals(move |removals| match removals {
+            Removals::These(removals) => told.0.lock().unwrap().extend(removals),
+            Removals::Missed => panic!("nothing is missed"),
+        });
+        store.hear_removals(true);
+        ear
+    }
+
+    /// What was told since the last call: keys, with how often and why.
+    fn take(&self) -> BTreeMap<Vec<u8>, Vec<RemovalReason>> {
+        let mut told: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for Removal { key, reason, .. } in std::mem::take(&mut *self.0.lock().unwrap()) {
+            told.entry(key.into_vec()).or_default().push(reason);
+        }
+        told
+    }
+}
+
+fn open(background: bool) -> (Store, u16) {
+    let store = Store::open(Options { background, ..Options::default() }).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    (store, namespace)
+}
+
+fn put(session: &mut Session, now_ms: i64, namespace: u16, key: &[u8], value: &[u8], expiry_ms: Option<i64>) {
+    session.enter(now_ms);
+    session.upsert(session.key(namespace, key), value, Put { expiry_ms, ..Put::default() }).unwrap();
+    session.leave();
+}
+
+fn has(session: &mut Session, now_ms: i64, namespace: u16, key: &[u8]) -> bool {
+    session.enter(now_ms);
+    let key = session.key(namespace, key);
+    let found = session.read(key, |_| ()).is_some();
+    session.remove_met_expired(key);
+    session.leave();
+    found
+}
+
+fn name(number: u64) -> Vec<u8> {
+    // One in ten is too long to lie in its record.
+    if number.is_multiple_of(10) { format!("{number:0300}").into_bytes() } else { number.to_string().into_bytes() }
+}
+
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "not in 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn each_way_to_expire_is_told_once() {
+    let (store, namespace) = open(false);
+    let ear = Ear::on(&store);
+    let mut session = store.session().unwrap();
+    let long = [b'l'; 5000];
+    for key in [&b"read"[..], b"written", b"deleted", b"background", b"scanned", &long] {
+        put(&mut session, 1_000, namespace, key, b"value", Some(2_000));
+    }
+    put(&mut session, 1_000, namespace, b"stays", b"value", Some(9_000));
+    put(&mut session, 1_000, namespace, b"removed", b"value", Some(9_000));
+    session.enter(1_500);
+    assert!(session.delete(session.key(namespace, b"removed")));
+    session.leave();
+    store.maintain(1_999);
+    assert!(ear.take().is_empty());
+
+    assert!(!has(&mut session, 2_000, namespace, b"read"));
+    put(&mut session, 2_000, namespace, b"written", b"again", None);
+    session.enter(2_000);
+    assert!(!session.delete(session.key(namespace, b"deleted")));
+    session.leave();
+    assert!(ear.take().is_empty(), "told by the background only");
+    store.maintain(2_000);
+    let told = ear.take();
+    assert_eq!(told.keys().map(Vec::as_slice).collect::<Vec<_>>(), [&b"deleted"[..], b"read", b"written"]);
+    assert!(told.values().all(|reasons| reasons == &[RemovalReason::Expired]), "{told:?}");
+
+    store.maintain(2_500);
+    let told = ear.take();
+    assert_eq!(told.keys().map(Vec::as_slice).collect::<Vec<_>>(), [&b"background"[..], &long, b"scanned"]);
+    assert!(told.values().all(|reasons| reasons == &[RemovalReason::Expired]), "{told:?}");
+    assert!(has(&mut session, 2_500, namespace, b"stays"));
+}
+
+#[test]
+fn nobody_hears_while_nobody_listens_and_emptied_namespaces_are_no_removals() {
+    let (store, namespace) = open(false);
+    let ear = Ear::on(&store);
+    store.hear_removals(false);
+    let mut session = store.session().unwrap();
+    put(&mut session, 1_000, namespace, b"a", b"", Some(2_000));
+    store.maintain(3_000);
+    assert!(!has(&mut session, 3_000, namespace, b"a"));
+    store.hear_removals(true);
+    store.maintain(3_000);
+    assert!(ear.take().is_empty());
+
+    put(&mut session, 3_000, namespace, b"b", b"", None);
+    store.condemn_namespace(namespace);
+    for _ in 0..10 {
+        store.maintain(3_000);
+    }
+    assert_eq!(store.work().namespaces_swept, 1);
+    assert!(ear.take().is_empty());
+}
+
+#[test]
+fn a_listener_that_is_too_slow_is_told_so() {
+    let (store, namespace) = open(false);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let ear = Arc::clone(&told);
+    store.on_removals(move |removals| ear.lock().unwrap().push(removals));
+    store.hear_removals(true);
+    let mut session = store.session().unwrap();
+    let key = |number: u8| vec![number; 3 << 20];
+    for number in 0..6 {
+        put(&mut session, 1_000, namespace, &key(number), b"", Some(2_000));
+        assert!(!has(&mut session, 2_000, namespace, &key(number)));
+    }
+    store.maintain(2_000);
+    assert!(matches!(told.lock().unwrap()[..], [Removals::Missed]), "{}", told.lock().unwrap().len());
+    // From then on each is told again.
+    told.lock().unwrap().clear();
+    for number in 0..5 {
+        put(&mut session, 2_000, namespace, &key(number), b"", Some(2_001));
+        assert!(!has(&mut session, 2_001, namespace, &key(number)));
+    }
+    store.maintain(2_001);
+    let told = told.lock().unwrap();
+    let [Removals::These(removals)] = &told[..] else { panic!("{}", told.len()) };
+    assert_eq!(removals.iter().map(|removal| removal.key[0]).collect::<Vec<_>>(), [0, 1, 2, 3, 4], "in their order");
+}
+
+#[test]
+fn what_gives_way_is_told_by_every_policy() {
+    for order in [EvictionOrder::Recency, EvictionOrder::Frequency, EvictionOrder::Random, EvictionOrder::Expiry] {
+        let (store, namespace) = open(false);
+        store.set_eviction(EvictionPolicy { order, volatile_only: order == EvictionOrder::Expiry });
+        store.set_budget(6 * MIB);
+        let ear = Ear::on(&store);
+        let mut session = store.session().unwrap();
+        let mut told = BTreeMap::new();
+        for number in 0..60_000 {
+            put(&mut session, 1_000, namespace, &name(number), &[1; 100], Some(1_000_000 + number as i64));
+            if number % 100 == 0 {
+                store.maintain(1_000);
+                told.append(&mut ear.take());
+            }
+        }
+        store.maintain(1_000);
+        told.append(&mut ear.take());
+        assert!(told.len() > 10_000, "{order:?} {}", told.len());
+        assert!(told.values().all(|reasons| reasons == &[RemovalReason::Evicted]), "{order:?}");
+        for number in 0..60_000 {
+            let key = name(number);
+            assert_eq!(has(&mut session, 1_000, namespace, &key), !told.contains_key(&key), "{order:?} {number}");
+        }
+        assert_eq!(store.totals().evicted, told.len() as i64);
+    }
+}
+
+/// INV-REMOVED-1: a reader notes that it reads, reads, and keeps what it found until it is told. What is left in the end must be in the store.
+#[test]
+fn who_finds_a_key_hears_of_its_removal() {
+    const KEYS: u64 = 40_000;
+    let (store, namespace) = open(true);
+    store.set_eviction(EvictionPolicy { order: EvictionOrder::Random, volatile_only: false });
+    store.set_budget(4 * MIB);
+    // As the table of who has read what: set before the read, taken by word of the removal.
+    let copies: Arc<Vec<AtomicBool>> = Arc::new((0..KEYS).map(|_| AtomicBool::new(false)).collect());
+    let told = Arc::new(AtomicU64::new(0));
+    let (held, count) = (Arc::clone(&copies), Arc::clone(&told));
+    store.on_removals(move |removals| {
+        let Removals::These(removals) = removals else {
+            held.iter().for_each(|copy| copy.store(false, Ordering::SeqCst));
+            return;
+        };
+        for removal in removals {
+            let number: u64 = std::str::from_utf8(&removal.key).unwrap().parse().unwrap();
+            held[number as usize].store(false, Ordering::SeqCst);
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    store.hear_removals(true);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for part in 0..2 {
+            let (store, stop) = (&store, &stop);
+            scope.spawn(move || {
+                let mut session = store.session().unwrap();
+                let mut number = part;
+                while !stop.load(Ordering::Relaxed) {
+                    number = (number * 31 + 7) % KEYS;
+                    // Some expire while they are read.
+                    let now_ms = clock::unix_ms();
+                    let expiry_ms = (number % 4 == 0).then_some(now_ms + 3);
+                    put(&mut session, now_ms, namespace, &name(number), &[7; 200], expiry_ms);
+                    number += 1;
+                }
+            });
+        }
+        let mut session = store.session().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(2);
+        let mut number = 0;
+        while Instant::now() < deadline {
+            number = (number + 17) % KEYS;
+            let copy = &copies[number as usize];
+            let had = copy.swap(true, Ordering::SeqCst);
+            if !has(&mut session, clock::unix_ms(), namespace, &name(number)) && !had {
+                copy.store(false, Ordering::SeqCst);
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let mut session = store.session().unwrap();
+    let stale = |session: &mut Session| {
+        let held = (0..KEYS).filter(|&number| copies[number as usize].load(Ordering::SeqCst));
+        held.filter(|&number| !has(session, clock::unix_ms(), namespace, &name(number))).collect::<BTreeSet<u64>>()
+    };
+    let still = stale(&mut session);
+    wait_until("the last removals", || stale(&mut session).is_empty());
+    assert!(told.load(Ordering::Relaxed) > 1_000, "{told:?} {}", still.len());
+    assert!(copies.iter().any(|copy| copy.load(Ordering::SeqCst)), "no copy is left to be compared");
+}
+
+#[test]
+fn with_a_device_only_expired_keys_are_told() {
+    let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+    let store = Store::open(Options { memory_bytes_max: 1 << 30, storage: Some(storage), ..Options::default() }).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    // As a server sets it, whatever there is below memory.
+    store.set_eviction(EvictionPolicy { order: EvictionOrder::Recency, volatile_only: false });
+    store.set_budget(64 * MIB);
+    let ear = Ear::on(&store);
+    let mut session = store.session().unwrap();
+    let due_ms = clock::unix_ms() + 1_500;
+    const KEYS: u64 = 2_000;
+    for number in 0..KEYS {
+        let expiry_ms = (number % 2 == 0).then_some(due_ms);
+        put(&mut session, clock::unix_ms(), namespace, &name(number), &[3; 400], expiry_ms);
+    }
+    assert!(store.empty_memory(Duration::from_secs(10)));
+    assert!(store.tier().unwrap().pages_flushed > 0);
+    let mut told: BTreeMap<_, Vec<_>> = ear.take();
+    assert!(clock::unix_ms() >= due_ms || told.is_empty(), "{told:?}");
+    wait_until("all that is due", || {
+        for (key, mut reasons) in ear.take() {
+            told.entry(key).or_default().append(&mut reasons);
+        }
+        told.len() as u64 == KEYS / 2
+    });
+    assert!(clock::unix_ms() >= due_ms);
+    for (key, reasons) in &told {
+        let number: u64 = std::str::from_utf8(key).unwrap().parse().unwrap();
+        assert_eq!((number % 2, &reasons[..]), (0, &[RemovalReason::Expired][..]), "{number}");
+    }
+    // Also what is removed because somebody came upon it on the device.
+    let due_ms = clock::unix_ms() + 300;
+    put(&mut session, clock::unix_ms(), namespace, b"met", &[3; 400], Some(due_ms));
+    assert!(store.empty_memory(Duration::from_secs(10)));
+    let (mut stage, mut wanted, mut fetcher) = (Stage::default(), Vec::new(), Fetcher::default());
+    while clock::unix_ms() < due_ms {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    loop {
+        session.enter(clock::unix_ms());
+        session.attach(stage);
+        let key = session.key(namespace, b"met");
+        assert!(session.read(key, |_| ()).is_none());
+        session.remove_met_expired(key);
+        let met = session.take_met_cold(&mut wanted);
+        stage = session.detach();
+        session.leave();
+        if met == Met::Nothing {
+            break;
+        }
+        session.stage_blocking(&mut wanted, &mut stage, &mut fetcher);
+    }
+    let mut met = BTreeMap::new();
+    wait_until("the one that was met", || {
+        met.append(&mut ear.take());
+        !met.is_empty()
+    });
+    assert_eq!(met, BTreeMap::from([(b"met".to_vec(), vec![RemovalReason::Expired])]));
+}
