@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use almandine_base::Output;
-use almandine_keyspace::Accessor;
 use almandine_node::{Node, TrackingOptions};
 use almandine_resp::Args;
 
@@ -71,14 +70,11 @@ pub fn before_read(client: &mut Client, plan: &Plan, args: Args<'_>, context: &C
     Some(tracked)
 }
 
-/// Makes sure that the keys that were read are still remembered, and notes when they expire.
-pub fn after_read(tracked: Tracked, client: &Client, plan: &Plan, args: Args<'_>, context: &Context, accessor: &mut Accessor) {
+/// Makes sure that the keys that were read are still remembered.
+pub fn after_read(tracked: Tracked, client: &Client, plan: &Plan, args: Args<'_>, context: &Context) {
     let node = &context.node;
     if node.tracking.stamp() != tracked.stamp {
         remember(client, plan, args, node);
-    }
-    for (position, _) in keys(plan, args) {
-        note_expiry(client.db, args.at(position), context, accessor);
     }
 }
 
@@ -105,7 +101,6 @@ pub fn after_write(
     args: Args<'_>,
     reply: &[u8],
     context: &Context,
-    accessor: &mut Accessor,
     broadcasts: &mut Vec<Vec<u8>>,
 ) {
     if !plan.flags.any(Flags::MAY_WRITE) || has_changed_nothing(plan, args, reply) {
@@ -117,14 +112,13 @@ pub fn after_write(
         node.invalidate(key, Some(client.shared.id), &mut client.invalidations);
         if node.tracking.is_broadcast(key) {
             broadcasts.push(key.to_vec());
-            note_expiry(client.db, key, context, accessor);
         }
     }
 }
 
 /// Tells who tracks a prefix of the keys that a batch has changed.
 pub fn finish_batch(client: &mut Client, context: &Context, broadcasts: &mut Vec<Vec<u8>>) {
-    context.node.broadcast_changes(broadcasts, Some(client.shared.id), &mut client.invalidations);
+    context.node.broadcast_changes(broadcasts.iter().map(Vec::as_slice), Some(client.shared.id), &mut client.invalidations);
     broadcasts.clear();
 }
 
@@ -141,13 +135,6 @@ fn has_changed_nothing(plan: &Plan, args: Args<'_>, reply: &[u8]) -> bool {
         "set" => is_null && !args.slice_from(3).iter().any(|argument| argument.eq_ignore_ascii_case(b"get")),
         _ => false,
     }
-}
-
-fn note_expiry(db: u16, key: &[u8], context: &Context, accessor: &mut Accessor) {
-    let mut reader = accessor.reader(db);
-    let expiry_ms = reader.metadata(reader.key(key)).and_then(|metadata| metadata.expiry_ms);
-    drop(reader);
-    context.node.tracking.note_expiry(db, key, expiry_ms, keys_max(context));
 }
 
 /// `tracking-table-max-keys`.

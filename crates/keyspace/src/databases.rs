@@ -28,7 +28,7 @@ impl Default for Options {
 /// All databases of a server.
 pub struct Keyspace {
     pub(crate) store: Store,
-    namespaces: Box<[AtomicU32]>,
+    pub(crate) namespaces: Arc<[AtomicU32]>,
     /// Held while the mapping of databases changes.
     remapping: Mutex<()>,
 }

@@ -11,15 +11,17 @@
 mod accessor;
 mod databases;
 mod reader;
+mod removed;
 mod value;
 mod writer;
 
 pub use accessor::{Accessor, Key, Missing};
 pub use almandine_store::{
-    CopyReads, EvictionOrder, EvictionPolicy, Fetch, Full, Kind, MemoryUse, Need, Occupied, Put, SharedString, Slot, Stage,
-    Storage, TierStatistics, Totals, Vacant, Work,
+    CopyReads, EvictionOrder, EvictionPolicy, Fetch, Full, Kind, MemoryUse, Need, Occupied, Put, RemovalReason, SharedString, Slot,
+    Stage, Storage, TierStatistics, Totals, Vacant, Work,
 };
 pub use databases::{Keyspace, Options};
 pub use reader::{Metadata, Reader, WrongKind};
+pub use removed::RemovedKey;
 pub use value::{Owned, Value};
 pub use writer::Writer;

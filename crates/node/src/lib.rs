@@ -114,6 +114,7 @@ impl Node {
     #[must_use]
     pub fn new(config: Config, keyspace: Arc<Keyspace>, workers: usize, commands: usize, run_id: String) -> Self {
         let startup_bytes = keyspace.used_memory();
+        let tracking = Tracking::new(Arc::clone(&keyspace));
         Self {
             config,
             keyspace,
@@ -122,7 +123,7 @@ impl Node {
             workers: Workers::default(),
             pause: Pause::default(),
             monitors: MonitorFeed::default(),
-            tracking: Tracking::default(),
+            tracking,
             logs: CommandLogs::default(),
             latency: LatencyMonitor::default(),
             network: NetworkGauges::default(),
@@ -165,12 +166,11 @@ impl Node {
         self.build.get().copied().unwrap_or_default()
     }
 
-    /// Takes the samples that rates and peaks are made of, and tells tracking clients what time has changed. Called ten times a second by
+    /// Takes the samples that rates and peaks are made of, and holds the table of tracked keys to its limit. Called ten times a second by
     /// one background thread.
     pub fn sample(&self) {
-        let now_ms = clock::unix_ms();
-        self.rates.sample(now_ms, self.statistics.totals());
-        self.sample_tracking(now_ms);
+        self.rates.sample(clock::unix_ms(), self.statistics.totals());
+        self.sample_tracking();
         self.note_memory(self.keyspace.used_memory());
     }
 

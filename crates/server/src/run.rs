@@ -92,6 +92,7 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     let (network, seats) = almandine_net::open::<Message>(options)?;
     let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, Table::shared().entries().len(), run_id()));
     node.workers.install((0..workers).map(|worker| mailbox(&network, worker)).collect());
+    node.follow_removals();
     let (waiting, on_room) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));
     on_room.on_room(move || {
         if let Some(node) = waiting.upgrade() {

@@ -6,7 +6,6 @@
 use almandine_base::Output;
 use almandine_commands::{Context, Flags, Plan, tracking};
 use almandine_config::Settings;
-use almandine_keyspace::Accessor;
 use almandine_node::slowlog;
 use almandine_resp::Args;
 
@@ -61,7 +60,6 @@ impl Aftermath {
         plan: &Plan,
         args: Args<'_>,
         context: &Context,
-        accessor: &mut Accessor,
         out: &Output,
         start: usize,
         reply_bytes: usize,
@@ -79,7 +77,7 @@ impl Aftermath {
             }
         }
         if context.node.tracking.active() {
-            tracking::after_write(client, plan, args, &out.bytes[start..], context, accessor, &mut self.broadcasts);
+            tracking::after_write(client, plan, args, &out.bytes[start..], context, &mut self.broadcasts);
         }
     }
 
@@ -92,12 +90,11 @@ impl Aftermath {
         group: &[Planned],
         args_of: impl Fn(usize) -> Args<'a>,
         context: &Context,
-        accessor: &mut Accessor,
     ) {
         for (offset, planned) in group.iter().enumerate() {
             if let Some(plan) = planned.plan {
                 let (client, args) = (&mut connection.client, args_of(offset));
-                tracking::after_write(client, plan, args, b"", context, accessor, &mut self.broadcasts);
+                tracking::after_write(client, plan, args, b"", context, &mut self.broadcasts);
             }
         }
     }

@@ -115,10 +115,10 @@ impl Engine {
         }
         end_alone(connection, context, timing, plan, args, start_ns);
         if let Some(tracked) = tracked {
-            tracking::after_read(tracked, &connection.client, plan, args, context, accessor);
+            tracking::after_read(tracked, &connection.client, plan, args, context);
         }
         tracking::finish(&mut connection.client, plan);
-        aftermath.of(connection, plan, args, context, accessor, out, start, out.len() - before);
+        aftermath.of(connection, plan, args, context, out, start, out.len() - before);
         connection.last_command = u32::from(plan.index);
         Some(mark)
     }

@@ -170,11 +170,11 @@ impl Engine {
             }
             let written = out.len() - before;
             if written >= watched_bytes {
-                aftermath.of(connection, plan, args, context, accessor, out, start, written);
+                aftermath.of(connection, plan, args, context, out, start, written);
             }
         }
         if watched_bytes > 0 && context.node.tracking.active() {
-            aftermath.catch_up(connection, group, |offset| batch.args(first + offset, input), context, accessor);
+            aftermath.catch_up(connection, group, |offset| batch.args(first + offset, input), context);
         }
         let last = group.last().and_then(|planned| planned.plan);
         connection.last_command = last.map_or(connection.last_command, |plan| u32::from(plan.index));

@@ -7,26 +7,26 @@
 //! *The race of a read with a write.* A key is remembered before it is read, so a write that the read did not see finds it; and once more
 //! after it was read if any message went out meanwhile, so that a later write finds it too. At worst a client is told once too often.
 //!
-//! *Expiry.* The store removes expired records in the background and tells nobody. But whatever changes a remembered key forgets it, so
-//! the expiry that it had when it was read is still the one it has: [`due`] keeps these, and [`Node::sample`] tells about them on time.
+//! *What no command changes.* While somebody tracks, the store tells of the keys that it removes by itself, expired or to make room, and never
+//! before somebody could have read one without being remembered (INV-REMOVED-1). Its background thread brings them to
+//! [`Node::follow_removals`].
 //!
 //! While nobody tracks, all of this costs the callers a relaxed load before and after a group of commands ([`Tracking::active`]).
 
-mod due;
 mod registry;
 mod table;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use almandine_keyspace::{Keyspace, RemovedKey};
 use bytes::Bytes;
 
+use crate::Node;
 use crate::clients::ClientShared;
 use crate::control::Message;
-use crate::{Node, lock};
 
-use due::Due;
 use registry::{Registry, Tracker};
 use table::Table;
 
@@ -65,16 +65,32 @@ pub struct TrackingTotals {
 }
 
 /// Who tracks what.
-#[derive(Debug, Default)]
 pub struct Tracking {
     clients: AtomicUsize,
     prefixes: AtomicUsize,
     registry: RwLock<Registry>,
     table: Table,
-    due: Mutex<Due>,
+    keyspace: Arc<Keyspace>,
+}
+
+impl std::fmt::Debug for Tracking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tracking({:?})", self.totals())
+    }
 }
 
 impl Tracking {
+    /// Nobody tracks the keys of `keyspace` yet.
+    pub(crate) fn new(keyspace: Arc<Keyspace>) -> Self {
+        Self {
+            clients: AtomicUsize::new(0),
+            prefixes: AtomicUsize::new(0),
+            registry: RwLock::default(),
+            table: Table::default(),
+            keyspace,
+        }
+    }
+
     /// Whether anybody tracks.
     #[inline]
     #[must_use]
@@ -113,7 +129,6 @@ impl Tracking {
         client.tracking.show(None);
         if registry.is_empty() {
             self.table.clear();
-            self.due().clear();
         }
     }
 
@@ -139,12 +154,9 @@ impl Tracking {
         self.table.insert(key, client);
     }
 
-    /// Notes when a key of a database expires; `None` for never. Beyond `keys_max` keys (0 for no limit) nothing more is noted.
-    pub fn note_expiry(&self, db: u16, key: &[u8], expiry_ms: Option<i64>, keys_max: usize) {
-        self.due().note(db, key, expiry_ms, keys_max);
-    }
-
+    /// The registry's writer lock is held, so that the last word here is about its last state.
     fn publish(&self, registry: &Registry) {
+        self.keyspace.hear_removals(!registry.is_empty());
         self.prefixes.store(registry.prefixes(), Ordering::Relaxed);
         self.clients.store(registry.clients(), Ordering::SeqCst);
     }
@@ -155,10 +167,6 @@ impl Tracking {
 
     fn write(&self) -> RwLockWriteGuard<'_, Registry> {
         self.registry.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn due(&self) -> MutexGuard<'_, Due> {
-        lock(&self.due)
     }
 }
 
@@ -184,8 +192,8 @@ impl Node {
     }
 
     /// Tells the clients that track prefixes of these keys, one message per prefix. The keys were changed by `by`.
-    pub fn broadcast_changes(&self, keys: &[Vec<u8>], by: Option<u64>, own: &mut Vec<Changed>) {
-        let keys: BTreeSet<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    pub fn broadcast_changes<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, by: Option<u64>, own: &mut Vec<Changed>) {
+        let keys: BTreeSet<&[u8]> = keys.collect();
         let registry = self.tracking.read();
         for (prefix, clients) in registry.by_prefix() {
             let mut below = keys.iter().copied().filter(|key| key.starts_with(prefix)).peekable();
@@ -208,7 +216,6 @@ impl Node {
             return;
         }
         self.tracking.table.clear();
-        self.tracking.due().clear();
         let registry = self.tracking.read();
         for tracker in registry.all() {
             self.deliver(tracker, &None, by == Some(tracker.shared.id), own);
@@ -226,17 +233,38 @@ impl Node {
         }
     }
 
-    /// What is due: expired keys, and keys beyond the limit. Called ten times a second.
-    pub(crate) fn sample_tracking(&self, now_ms: i64) {
+    /// Lets tracking clients hear of the keys that expire or give way. Once, before there are any.
+    pub fn follow_removals(self: &Arc<Self>) {
+        // The store of the node's own keyspace holds this, so it must not hold the node.
+        let node = Arc::downgrade(self);
+        self.keyspace.on_removed(move |removed| {
+            if let Some(node) = node.upgrade() {
+                node.tell_removed(removed.as_deref());
+            }
+        });
+    }
+
+    /// Tells who has read the keys, or tracks a prefix of them, that nobody changed; `None` for any keys.
+    fn tell_removed(&self, removed: Option<&[RemovedKey]>) {
+        let mut own = Vec::new();
+        let Some(removed) = removed else {
+            self.invalidate_all(None, &mut own);
+            return;
+        };
+        let keys = || removed.iter().map(|removed| &*removed.key);
+        keys().for_each(|key| self.invalidate(key, None, &mut own));
+        if self.tracking.broadcasts() {
+            self.broadcast_changes(keys(), None, &mut own);
+        }
+        debug_assert!(own.is_empty(), "nobody's own changes");
+    }
+
+    /// Keeps the table within its limit. Called ten times a second.
+    pub(crate) fn sample_tracking(&self) {
         if !self.tracking.active() {
             return;
         }
-        let expired = self.tracking.due().take(now_ms);
         let mut own = Vec::new();
-        expired.iter().for_each(|key| self.invalidate(key, None, &mut own));
-        if self.tracking.broadcasts() {
-            self.broadcast_changes(&expired, None, &mut own);
-        }
         self.limit_tracking(self.config.snapshot().settings.connections.tracking_keys_max, None, &mut own);
         debug_assert!(own.is_empty(), "nobody's own changes");
     }

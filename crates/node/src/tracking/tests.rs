@@ -1,13 +1,15 @@
 //! Who is told of what, through the mailboxes that a test can read.
 
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use almandine_config::{Config, Startup};
-use almandine_keyspace::Keyspace;
+use almandine_keyspace::{Keyspace, Put};
 
 use super::*;
-use crate::ClientOrigin;
 use crate::control::Mailbox;
+use crate::{ClientOrigin, lock};
 
 #[derive(Default)]
 struct Inbox(Mutex<Vec<Message>>);
@@ -19,7 +21,7 @@ impl Mailbox for Inbox {
 }
 
 struct Fixture {
-    node: Node,
+    node: Arc<Node>,
     mail: Arc<Inbox>,
 }
 
@@ -27,7 +29,7 @@ impl Fixture {
     fn new() -> Self {
         let Startup::Run(config) = Config::load(&[]).unwrap() else { panic!() };
         let keyspace = Keyspace::open(almandine_keyspace::Options::default()).unwrap();
-        let node = Node::new(*config, keyspace, 1, 0, String::new());
+        let node = Arc::new(Node::new(*config, keyspace, 1, 0, String::new()));
         let mail = Arc::new(Inbox::default());
         node.workers.install(vec![Arc::clone(&mail) as Arc<dyn Mailbox>]);
         Self { node, mail }
@@ -98,7 +100,7 @@ fn prefixes_get_one_message_with_all_their_keys() {
     assert!(node.tracking.is_broadcast(b"z"));
     let mut own = Vec::new();
     let keys = [b"b:1".to_vec(), b"a:2".to_vec(), b"a:1".to_vec(), b"a:1".to_vec()];
-    node.broadcast_changes(&keys, Some(2), &mut own);
+    node.broadcast_changes(keys.iter().map(Vec::as_slice), Some(2), &mut own);
     assert_eq!(fixture.sent(), ["1:*1 $3 b:1 ", "1:*2 $3 a:1 $3 a:2 "]);
     assert!(own.is_empty());
     node.tracking.disable(&node.clients.find(2).unwrap());
@@ -126,7 +128,7 @@ fn redirection_needs_its_target() {
 }
 
 #[test]
-fn everything_at_once_then_the_limit_then_time() {
+fn everything_at_once_then_the_limit() {
     let fixture = Fixture::new();
     let Fixture { node, .. } = &fixture;
     let one = fixture.client(1);
@@ -142,13 +144,63 @@ fn everything_at_once_then_the_limit_then_time() {
     node.limit_tracking(0, None, &mut Vec::new());
     assert_eq!(node.tracking.totals().keys, 8);
 
-    node.tracking.remember(1, b"short");
-    node.tracking.note_expiry(0, b"short", Some(100), 0);
-    node.sample_tracking(99);
-    assert!(fixture.sent().is_empty());
-    node.sample_tracking(100);
-    assert_eq!(fixture.sent(), ["1:*1 $5 short "]);
-
     node.tracking.disable(&one);
     assert_eq!((node.tracking.active(), node.tracking.totals()), (false, TrackingTotals::default()));
+}
+
+#[test]
+fn what_expires_is_told_while_somebody_tracks() {
+    let fixture = Fixture::new();
+    let Fixture { node, .. } = &fixture;
+    node.follow_removals();
+    let mut accessor = node.keyspace.accessor().unwrap();
+    // Nothing but a later batch removes a key here, so that the test knows when.
+    node.keyspace.set_active_expiry(false);
+    let mut expire = |names: &[&[u8]]| {
+        for now_ms in [1_000, 2_000] {
+            accessor.begin_batch(now_ms);
+            let mut writer = accessor.writer(0);
+            for name in names {
+                let key = writer.key(name);
+                if now_ms == 1_000 {
+                    writer.upsert(key, b"", Put { expiry_ms: Some(2_000), ..Put::default() }).unwrap();
+                } else {
+                    assert!(!writer.delete(key));
+                }
+            }
+            drop(writer);
+            accessor.end_batch();
+        }
+    };
+    let heard = |count: usize| {
+        let (deadline, mut all) = (Instant::now() + Duration::from_secs(10), Vec::new());
+        while all.len() < count {
+            assert!(Instant::now() < deadline, "{all:?}");
+            std::thread::sleep(Duration::from_millis(1));
+            all.append(&mut fixture.sent());
+        }
+        all.sort_unstable();
+        all
+    };
+    // Noted by nobody.
+    expire(&[b"early"]);
+    let (one, two, three) = (fixture.client(1), fixture.client(2), fixture.client(3));
+    node.tracking.enable(&one, PLAIN, &[]);
+    node.tracking.enable(&two, TrackingOptions { broadcast: true, no_loop: true, ..PLAIN }, &[b"a:"]);
+    node.tracking.enable(&three, PLAIN, &[]);
+    node.tracking.disable(&three);
+    node.tracking.remember(1, b"b");
+    node.tracking.remember(1, b"early");
+    expire(&[b"a:1", b"b", b"c"]);
+    assert_eq!(heard(2), ["1:*1 $1 b ", "2:*1 $3 a:1 "]);
+    assert_eq!(node.tracking.totals().keys, 1);
+    // Too many to be told one by one.
+    node.tell_removed(None);
+    assert_eq!(fixture.sent(), ["1:", "2:"]);
+    node.tracking.disable(&one);
+    node.tracking.disable(&two);
+    expire(&[b"a:1"]);
+    node.tracking.enable(&one, TrackingOptions { broadcast: true, ..PLAIN }, &[b""]);
+    expire(&[b"a:2"]);
+    assert_eq!(heard(1), ["1:*1 $3 a:2 "]);
 }
