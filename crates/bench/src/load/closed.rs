@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::run::{MEASURE, Report, STOP, Thread, WARM_UP, wait, writable};
+use super::run::{MEASURE, Report, STOP, Thread, WARM_UP, writable};
 
 /// Keeps `in_flight` batches on every connection until the run stops or the quota is used up.
 pub(super) fn drive(mut thread: Thread<'_>, in_flight: usize, spin: bool) -> Result<Report, String> {
@@ -22,7 +22,7 @@ pub(super) fn drive(mut thread: Thread<'_>, in_flight: usize, spin: bool) -> Res
             }
             thread.begin_measurement();
         }
-        wait(&thread.poll, &mut events, Some(timeout))?;
+        thread.wait(&mut events, timeout)?;
         for event in events.drain(..) {
             let index = event.data.u64() as usize;
             if writable(event) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::run::{Arrivals, FILLER, Report, STOP, Thread, WARM_UP, wait, writable};
+use super::run::{Arrivals, FILLER, Report, STOP, Thread, WARM_UP, writable};
 use crate::generate::random::Random;
 
 /// Below this distance to the next send the thread polls instead of sleeping: timers are no more exact than this.
@@ -45,7 +45,7 @@ pub(super) fn drive(mut thread: Thread<'_>, rate: f64, arrivals: Arrivals, spin:
         }
         let idle = Duration::from_nanos(next_ns.saturating_sub(now)).min(Duration::from_millis(50));
         let timeout = if spin || idle < SPIN_BELOW { Duration::ZERO } else { idle - SPIN_BELOW / 2 };
-        wait(&thread.poll, &mut events, Some(timeout))?;
+        thread.wait(&mut events, timeout)?;
         for event in events.drain(..) {
             if event.data.u64() == FILLER {
                 if let Some(filler) = &mut thread.filler {

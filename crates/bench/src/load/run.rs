@@ -145,7 +145,8 @@ pub struct Measurement {
     pub latency: Histogram<u64>,
     /// How late requests were sent, in nanoseconds: the client's own share of the latency in open load.
     pub lateness: Histogram<u64>,
-    /// Longest time without any reply while requests were waiting, in nanoseconds.
+    /// Longest time that the load generator waited for any reply while requests were under way, in nanoseconds. Time in which it did
+    /// not wait, because it was busy or was not running, does not count: the replies may have been there.
     pub stall_ns: u64,
     /// Commands that were never answered.
     pub unanswered: u64,
@@ -235,6 +236,9 @@ pub(super) struct Thread<'r> {
     /// Commands this thread may still start in the measured phase.
     pub(super) quota: u64,
     last_reply_ns: u64,
+    /// When it began to wait for events.
+    waiting_since_ns: u64,
+    had_events: bool,
 }
 
 /// What one thread measured.
@@ -308,7 +312,8 @@ impl Thread<'_> {
         if replies == 0 {
             return Ok(self.now_ns());
         }
-        *stall_ns = (*stall_ns).max(now.saturating_sub(oldest.max(self.last_reply_ns)));
+        let since = oldest.max(self.last_reply_ns).max(self.waiting_since_ns);
+        *stall_ns = (*stall_ns).max(now.saturating_sub(since));
         self.last_reply_ns = now;
         self.report.answered += replies;
         self.shared.counted[self.index].0.store(self.report.answered, Ordering::Relaxed);
@@ -328,11 +333,22 @@ impl Thread<'_> {
         Ok(())
     }
 
+    /// Waits for events; see [`wait`].
+    pub(super) fn wait(&mut self, events: &mut Vec<epoll::Event>, timeout: Duration) -> Result<(), String> {
+        // A wait that ended without events goes on.
+        if std::mem::take(&mut self.had_events) {
+            self.waiting_since_ns = self.now_ns();
+        }
+        wait(&self.poll, events, Some(timeout))?;
+        self.had_events = !events.is_empty();
+        Ok(())
+    }
+
     /// Waits up to two seconds for the replies that are still due; what is missing then counts with its age.
     pub(super) fn drain(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), String> {
         let end = self.now_ns() + 2_000_000_000;
         while self.connections.iter().any(|c| c.in_flight() > 0) && self.now_ns() < end {
-            wait(&self.poll, events, Some(Duration::from_millis(20)))?;
+            self.wait(events, Duration::from_millis(20))?;
             for event in events.drain(..).filter(|event| event.data.u64() != FILLER) {
                 let index = event.data.u64() as usize;
                 if writable(event) {
@@ -358,7 +374,7 @@ pub(super) fn writable(event: epoll::Event) -> bool {
 }
 
 /// Waits for events; `None` waits without limit.
-pub(super) fn wait(poll: &OwnedFd, events: &mut Vec<epoll::Event>, timeout: Option<Duration>) -> Result<(), String> {
+fn wait(poll: &OwnedFd, events: &mut Vec<epoll::Event>, timeout: Option<Duration>) -> Result<(), String> {
     let timeout = timeout.map(|t| rustix::time::Timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
     events.clear();
     match epoll::wait(poll, rustix::buffer::spare_capacity(events), timeout.as_ref()) {
@@ -501,6 +517,8 @@ fn prepare_thread<'r>(load: &'r Load, shared: &'r Shared, index: usize) -> Resul
         report: Report::new()?,
         quota: load.operations.map_or(u64::MAX, share),
         last_reply_ns: 0,
+        waiting_since_ns: 0,
+        had_events: true,
     })
 }
 
