@@ -67,6 +67,11 @@ impl Namespaces {
         std::mem::take(&mut self.lists().condemned)
     }
 
+    /// Keeps swept namespaces from being used again: some of their records could not be read, so they are still in the index.
+    pub(crate) fn give_up(&self, swept: &[u16]) {
+        self.condemned_count.fetch_sub(swept.len() as u64, Ordering::Release);
+    }
+
     /// Returns swept namespaces for use.
     pub(crate) fn release(&self, swept: Vec<u16>) {
         for &namespace in &swept {

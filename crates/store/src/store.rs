@@ -31,7 +31,7 @@ const HEADROOM_SHARE: u64 = 256;
 /// Threads that belong to the store itself: maintenance and compaction.
 const OWN_THREADS: usize = 2;
 /// And with a device: the keeper, the steward and the examiner.
-const TIER_THREADS: usize = 2;
+const TIER_THREADS: usize = 3;
 
 /// How a store is made.
 #[derive(Clone, Debug)]
@@ -541,6 +541,7 @@ impl Drop for Store {
         if let Some(tier) = &self.inner.tier {
             tier.waker.wake();
             tier.steward_waker.wake();
+            tier.examiner_waker.wake();
         }
         for thread in self.background.drain(..) {
             // A listener that held the last reference drops the store on a thread of its own, which cannot wait for itself.

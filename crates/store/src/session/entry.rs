@@ -362,7 +362,7 @@ impl<'s> Vacant<'s> {
         if self.open != 0
             && let Some(tier) = &guard.store.tier
         {
-            tier.overwritten_blindly(guard.key.hash, self.open);
+            tier.overwritten_blindly(guard.key.namespace, guard.key.hash, self.open);
         }
         Ok(())
     }

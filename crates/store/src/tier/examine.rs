@@ -3,8 +3,9 @@
 //! A key that was overwritten or removed without a look has entries on the device that may be older records of it; an expiry may
 //! have come up for a record that only the device has. The keeper stages all records that share the hash's tag, and then, under
 //! the latch, drops the superseded and the expired ones, files the expiries of the others anew, and drops tombstones that have
-//! nothing left to hide.
+//! nothing left to hide. What the device could not answer is asked again later (`parked`).
 
+use super::parked::Parked;
 use super::stage::{Fetcher, Lookup, Stage};
 use super::{Tier, bump};
 use crate::expiry::feed::Notice;
@@ -37,12 +38,22 @@ struct Candidate {
     cold: bool,
 }
 
+impl Tier {
+    /// Publishes what is parked.
+    fn note_parked(&self, parked: &Parked) {
+        self.parked.store(parked.overwritten(), Ordering::Relaxed);
+        self.parked_bytes.store(parked.memory_bytes(), Ordering::Relaxed);
+    }
+}
+
 impl Session {
-    /// Answers some of the open questions. Returns whether there are more.
-    pub(super) fn examine(&mut self, tier: &Tier, fetcher: &mut Fetcher, now_ms: i64) -> bool {
+    /// Answers some of the open questions, or of the parked ones when they are due. Returns whether there may be more.
+    pub(super) fn examine(&mut self, tier: &Tier, fetcher: &mut Fetcher, parked: &mut Parked, now_ms: i64) -> bool {
+        self.end_condemned(tier, parked);
+        let again = parked.is_due(now_ms);
         let mut questions = Vec::with_capacity(GROUP);
         while questions.len() < GROUP
-            && let Some(question) = tier.questions.pop()
+            && let Some(question) = if again { parked.pop() } else { tier.questions.pop() }
         {
             questions.push(question);
         }
@@ -51,19 +62,35 @@ impl Session {
         }
         let hashes: Vec<u64> = questions.iter().map(|question| question.hash).collect();
         let findings = self.examine_hashes(tier, fetcher, now_ms, &hashes);
+        if again {
+            parked.asked(now_ms, findings.contains(&Finding::Settled));
+        }
         for (question, finding) in questions.into_iter().zip(findings) {
             match finding {
-                Finding::Settled => tier.unresolved.fetch_sub(question.overwritten.into(), Ordering::Relaxed),
-                // A record left memory between the look and the latch.
-                Finding::Open => {
-                    tier.questions.push(question);
-                    0
+                Finding::Settled => {
+                    tier.unresolved.fetch_sub(question.overwritten.into(), Ordering::Relaxed);
                 }
+                // A record left memory between the look and the latch.
+                Finding::Open => tier.questions.push(question),
                 // It stays open for as long as the device cannot say.
-                Finding::Unreadable => 0,
-            };
+                Finding::Unreadable => parked.keep(question, now_ms),
+            }
         }
+        tier.note_parked(parked);
         true
+    }
+
+    /// Ends the questions about namespaces that were emptied: their records are counted no more, readable or not.
+    fn end_condemned(&self, tier: &Tier, parked: &mut Parked) {
+        if parked.is_empty() {
+            return;
+        }
+        let swept = parked.swept(self.store.progress.namespaces_swept.load(Ordering::Relaxed));
+        if swept || self.store.namespaces.any_condemned() {
+            let ended = parked.end(|question| self.store.namespaces.is_condemned(question.namespace));
+            tier.unresolved.fetch_sub(ended, Ordering::Relaxed);
+            tier.note_parked(parked);
+        }
     }
 
     /// Examines hashes.
@@ -143,7 +170,8 @@ impl Session {
 
     fn drop_superseded(&mut self, store: &Inner, number: u64, old: Candidate) {
         if let Some(position) = store.index.find_any(number, |address| address == old.address) {
-            if !old.header.is_tombstone() {
+            // What a sweep could not read it has taken off the counts all the same.
+            if !old.header.is_tombstone() && !store.namespaces.is_condemned(old.header.namespace()) {
                 self.uncount(old.header);
             }
             self.drop_latched(number, position, old.record, old.header);
@@ -154,7 +182,11 @@ impl Session {
     fn settle_newest(&mut self, store: &Inner, number: u64, hash: u64, candidate: Candidate, open: bool) {
         let Candidate { address, record, header, .. } = candidate;
         let Some(position) = store.index.find_any(number, |at| at == address) else { return };
-        if header.is_tombstone() {
+        if store.namespaces.is_condemned(header.namespace()) {
+            if candidate.cold {
+                self.drop_latched(number, position, record, header);
+            }
+        } else if header.is_tombstone() {
             if !open {
                 self.drop_latched(number, position, record, header);
             }

@@ -26,6 +26,7 @@ mod extent;
 mod image;
 mod keeper;
 pub(crate) mod pages;
+mod parked;
 pub(crate) mod stage;
 mod steward;
 mod sweep;
@@ -51,6 +52,8 @@ const LIMIT_PAGES_MIN: u64 = 6;
 /// Keys are overwritten without a look while fewer than one in so many are unresolved, or fewer than [`BACKLOG_MIN`].
 const BACKLOG_SHARE: u64 = 16;
 const BACKLOG_MIN: u64 = 4096;
+/// Questions that the device did not answer and that do not count as backlog: looking first would only fail, too.
+const PARKED_FREE: u64 = 1 << 16;
 /// A question's bytes with its part of the queue.
 const QUESTION_BYTES: u64 = 32;
 /// Pages beyond the limit at which writers are asked to wait.
@@ -160,6 +163,8 @@ pub(crate) fn bump(counter: &AtomicU64, by: u64) {
 /// Something for the keeper to look at.
 struct Question {
     hash: u64,
+    /// The key's; 0: unknown.
+    namespace: u16,
     /// The key was overwritten without a look.
     overwritten: bool,
 }
@@ -180,6 +185,9 @@ pub(crate) struct Tier {
     pub(crate) examiner_waker: Waker,
     questions: SegQueue<Question>,
     unresolved: AtomicU64,
+    /// Of the unresolved, those whose question the device did not answer; and the bytes that such questions take.
+    parked: AtomicU64,
+    parked_bytes: AtomicU64,
     /// So many keys are unresolved that writers look before they overwrite.
     backlogged: AtomicBool,
     /// Next free block of the value device.
@@ -209,6 +217,8 @@ impl Tier {
             examiner_waker: Waker::new(),
             questions: SegQueue::new(),
             unresolved: AtomicU64::new(0),
+            parked: AtomicU64::new(0),
+            parked_bytes: AtomicU64::new(0),
             backlogged: AtomicBool::new(false),
             values_tail: AtomicU64::new(0),
             limit_pages: AtomicU64::new(u64::MAX),
@@ -274,15 +284,15 @@ impl Tier {
 
     /// Asks the keeper to look at all records of a hash: whether older ones are superseded, whether they have expired.
     pub(crate) fn ask(&self, hash: u64) {
-        self.questions.push(Question { hash, overwritten: false });
+        self.questions.push(Question { hash, namespace: 0, overwritten: false });
         self.examiner_waker.wake();
     }
 
     /// A key was written without a look at the cold record at `address`, which is probably its old one.
-    pub(crate) fn overwritten_blindly(&self, hash: u64, address: u64) {
+    pub(crate) fn overwritten_blindly(&self, namespace: u16, hash: u64, address: u64) {
         self.unresolved.fetch_add(1, Ordering::Relaxed);
         self.pages.count_dead_typical(address);
-        self.questions.push(Question { hash, overwritten: true });
+        self.questions.push(Question { hash, namespace, overwritten: true });
         self.examiner_waker.wake();
     }
 
@@ -320,7 +330,7 @@ impl Tier {
 
     /// Compares what is open with the number of keys.
     fn judge_backlog(&self, live: u64) {
-        let open = self.unresolved();
+        let open = self.unresolved().saturating_sub(self.parked.load(Ordering::Relaxed).min(PARKED_FREE));
         let most = (live / BACKLOG_SHARE).max(BACKLOG_MIN);
         // It ends well below where it begins, so that it does not come and go with every key.
         let backlogged = open > if self.is_backlogged() { most / 2 } else { most };
@@ -329,12 +339,18 @@ impl Tier {
 
     /// Bytes of what is to be examined, and of what is known of pages.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.pages.memory_bytes() + self.questions.len() as u64 * QUESTION_BYTES
+        let questions = self.questions.len() as u64 * QUESTION_BYTES + self.parked_bytes.load(Ordering::Relaxed);
+        self.pages.memory_bytes() + questions
     }
 
     /// Keys whose older records have not been looked at.
     pub(crate) fn unresolved(&self) -> u64 {
         self.unresolved.load(Ordering::Relaxed)
+    }
+
+    /// Of these, the ones that there is something to be done about now.
+    fn pending(&self) -> u64 {
+        self.unresolved().saturating_sub(self.parked.load(Ordering::Relaxed))
     }
 
     pub(crate) fn statistics(&self) -> TierStatistics {

@@ -6,6 +6,7 @@
 use super::Tier;
 use super::admission::Judged;
 use super::collect::Collector;
+use super::parked::Parked;
 use super::stage::Fetcher;
 use crate::pace::Pace;
 use crate::session::Session;
@@ -109,13 +110,15 @@ pub(crate) struct Examiner {
     store: Arc<Inner>,
     session: Session,
     fetcher: Fetcher,
+    parked: Parked,
 }
 
 impl Examiner {
     /// `None` when the store has no device, or no room for a session.
     pub(crate) fn new(store: &Arc<Inner>) -> Option<Self> {
         store.tier.as_ref()?;
-        Some(Self { store: Arc::clone(store), session: store.session()?, fetcher: Fetcher::default() })
+        let session = store.session()?;
+        Some(Self { store: Arc::clone(store), session, fetcher: Fetcher::default(), parked: Parked::default() })
     }
 
     /// Runs until the store is dropped.
@@ -139,11 +142,11 @@ impl Examiner {
         let store = Arc::clone(&self.store);
         let Some(tier) = &store.tier else { return false };
         tier.judge_backlog(store.counters.totals().live.max(0) as u64);
-        self.session.examine(tier, &mut self.fetcher, now_ms)
+        self.session.examine(tier, &mut self.fetcher, &mut self.parked, now_ms)
     }
 
-    /// Whether so much is open that it makes the index longer.
+    /// Whether so much is open that it makes the index longer. What the device did not answer is not asked sooner for that.
     fn is_hurried(&self, tier: &Tier) -> bool {
-        tier.unresolved() > self.store.counters.totals().live.max(0) as u64 / HURRY_SHARE
+        tier.pending() > self.store.counters.totals().live.max(0) as u64 / HURRY_SHARE
     }
 }
