@@ -25,6 +25,8 @@ mod examine;
 mod extent;
 mod image;
 mod keeper;
+#[cfg(all(test, loom))]
+mod model;
 pub(crate) mod pages;
 mod parked;
 pub(crate) mod stage;
