@@ -1,6 +1,7 @@
-//! Client-side caching between connections: redirection, its end, and no stale copy under concurrent writes. The replies are the same
-//! from redis-server, which plays the same parts.
+//! Client-side caching between connections: redirection, its end, keys that expire or give way, and no stale copy under concurrent writes.
+//! The replies are the same from redis-server, which plays the same parts.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -68,11 +69,93 @@ fn redirection_as_in_redis() {
     redirection(&Program::Almandine);
 }
 
-/// A cached copy is given up when told; whenever the server is quiet, every copy that is left must be right.
+/// The keys of all invalidations that arrive until none does for a while.
+fn told(client: &mut Client) -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
+    for value in client.receive_until_quiet(Duration::from_millis(700)).expect("messages") {
+        keys.append(&mut changed_keys(&value).expect("nothing but invalidations"));
+    }
+    keys
+}
+
+fn evicted(client: &mut Client) -> u64 {
+    let info = client.line("INFO stats").to_string();
+    let value = info.split("evicted_keys:").nth(1).expect("the figure");
+    value.chars().take_while(char::is_ascii_digit).collect::<String>().parse().expect("a number")
+}
+
+/// Keys give way while two clients track them: one has read them, one tracks their prefix.
+fn eviction(program: &Program) {
+    const KEYS: usize = 300;
+    let server = Server::start(program, &["--maxmemory", "24mb", "--maxmemory-policy", "allkeys-lru"]);
+    let (mut reader, mut broadcast, mut writer) = (resp3(&server), resp3(&server), server.client());
+    let value = "x".repeat(5_000);
+    let set = |name: String| vec!["SET".to_owned(), name, value.clone()];
+    writer.pipeline(&(0..KEYS).map(|key| set(format!("k{key}"))).collect::<Vec<_>>()).expect("writes");
+    assert_eq!(reader.line("CLIENT TRACKING on"), Value::ok());
+    let gets: Vec<Vec<String>> = (0..KEYS).map(|key| vec!["GET".to_owned(), format!("k{key}")]).collect();
+    assert!(reader.pipeline(&gets).expect("reads").iter().all(|read| *read != Value::Null));
+    assert_eq!(broadcast.line("CLIENT TRACKING on BCAST PREFIX k"), Value::ok());
+    let exists = |writer: &mut Client, key: usize| writer.line(&format!("EXISTS k{key}")).to_string() == ":1";
+    let mut fill = 0;
+    while evicted(&mut writer) < 1000 {
+        assert!(fill < 100_000, "nothing gives way");
+        writer.pipeline(&(fill..fill + 500).map(|number| set(format!("f{number}"))).collect::<Vec<_>>()).expect("writes");
+        fill += 500;
+    }
+    let (read, below) = (told(&mut reader), told(&mut broadcast));
+    let gone: BTreeSet<String> = (0..KEYS).filter(|key| !exists(&mut writer, *key)).map(|key| format!("k{key}")).collect();
+    assert!(!gone.is_empty());
+    assert_eq!(read, gone, "{program:?}");
+    assert_eq!(below, gone, "{program:?}");
+}
+
 #[test]
-fn no_stale_copy_survives() {
-    const KEYS: usize = 4;
-    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+fn what_gives_way_is_told() {
+    eviction(&Program::Redis);
+    eviction(&Program::Almandine);
+}
+
+/// Nobody tracked the prefix when the expiries were set, and nobody touches the keys.
+fn expiry(program: &Program, flags: &[&str]) {
+    let server = Server::start(program, flags);
+    let mut writer = server.client();
+    let sets: Vec<Vec<String>> =
+        (0..20).map(|key| ["SET", &format!("k{key}"), "v", "PX", "1500"].map(str::to_owned).to_vec()).collect();
+    let set = Instant::now();
+    writer.pipeline(&sets).expect("writes");
+    writer.line("SET k20 stays");
+    let (mut reader, mut broadcast, mut other) = (resp3(&server), resp3(&server), resp3(&server));
+    assert_eq!(reader.line("CLIENT TRACKING on"), Value::ok());
+    assert_eq!(reader.line("MGET k0 k1 k20").to_string(), r#"*[$"v", $"v", $"stays"]"#);
+    if flags.contains(&"--storage-dir") {
+        assert!(server.make_cold());
+    }
+    assert_eq!(broadcast.line("CLIENT TRACKING on BCAST PREFIX k1"), Value::ok());
+    assert_eq!(other.line("CLIENT TRACKING on BCAST PREFIX other"), Value::ok());
+    let mut first = changed_keys(&broadcast.receive().expect("a message")).expect("an invalidation");
+    let late = set.elapsed().saturating_sub(Duration::from_millis(1500));
+    assert!(set.elapsed() > Duration::from_millis(1400) && late < Duration::from_secs(2), "{program:?} {flags:?} {late:?} late");
+    first.append(&mut told(&mut broadcast));
+    let expected: BTreeSet<String> = std::iter::once(1).chain(10..20).map(|key| format!("k{key}")).collect();
+    assert_eq!(first, expected, "{program:?} {flags:?}");
+    assert_eq!(told(&mut reader), BTreeSet::from(["k0".to_owned(), "k1".to_owned()]), "{program:?} {flags:?}");
+    assert_eq!(told(&mut other), BTreeSet::new());
+    assert_eq!(writer.line("DBSIZE").to_string(), ":1");
+}
+
+#[test]
+fn what_expires_by_itself_is_told() {
+    expiry(&Program::Redis, &[]);
+    expiry(&Program::Almandine, &[]);
+    expiry(&Program::Almandine, &["--storage-dir", "{dir}/s", "--enable-debug-command", "yes"]);
+}
+
+/// A cached copy is given up when told; whenever the server is quiet, every copy that is left must be right.
+fn no_stale_copy(flags: &[&str], keys: usize, pipeline: &(dyn Fn(usize, usize) -> Vec<Vec<String>> + Sync)) {
+    let mut all = vec!["--workers", "2"];
+    all.extend(flags);
+    let server = Server::start(&Program::Almandine, &all);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for number in 0..3 {
@@ -81,50 +164,91 @@ fn no_stale_copy_survives() {
                 let mut client = server.client();
                 let mut round = 0;
                 while !stop.load(Ordering::Relaxed) {
-                    let pipeline: Vec<Vec<String>> = (0..8)
-                        .map(|n| vec!["SET".into(), format!("k{}", (round + n) % KEYS), format!("{number}.{round}.{n}")])
-                        .collect();
-                    client.pipeline(&pipeline).expect("writes");
+                    client.pipeline(&pipeline(number, round)).expect("writes");
                     round += 1;
                 }
             });
         }
         let mut reader = resp3(&server);
         let mut told = 0;
-        let mut copies: Vec<Option<Value>> = vec![None; KEYS];
+        let mut copies: Vec<Option<Value>> = vec![None; keys];
+        let forget = |copies: &mut Vec<Option<Value>>, changed: Changed| match changed {
+            Changed::All => copies.fill(None),
+            Changed::Keys(names) => names.iter().for_each(|name| copies[name[1..].parse::<usize>().expect("a key")] = None),
+        };
         assert_eq!(reader.line("CLIENT TRACKING on"), Value::ok());
         let deadline = Instant::now() + Duration::from_secs(2);
         while Instant::now() < deadline {
-            for key in 0..KEYS {
+            for key in 0..keys {
                 reader.send(&[["GET".to_owned(), format!("k{key}")]]).expect("send");
                 loop {
                     let value = reader.receive().expect("reply");
-                    let Some(changed) = changed_key(&value) else {
+                    let Some(changed) = changed(&value) else {
                         copies[key] = Some(value);
                         break;
                     };
-                    copies[changed] = None;
+                    forget(&mut copies, changed);
                     told += 1;
                 }
             }
         }
         stop.store(true, Ordering::Relaxed);
-        for value in reader.receive_until_quiet(Duration::from_millis(500)).expect("messages") {
-            copies[changed_key(&value).expect("nothing but messages")] = None;
+        for value in reader.receive_until_quiet(Duration::from_millis(800)).expect("messages") {
+            forget(&mut copies, changed(&value).expect("nothing but messages"));
         }
         assert!(told > 0, "nobody was told of anything");
         let mut fresh = server.client();
         for (key, copy) in copies.iter().enumerate() {
             if let Some(copy) = copy {
-                assert_eq!(copy, &fresh.line(&format!("GET k{key}")), "k{key}");
+                let now = fresh.line(&format!("GET k{key}"));
+                // Two versions of the protocol have two nulls.
+                assert!(*copy == now || copy.is_null() && now.is_null(), "k{key}: {copy} instead of {now}");
             }
         }
     });
 }
 
-/// The key of an invalidation; `None` for a reply.
-fn changed_key(value: &Value) -> Option<usize> {
+#[test]
+fn no_stale_copy_survives() {
+    const KEYS: usize = 4;
+    no_stale_copy(&[], KEYS, &|number, round| {
+        (0..8).map(|n| vec!["SET".into(), format!("k{}", (round + n) % KEYS), format!("{number}.{round}.{n}")]).collect()
+    });
+}
+
+/// As above, while keys give way and expire.
+#[test]
+fn no_stale_copy_survives_eviction_and_expiry() {
+    const KEYS: usize = 200;
+    let fill = "x".repeat(3_000);
+    no_stale_copy(&["--maxmemory", "16mb", "--maxmemory-policy", "allkeys-random"], KEYS, &|number, round| {
+        let mut commands: Vec<Vec<String>> =
+            (0..8).map(|n| vec!["SET".into(), format!("f{number}.{}", round * 8 + n), fill.clone()]).collect();
+        let key = format!("k{}", (round * 7 + number) % KEYS);
+        commands.push(vec!["SET".into(), key, format!("{number}.{round}"), "PX".into(), (5 + round % 40).to_string()]);
+        commands.push(vec!["SET".into(), format!("k{}", (round * 13 + number) % KEYS), format!("{number}.{round}")]);
+        commands
+    });
+}
+
+/// What an invalidation says.
+enum Changed {
+    All,
+    Keys(BTreeSet<String>),
+}
+
+/// `None` for a reply.
+fn changed(value: &Value) -> Option<Changed> {
     let text = value.to_string();
-    let key = text.strip_prefix(r#">[$"invalidate", *[$"k"#)?;
-    key.split('"').next()?.parse().ok()
+    let keys = text.strip_prefix(r#">[$"invalidate", "#)?;
+    let Some(keys) = keys.strip_prefix("*[") else { return Some(Changed::All) };
+    Some(Changed::Keys(keys.split('"').skip(1).step_by(2).map(str::to_owned).collect()))
+}
+
+/// As [`changed`]; it names keys.
+fn changed_keys(value: &Value) -> Option<BTreeSet<String>> {
+    match changed(value)? {
+        Changed::All => panic!("nobody has emptied anything"),
+        Changed::Keys(keys) => Some(keys),
+    }
 }
