@@ -29,7 +29,7 @@ pub use file::{FileDevice, FileOptions, OpenMode};
 pub use memory::MemoryDevice;
 pub use null::NullDevice;
 #[cfg(feature = "object-store")]
-pub use object::{ObjectDevice, ObjectOptions};
+pub use object::{ObjectDevice, ObjectOptions, ObjectReport};
 pub use sharded::ShardedDevice;
 pub use tiered::{Tier, TierOptions, TierReport, TieredDevice};
 

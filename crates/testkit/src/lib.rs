@@ -1,6 +1,6 @@
 //! Test tools: what proves, from outside the process, that the server behaves.
 //!
-//! **Is**: fixtures ([`server`], [`client`], [`redis`]), and four proofs built on them: [`golden`] sessions, the [`oracle`] (the same random
+//! **Is**: fixtures ([`server`], [`client`], [`redis`], [`s3`]), and four proofs built on them: [`golden`] sessions, the [`oracle`] (the same random
 //! commands to ours and to redis-server), [`history`] (concurrent clients checked for linearizability) and [`hostile`] clients.
 //! **Is not**: part of the product. It links none of the server's crates, so that an error in a shared encoder cannot hide itself.
 //! **Invariants**: no proof is skipped silently: a missing binary is a failure. Each checker has a mutant that it must catch.
@@ -13,6 +13,7 @@ pub mod hostile;
 pub mod oracle;
 pub mod random;
 pub mod redis;
+pub mod s3;
 pub mod server;
 pub mod storage;
 pub mod value;

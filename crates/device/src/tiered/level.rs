@@ -13,10 +13,13 @@ use almandine_io::storage::Buffer;
 
 use super::{Tier, TierReport};
 use crate::ranges::Ranges;
-use crate::{Device, Source};
+use crate::{BLOCK_BYTES, Device, Source};
 
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
+/// How much more than needed is forgotten at a time: a share of the capacity, up to a bound.
+const SLACK_SHARE: u64 = 32;
+const SLACK_BYTES_MAX: u64 = 4 << 20;
 
 /// Data on its way to later tiers.
 pub(super) struct Write {
@@ -38,7 +41,8 @@ impl Write {
 
 pub(super) struct Level {
     device: Arc<dyn Device>,
-    capacity: Option<u64>,
+    /// Whole blocks.
+    capacity: Option<AtomicU64>,
     held: RwLock<Ranges>,
     /// Held shared by writes, alone by forgetting, which must not discard what is being written.
     forgetting: RwLock<()>,
@@ -76,7 +80,7 @@ impl Level {
     pub(super) fn new(tier: Tier) -> Self {
         Self {
             device: tier.device,
-            capacity: tier.capacity,
+            capacity: tier.capacity.map(|bytes| AtomicU64::new(whole_blocks(bytes))),
             held: RwLock::new(tier.held.into_iter().collect()),
             forgetting: RwLock::new(()),
             queue: Mutex::default(),
@@ -110,6 +114,12 @@ impl Level {
 
     pub(super) fn next_held(&self, offset: u64) -> Option<(u64, u64)> {
         self.with_held(|held| held.next(offset))
+    }
+
+    pub(super) fn set_capacity(&self, bytes: u64) {
+        if let Some(capacity) = &self.capacity {
+            capacity.store(whole_blocks(bytes), Ordering::Relaxed);
+        }
     }
 
     pub(super) fn forgets(&self) -> bool {
@@ -180,16 +190,20 @@ impl Level {
 
     /// Forgets the lowest offsets that a later tier holds until this many bytes fit; false when there are too few.
     pub(super) fn forget(&self, bytes: u64, held_after: impl Fn(u64) -> Option<(u64, u64)>) -> bool {
-        let Some(capacity) = self.capacity else { return true };
+        let Some(capacity) = self.capacity.as_ref().map(|capacity| capacity.load(Ordering::Relaxed)) else { return true };
+        let bytes = bytes.min(capacity);
         if self.with_held(Ranges::bytes) + bytes <= capacity {
             return true;
         }
         let _alone = self.forgetting.write();
+        // More than is needed, so that small writes do not each give a little space back: that is a call to the file system.
+        let slack = whole_blocks((capacity / SLACK_SHARE).min(SLACK_BYTES_MAX));
         loop {
             let excess = (self.with_held(Ranges::bytes) + bytes).saturating_sub(capacity);
             if excess == 0 {
                 return true;
             }
+            let excess = excess + slack;
             let Some((begin, end)) = self.with_held(|held| first_common(held, &held_after)) else { return false };
             let end = end.min(begin + excess);
             self.change_held(|held| held.remove(begin, end));
@@ -207,9 +221,14 @@ impl Level {
         self.queued.notify_all();
     }
 
-    /// Lets [`Level::write_queued`] end when nothing is queued any more, or at an error.
-    pub(super) fn close(&self) {
-        self.locked().closed = true;
+    /// Lets [`Level::write_queued`] end when nothing is queued any more, or at an error. What is queued is written or not.
+    pub(super) fn close(&self, finish: bool) {
+        let mut queue = self.locked();
+        queue.closed = true;
+        // The first may be on its way.
+        for entry in queue.entries.iter_mut().filter(|_| !finish) {
+            entry.current = Ranges::default();
+        }
         self.queued.notify_all();
     }
 
@@ -295,6 +314,11 @@ impl Queue {
     fn pop(&mut self) {
         self.pop_entry();
     }
+}
+
+/// What is forgotten, and so the capacity, is whole blocks.
+fn whole_blocks(bytes: u64) -> u64 {
+    bytes / BLOCK_BYTES as u64 * BLOCK_BYTES as u64
 }
 
 /// The lowest range that is in the set and also in the other one, which says what it has at or after an offset.

@@ -5,7 +5,8 @@
 //! bounded; a writer waits for room, and after a while is told which tier is behind.
 //!
 //! A tier with a capacity forgets its lowest offsets, which are the oldest since logs only grow, as soon as a later tier has them;
-//! before that nothing is forgotten, and what does not fit waits as for a full queue.
+//! before that nothing is forgotten, and what does not fit waits as for a full queue. A single write above the capacity is let
+//! through alone.
 //!
 //! So whatever was written and not discarded is held by some tier at every time but while it is written anew. A range leaves a
 //! tier's set before its bytes change there and comes back after.
@@ -54,11 +55,13 @@ pub struct TierOptions {
     pub backlog_bytes: u64,
     /// How long a write waits for room before it fails.
     pub wait_max: Duration,
+    /// Whether what is queued is still written when the device is closed; else it is dropped, for what need not outlive it.
+    pub finish: bool,
 }
 
 impl Default for TierOptions {
     fn default() -> Self {
-        Self { commit: 0, backlog_bytes: 64 << 20, wait_max: Duration::from_secs(10) }
+        Self { commit: 0, backlog_bytes: 64 << 20, wait_max: Duration::from_secs(10), finish: true }
     }
 }
 
@@ -124,6 +127,15 @@ impl TieredDevice {
     #[must_use]
     pub fn report(&self) -> Vec<TierReport> {
         self.tiers.levels.iter().map(Level::report).collect()
+    }
+
+    /// Changes what a tier with a capacity keeps, and forgets what is above it as far as later tiers have it.
+    pub fn set_capacity(&self, place: usize, bytes: u64) {
+        if let Some(level) = self.tiers.levels.get(place) {
+            level.set_capacity(bytes);
+            // What cannot be forgotten yet is by a later write.
+            self.tiers.make_room(place, 0);
+        }
     }
 
     /// Waits until the later tiers have everything; false when they do not after this time.
@@ -298,10 +310,10 @@ impl Device for TieredDevice {
 }
 
 impl Drop for TieredDevice {
-    /// Writes what is queued as long as that succeeds.
+    /// Writes what is queued as long as that succeeds, if it is to.
     fn drop(&mut self) {
         for level in &self.tiers.levels {
-            level.close();
+            level.close(self.options.finish);
         }
         for thread in self.threads.drain(..) {
             let _ = thread.join();

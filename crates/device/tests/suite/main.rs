@@ -7,8 +7,6 @@ mod file;
 mod memory;
 #[cfg(feature = "object-store")]
 mod object;
-#[cfg(feature = "object-store")]
-mod s3;
 mod scratch;
 mod sharded;
 mod tiered;

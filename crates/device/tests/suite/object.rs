@@ -4,28 +4,21 @@ use std::io::ErrorKind;
 
 use almandine_device::{BLOCK_BYTES, Device, ObjectDevice, ObjectOptions, OpenMode};
 use almandine_io::storage::Buffer;
+use almandine_testkit::s3::Server;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 
 use crate::conformance::{self, BLOCK, expect, expect_nothing, filled};
-use crate::s3::{KEY, Server};
 use crate::scratch::Scratch;
 
 const OBJECT: u64 = 8 * BLOCK;
 
 fn options(mode: OpenMode) -> ObjectOptions {
-    ObjectOptions { mode, object_bytes: OBJECT, settings: Vec::new() }
+    ObjectOptions { mode, object_bytes: OBJECT, ..ObjectOptions::default() }
 }
 
 fn s3(server: &Server, mode: OpenMode) -> std::io::Result<ObjectDevice> {
-    let settings = [
-        ("aws_endpoint", server.endpoint()),
-        ("aws_allow_http", "true".to_owned()),
-        ("aws_access_key_id", KEY.to_owned()),
-        ("aws_secret_access_key", "secret".to_owned()),
-        ("aws_region", "nowhere-1".to_owned()),
-    ];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let settings = server.environment().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     ObjectDevice::open("s3://bucket/folder", &ObjectOptions { settings, ..options(mode) })
 }
 
@@ -82,6 +75,63 @@ fn a_page_is_an_object_and_kept_objects_are_found() {
 }
 
 #[test]
+fn gathered_objects_conform() {
+    let gathering = |mode| ObjectOptions { gather: true, ..options(mode) };
+    let memory =
+        || ObjectDevice::over(Box::new(InMemory::new()), Path::default(), "memory".to_owned(), &gathering(OpenMode::Empty));
+    conformance::all(OBJECT, || memory().unwrap());
+}
+
+#[test]
+fn what_is_smaller_than_an_object_is_gathered() {
+    let server = Server::start();
+    let open = |mode| {
+        let settings = server.environment().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        ObjectDevice::open("s3://bucket/folder", &ObjectOptions { settings, gather: true, ..options(mode) }).unwrap()
+    };
+    let write = |device: &ObjectDevice, at: u64| device.write(at * BLOCK, &filled(at * BLOCK, BLOCK, 0));
+    let device = open(OpenMode::Empty);
+    let before = server.requests();
+    (0..20).for_each(|at| write(&device, at).unwrap());
+    assert_eq!((server.requests() - before, server.objects().len()), (2, 2), "each full object is one request");
+    assert_eq!(device.used_bytes(), 20 * BLOCK);
+    expect(&device, 14 * BLOCK, 6 * BLOCK, 0);
+    // A write that goes on elsewhere, as after one that failed, leaves a hole and an object that is not full.
+    write(&device, 27).unwrap();
+    assert_eq!(server.objects()[2].1, 4 * BLOCK as usize);
+    write(&device, 31).unwrap();
+    expect(&device, 27 * BLOCK, BLOCK, 0);
+    expect(&device, 16 * BLOCK, 4 * BLOCK, 0);
+    // What is discarded before it was full never was in the store.
+    write(&device, 40).unwrap();
+    device.discard(40 * BLOCK, BLOCK).unwrap();
+    expect_nothing(&device, 40 * BLOCK, BLOCK);
+    assert_eq!((server.objects().len(), device.used_bytes()), (4, 28 * BLOCK));
+    // Objects that left memory can be changed still.
+    device.write(3 * BLOCK, &filled(3 * BLOCK, BLOCK, 7)).unwrap();
+    expect(&device, 3 * BLOCK, BLOCK, 7);
+    expect(&device, 4 * BLOCK, BLOCK, 0);
+    // Bytes that the store refuses stay readable, and go there when it lets them.
+    write(&device, 48).unwrap();
+    server.refuse(true);
+    assert_eq!(device.sync().unwrap_err().kind(), ErrorKind::PermissionDenied);
+    assert!(write(&device, 56).is_err());
+    let report = device.report();
+    assert_eq!((report.write_errors, report.read_errors, report.delete_errors), (2, 0, 0));
+    assert!(report.last_error.unwrap().contains("cannot write"));
+    expect(&device, 48 * BLOCK, BLOCK, 0);
+    server.refuse(false);
+    device.sync().unwrap();
+    write(&device, 49).unwrap();
+    device.sync().unwrap();
+    let used = device.used_bytes();
+    drop(device);
+    let device = open(OpenMode::Keep);
+    assert_eq!(device.used_bytes(), used);
+    expect(&device, 48 * BLOCK, 2 * BLOCK, 0);
+}
+
+#[test]
 fn foreign_objects_are_not_touched() {
     let server = Server::start();
     server.put("bucket/folder/holiday.jpg");
@@ -92,6 +142,12 @@ fn foreign_objects_are_not_touched() {
         assert!(error.to_string().contains("holiday.jpg"), "{error}");
     }
     assert_eq!(server.objects().len(), 2);
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.path().join("folder/photos")).unwrap();
+    std::fs::write(scratch.path().join("folder/photos/1.jpg"), "x").unwrap();
+    let address = format!("file://{}/folder", scratch.path().display());
+    let error = ObjectDevice::open(&address, &options(OpenMode::Empty)).err().unwrap();
+    assert!(error.to_string().contains("photos"), "{error}");
 }
 
 #[test]

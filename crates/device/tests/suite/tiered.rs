@@ -87,6 +87,38 @@ fn a_small_tier_forgets_its_oldest_and_the_next_answers() {
 }
 
 #[test]
+fn a_write_above_the_capacity_goes_through_and_the_capacity_can_change() {
+    let (first, second) = (memory(), memory());
+    let device = tiered(vec![Tier::new(Arc::clone(&first)).with_capacity(4 * BLOCK + 100), Tier::new(second)], 0);
+    write_blocks(&device, 0..4);
+    device.write(4 * BLOCK, &filled(4 * BLOCK, 10 * BLOCK, 0)).unwrap();
+    assert!(device.drain(LONG));
+    write_blocks(&device, 14..15);
+    assert_eq!(first.used_bytes(), 4 * BLOCK);
+    device.set_capacity(0, 9 * BLOCK);
+    write_blocks(&device, 15..40);
+    assert!(device.drain(LONG));
+    write_blocks(&device, 40..41);
+    assert_eq!(first.used_bytes(), 9 * BLOCK);
+    assert!(device.drain(LONG));
+    device.set_capacity(0, 2 * BLOCK);
+    assert_eq!(first.used_bytes(), 2 * BLOCK);
+    write_blocks(&device, 41..42);
+    assert_eq!(first.used_bytes(), 2 * BLOCK);
+    expect(&device, 0, 42 * BLOCK, 0);
+}
+
+#[test]
+fn what_need_not_outlive_a_device_is_dropped_when_it_closes() {
+    let second = faulty(FaultPlan { delays: 1_000_000, delay_max: Duration::from_millis(200), ..FaultPlan::default() });
+    let options = TierOptions { finish: false, ..TierOptions::default() };
+    let device = TieredDevice::new(vec![Tier::new(memory()), Tier::new(Arc::clone(&second) as _)], options).unwrap();
+    write_blocks(&device, 0..500);
+    drop(device);
+    assert!(second.used_bytes() < 400 * BLOCK);
+}
+
+#[test]
 fn what_only_a_file_has_is_read_from_the_file() {
     let scratch = Scratch::new();
     let file: Arc<dyn Device> = Arc::new(FileDevice::open(scratch.path(), &FileOptions::default()).unwrap());

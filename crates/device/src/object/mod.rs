@@ -1,8 +1,9 @@
 //! Object storage as a device: S3 and what speaks its protocol, Azure, Google Cloud, or a directory.
 //!
 //! A fixed range of offsets is one object, named after its size and number: a page of the log is one upload, and a read asks for
-//! a part of one object. An object cannot change in place, so writing a part of one reads it first; a log does not do that. It
-//! cannot shrink either: it takes its whole length until all of it is discarded.
+//! a part of one object. An object cannot change in place, so writing a part of one reads it first; a log does not do that, and
+//! what is written in smaller parts is gathered ([`gather`]). It cannot shrink either: it takes its whole length until all of it
+//! is discarded.
 //!
 //! Requests run on a runtime of this device; only threads that may block wait for them. Nothing locks a bucket: one server only
 //! may be given one address.
@@ -11,14 +12,17 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use object_store::local::LocalFileSystem;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use tokio::runtime::Runtime;
-use url::Url;
 
 use crate::ranges::Ranges;
 use crate::{BLOCK_BYTES, BlockingSource, Device, OpenMode, Source, error};
+use gather::Gathering;
+
+mod address;
+mod gather;
 
 const NAME_BEGINS: &str = "almandine-";
 /// Locks that keep two writes of parts of one object apart.
@@ -31,13 +35,16 @@ pub struct ObjectOptions {
     pub mode: OpenMode,
     /// Size of an object: that of a page of the log.
     pub object_bytes: u64,
+    /// Whether writes smaller than an object wait in memory until they fill one. Then only [`Device::sync`] says that they are in
+    /// the store. For what is written at growing offsets.
+    pub gather: bool,
     /// Keys, secrets, regions and the like, under the names that `object_store` gives them.
     pub settings: Vec<(String, String)>,
 }
 
 impl Default for ObjectOptions {
     fn default() -> Self {
-        Self { mode: OpenMode::Empty, object_bytes: 2 << 20, settings: Vec::new() }
+        Self { mode: OpenMode::Empty, object_bytes: 2 << 20, gather: false, settings: Vec::new() }
     }
 }
 
@@ -50,6 +57,19 @@ impl ObjectOptions {
         self.settings.extend(variables.filter(|(name, _)| ours(name)));
         self
     }
+}
+
+/// How requests fared; those that a second attempt helped do not count.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ObjectReport {
+    /// Reads that failed.
+    pub read_errors: u64,
+    /// Writes that failed.
+    pub write_errors: u64,
+    /// Deletions that failed; the objects are there still.
+    pub delete_errors: u64,
+    /// What the last failure said.
+    pub last_error: Option<String>,
 }
 
 /// Objects under one address.
@@ -66,6 +86,28 @@ struct Objects {
     runtime: Runtime,
     state: RwLock<State>,
     locks: Vec<Mutex<()>>,
+    gathering: Option<Gathering>,
+    report: Mutex<ObjectReport>,
+}
+
+/// What failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failed {
+    List,
+    Read,
+    Write,
+    Delete,
+}
+
+impl Failed {
+    fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+        }
+    }
 }
 
 #[derive(Default)]
@@ -82,18 +124,7 @@ impl ObjectDevice {
     /// # Errors
     /// When the address or the settings are not understood, the store does not answer, or holds something else under the address.
     pub fn open(address: &str, options: &ObjectOptions) -> io::Result<Self> {
-        let bad = |e: &dyn std::fmt::Display| {
-            let text =
-                format!("{address:?} is no address of an object store ({e}); one is s3://bucket/folder, az://, gs:// or file://");
-            io::Error::new(ErrorKind::InvalidInput, text)
-        };
-        let url = Url::parse(address).map_err(|e| bad(&e))?;
-        let (store, prefix): (Box<dyn ObjectStore>, Path) = if url.scheme() == "file" {
-            (Box::new(LocalFileSystem::new().with_fsync(true)), Path::from_url_path(url.path()).map_err(|e| bad(&e))?)
-        } else {
-            object_store::parse_url_opts(&url, options.settings.iter().cloned()).map_err(|e| bad(&e))?
-        };
-        let name = format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path());
+        let (store, prefix, name) = address::open(address, &options.settings)?;
         Self::over(store, prefix, name, options)
     }
 
@@ -110,9 +141,17 @@ impl ObjectDevice {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(1).thread_name("object-store").enable_all().build()?;
         let locks = (0..LOCKS).map(|_| Mutex::new(())).collect();
-        let objects = Objects { store, prefix, address, object_bytes, runtime, state: RwLock::default(), locks };
+        let (state, report) = (RwLock::default(), Mutex::default());
+        let gathering = options.gather.then(Gathering::default);
+        let objects = Objects { store, prefix, address, object_bytes, runtime, state, locks, gathering, report };
         objects.recover(options.mode)?;
         Ok(Self { objects: Arc::new(objects) })
+    }
+
+    /// How requests fared since the device was opened.
+    #[must_use]
+    pub fn report(&self) -> ObjectReport {
+        self.objects.report().clone()
     }
 }
 
@@ -133,41 +172,41 @@ impl Objects {
     /// Finds what is there, and deletes it or counts it as held.
     fn recover(&self, mode: OpenMode) -> io::Result<()> {
         let listed = match self.runtime.block_on(self.store.list_with_delimiter(Some(&self.prefix))) {
-            Ok(listed) => listed.objects,
-            Err(object_store::Error::NotFound { .. }) => Vec::new(),
-            Err(e) => return Err(self.failed("list", 0, 0, &e)),
+            Ok(listed) => listed,
+            Err(object_store::Error::NotFound { .. }) => return Ok(()),
+            Err(e) => return Err(self.failed(Failed::List, 0, 0, &e)),
         };
+        if let Some(folder) = listed.common_prefixes.first() {
+            return Err(self.foreign(folder.filename().unwrap_or_default()));
+        }
         let mut found = Vec::new();
-        for object in listed {
+        for object in listed.objects {
             let name = object.location.filename().unwrap_or_default();
             // Segments of another size are stale too when beginning empty, but their contents cannot be kept.
             let ours = self.index(name).or((mode == OpenMode::Empty && name.starts_with(NAME_BEGINS)).then_some(0));
-            let Some(index) = ours else {
-                let text = format!(
-                    "{} holds {name:?}, which is not of this device with objects of {} bytes: choose an empty folder, or the size as before",
-                    self.address, self.object_bytes
-                );
-                return Err(io::Error::new(ErrorKind::AlreadyExists, text));
-            };
-            found.push((index, object));
+            found.push((ours.ok_or_else(|| self.foreign(name))?, object));
+        }
+        if mode == OpenMode::Empty {
+            let names: Vec<_> = found.into_iter().map(|(_, object)| Ok(object.location)).collect();
+            let deletion = self.store.delete_stream(stream::iter(names).boxed()).try_for_each(|_| std::future::ready(Ok(())));
+            return self.runtime.block_on(deletion).map_err(|e| self.failed(Failed::Delete, 0, 0, &e));
         }
         let mut state = self.change();
         for (index, object) in found {
-            match mode {
-                OpenMode::Empty => {
-                    self.runtime
-                        .block_on(self.store.delete(&object.location))
-                        .map_err(|e| self.failed("delete", 0, object.size, &e))?;
-                }
-                OpenMode::Keep => {
-                    let begin = index * self.object_bytes;
-                    state.held.insert(begin, begin + object.size);
-                    state.lengths.insert(index, object.size);
-                    state.bytes += object.size;
-                }
-            }
+            let begin = index * self.object_bytes;
+            state.held.insert(begin, begin + object.size);
+            state.lengths.insert(index, object.size);
+            state.bytes += object.size;
         }
         Ok(())
+    }
+
+    fn foreign(&self, name: &str) -> io::Error {
+        let text = format!(
+            "{} holds {name:?}, which is not of this device with objects of {} bytes: choose an empty folder, or the size as before",
+            self.address, self.object_bytes
+        );
+        io::Error::new(ErrorKind::AlreadyExists, text)
     }
 
     /// No code panics between changes that belong together, so a poisoned state is whole.
@@ -183,7 +222,12 @@ impl Objects {
         self.locks[index as usize % LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failed(&self, operation: &str, offset: u64, bytes: u64, e: &object_store::Error) -> io::Error {
+    fn report(&self) -> MutexGuard<'_, ObjectReport> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a failure and says what failed.
+    fn failed(&self, what: Failed, offset: u64, bytes: u64, e: &object_store::Error) -> io::Error {
         let kind = match e {
             object_store::Error::NotFound { .. } => ErrorKind::NotFound,
             object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
@@ -191,7 +235,22 @@ impl Objects {
             }
             _ => ErrorKind::Other,
         };
-        error::at_offset(operation, &self.address, offset, bytes, &io::Error::new(kind, e.to_string()))
+        let cause = io::Error::new(kind, e.to_string());
+        let error = match bytes {
+            0 => error::at_path(what.name(), std::path::Path::new(&self.address), &cause),
+            bytes => error::at_offset(what.name(), &self.address, offset, bytes, &cause),
+        };
+        // What is asked for as it is discarded is missing for a good reason.
+        if !(what == Failed::Read && kind == ErrorKind::NotFound && !self.state().held.touches(offset, offset + bytes)) {
+            let mut report = self.report();
+            match what {
+                Failed::List | Failed::Read => report.read_errors += 1,
+                Failed::Write => report.write_errors += 1,
+                Failed::Delete => report.delete_errors += 1,
+            }
+            report.last_error = Some(error.to_string());
+        }
+        error
     }
 
     fn parts(&self, offset: u64, bytes: usize) -> impl Iterator<Item = Part> {
@@ -211,20 +270,20 @@ impl Objects {
         let (begin, end) = (position as usize, position as usize + data.len());
         let length = self.state().lengths.get(&index).copied().unwrap_or(0);
         let offset = index * self.object_bytes + position;
-        let failed = |operation: &str, e: &object_store::Error| self.failed(operation, offset, data.len() as u64, e);
+        let failed = |what, e: &object_store::Error| self.failed(what, offset, data.len() as u64, e);
         let whole = if begin == 0 && end as u64 >= length {
             data.to_vec()
         } else {
             let mut whole = vec![0; end.max(length as usize)];
             if length > 0 {
                 let old = self.runtime.block_on(self.store.get_range(&self.path(index), 0..length));
-                whole[..length as usize].copy_from_slice(&old.map_err(|e| failed("read for writing", &e))?);
+                whole[..length as usize].copy_from_slice(&old.map_err(|e| failed(Failed::Read, &e))?);
             }
             whole[begin..end].copy_from_slice(data);
             whole
         };
         let new_length = whole.len() as u64;
-        self.runtime.block_on(self.store.put(&self.path(index), whole.into())).map_err(|e| failed("write", &e))?;
+        self.runtime.block_on(self.store.put(&self.path(index), whole.into())).map_err(|e| failed(Failed::Write, &e))?;
         let mut state = self.change();
         state.lengths.insert(index, new_length);
         state.bytes += new_length - length;
@@ -240,9 +299,11 @@ impl Objects {
         if self.state().held.touches(object, object + self.object_bytes) {
             return Ok(());
         }
-        match self.runtime.block_on(self.store.delete(&self.path(index))) {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-            Err(e) => return Err(self.failed("delete", begin, end - begin, &e)),
+        if self.gathering.as_ref().is_none_or(|gathering| gathering.forget(index)) {
+            match self.runtime.block_on(self.store.delete(&self.path(index))) {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(e) => return Err(self.failed(Failed::Delete, begin, end - begin, &e)),
+            }
         }
         let mut state = self.change();
         let length = state.lengths.remove(&index).unwrap_or(0);
@@ -258,9 +319,12 @@ impl BlockingSource for Objects {
             return Err(error::missing(&self.address, offset, bytes));
         }
         for (index, position, part) in self.parts(offset, buffer.len()) {
+            if self.gathering.as_ref().is_some_and(|gathering| gathering.read(index, position, &mut buffer[part.clone()])) {
+                continue;
+            }
             let range = position..position + part.len() as u64;
             let read = self.runtime.block_on(self.store.get_range(&self.path(index), range));
-            let read = read.map_err(|e| self.failed("read", offset, bytes, &e))?;
+            let read = read.map_err(|e| self.failed(Failed::Read, offset, bytes, &e))?;
             if read.len() != part.len() {
                 return Err(error::missing(&self.address, offset, bytes));
             }
@@ -274,7 +338,10 @@ impl Device for ObjectDevice {
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         error::check_transfer("write", offset, data)?;
         let mut parts = self.objects.parts(offset, data.len());
-        parts.try_for_each(|(index, position, part)| self.objects.put(index, position, &data[part]))
+        parts.try_for_each(|(index, position, part)| match &self.objects.gathering {
+            Some(gathering) => self.objects.write_gathered(gathering, index, position, &data[part]),
+            None => self.objects.put(index, position, &data[part]),
+        })
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -298,7 +365,7 @@ impl Device for ObjectDevice {
 
     /// An upload that succeeded is durable.
     fn sync(&self) -> io::Result<()> {
-        Ok(())
+        self.objects.gathering.as_ref().map_or(Ok(()), |gathering| self.objects.sync_gathered(gathering))
     }
 
     fn source(&self, offset: u64, bytes: usize) -> io::Result<Source> {

@@ -5,23 +5,25 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// The only key that may sign.
-pub(crate) const KEY: &str = "test-key";
+pub const KEY: &str = "test-key";
 /// Listings come in pages of so many.
 const PAGE: usize = 5;
 const TIME: &str = "Wed, 01 Jan 2025 00:00:00 GMT";
 
 /// A running server; stops when dropped.
-pub(crate) struct Server {
+#[derive(Debug)]
+pub struct Server {
     state: Arc<State>,
     port: u16,
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
     connections: Mutex<Vec<TcpStream>>,
@@ -30,6 +32,7 @@ struct State {
     /// Each so-manieth request fails; none when 0.
     fail_each: AtomicU64,
     refuse: AtomicBool,
+    delay_ms: AtomicU64,
 }
 
 struct Request {
@@ -43,16 +46,22 @@ struct Request {
 struct Answer(u16, Vec<(&'static str, String)>, Vec<u8>);
 
 impl Server {
-    pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (state, port) = (Arc::new(State::default()), listener.local_addr().unwrap().port());
+    /// Starts one on a free port.
+    ///
+    /// # Panics
+    /// When the machine gives no port.
+    #[must_use]
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let (state, port) = (Arc::new(State::default()), listener.local_addr().expect("its number").port());
         let shared = Arc::clone(&state);
         let thread = thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 if shared.stop.load(Ordering::Acquire) {
                     break;
                 }
-                shared.connections.lock().unwrap().push(stream.try_clone().unwrap());
+                let Ok(copy) = stream.try_clone() else { continue };
+                locked(&shared.connections).push(copy);
                 let state = Arc::clone(&shared);
                 // A client that goes away ends its connection's thread.
                 thread::spawn(move || drop(state.serve(stream)));
@@ -61,28 +70,53 @@ impl Server {
         Self { state, port, thread: Some(thread) }
     }
 
-    pub(crate) fn endpoint(&self) -> String {
+    /// Its address.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    /// What a client needs beside the name of a bucket, under the names of the environment.
+    #[must_use]
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("AWS_ENDPOINT", self.endpoint()),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_ACCESS_KEY_ID", KEY.to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+            ("AWS_REGION", "nowhere-1".to_owned()),
+        ]
+    }
+
     /// Names and lengths, with the bucket before the name.
-    pub(crate) fn objects(&self) -> Vec<(String, usize)> {
-        self.state.objects.lock().unwrap().iter().map(|(name, data)| (name.clone(), data.len())).collect()
+    #[must_use]
+    pub fn objects(&self) -> Vec<(String, usize)> {
+        self.state.objects().iter().map(|(name, data)| (name.clone(), data.len())).collect()
     }
 
-    pub(crate) fn put(&self, name: &str) {
-        self.state.objects.lock().unwrap().insert(name.to_owned(), vec![1; 10]);
+    /// Puts a small object there.
+    pub fn put(&self, name: &str) {
+        self.state.objects().insert(name.to_owned(), vec![1; 10]);
     }
 
-    pub(crate) fn requests(&self) -> u64 {
+    /// Requests so far.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
         self.state.requests.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn fail_each(&self, count: u64) {
+    /// From now on each so-manieth request fails once; 0: none.
+    pub fn fail_each(&self, count: u64) {
         self.state.fail_each.store(count, Ordering::Relaxed);
     }
 
-    pub(crate) fn refuse(&self, refuse: bool) {
+    /// From now on each request takes so long.
+    pub fn delay(&self, delay: Duration) {
+        self.state.delay_ms.store(delay.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Refuses everything, or no longer.
+    pub fn refuse(&self, refuse: bool) {
         self.state.refuse.store(refuse, Ordering::Relaxed);
     }
 }
@@ -91,7 +125,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.state.stop.store(true, Ordering::Release);
         let _ = TcpStream::connect(("127.0.0.1", self.port));
-        for connection in self.state.connections.lock().unwrap().drain(..) {
+        for connection in locked(&self.state.connections).drain(..) {
             let _ = connection.shutdown(Shutdown::Both);
         }
         if let Some(thread) = self.thread.take() {
@@ -100,10 +134,20 @@ impl Drop for Server {
     }
 }
 
+/// A test that panicked leaves a whole state: each change is one.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl State {
+    fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
+        locked(&self.objects)
+    }
+
     fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(stream.try_clone()?);
         while let Some(request) = read_request(&mut reader)? {
+            thread::sleep(Duration::from_millis(self.delay_ms.load(Ordering::Relaxed)));
             let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
             let fail_each = self.fail_each.load(Ordering::Relaxed);
             let Answer(status, headers, body) = if fail_each > 0 && number.is_multiple_of(fail_each) {
@@ -130,7 +174,7 @@ impl State {
     }
 
     fn answer(&self, request: &Request) -> Answer {
-        let mut objects = self.objects.lock().unwrap();
+        let mut objects = self.objects();
         let missing = || Answer(404, Vec::new(), b"<Error><Code>NoSuchKey</Code></Error>".to_vec());
         match request.method.as_str() {
             "PUT" => {
@@ -142,10 +186,10 @@ impl State {
                 Answer(204, Vec::new(), Vec::new())
             }
             "POST" if request.query.contains_key("delete") => {
-                let body = String::from_utf8(request.body.clone()).unwrap();
+                let body = String::from_utf8_lossy(&request.body).into_owned();
                 let mut deleted = String::new();
                 for part in body.split("<Key>").skip(1) {
-                    let key = part.split("</Key>").next().unwrap();
+                    let key = part.split("</Key>").next().unwrap_or_default();
                     objects.remove(&format!("{}/{key}", request.path));
                     deleted.push_str(&format!("<Deleted><Key>{key}</Key></Deleted>"));
                 }
@@ -185,11 +229,12 @@ fn list(objects: &BTreeMap<String, Vec<u8>>, request: &Request) -> Answer {
 
 fn ranged(data: &[u8], request: &Request) -> Answer {
     let Some(range) = request.headers.get("range") else { return Answer(200, Vec::new(), data.to_vec()) };
-    let (first, last) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
-    let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
-    if first >= data.len() {
+    let bounds = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'));
+    let number = |text: &str| text.parse::<usize>().ok();
+    let bounds = bounds.and_then(|(first, last)| Some((number(first)?, number(last)?)));
+    let Some((first, last)) = bounds.filter(|(first, _)| *first < data.len()) else {
         return Answer(416, Vec::new(), Vec::new());
-    }
+    };
     let last = last.min(data.len() - 1);
     let header = format!("bytes {first}-{last}/{}", data.len());
     Answer(206, vec![("Content-Range", header)], data[first..=last].to_vec())
@@ -201,7 +246,7 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Req
         return Ok(None);
     }
     let mut words = line.split_whitespace().map(str::to_owned);
-    let (method, target) = (words.next().unwrap(), words.next().unwrap());
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let mut headers = BTreeMap::new();
     loop {
         let mut line = String::new();
@@ -209,7 +254,7 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Req
         let Some((name, value)) = line.trim().split_once(':') else { break };
         headers.insert(name.to_lowercase(), value.trim().to_owned());
     }
-    let length = headers.get("content-length").map_or(0, |value| value.parse().unwrap());
+    let length = headers.get("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
