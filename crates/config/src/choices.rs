@@ -47,6 +47,8 @@ choices! {
     StorageDevice { File "file", Memory "memory", Null "null", Faulty "faulty" }
     /// What becomes of records read from storage.
     CopyReads { None "none", ReadCache "read-cache", Tail "tail" }
+    /// Which of two tiers must have a page before it may leave memory.
+    CommitTier { Directory "directory", ObjectStore "object-store" }
     /// How connections are read and written.
     IoBackend { Auto "auto", IoUring "io_uring", Epoll "epoll" }
 }

@@ -9,14 +9,17 @@ use almandine_io::{allocator, thread};
 use almandine_net::Handle;
 use almandine_node::{Message, Node};
 
+use crate::storage::Watch;
+
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Starts the thread; it ends with the node's shutdown.
-pub(crate) fn start(node: Arc<Node>, network: Handle<Message>) -> io::Result<()> {
+pub(crate) fn start(node: Arc<Node>, network: Handle<Message>, mut storage: Watch) -> io::Result<()> {
     thread::spawn("control", move || {
         let waker = thread::Waker::new();
         while !node.shutdown.requested() {
             turn(&node, &network);
+            storage.turn(&node);
             allocator::release_unused();
             waker.wait(PERIOD);
         }

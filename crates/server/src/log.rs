@@ -52,6 +52,11 @@ fn verbosity_of(level: &Level) -> u8 {
     }
 }
 
+/// Libraries tell of each request that they try again, so what they say is for debugging; what matters of it is told by ours.
+fn is_wanted(level: &Level, target: &str, verbosity: u8) -> bool {
+    if target.starts_with("almandine") { verbosity_of(level) <= verbosity } else { *level <= Level::INFO && verbosity >= 4 }
+}
+
 impl Subscriber for Log {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
         // The level may change at run time.
@@ -59,7 +64,7 @@ impl Subscriber for Log {
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && verbosity_of(metadata.level()) <= VERBOSITY.load(Relaxed)
+        metadata.is_event() && is_wanted(metadata.level(), metadata.target(), VERBOSITY.load(Relaxed))
     }
 
     fn event(&self, event: &Event<'_>) {

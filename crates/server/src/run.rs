@@ -14,7 +14,7 @@ use almandine_io::reactor::{self, Choice, Kind};
 use almandine_io::signal::{Signal, Signals};
 use almandine_io::socket::{self, Listener};
 use almandine_io::{entropy, thread};
-use almandine_keyspace::Keyspace;
+use almandine_keyspace::{Keyspace, Storage};
 use almandine_net::{Endpoint, Handle, Worker};
 use almandine_node::{Build, Mailbox, Message, Node, ShutdownRequest, VERSION};
 use almandine_session::Sessions;
@@ -78,7 +78,8 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     tracing::info!("Almandine {VERSION} is starting, bits={}, pid={}", usize::BITS, std::process::id());
     follow_directives(&config)?;
     let workers = worker_count(settings);
-    let keyspace = Keyspace::open(keyspace_options(settings, workers)?)?;
+    let (storage, storage_watch) = storage::open(settings)?;
+    let keyspace = Keyspace::open(keyspace_options(settings, workers, storage))?;
     apply::set_eviction(settings, &keyspace);
     apply::set_storage(settings, &keyspace);
     let limits = apply::limits(settings);
@@ -103,7 +104,7 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     let started = settings.clone();
     node.install_applier(Box::new(move |settings| apply::apply(settings, &started, &limits, &keyspace)));
     watch_signals(signals, &node)?;
-    background::start(Arc::clone(&node), network.clone())?;
+    background::start(Arc::clone(&node), network.clone(), storage_watch)?;
     let threads = start_workers(seats, &node, settings.engine.pin_workers)?;
     let pid_file = PidFile::write(settings);
     announce(settings, workers, selected.kind, &listeners);
@@ -125,7 +126,7 @@ fn worker_count(settings: &Settings) -> usize {
     workers.clamp(1, WORKERS_MAX)
 }
 
-fn keyspace_options(settings: &Settings, workers: usize) -> io::Result<almandine_keyspace::Options> {
+fn keyspace_options(settings: &Settings, workers: usize, storage: Option<Storage>) -> almandine_keyspace::Options {
     let engine = &settings.engine;
     // Of a bucket of 64 bytes seven entries are keys.
     let keys_expected = (engine.index_bytes as u64 / 64) * 7;
@@ -136,10 +137,10 @@ fn keyspace_options(settings: &Settings, workers: usize) -> io::Result<almandine
         seed: entropy::seed(),
         mutable_fraction: f64::from(engine.log_mutable_percent) / 100.0,
         free_fraction_max: f64::from(engine.compaction_garbage_percent) / 100.0,
-        storage: storage::open(settings)?,
+        storage,
         ..almandine_store::Options::default()
     };
-    Ok(almandine_keyspace::Options { databases: settings.process.databases, maxmemory: settings.memory.maxmemory, store })
+    almandine_keyspace::Options { databases: settings.process.databases, maxmemory: settings.memory.maxmemory, store }
 }
 
 fn backend(choice: IoBackend) -> Choice {
@@ -246,10 +247,9 @@ fn announce(settings: &Settings, workers: usize, reactor: Kind, listeners: &[Arc
         0 => "no memory limit".to_owned(),
         bytes => format!("maxmemory {} MiB", bytes >> 20),
     };
-    let storage = match &settings.storage.directories[..] {
-        [] => String::new(),
-        directories => format!("; storage in {}", directories.join(", ")),
-    };
+    let places = settings.storage.directories.iter().chain(Some(&settings.storage.object_url).filter(|url| !url.is_empty()));
+    let places: Vec<&str> = places.map(String::as_str).collect();
+    let storage = if places.is_empty() { String::new() } else { format!("; storage in {}", places.join(", ")) };
     let pinned = if settings.engine.pin_workers { ", pinned" } else { "" };
     tracing::info!("{workers} workers on {}{pinned}; {} databases; {memory}{storage}", reactor.name(), settings.process.databases);
     for listener in listeners {

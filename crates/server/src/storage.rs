@@ -9,36 +9,72 @@ use almandine_config::choices::{CopyReads, StorageDevice};
 use almandine_device::{Device, FaultPlan, FaultyDevice, FileOptions, MemoryDevice, NullDevice, ShardedDevice};
 use almandine_keyspace::Storage;
 
-/// Consecutive bytes on one of several directories: a page of the log.
-const STRIPE_BYTES: u64 = 2 << 20;
+pub(crate) use objects::Watch;
 
-/// Opens what `storage-dir` and `storage-device` ask for; nothing when they ask for nothing.
-///
-/// # Errors
-/// When a directory cannot be used.
-pub(crate) fn open(settings: &Settings) -> io::Result<Option<Storage>> {
-    let storage = &settings.storage;
-    let pair = |make: &dyn Fn(&str) -> io::Result<Arc<dyn Device>>| -> io::Result<Option<Storage>> {
-        Ok(Some(Storage { pages: make("log")?, values: make("values")? }))
-    };
-    match storage.device {
-        StorageDevice::File if storage.directories.is_empty() => Ok(None),
-        StorageDevice::File => pair(&|part| files(settings, part)),
-        StorageDevice::Memory => pair(&|_| Ok(Arc::new(MemoryDevice::new()))),
-        StorageDevice::Null => pair(&|_| Ok(Arc::new(NullDevice))),
-        StorageDevice::Faulty => {
-            let plan = faults(&storage.faults)?;
-            pair(&|part| {
-                let device: Arc<dyn Device> =
-                    if storage.directories.is_empty() { Arc::new(MemoryDevice::new()) } else { files(settings, part)? };
-                Ok(Arc::new(FaultyDevice::new(device, storage.fault_seed, plan.clone())))
-            })
+#[cfg(feature = "object-store")]
+mod objects;
+#[cfg(not(feature = "object-store"))]
+#[path = "storage/no_objects.rs"]
+mod objects;
+
+/// A page of the log: as many consecutive bytes are on one of several directories, or one object.
+const PAGE_BYTES: u64 = 2 << 20;
+
+/// What a device is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    /// Pages of the log.
+    Log,
+    /// Values and keys too large for a page.
+    Values,
+}
+
+impl Part {
+    /// The folder in each directory, and under the address of objects.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Values => "values",
         }
     }
 }
 
-fn files(settings: &Settings, part: &str) -> io::Result<Arc<dyn Device>> {
-    let directories: Vec<PathBuf> = settings.storage.directories.iter().map(|directory| Path::new(directory).join(part)).collect();
+/// Opens what `storage-dir`, `storage-device` and `storage-object-url` ask for; nothing when they ask for nothing.
+///
+/// # Errors
+/// When a directory or the object storage cannot be used.
+pub(crate) fn open(settings: &Settings) -> io::Result<(Option<Storage>, Watch)> {
+    let mut watch = Watch::default();
+    let mut make = |part| {
+        let local = local(settings, part)?;
+        let objects = !settings.storage.object_url.is_empty();
+        if objects { watch.below(local, settings, part).map(Some) } else { Ok(local) }
+    };
+    let (pages, values) = (make(Part::Log)?, make(Part::Values)?);
+    let storage = pages.zip(values).map(|(pages, values)| Storage { pages, values });
+    Ok((storage, watch))
+}
+
+/// The device of this machine, if there is one.
+fn local(settings: &Settings, part: Part) -> io::Result<Option<Arc<dyn Device>>> {
+    let storage = &settings.storage;
+    let device: Arc<dyn Device> = match storage.device {
+        StorageDevice::File if storage.directories.is_empty() => return Ok(None),
+        StorageDevice::File => files(settings, part)?,
+        StorageDevice::Memory => Arc::new(MemoryDevice::new()),
+        StorageDevice::Null => Arc::new(NullDevice),
+        StorageDevice::Faulty => {
+            let sound: Arc<dyn Device> =
+                if storage.directories.is_empty() { Arc::new(MemoryDevice::new()) } else { files(settings, part)? };
+            Arc::new(FaultyDevice::new(sound, storage.fault_seed, faults(&storage.faults)?))
+        }
+    };
+    Ok(Some(device))
+}
+
+fn files(settings: &Settings, part: Part) -> io::Result<Arc<dyn Device>> {
+    let directories: Vec<PathBuf> =
+        settings.storage.directories.iter().map(|directory| Path::new(directory).join(part.name())).collect();
     for directory in &directories {
         std::fs::create_dir_all(directory).map_err(|error| {
             io::Error::new(error.kind(), format!("storage-dir: cannot create '{}': {error}", directory.display()))
@@ -48,7 +84,7 @@ fn files(settings: &Settings, part: &str) -> io::Result<Arc<dyn Device>> {
     match &directories[..] {
         [one] => Ok(Arc::new(almandine_device::FileDevice::open(one.clone(), &options)?)),
         several => {
-            let options = FileOptions { segment_bytes: options.segment_bytes.next_multiple_of(STRIPE_BYTES), ..options };
+            let options = FileOptions { segment_bytes: options.segment_bytes.next_multiple_of(PAGE_BYTES), ..options };
             Ok(Arc::new(ShardedDevice::open(several, &options)?))
         }
     }

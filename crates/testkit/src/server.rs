@@ -68,6 +68,7 @@ pub struct Server {
     directory: PathBuf,
     program: Program,
     flags: Vec<String>,
+    environment: Vec<(String, String)>,
 }
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
@@ -80,10 +81,19 @@ impl Server {
     /// When the server does not start; the message holds its log.
     #[must_use]
     pub fn start(program: &Program, flags: &[&str]) -> Self {
+        Self::start_with(program, flags, &[])
+    }
+
+    /// As [`Server::start`], with some variables of the environment.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    #[must_use]
+    pub fn start_with(program: &Program, flags: &[&str], environment: &[(&str, String)]) -> Self {
         let mut last = String::new();
         // The port is free when it is chosen; another process may still take it before the server binds.
         for _ in 0..3 {
-            match Self::try_start(program, flags) {
+            match Self::try_start(program, flags, environment) {
                 Ok(server) => return server,
                 Err(reason) => last = reason,
             }
@@ -95,10 +105,15 @@ impl Server {
     #[must_use]
     pub fn start_another(&self, flags: &[&str]) -> Self {
         let all: Vec<&str> = self.flags.iter().map(String::as_str).chain(flags.iter().copied()).collect();
-        Self::start(&self.program, &all)
+        let environment: Vec<_> = self.environment.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        Self::start_with(&self.program, &all, &environment)
     }
 
-    fn try_start(program: &Program, flags: &[&str]) -> Result<Self, String> {
+    /// Tries once.
+    ///
+    /// # Errors
+    /// When the server does not start: why, and its log.
+    pub fn try_start(program: &Program, flags: &[&str], environment: &[(&str, String)]) -> Result<Self, String> {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("almandine-test-{}-{number}", std::process::id()));
         fs::create_dir_all(&directory).map_err(|e| e.to_string())?;
@@ -109,6 +124,7 @@ impl Server {
             .arg("--dir")
             .arg(&directory)
             .args(flags.iter().map(|flag| flag.replace("{dir}", &directory.to_string_lossy())))
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(|e| e.to_string())?)
             .stderr(log)
@@ -116,7 +132,8 @@ impl Server {
             .map_err(|e| format!("{e} (is it installed and built? see docs/HACKING.md)"))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
-        let mut server = Self { child, address, directory, program: program.clone(), flags };
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let mut server = Self { child, address, directory, program: program.clone(), flags, environment };
         server.await_ready().map_err(|reason| format!("{reason}; its log:\n{}", server.log()))?;
         Ok(server)
     }

@@ -29,6 +29,12 @@ pub const MODES: &[Mode] = &[
     mode("memory", &["--storage-device", "memory"]),
 ];
 
+/// A small directory above objects in another; for a server with the feature `object-store`.
+pub const OBJECTS: Mode = mode(
+    "directory above objects",
+    &["--storage-dir", "{dir}/s", "--storage-dir-size", "4mb", "--storage-object-url", "file://{dir}/o"],
+);
+
 /// Reads and writes fail, bits flip; in memory, so that the machine's disk has no say.
 pub const FAULTY: Mode = mode(
     "faulty",

@@ -1,6 +1,7 @@
 //! The proofs again, with 16 MB of memory above a storage device and all keys cold: golden sessions, the oracle, histories.
 //!
 //! The fast set runs each proof in some of the modes of `storage::MODES`; the full one (`ALMANDINE_TEST_FULL=1`) runs all in all.
+//! `ALMANDINE_STORAGE_MODE` names one mode instead, which may also be `storage::OBJECTS`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use almandine_testkit::history::mock::{self, Bug};
 use almandine_testkit::history::upset::{final_read, while_upset, without_refused};
 use almandine_testkit::history::{self, History, check, record};
 use almandine_testkit::oracle;
-use almandine_testkit::storage::{FAULTY, Figures, MODES, Mode};
+use almandine_testkit::storage::{FAULTY, Figures, MODES, Mode, OBJECTS};
 use almandine_testkit::{Program, Server, full, seed};
 
 /// Sessions that show something else than replies about keys, or that cannot hold beside a device, each with its reason.
@@ -62,9 +63,14 @@ fn golden(mode: &Mode) {
     assert!(std::env::var_os("ALMANDINE_GOLDEN").is_some() || reads > 300, "the sessions met no cold keys: {figures:?}");
 }
 
-/// The modes of a run: all, or these.
+/// The modes of a run: the one that was named, all, or these.
 fn modes(fast: &'static [&'static str]) -> impl Iterator<Item = &'static Mode> {
-    MODES.iter().filter(move |mode| full() || fast.contains(&mode.name))
+    let named = std::env::var("ALMANDINE_STORAGE_MODE").ok();
+    let wanted = move |mode: &&Mode| match &named {
+        Some(name) => mode.name == name,
+        None => full() && mode.name != OBJECTS.name || fast.contains(&mode.name),
+    };
+    MODES.iter().chain([&OBJECTS]).filter(wanted)
 }
 
 #[test]

@@ -59,10 +59,7 @@ pub(crate) fn run(full: bool) -> bool {
     ended.push(execute(&root, &step("testkit", &["test", "--package", "almandine-testkit", "--lib"])));
     proofs(&root, "debug", "dev", full, python.as_deref(), &mut ended);
     if full {
-        ended.push(execute(
-            &root,
-            &step("object storage", &["test", "--package", "almandine-device", "--features", "object-store"]),
-        ));
+        object_storage(&root, &mut ended);
         proofs(&root, "release", "release", full, python.as_deref(), &mut ended);
     }
     summary(&ended, started.elapsed())
@@ -88,6 +85,22 @@ fn proofs(root: &Path, directory: &str, profile: &str, full: bool, python: Optio
         ended.push(execute(root, &step));
     }
     ended.push(execute(root, &soak(root, directory, profile, full && profile == "release")));
+}
+
+/// What the feature `object-store` brings: the device, the server above an S3 server, and the storage proofs above objects. From here
+/// on the debug build has the feature.
+fn object_storage(root: &Path, ended: &mut Vec<Ended>) {
+    let crates = ["--package", "almandine-device", "--package", "almandine-server", "--features", "almandine-server/object-store"];
+    ended.push(execute(
+        root,
+        &step("clippy objects", &[&["clippy", "--all-targets"][..], &crates, &["--", "-D", "warnings"]].concat()),
+    ));
+    ended.push(execute(root, &step("object storage", &[&["test"][..], &crates].concat())));
+    let mut proof =
+        step("storage on objects", &["test", "--package", "almandine-testkit", "--test", "storage", "--", "--nocapture"]);
+    proof.environment.push(("ALMANDINE_SERVER", target(root).join("debug").join("almandine-server").display().to_string()));
+    proof.environment.push(("ALMANDINE_STORAGE_MODE", "directory above objects".to_owned()));
+    ended.push(execute(root, &proof));
 }
 
 /// Churn beyond memory with every reply checked: three minutes, or the whole hour.

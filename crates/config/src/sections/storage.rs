@@ -1,7 +1,7 @@
 //! Almandine's own: what lies below memory.
 
 use super::{POSITIVE, TEXT};
-use crate::choices::{Choice, CopyReads, StorageDevice};
+use crate::choices::{Choice, CommitTier, CopyReads, StorageDevice};
 use crate::kind::Kind;
 use crate::parameter::section;
 
@@ -15,6 +15,15 @@ section! {
         "What data beyond maxmemory is kept on: files in storage-dir, or for tests memory, nothing, or files that fail." => device: StorageDevice;
     "storage-segment-size": (Kind::Memory(16 << 20, 1 << 34)) = "256mb" [immutable own]
         "Bytes of a file in storage-dir; a multiple of 2mb." => segment_bytes: u64;
+    "storage-object-url": TEXT = "" [immutable own]
+        "Object storage for data beyond maxmemory, below storage-dir or instead of it: s3://BUCKET/FOLDER, az://CONTAINER/FOLDER, gs://BUCKET/FOLDER or file:///FOLDER. Credentials, regions and endpoints come from the environment, as AWS_ACCESS_KEY_ID, AZURE_STORAGE_ACCOUNT_NAME, GOOGLE_SERVICE_ACCOUNT. One server per address: nothing locks it. Needs a server built with the feature object-store."
+        => object_url: String;
+    "storage-dir-size": (Kind::Memory(0, i64::MAX as u64)) = "0" [immutable own]
+        "Bytes that storage-dir keeps above storage-object-url, the newest; older data is in the object storage only. 0 keeps everything in both."
+        => directory_bytes: u64;
+    "storage-commit-tier": (Kind::Choice(CommitTier::NAMES)) = "directory" [immutable own]
+        "With both storage-dir and storage-object-url: whether a page may leave memory as soon as the directory has it, or only when the object storage has it too."
+        => commit_tier: CommitTier;
     "storage-copy-reads": (Kind::Choice(CopyReads::NAMES)) = "read-cache" [own]
         "What becomes of records read from storage: dropped, copied to memory while they are warm, or written anew at the log's tail."
         => copy_reads: CopyReads;

@@ -293,6 +293,19 @@ metrics! {
         Integer(r.tier.unresolved)
     };
     Storage Gauge dbsize_is_estimate: "Whether there are any" = |r| Integer(u64::from(r.tier.unresolved != 0));
+    Storage Gauge storage_directory_bytes: "Bytes that storage-dir keeps above object storage" = |r| Integer(r.node.objects.directory_bytes.load(Relaxed));
+    Storage Gauge storage_object_bytes: "Bytes of the objects" = |r| Integer(r.node.objects.bytes.load(Relaxed));
+    Storage Gauge storage_object_backlog_bytes: "Bytes on their way from the directories to object storage" = |r| {
+        Integer(r.node.objects.backlog_bytes.load(Relaxed))
+    };
+    Storage Counter storage_object_read_errors: "Reads of objects that failed" = |r| Integer(r.node.objects.read_errors.load(Relaxed));
+    Storage Counter storage_object_write_errors: "Writes of objects that failed; they are tried again" = |r| {
+        Integer(r.node.objects.write_errors.load(Relaxed))
+    };
+    Storage Counter storage_object_delete_errors: "Deletions of objects that failed" = |r| {
+        Integer(r.node.objects.delete_errors.load(Relaxed))
+    };
+    Storage Text storage_object_last_error: "What the last of these said" = |r| Text(r.node.objects.last_error());
     Storage Gauge log_memory_limit_bytes: "Bytes of log pages that maxmemory leaves, with a device" = |r| Integer(r.tier.log_limit_bytes);
     Storage Counter storage_updates_in_place: "Updates that changed a record where it is" = |r| {
         Integer(r.store.updates_in_place.max(0).unsigned_abs())
