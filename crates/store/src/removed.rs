@@ -61,7 +61,7 @@ type Listener = Box<dyn Fn(Removals) + Send + Sync>;
 
 /// The removals that wait to be told.
 #[derive(Default)]
-pub(crate) struct Feed {
+pub(crate) struct Outbox {
     heard: AtomicBool,
     queue: SegQueue<Removal>,
     /// Bytes that the queue takes.
@@ -70,7 +70,7 @@ pub(crate) struct Feed {
     listener: OnceLock<Listener>,
 }
 
-impl Feed {
+impl Outbox {
     /// Whether somebody listens. The caller has just latched a bucket exclusively: a client that began to listen before it found the bucket
     /// without a latch is seen here. On x86 the latch's locked instruction keeps this load behind it, elsewhere a fence does.
     #[inline]

@@ -141,7 +141,7 @@ pub(crate) struct Inner {
     pub(crate) namespaces: Namespaces,
     pub(crate) shared_free: SharedFree,
     pub(crate) expiry_feed: Feed,
-    pub(crate) removals: crate::removed::Feed,
+    pub(crate) removals: crate::removed::Outbox,
     /// The page of each thread's open chunk, or `NO_PAGE`.
     pub(crate) active_pages: Box<[CachePadded<AtomicU64>]>,
     pub(crate) waker: Waker,
@@ -184,7 +184,7 @@ impl Inner {
             namespaces: Namespaces::new(),
             shared_free: SharedFree::new(),
             expiry_feed: Feed::new(threads),
-            removals: crate::removed::Feed::default(),
+            removals: crate::removed::Outbox::default(),
             active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
             waker: Waker::new(),
             progress: Progress::default(),
