@@ -129,6 +129,17 @@ fn a_slow_store_holds_up_only_who_needs_it() {
 }
 
 #[test]
+fn a_store_that_hangs_does_not_keep_the_server_from_ending() {
+    let objects = s3::Server::start();
+    let mut server = start(&objects, DIRECTORY);
+    objects.delay(Duration::from_secs(100));
+    load(&server, 0..15_000);
+    eventually(&server, "something is on its way", |figures| figures.get("storage_object_backlog_bytes") > 0);
+    server.client().send(&[["SHUTDOWN", "NOSAVE"]]).unwrap();
+    assert!(server.await_exit(Duration::from_secs(10)).is_some(), "{}", server.log());
+}
+
+#[test]
 fn a_store_that_fails_is_told_of_once_and_catches_up() {
     const KEYS: usize = 8_000;
     let objects = s3::Server::start();

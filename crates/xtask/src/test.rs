@@ -100,6 +100,7 @@ fn object_storage(root: &Path, ended: &mut Vec<Ended>) {
         step("storage on objects", &["test", "--package", "almandine-testkit", "--test", "storage", "--", "--nocapture"]);
     proof.environment.push(("ALMANDINE_SERVER", target(root).join("debug").join("almandine-server").display().to_string()));
     proof.environment.push(("ALMANDINE_STORAGE_MODE", "directory above objects".to_owned()));
+    proof.environment.push(("ALMANDINE_TEST_FULL", "1".to_owned()));
     ended.push(execute(root, &proof));
 }
 
