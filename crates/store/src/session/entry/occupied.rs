@@ -1,0 +1,299 @@
+//! What can be done with a key that has a record: its state, replacing it, changing it in place, removing it.
+
+use super::{Occupied, Payload, Put, Vacant};
+use crate::counters::add;
+use crate::heap::{self, HeapKey, HeapString, SharedString};
+use crate::record::{Header, Kind, WORD};
+use crate::session::allocate::trim;
+use crate::session::remove::{discard, unlink};
+use crate::session::{Full, Key, View};
+use std::sync::Arc;
+
+impl<'s> Occupied<'s> {
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> Key<'s> {
+        self.guard.key
+    }
+
+    /// What the value is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.header.kind()
+    }
+
+    /// When it expires, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn expiry_ms(&self) -> Option<i64> {
+        self.record.expiry(self.header)
+    }
+
+    /// Its entity tag.
+    #[must_use]
+    pub fn etag(&self) -> Option<u64> {
+        self.record.etag(self.header)
+    }
+
+    /// Bytes of memory that the record takes, heap included.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        View::latched(self.record, self.header).memory_bytes()
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        // SAFETY: the exclusive latch is ours, and changes need `&mut self`.
+        unsafe {
+            if self.header.has(Header::HEAP_VALUE) {
+                heap::bytes(self.record.value_handle(self.header))
+            } else {
+                self.record.value(self.header)
+            }
+        }
+    }
+
+    /// A reference to a heap value.
+    #[must_use]
+    pub fn shared(&self) -> Option<SharedString> {
+        View::latched(self.record, self.header).shared()
+    }
+
+    /// Everything that goes with the value.
+    #[must_use]
+    pub fn put(&self) -> Put {
+        Put { expiry_ms: self.expiry_ms(), etag: self.etag(), edited: self.header.has(Header::EDITED) }
+    }
+
+    fn address(&self) -> u64 {
+        self.position.entry().address()
+    }
+
+    fn is_mutable(&self) -> bool {
+        self.guard.store.log.is_mutable(self.address()) && !self.header.has(Header::CACHED)
+    }
+
+    /// Replaces value, kind, expiry and entity tag.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    #[inline]
+    pub fn replace(&mut self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
+        if self.replace_in_place(kind, value, put) {
+            return Ok(());
+        }
+        let payload = self.guard.payload(value);
+        self.replace_payload(kind, payload, put, 0)
+    }
+
+    #[inline]
+    fn replace_in_place(&mut self, kind: Kind, value: &[u8], put: Put) -> bool {
+        let header = self.header;
+        let fits = self.guard.fits_inline(value.len());
+        if header.has(Header::HEAP_VALUE) || !fits || kind != header.kind() || !self.is_mutable() {
+            return false;
+        }
+        let (expiry, etag) = (put.expiry_ms.is_some(), put.etag.is_some());
+        let words = header.value_word() + value.len().div_ceil(WORD) + usize::from(expiry) + usize::from(etag);
+        if words > header.units() {
+            return false;
+        }
+        let before = self.expiry_ms();
+        let changed = header
+            .with_value_len(value.len())
+            .with_flags(Header::EXPIRY, expiry)
+            .with_flags(Header::ETAG, etag)
+            .with_flags(Header::EDITED, put.edited);
+        self.record.write_value(changed, 0, value);
+        if changed.optional_words() != 0 {
+            self.record.write_optional(changed, put.expiry_ms, put.etag);
+        }
+        if changed != header {
+            self.record.set_header(changed);
+        }
+        self.header = trim(self.guard.store, self.guard.local, self.address(), self.record, changed, words.max(2));
+        add(&self.guard.store.thread(self.guard.local).updates_in_place, 1);
+        self.note_expiry(before, put.expiry_ms);
+        true
+    }
+
+    fn note_expiry(&mut self, before: Option<i64>, after: Option<i64>) {
+        if before != after {
+            self.guard.count_live(0, i64::from(after.is_some()) - i64::from(before.is_some()));
+            self.guard.announce(before, after);
+        }
+    }
+
+    /// Writes a new record and points the entry to it.
+    fn replace_payload(&mut self, kind: Kind, payload: Payload<'_>, put: Put, slack: usize) -> Result<(), Full> {
+        let before = self.expiry_ms();
+        let (old_address, old_record, old_header) = (self.address(), self.record, self.header);
+        let staged = old_address < self.guard.local.head;
+        let key_handle = match (old_header.has(Header::HEAP_KEY), staged) {
+            (false, _) => 0,
+            (true, false) => old_record.key_handle(),
+            (true, true) => {
+                add(&self.guard.store.thread(self.guard.local).heap_bytes, self.guard.key.bytes.len() as i64);
+                HeapKey::into_handle(self.guard.key.bytes)
+            }
+        };
+        let written = self.guard.write(kind, payload, put, key_handle, slack);
+        if written.is_err() && staged && key_handle != 0 {
+            add(&self.guard.store.thread(self.guard.local).heap_bytes, -(self.guard.key.bytes.len() as i64));
+            // SAFETY: the key was boxed above and no record that holds it exists.
+            unsafe { HeapKey::free(key_handle) };
+        }
+        let (address, record, header) = written?;
+        let tag = self.guard.store.index.tag(self.guard.number, self.guard.key.hash);
+        self.position.point_to(tag, address);
+        (self.record, self.header) = (record, header);
+        discard(self.guard.store, self.guard.local, old_address, old_record, old_header, true);
+        add(&self.guard.store.thread(self.guard.local).updates_copied, 1);
+        self.note_expiry(before, put.expiry_ms);
+        Ok(())
+    }
+
+    /// Replaces the value by a heap value without copying it.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn replace_shared(&mut self, kind: Kind, value: SharedString, put: Put) -> Result<(), Full> {
+        if self.guard.fits_inline(value.0.len()) {
+            return self.replace(kind, &value.0, put);
+        }
+        self.guard.count_heap(&value);
+        self.replace_payload(kind, Payload::Heap(value), put, 0)
+    }
+
+    /// Sets or removes the expiry.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn set_expiry(&mut self, expiry_ms: Option<i64>) -> Result<(), Full> {
+        self.set_optional(Put { expiry_ms, ..self.put() })
+    }
+
+    /// Sets or removes the entity tag.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn set_etag(&mut self, etag: Option<u64>) -> Result<(), Full> {
+        self.set_optional(Put { etag, ..self.put() })
+    }
+
+    fn set_optional(&mut self, put: Put) -> Result<(), Full> {
+        let before = self.expiry_ms();
+        if self.is_mutable()
+            && let Some(header) = self.record.try_set_optional(self.header, put.expiry_ms, put.etag)
+        {
+            self.header = header;
+            self.note_expiry(before, put.expiry_ms);
+            return Ok(());
+        }
+        let kind = self.kind();
+        if self.header.has(Header::HEAP_VALUE) {
+            let value = self.take_heap_value();
+            return self.replace_payload(kind, Payload::Heap(value), put, 0);
+        }
+        let value = self.value().to_vec();
+        self.replace_payload(kind, Payload::Inline(&value), put, 0)
+    }
+
+    /// Moves the heap value out of the old record into the caller's hands: a second reference, while the old one is dropped
+    /// together with its record. The heap count stays balanced because dropping subtracts what is added here.
+    fn take_heap_value(&mut self) -> SharedString {
+        // SAFETY: the exclusive latch is ours and the record holds its reference.
+        let value = unsafe { heap::share(self.record.value_handle(self.header)) };
+        self.guard.count_heap(&value);
+        value
+    }
+
+    /// Overwrites bytes from `offset` on; a gap behind the present end is filled with zeroes.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn write_at(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Full> {
+        let len = self.value().len();
+        let new_len = len.max(offset + bytes.len());
+        if self.header.has(Header::HEAP_VALUE) && self.is_mutable() {
+            self.change_heap(|value| {
+                if new_len > value.capacity() {
+                    // A quarter more here too: a vector left alone would double.
+                    value.reserve_exact(new_len + new_len / 4 - value.len());
+                }
+                value.resize(new_len, 0);
+                value[offset..offset + bytes.len()].copy_from_slice(bytes);
+            });
+            return Ok(());
+        }
+        if self.is_mutable() && new_len <= self.header.value_capacity() && self.guard.fits_inline(new_len) {
+            if offset > len {
+                self.record.zero_value(self.header, len, offset - len);
+            }
+            self.record.write_value(self.header, offset, bytes);
+            self.header = self.record.set_value_len(self.header.with_flags(Header::EDITED, true), new_len);
+            add(&self.guard.store.thread(self.guard.local).updates_in_place, 1);
+            return Ok(());
+        }
+        // Growing values get a quarter more, so that appending byte by byte does not copy each time.
+        let grows = new_len > len;
+        let mut value = Vec::with_capacity(new_len + if grows { new_len / 4 } else { 0 });
+        value.extend_from_slice(self.value());
+        value.resize(new_len, 0);
+        value[offset..offset + bytes.len()].copy_from_slice(bytes);
+        let (kind, put) = (self.kind(), Put { edited: true, ..self.put() });
+        if !self.guard.fits_inline(new_len) {
+            let payload = self.guard.heap_payload(value);
+            return self.replace_payload(kind, payload, put, 0);
+        }
+        self.replace_payload(kind, Payload::Inline(&value), put, if grows { new_len / 4 } else { 0 })
+    }
+
+    /// Marks the value as edited without a change. A heap value is long, which tells as much.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn mark_edited(&mut self) -> Result<(), Full> {
+        if self.header.has(Header::HEAP_VALUE) || self.header.has(Header::EDITED) { Ok(()) } else { self.append(&[]) }
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        self.write_at(self.value().len(), bytes)
+    }
+
+    /// Changes a heap value in place if no reader holds it, else a copy.
+    fn change_heap(&mut self, change: impl FnOnce(&mut Vec<u8>)) {
+        let handle = self.record.value_handle(self.header);
+        // SAFETY: the exclusive latch is ours; the record's reference is taken out and a reference is put back below.
+        let mut value = unsafe { heap::from_handle(handle) };
+        let before = value.memory_bytes() as i64;
+        if Arc::get_mut(&mut value).is_none() {
+            let copy = HeapString(value.0.clone());
+            value = Arc::new(copy);
+        }
+        if let Some(unique) = Arc::get_mut(&mut value) {
+            change(&mut unique.0);
+        }
+        let after = value.memory_bytes() as i64;
+        self.guard.local.allocated_words += (after - before).max(0) as usize / WORD;
+        self.record.set_value_handle(self.header, heap::into_handle(value));
+        add(&self.guard.store.thread(self.guard.local).heap_bytes, after - before);
+    }
+
+    /// Removes the key, giving its place back as vacant.
+    pub(super) fn unlink(self) -> Vacant<'s> {
+        let Self { guard, position, record, header } = self;
+        let tombstone = unlink(guard.store, guard.local, guard.number, position, record, header);
+        Vacant { guard, tombstone, open: 0, blind: false }
+    }
+
+    /// Removes the key.
+    #[inline]
+    pub fn remove(self) {
+        self.unlink();
+    }
+}
