@@ -353,3 +353,26 @@ fn several_sessions_count_together_while_pages_come_and_go() {
     // INV-TIER-1: pages have left memory under the sessions, and nobody read what was not his any more.
     assert!(store.tier().expect("a device").pages_evicted > 10, "INV-TIER-1");
 }
+
+#[test]
+fn values_beyond_the_log_leave_memory_too() {
+    let budget = 32 * MIB;
+    let store = tiered(budget);
+    let namespace = store.allocate_namespace().expect("a namespace");
+    let mut client = Client::new(&store, namespace);
+    let value = |number: usize| vec![number as u8; 20_000 + number * 100];
+    let mut most = 0;
+    for number in 0..2000 {
+        client.set(format!("key:{number}").as_bytes(), &value(number), Put::default());
+        most = most.max(store.memory().used_bytes());
+    }
+    for number in (0..2000).rev() {
+        assert!(client.get(format!("key:{number}").as_bytes()) == Some(value(number)), "{number}");
+        most = most.max(store.memory().used_bytes());
+    }
+    let statistics = store.tier().expect("a device");
+    // 240 MB in few pages, so it is bytes on the heap that make them leave, before they are full.
+    assert!(statistics.pages_evicted >= 10 && statistics.device_bytes > 150 * MIB, "{statistics:?}");
+    assert!(most < budget + budget / 2, "{most} bytes of {budget}");
+    assert_eq!(statistics.corrupt_blocks + statistics.read_errors + statistics.write_errors, 0, "{statistics:?}");
+}

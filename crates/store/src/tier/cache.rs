@@ -29,7 +29,7 @@ impl Session {
         let store = Arc::clone(&self.store);
         let Some(tier) = &store.tier else { return };
         let mode = tier.copy_reads();
-        if mode == CopyReads::None || store.log.pages.resident() >= tier.choke_pages() {
+        if mode == CopyReads::None || tier.is_overfull(store.log.pages.resident()) {
             return;
         }
         for address in stage.addresses() {

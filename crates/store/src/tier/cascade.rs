@@ -8,7 +8,9 @@
 //! page with little left alive is emptied into the tail instead of being written. A page of cached copies is not written
 //! either: its entries are pointed back to the originals.
 
+use super::extent::ExtentWriter;
 use super::pages::DevicePages;
+use super::pressure::Pressure;
 use super::{Tier, bump, image};
 use crate::counters::add;
 use crate::log::{CHUNK_WORDS, Log, PAGE_BYTES, PAGE_WORDS, PageState};
@@ -56,10 +58,12 @@ pub(super) fn start(store: &Arc<Inner>) -> Option<Run<CascadePhase>> {
         session: store.session()?,
         pace: Pace::new(store.options.background),
         image: Buffer::new(PAGE_BYTES),
+        extents: ExtentWriter::new(),
         next: 1,
         closing: VecDeque::new(),
         clean: VecDeque::new(),
         leaving: Vec::new(),
+        heap_mark: (0, 0),
     };
     let machine = Machine::new(Arc::clone(&store.epoch), CascadePhase::Rest);
     machine.start(CascadePhase::Rest, move |phase| cascade.step(phase)).ok()
@@ -69,6 +73,7 @@ struct Cascade {
     session: Session,
     pace: Pace,
     image: Buffer,
+    extents: ExtentWriter,
     /// The next page to close.
     next: u64,
     /// Closed, and not yet flushed.
@@ -77,6 +82,8 @@ struct Cascade {
     clean: VecDeque<u64>,
     /// Below the head.
     leaving: Vec<u64>,
+    /// The tail's page, and how much was on the heap when it began.
+    heap_mark: (u64, i64),
 }
 
 impl Cascade {
@@ -86,6 +93,7 @@ impl Cascade {
         match phase {
             CascadePhase::Rest => {
                 tier.emptying.reached(self.first());
+                self.leave_heavy_page(&store, tier);
                 self.close(&store, tier);
                 let work = !self.closing.is_empty() || self.may_leave(&store, tier);
                 if work { Step::Next(CascadePhase::Closing) } else { Step::Wait }
@@ -132,7 +140,8 @@ impl Cascade {
 
     /// Whether the next clean page is to leave.
     fn may_leave(&self, store: &Inner, tier: &Tier) -> bool {
-        let surplus = || self.surplus(store, tier) > self.leaving.len() as u64;
+        let pressed = self.leaving.is_empty() && tier.pressure() >= Pressure::Leave;
+        let surplus = || pressed || self.surplus(store, tier) > self.leaving.len() as u64;
         self.clean.front().is_some_and(|&page| tier.emptying.includes(page) || surplus())
     }
 
@@ -141,13 +150,32 @@ impl Cascade {
         self.clean.front().or(self.closing.front()).copied().unwrap_or(self.next)
     }
 
+    /// A page whose records hold much on the heap is not filled up, so that not all of that has to leave at once.
+    fn leave_heavy_page(&mut self, store: &Inner, tier: &Tier) {
+        let (tail, heap_bytes) = (store.log.tail_page(), store.counters.totals().heap_bytes);
+        if self.heap_mark.0 != tail {
+            self.heap_mark = (tail, heap_bytes);
+        } else if heap_bytes - self.heap_mark.1 > tier.heavy_page_bytes() as i64 {
+            store.log.leave_page(tail);
+        }
+    }
+
     fn close(&mut self, store: &Inner, tier: &Tier) {
         let fraction = store.options.mutable_fraction.clamp(0.1, MUTABLE_FRACTION_MAX);
         let mutable = ((tier.limit_pages() as f64 * fraction) as u64).saturating_sub(tier.pages_ahead()).max(2);
         let last = store.log.tail_page().max(store.log.cache_page());
         let closed = (self.clean.len() + self.closing.len()) as u64;
         let mut unclosed = store.log.pages.resident().saturating_sub(closed);
-        let due = |page, unclosed| unclosed > mutable || tier.emptying.includes(page);
+        // Under pressure one page is kept ready to leave: the oldest, and while memory is exceeded whether it is full or not.
+        let pressed = |page| match tier.pressure() {
+            Pressure::None => false,
+            Pressure::Close => page < store.log.tail_page(),
+            Pressure::Leave | Pressure::Choke => true,
+        };
+        let mut ready = !self.clean.is_empty() || !self.closing.is_empty();
+        let mut due = |page, unclosed| {
+            unclosed > mutable || tier.emptying.includes(page) || !std::mem::replace(&mut ready, true) && pressed(page)
+        };
         while due(self.next, unclosed) && self.closing.len() < PAGES_PER_ROUND && self.next <= last {
             let page = self.next;
             self.next += 1;
@@ -178,7 +206,12 @@ impl Cascade {
             return true;
         }
         let sparse = store.log.pages.free_words(page) * 100 > PAGE_WORDS * EMPTY_DEAD_PERCENT;
-        if sparse && !tier.emptying.includes(page) && self.session.empty_page(page, &mut self.pace) {
+        // What is moved to the tail does not leave.
+        if sparse
+            && tier.pressure() < Pressure::Leave
+            && !tier.emptying.includes(page)
+            && self.session.empty_page(page, &mut self.pace)
+        {
             store.log.pages.mark_flushed(page);
             return true;
         }
@@ -190,7 +223,7 @@ impl Cascade {
             // The device is full of pages: compaction makes room.
             return false;
         }
-        let written = image::make(&mut self.session, tier, page, &mut self.image).and_then(|contents| {
+        let written = image::make(&mut self.session, tier, page, &mut self.image, &mut self.extents).and_then(|contents| {
             if contents.records != 0 {
                 bump(&tier.counters.writes, 1);
                 bump(&tier.counters.written_bytes, PAGE_BYTES as u64);
@@ -218,7 +251,7 @@ impl Cascade {
     fn release(&mut self, store: &Inner, tier: &Tier, page: u64) {
         debug_assert!(page < Log::page_of(store.log.head()), "INV-TIER-1: only pages below the head leave");
         debug_assert!(DevicePages::first_address(page) < store.log.read_only());
-        image::drop_heavy(&mut self.session, page);
+        self.heap_mark.1 -= image::drop_heavy(&mut self.session, page);
         let counters = store.thread(&self.session.local);
         add(&counters.taken_words, -((store.log.pages.taken(page) * CHUNK_WORDS) as i64));
         add(&counters.free_words, -(store.log.pages.free_words(page) as i64));

@@ -10,7 +10,7 @@ use super::{Tier, bump, image};
 use crate::counters::add;
 use crate::heap::{self, HeapKey};
 use crate::index::Position;
-use crate::log::{Log, PAGE_BYTES};
+use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::{Header, Record};
 use crate::session::{Session, allocate};
 use crate::store::Inner;
@@ -19,7 +19,7 @@ use almandine_io::storage::{BLOCK_BYTES, Buffer};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Pages on the device below which nothing is collected, however much is dead.
+/// Space on the device, in pages, below which nothing is collected, however much is dead.
 const PAGES_MIN: u64 = 8;
 /// Records per epoch.
 const GROUP: usize = 64;
@@ -76,10 +76,10 @@ impl Collector {
     }
 
     fn choose(&mut self, session: &Session, tier: &Tier, head: u64) -> Option<u64> {
-        if tier.pages.len() < PAGES_MIN {
+        let (capacity, live) = tier.pages.words();
+        if capacity < PAGES_MIN * PAGE_WORDS {
             return None;
         }
-        let (capacity, live) = tier.pages.words();
         let dead = capacity - live;
         let limit = capacity * tier.garbage_max.load(Ordering::Relaxed) / 1000;
         let ahead = session.store.log.tail_page() + 2 * super::CHOKE_PAGES;

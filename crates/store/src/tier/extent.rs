@@ -13,6 +13,9 @@ const COUNT_BITS: u32 = 24;
 /// Bytes before the contents: length and checksum.
 const HEAD_BYTES: usize = 16;
 
+/// Bytes that are written together.
+const GATHERED_BYTES: usize = 2 << 20;
+
 /// Blocks for contents of this length.
 pub(crate) fn blocks_for(len: usize) -> usize {
     (HEAD_BYTES + len).div_ceil(BLOCK_BYTES)
@@ -57,25 +60,65 @@ pub(crate) fn contents(buffer: &[u8]) -> Option<&[u8]> {
     (sum(bytes) == expected).then_some(bytes)
 }
 
-impl Tier {
-    /// Writes bytes to an extent of their own.
-    pub(crate) fn write_extent(&self, bytes: &[u8]) -> io::Result<Extent> {
+/// Writes extents one behind the other, as many with one write as fit its buffer. One thread writes.
+pub(crate) struct ExtentWriter {
+    buffer: Buffer,
+    filled: usize,
+    /// Where the buffer's contents go.
+    offset: u64,
+}
+
+impl ExtentWriter {
+    pub(crate) fn new() -> Self {
+        Self { buffer: Buffer::new(GATHERED_BYTES), filled: 0, offset: 0 }
+    }
+
+    /// Takes bytes for an extent of their own. They are on the device after [`ExtentWriter::finish`], if that succeeds.
+    pub(crate) fn put(&mut self, tier: &Tier, bytes: &[u8]) -> io::Result<Extent> {
         let blocks = blocks_for(bytes.len());
         if blocks >= 1 << COUNT_BITS {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a value is too large for the storage device"));
         }
-        let mut buffer = Buffer::new(blocks * BLOCK_BYTES);
-        buffer[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
-        buffer[8..HEAD_BYTES].copy_from_slice(&sum(bytes).to_le_bytes());
-        buffer[HEAD_BYTES..HEAD_BYTES + bytes.len()].copy_from_slice(bytes);
-        let first = self.values_tail.fetch_add(blocks as u64, Ordering::Relaxed);
-        let extent = Extent(first << COUNT_BITS | blocks as u64);
-        bump(&self.counters.writes, 1);
-        bump(&self.counters.written_bytes, buffer.len() as u64);
-        self.storage.values.write(extent.offset(), &buffer)?;
+        let extent = Extent(tier.values_tail.fetch_add(blocks as u64, Ordering::Relaxed) << COUNT_BITS | blocks as u64);
+        if self.filled + extent.bytes() > self.buffer.len() || self.offset + self.filled as u64 != extent.offset() {
+            self.finish(tier)?;
+            self.offset = extent.offset();
+        }
+        if extent.bytes() > self.buffer.len() {
+            let mut alone = Buffer::new(extent.bytes());
+            fill(&mut alone, bytes);
+            write(tier, extent.offset(), &alone)?;
+            return Ok(extent);
+        }
+        fill(&mut self.buffer[self.filled..self.filled + extent.bytes()], bytes);
+        self.filled += extent.bytes();
         Ok(extent)
     }
 
+    /// Writes what has been gathered. After an error it is forgotten.
+    pub(crate) fn finish(&mut self, tier: &Tier) -> io::Result<()> {
+        match std::mem::take(&mut self.filled) {
+            0 => Ok(()),
+            filled => write(tier, self.offset, &self.buffer[..filled]),
+        }
+    }
+}
+
+fn fill(extent: &mut [u8], bytes: &[u8]) {
+    let end = HEAD_BYTES + bytes.len();
+    extent[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+    extent[8..HEAD_BYTES].copy_from_slice(&sum(bytes).to_le_bytes());
+    extent[HEAD_BYTES..end].copy_from_slice(bytes);
+    extent[end..].fill(0);
+}
+
+fn write(tier: &Tier, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    bump(&tier.counters.writes, 1);
+    bump(&tier.counters.written_bytes, bytes.len() as u64);
+    tier.storage.values.write(offset, bytes)
+}
+
+impl Tier {
     /// Gives an extent's space back. A failure leaves garbage on the device, nothing worse.
     pub(crate) fn free_extent(&self, extent: Extent) {
         if self.storage.values.discard(extent.offset(), extent.bytes() as u64).is_err() {
@@ -95,13 +138,17 @@ mod tests {
     fn what_was_written_comes_back_and_damage_is_seen() {
         let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
         let tier = Tier::new(storage).unwrap();
-        for len in [0usize, 1, 4079, 4080, 4081, 100_000] {
-            let bytes: Vec<u8> = (0..len).map(|at| at as u8).collect();
-            let extent = tier.write_extent(&bytes).unwrap();
+        let mut writer = ExtentWriter::new();
+        let lengths = [0usize, 1, 4079, 4080, 4081, 100_000, 1_500_000, 900_000, 3_000_000, 17];
+        let bytes_of = |len: usize| (0..len).map(|at| (at + len) as u8).collect::<Vec<u8>>();
+        let extents: Vec<Extent> = lengths.iter().map(|&len| writer.put(&tier, &bytes_of(len)).unwrap()).collect();
+        writer.finish(&tier).unwrap();
+        assert_eq!(tier.counters.writes.load(Ordering::Relaxed), 4, "those that fit together are written together");
+        for (extent, len) in extents.into_iter().zip(lengths) {
             assert_eq!(Extent::from_word(extent.to_word()), extent);
             let mut buffer = Buffer::new(extent.bytes());
             tier.storage.values.read(extent.offset(), &mut buffer).unwrap();
-            assert_eq!(contents(&buffer), Some(&bytes[..]));
+            assert_eq!(contents(&buffer), Some(&bytes_of(len)[..]), "{len}");
             if len > 0 {
                 buffer[HEAD_BYTES + len / 2] ^= 4;
                 assert_eq!(contents(&buffer), None, "INV-TIER-3");

@@ -3,7 +3,7 @@
 //! The copy is made word by word, because sessions may still declare records of a closed page dead; what the copy then says of
 //! such a record does not matter, for the index no longer points to it. Handles of heap values and keys become extents.
 
-use super::extent::Extent;
+use super::extent::{Extent, ExtentWriter};
 use super::pages::{Contents, DevicePages, PageInfo};
 use crate::heap::{self, HeapKey, SharedString};
 use crate::log::PAGE_WORDS;
@@ -24,17 +24,23 @@ struct Heavy {
 }
 
 /// Copies a closed page into `image`. The extents that it refers to have been written then.
-pub(super) fn make(session: &mut Session, tier: &Tier, page: u64, image: &mut Buffer) -> io::Result<Contents> {
+pub(super) fn make(
+    session: &mut Session,
+    tier: &Tier,
+    page: u64,
+    image: &mut Buffer,
+    extents: &mut ExtentWriter,
+) -> io::Result<Contents> {
     let mut contents = Contents::default();
     let mut heavy = Vec::new();
     copy(session, page, image, &mut contents, &mut heavy);
     let mut written = Vec::new();
-    for record in heavy {
-        let outcome = write_heavy(tier, &record, image, &mut written);
-        if let Err(error) = outcome {
-            written.into_iter().for_each(|extent| tier.free_extent(extent));
-            return Err(error);
-        }
+    let mut outcome = heavy.into_iter().try_for_each(|record| write_heavy(tier, &record, image, extents, &mut written));
+    // Also after a failure, so that nothing of this page is written with the next one.
+    outcome = outcome.and(extents.finish(tier));
+    if let Err(error) = outcome {
+        written.into_iter().for_each(|extent| tier.free_extent(extent));
+        return Err(error);
     }
     contents.extent_blocks = written.iter().map(|extent| extent.blocks() as u32).sum();
     Ok(contents)
@@ -117,14 +123,20 @@ fn take_heavy(store: &Inner, page: u64, at: usize, header: Header, word: &Atomic
     heavy
 }
 
-fn write_heavy(tier: &Tier, record: &Heavy, image: &mut Buffer, written: &mut Vec<Extent>) -> io::Result<()> {
+fn write_heavy(
+    tier: &Tier,
+    record: &Heavy,
+    image: &mut Buffer,
+    extents: &mut ExtentWriter,
+    written: &mut Vec<Extent>,
+) -> io::Result<()> {
     if let Some(key) = &record.key {
-        let extent = tier.write_extent(key)?;
+        let extent = extents.put(tier, key)?;
         written.push(extent);
         put(image, record.at + 1, extent.to_word());
     }
     if let Some(value) = &record.value {
-        let extent = tier.write_extent(value.as_ref().as_ref())?;
+        let extent = extents.put(tier, value.as_ref().as_ref())?;
         written.push(extent);
         put(image, record.at + record.header.value_word(), extent.to_word());
     }
@@ -166,8 +178,8 @@ pub(super) fn extents(image: &mut Buffer, page: u64) -> Vec<Extent> {
     extents
 }
 
-/// Drops the heap objects of the records of a page that leaves memory. Nobody reaches them any more.
-pub(super) fn drop_heavy(session: &mut Session, page: u64) {
+/// Drops the heap objects of the records of a page that leaves memory; how many bytes. Nobody reaches them any more.
+pub(super) fn drop_heavy(session: &mut Session, page: u64) -> i64 {
     let store = std::sync::Arc::clone(&session.store);
     let mut bytes = 0;
     // SAFETY: the page is below the head for every session, and released only after this.
@@ -187,4 +199,5 @@ pub(super) fn drop_heavy(session: &mut Session, page: u64) {
     if bytes != 0 {
         crate::counters::add(&store.thread(&session.local).heap_bytes, -bytes);
     }
+    bytes
 }

@@ -29,6 +29,7 @@ mod keeper;
 mod model;
 pub(crate) mod pages;
 mod parked;
+mod pressure;
 pub(crate) mod stage;
 mod steward;
 mod sweep;
@@ -45,6 +46,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use keeper::Keeper;
+use pressure::Pressure;
 pub(crate) use steward::{Examiner, Steward};
 
 /// Pages that may be on the device at once: 2 TiB.
@@ -201,6 +203,10 @@ pub(crate) struct Tier {
     compaction_rate: AtomicU64,
     copy_reads: AtomicU8,
     pub(crate) admission: Admission,
+    /// How far heap objects press against the budget.
+    pressure: AtomicU8,
+    /// Bytes of heap objects from which on a page is not filled any further.
+    heavy_page_bytes: AtomicU64,
     /// The device refuses writes.
     pub(crate) failing: AtomicBool,
     /// Somebody waits for room.
@@ -229,6 +235,8 @@ impl Tier {
             compaction_rate: AtomicU64::new(256 << 20),
             copy_reads: AtomicU8::new(CopyReads::default() as u8),
             admission: Admission::new(),
+            pressure: AtomicU8::new(Pressure::None as u8),
+            heavy_page_bytes: AtomicU64::new(u64::MAX),
             failing: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             on_room: OnceLock::new(),
@@ -248,11 +256,32 @@ impl Tier {
     pub(crate) fn refresh_budget(&self, budget_bytes: u64, memory: &MemoryUse) -> bool {
         let beside = memory.beside_log_bytes();
         self.set_limit_bytes(budget_bytes.saturating_sub(beside));
+        let pressure = Pressure::of(budget_bytes, memory);
+        self.pressure.store(pressure as u8, Ordering::Relaxed);
+        self.heavy_page_bytes.store(Pressure::heavy_page_bytes(budget_bytes), Ordering::Relaxed);
+        if pressure != Pressure::None {
+            self.waker.wake();
+        }
         let resident = memory.log_resident_bytes / PAGE_BYTES as u64;
         // The heap comes back when its pages are evicted; the rest does not.
         let fixed = beside - memory.heap_bytes;
         fixed + LIMIT_PAGES_MIN * PAGE_BYTES as u64 / 2 > budget_bytes
-            || self.failing.load(Ordering::Relaxed) && resident >= self.choke_pages()
+            || self.failing.load(Ordering::Relaxed) && self.is_overfull(resident)
+    }
+
+    /// How far heap objects press against the budget.
+    pub(crate) fn pressure(&self) -> Pressure {
+        Pressure::from_bits(self.pressure.load(Ordering::Relaxed))
+    }
+
+    /// Bytes of heap objects from which on a page is not filled any further.
+    fn heavy_page_bytes(&self) -> u64 {
+        self.heavy_page_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is so much in memory that nothing should be added.
+    fn is_overfull(&self, resident: u64) -> bool {
+        resident >= self.choke_pages() || self.pressure() == Pressure::Choke
     }
 
     /// Whether all records of the page that holds `address` belong to a condemned namespace.
@@ -300,7 +329,7 @@ impl Tier {
 
     /// Whether so much log is in memory that writers should wait until [`Tier::on_room`] is called.
     pub(crate) fn is_choked(&self, resident: u64) -> bool {
-        if resident < self.choke_pages() || self.failing.load(Ordering::Relaxed) {
+        if !self.is_overfull(resident) || self.failing.load(Ordering::Relaxed) {
             // While the device fails nobody waits for it: writes are refused instead, see `refresh_budget`.
             return false;
         }
@@ -317,7 +346,7 @@ impl Tier {
 
     fn notify_if_roomy(&self, resident: u64) {
         if self.waiting.load(Ordering::SeqCst)
-            && (resident < self.choke_pages() || self.failing.load(Ordering::Relaxed))
+            && (!self.is_overfull(resident) || self.failing.load(Ordering::Relaxed))
             && self.waiting.swap(false, Ordering::SeqCst)
             && let Some(call) = self.on_room.get()
         {

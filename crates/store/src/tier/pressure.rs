@@ -1,0 +1,84 @@
+//! Pressure: heap objects against the budget.
+//!
+//! The log's share of the budget is what is left beside everything else, and pages leave when there are more of them. A value
+//! beyond the log is a few words there and much on the heap: so few pages may hold so much that the log's share is at its
+//! least, and no number of pages says that one should leave. Then bytes do, and pages that hold much are not filled up.
+
+use super::LIMIT_PAGES_MIN;
+use crate::log::PAGE_BYTES;
+use crate::store::MemoryUse;
+
+/// Part of the budget that lies between two steps of pressure, as one in so many.
+const STEP_SHARE: u64 = 16;
+/// That part is as large as this at least between leaving and choking, even if a small budget is exceeded so.
+const CHOKE_STEP_MIN: u64 = 8 << 20;
+/// Bounds of what one page may hold on the heap. Small ones waste the page.
+const HEAVY_PAGE: (u64, u64) = (4 << 20, 64 << 20);
+
+/// How far heap objects press against the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pressure {
+    None,
+    /// The oldest page is closed and written, to be ready.
+    Close,
+    /// The oldest page leaves, even if it is not full.
+    Leave,
+    /// Writers wait.
+    Choke,
+}
+
+impl Pressure {
+    pub(super) fn of(budget_bytes: u64, memory: &MemoryUse) -> Self {
+        let step = budget_bytes / STEP_SHARE;
+        let needed = memory.beside_log_bytes() + LIMIT_PAGES_MIN * PAGE_BYTES as u64;
+        // Without much on the heap nothing would be won.
+        if needed + 2 * step <= budget_bytes || memory.heap_bytes < step / 4 {
+            Self::None
+        } else if needed + step <= budget_bytes {
+            Self::Close
+        } else if needed <= budget_bytes + CHOKE_STEP_MIN.saturating_sub(step) {
+            Self::Leave
+        } else {
+            Self::Choke
+        }
+    }
+
+    pub(super) fn from_bits(bits: u8) -> Self {
+        match bits {
+            0 => Self::None,
+            1 => Self::Close,
+            2 => Self::Leave,
+            _ => Self::Choke,
+        }
+    }
+
+    /// Bytes of heap objects from which on a page is not filled any further.
+    pub(super) fn heavy_page_bytes(budget_bytes: u64) -> u64 {
+        (budget_bytes / STEP_SHARE).clamp(HEAVY_PAGE.0, HEAVY_PAGE.1)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pressure_rises_with_the_heap_alone() {
+        let budget = 256 << 20;
+        let of = |heap_mib: u64, index_mib: u64| {
+            let memory = MemoryUse { heap_bytes: heap_mib << 20, index_bytes: index_mib << 20, ..MemoryUse::default() };
+            Pressure::of(budget, &memory)
+        };
+        assert_eq!(of(0, 20), Pressure::None);
+        assert_eq!(of(190, 20), Pressure::None);
+        assert_eq!(of(200, 20), Pressure::Close);
+        assert_eq!(of(215, 20), Pressure::Leave);
+        assert_eq!(of(230, 20), Pressure::Choke);
+        assert_eq!(of(2, 300), Pressure::None, "what is not on the heap does not leave");
+        for pressure in [Pressure::None, Pressure::Close, Pressure::Leave, Pressure::Choke] {
+            assert_eq!(Pressure::from_bits(pressure as u8), pressure);
+        }
+        assert_eq!(Pressure::heavy_page_bytes(budget), 16 << 20);
+        assert_eq!(Pressure::heavy_page_bytes(16 << 20), 4 << 20);
+    }
+}
