@@ -57,7 +57,7 @@ pub struct Soak {
     #[arg(long, default_value_t = 4.0)]
     ratio: f64,
     /// Value lengths.
-    #[arg(short = 'v', long, default_value = "16-200:60,200-2000:35,2000-16000:5", value_parser = Lengths::parse)]
+    #[arg(short = 'v', long, default_value = "16-200:60,200-2000:34,2000-16000:5,16400-100000:1", value_parser = Lengths::parse)]
     value: Lengths,
     /// Commands per second; 0 for as many as go, which writes terabytes in an hour.
     #[arg(short = 'r', long, default_value_t = 100_000)]
