@@ -256,6 +256,7 @@ impl Cascade {
         add(&counters.taken_words, -((store.log.pages.taken(page) * CHUNK_WORDS) as i64));
         add(&counters.free_words, -(store.log.pages.free_words(page) as i64));
         store.log.release_page(page);
+        tier.pages.left_memory(page);
         bump(&tier.counters.pages_evicted, 1);
     }
 }

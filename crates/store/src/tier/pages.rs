@@ -15,9 +15,18 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Blocks of a page.
 pub(crate) const BLOCKS: usize = PAGE_BYTES / BLOCK_BYTES;
 
-const EMPTY: u64 = 0;
 const WRITING: u64 = 1;
 const STORED: u64 = 2;
+/// Given up for ever: nobody writes to its entries any more.
+const RETIRED: u64 = 3;
+
+/// Granularity at which memory of the tables goes back.
+const SMALL_PAGE: usize = 4096;
+
+/// Whether a head's word says that it has a page.
+fn is_taken(word: u64) -> bool {
+    matches!(word & 3, WRITING | STORED)
+}
 
 /// What a page on the device holds.
 #[repr(C)]
@@ -143,7 +152,7 @@ impl DevicePages {
     pub(crate) fn info(&self, page: u64) -> Option<PageInfo<'_>> {
         let slot = self.slot(page);
         let word = slot.head.word.load(Ordering::Acquire);
-        (word >> 2 == page && word & 3 != EMPTY).then_some(slot)
+        (word >> 2 == page && is_taken(word)).then_some(slot)
     }
 
     /// Asks the cache for a block's checksum.
@@ -162,7 +171,7 @@ impl DevicePages {
     pub(crate) fn begin(&self, page: u64) -> bool {
         let head = self.head(page);
         let word = head.word.load(Ordering::Acquire);
-        if word & 3 != EMPTY && word >> 2 != page {
+        if is_taken(word) && word >> 2 != page {
             return false;
         }
         head.dead_words.store(0, Ordering::Relaxed);
@@ -209,10 +218,32 @@ impl DevicePages {
         let slot = self.slot(page);
         let dead = slot.head.dead_words.load(Ordering::Relaxed);
         let live = slot.head.live_words.load(Ordering::Relaxed);
-        slot.head.word.store(page << 2, Ordering::Release);
+        slot.head.word.store(page << 2 | RETIRED, Ordering::Release);
         self.stored.fetch_sub(1, Ordering::Relaxed);
         self.capacity_words.fetch_sub(slot.capacity_words(), Ordering::Relaxed);
         self.live_words.fetch_sub(u64::from(live.saturating_sub(dead)), Ordering::Relaxed);
+        self.release_around(page);
+    }
+
+    /// A page has left memory. If it is not on the device, it never will be.
+    pub(crate) fn left_memory(&self, page: u64) {
+        let head = self.head(page);
+        if !is_taken(head.word.load(Ordering::Acquire)) {
+            head.word.store(page << 2 | RETIRED, Ordering::Release);
+            self.release_around(page);
+        }
+    }
+
+    /// Gives the memory around a retired page's entries back, as far as all pages that share it are retired. Page numbers only grow, so
+    /// else the tables would.
+    fn release_around(&self, page: u64) {
+        for (table, entry) in [(&self.sums, size_of::<PageSums>()), (&self.heads, size_of::<PageHead>())] {
+            let sharing = (SMALL_PAGE / entry) as u64;
+            let first = page / sharing * sharing;
+            if (first..first + sharing).all(|page| self.head(page).word.load(Ordering::Acquire) == page << 2 | RETIRED) {
+                table.release((first & self.mask) as usize * entry, SMALL_PAGE);
+            }
+        }
     }
 
     /// Counts words of a record as dead, if its page is on the device or on its way.
@@ -271,7 +302,7 @@ impl DevicePages {
     /// Whether the entry that `page` will need is taken by an older page.
     pub(crate) fn is_crowded(&self, page: u64) -> bool {
         let word = self.head(page).word.load(Ordering::Acquire);
-        word & 3 != EMPTY && word >> 2 != page
+        is_taken(word) && word >> 2 != page
     }
 }
 
@@ -303,5 +334,34 @@ mod tests {
         pages.retire(3);
         assert_eq!((pages.len(), pages.live_bytes()), (0, 0));
         assert!(pages.begin(11));
+    }
+
+    #[test]
+    fn entries_of_retired_pages_give_their_memory_back() {
+        let pages = DevicePages::new(1 << 12).unwrap();
+        let image = vec![7u8; PAGE_BYTES];
+        let contents = Contents { live_words: 10, records: 1, largest: 10, namespace: 1, extent_blocks: 0 };
+        let store = |page| {
+            assert!(pages.begin(page));
+            pages.publish(page, contents, &image);
+        };
+        (0..300).for_each(store);
+        let sum = |page: u64| pages.slot(page).sums[0].load(Ordering::Relaxed);
+        pages.retire(6);
+        assert!(sum(6) != 0 && pages.info(7).unwrap().is_intact(0, &image[..BLOCK_BYTES]), "it shares memory with the other");
+        pages.retire(7);
+        assert_eq!((sum(6), sum(7)), (0, 0));
+        (0..128).filter(|page| !(6..8).contains(page)).for_each(|page| pages.retire(page));
+        // A page of copies was never begun.
+        (300..302).for_each(|page| pages.left_memory(page));
+        pages.left_memory(200);
+        assert!((0..128).all(|page| pages.head(page).word.load(Ordering::Relaxed) == 0 && pages.info(page).is_none()));
+        assert!((128..300).all(|page| pages.is_stored(page)));
+        assert_eq!(pages.stored_pages(1000).count(), 172);
+        // What was begun and given up is begun again.
+        assert!(pages.begin(302));
+        pages.cancel(302);
+        store(302);
+        assert!(pages.is_stored(302));
     }
 }
