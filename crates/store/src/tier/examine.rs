@@ -1,7 +1,7 @@
-//! Examining: the keeper reads what sessions did not want to wait for.
+//! Examining: the examiner reads what sessions did not want to wait for.
 //!
 //! A key that was overwritten or removed without a look has entries on the device that may be older records of it; an expiry may
-//! have come up for a record that only the device has. The keeper stages all records that share the hash's tag, and then, under
+//! have come up for a record that only the device has. It stages all records that share the hash's tag, and then, under
 //! the latch, drops the superseded and the expired ones, files the expiries of the others anew, and drops tombstones that have
 //! nothing left to hide. What the device could not answer is asked again later (`parked`).
 

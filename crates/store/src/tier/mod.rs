@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Pages leave in their order: closed (read-only), flushed (their image is on the device), evicted (the head passes them, their
-//! memory goes). A thread of its own, the keeper, does all of that as a state machine over epochs (`cascade`), and also gives
-//! space on the device back (`collect`), and settles what overwriting without looking left open (`examine`). Sessions never
+//! memory goes). A thread of its own, the keeper, does all of that as a state machine over epochs (`cascade`). Two others give space
+//! on the device back (`collect`) and settle what overwriting without looking left open (`examine`). Sessions never
 //! flush and never wait: a key whose record is on the device is *cold*, its session says so and goes on with something else
 //! until the record is staged (`stage`). Hot cold records come back as cached copies, which need no flush to leave again
 //! (`cache`).
@@ -164,7 +164,7 @@ pub(crate) fn bump(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }
 
-/// Something for the keeper to look at.
+/// Something for the examiner to look at.
 struct Question {
     hash: u64,
     /// The key's; 0: unknown.
@@ -313,7 +313,7 @@ impl Tier {
         self.copy_reads.store(mode as u8, Ordering::Relaxed);
     }
 
-    /// Asks the keeper to look at all records of a hash: whether older ones are superseded, whether they have expired.
+    /// Asks the examiner to look at all records of a hash: whether older ones are superseded, whether they have expired.
     pub(crate) fn ask(&self, hash: u64) {
         self.questions.push(Question { hash, namespace: 0, overwritten: false });
         self.examiner_waker.wake();
