@@ -5,6 +5,7 @@
 //! order, so the best one is taken; what is read and written per byte won is the least there is.
 
 use super::examine::Finding;
+use super::extent::Extent;
 use super::stage::{Fetcher, Lookup, Stage};
 use super::{Tier, bump, image};
 use crate::counters::add;
@@ -23,6 +24,8 @@ use std::sync::atomic::Ordering;
 const PAGES_MIN: u64 = 8;
 /// Records per epoch.
 const GROUP: usize = 64;
+/// Bytes of heap objects that come into memory together to be moved, or one object.
+const GROUP_BYTES: usize = 1 << 20;
 
 /// The collector's state.
 pub(super) struct Collector {
@@ -45,6 +48,28 @@ enum Fate {
     Stays,
     /// Another entry may be a newer record of its key: that is to be examined first.
     Unclear,
+}
+
+/// The extents of a record of an image.
+fn extents_of((_, record, header): &Found) -> impl Iterator<Item = Extent> {
+    let key = header.has(Header::HEAP_KEY).then(|| Extent::from_word(record.key_handle()));
+    let value = header.has(Header::HEAP_VALUE).then(|| Extent::from_word(record.value_handle(*header)));
+    key.into_iter().chain(value)
+}
+
+/// Divides the records of an image into what is moved together.
+fn groups(mut records: &[Found]) -> impl Iterator<Item = &[Found]> {
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |found: &&Found| {
+            bytes += extents_of(found).map(Extent::bytes).sum::<usize>();
+            bytes <= GROUP_BYTES
+        };
+        let len = records.iter().take(GROUP).take_while(fits).count().max(1);
+        let (group, rest) = records.split_at_checked(len)?;
+        records = rest;
+        Some(group)
+    })
 }
 
 impl Collector {
@@ -117,10 +142,8 @@ impl Collector {
         let mut records = Vec::new();
         image::walk(&mut self.image, page, |address, record, header| records.push((address, record, header)));
         let mut done = true;
-        // Large objects come into memory to be moved: one at a time.
-        let group_len = if info.extent_blocks() == 0 { GROUP } else { 1 };
         let mut unclear = Vec::new();
-        for group in records.chunks(group_len) {
+        for group in groups(&records) {
             done &= self.collect_group(session, tier, fetcher, group, (now_ms, 0), &mut unclear);
         }
         for group in unclear.chunks(GROUP) {
@@ -134,7 +157,7 @@ impl Collector {
             }
             let mut still = Vec::new();
             let examined: Vec<Found> = group.iter().map(|&(found, _)| found).collect();
-            for group in examined.chunks(group_len) {
+            for group in groups(&examined) {
                 done &= self.collect_group(session, tier, fetcher, group, (now_ms, head), &mut still);
             }
             done &= still.is_empty();
@@ -148,7 +171,7 @@ impl Collector {
         if tier.storage.pages.discard(page * PAGE_BYTES as u64, PAGE_BYTES as u64).is_err() {
             bump(&tier.counters.write_errors, 1);
         }
-        extents.into_iter().for_each(|extent| tier.free_extent(extent));
+        tier.free_extents(extents);
         true
     }
 

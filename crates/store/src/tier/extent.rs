@@ -119,10 +119,16 @@ fn write(tier: &Tier, offset: u64, bytes: &[u8]) -> io::Result<()> {
 }
 
 impl Tier {
-    /// Gives an extent's space back. A failure leaves garbage on the device, nothing worse.
-    pub(crate) fn free_extent(&self, extent: Extent) {
-        if self.storage.values.discard(extent.offset(), extent.bytes() as u64).is_err() {
-            bump(&self.counters.write_errors, 1);
+    /// Gives the space of extents back; those side by side with one call, since each is a change of the file system's books. A failure
+    /// leaves garbage on the device, nothing worse.
+    pub(crate) fn free_extents(&self, mut extents: Vec<Extent>) {
+        extents.sort_unstable_by_key(|extent| extent.offset());
+        for run in extents.chunk_by(|left, right| left.offset() + left.bytes() as u64 == right.offset()) {
+            let bytes = run.iter().map(|extent| extent.bytes() as u64).sum();
+            let freed = run.first().map(|first| self.storage.values.discard(first.offset(), bytes));
+            if freed.is_some_and(|freed| freed.is_err()) {
+                bump(&self.counters.write_errors, 1);
+            }
         }
     }
 }
@@ -144,7 +150,7 @@ mod tests {
         let extents: Vec<Extent> = lengths.iter().map(|&len| writer.put(&tier, &bytes_of(len)).unwrap()).collect();
         writer.finish(&tier).unwrap();
         assert_eq!(tier.counters.writes.load(Ordering::Relaxed), 4, "those that fit together are written together");
-        for (extent, len) in extents.into_iter().zip(lengths) {
+        for (&extent, len) in extents.iter().zip(lengths) {
             assert_eq!(Extent::from_word(extent.to_word()), extent);
             let mut buffer = Buffer::new(extent.bytes());
             tier.storage.values.read(extent.offset(), &mut buffer).unwrap();
@@ -155,8 +161,14 @@ mod tests {
             }
             buffer[7] = 0xFF;
             assert_eq!(contents(&buffer), None, "an impossible length");
-            tier.free_extent(extent);
         }
+        // In any order, and with a gap.
+        let mut extents = extents;
+        let kept = extents.remove(3);
+        extents.reverse();
+        tier.free_extents(extents);
+        assert_eq!(tier.storage.values.used_bytes(), kept.bytes() as u64);
+        tier.free_extents(vec![kept]);
         assert_eq!(tier.storage.values.used_bytes(), 0);
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn make(
     // Also after a failure, so that nothing of this page is written with the next one.
     outcome = outcome.and(extents.finish(tier));
     if let Err(error) = outcome {
-        written.into_iter().for_each(|extent| tier.free_extent(extent));
+        tier.free_extents(written);
         return Err(error);
     }
     contents.extent_blocks = written.iter().map(|extent| extent.blocks() as u32).sum();
