@@ -268,9 +268,11 @@ impl Session {
             return Fate::Gone;
         }
         let Some(position) = store.index.find_any(number, |candidate| candidate == address) else { return Fate::Stays };
-        if newer {
-            // Overwritten without a look.
-            if !header.is_tombstone() {
+        // What a condemned namespace still counts is taken off the sums when its sweep ends, which may be over.
+        let condemned = store.namespaces.is_condemned(header.namespace());
+        if newer || condemned {
+            // Overwritten without a look, or nobody's.
+            if !condemned && !header.is_tombstone() {
                 self.uncount(header);
             }
             self.drop_latched(number, position, record, header);
@@ -279,10 +281,7 @@ impl Session {
         if other_newer {
             return Fate::Unclear;
         }
-        if store.namespaces.is_condemned(header.namespace()) || header.is_tombstone() && !older {
-            if !header.is_tombstone() {
-                self.uncount(header);
-            }
+        if header.is_tombstone() && !older {
             self.drop_latched(number, position, record, header);
             return Fate::Gone;
         }
