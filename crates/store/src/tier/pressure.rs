@@ -12,6 +12,8 @@ use crate::store::MemoryUse;
 const STEP_SHARE: u64 = 16;
 /// That part is as large as this at least between leaving and choking, even if a small budget is exceeded so.
 const CHOKE_STEP_MIN: u64 = 8 << 20;
+/// Less than this on the heap does not press.
+const HEAP_MIN: u64 = 1 << 20;
 /// Bounds of what one page may hold on the heap. Small ones waste the page.
 const HEAVY_PAGE: (u64, u64) = (4 << 20, 64 << 20);
 
@@ -31,8 +33,9 @@ impl Pressure {
     pub(super) fn of(budget_bytes: u64, memory: &MemoryUse) -> Self {
         let step = budget_bytes / STEP_SHARE;
         let needed = memory.beside_log_bytes() + LIMIT_PAGES_MIN * PAGE_BYTES as u64;
-        // Without much on the heap nothing would be won.
-        if needed + 2 * step <= budget_bytes || memory.heap_bytes < step / 4 {
+        // Without much on the heap nothing would be won, nor where the rest alone is too much: then writes are refused.
+        let in_vain = memory.heap_bytes < HEAP_MIN.max(step / 4) || needed - memory.heap_bytes > budget_bytes;
+        if needed + 2 * step <= budget_bytes || in_vain {
             Self::None
         } else if needed + step <= budget_bytes {
             Self::Close
@@ -75,6 +78,8 @@ mod tests {
         assert_eq!(of(215, 20), Pressure::Leave);
         assert_eq!(of(230, 20), Pressure::Choke);
         assert_eq!(of(2, 300), Pressure::None, "what is not on the heap does not leave");
+        assert_eq!(of(50, 300), Pressure::None, "all of the heap would not be enough");
+        assert_eq!(Pressure::of(1, &MemoryUse::default()), Pressure::None, "nothing is used");
         for pressure in [Pressure::None, Pressure::Close, Pressure::Leave, Pressure::Choke] {
             assert_eq!(Pressure::from_bits(pressure as u8), pressure);
         }
