@@ -72,6 +72,7 @@ impl Client {
 
     /// Changes one key under its latch, with all its records staged.
     fn change<R>(&mut self, key: &[u8], run: impl FnOnce(Slot<'_>) -> R) -> R {
+        self.await_room();
         let (mut stage, mut wanted) = (Stage::default(), Vec::new());
         loop {
             self.session.enter(self.now_ms);
@@ -95,10 +96,14 @@ impl Client {
         }
     }
 
-    fn set(&mut self, key: &[u8], value: &[u8], put: Put) {
+    fn await_room(&self) {
         while self.session.is_choked() {
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8], put: Put) {
+        self.await_room();
         self.session.enter(self.now_ms);
         let key = self.session.key(self.namespace, key);
         self.session.upsert(key, value, put).expect("room");
@@ -321,7 +326,7 @@ fn expired_records_on_the_device_are_reclaimed() {
 fn several_sessions_count_together_while_pages_come_and_go() {
     let store = Arc::new(tiered(16 * MIB));
     let namespace = store.allocate_namespace().expect("a namespace");
-    let sums = Arc::new((0..40_000).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
+    let sums = Arc::new((0..80_000).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
     let threads: Vec<_> = (1..=3u64)
         .map(|seed| {
             let (store, sums) = (Arc::clone(&store), Arc::clone(&sums));
@@ -330,7 +335,7 @@ fn several_sessions_count_together_while_pages_come_and_go() {
                 let mut dice = Dice(seed);
                 let padding = [b'.'; 900];
                 for _ in 0..40_000 {
-                    let number = dice.roll(40_000);
+                    let number = dice.roll(80_000);
                     let key = format!("counter:{number}");
                     client.change(key.as_bytes(), |slot| match slot {
                         Slot::Occupied(mut entry) => {

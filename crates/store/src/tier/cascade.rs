@@ -155,7 +155,7 @@ impl Cascade {
         let (tail, heap_bytes) = (store.log.tail_page(), store.counters.totals().heap_bytes);
         if self.heap_mark.0 != tail {
             self.heap_mark = (tail, heap_bytes);
-        } else if heap_bytes - self.heap_mark.1 > tier.heavy_page_bytes() as i64 {
+        } else if u64::try_from(heap_bytes - self.heap_mark.1).is_ok_and(|held| held > tier.heavy_page_bytes()) {
             store.log.leave_page(tail);
         }
     }
