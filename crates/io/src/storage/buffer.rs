@@ -111,8 +111,8 @@ pub struct BufferPool {
     classes: [Vec<Buffer>; CLASSES],
     kept_bytes: usize,
     kept_bytes_max: usize,
-    /// How many more arenas it may make.
-    arenas_left: usize,
+    /// How many more arenas it may make; `None` when it has its blocks elsewhere.
+    arenas_left: Option<usize>,
 }
 
 impl Default for BufferPool {
@@ -125,13 +125,13 @@ impl BufferPool {
     /// An empty pool that keeps at most `kept_bytes_max`; what is given beyond is freed.
     #[must_use]
     pub fn new(kept_bytes_max: usize) -> Self {
-        Self { classes: [const { Vec::new() }; CLASSES], kept_bytes: 0, kept_bytes_max, arenas_left: 0 }
+        Self { classes: [const { Vec::new() }; CLASSES], kept_bytes: 0, kept_bytes_max, arenas_left: None }
     }
 
     /// As the default, with as many single blocks in arenas, whose reads cost less, as it keeps.
     #[must_use]
     pub fn with_arenas() -> Self {
-        Self { arenas_left: KEPT_BYTES_MAX / arena::ARENA_BYTES, ..Self::default() }
+        Self { arenas_left: Some(KEPT_BYTES_MAX / arena::ARENA_BYTES), ..Self::default() }
     }
 
     /// A buffer of `bytes`, rounded up to blocks, at least one. Its contents are whatever its last user left.
@@ -147,14 +147,12 @@ impl BufferPool {
     /// A block that waits for a user, or one of a new arena, whose others are kept.
     #[cold]
     fn take_from_arena(&mut self, len: usize) -> Option<Buffer> {
-        if self.arenas_left == 0 || len != BLOCK_BYTES {
-            return None;
-        }
+        let left = self.arenas_left.filter(|_| len == BLOCK_BYTES)?;
         if let Some(block) = arena::spare() {
             self.kept_bytes += BLOCK_BYTES;
             return Some(Buffer::in_arena(&block));
         }
-        self.arenas_left -= 1;
+        self.arenas_left = Some(left.checked_sub(1)?);
         for block in arena::grow()? {
             self.kept_bytes += BLOCK_BYTES;
             self.classes[0].push(Buffer::in_arena(&block));
@@ -224,8 +222,13 @@ mod tests {
         assert_eq!(places.len(), arena::ARENA_BYTES / BLOCK_BYTES, "no block has two users");
         all.iter_mut().for_each(|buffer| buffer.fill(1));
         drop((all, first, pool));
-        let again = BufferPool::with_arenas().take(1).as_ptr() as usize;
-        assert!(places.binary_search(&again).is_ok(), "the next pool takes what is spare");
+        // Also one that may make no more of them.
+        for left in [4, 0] {
+            let mut next = BufferPool { arenas_left: Some(left), ..BufferPool::default() };
+            let again = next.take(1).as_ptr() as usize;
+            assert!(places.binary_search(&again).is_ok(), "the next pool takes what is spare");
+            assert_eq!(next.arenas_left, Some(left));
+        }
     }
 
     #[test]
