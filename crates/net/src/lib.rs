@@ -18,9 +18,9 @@ pub mod transport;
 pub mod worker;
 
 mod connection;
+mod connection_table;
 mod desk;
 mod output;
-mod room;
 mod slab;
 mod turn;
 

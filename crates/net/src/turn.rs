@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use almandine_io::reactor::{End, Token, Unsent};
 
 use crate::connection::{Connection, Life};
+use crate::connection_table::{ConnectionTable, SPARE_BYTES_MAX};
 use crate::output::Pending;
-use crate::room::{Room, SPARE_BYTES_MAX};
 use crate::service::{Next, Service};
 
 /// What is copied to complete a command of unknown length.
@@ -21,7 +21,7 @@ const FLUSH_BYTES: usize = 64 * 1024;
 /// to a larger buffer twice, while it is small; and one that only announces costs nothing.
 const RESERVE_RATIO: usize = 256;
 
-impl<S: Service> Room<S> {
+impl<S: Service> ConnectionTable<S> {
     /// Data arrived.
     pub(crate) fn received(&mut self, service: &mut S, connection: &mut Connection<S::Connection>, data: &[u8]) {
         self.counters().bytes_in.add(data.len());
@@ -177,7 +177,7 @@ impl<S: Service> Room<S> {
         }
     }
 
-    /// The kernel had no room for what the outbox handed over.
+    /// The kernel did not take what the outbox handed over.
     pub(crate) fn unsent(&mut self, connection: &mut Connection<S::Connection>, unsent: Unsent) {
         self.counters().bytes_out.subtract(unsent.rest.len());
         if unsent.broken {

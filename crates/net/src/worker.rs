@@ -14,10 +14,10 @@ use almandine_io::socket::{Address, Listener, Stream};
 use almandine_io::storage::ReadDone;
 
 use crate::connection::Life;
+use crate::connection_table::ConnectionTable;
 use crate::desk::Desk;
 use crate::limits::Limits;
 use crate::mailbox::{Arrival, Handle, Mail, Shared};
-use crate::room::Room;
 use crate::service::{Peer, Service};
 use crate::transport::TransportFactory;
 
@@ -92,10 +92,10 @@ impl<M: Send + 'static> Worker<M> {
         for (index, endpoint) in (0..).zip(self.endpoints.iter()) {
             reactor.listen(index, &endpoint.listener)?;
         }
-        let room = Room::new(Arc::clone(&shared), self.index, reactor.outbox());
+        let table = ConnectionTable::new(Arc::clone(&shared), self.index, reactor.outbox());
         let now_ms = now_ms();
         let mut run = Run {
-            room,
+            table,
             service,
             reactor,
             worker: self,
@@ -105,14 +105,14 @@ impl<M: Send + 'static> Worker<M> {
             tick_ms: now_ms + TICK_MS,
             sweep: 0,
         };
-        run.room.now_s = now_ms / 1000;
+        run.table.now_s = now_ms / 1000;
         while !shared.stopping.load(Ordering::Relaxed) {
             run.round(&shared)?;
         }
         run.reactor.stop_listening();
-        run.room.close_all(&mut run.service, &mut run.reactor);
+        run.table.close_all(&mut run.service, &mut run.reactor);
         // Those that have not ended die with the reactor.
-        let in_flight = &run.room.counters().device_reads_in_flight;
+        let in_flight = &run.table.counters().device_reads_in_flight;
         in_flight.replace(usize::try_from(in_flight.value()).unwrap_or(0), 0);
         Ok(run.service)
     }
@@ -122,7 +122,7 @@ impl<M: Send + 'static> Worker<M> {
 struct Run<S: Service> {
     service: S,
     reactor: Reactor,
-    room: Room<S>,
+    table: ConnectionTable<S>,
     worker: Worker<S::Message>,
     /// Endpoints that do not accept because the process has no descriptors; tried again with each tick.
     muted: Vec<u32>,
@@ -140,26 +140,26 @@ impl<S: Service> Run<S> {
         self.service.idle();
         let until_tick = Duration::from_millis(self.tick_ms.saturating_sub(self.now_ms));
         let timeout = if seat.fall_asleep() { until_tick } else { Duration::ZERO };
-        self.reactor.wait(timeout, &mut self.room.outbox)?;
+        self.reactor.wait(timeout, &mut self.table.outbox)?;
         seat.awake();
         seat.counters.rounds.add(1);
         self.now_ms = now_ms();
-        self.room.now_s = self.now_ms / 1000;
+        self.table.now_s = self.now_ms / 1000;
         self.take_unsent();
         self.take_events();
         self.take_mail(shared);
         if self.now_ms >= self.tick_ms {
             self.tick();
         }
-        self.room.settle_listed(&mut self.service, &mut self.reactor);
+        self.table.settle_listed(&mut self.service, &mut self.reactor);
         Ok(())
     }
 
     fn take_unsent(&mut self) {
-        while let Some(unsent) = self.room.outbox.take_unsent() {
-            if let Some(mut connection) = self.room.slab.take(unsent.token) {
-                self.room.unsent(&mut connection, unsent);
-                self.room.settle(&mut self.service, &mut self.reactor, connection);
+        while let Some(unsent) = self.table.outbox.take_unsent() {
+            if let Some(mut connection) = self.table.slab.take(unsent.token) {
+                self.table.unsent(&mut connection, unsent);
+                self.table.settle(&mut self.service, &mut self.reactor, connection);
             }
         }
     }
@@ -168,18 +168,18 @@ impl<S: Service> Run<S> {
         while let Some(event) = self.reactor.next() {
             let connection = match event {
                 Event::Received { token, data } => {
-                    let Some(mut connection) = self.room.slab.take(token) else { continue };
-                    self.room.received(&mut self.service, &mut connection, data);
+                    let Some(mut connection) = self.table.slab.take(token) else { continue };
+                    self.table.received(&mut self.service, &mut connection, data);
                     connection
                 }
                 Event::Writable { token } => {
-                    let Some(mut connection) = self.room.slab.take(token) else { continue };
-                    self.room.writable(&mut self.service, &mut connection);
+                    let Some(mut connection) = self.table.slab.take(token) else { continue };
+                    self.table.writable(&mut self.service, &mut connection);
                     connection
                 }
                 Event::Ended { token, end } => {
-                    let Some(mut connection) = self.room.slab.take(token) else { continue };
-                    self.room.ended(&mut connection, end);
+                    let Some(mut connection) = self.table.slab.take(token) else { continue };
+                    self.table.ended(&mut connection, end);
                     connection
                 }
                 Event::Accepted { listener, descriptor } => {
@@ -198,7 +198,7 @@ impl<S: Service> Run<S> {
                     continue;
                 }
             };
-            self.room.settle(&mut self.service, &mut self.reactor, connection);
+            self.table.settle(&mut self.service, &mut self.reactor, connection);
         }
         if !self.done.is_empty() {
             self.hand_over_reads();
@@ -206,14 +206,14 @@ impl<S: Service> Run<S> {
     }
 
     fn hand_over_reads(&mut self) {
-        let counters = self.room.counters();
+        let counters = self.table.counters();
         counters.device_reads_in_flight.subtract(self.done.len());
         counters.device_reads_failed.add(self.done.iter().filter(|done| done.result.is_err()).count());
-        let mut desk = Desk::new(&mut self.room);
+        let mut desk = Desk::new(&mut self.table);
         self.service.reads_done(&mut self.done, &mut desk);
         desk.finish();
         self.done.clear();
-        self.room.start_reads(&mut self.service, &mut self.reactor);
+        self.table.start_reads(&mut self.service, &mut self.reactor);
     }
 
     fn take_mail(&mut self, shared: &Shared<S::Message>) {
@@ -222,10 +222,10 @@ impl<S: Service> Run<S> {
                 None => return,
                 Some(Mail::Connection(arrival)) => self.connect(arrival),
                 Some(Mail::Message(message)) => {
-                    let mut desk = Desk::new(&mut self.room);
+                    let mut desk = Desk::new(&mut self.table);
                     self.service.message(message, &mut desk);
                     desk.finish();
-                    self.room.start_reads(&mut self.service, &mut self.reactor);
+                    self.table.start_reads(&mut self.service, &mut self.reactor);
                 }
             }
         }
@@ -237,7 +237,7 @@ impl<S: Service> Run<S> {
             Some(worker) if worker == self.worker.index => self.connect(arrival),
             Some(worker) => self.worker.shared.seats[worker].post(Mail::Connection(arrival)),
             None => {
-                self.room.counters().rejected.add(1);
+                self.table.counters().rejected.add(1);
                 let stream = Stream::new(arrival.descriptor);
                 if self.worker.endpoints[arrival.endpoint].transport.is_none() {
                     let _ = stream.send(b"-ERR max number of clients reached\r\n");
@@ -268,20 +268,20 @@ impl<S: Service> Run<S> {
         };
         let transport = endpoint.transport.as_ref().map(|make| make());
         let id = self.worker.shared.next_id();
-        let Some(mut connection) = self.room.connect(&mut self.reactor, stream, id) else {
+        let Some(mut connection) = self.table.connect(&mut self.reactor, stream, id) else {
             self.worker.shared.release(self.worker.index);
             return;
         };
         connection.transport = transport;
-        connection.session = self.service.open(id, &peer, &mut self.room.scratch);
-        self.room.counters().opened.add(1);
+        connection.session = self.service.open(id, &peer, &mut self.table.scratch);
+        self.table.counters().opened.add(1);
         if connection.session.is_none() {
             connection.life = Life::Closing;
-            self.room.counters().closed.add(1);
+            self.table.counters().closed.add(1);
             self.worker.shared.release(self.worker.index);
         }
-        self.room.deliver(&mut connection);
-        self.room.settle(&mut self.service, &mut self.reactor, connection);
+        self.table.deliver(&mut connection);
+        self.table.settle(&mut self.service, &mut self.reactor, connection);
     }
 
     fn tick(&mut self) {
@@ -291,11 +291,11 @@ impl<S: Service> Run<S> {
                 self.muted.push(listener);
             }
         }
-        let mut desk = Desk::new(&mut self.room);
+        let mut desk = Desk::new(&mut self.table);
         self.service.tick(self.now_ms, &mut desk);
         desk.finish();
-        self.room.start_reads(&mut self.service, &mut self.reactor);
-        let slots = self.room.slab.slots();
+        self.table.start_reads(&mut self.service, &mut self.reactor);
+        let slots = self.table.slab.slots();
         for _ in 0..slots.div_ceil(SWEEP_TICKS) {
             self.sweep = if self.sweep + 1 < slots { self.sweep + 1 } else { 0 };
             self.look_at(self.sweep);
@@ -304,8 +304,8 @@ impl<S: Service> Run<S> {
 
     /// Closes a connection whose time is over.
     fn look_at(&mut self, slot: u32) {
-        let now_s = self.room.now_s;
-        let Some(connection) = self.room.slab.by_slot(slot) else { return };
+        let now_s = self.table.now_s;
+        let Some(connection) = self.table.slab.by_slot(slot) else { return };
         let timeout = self.worker.shared.limits.idle_timeout_s.load(Ordering::Relaxed);
         let idle = timeout > 0
             && now_s.saturating_sub(connection.second) > timeout
@@ -318,12 +318,12 @@ impl<S: Service> Run<S> {
             return;
         }
         let token = connection.token;
-        if let Some(mut connection) = self.room.slab.take(token) {
+        if let Some(mut connection) = self.table.slab.take(token) {
             if idle || lingered || stuck {
                 connection.life = Life::Dead;
-                self.room.counters().closed_by_timeout.add(usize::from(idle));
+                self.table.counters().closed_by_timeout.add(usize::from(idle));
             }
-            self.room.settle(&mut self.service, &mut self.reactor, connection);
+            self.table.settle(&mut self.service, &mut self.reactor, connection);
         }
     }
 }

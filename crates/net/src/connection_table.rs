@@ -2,7 +2,7 @@
 //!
 //! It is apart from the reactor, because a turn works on data that the reactor lends; and apart from the service, because the
 //! service is called with parts of it. What a turn decides about the reactor (what to watch, whom to remove) is therefore left
-//! in the connection and carried out by [`Room::settle`] afterwards.
+//! in the connection and carried out by [`ConnectionTable::settle`] afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ const SCRATCH_BYTES_MAX: usize = 1024 * 1024;
 /// How long a peer may send on after we have ended our direction.
 const LINGER_S: u64 = 2;
 
-pub(crate) struct Room<S: Service> {
+pub(crate) struct ConnectionTable<S: Service> {
     pub(crate) shared: Arc<Shared<S::Message>>,
     pub(crate) worker: usize,
     pub(crate) slab: Slab<S::Connection>,
@@ -49,7 +49,7 @@ pub(crate) struct Room<S: Service> {
     pub(crate) now_s: u64,
 }
 
-impl<S: Service> Room<S> {
+impl<S: Service> ConnectionTable<S> {
     pub(crate) fn new(shared: Arc<Shared<S::Message>>, worker: usize, outbox: Outbox) -> Self {
         Self {
             shared,
@@ -299,7 +299,7 @@ impl<S: Service> Room<S> {
         }
     }
 
-    /// A place for a new connection, which the first [`Room::settle`] fills.
+    /// A place for a new connection, which the first [`ConnectionTable::settle`] fills.
     pub(crate) fn connect(
         &mut self,
         reactor: &mut Reactor,
