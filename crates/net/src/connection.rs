@@ -44,14 +44,14 @@ pub(crate) struct Connection<C> {
     pub(crate) paused: bool,
     /// While paused: what it waits for is sure to come, so the end of the stream does not close it before.
     pub(crate) awaits: bool,
-    /// Too much output is pending.
-    pub(crate) choked: bool,
+    /// Back-pressure: too much output is pending, so no input is executed until the peer has taken some of it.
+    pub(crate) output_full: bool,
     /// The peer sends nothing any more.
     pub(crate) ended: bool,
     /// It is on the worker's list of connections to run or to settle.
     pub(crate) listed: bool,
     /// A writable event is asked for.
-    pub(crate) awaits_room: bool,
+    pub(crate) awaits_writable: bool,
     /// What the reactor watches.
     pub(crate) interest: Interest,
     /// Second of the last input; when closing, of the last output that the peer took; when lingering, of the end.
@@ -75,10 +75,10 @@ impl<C> Connection<C> {
             life: Life::Open,
             paused: false,
             awaits: false,
-            choked: false,
+            output_full: false,
             ended: false,
             listed: false,
-            awaits_room: false,
+            awaits_writable: false,
             interest: Interest::Data,
             second,
             counted: (0, 0),
@@ -87,7 +87,7 @@ impl<C> Connection<C> {
 
     /// Whether input may be executed now.
     pub(crate) fn runs(&self) -> bool {
-        self.life == Life::Open && !self.paused && !self.choked
+        self.life == Life::Open && !self.paused && !self.output_full
     }
 
     /// Whether there is anything to execute once it runs.
@@ -105,7 +105,7 @@ impl<C> Connection<C> {
         match self.life {
             Life::Lingering => Interest::Data,
             Life::Closing | Life::Dead => Interest::Nothing,
-            Life::Open if self.ended || self.choked => Interest::Nothing,
+            Life::Open if self.ended || self.output_full => Interest::Nothing,
             Life::Open if self.paused && self.input.len() >= READ_AHEAD_BYTES => {
                 if self.awaits {
                     Interest::Nothing

@@ -104,7 +104,7 @@ impl<S: Service> ConnectionTable<S> {
             self.scratch = Output::new();
         }
         let pause = self.shared.limits.output_pause_bytes.load(Ordering::Relaxed);
-        connection.choked |= connection.pending_bytes() > pause;
+        connection.output_full |= connection.pending_bytes() > pause;
     }
 
     /// Sends the scratch output of a connection that has nothing pending. Returns how much of it needs no further care.
@@ -180,7 +180,7 @@ impl<S: Service> ConnectionTable<S> {
         if connection.pending.is_some() {
             self.check_output(service, &mut connection);
         }
-        let finished = connection.ended && !connection.choked && !connection.awaits;
+        let finished = connection.ended && !connection.output_full && !connection.awaits;
         if (connection.life == Life::Open && finished) || connection.life == Life::Closing {
             self.close_after_flush(service, &mut connection);
         }
@@ -194,8 +194,8 @@ impl<S: Service> ConnectionTable<S> {
             connection.interest = wanted;
             told = reactor.watch(token, wanted);
         }
-        if connection.pending.is_some() && !connection.awaits_room {
-            connection.awaits_room = true;
+        if connection.pending.is_some() && !connection.awaits_writable {
+            connection.awaits_writable = true;
             told = told.and_then(|()| reactor.notify_writable(token));
         }
         if told.is_err() {

@@ -164,15 +164,15 @@ impl<S: Service> ConnectionTable<S> {
 
     /// The kernel takes output again.
     pub(crate) fn writable(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
-        connection.awaits_room = false;
+        connection.awaits_writable = false;
         let before = connection.pending_bytes();
         self.send_pending(connection);
         let pending = connection.pending_bytes();
         if pending < before && connection.life == Life::Closing {
             connection.second = self.now_s;
         }
-        if connection.choked && pending <= self.shared.limits.output_pause_bytes.load(Ordering::Relaxed) / 2 {
-            connection.choked = false;
+        if connection.output_full && pending <= self.shared.limits.output_pause_bytes.load(Ordering::Relaxed) / 2 {
+            connection.output_full = false;
             self.run_kept(service, connection);
         }
     }

@@ -52,7 +52,7 @@ mod kind {
     pub(super) const RECEIVE: u8 = 1;
     pub(super) const SEND: u8 = 2;
     pub(super) const ACCEPT: u8 = 3;
-    pub(super) const ROOM: u8 = 4;
+    pub(super) const WRITABLE: u8 = 4;
     pub(super) const HANG_UP: u8 = 5;
     pub(super) const WAKE: u8 = 6;
     pub(super) const CANCEL: u8 = 7;
@@ -84,7 +84,7 @@ struct Port {
     stream: Option<Stream>,
     interest: Option<Interest>,
     receive: Receive,
-    awaits_room: bool,
+    awaits_writable: bool,
     awaits_hang_up: bool,
 }
 
@@ -202,15 +202,15 @@ impl Uring {
 
     pub(super) fn notify_writable(&mut self, token: Token) -> io::Result<()> {
         let Some(port) = port(&mut self.ports, token) else { return Ok(()) };
-        if std::mem::replace(&mut port.awaits_room, true) {
+        if std::mem::replace(&mut port.awaits_writable, true) {
             return Ok(());
         }
-        self.arm_poll(token, kind::ROOM, libc::POLLOUT)
+        self.arm_poll(token, kind::WRITABLE, libc::POLLOUT)
     }
 
     pub(super) fn remove(&mut self, token: Token) {
         let Some(port) = port(&mut self.ports, token) else { return };
-        let armed = port.receive != Receive::Off || port.awaits_room || port.awaits_hang_up;
+        let armed = port.receive != Receive::Off || port.awaits_writable || port.awaits_hang_up;
         if let Some(stream) = port.stream.take()
             && armed
         {
@@ -294,9 +294,9 @@ impl Uring {
                         return Some(event);
                     }
                 }
-                kind::ROOM => {
+                kind::WRITABLE => {
                     if let Some(port) = port(&mut self.ports, token) {
-                        port.awaits_room = false;
+                        port.awaits_writable = false;
                         return Some(Event::Writable { token });
                     }
                 }
