@@ -1,8 +1,8 @@
-//! A worker's connections with everything that a turn needs beside the service and the reactor.
+//! A worker's connections, and the buffers that they share.
 //!
-//! It is apart from the reactor, because a turn works on data that the reactor lends; and apart from the service, because the
-//! service is called with parts of it. What a turn decides about the reactor (what to watch, whom to remove) is therefore left
-//! in the connection and carried out by [`ConnectionTable::settle`] afterwards.
+//! The table is apart from the reactor, because an event lends data of the reactor while the table changes; and apart from the service,
+//! because the service is called with parts of the table. What handling an event decides about the reactor (what to watch,
+//! whom to remove) is therefore noted in the connection and carried out by [`ConnectionTable::settle`] afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,7 +33,7 @@ pub(crate) struct ConnectionTable<S: Service> {
     pub(crate) worker: usize,
     pub(crate) slab: Slab<S::Connection>,
     pub(crate) outbox: Outbox,
-    /// Where the service writes; empty between turns.
+    /// Where the service writes; empty between events.
     pub(crate) scratch: Output,
     /// What a transport encodes and decodes into.
     pub(crate) plain: Vec<u8>,
@@ -43,7 +43,7 @@ pub(crate) struct ConnectionTable<S: Service> {
     spare: Vec<Vec<u8>>,
     /// Connections to run or to settle after messages.
     pub(crate) listed: Vec<Token>,
-    /// Reads on their way from the service to the reactor; empty between turns.
+    /// Reads on their way from the service to the reactor; empty between events.
     requests: Vec<ReadRequest>,
     /// Monotonic time of this round.
     pub(crate) now_s: u64,
@@ -68,7 +68,7 @@ impl<S: Service> ConnectionTable<S> {
     }
 
     pub(crate) fn counters(&self) -> &Counters {
-        &self.shared.seats[self.worker].counters
+        &self.shared.workers[self.worker].counters
     }
 
     /// Sends the scratch output; what is not taken becomes pending.
@@ -174,7 +174,7 @@ impl<S: Service> ConnectionTable<S> {
         }
     }
 
-    /// Ends a turn: carries out what it decided, and puts the connection back or removes it.
+    /// Ends the handling of an event: carries out what it decided, and puts the connection back or removes it.
     pub(crate) fn settle(&mut self, service: &mut S, reactor: &mut Reactor, mut connection: Box<Connection<S::Connection>>) {
         self.start_reads(service, reactor);
         if connection.pending.is_some() {
@@ -189,16 +189,16 @@ impl<S: Service> ConnectionTable<S> {
             return self.remove(service, reactor, connection);
         }
         let (token, wanted) = (connection.token, connection.wanted());
-        let mut told = Ok(());
+        let mut watched = Ok(());
         if wanted != connection.interest {
             connection.interest = wanted;
-            told = reactor.watch(token, wanted);
+            watched = reactor.watch(token, wanted);
         }
         if connection.pending.is_some() && !connection.awaits_writable {
             connection.awaits_writable = true;
-            told = told.and_then(|()| reactor.notify_writable(token));
+            watched = watched.and_then(|()| reactor.notify_writable(token));
         }
-        if told.is_err() {
+        if watched.is_err() {
             connection.life = Life::Dead;
             return self.settle(service, reactor, connection);
         }

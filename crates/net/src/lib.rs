@@ -8,7 +8,7 @@
 //! limit its input is neither read nor executed. *N3* the bytes given to a service are contiguous and each is given
 //! until it is consumed, then never again. *N4* replies leave in the order in which they were written. *N5* after
 //! [`Service::close`] nothing refers to that connection.
-//! **Start reading at**: [`service`], the interface; then `worker.rs`, the loop; then `connection.rs` and `turn.rs`.
+//! **Start reading at**: [`service`], the interface; then `worker.rs`, the loop; then `connection.rs` and `input.rs`.
 
 pub mod counters;
 pub mod limits;
@@ -19,10 +19,10 @@ pub mod worker;
 
 mod connection;
 mod connection_table;
-mod desk;
+mod control;
+mod input;
 mod output;
 mod slab;
-mod turn;
 
 pub use counters::Counters;
 pub use limits::{Limits, OutputLimit};

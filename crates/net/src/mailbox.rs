@@ -21,17 +21,17 @@ pub(crate) enum Mail<M> {
     /// For the service.
     Message(M),
     /// A connection that another worker accepted.
-    Connection(Arrival),
+    Connection(Accepted),
 }
 
 /// An accepted connection on its way to its worker.
-pub(crate) struct Arrival {
+pub(crate) struct Accepted {
     pub(crate) descriptor: std::os::fd::OwnedFd,
     pub(crate) endpoint: usize,
 }
 
 /// The public side of one worker.
-pub(crate) struct Seat<M> {
+pub(crate) struct SharedWorker<M> {
     mail: CachePadded<SegQueue<Mail<M>>>,
     /// Written by the worker around its waits, cleared by whoever wakes it.
     asleep: CachePadded<AtomicBool>,
@@ -43,7 +43,7 @@ pub(crate) struct Seat<M> {
 
 /// What all workers share.
 pub(crate) struct Shared<M> {
-    pub(crate) seats: Box<[Seat<M>]>,
+    pub(crate) workers: Box<[SharedWorker<M>]>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) stopping: AtomicBool,
     /// Serializes the choice of a worker, so that the balance is exact. Taken once per connection.
@@ -70,7 +70,7 @@ impl<M> Handle<M> {
     /// How many workers there are.
     #[must_use]
     pub fn workers(&self) -> usize {
-        self.shared.seats.len()
+        self.shared.workers.len()
     }
 
     /// Sends a message to a worker's service. A worker may send to itself; it gets the message in the same round.
@@ -78,7 +78,7 @@ impl<M> Handle<M> {
     /// # Panics
     /// When there is no such worker.
     pub fn send(&self, worker: usize, message: M) {
-        self.shared.seats[worker].post(Mail::Message(message));
+        self.shared.workers[worker].post(Mail::Message(message));
     }
 
     /// What a worker counts.
@@ -87,7 +87,7 @@ impl<M> Handle<M> {
     /// When there is no such worker.
     #[must_use]
     pub fn counters(&self, worker: usize) -> &Counters {
-        &self.shared.seats[worker].counters
+        &self.shared.workers[worker].counters
     }
 
     /// Connections that a worker has now, with those on their way to it.
@@ -96,28 +96,28 @@ impl<M> Handle<M> {
     /// When there is no such worker.
     #[must_use]
     pub fn connections(&self, worker: usize) -> usize {
-        self.shared.seats[worker].assigned.load(Ordering::Relaxed)
+        self.shared.workers[worker].assigned.load(Ordering::Relaxed)
     }
 
     /// The sum of one counter over all workers.
     #[must_use]
     pub fn sum(&self, counter: impl Fn(&Counters) -> &crate::counters::Counter) -> u64 {
-        self.shared.seats.iter().map(|seat| counter(&seat.counters).value()).fold(0, u64::wrapping_add)
+        self.shared.workers.iter().map(|worker| counter(&worker.counters).value()).fold(0, u64::wrapping_add)
     }
 
     /// Makes every worker close its connections and return from [`crate::Worker::run`].
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
-        for seat in &self.shared.seats {
-            seat.wake.wake();
+        for worker in &self.shared.workers {
+            worker.wake.wake();
         }
     }
 }
 
 impl<M> Shared<M> {
     pub(crate) fn new(workers: usize, limits: Arc<Limits>) -> io::Result<Self> {
-        let seats = (0..workers).map(|_| Seat::new()).collect::<io::Result<_>>()?;
-        Ok(Self { seats, limits, stopping: AtomicBool::new(false), balance: std::sync::Mutex::new(()), ids: AtomicU64::new(1) })
+        let workers = (0..workers).map(|_| SharedWorker::new()).collect::<io::Result<_>>()?;
+        Ok(Self { workers, limits, stopping: AtomicBool::new(false), balance: std::sync::Mutex::new(()), ids: AtomicU64::new(1) })
     }
 
     pub(crate) fn next_id(&self) -> ConnectionId {
@@ -128,28 +128,28 @@ impl<M> Shared<M> {
     /// there are too many connections already.
     pub(crate) fn assign(&self, own: usize) -> Option<usize> {
         let _guard = self.balance.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let count = |worker: usize| self.seats[worker].assigned.load(Ordering::Relaxed);
-        let total: usize = (0..self.seats.len()).map(count).sum();
+        let count = |worker: usize| self.workers[worker].assigned.load(Ordering::Relaxed);
+        let total: usize = (0..self.workers.len()).map(count).sum();
         if total >= self.limits.connections_max.load(Ordering::Relaxed) {
             return None;
         }
         let mut chosen = own;
-        for worker in 0..self.seats.len() {
+        for worker in 0..self.workers.len() {
             if count(worker) < count(chosen) {
                 chosen = worker;
             }
         }
-        self.seats[chosen].assigned.fetch_add(1, Ordering::Relaxed);
+        self.workers[chosen].assigned.fetch_add(1, Ordering::Relaxed);
         Some(chosen)
     }
 
     /// A connection of `worker` is gone.
     pub(crate) fn release(&self, worker: usize) {
-        self.seats[worker].assigned.fetch_sub(1, Ordering::Relaxed);
+        self.workers[worker].assigned.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl<M> Seat<M> {
+impl<M> SharedWorker<M> {
     fn new() -> io::Result<Self> {
         Ok(Self {
             mail: CachePadded::default(),

@@ -13,7 +13,7 @@ use bytes::Bytes;
 /// Slices of one system call.
 const SLICES_MAX: usize = 64;
 /// One connection's share of a round in bytes, so that a fast reader of much data does not hold up the others.
-const TURN_BYTES: usize = 1024 * 1024;
+const SHARE_BYTES: usize = 1024 * 1024;
 /// Small outputs are joined up to this size.
 const JOIN_BYTES_MAX: usize = 64 * 1024;
 
@@ -62,10 +62,10 @@ impl Pending {
         self.push(&mut plain(bytes));
     }
 
-    /// Sends what the kernel takes, within one turn. Returns how much that was.
+    /// Sends what the kernel takes, up to one connection's share of a round. Returns how much that was.
     pub(crate) fn send(&mut self, stream: &Stream) -> io::Result<usize> {
         let mut total = 0;
-        while self.len > 0 && total < TURN_BYTES {
+        while self.len > 0 && total < SHARE_BYTES {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             let batch = self.fill(&mut slices);
             let sent = stream.send_slices(&slices[..batch.count])?;
@@ -78,7 +78,7 @@ impl Pending {
         Ok(total)
     }
 
-    /// Puts the first unsent slices into `slices`, about a turn's bytes.
+    /// Puts the first unsent slices into `slices`, about one share of a round.
     fn fill<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> Batch {
         let mut batch = Batch { count: 0, bytes: 0 };
         let mut cursor = self.sent;
@@ -134,10 +134,10 @@ impl Batch {
     /// Adds what `output` has from the cursor on. Returns whether there was room for all of it.
     fn add<'a>(&mut self, output: &'a Output, mut cursor: Cursor, slices: &mut [IoSlice<'a>]) -> bool {
         while let Some(piece) = piece(output, &cursor) {
-            if self.count == slices.len() || self.bytes >= TURN_BYTES {
+            if self.count == slices.len() || self.bytes >= SHARE_BYTES {
                 return false;
             }
-            let piece = &piece[..piece.len().min(TURN_BYTES)];
+            let piece = &piece[..piece.len().min(SHARE_BYTES)];
             slices[self.count] = IoSlice::new(piece);
             self.count += 1;
             self.bytes += piece.len();

@@ -89,7 +89,7 @@ pub trait Service: Sized {
     /// About every 100 ms. `now_ms` is monotonic.
     fn tick(&mut self, now_ms: u64, control: &mut dyn Control<Self::Connection>);
 
-    /// Hands over the reads that the last turn asked for, by appending them. Called after every turn (a call of any of the methods
+    /// Hands over the reads that the last calls asked for, by appending them. Called after every event (a call of any of the methods
     /// above, or of [`Service::reads_done`]), before the worker waits.
     fn take_reads(&mut self, requests: &mut Vec<ReadRequest>) {
         let _ = requests;

@@ -1,6 +1,6 @@
 //! The connections of a worker by slot, with generations, and by id.
 //!
-//! A connection is boxed, so that a turn can take it out of its slot, work on it beside the rest of the worker, and put it
+//! A connection is boxed, so that whoever handles an event can take it out of the slab, work on it beside the rest of the worker, and put it
 //! back: two pointer moves instead of a borrow of the whole table.
 
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ impl<C> Slab<C> {
         Token { slot, generation: entry.generation }
     }
 
-    /// Takes a connection out for a turn; [`Slab::put`] or [`Slab::release`] follows.
+    /// Takes a connection out while an event is handled; [`Slab::put`] or [`Slab::release`] follows.
     pub(crate) fn take(&mut self, token: Token) -> Option<Box<Connection<C>>> {
         let slot = self.slots.get_mut(token.slot as usize)?;
         if slot.generation == token.generation { slot.connection.take() } else { None }

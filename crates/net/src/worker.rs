@@ -1,6 +1,6 @@
 //! The worker's loop.
 //!
-//! One round: hand the outbox and the reads over and wait; take back what could not be sent; give each event its turn, a socket's
+//! One round: hand the outbox and the reads over and wait; take back what could not be sent; handle each event, a socket's
 //! or a device's; read the mailbox; tick when it is time; let connections run that were resumed by any of these.
 
 use std::io;
@@ -15,9 +15,9 @@ use almandine_io::storage::ReadDone;
 
 use crate::connection::Life;
 use crate::connection_table::ConnectionTable;
-use crate::desk::Desk;
+use crate::control::TableControl;
 use crate::limits::Limits;
-use crate::mailbox::{Arrival, Handle, Mail, Shared};
+use crate::mailbox::{Accepted, Handle, Mail, Shared};
 use crate::service::{Peer, Service};
 use crate::transport::TransportFactory;
 
@@ -62,7 +62,7 @@ pub fn open<M>(options: Options) -> io::Result<(Handle<M>, Vec<Worker<M>>)> {
     let shared = Arc::new(Shared::new(options.workers.max(1), options.limits)?);
     let endpoints: Arc<[Endpoint]> = options.endpoints.into();
     let worker = |index| Worker { index, kind: options.reactor, shared: Arc::clone(&shared), endpoints: Arc::clone(&endpoints) };
-    let workers = (0..shared.seats.len()).map(worker).collect();
+    let workers = (0..shared.workers.len()).map(worker).collect();
     Ok((Handle::new(shared), workers))
 }
 
@@ -88,7 +88,7 @@ impl<M: Send + 'static> Worker<M> {
     /// When the reactor cannot be made or fails.
     pub fn run<S: Service<Message = M>>(self, service: S) -> io::Result<S> {
         let shared = Arc::clone(&self.shared);
-        let mut reactor = Reactor::new(self.kind, &shared.seats[self.index].wake)?;
+        let mut reactor = Reactor::new(self.kind, &shared.workers[self.index].wake)?;
         for (index, endpoint) in (0..).zip(self.endpoints.iter()) {
             reactor.listen(index, &endpoint.listener)?;
         }
@@ -99,7 +99,7 @@ impl<M: Send + 'static> Worker<M> {
             service,
             reactor,
             worker: self,
-            muted: Vec::new(),
+            unavailable: Vec::new(),
             done: Vec::new(),
             now_ms,
             tick_ms: now_ms + TICK_MS,
@@ -125,7 +125,7 @@ struct Run<S: Service> {
     table: ConnectionTable<S>,
     worker: Worker<S::Message>,
     /// Endpoints that do not accept because the process has no descriptors; tried again with each tick.
-    muted: Vec<u32>,
+    unavailable: Vec<u32>,
     /// Finished reads on their way to the service.
     done: Vec<ReadDone>,
     now_ms: u64,
@@ -136,13 +136,13 @@ struct Run<S: Service> {
 
 impl<S: Service> Run<S> {
     fn round(&mut self, shared: &Shared<S::Message>) -> io::Result<()> {
-        let seat = &shared.seats[self.worker.index];
+        let own = &shared.workers[self.worker.index];
         self.service.idle();
         let until_tick = Duration::from_millis(self.tick_ms.saturating_sub(self.now_ms));
-        let timeout = if seat.fall_asleep() { until_tick } else { Duration::ZERO };
+        let timeout = if own.fall_asleep() { until_tick } else { Duration::ZERO };
         self.reactor.wait(timeout, &mut self.table.outbox)?;
-        seat.awake();
-        seat.counters.rounds.add(1);
+        own.awake();
+        own.counters.rounds.add(1);
         self.now_ms = now_ms();
         self.table.now_s = self.now_ms / 1000;
         self.take_unsent();
@@ -183,11 +183,11 @@ impl<S: Service> Run<S> {
                     connection
                 }
                 Event::Accepted { listener, descriptor } => {
-                    self.accepted(Arrival { descriptor, endpoint: listener as usize });
+                    self.accepted(Accepted { descriptor, endpoint: listener as usize });
                     continue;
                 }
                 Event::AcceptFailed { listener } => {
-                    self.muted.push(listener);
+                    self.unavailable.push(listener);
                     continue;
                 }
                 Event::Read(done) => {
@@ -209,22 +209,22 @@ impl<S: Service> Run<S> {
         let counters = self.table.counters();
         counters.device_reads_in_flight.subtract(self.done.len());
         counters.device_reads_failed.add(self.done.iter().filter(|done| done.result.is_err()).count());
-        let mut desk = Desk::new(&mut self.table);
-        self.service.reads_done(&mut self.done, &mut desk);
-        desk.finish();
+        let mut control = TableControl::new(&mut self.table);
+        self.service.reads_done(&mut self.done, &mut control);
+        control.finish();
         self.done.clear();
         self.table.start_reads(&mut self.service, &mut self.reactor);
     }
 
     fn take_mail(&mut self, shared: &Shared<S::Message>) {
         for _ in 0..MAIL_MAX {
-            match shared.seats[self.worker.index].take() {
+            match shared.workers[self.worker.index].take() {
                 None => return,
-                Some(Mail::Connection(arrival)) => self.connect(arrival),
+                Some(Mail::Connection(accepted)) => self.connect(accepted),
                 Some(Mail::Message(message)) => {
-                    let mut desk = Desk::new(&mut self.table);
-                    self.service.message(message, &mut desk);
-                    desk.finish();
+                    let mut control = TableControl::new(&mut self.table);
+                    self.service.message(message, &mut control);
+                    control.finish();
                     self.table.start_reads(&mut self.service, &mut self.reactor);
                 }
             }
@@ -232,14 +232,14 @@ impl<S: Service> Run<S> {
     }
 
     /// This worker accepted a connection: it goes to the worker that has the fewest.
-    fn accepted(&mut self, arrival: Arrival) {
+    fn accepted(&mut self, accepted: Accepted) {
         match self.worker.shared.assign(self.worker.index) {
-            Some(worker) if worker == self.worker.index => self.connect(arrival),
-            Some(worker) => self.worker.shared.seats[worker].post(Mail::Connection(arrival)),
+            Some(worker) if worker == self.worker.index => self.connect(accepted),
+            Some(worker) => self.worker.shared.workers[worker].post(Mail::Connection(accepted)),
             None => {
                 self.table.counters().rejected.add(1);
-                let stream = Stream::new(arrival.descriptor);
-                if self.worker.endpoints[arrival.endpoint].transport.is_none() {
+                let stream = Stream::new(accepted.descriptor);
+                if self.worker.endpoints[accepted.endpoint].transport.is_none() {
                     let _ = stream.send(b"-ERR max number of clients reached\r\n");
                 }
                 stream.finish();
@@ -250,9 +250,9 @@ impl<S: Service> Run<S> {
     }
 
     /// A connection that was assigned to this worker begins.
-    fn connect(&mut self, arrival: Arrival) {
-        let stream = Stream::new(arrival.descriptor);
-        let endpoint = &self.worker.endpoints[arrival.endpoint];
+    fn connect(&mut self, accepted: Accepted) {
+        let stream = Stream::new(accepted.descriptor);
+        let endpoint = &self.worker.endpoints[accepted.endpoint];
         if let Address::Ip(_) = endpoint.listener.address() {
             stream.set_no_delay();
             let idle = self.worker.shared.limits.keepalive_s.load(Ordering::Relaxed);
@@ -262,7 +262,7 @@ impl<S: Service> Run<S> {
         let peer = Peer {
             remote: address(stream.peer()),
             local: address(stream.local()),
-            endpoint: arrival.endpoint,
+            endpoint: accepted.endpoint,
             worker: self.worker.index,
             descriptor: stream.number(),
         };
@@ -286,14 +286,14 @@ impl<S: Service> Run<S> {
 
     fn tick(&mut self) {
         self.tick_ms = self.now_ms + TICK_MS;
-        for listener in std::mem::take(&mut self.muted) {
+        for listener in std::mem::take(&mut self.unavailable) {
             if self.reactor.listen(listener, &self.worker.endpoints[listener as usize].listener).is_err() {
-                self.muted.push(listener);
+                self.unavailable.push(listener);
             }
         }
-        let mut desk = Desk::new(&mut self.table);
-        self.service.tick(self.now_ms, &mut desk);
-        desk.finish();
+        let mut control = TableControl::new(&mut self.table);
+        self.service.tick(self.now_ms, &mut control);
+        control.finish();
         self.table.start_reads(&mut self.service, &mut self.reactor);
         let slots = self.table.slab.slots();
         for _ in 0..slots.div_ceil(SWEEP_TICKS) {

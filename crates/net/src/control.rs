@@ -9,13 +9,13 @@ use crate::connection::Life;
 use crate::connection_table::ConnectionTable;
 use crate::service::{ConnectionId, Control, Service};
 
-pub(crate) struct Desk<'a, S: Service> {
+pub(crate) struct TableControl<'a, S: Service> {
     table: &'a mut ConnectionTable<S>,
     /// For whom the scratch output is.
     current: Option<ConnectionId>,
 }
 
-impl<'a, S: Service> Desk<'a, S> {
+impl<'a, S: Service> TableControl<'a, S> {
     pub(crate) fn new(table: &'a mut ConnectionTable<S>) -> Self {
         Self { table, current: None }
     }
@@ -34,7 +34,7 @@ impl<'a, S: Service> Desk<'a, S> {
     }
 }
 
-impl<S: Service> Control<S::Connection> for Desk<'_, S> {
+impl<S: Service> Control<S::Connection> for TableControl<'_, S> {
     fn connection(&mut self, id: ConnectionId) -> Option<(&mut S::Connection, &mut Output)> {
         if self.current != Some(id) {
             self.finish();

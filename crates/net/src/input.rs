@@ -1,4 +1,4 @@
-//! A connection's turn: input goes to the service, its output to the peer.
+//! A connection's input: it goes to the service, and what the service answers goes to the peer.
 //!
 //! A chunk is given to the service where the reactor received it. Only what the service leaves over is copied. When the next chunk
 //! comes, no more of it is copied than is needed to complete what was left over; after that the chunk itself is used again. So
