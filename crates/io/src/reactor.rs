@@ -24,12 +24,12 @@ mod epoll;
 mod outbox;
 mod uring;
 
-/// A connection as its reactor knows it. The generation tells a slot's successive tenants apart.
+/// A connection as its reactor knows it. The generation tells a place's successive tenants apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     /// Index in the owner's table.
-    pub slot: u32,
-    /// Changes each time that the slot is used again.
+    pub place: u32,
+    /// Changes each time that the place is used again.
     pub generation: u32,
 }
 
@@ -292,13 +292,13 @@ impl Reactor {
     }
 }
 
-/// The state of one slot, in both mechanisms indexed by [`Token::slot`].
-fn slot_of<P: Default>(ports: &mut Vec<P>, slot: u32) -> &mut P {
-    let index = slot as usize;
-    if index >= ports.len() {
-        ports.resize_with(index + 1, P::default);
+/// The state of one place, in both mechanisms indexed by [`Token::place`].
+fn at_place<P: Default>(sockets: &mut Vec<P>, place: u32) -> &mut P {
+    let index = place as usize;
+    if index >= sockets.len() {
+        sockets.resize_with(index + 1, P::default);
     }
-    &mut ports[index]
+    &mut sockets[index]
 }
 
 #[cfg(test)]

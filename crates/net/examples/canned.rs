@@ -112,14 +112,14 @@ fn load(
     let pipeline = vec![b'x'; request * depth];
     let send = |stream: &Stream| assert_eq!(stream.send(&pipeline).unwrap(), pipeline.len());
     let mut streams = Vec::new();
-    for slot in 0..connections as u32 {
+    for place in 0..connections as u32 {
         let stream = Stream::new(std::net::TcpStream::connect(address).unwrap().into());
         stream.set_no_delay();
-        reactor.add(Token { slot, generation: 1 }, &stream).unwrap();
+        reactor.add(Token { place, generation: 1 }, &stream).unwrap();
         streams.push((stream, 0));
     }
     eprint!("{} KiB resident; ", resident_kib(server));
-    outbox.send(Token { slot: 0, generation: 1 }, &streams[0].0, &[], &mut Ticket::default()).unwrap();
+    outbox.send(Token { place: 0, generation: 1 }, &streams[0].0, &[], &mut Ticket::default()).unwrap();
     streams.iter().for_each(|(stream, _)| send(stream));
     let mut measured = (Instant::now(), cpu_ticks(server), 0_u64);
     let mut batches = 0;
@@ -128,7 +128,7 @@ fn load(
         reactor.wait(Duration::from_secs(1), &mut outbox).unwrap();
         while let Some(event) = reactor.next() {
             let Event::Received { token, data } = event else { panic!("{event:?}") };
-            let (stream, received) = &mut streams[token.slot as usize];
+            let (stream, received) = &mut streams[token.place as usize];
             *received += data.len();
             if *received >= batch_bytes {
                 *received -= batch_bytes;

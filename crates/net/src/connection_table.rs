@@ -289,8 +289,8 @@ impl<S: Service> ConnectionTable<S> {
 
     /// Closes everything; output is offered to the kernel once.
     pub(crate) fn close_all(&mut self, service: &mut S, reactor: &mut Reactor) {
-        for slot in 0..self.slab.slots() {
-            let Some(token) = self.slab.by_slot(slot).map(|connection| connection.token) else { continue };
+        for place in 0..self.slab.places() {
+            let Some(token) = self.slab.by_place(place).map(|connection| connection.token) else { continue };
             let Some(mut connection) = self.slab.take(token) else { continue };
             self.flush(&mut connection);
             self.send_pending(&mut connection);

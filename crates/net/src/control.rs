@@ -65,8 +65,8 @@ impl<S: Service> Control<S::Connection> for TableControl<'_, S> {
 
     fn each(&mut self, visit: &mut dyn FnMut(ConnectionId, &mut S::Connection)) {
         self.finish();
-        for slot in 0..self.table.slab.slots() {
-            if let Some(connection) = self.table.slab.by_slot(slot)
+        for place in 0..self.table.slab.places() {
+            if let Some(connection) = self.table.slab.by_place(place)
                 && let Some(session) = &mut connection.session
             {
                 visit(connection.id, session);

@@ -1,4 +1,4 @@
-//! The connections of a worker by slot, with generations, and by id.
+//! The connections of a worker by place, with generations, and by id.
 //!
 //! A connection is boxed, so that whoever handles an event can take it out of the slab, work on it beside the rest of the worker, and put it
 //! back: two pointer moves instead of a borrow of the whole table.
@@ -12,65 +12,65 @@ use crate::connection::Connection;
 use crate::service::ConnectionId;
 
 pub(crate) struct Slab<C> {
-    slots: Vec<Slot<C>>,
+    places: Vec<Place<C>>,
     free: Vec<u32>,
     /// For messages only; no packet looks here.
     ids: HashMap<ConnectionId, u32, BuildHasherDefault<IdHasher>>,
 }
 
-struct Slot<C> {
+struct Place<C> {
     generation: u32,
     connection: Option<Box<Connection<C>>>,
 }
 
 impl<C> Slab<C> {
     pub(crate) fn new() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), ids: HashMap::default() }
+        Self { places: Vec::new(), free: Vec::new(), ids: HashMap::default() }
     }
 
     /// A token for a new connection; [`Slab::put`] or [`Slab::release`] follows.
     pub(crate) fn reserve(&mut self, id: ConnectionId) -> Token {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { generation: 0, connection: None });
-            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place { generation: 0, connection: None });
+            u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
         });
-        self.ids.insert(id, slot);
-        let entry = &mut self.slots[slot as usize];
+        self.ids.insert(id, place);
+        let entry = &mut self.places[place as usize];
         entry.generation = entry.generation.wrapping_add(1);
-        Token { slot, generation: entry.generation }
+        Token { place, generation: entry.generation }
     }
 
     /// Takes a connection out while an event is handled; [`Slab::put`] or [`Slab::release`] follows.
     pub(crate) fn take(&mut self, token: Token) -> Option<Box<Connection<C>>> {
-        let slot = self.slots.get_mut(token.slot as usize)?;
-        if slot.generation == token.generation { slot.connection.take() } else { None }
+        let place = self.places.get_mut(token.place as usize)?;
+        if place.generation == token.generation { place.connection.take() } else { None }
     }
 
     pub(crate) fn put(&mut self, connection: Box<Connection<C>>) {
-        let slot = connection.token.slot as usize;
-        debug_assert!(self.slots[slot].connection.is_none());
-        self.slots[slot].connection = Some(connection);
+        let place = connection.token.place as usize;
+        debug_assert!(self.places[place].connection.is_none());
+        self.places[place].connection = Some(connection);
     }
 
-    /// Gives the slot of a connection that was taken back.
+    /// Gives the place of a connection that was taken back.
     pub(crate) fn release(&mut self, token: Token, id: ConnectionId) {
-        debug_assert!(self.slots[token.slot as usize].connection.is_none());
+        debug_assert!(self.places[token.place as usize].connection.is_none());
         self.ids.remove(&id);
-        self.free.push(token.slot);
+        self.free.push(token.place);
     }
 
     pub(crate) fn by_id(&mut self, id: ConnectionId) -> Option<&mut Connection<C>> {
-        let slot = *self.ids.get(&id)?;
-        self.slots[slot as usize].connection.as_deref_mut()
+        let place = *self.ids.get(&id)?;
+        self.places[place as usize].connection.as_deref_mut()
     }
 
-    pub(crate) fn by_slot(&mut self, slot: u32) -> Option<&mut Connection<C>> {
-        self.slots.get_mut(slot as usize)?.connection.as_deref_mut()
+    pub(crate) fn by_place(&mut self, place: u32) -> Option<&mut Connection<C>> {
+        self.places.get_mut(place as usize)?.connection.as_deref_mut()
     }
 
-    /// Slots that exist, used or not.
-    pub(crate) fn slots(&self) -> u32 {
-        u32::try_from(self.slots.len()).unwrap_or(u32::MAX)
+    /// Places that exist, used or not.
+    pub(crate) fn places(&self) -> u32 {
+        u32::try_from(self.places.len()).unwrap_or(u32::MAX)
     }
 }
 

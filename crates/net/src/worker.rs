@@ -130,7 +130,7 @@ struct Run<S: Service> {
     done: Vec<ReadDone>,
     now_ms: u64,
     tick_ms: u64,
-    /// The next slot to look at for timeouts.
+    /// The next place to look at for timeouts.
     sweep: u32,
 }
 
@@ -295,17 +295,17 @@ impl<S: Service> Run<S> {
         self.service.tick(self.now_ms, &mut control);
         control.finish();
         self.table.start_reads(&mut self.service, &mut self.reactor);
-        let slots = self.table.slab.slots();
-        for _ in 0..slots.div_ceil(SWEEP_TICKS) {
-            self.sweep = if self.sweep + 1 < slots { self.sweep + 1 } else { 0 };
+        let places = self.table.slab.places();
+        for _ in 0..places.div_ceil(SWEEP_TICKS) {
+            self.sweep = if self.sweep + 1 < places { self.sweep + 1 } else { 0 };
             self.look_at(self.sweep);
         }
     }
 
     /// Closes a connection whose time is over.
-    fn look_at(&mut self, slot: u32) {
+    fn look_at(&mut self, place: u32) {
         let now_s = self.table.now_s;
-        let Some(connection) = self.table.slab.by_slot(slot) else { return };
+        let Some(connection) = self.table.slab.by_place(place) else { return };
         let timeout = self.worker.shared.limits.idle_timeout_s.load(Ordering::Relaxed);
         let idle = timeout > 0
             && now_s.saturating_sub(connection.second) > timeout

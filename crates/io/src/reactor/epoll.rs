@@ -15,7 +15,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
-use super::{End, Event, Interest, Token, slot_of};
+use super::{End, Event, Interest, Token, at_place};
 use crate::socket::{Listener, Stream};
 use crate::storage::{ReadRequest, threads};
 use crate::wake::Wake;
@@ -27,9 +27,9 @@ const EVENTS_MAX: usize = 512;
 /// Most connections accepted from one listener per round, so that a flood does not starve those that are there.
 const ACCEPTS_MAX: u32 = 16;
 
-/// Slots from here on are not connections.
+/// Places from here on are not connections.
 const RESERVED: u32 = u32::MAX - 0xFFFF;
-const WAKE: Token = Token { slot: u32::MAX, generation: 0 };
+const WAKE: Token = Token { place: u32::MAX, generation: 0 };
 
 /// See the module.
 pub struct Epoll {
@@ -41,14 +41,14 @@ pub struct Epoll {
     current: Option<(Token, EventFlags)>,
     accepts: u32,
     buffer: Box<[u8]>,
-    ports: Vec<Port>,
+    sockets: Vec<WatchedSocket>,
     listeners: Vec<(u32, Arc<Listener>)>,
     threads: threads::Reads,
     _wake: Arc<Wake>,
 }
 
 #[derive(Default)]
-struct Port {
+struct WatchedSocket {
     generation: u32,
     flags: EventFlags,
     stream: Option<Stream>,
@@ -65,7 +65,7 @@ impl Epoll {
             current: None,
             accepts: 0,
             buffer: vec![0; RECEIVE_BYTES].into_boxed_slice(),
-            ports: Vec::new(),
+            sockets: Vec::new(),
             listeners: Vec::new(),
             threads: threads::Reads::new(wake),
             _wake: Arc::clone(wake),
@@ -87,7 +87,8 @@ impl Epoll {
     pub(super) fn add(&mut self, token: Token, stream: &Stream) -> io::Result<()> {
         let flags = flags_of(Interest::Data);
         epoll::add(&self.descriptor, stream, data(token), flags)?;
-        *slot_of(&mut self.ports, token.slot) = Port { generation: token.generation, flags, stream: Some(stream.clone()) };
+        *at_place(&mut self.sockets, token.place) =
+            WatchedSocket { generation: token.generation, flags, stream: Some(stream.clone()) };
         Ok(())
     }
 
@@ -100,8 +101,8 @@ impl Epoll {
     }
 
     pub(super) fn remove(&mut self, token: Token) {
-        let Some(port) = port(&mut self.ports, token) else { return };
-        if let Some(stream) = port.stream.take() {
+        let Some(socket) = socket(&mut self.sockets, token) else { return };
+        if let Some(stream) = socket.stream.take() {
             let _ = epoll::delete(&self.descriptor, &stream);
         }
     }
@@ -141,22 +142,22 @@ impl Epoll {
             if token == WAKE {
                 continue;
             }
-            if token.slot >= RESERVED {
+            if token.place >= RESERVED {
                 if let Some(event) = self.accept(token) {
                     return Some(event);
                 }
                 continue;
             }
-            let Some(port) = port(&mut self.ports, token) else { continue };
-            let Some(stream) = &port.stream else { continue };
-            if flags.contains(EventFlags::OUT) && port.flags.contains(EventFlags::OUT) {
+            let Some(socket) = socket(&mut self.sockets, token) else { continue };
+            let Some(stream) = &socket.stream else { continue };
+            if flags.contains(EventFlags::OUT) && socket.flags.contains(EventFlags::OUT) {
                 self.current = Some((token, flags - EventFlags::OUT));
                 // A failure would only repeat the event.
                 let _ = self.modify(token, |flags| flags - EventFlags::OUT);
                 return Some(Event::Writable { token });
             }
             let broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
-            if port.flags.contains(EventFlags::IN) {
+            if socket.flags.contains(EventFlags::IN) {
                 if !broken && !flags.contains(EventFlags::IN) {
                     continue;
                 }
@@ -168,14 +169,14 @@ impl Epoll {
                 }
             } else if broken {
                 return Some(Event::Ended { token, end: End::Broken });
-            } else if flags.contains(EventFlags::RDHUP) && port.flags.contains(EventFlags::RDHUP) {
+            } else if flags.contains(EventFlags::RDHUP) && socket.flags.contains(EventFlags::RDHUP) {
                 return Some(Event::Ended { token, end: End::Finished });
             }
         }
     }
 
     fn accept(&mut self, token: Token) -> Option<Event<'static>> {
-        let index = u32::MAX - 1 - token.slot;
+        let index = u32::MAX - 1 - token.place;
         let position = self.listeners.iter().position(|(known, _)| *known == index)?;
         let (_, listener) = self.listeners.get(position)?;
         while self.accepts < ACCEPTS_MAX {
@@ -199,20 +200,20 @@ impl Epoll {
     }
 
     fn modify(&mut self, token: Token, change: impl FnOnce(EventFlags) -> EventFlags) -> io::Result<()> {
-        let Some(port) = port(&mut self.ports, token) else { return Ok(()) };
-        let flags = change(port.flags);
-        if flags != port.flags
-            && let Some(stream) = &port.stream
+        let Some(socket) = socket(&mut self.sockets, token) else { return Ok(()) };
+        let flags = change(socket.flags);
+        if flags != socket.flags
+            && let Some(stream) = &socket.stream
         {
-            port.flags = flags;
+            socket.flags = flags;
             epoll::modify(&self.descriptor, stream, data(token), flags)?;
         }
         Ok(())
     }
 }
 
-fn port(ports: &mut [Port], token: Token) -> Option<&mut Port> {
-    ports.get_mut(token.slot as usize).filter(|port| port.generation == token.generation)
+fn socket(sockets: &mut [WatchedSocket], token: Token) -> Option<&mut WatchedSocket> {
+    sockets.get_mut(token.place as usize).filter(|socket| socket.generation == token.generation)
 }
 
 /// Errors and a hang-up of both directions are always reported by the kernel.
@@ -226,15 +227,15 @@ fn flags_of(interest: Interest) -> EventFlags {
 
 fn listener_token(index: u32) -> Token {
     debug_assert!(index < 0xFFFF);
-    Token { slot: u32::MAX - 1 - index, generation: 0 }
+    Token { place: u32::MAX - 1 - index, generation: 0 }
 }
 
 fn data(token: Token) -> EventData {
-    EventData::new_u64(u64::from(token.generation) << 32 | u64::from(token.slot))
+    EventData::new_u64(u64::from(token.generation) << 32 | u64::from(token.place))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the two halves of the number")]
 fn token_of(data: EventData) -> Token {
     let number = data.u64();
-    Token { slot: number as u32, generation: (number >> 32) as u32 }
+    Token { place: number as u32, generation: (number >> 32) as u32 }
 }

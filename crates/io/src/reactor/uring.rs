@@ -5,7 +5,7 @@
 //! made only inside that call (`DEFER_TASKRUN`), by the thread that waits (`SINGLE_ISSUER`): no interrupt of our code, no lock
 //! in the kernel.
 //!
-//! A completion may be late: its connection may be gone and its slot used again. The generation in the user data tells. A removed
+//! A completion may be late: its connection may be gone and its place used again. The generation in the user data tells. A removed
 //! connection's operations are cancelled before its descriptor is closed, for the kernel holds the file as long as they are
 //! armed. Shutting the socket down would complete them too, but by reading on: a peer whose window had closed would then
 //! neither get data acknowledged nor a reset, and hang for a minute.
@@ -21,14 +21,14 @@ use std::time::Duration;
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-use super::{End, Event, Interest, Outbox, Token, slot_of};
+use super::{End, Event, Interest, Outbox, Token, at_place};
 use crate::clock;
 use crate::socket::{Listener, Stream};
 use crate::storage::threads;
 use crate::storage::{ReadRequest, Source};
 use crate::wake::Wake;
 use pool::Pool;
-use reads::{Landed, Reads};
+use reads::{Completed, Reads};
 
 mod pool;
 mod reads;
@@ -43,7 +43,7 @@ const READS_AT_ONCE: usize = 4;
 /// A device that is busy anyway gets one part in so many of the reads under way: each submission has a price of its own.
 const READS_AT_ONCE_SHARE: usize = 16;
 /// How long a reactor that is dropped waits for reads that the device does not end; then their memory is never freed.
-const LANDING_TIME: Duration = Duration::from_secs(30);
+const READS_TIMEOUT: Duration = Duration::from_secs(30);
 /// `IORING_ENTER_GETEVENTS`: run what was deferred and post its completions.
 const ENTER_GETEVENTS: u32 = 1;
 
@@ -69,7 +69,7 @@ pub struct Uring {
     cursor: usize,
     /// The buffer that the last event lent.
     lent: Option<u16>,
-    ports: Vec<Port>,
+    sockets: Vec<WatchedSocket>,
     listeners: Vec<(u32, Arc<Listener>)>,
     /// Streams that submissions of this round may name.
     leaving: Vec<Stream>,
@@ -79,7 +79,7 @@ pub struct Uring {
 }
 
 #[derive(Default)]
-struct Port {
+struct WatchedSocket {
     generation: u32,
     stream: Option<Stream>,
     interest: Option<Interest>,
@@ -88,7 +88,7 @@ struct Port {
     awaits_hang_up: bool,
 }
 
-/// The multishot receive of a port.
+/// The multishot receive of a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Receive {
     #[default]
@@ -120,7 +120,7 @@ impl Uring {
             round: Vec::with_capacity(COMPLETIONS as usize),
             cursor: 0,
             lent: None,
-            ports: Vec::new(),
+            sockets: Vec::new(),
             listeners: Vec::new(),
             leaving: Vec::new(),
             reads: Reads::default(),
@@ -139,11 +139,11 @@ impl Uring {
         let stream = Stream::new(ours);
         stream.set_send_buffer(4096)?;
         let mut outbox = Outbox::gathering();
-        let token = |slot| Token { slot, generation: 1 };
+        let token = |place| Token { place, generation: 1 };
         // One send is cut in the middle, and the others find no room at all.
         let bytes = [1; 16 * 1024];
-        for slot in 0..8 {
-            outbox.send(token(slot), &stream, &bytes, &mut super::Ticket::default())?;
+        for place in 0..8 {
+            outbox.send(token(place), &stream, &bytes, &mut super::Ticket::default())?;
         }
         self.wait(Duration::ZERO, &mut outbox)?;
         let mut unsent = 0;
@@ -170,53 +170,57 @@ impl Uring {
 
     pub(super) fn stop_listening(&mut self) {
         for (index, _) in std::mem::take(&mut self.listeners) {
-            let _ = self.push_cancel(data(kind::ACCEPT, Token { slot: index, generation: 0 }));
+            let _ = self.push_cancel(data(kind::ACCEPT, Token { place: index, generation: 0 }));
         }
         let _ = self.submit();
     }
 
     pub(super) fn add(&mut self, token: Token, stream: &Stream) -> io::Result<()> {
-        let port =
-            Port { generation: token.generation, stream: Some(stream.clone()), interest: Some(Interest::Data), ..Port::default() };
-        *slot_of(&mut self.ports, token.slot) = port;
+        let socket = WatchedSocket {
+            generation: token.generation,
+            stream: Some(stream.clone()),
+            interest: Some(Interest::Data),
+            ..WatchedSocket::default()
+        };
+        *at_place(&mut self.sockets, token.place) = socket;
         self.arm_receive(token)
     }
 
     pub(super) fn watch(&mut self, token: Token, interest: Interest) -> io::Result<()> {
-        let Some(port) = port(&mut self.ports, token) else { return Ok(()) };
-        port.interest = Some(interest);
+        let Some(socket) = socket(&mut self.sockets, token) else { return Ok(()) };
+        socket.interest = Some(interest);
         if interest == Interest::Data {
-            return if port.receive == Receive::Off { self.arm_receive(token) } else { Ok(()) };
+            return if socket.receive == Receive::Off { self.arm_receive(token) } else { Ok(()) };
         }
-        if interest == Interest::HangUp && !std::mem::replace(&mut port.awaits_hang_up, true) {
+        if interest == Interest::HangUp && !std::mem::replace(&mut socket.awaits_hang_up, true) {
             self.arm_poll(token, kind::HANG_UP, libc::POLLRDHUP)?;
         }
-        if let Some(port) = self::port(&mut self.ports, token)
-            && port.receive == Receive::Armed
+        if let Some(socket) = self::socket(&mut self.sockets, token)
+            && socket.receive == Receive::Armed
         {
-            port.receive = Receive::Stopping;
+            socket.receive = Receive::Stopping;
             self.push_cancel(data(kind::RECEIVE, token))?;
         }
         Ok(())
     }
 
     pub(super) fn notify_writable(&mut self, token: Token) -> io::Result<()> {
-        let Some(port) = port(&mut self.ports, token) else { return Ok(()) };
-        if std::mem::replace(&mut port.awaits_writable, true) {
+        let Some(socket) = socket(&mut self.sockets, token) else { return Ok(()) };
+        if std::mem::replace(&mut socket.awaits_writable, true) {
             return Ok(());
         }
         self.arm_poll(token, kind::WRITABLE, libc::POLLOUT)
     }
 
     pub(super) fn remove(&mut self, token: Token) {
-        let Some(port) = port(&mut self.ports, token) else { return };
-        let armed = port.receive != Receive::Off || port.awaits_writable || port.awaits_hang_up;
-        if let Some(stream) = port.stream.take()
+        let Some(socket) = socket(&mut self.sockets, token) else { return };
+        let armed = socket.receive != Receive::Off || socket.awaits_writable || socket.awaits_hang_up;
+        if let Some(stream) = socket.stream.take()
             && armed
         {
             // Its completion makes the next wait short, so that the descriptor is closed soon.
             let cancel = opcode::AsyncCancel2::new(CancelBuilder::fd(Fd(stream.number())).all()).build();
-            let pushed = self.push(cancel.user_data(data(kind::CANCEL, Token { slot: 0, generation: 0 })));
+            let pushed = self.push(cancel.user_data(data(kind::CANCEL, Token { place: 0, generation: 0 })));
             debug_assert!(pushed.is_ok());
             self.leaving.push(stream);
         }
@@ -252,7 +256,7 @@ impl Uring {
             let bytes = outbox.bytes(entry);
             let flags = libc::MSG_DONTWAIT | libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
             let submission = opcode::Send::new(fd, bytes.as_ptr(), bytes.len() as u32).flags(flags).build();
-            let token = Token { slot: 0, generation: index as u32 };
+            let token = Token { place: 0, generation: index as u32 };
             self.push(submission.flags(squeue::Flags::SKIP_SUCCESS).user_data(data(kind::SEND, token)))?;
         }
         self.push_reads()?;
@@ -290,31 +294,31 @@ impl Uring {
                     }
                 }
                 kind::ACCEPT => {
-                    if let Some(event) = self.accepted(token.slot, result, flags) {
+                    if let Some(event) = self.accepted(token.place, result, flags) {
                         return Some(event);
                     }
                 }
                 kind::WRITABLE => {
-                    if let Some(port) = port(&mut self.ports, token) {
-                        port.awaits_writable = false;
+                    if let Some(socket) = socket(&mut self.sockets, token) {
+                        socket.awaits_writable = false;
                         return Some(Event::Writable { token });
                     }
                 }
                 kind::HANG_UP => {
-                    if let Some(port) = port(&mut self.ports, token) {
-                        port.awaits_hang_up = false;
-                        if port.interest == Some(Interest::HangUp) {
+                    if let Some(socket) = socket(&mut self.sockets, token) {
+                        socket.awaits_hang_up = false;
+                        if socket.interest == Some(Interest::HangUp) {
                             return Some(Event::Ended { token, end: End::Finished });
                         }
                     }
                 }
                 kind::READ => {
-                    let landed = self.reads.land(token.slot, result);
+                    let completed = self.reads.complete(token.place, result);
                     // It left a place: the device need not wait until all that came with it has been dealt with.
                     self.submit_reads_early();
-                    match landed {
-                        Some(Landed::Done(done)) => return Some(Event::Read(done)),
-                        Some(Landed::Leave(request)) => self.threads.start(request),
+                    match completed {
+                        Some(Completed::Done(done)) => return Some(Event::Read(done)),
+                        Some(Completed::Leave(request)) => self.threads.start(request),
                         None => {}
                     }
                 }
@@ -327,14 +331,14 @@ impl Uring {
     /// A completion of a receive. Lends its buffer when it has data for a connection that is still there.
     fn received(&mut self, token: Token, result: i32, flags: u32) -> Option<End> {
         let buffer = cqueue::buffer_select(flags);
-        let Some(port) = port(&mut self.ports, token) else {
+        let Some(socket) = socket(&mut self.sockets, token) else {
             if let Some(buffer) = buffer {
                 self.pool.recycle(buffer);
             }
             return None;
         };
         if !cqueue::more(flags) {
-            port.receive = Receive::Off;
+            socket.receive = Receive::Off;
         }
         let end = match -result {
             ..0 => {
@@ -349,7 +353,7 @@ impl Uring {
         if let (Some(buffer), ..=0) = (buffer, result) {
             self.pool.recycle(buffer);
         }
-        let again = port.receive == Receive::Off && port.interest == Some(Interest::Data) && end.is_none();
+        let again = socket.receive == Receive::Off && socket.interest == Some(Interest::Data) && end.is_none();
         if again && self.arm_receive(token).is_err() {
             return Some(End::Broken);
         }
@@ -399,40 +403,40 @@ impl Uring {
     }
 
     fn arm_receive(&mut self, token: Token) -> io::Result<()> {
-        let Some(port) = port(&mut self.ports, token) else { return Ok(()) };
-        let Some(stream) = &port.stream else { return Ok(()) };
-        port.receive = Receive::Armed;
+        let Some(socket) = socket(&mut self.sockets, token) else { return Ok(()) };
+        let Some(stream) = &socket.stream else { return Ok(()) };
+        socket.receive = Receive::Armed;
         let submission = opcode::RecvMulti::new(Fd(stream.number()), pool::GROUP).build();
         self.push(submission.user_data(data(kind::RECEIVE, token)))
     }
 
     fn arm_poll(&mut self, token: Token, kind: u8, events: i16) -> io::Result<()> {
-        let Some(port) = port(&mut self.ports, token) else { return Ok(()) };
-        let Some(stream) = &port.stream else { return Ok(()) };
+        let Some(socket) = socket(&mut self.sockets, token) else { return Ok(()) };
+        let Some(stream) = &socket.stream else { return Ok(()) };
         let submission = opcode::PollAdd::new(Fd(stream.number()), u32::from(events.cast_unsigned())).build();
         self.push(submission.user_data(data(kind, token)))
     }
 
     fn arm_accept(&mut self, index: u32, fd: RawFd) -> io::Result<()> {
         let submission = opcode::AcceptMulti::new(Fd(fd)).flags(libc::SOCK_CLOEXEC).build();
-        self.push(submission.user_data(data(kind::ACCEPT, Token { slot: index, generation: 0 })))
+        self.push(submission.user_data(data(kind::ACCEPT, Token { place: index, generation: 0 })))
     }
 
     fn arm_wake(&mut self) -> io::Result<()> {
         let fd = Fd(self.wake.as_fd().as_raw_fd());
         let submission = opcode::PollAdd::new(fd, u32::from(libc::POLLIN.cast_unsigned())).multi(true).build();
-        self.push(submission.user_data(data(kind::WAKE, Token { slot: 0, generation: 0 })))
+        self.push(submission.user_data(data(kind::WAKE, Token { place: 0, generation: 0 })))
     }
 
     fn push_cancel(&mut self, target: u64) -> io::Result<()> {
         let submission = opcode::AsyncCancel::new(target).build();
-        self.push(submission.user_data(data(kind::CANCEL, Token { slot: 0, generation: 0 })))
+        self.push(submission.user_data(data(kind::CANCEL, Token { place: 0, generation: 0 })))
     }
 
     /// Queues as many reads as there are places for.
     fn push_reads(&mut self) -> io::Result<()> {
-        while let Some((number, submission)) = self.reads.depart(&self.ring.submitter()) {
-            self.push(submission.user_data(data(kind::READ, Token { slot: number, generation: 0 })))?;
+        while let Some((number, submission)) = self.reads.next_submission(&self.ring.submitter()) {
+            self.push(submission.user_data(data(kind::READ, Token { place: number, generation: 0 })))?;
         }
         Ok(())
     }
@@ -443,7 +447,7 @@ impl Uring {
             // SAFETY: the memory that a send names is the outbox' arena, which stays as it is until `wait` returns, and the kernel
             // is done with it by then (see `Outbox`). The memory that a read names is a buffer in `reads`, which stays there until
             // its completion is taken, or for ever (see `Drop`). No other operation names memory of ours. The descriptors
-            // stay open until the submission is taken: those of connections through `ports`, `leaving` or the outbox, those
+            // stay open until the submission is taken: those of connections through `sockets`, `leaving` or the outbox, those
             // of files through `reads`, the others through `listeners` and `wake`.
             if unsafe { self.ring.submission().push(&submission) }.is_ok() {
                 return Ok(());
@@ -492,11 +496,11 @@ impl Uring {
 
 impl Uring {
     /// Waits until no read is under way any more. Those that have not begun are cancelled; a device cannot be told to stop.
-    fn land(&mut self) {
+    fn wait_for_reads(&mut self) {
         self.reads.give_up();
         let numbers: Vec<u32> = self.reads.numbers().collect();
         for number in numbers {
-            if self.push_cancel(data(kind::READ, Token { slot: number, generation: 0 })).is_err() {
+            if self.push_cancel(data(kind::READ, Token { place: number, generation: 0 })).is_err() {
                 break;
             }
         }
@@ -508,10 +512,10 @@ impl Uring {
             while let Some(completion) = self.round.get(self.cursor) {
                 self.cursor += 1;
                 if let (kind::READ, token) = parts(completion.user_data()) {
-                    self.reads.land(token.slot, completion.result());
+                    self.reads.complete(token.place, completion.result());
                 }
             }
-            let late = u128::from(clock::monotonic_ns() - begin) > LANDING_TIME.as_nanos();
+            let late = u128::from(clock::monotonic_ns() - begin) > READS_TIMEOUT.as_nanos();
             if self.reads.in_flight() == 0 || late || self.enter(Duration::from_millis(100)).is_err() {
                 return;
             }
@@ -522,7 +526,7 @@ impl Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         if self.reads.in_flight() > 0 {
-            self.land();
+            self.wait_for_reads();
         }
         if self.reads.in_flight() > 0 {
             self.reads.leak();
@@ -537,17 +541,17 @@ impl Drop for Uring {
     }
 }
 
-fn port(ports: &mut [Port], token: Token) -> Option<&mut Port> {
-    ports.get_mut(token.slot as usize).filter(|port| port.generation == token.generation && port.stream.is_some())
+fn socket(sockets: &mut [WatchedSocket], token: Token) -> Option<&mut WatchedSocket> {
+    sockets.get_mut(token.place as usize).filter(|socket| socket.generation == token.generation && socket.stream.is_some())
 }
 
-/// The user data: 8 bits of kind, 24 bits of slot, 32 bits of generation.
+/// The user data: 8 bits of kind, 24 bits of place, 32 bits of generation.
 fn data(kind: u8, token: Token) -> u64 {
-    assert!(token.slot < 1 << 24);
-    u64::from(kind) << 56 | u64::from(token.slot) << 32 | u64::from(token.generation)
+    assert!(token.place < 1 << 24);
+    u64::from(kind) << 56 | u64::from(token.place) << 32 | u64::from(token.generation)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the parts of the number")]
 fn parts(data: u64) -> (u8, Token) {
-    ((data >> 56) as u8, Token { slot: (data >> 32) as u32 & 0x00FF_FFFF, generation: data as u32 })
+    ((data >> 56) as u8, Token { place: (data >> 32) as u32 & 0x00FF_FFFF, generation: data as u32 })
 }

@@ -26,13 +26,13 @@ pub(super) const IN_FLIGHT_MAX: usize = 256;
 #[derive(Default)]
 pub(super) struct Reads {
     arenas: Arenas,
-    flights: Vec<Option<Flight>>,
+    in_flight: Vec<Option<InFlight>>,
     free: Vec<u32>,
     /// As asked for, in order; they are bounded by whoever asks.
-    waiting: VecDeque<Flight>,
+    waiting: VecDeque<InFlight>,
 }
 
-struct Flight {
+struct InFlight {
     token: u64,
     file: Arc<File>,
     offset: u64,
@@ -40,7 +40,7 @@ struct Flight {
 }
 
 /// How a read came back.
-pub(super) enum Landed {
+pub(super) enum Completed {
     Done(ReadDone),
     /// To be done by a thread.
     Leave(ReadRequest),
@@ -86,7 +86,7 @@ impl Arenas {
 impl Reads {
     /// Takes a request for a file.
     pub(super) fn wait(&mut self, token: u64, file: Arc<File>, offset: u64, buffer: Buffer) {
-        self.waiting.push_back(Flight { token, file, offset, buffer });
+        self.waiting.push_back(InFlight { token, file, offset, buffer });
     }
 
     /// How many can be submitted now.
@@ -95,45 +95,45 @@ impl Reads {
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        self.flights.len() - self.free.len()
+        self.in_flight.len() - self.free.len()
     }
 
     /// The submission of the next read and its number, if there is one and a place for it. From now on it is under way.
-    pub(super) fn depart(&mut self, submitter: &Submitter<'_>) -> Option<(u32, squeue::Entry)> {
+    pub(super) fn next_submission(&mut self, submitter: &Submitter<'_>) -> Option<(u32, squeue::Entry)> {
         if self.ready() == 0 {
             return None;
         }
-        let mut flight = self.waiting.pop_front()?;
-        let len = u32::try_from(flight.buffer.len()).unwrap_or(u32::MAX);
-        let fd = Fd(flight.file.as_raw_fd());
-        let base = flight.buffer.as_mut_ptr();
-        let submission = match flight.buffer.arena().filter(|&arena| self.arenas.have(arena, submitter)) {
-            Some(arena) => opcode::ReadFixed::new(fd, base, len, arena).offset(flight.offset).build(),
-            None => opcode::Read::new(fd, base, len).offset(flight.offset).build(),
+        let mut read = self.waiting.pop_front()?;
+        let len = u32::try_from(read.buffer.len()).unwrap_or(u32::MAX);
+        let fd = Fd(read.file.as_raw_fd());
+        let base = read.buffer.as_mut_ptr();
+        let submission = match read.buffer.arena().filter(|&arena| self.arenas.have(arena, submitter)) {
+            Some(arena) => opcode::ReadFixed::new(fd, base, len, arena).offset(read.offset).build(),
+            None => opcode::Read::new(fd, base, len).offset(read.offset).build(),
         };
         let number = self.free.pop().unwrap_or_else(|| {
-            self.flights.push(None);
+            self.in_flight.push(None);
             // At most `IN_FLIGHT_MAX`.
-            self.flights.len() as u32 - 1
+            self.in_flight.len() as u32 - 1
         });
-        self.flights[number as usize] = Some(flight);
+        self.in_flight[number as usize] = Some(read);
         Some((number, submission))
     }
 
     /// The completion of a read was taken from the ring.
-    pub(super) fn land(&mut self, number: u32, result: i32) -> Option<Landed> {
-        let Flight { token, file, offset, buffer } = self.flights.get_mut(number as usize)?.take()?;
+    pub(super) fn complete(&mut self, number: u32, result: i32) -> Option<Completed> {
+        let InFlight { token, file, offset, buffer } = self.in_flight.get_mut(number as usize)?.take()?;
         self.free.push(number);
         let result = match result {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             1.. if result.unsigned_abs() as usize == buffer.len() => Ok(()),
-            1.. => return Some(Landed::Leave(ReadRequest { token, source: Source::File { file, offset }, buffer })),
+            1.. => return Some(Completed::Leave(ReadRequest { token, source: Source::File { file, offset }, buffer })),
             _ if matches!(-result, libc::EAGAIN | libc::EINTR | libc::EOPNOTSUPP) => {
-                return Some(Landed::Leave(ReadRequest { token, source: Source::File { file, offset }, buffer }));
+                return Some(Completed::Leave(ReadRequest { token, source: Source::File { file, offset }, buffer }));
             }
             error => Err(io::Error::from_raw_os_error(-error)),
         };
-        Some(Landed::Done(ReadDone { token, buffer, result }))
+        Some(Completed::Done(ReadDone { token, buffer, result }))
     }
 
     /// Forgets what is not under way yet.
@@ -143,12 +143,12 @@ impl Reads {
 
     /// The numbers of the reads under way.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
-        (0..).zip(&self.flights).filter(|(_, flight)| flight.is_some()).map(|(number, _)| number)
+        (0..).zip(&self.in_flight).filter(|(_, read)| read.is_some()).map(|(number, _)| number)
     }
 
     /// Leaves the memory of what is still under way to the kernel for ever.
     pub(super) fn leak(&mut self) {
-        std::mem::forget(std::mem::take(&mut self.flights));
+        std::mem::forget(std::mem::take(&mut self.in_flight));
         self.free.clear();
     }
 }
