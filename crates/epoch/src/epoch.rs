@@ -1,16 +1,16 @@
-//! The epoch counter, the participants' slots, and the actions that wait for an epoch to become safe.
+//! The epoch counter, the participants' reservations, and the actions that wait for an epoch to become safe.
 //!
-//! A global counter says which epoch it is. A participant (one worker thread) writes the epoch it saw into its own slot before
-//! it touches shared data and clears the slot after. Whoever unlinks something from the shared structure *tags* it with an
-//! epoch; the thing may be reused as soon as no slot holds that epoch or an earlier one.
+//! A global counter says which epoch it is. A participant (one worker thread) writes the epoch it saw into its own reservation before
+//! it touches shared data and clears the reservation after. Whoever unlinks something from the shared structure *tags* it with an
+//! epoch; the thing may be reused as soon as no reservation holds that epoch or an earlier one.
 //!
 //! ```text
 //! participant R (enter)          retirer U (bump or current)        scanner S (safe)
 //!  r1  e = current (acquire)      u1  unlink x                       s1  c = current (acquire)
-//!  r2  slot = e    (release)      u2  bump: fetch_add (acq_rel)      s2  fence (seq_cst)
-//!  r3  fence       (seq_cst)          or: fence (seq_cst); load      s3  m = least of all slots (acquire)
+//!  r2  mine = e    (release)      u2  bump: fetch_add (acq_rel)      s2  fence (seq_cst)
+//!  r3  fence       (seq_cst)          or: fence (seq_cst); load      s3  m = least of all reservations (acquire)
 //!  r4  reads shared data          u3  x is tagged with the epoch     s4  safe = min(c, m) - 1
-//!  r5  slot = 0    (release)          of u2 (before the increment)
+//!  r5  mine = 0    (release)          of u2 (before the increment)
 //! ```
 //!
 //! # Why x, tagged t, is unreachable when S computes safe ≥ t
@@ -20,17 +20,17 @@
 //! coherence-ordered before the other's read of `t + 1`; so U's fence precedes the other's fence (r3 or s2) in the single order of
 //! seq_cst fences, and u1 is visible to whatever follows that fence.
 //!
-//! S saw `c > t`, so S is ordered after u1 in this sense. Take any participant R and the slot value that s3 read.
+//! S saw `c > t`, so S is ordered after u1 in this sense. Take any participant R and the reservation that s3 read.
 //!
 //! 1. *s3 did not see r2.* Then R's fence does not precede S's fence, for else s3 would have seen the store; so s2 precedes r3, and
 //!    r4 sees all that is ordered before s2, u1 included. R cannot reach x.
 //! 2. *s3 saw r2, with `e > t`.* R read the counter beyond `t` at r1 and is ordered after u1. R cannot reach x.
 //! 3. *s3 saw r2, with `e ≤ t`.* Then `safe < t`, and x is not reused.
-//! 4. *s3 saw r5, or the slot of a later visit.* Both are release stores and s3 acquires: every read of the earlier visit
+//! 4. *s3 saw r5, or the reservation of a later visit.* Both are release stores and s3 acquires: every read of the earlier visit
 //!    happens before S returns, hence before the reuse. The next visit is case 1, 2 or 3.
 //!
-//! The fence at r3 is a store-load fence, the one order that even x86 does not give for free: without it the slot store may still
-//! sit in the store buffer when r4 reads the old link, and S sees an empty slot. A participant may store an epoch that is already
+//! The fence at r3 is a store-load fence, the one order that even x86 does not give for free: without it the reservation store may still
+//! sit in the store buffer when r4 reads the old link, and S sees an empty one. A participant may store an epoch that is already
 //! old (a bump between r1 and r2); that delays reclamation and endangers nothing, so `enter` needs no retry loop. For the same reason
 //! the largest value that a scan ever returned stays true, and is kept for [`Epoch::safe_cached`].
 
@@ -44,7 +44,7 @@ use crate::fault::Fault;
 use crate::participant::Participant;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence};
 
-/// The slot value of a participant that is inside no epoch.
+/// The reservation of a participant that is inside no epoch.
 pub(crate) const OUTSIDE: u64 = 0;
 /// Above `OUTSIDE`, and such that `safe` can lie below it.
 const FIRST: u64 = 1;
@@ -53,18 +53,18 @@ const FIRST: u64 = 1;
 type Action = Box<dyn FnOnce() + Send>;
 
 /// One participant's line: written by its owner only (`taken` by whoever registers), read by scans.
-pub(crate) struct Slot {
+pub(crate) struct Reservation {
     /// The epoch the owner is inside of, or [`OUTSIDE`].
     pub(crate) epoch: AtomicU64,
     pub(crate) taken: AtomicBool,
 }
 
-/// The shared epoch: a counter, a slot for each participant, and deferred actions.
+/// The shared epoch: a counter, a reservation for each participant, and deferred actions.
 pub struct Epoch {
     current: CachePadded<AtomicU64>,
     /// The largest result of any scan.
     safe: CachePadded<AtomicU64>,
-    slots: Box<[CachePadded<Slot>]>,
+    reservations: Box<[CachePadded<Reservation>]>,
     /// In the order of their epochs. Control plane only; no worker takes this lock.
     actions: Mutex<VecDeque<(u64, Action)>>,
     #[cfg(loom)]
@@ -74,11 +74,11 @@ pub struct Epoch {
 impl Epoch {
     /// An epoch that at most `participants_max` participants can be registered with at a time.
     pub fn new(participants_max: usize) -> Self {
-        let slot = || CachePadded::new(Slot { epoch: AtomicU64::new(OUTSIDE), taken: AtomicBool::new(false) });
+        let reservation = || CachePadded::new(Reservation { epoch: AtomicU64::new(OUTSIDE), taken: AtomicBool::new(false) });
         Self {
             current: CachePadded::new(AtomicU64::new(FIRST)),
             safe: CachePadded::new(AtomicU64::new(FIRST - 1)),
-            slots: (0..participants_max).map(|_| slot()).collect(),
+            reservations: (0..participants_max).map(|_| reservation()).collect(),
             actions: Mutex::new(VecDeque::new()),
             #[cfg(loom)]
             fault: None,
@@ -103,11 +103,12 @@ impl Epoch {
         }
     }
 
-    /// Claims a slot; `None` when all are taken.
+    /// Claims a reservation; `None` when all are taken.
     pub fn register(self: &Arc<Self>) -> Option<Participant> {
-        let claim =
-            |slot: &CachePadded<Slot>| slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        let index = self.slots.iter().position(claim)?;
+        let claim = |reservation: &CachePadded<Reservation>| {
+            reservation.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        let index = self.reservations.iter().position(claim)?;
         Some(Participant::new(Arc::clone(self), index))
     }
 
@@ -143,7 +144,7 @@ impl Epoch {
         actions.push_back((epoch, action));
     }
 
-    /// Scans the slots: whatever was retired in the returned epoch or before is reachable by no participant.
+    /// Scans the reservations: whatever was retired in the returned epoch or before is reachable by no participant.
     ///
     /// This is the largest epoch that is over and that no participant is inside of, nor inside of an earlier one.
     pub fn safe(&self) -> u64 {
@@ -151,7 +152,8 @@ impl Epoch {
         if self.keeps(Fault::ScanFence) {
             fence(Ordering::SeqCst);
         }
-        let inside = self.slots.iter().map(|slot| slot.epoch.load(Ordering::Acquire)).filter(|&epoch| epoch != OUTSIDE);
+        let inside =
+            self.reservations.iter().map(|reservation| reservation.epoch.load(Ordering::Acquire)).filter(|&epoch| epoch != OUTSIDE);
         let safe = inside.fold(current, u64::min) - 1;
         // Release: a reader of the cached value inherits what the scan acquired.
         self.safe.fetch_max(safe, Ordering::AcqRel).max(safe)
@@ -204,13 +206,13 @@ impl Epoch {
     }
 
     #[inline]
-    pub(crate) fn slot(&self, index: usize) -> &Slot {
-        &self.slots[index]
+    pub(crate) fn reservation(&self, index: usize) -> &Reservation {
+        &self.reservations[index]
     }
 }
 
 impl fmt::Debug for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Epoch").field("participants_max", &self.slots.len()).finish_non_exhaustive()
+        f.debug_struct("Epoch").field("participants_max", &self.reservations.len()).finish_non_exhaustive()
     }
 }

@@ -5,11 +5,11 @@
 /// One step on which soundness rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The fence between a participant's slot store and its first load of shared data.
+    /// The fence between a participant's reservation store and its first load of shared data.
     EnterFence,
     /// The fence between a retirement and the load of the epoch that tags it.
     TagFence,
-    /// The fence between reading the current epoch and scanning the slots.
+    /// The fence between reading the current epoch and scanning the reservations.
     ScanFence,
     /// The release order of the store that leaves an epoch.
     LeaveRelease,

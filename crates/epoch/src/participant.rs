@@ -9,11 +9,11 @@ use crate::epoch::{Epoch, OUTSIDE};
 use crate::fault::Fault;
 use crate::sync::{Ordering, fence};
 
-/// A registered thread's slot. It may move to another thread, but only one uses it at a time; dropping it gives the slot back.
+/// A registered thread's reservation. It may move to another thread, but only one uses it at a time; dropping it gives the reservation back.
 pub struct Participant {
     epoch: Arc<Epoch>,
     index: usize,
-    /// Not `Sync`: two threads must not enter through one slot.
+    /// Not `Sync`: two threads must not enter through one reservation.
     unshared: PhantomData<Cell<()>>,
 }
 
@@ -39,7 +39,7 @@ impl Participant {
     #[inline]
     pub fn leave(&self) {
         let order = if self.epoch.keeps(Fault::LeaveRelease) { Ordering::Release } else { Ordering::Relaxed };
-        self.epoch.slot(self.index).epoch.store(OUTSIDE, order);
+        self.epoch.reservation(self.index).epoch.store(OUTSIDE, order);
     }
 
     /// Leaves and enters at once, for a thread that stays inside for long. A load only, when no epoch has begun meanwhile.
@@ -47,7 +47,7 @@ impl Participant {
     pub fn refresh(&self) {
         debug_assert!(self.is_inside(), "refreshed from outside");
         let observed = self.epoch.observed();
-        if self.epoch.slot(self.index).epoch.load(Ordering::Relaxed) != observed {
+        if self.epoch.reservation(self.index).epoch.load(Ordering::Relaxed) != observed {
             self.occupy(observed);
         }
     }
@@ -55,14 +55,14 @@ impl Participant {
     /// Whether it is between [`Self::enter`] and [`Self::leave`].
     #[inline]
     pub fn is_inside(&self) -> bool {
-        self.epoch.slot(self.index).epoch.load(Ordering::Relaxed) != OUTSIDE
+        self.epoch.reservation(self.index).epoch.load(Ordering::Relaxed) != OUTSIDE
     }
 
     /// Release: what this participant read in an earlier epoch is over for a scan that sees the new one.
     /// The fence is step r3 of the argument in [`crate::epoch`].
     #[inline]
     fn occupy(&self, observed: u64) {
-        self.epoch.slot(self.index).epoch.store(observed, Ordering::Release);
+        self.epoch.reservation(self.index).epoch.store(observed, Ordering::Release);
         if self.epoch.keeps(Fault::EnterFence) {
             fence(Ordering::SeqCst);
         }
@@ -71,9 +71,9 @@ impl Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
-        let slot = self.epoch.slot(self.index);
-        slot.epoch.store(OUTSIDE, Ordering::Release);
-        slot.taken.store(false, Ordering::Release);
+        let reservation = self.epoch.reservation(self.index);
+        reservation.epoch.store(OUTSIDE, Ordering::Release);
+        reservation.taken.store(false, Ordering::Release);
     }
 }
 

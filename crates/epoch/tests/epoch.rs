@@ -1,4 +1,4 @@
-//! What one thread can observe of epochs, deferred actions and slots.
+//! What one thread can observe of epochs, deferred actions and reservations.
 #![cfg(not(loom))]
 
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn refresh_lets_go_of_the_old_epoch_and_stays_inside() {
 }
 
 #[test]
-fn slots_are_limited_and_given_back() {
+fn reservations_are_limited_and_given_back() {
     let epoch = Arc::new(Epoch::new(2));
     let first = epoch.register().unwrap();
     let _second = epoch.register().unwrap();

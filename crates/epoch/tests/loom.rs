@@ -65,7 +65,7 @@ impl Shared {
     }
 }
 
-/// E1, with a bump as the tag. The reader visits twice, so that a scan can meet a slot that was left or reentered.
+/// E1, with a bump as the tag. The reader visits twice, so that a scan can meet a reservation that was left or reentered.
 fn retired_by_bump(epoch: Epoch) {
     let (epoch, shared) = (Arc::new(epoch), Shared::new());
     let reader = epoch.register().unwrap();

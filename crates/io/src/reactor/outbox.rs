@@ -45,13 +45,13 @@ pub struct Outbox {
     /// Never zero, so that a default ticket is never current.
     round: u32,
     arena: Vec<u8>,
-    entries: Vec<Entry>,
+    queued: Vec<QueuedSend>,
     unsent: Vec<Unsent>,
 }
 
 /// One queued send. It holds the stream so that the descriptor stays open until the kernel has seen it.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct QueuedSend {
     /// `None` when the bytes were withdrawn.
     pub(super) stream: Option<Stream>,
     pub(super) token: Token,
@@ -62,7 +62,7 @@ pub(super) struct Entry {
 impl Outbox {
     /// Sends everything at once.
     pub(super) fn direct() -> Self {
-        Self { gathers: false, round: 1, arena: Vec::new(), entries: Vec::new(), unsent: Vec::new() }
+        Self { gathers: false, round: 1, arena: Vec::new(), queued: Vec::new(), unsent: Vec::new() }
     }
 
     /// Gathers small replies for [`super::Reactor::wait`].
@@ -74,8 +74,7 @@ impl Outbox {
     /// before the kernel had its say: the caller takes back what is queued and sends both itself.
     #[must_use]
     pub fn accepts(&self, ticket: &Ticket, len: usize) -> bool {
-        ticket.round != self.round
-            || self.entries.get(ticket.index as usize).is_some_and(|entry| entry.len + len <= QUEUED_BYTES_MAX)
+        ticket.round != self.round || self.queued.get(ticket.index as usize).is_some_and(|send| send.len + len <= QUEUED_BYTES_MAX)
     }
 
     /// Sends `bytes` now or with the next wait. Returns how many of them need no further care; with fewer than all, the caller
@@ -93,8 +92,8 @@ impl Outbox {
         } else {
             let start = self.arena.len();
             self.arena.extend_from_slice(bytes);
-            *ticket = Ticket { round: self.round, index: u32::try_from(self.entries.len()).unwrap_or(u32::MAX) };
-            self.entries.push(Entry { stream: Some(stream.clone()), token, start, len: bytes.len() });
+            *ticket = Ticket { round: self.round, index: u32::try_from(self.queued.len()).unwrap_or(u32::MAX) };
+            self.queued.push(QueuedSend { stream: Some(stream.clone()), token, start, len: bytes.len() });
         }
         Ok(bytes.len())
     }
@@ -102,10 +101,10 @@ impl Outbox {
     /// Takes back what the connection has queued in this round, appending it to `into`.
     pub fn withdraw(&mut self, ticket: &mut Ticket, into: &mut Vec<u8>) {
         if ticket.round == self.round
-            && let Some(entry) = self.entries.get_mut(ticket.index as usize)
+            && let Some(send) = self.queued.get_mut(ticket.index as usize)
         {
-            into.extend_from_slice(&self.arena[entry.start..entry.start + entry.len]);
-            entry.stream = None;
+            into.extend_from_slice(&self.arena[send.start..send.start + send.len]);
+            send.stream = None;
         }
         *ticket = Ticket::default();
     }
@@ -118,29 +117,29 @@ impl Outbox {
     /// Whether nothing waits to be handed over.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.queued.is_empty()
     }
 
-    pub(super) fn entries(&self) -> &[Entry] {
-        &self.entries
+    pub(super) fn queued(&self) -> &[QueuedSend] {
+        &self.queued
     }
 
-    pub(super) fn bytes(&self, entry: &Entry) -> &[u8] {
-        &self.arena[entry.start..entry.start + entry.len]
+    pub(super) fn bytes(&self, send: &QueuedSend) -> &[u8] {
+        &self.arena[send.start..send.start + send.len]
     }
 
-    /// The kernel took only `sent` bytes of an entry.
+    /// The kernel took only `sent` bytes of an send.
     pub(super) fn fell_short(&mut self, index: usize, sent: usize, broken: bool) {
-        let Some(entry) = self.entries.get(index) else { return };
-        let rest = if broken { Vec::new() } else { self.bytes(entry)[sent.min(entry.len)..].to_vec() };
+        let Some(send) = self.queued.get(index) else { return };
+        let rest = if broken { Vec::new() } else { self.bytes(send)[sent.min(send.len)..].to_vec() };
         if broken || !rest.is_empty() {
-            self.unsent.push(Unsent { token: entry.token, rest, broken });
+            self.unsent.push(Unsent { token: send.token, rest, broken });
         }
     }
 
     /// Everything was handed over.
     pub(super) fn next_round(&mut self) {
-        self.entries.clear();
+        self.queued.clear();
         self.arena.clear();
         if self.arena.capacity() > 4 * ARENA_BYTES_MAX {
             self.arena = Vec::new();
@@ -150,12 +149,12 @@ impl Outbox {
 
     fn join(&mut self, ticket: &Ticket, bytes: &[u8]) {
         let end = self.arena.len();
-        let Some(entry) = self.entries.get_mut(ticket.index as usize) else { return };
-        if entry.start + entry.len != end {
-            self.arena.extend_from_within(entry.start..entry.start + entry.len);
-            entry.start = end;
+        let Some(send) = self.queued.get_mut(ticket.index as usize) else { return };
+        if send.start + send.len != end {
+            self.arena.extend_from_within(send.start..send.start + send.len);
+            send.start = end;
         }
         self.arena.extend_from_slice(bytes);
-        entry.len += bytes.len();
+        send.len += bytes.len();
     }
 }

@@ -249,8 +249,8 @@ impl Uring {
         self.give_back();
         self.round.drain(..self.cursor);
         self.cursor = 0;
-        for index in 0..outbox.entries().len() {
-            let entry = &outbox.entries()[index];
+        for index in 0..outbox.queued().len() {
+            let entry = &outbox.queued()[index];
             let Some(stream) = &entry.stream else { continue };
             let fd = Fd(stream.number());
             let bytes = outbox.bytes(entry);
