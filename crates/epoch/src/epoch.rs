@@ -1,8 +1,8 @@
 //! The epoch counter, the participants' reservations, and the actions that wait for an epoch to become safe.
 //!
-//! A global counter says which epoch it is. A participant (one worker thread) writes the epoch it saw into its own reservation before
-//! it touches shared data and clears the reservation after. Whoever unlinks something from the shared structure *tags* it with an
-//! epoch; the thing may be reused as soon as no reservation holds that epoch or an earlier one.
+//! A global counter says which epoch it is. A participant (one worker thread) writes the epoch it saw into its own reservation
+//! before it touches shared data and clears the reservation after. Whoever unlinks something from the shared structure *tags* it
+//! with an epoch; the thing may be reused as soon as no reservation holds that epoch or an earlier one.
 //!
 //! ```text
 //! participant R (enter)          retirer U (bump or current)        scanner S (safe)
@@ -29,10 +29,10 @@
 //! 4. *s3 saw r5, or the reservation of a later visit.* Both are release stores and s3 acquires: every read of the earlier visit
 //!    happens before S returns, hence before the reuse. The next visit is case 1, 2 or 3.
 //!
-//! The fence at r3 is a store-load fence, the one order that even x86 does not give for free: without it the reservation store may still
-//! sit in the store buffer when r4 reads the old link, and S sees an empty one. A participant may store an epoch that is already
-//! old (a bump between r1 and r2); that delays reclamation and endangers nothing, so `enter` needs no retry loop. For the same reason
-//! the largest value that a scan ever returned stays true, and is kept for [`Epoch::safe_cached`].
+//! The fence at r3 is a store-load fence, the one order that even x86 does not give for free: without it the store of the reservation
+//! may still sit in the store buffer when r4 reads the old link, and S sees an empty one. A participant may store an epoch that is
+//! already old (a bump between r1 and r2); that delays reclamation and endangers nothing, so `enter` needs no retry loop. For the
+//! same reason the largest value that a scan ever returned stays true, and is kept for [`Epoch::safe_cached`].
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! A worker's connections, and the buffers that they share.
 //!
-//! The table is apart from the reactor, because an event lends data of the reactor while the table changes; and apart from the service,
-//! because the service is called with parts of the table. What handling an event decides about the reactor (what to watch,
+//! The table is apart from the reactor, because an event lends data of the reactor while the table changes; and apart from the
+//! service, because the service is called with parts of the table. What handling an event decides about the reactor (what to watch,
 //! whom to remove) is therefore noted in the connection and carried out by [`ConnectionTable::settle`] afterwards.
 
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
-use super::{End, Event, Interest, Token, at_place};
+use super::event::{End, Event, Interest, Token, at_place};
 use crate::socket::{Listener, Stream};
 use crate::storage::{ReadRequest, threads};
 use crate::wake::Wake;

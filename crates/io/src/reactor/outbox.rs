@@ -11,7 +11,7 @@
 
 use std::io;
 
-use super::Token;
+use super::event::Token;
 use crate::socket::Stream;
 
 /// Larger replies are sent at once by the caller's thread: the copy would cost more than the system call.
@@ -65,7 +65,7 @@ impl Outbox {
         Self { gathers: false, round: 1, arena: Vec::new(), queued: Vec::new(), unsent: Vec::new() }
     }
 
-    /// Gathers small replies for [`super::Reactor::wait`].
+    /// Gathers small replies for [`crate::reactor::Reactor::wait`].
     pub(super) fn gathering() -> Self {
         Self { gathers: true, ..Self::direct() }
     }

@@ -1,7 +1,7 @@
 //! The io_uring reactor.
 //!
 //! Every connection has one multishot receive armed: the kernel posts a completion per chunk, in a buffer of the [`pool`], without
-//! being asked again. The sends of a round go with the same system call that waits (see [`super::Outbox`]). Completions are
+//! being asked again. The sends of a round go with the same system call that waits (see [`Outbox`]). Completions are
 //! made only inside that call (`DEFER_TASKRUN`), by the thread that waits (`SINGLE_ISSUER`): no interrupt of our code, no lock
 //! in the kernel.
 //!
@@ -21,7 +21,8 @@ use std::time::Duration;
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-use super::{End, Event, Interest, Outbox, Token, at_place};
+use super::event::{End, Event, Interest, Token, at_place};
+use super::outbox::{Outbox, Ticket};
 use crate::clock;
 use crate::socket::{Listener, Stream};
 use crate::storage::threads;
@@ -143,7 +144,7 @@ impl Uring {
         // One send is cut in the middle, and the others find no room at all.
         let bytes = [1; 16 * 1024];
         for place in 0..8 {
-            outbox.send(token(place), &stream, &bytes, &mut super::Ticket::default())?;
+            outbox.send(token(place), &stream, &bytes, &mut Ticket::default())?;
         }
         self.wait(Duration::ZERO, &mut outbox)?;
         let mut unsent = 0;
