@@ -8,7 +8,8 @@
 //! runs it reads them. It knows no time but what it is told.
 //! **Invariants**: INV-READ-1, INV-LATCH-1…3, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1, INV-EXP-1,
 //! INV-REMOVED-1, INV-SCAN-1 in `docs/INVARIANTS.md`.
-//! **Start reading at**: [`Store`] and [`Session`]; then the files `record.rs`, `index/mod.rs`, `log/mod.rs`, `tier/mod.rs`; and
+//! **Start reading at**: [`Store`] and [`Session`]; then the files `record.rs`, `index/mod.rs`, `log/mod.rs`, `tier/mod.rs`, in which
+//! records lie; `shared/mod.rs`, what sessions share; `session/mod.rs`; `background/mod.rs`; each knows only those before it; and
 //! `examples/word_count.rs` and `examples/larger_than_memory.rs` for its use by threads that have no server around them.
 //!
 //! ```
@@ -33,31 +34,41 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod compact;
+mod background;
 mod counters;
 mod evict;
 mod expiry;
 mod free;
+mod full;
 mod heap;
 mod index;
+mod key;
 mod log;
-mod maintain;
+mod memory;
 mod namespace;
-mod pace;
+mod options;
+mod progress;
 mod record;
 mod removed;
 mod session;
+mod shared;
 mod store;
 mod sync;
 mod tier;
 
 pub use counters::Totals;
+pub use evict::heat::HeatRule;
 pub use evict::{EvictionOrder, EvictionPolicy};
+pub use full::Full;
 pub use heap::{HeapString, SharedString};
+pub use key::Key;
+pub use memory::MemoryUse;
+pub use options::Options;
+pub use progress::Work;
 pub use record::Kind;
 pub use removed::{Removal, RemovalReason, Removals};
-pub use session::heat::HeatRule;
-pub use session::{Full, Key, Met, Need, Occupied, Put, Session, Slot, Vacant, View};
-pub use store::{MemoryUse, Options, Store, Work};
+pub use session::{Met, Need, Occupied, Put, Session, Slot, Vacant, View};
+pub use store::Store;
 pub use tier::stage::{Fetch, Fetcher, Stage};
-pub use tier::{CopyReads, Storage, TierStatistics};
+pub use tier::statistics::TierStatistics;
+pub use tier::{CopyReads, Storage};

@@ -1,6 +1,6 @@
 //! Removals: word of the keys that the store removes by itself, because they have expired or to make room.
 //!
-//! A session notes a removal while it holds the latch of the key's bucket ([`Inner::note_removal`]), so that the removals of one key are
+//! A session notes a removal while it holds the latch of the key's bucket (`Inner::note_expired`, `Inner::note_evicted`), so that the removals of one key are
 //! told in their order, and none before a look-up of the key could miss it (INV-REMOVED-1). The background takes them out between its
 //! bursts and gives them to the one who listens, outside of every latch and epoch. While nobody listens, a removal costs one load more, and
 //! everything else nothing.
@@ -10,10 +10,6 @@
 //! Not told: what a user of the store removes or overwrites, which it knows; the records of emptied namespaces; records that move to a
 //! device, between its pages, or back, because their keys stay.
 
-use crate::index::Index;
-use crate::record::{Header, Record};
-use crate::session::Local;
-use crate::store::{Inner, Store};
 use almandine_base::limits::REMOVALS_BYTES_MAX;
 use crossbeam_queue::SegQueue;
 use std::sync::OnceLock;
@@ -62,26 +58,26 @@ type Listener = Box<dyn Fn(Removals) + Send + Sync>;
 /// The removals that wait to be told.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    heard: AtomicBool,
+    pub(crate) heard: AtomicBool,
     queue: SegQueue<Removal>,
     /// Bytes that the queue takes.
     bytes: AtomicUsize,
     missed: AtomicBool,
-    listener: OnceLock<Listener>,
+    pub(crate) listener: OnceLock<Listener>,
 }
 
 impl Outbox {
     /// Whether somebody listens. The caller has just latched a bucket exclusively: a client that began to listen before it found the bucket
     /// without a latch is seen here. On x86 the latch's locked instruction keeps this load behind it, elsewhere a fence does.
     #[inline]
-    fn is_heard(&self) -> bool {
+    pub(crate) fn is_heard(&self) -> bool {
         if cfg!(not(target_arch = "x86_64")) {
             fence(Ordering::SeqCst);
         }
         self.heard.load(Ordering::Relaxed)
     }
 
-    fn push(&self, removal: Removal) {
+    pub(crate) fn push(&self, removal: Removal) {
         let bytes = removal.memory_bytes();
         if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > REMOVALS_BYTES_MAX {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -122,54 +118,5 @@ impl Outbox {
             }
             listener(Removals::These(group));
         }
-    }
-}
-
-impl Inner {
-    /// Counts an expired record that is about to be removed, and notes it for the listener. Its bucket is latched exclusively.
-    #[inline]
-    pub(crate) fn note_expired(&self, local: &Local, record: Record, header: Header) {
-        crate::counters::add(&self.thread(local).expired, 1);
-        self.note_removal(record, header, RemovalReason::Expired);
-    }
-
-    /// As [`Inner::note_expired`], for a record that gives way.
-    #[inline]
-    pub(crate) fn note_evicted(&self, local: &Local, record: Record, header: Header) {
-        crate::counters::add(&self.thread(local).evicted, 1);
-        self.note_removal(record, header, RemovalReason::Evicted);
-    }
-
-    #[inline]
-    fn note_removal(&self, record: Record, header: Header, reason: RemovalReason) {
-        if self.removals.is_heard() {
-            self.note_heard(record, header, reason);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn note_heard(&self, record: Record, header: Header, reason: RemovalReason) {
-        debug_assert!(
-            self.index.bucket(Index::bucket_of(self.hash_of(record, header), self.index.len())).is_latched_exclusively(),
-            "INV-REMOVED-1: a removal is noted under its latch"
-        );
-        self.removals.push(Removal { namespace: header.namespace(), key: self.key_of(record, header).into(), reason });
-        self.waker.wake();
-    }
-}
-
-impl Store {
-    /// Installs who is told of removals while [`Store::hear_removals`] says so; a second call changes nothing. It is called by the background
-    /// thread, soon after a removal, and should not take long: the background waits for it.
-    pub fn on_removals(&self, listener: impl Fn(Removals) + Send + Sync + 'static) {
-        let _ = self.inner.removals.listener.set(Box::new(listener));
-    }
-
-    /// Whether removals are told from now on. They are not at first. Of a key that a thread finds after it has turned this on, it will hear when it is
-    /// removed. What is noted when this is turned off may still be told.
-    pub fn hear_removals(&self, hear: bool) {
-        self.inner.removals.heard.store(hear && self.inner.removals.listener.get().is_some(), Ordering::SeqCst);
-        fence(Ordering::SeqCst);
     }
 }

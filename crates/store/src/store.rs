@@ -1,334 +1,27 @@
-//! The store: the parts that all sessions share, and the handle that owns them together with the background thread.
+//! The store: the handle that owns what sessions share together with the background threads.
 
-use crate::counters::{Counters, Totals};
-use crate::evict::{Eviction, EvictionOrder, EvictionPolicy};
-use crate::expiry::feed::Feed;
-use crate::free::SharedFree;
-use crate::heap::SharedString;
-use crate::index::Index;
-use crate::log::{CHUNK_BYTES, Log, PAGE_BYTES, PAGES_AHEAD};
-use crate::maintain::Maintenance;
-use crate::namespace::Namespaces;
-use crate::record::WORD;
-use crate::session::heat::HeatRule;
-use crate::session::{Full, NO_PAGE, Session};
-use crate::tier::{CopyReads, Examiner, Keeper, Steward, Storage, Tier, TierStatistics};
-use almandine_epoch::Epoch;
-use almandine_io::thread::Waker;
-use almandine_io::{memory, thread};
-use crossbeam_queue::SegQueue;
-use crossbeam_utils::CachePadded;
-use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
+use crate::background::compactor::Steward;
+use crate::background::flusher::Keeper;
+use crate::background::maintain::Maintenance;
+use crate::background::resolver::Examiner;
+use crate::counters::Totals;
+use crate::evict::EvictionPolicy;
+use crate::evict::heat::HeatRule;
+use crate::full::Full;
+use crate::log::CHUNK_BYTES;
+use crate::memory::MemoryUse;
+use crate::options::Options;
+use crate::progress::Work;
+use crate::removed::Removals;
+use crate::session::Session;
+use crate::shared::Inner;
+use crate::tier::statistics::TierStatistics;
+use crate::tier::{CopyReads, Tier};
+use almandine_io::thread;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-
-/// Heap values from this size on are freed by the background thread.
-const DISCARD_BYTES: usize = 64 * 1024;
-/// The background evicts until this part of the budget is unused, one in so many.
-const HEADROOM_SHARE: u64 = 256;
-/// Threads that belong to the store itself: maintenance and compaction.
-const OWN_THREADS: usize = 2;
-/// And with a device: the keeper, the steward and the examiner.
-const TIER_THREADS: usize = 3;
-
-/// How a store is made.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Most sessions at once.
-    pub sessions_max: usize,
-    /// Keys for which the index has room at the start.
-    pub keys_expected: u64,
-    /// Bytes of memory that log and index may ever reach; they bound the reserved address space. 0: what the machine has.
-    pub memory_bytes_max: u64,
-    /// Seed of the hash function; a secret against chosen keys.
-    pub seed: u64,
-    /// Part of the log that is updated in place, from the tail backwards; 1.0: all of it.
-    pub mutable_fraction: f64,
-    /// Part of the log's words that may be free before pages are evacuated.
-    pub free_fraction_max: f64,
-    /// Where to put what does not fit the memory budget. Without it everything stays in memory.
-    pub storage: Option<Storage>,
-    /// Whether the background thread runs. Without it, call [`Store::maintain`].
-    pub background: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            sessions_max: 16,
-            keys_expected: 0,
-            memory_bytes_max: 0,
-            seed: 0x5EED,
-            mutable_fraction: 1.0,
-            free_fraction_max: 0.15,
-            storage: None,
-            background: true,
-        }
-    }
-}
-
-/// Bytes of memory by use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemoryUse {
-    /// Hash buckets and overflow slots.
-    pub index_bytes: u64,
-    /// Log pages that hold memory.
-    pub log_resident_bytes: u64,
-    /// Log space taken by live records.
-    pub log_live_bytes: u64,
-    /// Log space of dead records that is not reused yet.
-    pub log_free_bytes: u64,
-    /// Heap values and long keys.
-    pub heap_bytes: u64,
-    /// The expiry wheel.
-    pub expiry_bytes: u64,
-    /// What is known of pages on the device.
-    pub tier_bytes: u64,
-    /// What eviction remembers of records that gave way.
-    pub ghost_bytes: u64,
-    /// What the store's user reported by [`Store::set_external_bytes`].
-    pub external_bytes: u64,
-}
-
-impl MemoryUse {
-    /// What counts against the budget.
-    #[must_use]
-    pub fn used_bytes(&self) -> u64 {
-        self.log_live_bytes + self.beside_log_bytes()
-    }
-
-    /// What counts against the budget beside the log.
-    #[must_use]
-    pub fn beside_log_bytes(&self) -> u64 {
-        self.index_bytes + self.heap_bytes + self.expiry_bytes + self.ghost_bytes + self.tier_bytes + self.external_bytes
-    }
-}
-
-/// What the background has done.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    pub(crate) buckets_split: AtomicU64,
-    pub(crate) buckets_merged: AtomicU64,
-    pub(crate) pages_evacuated: AtomicU64,
-    pub(crate) records_moved: AtomicU64,
-    pub(crate) namespaces_swept: AtomicU64,
-    pub(crate) wheel_bytes: AtomicU64,
-}
-
-/// A copy of the background's work counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
-    /// Index buckets split since the start.
-    pub buckets_split: u64,
-    /// Index buckets merged since the start.
-    pub buckets_merged: u64,
-    /// Log pages evacuated and given back.
-    pub pages_evacuated: u64,
-    /// Records moved by that.
-    pub records_moved: u64,
-    /// Emptied namespaces whose records were freed.
-    pub namespaces_swept: u64,
-}
-
-/// Everything that sessions share.
-pub(crate) struct Inner {
-    pub(crate) epoch: Arc<Epoch>,
-    pub(crate) index: Index,
-    pub(crate) log: Log,
-    pub(crate) counters: Counters,
-    pub(crate) namespaces: Namespaces,
-    pub(crate) shared_free: SharedFree,
-    pub(crate) expiry_feed: Feed,
-    pub(crate) removals: crate::removed::Outbox,
-    /// The page of each thread's open chunk, or `NO_PAGE`.
-    pub(crate) active_pages: Box<[CachePadded<AtomicU64>]>,
-    pub(crate) waker: Waker,
-    pub(crate) progress: Progress,
-    pub(crate) options: Options,
-    secrets: RapidSecrets,
-    garbage: SegQueue<SharedString>,
-    budget_bytes: AtomicU64,
-    external_bytes: AtomicU64,
-    over_limit: AtomicBool,
-    pub(crate) eviction: Eviction,
-    /// A [`HeatRule`].
-    pub(crate) heat_rule: AtomicU8,
-    /// Whether the background removes expired records.
-    pub(crate) reclaiming: AtomicBool,
-    free_threads: Mutex<Vec<usize>>,
-    pub(crate) stop: AtomicBool,
-    /// The device, if there is one.
-    pub(crate) tier: Option<Tier>,
-}
-
-impl Inner {
-    fn new(mut options: Options) -> io::Result<Arc<Self>> {
-        let own = if options.storage.is_some() { OWN_THREADS + TIER_THREADS } else { OWN_THREADS };
-        options.sessions_max = options.sessions_max.clamp(1, almandine_base::limits::STORE_THREADS_MAX - own);
-        let threads = options.sessions_max + own;
-        let tier = options.storage.clone().map(Tier::new).transpose()?;
-        let memory_max = if options.memory_bytes_max == 0 { memory::physical_bytes() } else { options.memory_bytes_max };
-        // Holes make the log's span longer than its contents: four times the memory keeps forced evacuations rare.
-        let log = reserve(memory_max.saturating_mul(4).max(1 << 26), |bytes| Log::new(bytes, threads))?;
-        // A bucket per 128 bytes of memory: more than the smallest records can ask for.
-        let index = reserve((memory_max / 128).max(1 << 16), |buckets| {
-            Index::new(options.keys_expected / crate::maintain::KEYS_PER_BUCKET, buckets)
-        })?;
-        Ok(Arc::new(Self {
-            epoch: Arc::new(Epoch::new(threads)),
-            index,
-            log,
-            counters: Counters::new(threads)?,
-            namespaces: Namespaces::new(),
-            shared_free: SharedFree::new(),
-            expiry_feed: Feed::new(threads),
-            removals: crate::removed::Outbox::default(),
-            active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
-            waker: Waker::new(),
-            progress: Progress::default(),
-            secrets: RapidSecrets::seed(options.seed),
-            garbage: SegQueue::new(),
-            budget_bytes: AtomicU64::new(0),
-            external_bytes: AtomicU64::new(0),
-            over_limit: AtomicBool::new(false),
-            eviction: Eviction::new(memory_max)?,
-            heat_rule: AtomicU8::new(HeatRule::Off as u8),
-            reclaiming: AtomicBool::new(true),
-            free_threads: Mutex::new((0..threads).rev().collect()),
-            stop: AtomicBool::new(false),
-            tier,
-            options,
-        }))
-    }
-
-    #[inline]
-    pub(crate) fn hash(&self, namespace: u16, key: &[u8]) -> u64 {
-        rapidhash_v3_inline::<true, false, false>(key, &self.secrets) ^ u64::from(namespace).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-    }
-
-    pub(crate) fn session(self: &Arc<Self>) -> Option<Session> {
-        let thread = self.free_threads.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-        match self.epoch.register() {
-            Some(participant) => Some(Session::new(Arc::clone(self), participant, thread)),
-            None => {
-                self.release_thread(thread);
-                None
-            }
-        }
-    }
-
-    pub(crate) fn release_thread(&self, thread: usize) {
-        self.free_threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
-    }
-
-    /// Lets go of a heap value, in the background if freeing it takes long.
-    pub(crate) fn discard(&self, value: SharedString) {
-        if value.memory_bytes() >= DISCARD_BYTES && Arc::strong_count(&value) == 1 {
-            self.garbage.push(value);
-            self.waker.wake();
-        }
-    }
-
-    pub(crate) fn collect_garbage(&self) {
-        while let Some(value) = self.garbage.pop() {
-            drop(value);
-        }
-    }
-
-    pub(crate) fn memory(&self) -> MemoryUse {
-        let totals = self.counters.totals();
-        let words = |words: i64| words.max(0) as u64 * WORD as u64;
-        MemoryUse {
-            index_bytes: self.index.memory_bytes(),
-            log_resident_bytes: self.log.pages.resident() * PAGE_BYTES as u64,
-            log_live_bytes: words(totals.taken_words - totals.free_words),
-            log_free_bytes: words(totals.free_words),
-            heap_bytes: totals.heap_bytes.max(0) as u64,
-            expiry_bytes: self.progress.wheel_bytes.load(Ordering::Relaxed),
-            tier_bytes: self.tier.as_ref().map_or(0, Tier::memory_bytes),
-            ghost_bytes: self.eviction.ghosts.memory_bytes(),
-            external_bytes: self.external_bytes.load(Ordering::Relaxed),
-        }
-    }
-
-    /// Pages kept ready in front of the tail.
-    pub(crate) fn pages_ahead(&self) -> u64 {
-        self.tier.as_ref().map_or(PAGES_AHEAD, Tier::pages_ahead)
-    }
-
-    /// What gives way; nothing where a device takes what does not fit.
-    pub(crate) fn eviction_policy(&self) -> EvictionPolicy {
-        if self.tier.is_some() { EvictionPolicy::default() } else { self.eviction.policy() }
-    }
-
-    pub(crate) fn budget_bytes(&self) -> u64 {
-        self.budget_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Bytes in use beyond the budget.
-    pub(crate) fn excess_bytes(&self) -> u64 {
-        self.excess_over(self.budget_bytes())
-    }
-
-    /// Bytes in use beyond what the background leaves to sessions.
-    pub(crate) fn excess_bytes_ahead(&self) -> u64 {
-        let budget = self.budget_bytes();
-        self.excess_over(budget - budget / HEADROOM_SHARE)
-    }
-
-    fn excess_over(&self, bytes: u64) -> u64 {
-        if bytes == 0 { 0 } else { self.memory().used_bytes().saturating_sub(bytes) }
-    }
-
-    /// How much of the budget is used, in so many parts.
-    pub(crate) fn filled(&self, parts: u64) -> u64 {
-        self.memory().used_bytes().saturating_mul(parts).checked_div(self.budget_bytes()).unwrap_or(0)
-    }
-
-    /// Whether eviction is likely to be needed soon.
-    pub(crate) fn is_near_limit(&self) -> bool {
-        let budget = self.budget_bytes();
-        self.excess_over(budget - budget / 8) != 0
-    }
-
-    /// Whether the background should evict.
-    pub(crate) fn wants_eviction_ahead(&self) -> bool {
-        self.eviction_policy().order != EvictionOrder::Never && self.excess_bytes_ahead() != 0 && self.can_evict()
-    }
-
-    fn can_evict(&self) -> bool {
-        let totals = self.counters.totals();
-        self.eviction.is_hopeful(totals.live, totals.volatile, self.index.len())
-    }
-
-    /// Compares memory in use with the budget. It is exceeded only if nothing can be evicted either.
-    pub(crate) fn refresh_over_limit(&self) {
-        if let Some(tier) = &self.tier {
-            let budget = self.budget_bytes();
-            let budget = if budget == 0 { memory::physical_bytes() / 4 * 3 } else { budget };
-            let over = tier.refresh_budget(budget, &self.memory());
-            self.over_limit.store(over, Ordering::Relaxed);
-            return;
-        }
-        let over = self.excess_bytes() != 0 && !self.can_evict();
-        if self.over_limit.load(Ordering::Relaxed) != over {
-            self.over_limit.store(over, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Tries a reservation and halves it until the system agrees.
-fn reserve<T>(mut size: u64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<T> {
-    loop {
-        match make(size) {
-            Ok(made) => return Ok(made),
-            Err(error) if size < 1 << 16 => return Err(error),
-            Err(_) => size /= 2,
-        }
-    }
-}
 
 /// What the background would run, for a store without one.
 type Manual = (Maintenance, Option<(Keeper, Steward, Examiner)>);
@@ -368,7 +61,7 @@ impl Store {
     /// A session for the calling thread, or none when all are taken.
     #[must_use]
     pub fn session(&self) -> Option<Session> {
-        self.inner.session()
+        Session::open(&self.inner)
     }
 
     /// Does what the background thread would do at `now_ms`. Only without one ([`Options::background`]).
@@ -549,5 +242,20 @@ impl Drop for Store {
                 let _ = thread.join();
             }
         }
+    }
+}
+
+impl Store {
+    /// Installs who is told of removals while [`Store::hear_removals`] says so; a second call changes nothing. It is called by the background
+    /// thread, soon after a removal, and should not take long: the background waits for it.
+    pub fn on_removals(&self, listener: impl Fn(Removals) + Send + Sync + 'static) {
+        let _ = self.inner.removals.listener.set(Box::new(listener));
+    }
+
+    /// Whether removals are told from now on. They are not at first. Of a key that a thread finds after it has turned this on, it will hear when it is
+    /// removed. What is noted when this is turned off may still be told.
+    pub fn hear_removals(&self, hear: bool) {
+        self.inner.removals.heard.store(hear && self.inner.removals.listener.get().is_some(), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
     }
 }

@@ -14,16 +14,15 @@
 //! much. So a scan passes through without harm, and a new hot set is taken in quickly. Who came back is known from *ghosts*.
 //! What the choice rests on is measured in ADR 21.
 
-pub(crate) mod ahead;
 pub(crate) mod ghost;
+pub(crate) mod heat;
 pub(crate) mod idle;
-pub(crate) mod sweep;
 
 use crate::expiry::feed::Notice;
-use crate::session::heat::HeatRule;
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use ghost::{Ghosts, Return};
+use heat::HeatRule;
 use idle::IdleClock;
 use std::io;
 use std::ops::Range;
@@ -111,7 +110,7 @@ pub(crate) struct Eviction {
     /// Milliseconds in which frequencies go down by one step without need to evict; 0: they do not.
     decay_ms: AtomicI64,
     /// What expires soonest, for [`EvictionOrder::Expiry`]. Filled by the background.
-    soonest: SegQueue<Notice>,
+    pub(crate) soonest: SegQueue<Notice>,
 }
 
 impl Eviction {
@@ -165,7 +164,7 @@ impl Eviction {
     }
 
     /// Takes up to `most` buckets from the hand.
-    fn take_range(&self, buckets: u64, most: u64) -> Range<u64> {
+    pub(crate) fn take_range(&self, buckets: u64, most: u64) -> Range<u64> {
         let mut from = self.hand.load(Ordering::Relaxed);
         loop {
             let start = if from < buckets { from } else { 0 };
@@ -183,12 +182,12 @@ impl Eviction {
         }
     }
 
-    fn passed_in_vain(&self, buckets: u64) {
+    pub(crate) fn passed_in_vain(&self, buckets: u64) {
         self.barren.fetch_add(buckets, Ordering::Relaxed);
     }
 
     /// A record with this hash and heat gives way.
-    fn gave_way(&self, hash: u64, heat: u64, order: EvictionOrder) {
+    pub(crate) fn gave_way(&self, hash: u64, heat: u64, order: EvictionOrder) {
         if self.barren.load(Ordering::Relaxed) != 0 {
             self.barren.store(0, Ordering::Relaxed);
         }

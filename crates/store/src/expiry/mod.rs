@@ -4,5 +4,4 @@
 //! (INV-EXP-1): for each live record with an expiry there is a notice, in the feed or the wheel, that comes up at or before it.
 
 pub(crate) mod feed;
-pub(crate) mod reclaim;
 pub(crate) mod wheel;

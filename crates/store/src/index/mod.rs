@@ -30,6 +30,9 @@ pub(crate) use resize::{Resize, Resized};
 /// Fewest buckets; a power of two.
 pub(crate) const BUCKETS_MIN: u64 = if cfg!(loom) { 1 } else { 1024 };
 
+/// Keys per bucket above which the index grows. With overflow slots this costs about 12.7 bytes per key at any size.
+pub(crate) const KEYS_PER_BUCKET: u64 = 6;
+
 /// The hash index.
 pub(crate) struct Index {
     memory: Slots<Bucket>,

@@ -7,7 +7,7 @@
 //!
 //! Regions: `head <= read_only` (INV-TIER-1). Addresses below `read_only` are not updated in place but copied to the tail; addresses
 //! below `head` are on the device only. Without a device `head` rests at zero, and so does `read_only` unless a mutable fraction
-//! is configured; pages are then freed one by one, wherever they are, once they were evacuated (see `compact`): the log is a
+//! is configured; pages are then freed one by one, wherever they are, once they were evacuated (see `background/evacuate.rs`): the log is a
 //! ring with holes, and a page that would be overtaken by the tail is evacuated first. With a device pages leave memory in
 //! their order (see `tier`).
 
@@ -36,6 +36,9 @@ const CHUNKS_PER_PAGE: u64 = PAGE_WORDS / CHUNK_WORDS;
 const LINE_WORDS: u64 = 8;
 /// Pages that are kept ready in front of the tail.
 pub(crate) const PAGES_AHEAD: u64 = 3;
+
+/// The page number that says "no open chunk".
+pub(crate) const NO_PAGE: u64 = u64::MAX;
 
 /// Places that are tried for a page of cached copies.
 const CACHE_PAGE_TRIES: u64 = 64;

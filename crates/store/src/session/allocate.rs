@@ -1,12 +1,13 @@
 //! Space for records: from freed pieces first, else from the session's chunk of the tail; and its way back.
 
-use super::{Full, Local};
+use super::local::Local;
 use crate::counters::add;
 use crate::free::REMAINDER_MIN;
+use crate::full::Full;
 use crate::heap;
 use crate::log::{Chunk, Log, PAGE_WORDS};
 use crate::record::{Header, Record, UNITS_MAX};
-use crate::store::Inner;
+use crate::shared::Inner;
 use std::sync::atomic::Ordering;
 
 /// After so many new words the background is told: it makes pages ready and grows the index before buckets overflow.

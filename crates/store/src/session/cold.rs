@@ -5,23 +5,13 @@
 //! commands that change something it asks before, under the command's latches ([`Session::probe`]), so that none begins that
 //! could not finish.
 
-use super::{Key, Local, Session};
+use super::batch::Session;
+use super::copies::keep_warm;
+use crate::key::Key;
 use crate::record::{Header, Record};
-use crate::store::Inner;
 use crate::tier::stage::{Fetch, Fetcher, Lookup, Stage};
 use almandine_io::storage::Buffer;
-use std::cell::{Cell, RefCell};
 use std::io;
-
-/// What a session knows of the batch's cold records.
-#[derive(Default)]
-pub(crate) struct ColdSide {
-    pub(super) stage: Stage,
-    /// Addresses that look-ups needed and did not have.
-    met: RefCell<Vec<u64>>,
-    /// A look-up needed a record that the device could not give.
-    failed: Cell<bool>,
-}
 
 /// For which use a key must be in memory or staged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,61 +31,6 @@ pub enum Met {
     Cold,
     /// Some needed a record that cannot be read from the device: the answers given since are void, and it is an error.
     Failed,
-}
-
-/// The cold entries that a look-up came across.
-#[derive(Default)]
-pub(super) struct ColdMatches {
-    /// The staged record of the key with the highest address.
-    best: Option<(u64, Record, Header)>,
-    /// The highest address of an entry that may be the key's and is not staged; 0: none.
-    unstaged: u64,
-    failed: u64,
-}
-
-impl ColdMatches {
-    #[cold]
-    pub(super) fn note(&mut self, store: &Inner, local: &Local, address: u64, key: &Key<'_>) {
-        match local.cold.stage.get(address) {
-            Lookup::Ready(record, header) => {
-                if self.best.is_none_or(|(best, ..)| best < address) && store.matches_key(record, header, key) {
-                    self.best = Some((address, record, header));
-                }
-            }
-            Lookup::Failed => self.failed = self.failed.max(address),
-            Lookup::Absent => self.unstaged = self.unstaged.max(address),
-        }
-    }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.best.is_none() && !self.is_open()
-    }
-
-    /// Whether entries that may be the key's have not been looked at.
-    pub(super) fn is_open(&self) -> bool {
-        self.unstaged != 0 || self.failed != 0
-    }
-
-    /// The highest address of such an entry.
-    pub(super) fn open_address(&self) -> u64 {
-        self.unstaged.max(self.failed)
-    }
-
-    /// The key's record, if it is among the staged ones and no entry with a higher address may be the key's. Else what is
-    /// missing is noted in the session.
-    pub(super) fn settle(&self, local: &Local) -> Option<(u64, Record, Header)> {
-        let best = self.best.map_or(0, |(address, ..)| address);
-        if self.unstaged > best {
-            local.cold.met.borrow_mut().push(self.unstaged);
-            return None;
-        }
-        if self.failed > best {
-            local.cold.failed.set(true);
-            return None;
-        }
-        self.best
-    }
 }
 
 impl Session {
@@ -122,7 +57,7 @@ impl Session {
     pub fn detach(&mut self) -> Stage {
         let stage = std::mem::take(&mut self.local.cold.stage);
         if !stage.is_empty() {
-            self.keep_warm(&stage);
+            keep_warm(&self.store, &mut self.local, &stage);
         }
         stage
     }

@@ -7,15 +7,19 @@
 mod occupied;
 
 use super::allocate::{allocate, drop_heap_key, drop_heap_value, release_heap_value, retire};
-use super::cold::ColdMatches;
-use super::{Full, Key, Local, Session};
+use super::batch::Session;
+use super::local::Local;
+use super::remove::{count_live, discard_tombstone};
+use super::staged::ColdMatches;
 use crate::counters::add;
 use crate::expiry::feed::Notice;
+use crate::full::Full;
 use crate::heap::{self, HeapKey, HeapString, SharedString};
 use crate::index::Position;
 use crate::index::entry::Entry;
+use crate::key::Key;
 use crate::record::{Header, INLINE_KEY_MAX, Kind, Record, Shape, UNITS_MAX, WORD, fits_inline};
-use crate::store::Inner;
+use crate::shared::Inner;
 use std::sync::Arc;
 
 /// What goes with a value.
@@ -111,7 +115,7 @@ impl Session {
         let mut cold = ColdMatches::default();
         let found = store.index.find_latched(number, key.hash, |address| {
             if address < head {
-                cold.note(store, guard.local, address, &key);
+                cold.note(store, &guard.local.cold, address, &key);
                 return None;
             }
             store.match_record(address, &key)
@@ -150,19 +154,6 @@ impl Session {
     }
 }
 
-pub(super) fn count_live(store: &Inner, local: &Local, namespace: u16, live: i64, volatile: i64) {
-    let counters = store.thread(local);
-    let [records, with_expiry] = store.counters.namespace(local.thread, namespace);
-    if live != 0 {
-        add(&counters.live, live);
-        add(records, live);
-    }
-    if volatile != 0 {
-        add(&counters.volatile, volatile);
-        add(with_expiry, volatile);
-    }
-}
-
 impl<'s> Guard<'s> {
     /// What a key with this record in memory or staged is.
     #[inline]
@@ -190,7 +181,7 @@ impl<'s> Guard<'s> {
         }
         let store = self.store;
         let found = cold
-            .settle(self.local)
+            .settle(&self.local.cold)
             .and_then(|(address, record, header)| Some((store.index.find_any(self.number, |at| at == address)?, record, header)));
         match found {
             Some((position, record, header)) => self.slot(position, record, header),
@@ -351,7 +342,7 @@ impl<'s> Vacant<'s> {
         if let Some(position) = self.tombstone {
             let old_address = position.entry().address();
             position.point_to(tag, address);
-            super::remove::discard_tombstone(guard.store, guard.local, old_address);
+            discard_tombstone(guard.store, guard.local, old_address);
         } else if guard.store.index.insert(guard.number, entry).is_err() {
             drop_heap_value(guard.store, guard.local, record, header);
             drop_heap_key(guard.store, guard.local, record, header);

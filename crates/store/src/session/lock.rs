@@ -3,15 +3,9 @@
 //! Everyone who holds more than one latch takes them in that order (commands here, resizing in `index::resize`), so there is
 //! no cycle of waiting (INV-LATCH-3).
 
-use super::Session;
+use super::batch::Session;
+use super::local::Held;
 use crate::index::Index;
-
-/// A latch that the session holds.
-#[derive(Clone, Copy)]
-pub(super) struct Held {
-    pub(super) number: u64,
-    exclusive: bool,
-}
 
 impl Session {
     /// Latches the buckets of all `hashes`, exclusively or shared, until [`Session::unlock_all`]. Nothing may be held yet.

@@ -4,18 +4,18 @@
 //! newest would bring the older one back, so then a tombstone takes its place, until the examiner has looked (INV-TIER-2).
 
 use super::allocate::{allocate, drop_heap_key, drop_heap_value, retire};
-use super::entry::count_live;
-use super::{Local, Session};
+use super::local::Local;
 use crate::counters::add;
 use crate::heap::{self, HeapKey};
 use crate::index::Position;
+use crate::key::Key;
 use crate::record::{Header, Kind, Record, Shape, WORD};
-use crate::store::Inner;
+use crate::shared::Inner;
 use crate::tier::pages::DevicePages;
 use crate::tier::stage::Lookup;
 
 /// Takes a key's record out of its latched bucket and gives its space up. Returns the entry of the tombstone, if one was needed.
-pub(super) fn unlink<'s>(
+pub(crate) fn unlink<'s>(
     store: &'s Inner,
     local: &mut Local,
     number: u64,
@@ -42,7 +42,7 @@ fn unlink_among_cold<'s>(
     header: Header,
 ) -> Option<Position<'s>> {
     let hash = store.hash_of(record, header);
-    let key = super::Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
+    let key = Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
     let mut open = false;
     let mut older = Vec::new();
     let _ = store.index.find_latched(number, hash, |candidate| {
@@ -81,7 +81,7 @@ fn unlink_among_cold<'s>(
 }
 
 /// Writes a tombstone for a key. `None` when the log is full.
-fn write_tombstone(store: &Inner, local: &mut Local, key: super::Key<'_>) -> Option<u64> {
+fn write_tombstone(store: &Inner, local: &mut Local, key: Key<'_>) -> Option<u64> {
     let long = key.bytes.len() > crate::record::INLINE_KEY_MAX;
     let flags = Header::EXPIRY | if long { Header::HEAP_KEY } else { 0 };
     let key_len = if long { WORD } else { key.bytes.len() };
@@ -138,27 +138,34 @@ pub(crate) fn weight(store: &Inner, record: Record, header: Header) -> u32 {
     DevicePages::weight(header.units(), [key, value])
 }
 
-impl Session {
-    /// Removes the record at `position` of a bucket that the caller has latched exclusively.
-    pub(crate) fn unlink_latched(&mut self, number: u64, position: Position<'_>, record: Record, header: Header) {
-        unlink(&self.store, &mut self.local, number, position, record, header);
-    }
+/// Counts a record as gone.
+pub(crate) fn uncount(store: &Inner, local: &Local, header: Header) {
+    count_live(store, local, header.namespace(), -1, -i64::from(header.has(Header::EXPIRY)));
+}
 
-    /// Counts a record as gone.
-    pub(crate) fn uncount(&self, header: Header) {
-        count_live(&self.store, &self.local, header.namespace(), -1, -i64::from(header.has(Header::EXPIRY)));
-    }
+/// Gives up the memory of a cached copy that the index no longer reaches; its original is accounted for by the caller.
+pub(crate) fn discard_copy(store: &Inner, local: &mut Local, address: u64, record: Record, header: Header) {
+    drop_heap_value(store, local, record, header);
+    retire(store, local, address, record, header);
+}
 
-    /// Gives up the memory of a cached copy that the index no longer reaches; its original is accounted for by the caller.
-    pub(crate) fn discard_copy(&mut self, store: &Inner, address: u64, record: Record, header: Header) {
-        drop_heap_value(store, &self.local, record, header);
-        retire(store, &mut self.local, address, record, header);
-    }
+/// As [`unlink`], for one of several records of a key, or one that counts no more: nothing is counted.
+pub(crate) fn drop_latched(store: &Inner, local: &mut Local, number: u64, position: Position<'_>, record: Record, header: Header) {
+    let address = position.entry().address();
+    store.index.remove(number, position);
+    discard(store, local, address, record, header, false);
+}
 
-    /// As [`Session::unlink_latched`], for one of several records of a key, or one that counts no more: nothing is counted.
-    pub(crate) fn drop_latched(&mut self, number: u64, position: Position<'_>, record: Record, header: Header) {
-        let address = position.entry().address();
-        self.store.index.remove(number, position);
-        discard(&self.store, &mut self.local, address, record, header, false);
+/// Counts live records of a namespace, and those of them with an expiry, up or down.
+pub(super) fn count_live(store: &Inner, local: &Local, namespace: u16, live: i64, volatile: i64) {
+    let counters = store.thread(local);
+    let [records, with_expiry] = store.counters.namespace(local.thread, namespace);
+    if live != 0 {
+        add(&counters.live, live);
+        add(records, live);
+    }
+    if volatile != 0 {
+        add(&counters.volatile, volatile);
+        add(with_expiry, volatile);
     }
 }

@@ -5,9 +5,11 @@
 //! two neighbours. So "everything from here on" means the same before and after a resize: a key that is there during the
 //! whole scan is seen, and it is seen once (INV-SCAN-1).
 
-use super::{Key, Session, View};
+use super::batch::Session;
+use super::view::View;
 use crate::index::Index;
 use crate::index::entry::Entry;
+use crate::key::Key;
 use crate::record::Header;
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ pub(crate) struct Admission {
 
 /// What the threshold was last judged by.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Judged {
+pub(crate) struct Judged {
     copies: u64,
     hits: u64,
     reads: u64,
@@ -39,7 +39,7 @@ impl Admission {
     }
 
     /// Judges the threshold by the sums of copies made, reads that copies answered, and reads of the device.
-    pub(super) fn judge(&self, last: &mut Judged, copies: u64, hits: u64, reads: u64) {
+    pub(crate) fn judge(&self, last: &mut Judged, copies: u64, hits: u64, reads: u64) {
         let (made, answered) = (copies - last.copies, hits.saturating_sub(last.hits));
         let heat = self.heat();
         let next = if made >= SAMPLE {

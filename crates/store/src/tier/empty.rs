@@ -3,13 +3,11 @@
 //! Tests ask for it, because little data would never leave by itself. The cascade does it, in its usual order; it must not take
 //! shortcuts, or tests would prove something that does not happen.
 
-use super::Tier;
-use crate::log::Log;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Sleep between two looks at how far the cascade is.
-const LOOK: Duration = Duration::from_micros(100);
+pub(super) const LOOK: Duration = Duration::from_micros(100);
 
 /// What was asked for, and how far it is.
 #[derive(Default)]
@@ -22,29 +20,22 @@ pub(crate) struct Emptying {
 
 impl Emptying {
     /// Whether a page is to leave, whatever the budget says.
-    pub(super) fn includes(&self, page: u64) -> bool {
+    pub(crate) fn includes(&self, page: u64) -> bool {
         page < self.below.load(Ordering::Relaxed)
     }
 
     /// The cascade has nothing below this page any more.
-    pub(super) fn reached(&self, page: u64) {
+    pub(crate) fn reached(&self, page: u64) {
         self.left.fetch_max(page, Ordering::AcqRel);
     }
-}
 
-impl Tier {
-    /// Lets all pages leave that are in memory now. False when the device has not taken them in time.
-    pub(crate) fn empty_memory(&self, log: &Log, within: Duration) -> bool {
-        let below = log.tail_page().max(log.cache_page()) + 1;
-        let deadline = Instant::now() + within;
-        self.emptying.below.fetch_max(below, Ordering::Relaxed);
-        while self.emptying.left.load(Ordering::Acquire) < below {
-            if Instant::now() > deadline {
-                return false;
-            }
-            self.waker.wake();
-            std::thread::sleep(LOOK);
-        }
-        true
+    /// Asks for all pages below this one to leave.
+    pub(super) fn ask(&self, below: u64) {
+        self.below.fetch_max(below, Ordering::Relaxed);
+    }
+
+    /// Whether all pages below this one have left.
+    pub(super) fn has_reached(&self, below: u64) -> bool {
+        self.left.load(Ordering::Acquire) >= below
     }
 }

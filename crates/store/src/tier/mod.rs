@@ -7,52 +7,43 @@
 //! ```
 //!
 //! Pages leave in their order: closed (read-only), flushed (their image is on the device), evicted (the head passes them, their
-//! memory goes). A thread of its own, the keeper, does all of that as a state machine over epochs (`cascade`). Two others give space
-//! on the device back (`collect`) and settle what overwriting without looking left open (`examine`). Sessions never
-//! flush and never wait: a key whose record is on the device is *cold*, its session says so and goes on with something else
-//! until the record is staged (`stage`). Hot cold records come back as cached copies, which need no flush to leave again
-//! (`cache`).
+//! memory goes). A thread of its own, the keeper, does all of that as a state machine over epochs (`background/flush.rs`). Two
+//! others give space on the device back (`background/compact.rs`) and settle what overwriting without looking left open
+//! (`background/resolve.rs`). Sessions never flush and never wait: a key whose record is on the device is *cold*, its session says so
+//! and goes on with something else until the record is staged (`stage`). Hot cold records come back as cached copies, which need no
+//! flush to leave again (`session/copies.rs`).
 //!
 //! INV-TIER-1: `head <= read_only`, and pages leave in their order. INV-TIER-2: of several entries for one key the one with the highest address counts;
 //! all others are on the device. INV-TIER-3: what a page on the device says is used only if its checksum holds.
 
-mod admission;
-pub(crate) mod cache;
-mod cascade;
-mod collect;
+pub(crate) mod admission;
 mod empty;
-mod examine;
-mod extent;
-mod image;
-mod keeper;
+pub(crate) mod extent;
 #[cfg(all(test, loom))]
 mod model;
 pub(crate) mod pages;
-mod parked;
-mod pressure;
+pub(crate) mod pressure;
 pub(crate) mod stage;
-mod steward;
-mod sweep;
+pub(crate) mod statistics;
+pub(crate) mod write;
 
 use crate::log::{Log, PAGE_BYTES};
-use crate::store::{Inner, MemoryUse};
+use crate::memory::MemoryUse;
+use crate::namespace::Namespaces;
 use admission::Admission;
 use almandine_device::Device;
 use almandine_io::thread::Waker;
 use crossbeam_queue::SegQueue;
+use empty::Emptying;
 use pages::DevicePages;
+use pressure::{LIMIT_PAGES_MIN, Pressure};
+use statistics::{Counters, TierStatistics};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use keeper::Keeper;
-use pressure::Pressure;
-pub(crate) use steward::{Examiner, Steward};
-
 /// Pages that may be on the device at once: 2 TiB.
 const DEVICE_PAGES_MAX: u64 = 1 << 20;
-/// Fewest pages of log memory that the tier works with.
-const LIMIT_PAGES_MIN: u64 = 6;
 /// Keys are overwritten without a look while fewer than one in so many are unresolved, or fewer than [`BACKLOG_MIN`].
 const BACKLOG_SHARE: u64 = 16;
 const BACKLOG_MIN: u64 = 4096;
@@ -61,7 +52,7 @@ const PARKED_FREE: u64 = 1 << 16;
 /// A question's bytes with its part of the queue.
 const QUESTION_BYTES: u64 = 32;
 /// Pages beyond the limit at which writers are asked to wait.
-const CHOKE_PAGES: u64 = 8;
+pub(crate) const CHOKE_PAGES: u64 = 8;
 
 /// Where a store puts what does not fit its memory.
 #[derive(Clone)]
@@ -101,76 +92,13 @@ impl CopyReads {
     }
 }
 
-macro_rules! statistics {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// What the tier has counted since the start.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct TierStatistics {
-            $($(#[$doc])* pub $name: u64,)*
-            /// Space taken on the devices, in bytes.
-            pub device_bytes: u64,
-            /// Bytes of live records on the device, as far as it is known.
-            pub device_live_bytes: u64,
-            /// Keys overwritten without a look whose older records wait to be compared; the key count may be too high by so many.
-            pub unresolved: u64,
-            /// Bytes of log memory that the budget allows.
-            pub log_limit_bytes: u64,
-        }
-
-        /// Counters on cold paths, shared by all threads.
-        #[derive(Debug, Default)]
-        pub(crate) struct Counters { $(pub(crate) $name: AtomicU64,)* }
-
-        impl Counters {
-            fn read(&self) -> TierStatistics {
-                TierStatistics { $($name: self.$name.load(Ordering::Relaxed),)* ..TierStatistics::default() }
-            }
-        }
-    };
-}
-
-statistics! {
-    /// Reads of the device for sessions.
-    reads,
-    /// Reads of the device by the store itself: pages that are collected, records that are examined.
-    background_reads,
-    /// Bytes that they asked for.
-    read_bytes,
-    /// Writes to the devices.
-    writes,
-    /// Bytes written.
-    written_bytes,
-    /// Reads that failed.
-    read_errors,
-    /// Writes that failed.
-    write_errors,
-    /// Blocks whose checksum did not hold.
-    corrupt_blocks,
-    /// Pages written.
-    pages_flushed,
-    /// Pages whose memory was given back.
-    pages_evicted,
-    /// Pages on the device given back after their live records were moved.
-    pages_compacted,
-    /// Records that this moved.
-    records_compacted,
-    /// Copies made of records on the device.
-    records_cached,
-    /// Older records of overwritten keys that were found and dropped.
-    overwrites_resolved,
-}
-
-pub(crate) fn bump(counter: &AtomicU64, by: u64) {
-    counter.fetch_add(by, Ordering::Relaxed);
-}
-
 /// Something for the examiner to look at.
-struct Question {
-    hash: u64,
+pub(crate) struct Question {
+    pub(crate) hash: u64,
     /// The key's; 0: unknown.
-    namespace: u16,
+    pub(crate) namespace: u16,
     /// The key was overwritten without a look.
-    overwritten: bool,
+    pub(crate) overwritten: bool,
 }
 
 /// Called when writers that were asked to wait may go on.
@@ -187,20 +115,20 @@ pub(crate) struct Tier {
     pub(crate) steward_waker: Waker,
     /// Wakes the examiner.
     pub(crate) examiner_waker: Waker,
-    questions: SegQueue<Question>,
-    unresolved: AtomicU64,
+    pub(crate) questions: SegQueue<Question>,
+    pub(crate) unresolved: AtomicU64,
     /// Of the unresolved, those whose question the device did not answer; and the bytes that such questions take.
-    parked: AtomicU64,
-    parked_bytes: AtomicU64,
+    pub(crate) parked: AtomicU64,
+    pub(crate) parked_bytes: AtomicU64,
     /// So many keys are unresolved that writers look before they overwrite.
     backlogged: AtomicBool,
     /// Next free block of the value device.
     values_tail: AtomicU64,
     limit_pages: AtomicU64,
-    pub(crate) emptying: empty::Emptying,
+    pub(crate) emptying: Emptying,
     /// Share of the device's pages that may be dead, in thousandths.
-    garbage_max: AtomicU64,
-    compaction_rate: AtomicU64,
+    pub(crate) garbage_max: AtomicU64,
+    pub(crate) compaction_rate: AtomicU64,
     copy_reads: AtomicU8,
     pub(crate) admission: Admission,
     /// How far heap objects press against the budget.
@@ -230,7 +158,7 @@ impl Tier {
             backlogged: AtomicBool::new(false),
             values_tail: AtomicU64::new(0),
             limit_pages: AtomicU64::new(u64::MAX),
-            emptying: empty::Emptying::default(),
+            emptying: Emptying::default(),
             garbage_max: AtomicU64::new(300),
             compaction_rate: AtomicU64::new(256 << 20),
             copy_reads: AtomicU8::new(CopyReads::default() as u8),
@@ -275,19 +203,19 @@ impl Tier {
     }
 
     /// Bytes of heap objects from which on a page is not filled any further.
-    fn heavy_page_bytes(&self) -> u64 {
+    pub(crate) fn heavy_page_bytes(&self) -> u64 {
         self.heavy_page_bytes.load(Ordering::Relaxed)
     }
 
     /// Whether there is so much in memory that nothing should be added.
-    fn is_overfull(&self, resident: u64) -> bool {
+    pub(crate) fn is_overfull(&self, resident: u64) -> bool {
         resident >= self.choke_pages() || self.pressure() == Pressure::Choke
     }
 
     /// Whether all records of the page that holds `address` belong to a condemned namespace.
-    pub(crate) fn is_condemned_page(&self, store: &Inner, address: u64) -> bool {
+    pub(crate) fn is_condemned_page(&self, namespaces: &Namespaces, address: u64) -> bool {
         let namespace = self.pages.info(Log::page_of(address)).map_or(0, |info| info.namespace());
-        u16::try_from(namespace).is_ok_and(|namespace| namespace != 0 && store.namespaces.is_condemned(namespace))
+        u16::try_from(namespace).is_ok_and(|namespace| namespace != 0 && namespaces.is_condemned(namespace))
     }
 
     /// Pages kept ready in front of the tail.
@@ -344,7 +272,7 @@ impl Tier {
         let _ = self.on_room.set(call);
     }
 
-    fn notify_if_roomy(&self, resident: u64) {
+    pub(crate) fn notify_if_roomy(&self, resident: u64) {
         if self.waiting.load(Ordering::SeqCst)
             && (!self.is_overfull(resident) || self.failing.load(Ordering::Relaxed))
             && self.waiting.swap(false, Ordering::SeqCst)
@@ -360,7 +288,7 @@ impl Tier {
     }
 
     /// Compares what is open with the number of keys.
-    fn judge_backlog(&self, live: u64) {
+    pub(crate) fn judge_backlog(&self, live: u64) {
         let open = self.unresolved().saturating_sub(self.parked.load(Ordering::Relaxed).min(PARKED_FREE));
         let most = (live / BACKLOG_SHARE).max(BACKLOG_MIN);
         // It ends well below where it begins, so that it does not come and go with every key.
@@ -380,7 +308,7 @@ impl Tier {
     }
 
     /// Of these, the ones that there is something to be done about now.
-    fn pending(&self) -> u64 {
+    pub(crate) fn pending(&self) -> u64 {
         self.unresolved().saturating_sub(self.parked.load(Ordering::Relaxed))
     }
 
@@ -392,5 +320,20 @@ impl Tier {
             log_limit_bytes: self.limit_pages().saturating_mul(PAGE_BYTES as u64),
             ..self.counters.read()
         }
+    }
+
+    /// Lets all pages leave that are in memory now. False when the device has not taken them in time.
+    pub(crate) fn empty_memory(&self, log: &Log, within: std::time::Duration) -> bool {
+        let below = log.tail_page().max(log.cache_page()) + 1;
+        let deadline = std::time::Instant::now() + within;
+        self.emptying.ask(below);
+        while !self.emptying.has_reached(below) {
+            if std::time::Instant::now() > deadline {
+                return false;
+            }
+            self.waker.wake();
+            std::thread::sleep(empty::LOOK);
+        }
+        true
     }
 }

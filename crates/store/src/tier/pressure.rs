@@ -4,10 +4,11 @@
 //! beyond the log is a few words there and much on the heap: so few pages may hold so much that the log's share is at its
 //! least, and no number of pages says that one should leave. Then bytes do, and pages that hold much are not filled up.
 
-use super::LIMIT_PAGES_MIN;
 use crate::log::PAGE_BYTES;
-use crate::store::MemoryUse;
+use crate::memory::MemoryUse;
 
+/// Fewest pages of log memory that the tier works with.
+pub(super) const LIMIT_PAGES_MIN: u64 = 6;
 /// Part of the budget that lies between two steps of pressure, as one in so many.
 const STEP_SHARE: u64 = 16;
 /// That part is as large as this at least between leaving and choking, even if a small budget is exceeded so.

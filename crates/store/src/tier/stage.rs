@@ -4,8 +4,9 @@
 //! them read by whoever reads without blocking, hands the buffers over ([`crate::Session::accept`]), and runs the batch with the
 //! stage attached. A record on the device never changes, so a staged one is exact for as long as the index points to its address.
 
+use super::Tier;
 use super::extent::{self, Extent};
-use super::{Tier, bump};
+use super::statistics::bump;
 use crate::heap::{HeapKey, HeapString, SharedString};
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::{Header, Record, WORD};

@@ -2,11 +2,13 @@
 
 use super::{Occupied, Payload, Put, Vacant};
 use crate::counters::add;
+use crate::full::Full;
 use crate::heap::{self, HeapKey, HeapString, SharedString};
+use crate::key::Key;
 use crate::record::{Header, Kind, WORD};
 use crate::session::allocate::trim;
 use crate::session::remove::{discard, unlink};
-use crate::session::{Full, Key, View};
+use crate::session::view::View;
 use std::sync::Arc;
 
 impl<'s> Occupied<'s> {

@@ -1,6 +1,6 @@
 //! The device's space is collected in any order, while sessions hold staged records of it, overwrite, and make copies.
 //!
-//! The main thread is the steward; its steps are those of `Collector::collect` (the image is read, `Session::collect_latched`
+//! The main thread is the steward; its steps are those of `Collector::collect` (the image is read, `collect_latched`
 //! and `move_to_tail` for its record, `DevicePages::retire`, `Device::discard`).
 
 use super::{DANGLING, DISCARDED, Fault, GONE, HASH, LOST, NEW, OLD, Rig, STALE, check, check_fails, end_of, join};

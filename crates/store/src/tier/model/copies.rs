@@ -1,7 +1,7 @@
 //! A page of cached copies leaves memory without being written: its entries are pointed back to the originals.
 //!
 //! The main thread is the keeper, with the steps of `Cascade`: `close`, then, when nobody makes copies in the page any more,
-//! `Session::empty_of_copies` with `leave_memory` for each copy, then `Log::shift_head`, and when nobody reads them, `release`.
+//! `empty_of_copies` with `leave_memory` for each copy, then `Log::shift_head`, and when nobody reads them, `release`.
 
 use super::{DANGLING, Fault, GONE, HASH, LOST, NEW, NOT_STORED, OLD, RELEASED, Rig, check, check_fails, end_of, join};
 use crate::log::{Chunk, Log, PAGE_WORDS};

@@ -3,7 +3,7 @@
 //!
 //! They are the examiner's own: nobody else looks at them, and what others need to know of them is published as two sums.
 
-use super::Question;
+use crate::tier::Question;
 use std::collections::VecDeque;
 
 /// Rest before they are asked again; it doubles up to the longest while there is no answer.

@@ -8,15 +8,18 @@
 //! page with little left alive is emptied into the tail instead of being written. A page of cached copies is not written
 //! either: its entries are pointed back to the originals.
 
-use super::extent::ExtentWriter;
-use super::pages::DevicePages;
-use super::pressure::Pressure;
-use super::{Tier, bump, image};
+use super::image;
+use super::leave::{empty_of_copies, empty_page};
+use super::pace::Pace;
 use crate::counters::add;
 use crate::log::{CHUNK_WORDS, Log, PAGE_BYTES, PAGE_WORDS, PageState};
-use crate::pace::Pace;
 use crate::session::Session;
-use crate::store::Inner;
+use crate::shared::Inner;
+use crate::tier::Tier;
+use crate::tier::pages::DevicePages;
+use crate::tier::pressure::Pressure;
+use crate::tier::statistics::bump;
+use crate::tier::write::ExtentWriter;
 use almandine_epoch::{Machine, Phase, Run, Step};
 use almandine_io::storage::Buffer;
 use std::collections::VecDeque;
@@ -55,7 +58,7 @@ impl Phase for CascadePhase {
 /// The cascade, as the closure of an endless run of the state machine.
 pub(super) fn start(store: &Arc<Inner>) -> Option<Run<CascadePhase>> {
     let mut cascade = Cascade {
-        session: store.session()?,
+        session: Session::open(store)?,
         pace: Pace::new(store.options.background),
         image: Buffer::new(PAGE_BYTES),
         extents: ExtentWriter::new(),
@@ -104,7 +107,7 @@ impl Cascade {
                     && self.may_leave(&store, tier)
                     && let Some(page) = self.clean.pop_front()
                 {
-                    self.session.empty_of_copies(page, &mut self.pace);
+                    empty_of_copies(&mut self.session, page, &mut self.pace);
                     self.leaving.push(page);
                     return Step::Wait;
                 }
@@ -210,7 +213,7 @@ impl Cascade {
         if sparse
             && tier.pressure() < Pressure::Leave
             && !tier.emptying.includes(page)
-            && self.session.empty_page(page, &mut self.pace)
+            && empty_page(&mut self.session, page, &mut self.pace)
         {
             store.log.pages.mark_flushed(page);
             return true;

@@ -4,14 +4,17 @@
 //! expiries, frees the records of emptied namespaces, evacuates sparse pages, frees large values, moves the epoch, tells of
 //! removed keys and compares memory with the budget. It sleeps until a session wakes it or the expiry wheel turns.
 
-use crate::compact::{self, CompactionPhase};
+use super::evacuate::{self, CompactionPhase};
+use super::evict::{Ageing, age_at_rest, evict_ahead};
+use super::mixed::sweep_mixed_pages;
+use super::pace::Pace;
+use super::reclaim::{rebuild_wheel, reclaim_expired};
 use crate::counters::add;
-use crate::evict::ahead::Ageing;
 use crate::expiry::wheel::{TICK_MS, Wheel};
-use crate::index::{BUCKETS_MIN, Resize, Resized};
-use crate::pace::Pace;
+use crate::index::{BUCKETS_MIN, KEYS_PER_BUCKET, Resize, Resized};
 use crate::session::Session;
-use crate::store::Inner;
+use crate::session::remove::{drop_latched, uncount};
+use crate::shared::Inner;
 use crate::tier::stage::{Fetcher, Lookup, Stage};
 use almandine_epoch::Run;
 use almandine_io::{clock, thread};
@@ -19,8 +22,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Keys per bucket above which the index grows. With overflow slots this costs about 12.7 bytes per key at any size.
-pub(crate) const KEYS_PER_BUCKET: u64 = 6;
 /// Keys per bucket below which it shrinks.
 const KEYS_PER_BUCKET_MIN: u64 = 2;
 /// Buckets split or merged per epoch.
@@ -73,12 +74,12 @@ impl Maintenance {
     pub(crate) fn new(store: &Arc<Inner>) -> Option<Self> {
         Some(Self {
             store: Arc::clone(store),
-            session: store.session()?,
+            session: Session::open(store)?,
             pace: Pace::telling(store),
             resize: Resize::new(),
             wheel: Wheel::new(),
             ageing: Ageing::new(),
-            compaction: compact::start(store)?,
+            compaction: evacuate::start(store)?,
             sweep: Sweep::Idle,
             resident_buckets: store.index.len(),
             surplus: None,
@@ -115,12 +116,12 @@ impl Maintenance {
         let mut busy = self.resize_index();
         store.expiry_feed.drain(|notice| self.wheel.file(notice));
         if store.reclaiming.load(Ordering::Relaxed) {
-            self.session.reclaim_expired(&mut self.wheel, &mut self.pace, now_ms);
+            reclaim_expired(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
         }
-        self.session.rebuild_wheel(&mut self.wheel, &mut self.pace);
+        rebuild_wheel(&mut self.session, &mut self.wheel, &mut self.pace);
         store.progress.wheel_bytes.store(self.wheel.memory_bytes() as u64, Ordering::Relaxed);
-        busy |= self.session.evict_ahead(&mut self.wheel, &mut self.pace, now_ms);
-        busy |= self.session.age_at_rest(&mut self.ageing);
+        busy |= evict_ahead(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
+        busy |= age_at_rest(&mut self.session, &mut self.ageing);
         busy |= self.sweep_namespaces();
         let _ = self.compaction.poll();
         busy |= self.compaction.phase() != CompactionPhase::Rest;
@@ -266,7 +267,7 @@ impl Maintenance {
                 let stop = (next + SWEEP_PER_STEP).min(end);
                 self.sweep_buckets(next, stop);
                 if stop == end {
-                    let complete = self.session.sweep_mixed_pages();
+                    let complete = sweep_mixed_pages(&mut self.session);
                     self.store.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
                     for &namespace in &namespaces {
                         let (records, with_expiry) = self.store.counters.namespace_totals(namespace);
@@ -316,11 +317,11 @@ impl Maintenance {
                 while let Some(position) = store.index.find_any(number, doomed) {
                     // SAFETY: as above.
                     let record = unsafe { store.log.record(position.entry().address()) };
-                    self.session.uncount(record.header());
-                    self.session.drop_latched(number, position, record, record.header());
+                    uncount(&store, &self.session.local, record.header());
+                    drop_latched(&store, &mut self.session.local, number, position, record, record.header());
                 }
                 if let Some(tier) = &store.tier {
-                    let doomed = |address: u64| address < head && tier.is_condemned_page(&store, address);
+                    let doomed = |address: u64| address < head && tier.is_condemned_page(&store.namespaces, address);
                     while let Some(position) = store.index.find_any(number, doomed) {
                         tier.pages.count_dead_typical(position.entry().address());
                         store.index.remove(number, position);

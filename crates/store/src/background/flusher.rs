@@ -1,7 +1,7 @@
 //! The keeper: the thread that runs the cascade. Whoever writes may have to wait for it, so it does nothing else.
 
-use super::cascade::{self, CascadePhase};
-use crate::store::Inner;
+use super::flush::{self, CascadePhase};
+use crate::shared::Inner;
 use almandine_epoch::Run;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ impl Keeper {
     /// `None` when the store has no device, or no room for a session.
     pub(crate) fn new(store: &Arc<Inner>) -> Option<Self> {
         store.tier.as_ref()?;
-        Some(Self { store: Arc::clone(store), cascade: cascade::start(store)? })
+        Some(Self { store: Arc::clone(store), cascade: flush::start(store)? })
     }
 
     /// Runs until the store is dropped.

@@ -3,14 +3,15 @@
 //! The copy is made word by word, because sessions may still declare records of a closed page dead; what the copy then says of
 //! such a record does not matter, for the index no longer points to it. Handles of heap values and keys become extents.
 
-use super::extent::{Extent, ExtentWriter};
-use super::pages::{Contents, DevicePages, PageInfo};
 use crate::heap::{self, HeapKey, SharedString};
 use crate::log::PAGE_WORDS;
 use crate::record::{Header, Record, WORD};
 use crate::session::Session;
-use crate::store::Inner;
+use crate::shared::Inner;
 use crate::tier::Tier;
+use crate::tier::extent::Extent;
+use crate::tier::pages::{Contents, DevicePages, PageInfo};
+use crate::tier::write::ExtentWriter;
 use almandine_io::storage::Buffer;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

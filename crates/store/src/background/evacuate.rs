@@ -10,12 +10,12 @@
 //! reader is on the pages, and their memory goes back to the system. No record is lost: a record that the walk finds live is
 //! moved by the same latch-protected step that an update would use (INV-LOG-1).
 
+use super::pace::Pace;
 use crate::counters::{Totals, add};
 use crate::log::PAGE_WORDS;
-use crate::pace::Pace;
 use crate::record::{Header, Record};
 use crate::session::{Session, allocate};
-use crate::store::Inner;
+use crate::shared::Inner;
 use almandine_epoch::{Machine, Phase, Run, Step};
 use almandine_io::clock;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Phase for CompactionPhase {
 /// The compactor, as the closure of an endless run of the state machine.
 pub(crate) fn start(store: &Arc<Inner>) -> Option<Run<CompactionPhase>> {
     let mut compactor = Compactor {
-        session: store.session()?,
+        session: Session::open(store)?,
         pace: Pace::new(store.options.background),
         churn: Churn::new(),
         fruitless_words: None,

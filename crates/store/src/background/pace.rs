@@ -3,7 +3,7 @@
 //! A scheduler lets a thread that computes run for milliseconds before one that has just been woken. Sleeping for a moment
 //! after each burst gives the core away at once. When the background falls behind, its bursts become longer.
 
-use crate::store::Inner;
+use crate::shared::Inner;
 use almandine_io::{clock, thread};
 use std::sync::Arc;
 use std::time::Duration;

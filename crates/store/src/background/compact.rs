@@ -4,17 +4,21 @@
 //! and its space is discarded. A record is live if its key's entry points to it, or to a cached copy of it. Pages need not go in
 //! order, so the best one is taken; what is read and written per byte won is the least there is.
 
-use super::examine::Finding;
-use super::extent::Extent;
-use super::stage::{Fetcher, Lookup, Stage};
-use super::{Tier, bump, image};
+use super::image;
+use super::resolve::{Finding, examine_hashes};
 use crate::counters::add;
 use crate::heap::{self, HeapKey};
 use crate::index::Position;
+use crate::key::Key;
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::{Header, Record};
+use crate::session::remove::{discard_copy, drop_latched, uncount, weight};
 use crate::session::{Session, allocate};
-use crate::store::Inner;
+use crate::shared::Inner;
+use crate::tier::extent::Extent;
+use crate::tier::stage::{Fetcher, Lookup, Stage};
+use crate::tier::statistics::bump;
+use crate::tier::{CHOKE_PAGES, Tier};
 use almandine_io::clock;
 use almandine_io::storage::{BLOCK_BYTES, Buffer};
 use std::sync::Arc;
@@ -107,8 +111,8 @@ impl Collector {
         }
         let dead = capacity - live;
         let limit = capacity * tier.garbage_max.load(Ordering::Relaxed) / 1000;
-        let ahead = session.store.log.tail_page() + 2 * super::CHOKE_PAGES;
-        let crowded = (0..2 * super::CHOKE_PAGES).any(|back| tier.pages.is_crowded(ahead - back));
+        let ahead = session.store.log.tail_page() + 2 * CHOKE_PAGES;
+        let crowded = (0..2 * CHOKE_PAGES).any(|back| tier.pages.is_crowded(ahead - back));
         if dead <= limit && !crowded {
             return None;
         }
@@ -150,7 +154,7 @@ impl Collector {
             // What leaves memory from here on is not examined.
             let head = session.store.log.head();
             let hashes: Vec<u64> = group.iter().map(|&(.., hash)| hash).collect();
-            let findings = session.examine_hashes(tier, fetcher, now_ms, &hashes);
+            let findings = examine_hashes(session, tier, fetcher, now_ms, &hashes);
             done &= findings.iter().all(|&finding| finding == Finding::Settled);
             if !done {
                 break;
@@ -204,7 +208,7 @@ impl Collector {
         let hashes: Vec<u64> = whole.iter().map(|&(_, (_, record, header))| session.store.hash_of(record, header)).collect();
         hashes.iter().for_each(|&hash| session.prefetch_bucket(hash));
         for (&(found, (address, record, header)), &hash) in whole.iter().zip(&hashes) {
-            match session.collect_one(tier, address, record, header, hash, examined) {
+            match collect_one(session, tier, address, record, header, hash, examined) {
                 Fate::Gone => {}
                 Fate::Stays => good = false,
                 Fate::Unclear => unclear.push((found, hash)),
@@ -216,122 +220,120 @@ impl Collector {
     }
 }
 
-impl Session {
-    /// Lets go of one record of a page. Entries below `examined` are known to be no newer records of its key.
-    fn collect_one(&mut self, tier: &Tier, address: u64, record: Record, header: Header, hash: u64, examined: u64) -> Fate {
-        let store = Arc::clone(&self.store);
-        let number = store.index.lock(hash, true);
-        let fate = self.collect_latched(&store, tier, number, address, record, header, hash, examined);
-        store.index.bucket(number).unlock_exclusive();
-        fate
-    }
+/// Lets go of one record of a page. Entries below `examined` are known to be no newer records of its key.
+fn collect_one(session: &mut Session, tier: &Tier, address: u64, record: Record, header: Header, hash: u64, examined: u64) -> Fate {
+    let store = Arc::clone(&session.store);
+    let number = store.index.lock(hash, true);
+    let fate = collect_latched(session, &store, tier, number, address, record, header, hash, examined);
+    store.index.bucket(number).unlock_exclusive();
+    fate
+}
 
-    #[expect(clippy::too_many_arguments, reason = "the record and what the callers know of it")]
-    fn collect_latched(
-        &mut self,
-        store: &Inner,
-        tier: &Tier,
-        number: u64,
-        address: u64,
-        record: Record,
-        header: Header,
-        hash: u64,
-        examined: u64,
-    ) -> Fate {
-        let head = self.local.head;
-        let key = crate::session::Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
-        let (mut own, mut copy, mut newer, mut older) = (false, None, false, false);
-        let mut other_newer = false;
-        let _ = store.index.find_latched(number, hash, |at| {
-            if at == address {
-                own = true;
-            } else if at >= head {
-                if let Some((found, found_header)) = store.match_record(at, &key) {
-                    if found_header.has(Header::CACHED) && found.original(found_header) == address {
-                        copy = Some((at, found, found_header));
-                    } else {
-                        newer = true;
-                    }
+#[expect(clippy::too_many_arguments, reason = "the record and what the callers know of it")]
+fn collect_latched(
+    session: &mut Session,
+    store: &Inner,
+    tier: &Tier,
+    number: u64,
+    address: u64,
+    record: Record,
+    header: Header,
+    hash: u64,
+    examined: u64,
+) -> Fate {
+    let head = session.local.head;
+    let key = Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
+    let (mut own, mut copy, mut newer, mut older) = (false, None, false, false);
+    let mut other_newer = false;
+    let _ = store.index.find_latched(number, hash, |at| {
+        if at == address {
+            own = true;
+        } else if at >= head {
+            if let Some((found, found_header)) = store.match_record(at, &key) {
+                if found_header.has(Header::CACHED) && found.original(found_header) == address {
+                    copy = Some((at, found, found_header));
+                } else {
+                    newer = true;
                 }
-            } else if at > address {
-                other_newer |= at >= examined;
-            } else {
-                older = true;
             }
-            None::<()>
-        });
-        if let Some((at, cached, cached_header)) = copy {
-            let Some(position) = store.index.find_any(number, |candidate| candidate == at) else { return Fate::Stays };
-            return self.move_to_tail(store, tier, number, hash, position, address, cached, cached_header);
+        } else if at > address {
+            other_newer |= at >= examined;
+        } else {
+            older = true;
         }
-        if !own {
-            return Fate::Gone;
-        }
-        let Some(position) = store.index.find_any(number, |candidate| candidate == address) else { return Fate::Stays };
-        // What a condemned namespace still counts is taken off the sums when its sweep ends, which may be over.
-        let condemned = store.namespaces.is_condemned(header.namespace());
-        if newer || condemned {
-            // Overwritten without a look, or nobody's.
-            if !condemned && !header.is_tombstone() {
-                self.uncount(header);
-            }
-            self.drop_latched(number, position, record, header);
-            return Fate::Gone;
-        }
-        if other_newer {
-            return Fate::Unclear;
-        }
-        if header.is_tombstone() && !older {
-            self.drop_latched(number, position, record, header);
-            return Fate::Gone;
-        }
-        if !header.is_tombstone() && record.is_expired(header, self.now_ms()) && !older {
-            store.note_expired(&self.local, record, header);
-            self.uncount(header);
-            self.drop_latched(number, position, record, header);
-            return Fate::Gone;
-        }
-        self.move_to_tail(store, tier, number, hash, position, address, record, header)
+        None::<()>
+    });
+    if let Some((at, cached, cached_header)) = copy {
+        let Some(position) = store.index.find_any(number, |candidate| candidate == at) else { return Fate::Stays };
+        return move_to_tail(session, store, tier, number, hash, position, address, cached, cached_header);
     }
+    if !own {
+        return Fate::Gone;
+    }
+    let Some(position) = store.index.find_any(number, |candidate| candidate == address) else { return Fate::Stays };
+    // What a condemned namespace still counts is taken off the sums when its sweep ends, which may be over.
+    let condemned = store.namespaces.is_condemned(header.namespace());
+    if newer || condemned {
+        // Overwritten without a look, or nobody's.
+        if !condemned && !header.is_tombstone() {
+            uncount(store, &session.local, header);
+        }
+        drop_latched(store, &mut session.local, number, position, record, header);
+        return Fate::Gone;
+    }
+    if other_newer {
+        return Fate::Unclear;
+    }
+    if header.is_tombstone() && !older {
+        drop_latched(store, &mut session.local, number, position, record, header);
+        return Fate::Gone;
+    }
+    if !header.is_tombstone() && record.is_expired(header, session.now_ms()) && !older {
+        store.note_expired(&session.local, record, header);
+        uncount(store, &session.local, header);
+        drop_latched(store, &mut session.local, number, position, record, header);
+        return Fate::Gone;
+    }
+    move_to_tail(session, store, tier, number, hash, position, address, record, header)
+}
 
-    /// Writes the record anew at the tail, from its image or its cached copy, and points the entry there.
-    #[expect(clippy::too_many_arguments, reason = "the record and what the callers know of it")]
-    fn move_to_tail(
-        &mut self,
-        store: &Inner,
-        tier: &Tier,
-        number: u64,
-        hash: u64,
-        position: Position<'_>,
-        address: u64,
-        from: Record,
-        from_header: Header,
-    ) -> Fate {
-        let Ok((target, got)) = allocate::allocate(store, &mut self.local, Record::packed_units(from_header, false)) else {
-            return Fate::Stays;
-        };
-        // SAFETY: freshly allocated space of at least the record's size.
-        let copy = unsafe { store.log.record(target) };
-        from.copy_as_original(from_header, copy, got);
-        if from_header.has(Header::HEAP_VALUE) {
-            // SAFETY: the record is staged, or cached and under its latch; either way it has its reference.
-            let value = unsafe { heap::share(from.value_handle(from_header)) };
-            add(&store.thread(&self.local).heap_bytes, value.memory_bytes() as i64);
-            copy.set_value_handle(copy.header(), heap::into_handle(value));
-        }
-        if from_header.has(Header::HEAP_KEY) {
-            let key = store.key_of(from, from_header);
-            add(&store.thread(&self.local).heap_bytes, key.len() as i64);
-            copy.set_key_handle(HeapKey::into_handle(key));
-        }
-        let old = position.entry().address();
-        position.point_to(store.index.tag(number, hash), target);
-        if old != address {
-            // The cached copy is garbage now.
-            self.discard_copy(store, old, from, from_header);
-        }
-        tier.pages.count_dead(address, crate::session::remove::weight(store, from, from_header));
-        bump(&tier.counters.records_compacted, 1);
-        Fate::Gone
+/// Writes the record anew at the tail, from its image or its cached copy, and points the entry there.
+#[expect(clippy::too_many_arguments, reason = "the record and what the callers know of it")]
+fn move_to_tail(
+    session: &mut Session,
+    store: &Inner,
+    tier: &Tier,
+    number: u64,
+    hash: u64,
+    position: Position<'_>,
+    address: u64,
+    from: Record,
+    from_header: Header,
+) -> Fate {
+    let Ok((target, got)) = allocate::allocate(store, &mut session.local, Record::packed_units(from_header, false)) else {
+        return Fate::Stays;
+    };
+    // SAFETY: freshly allocated space of at least the record's size.
+    let copy = unsafe { store.log.record(target) };
+    from.copy_as_original(from_header, copy, got);
+    if from_header.has(Header::HEAP_VALUE) {
+        // SAFETY: the record is staged, or cached and under its latch; either way it has its reference.
+        let value = unsafe { heap::share(from.value_handle(from_header)) };
+        add(&store.thread(&session.local).heap_bytes, value.memory_bytes() as i64);
+        copy.set_value_handle(copy.header(), heap::into_handle(value));
     }
+    if from_header.has(Header::HEAP_KEY) {
+        let key = store.key_of(from, from_header);
+        add(&store.thread(&session.local).heap_bytes, key.len() as i64);
+        copy.set_key_handle(HeapKey::into_handle(key));
+    }
+    let old = position.entry().address();
+    position.point_to(store.index.tag(number, hash), target);
+    if old != address {
+        // The cached copy is garbage now.
+        discard_copy(store, &mut session.local, old, from, from_header);
+    }
+    tier.pages.count_dead(address, weight(store, from, from_header));
+    bump(&tier.counters.records_compacted, 1);
+    Fate::Gone
 }

@@ -1,0 +1,39 @@
+//! How a store is made.
+
+use crate::tier::Storage;
+
+/// How a store is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Most sessions at once.
+    pub sessions_max: usize,
+    /// Keys for which the index has room at the start.
+    pub keys_expected: u64,
+    /// Bytes of memory that log and index may ever reach; they bound the reserved address space. 0: what the machine has.
+    pub memory_bytes_max: u64,
+    /// Seed of the hash function; a secret against chosen keys.
+    pub seed: u64,
+    /// Part of the log that is updated in place, from the tail backwards; 1.0: all of it.
+    pub mutable_fraction: f64,
+    /// Part of the log's words that may be free before pages are evacuated.
+    pub free_fraction_max: f64,
+    /// Where to put what does not fit the memory budget. Without it everything stays in memory.
+    pub storage: Option<Storage>,
+    /// Whether the background thread runs. Without it, call [`Store::maintain`].
+    pub background: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            sessions_max: 16,
+            keys_expected: 0,
+            memory_bytes_max: 0,
+            seed: 0x5EED,
+            mutable_fraction: 1.0,
+            free_fraction_max: 0.15,
+            storage: None,
+            background: true,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A session's batches: entering the epoch, leaving it, and what is due at their ends.
+
+use super::allocate;
+use super::evict::make_room;
+use super::local::{Local, QUANTUM_WORDS};
+use crate::index::Peek;
+use crate::key::Key;
+use crate::log::NO_PAGE;
+use crate::shared::Inner;
+use crate::tier::Tier;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Limbo records after which a session moves the epoch itself instead of waiting for the background.
+const LIMBO_BEFORE_BUMP: usize = 128;
+/// Limbo records that one batch settles at most.
+const SETTLE_PER_BATCH: usize = 1024;
+/// A thread's session with the store. Enter it, do a batch of operations, leave it.
+pub struct Session {
+    pub(crate) store: Arc<Inner>,
+    pub(crate) local: Local,
+}
+
+impl Session {
+    /// A session with a thread number and an epoch slot of its own; none when all are taken.
+    pub(crate) fn open(store: &Arc<Inner>) -> Option<Self> {
+        let thread = store.take_thread()?;
+        match store.epoch.register() {
+            Some(participant) => Some(Self { store: Arc::clone(store), local: Local::new(participant, thread) }),
+            None => {
+                store.release_thread(thread);
+                None
+            }
+        }
+    }
+
+    /// Begins a batch: from here on, what is read stays readable. `now_ms` is the time by which records expire.
+    #[inline]
+    pub fn enter(&mut self, now_ms: i64) {
+        self.local.now_ms = now_ms;
+        self.local.participant.enter();
+        // After entering: a head that moves later leaves its pages in memory until this batch has ended (INV-TIER-1).
+        self.local.head = self.store.log.head();
+        if self.local.head != 0 {
+            self.local.looks_first = self.store.tier.as_ref().is_some_and(Tier::is_backlogged);
+        }
+    }
+
+    /// Ends a batch.
+    #[inline]
+    pub fn leave(&mut self) {
+        debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: no latch outlives its batch");
+        self.look_at_budget();
+        self.local.participant.leave();
+        if self.local.free.limbo_len() != 0 {
+            self.settle();
+        }
+    }
+
+    /// As [`crate::Store::is_choked`].
+    #[must_use]
+    pub fn is_choked(&self) -> bool {
+        self.store.tier.as_ref().is_some_and(|tier| tier.is_choked(self.store.log.pages.resident()))
+    }
+
+    /// Makes room when enough has been allocated since the last look. Inside the epoch, without latches.
+    #[inline]
+    pub(crate) fn look_at_budget(&mut self) {
+        if self.local.allocated_words >= QUANTUM_WORDS {
+            make_room(&self.store, &mut self.local);
+        }
+    }
+
+    /// The time of the batch in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        self.local.now_ms
+    }
+
+    /// The hash of a key.
+    #[inline]
+    #[must_use]
+    pub fn hash(&self, namespace: u16, key: &[u8]) -> u64 {
+        self.store.hash(namespace, key)
+    }
+
+    /// A key with its hash.
+    #[inline]
+    #[must_use]
+    pub fn key<'k>(&self, namespace: u16, bytes: &'k [u8]) -> Key<'k> {
+        Key { namespace, bytes, hash: self.hash(namespace, bytes) }
+    }
+
+    /// Asks the cache for the bucket of a hash.
+    #[inline]
+    pub fn prefetch_bucket(&self, hash: u64) {
+        self.store.index.prefetch(hash);
+    }
+
+    /// Asks the cache for the record that the bucket of a hash (already asked for) points to. Returns false when the key
+    /// may be in an overflow slot: then that slot is on its way, and [`Session::prefetch_overflow`] asks for the record later.
+    #[inline]
+    pub fn prefetch_record(&self, hash: u64) -> bool {
+        match self.store.index.peek(hash) {
+            Peek::Record(address) => {
+                // What is on the device has no line to ask for.
+                if address >= self.local.head {
+                    self.store.log.prefetch(address);
+                }
+                true
+            }
+            Peek::Nothing => true,
+            Peek::Overflow => false,
+        }
+    }
+
+    /// The second half of [`Session::prefetch_record`] for keys in overflow slots.
+    #[inline]
+    pub fn prefetch_overflow(&self, hash: u64) {
+        if let Some(address) = self.store.index.peek_overflow(hash) {
+            self.store.log.prefetch(address);
+        }
+    }
+
+    fn settle(&mut self) {
+        let epoch = &self.store.epoch;
+        if self.local.free.limbo_len() >= LIMBO_BEFORE_BUMP {
+            epoch.bump();
+        }
+        self.local.free.settle(epoch.safe(), &self.store.log, SETTLE_PER_BATCH);
+        self.local.free.share(&self.store.shared_free, false);
+    }
+
+    /// Passes all freed space on to the other sessions. For threads that free and do not allocate.
+    pub(crate) fn surrender_free_space(&mut self) {
+        self.local.free.settle(self.store.epoch.safe(), &self.store.log, usize::MAX);
+        self.local.free.share(&self.store.shared_free, true);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.retire_chunk();
+        self.surrender_free_space();
+        self.store.release_thread(self.local.thread);
+    }
+}
+
+impl Session {
+    fn retire_chunk(&mut self) {
+        let Self { store, local } = self;
+        allocate::abandon_chunk(store, local);
+        store.active_pages[local.thread].store(NO_PAGE, Ordering::Release);
+    }
+}

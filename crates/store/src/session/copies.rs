@@ -1,0 +1,143 @@
+//! Cached copies: warm records of the device in memory, in pages of their own.
+//!
+//! A cached record carries the address of its original, and the key's index entry points to the copy. Reads find it like any
+//! record; whoever changes the key writes a new record, which makes copy and original garbage. When its page leaves memory a
+//! copy that is still warm is copied again; for the others the entry is pointed back to the original.
+
+use super::allocate;
+use super::local::Local;
+use super::remove::weight;
+use crate::counters::add;
+use crate::heap;
+use crate::index::Position;
+use crate::index::entry::Entry;
+use crate::key::Key;
+use crate::record::{Header, Record};
+use crate::shared::Inner;
+use crate::tier::CopyReads;
+use crate::tier::stage::{Lookup, Stage};
+use crate::tier::statistics::bump;
+
+/// Keeps copies of the staged records that are warm enough. Inside a batch, holding no latch.
+pub(crate) fn keep_warm(store: &Inner, local: &mut Local, stage: &Stage) {
+    let Some(tier) = &store.tier else { return };
+    let mode = tier.copy_reads();
+    if mode == CopyReads::None || tier.is_overfull(store.log.pages.resident()) {
+        return;
+    }
+    for address in stage.addresses() {
+        let Lookup::Ready(record, header) = stage.get(address) else { continue };
+        if header.has(Header::HEAP_KEY) || header.is_tombstone() || record.is_expired(header, local.now_ms) {
+            continue;
+        }
+        // A batch keeps its stage while it waits. What was emptied meanwhile would outlive the sweep, which may have been here.
+        if store.namespaces.is_condemned(header.namespace()) {
+            continue;
+        }
+        let hash = store.hash_of(record, header);
+        if mode == CopyReads::ReadCache && !is_warm(store, hash, address, tier.admission.heat()) {
+            continue;
+        }
+        let number = store.index.lock(hash, true);
+        if is_newest(store, local, stage, number, hash, address, (record, header))
+            && let Some(position) = store.index.find_any(number, |candidate| candidate == address)
+        {
+            match mode {
+                CopyReads::Tail => copy_to_tail(store, local, number, hash, position, address, record, header),
+                _ => {
+                    copy_to_cache(store, local, number, hash, position, record, header, address);
+                }
+            }
+        }
+        store.index.bucket(number).unlock_exclusive();
+    }
+}
+
+/// Whether no entry in the latched bucket is, or may be, a newer record of the staged record's key. A copy of an older one
+/// would outrank the newer (INV-TIER-2).
+fn is_newest(
+    store: &Inner,
+    local: &Local,
+    stage: &Stage,
+    number: u64,
+    hash: u64,
+    address: u64,
+    (record, header): (Record, Header),
+) -> bool {
+    let key = Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
+    let newer = store.index.find_latched(number, hash, |other| {
+        let may_be_newer = match stage.get(other) {
+            _ if other >= local.head => store.match_record(other, &key).is_some(),
+            _ if other <= address => false,
+            Lookup::Ready(record, header) => store.matches_key(record, header, &key),
+            Lookup::Failed | Lookup::Absent => true,
+        };
+        may_be_newer.then_some(())
+    });
+    newer.is_none()
+}
+
+#[expect(clippy::too_many_arguments, reason = "what the caller has looked up under its latch")]
+fn copy_to_tail(
+    store: &Inner,
+    local: &mut Local,
+    number: u64,
+    hash: u64,
+    position: Position<'_>,
+    address: u64,
+    record: Record,
+    header: Header,
+) {
+    let Ok((target, got)) = allocate::allocate(store, local, Record::packed_units(header, false)) else { return };
+    // SAFETY: freshly allocated space of at least the record's size.
+    let copy = unsafe { store.log.record(target) };
+    record.copy_as_original(header, copy, got);
+    own_heap_value(store, local, record, header, copy);
+    position.point_to(store.index.tag(number, hash), target);
+    if let Some(tier) = &store.tier {
+        tier.pages.count_dead(address, weight(store, record, header));
+        bump(&tier.counters.records_cached, 1);
+    }
+}
+
+/// Points the entry to a cached copy. False when there is no room for one.
+#[expect(clippy::too_many_arguments, reason = "what the caller has looked up under its latch")]
+pub(crate) fn copy_to_cache(
+    store: &Inner,
+    local: &mut Local,
+    number: u64,
+    hash: u64,
+    position: Position<'_>,
+    record: Record,
+    header: Header,
+    original: u64,
+) -> bool {
+    let units = Record::packed_units(header, true);
+    let Some(target) = allocate::allocate_cached(store, local, units) else { return false };
+    // SAFETY: freshly allocated space of the copy's size.
+    let copy = unsafe { store.log.record(target) };
+    record.copy_as_cached(header, copy, units, original);
+    own_heap_value(store, local, record, header, copy);
+    position.point_to(store.index.tag(number, hash), target);
+    if let Some(tier) = &store.tier {
+        bump(&tier.counters.records_cached, 1);
+    }
+    true
+}
+
+/// Gives a copy its own reference to the heap value.
+fn own_heap_value(store: &Inner, local: &Local, record: Record, header: Header, copy: Record) {
+    if header.has(Header::HEAP_VALUE) {
+        // SAFETY: the bucket latch is held (or the record is staged and ours), so the record has its reference.
+        let value = unsafe { heap::share(record.value_handle(header)) };
+        add(&store.thread(local).heap_bytes, value.memory_bytes() as i64);
+        copy.set_value_handle(copy.header(), heap::into_handle(value));
+    }
+}
+
+/// Whether the entry of a record has at least this heat. Without a latch: a hint.
+pub(crate) fn is_warm(store: &Inner, hash: u64, address: u64, least: u64) -> bool {
+    let entered = store.index.begin_read(hash);
+    let found = store.index.find_optimistic(entered, |_, entry: Entry| (entry.address() == address).then(|| entry.heat()));
+    matches!(found, Ok(Some(heat)) if heat >= least)
+}

@@ -1,0 +1,210 @@
+//! The sweep: a session takes buckets from the hand, cools their entries, and removes those that are cold.
+//!
+//! Cooling is a compare-and-swap on the entry without any latch: whoever changed the entry meanwhile wins. A victim is looked
+//! up again under its bucket's latch. Work per call is bounded in buckets; nobody waits for anybody.
+
+use super::local::{Local, QUANTUM_BYTES};
+use super::remove::unlink;
+use super::view::View;
+use crate::evict::{AGE_MAX, EvictionOrder, EvictionPolicy, PROVEN};
+use crate::expiry::feed::Notice;
+use crate::index::entry::Entry;
+use crate::record::{Header, Record, WORD};
+use crate::shared::Inner;
+use std::ops::Range;
+
+/// Buckets taken from the hand at once.
+const GROUP: u64 = 8;
+/// By frequency, an entry cools down once in so many passes,
+const COOLING_CHANCE: u64 = 10;
+/// and always when so many entries in a row were no victims.
+const PATIENCE: u64 = 64;
+/// With fewer than one volatile key in so many, heat does not protect them from policies for volatile keys.
+const SCARCE: i64 = 64;
+/// Least bytes that a call tries to free.
+const GOAL_BYTES_MIN: u64 = 2 * QUANTUM_BYTES;
+/// Buckets that a session passes in one call while the budget is barely exceeded.
+const CALL_BUCKETS: u64 = 1024;
+
+/// What one call looks for.
+struct Search {
+    policy: EvictionPolicy,
+    /// Whether heat counts.
+    any_heat: bool,
+    /// Entries since the last victim.
+    in_vain: u64,
+}
+
+/// Looks at the budget after having allocated, and makes room if it is exceeded. Inside the epoch, without
+/// latches.
+#[cold]
+pub(crate) fn make_room(store: &Inner, local: &mut Local) {
+    let allocated = std::mem::take(&mut local.allocated_words) as u64 * WORD as u64;
+    let excess = store.excess_bytes();
+    if excess > 0 && store.eviction_policy().order != EvictionOrder::Never {
+        let budget = store.budget_bytes().max(1);
+        // The further beyond the budget, the more buckets: half a per cent doubles the effort.
+        let effort = (excess.saturating_mul(200) / budget).min(6);
+        let goal = excess.min(GOAL_BYTES_MIN.max(2 * allocated));
+        evict(store, local, goal, CALL_BUCKETS << effort, effort < 2);
+    }
+    if store.wants_eviction_ahead() {
+        store.waker.wake();
+    }
+    store.refresh_over_limit();
+}
+
+/// Evicts until `goal` bytes are free or `buckets` buckets were passed. Returns the bytes freed. Inside the epoch, without
+/// latches. `in_order`: rather find nothing than what is not next in the order of expiry.
+pub(crate) fn evict(store: &Inner, local: &mut Local, goal: u64, buckets: u64, in_order: bool) -> u64 {
+    let policy = store.eviction_policy();
+    let mut freed = 0;
+    if policy.order == EvictionOrder::Expiry {
+        while freed < goal
+            && let Some(notice) = store.eviction.soonest.pop()
+        {
+            freed += evict_noticed(store, local, notice);
+        }
+        if in_order {
+            return freed;
+        }
+    }
+    let totals = store.counters.totals();
+    let scarce = policy.volatile_only && totals.volatile.saturating_mul(SCARCE) < totals.live;
+    let any_heat = scarce || matches!(policy.order, EvictionOrder::Random | EvictionOrder::Expiry);
+    let mut search = Search { policy, any_heat, in_vain: 0 };
+    let mut passed = 0;
+    while freed < goal && passed < buckets && policy.order != EvictionOrder::Never {
+        let len = store.index.len();
+        let range = if policy.order == EvictionOrder::Random {
+            let number = local.heat.random() % len;
+            number..number + 1
+        } else {
+            store.eviction.take_range(len, GROUP)
+        };
+        passed += range.end - range.start;
+        let before = freed;
+        freed += evict_in(store, local, &mut search, range.clone());
+        if freed == before {
+            store.eviction.passed_in_vain(range.end - range.start);
+        }
+    }
+    freed
+}
+
+fn evict_in(store: &Inner, local: &mut Local, search: &mut Search, range: Range<u64>) -> u64 {
+    let mut victims = std::mem::take(&mut local.victims);
+    victims.clear();
+    range.clone().for_each(|number| store.index.prefetch_bucket(number));
+    for number in range {
+        store.index.visit(number, |position, entry| {
+            let (victim, cooler) = search.judge(entry, || local.heat.random());
+            if victim {
+                store.log.prefetch(entry.address());
+                victims.push((number, entry));
+            }
+            if let Some(heat) = cooler {
+                position.set_heat(entry, heat);
+            }
+        });
+    }
+    let one_only = search.policy.order == EvictionOrder::Random;
+    if one_only && !victims.is_empty() {
+        // The first that may go, from a random one on.
+        let first = local.heat.random() as usize % victims.len();
+        victims.rotate_left(first);
+    }
+    let mut freed = 0;
+    for &(number, entry) in &victims {
+        freed += evict_entry(store, local, search.policy, number, entry);
+        if one_only && freed != 0 {
+            break;
+        }
+    }
+    local.victims = victims;
+    freed
+}
+
+/// Removes the record of `entry` unless it was moved, used or is not to be evicted. Returns its bytes.
+fn evict_entry(store: &Inner, local: &mut Local, policy: EvictionPolicy, number: u64, entry: Entry) -> u64 {
+    let bucket = store.index.bucket(number);
+    bucket.lock_exclusive();
+    let mut freed = 0;
+    if let Some(position) = store.index.find_any(number, |address| address == entry.address())
+        && position.entry().heat() == entry.heat()
+    {
+        // SAFETY: read from a latched bucket inside the epoch.
+        let record = unsafe { store.log.record(entry.address()) };
+        let header = record.header();
+        if !policy.volatile_only || header.has(Header::EXPIRY) {
+            freed = memory_bytes(record, header);
+            let hash = store.hash(header.namespace(), store.key_of(record, header));
+            count_eviction(store, local, record, header, hash, entry.heat(), policy);
+            unlink(store, local, number, position, record, header);
+        }
+    }
+    bucket.unlock_exclusive();
+    freed
+}
+
+fn count_eviction(store: &Inner, local: &Local, record: Record, header: Header, hash: u64, heat: u64, policy: EvictionPolicy) {
+    if store.namespaces.is_condemned(header.namespace()) {
+        return;
+    }
+    if record.is_expired(header, local.now_ms) {
+        store.note_expired(local, record, header);
+    } else {
+        store.note_evicted(local, record, header);
+    }
+    store.eviction.gave_way(hash, heat, policy.order);
+}
+
+/// Evicts the record that a notice is about, unless it has been given more time. Returns its bytes.
+fn evict_noticed(store: &Inner, local: &mut Local, notice: Notice) -> u64 {
+    let number = store.index.lock(notice.hash, true);
+    let found = store.index.find_latched(number, notice.hash, |address| {
+        // SAFETY: read from a latched bucket inside the epoch.
+        let record = unsafe { store.log.record(address) };
+        let header = record.header();
+        let same = header.has(Header::EXPIRY) && store.hash(header.namespace(), store.key_of(record, header)) == notice.hash;
+        same.then_some((record, header))
+    });
+    let mut freed = 0;
+    if let Some((position, (record, header))) = found {
+        match record.expiry(header) {
+            Some(at_ms) if at_ms > notice.at_ms => {
+                // Its notice is used up, so it needs another (INV-EXP-1).
+                store.expiry_feed.push(local.thread, Notice { hash: notice.hash, at_ms });
+            }
+            _ => {
+                freed = memory_bytes(record, header);
+                count_eviction(store, local, record, header, notice.hash, position.entry().heat(), store.eviction_policy());
+                unlink(store, local, number, position, record, header);
+            }
+        }
+    }
+    store.index.bucket(number).unlock_exclusive();
+    freed
+}
+
+impl Search {
+    /// Whether the entry gives way, else what it cools down to.
+    fn judge(&mut self, entry: Entry, random: impl FnOnce() -> u64) -> (bool, Option<u64>) {
+        let heat = entry.heat();
+        let by_frequency = self.policy.order == EvictionOrder::Frequency;
+        let cold = if by_frequency { heat == 0 } else { heat & AGE_MAX == 0 };
+        if self.any_heat || cold {
+            self.in_vain = 0;
+            return (true, None);
+        }
+        self.in_vain += 1;
+        let cools = !by_frequency || self.in_vain > PATIENCE || random().is_multiple_of(COOLING_CHANCE);
+        (false, cools.then_some(heat - 1))
+    }
+}
+
+const _: () = assert!(PROVEN > AGE_MAX, "cooling by one leaves the mark alone while the age is not 0");
+
+fn memory_bytes(record: Record, header: Header) -> u64 {
+    View::latched(record, header).memory_bytes() as u64
+}

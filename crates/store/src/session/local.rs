@@ -1,0 +1,77 @@
+//! The part of a session that only its thread touches.
+
+use super::staged::ColdSide;
+use super::warmer::Warmer;
+use crate::counters::ThreadCounters;
+use crate::free::FreeSpace;
+use crate::index::entry::Entry;
+use crate::log::Chunk;
+use crate::record::WORD;
+use crate::shared::Inner;
+use almandine_epoch::Participant;
+use almandine_io::clock;
+use std::cell::Cell;
+
+/// Bytes that a session allocates before it looks at the budget.
+pub(super) const QUANTUM_BYTES: u64 = 32 * 1024;
+/// The same in words.
+pub(super) const QUANTUM_WORDS: usize = QUANTUM_BYTES as usize / WORD;
+
+/// A latch that the session holds.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    pub(super) number: u64,
+    pub(super) exclusive: bool,
+}
+
+/// The part of a session that only its thread touches.
+pub(crate) struct Local {
+    pub(super) participant: Participant,
+    pub(crate) thread: usize,
+    pub(super) chunk: Chunk,
+    /// Space for cached copies.
+    pub(super) cache_chunk: Chunk,
+    /// The log's head when the batch began: what lies above stays readable until it ends.
+    pub(crate) head: u64,
+    /// Whether this batch had better look at what it overwrites.
+    pub(super) looks_first: bool,
+    pub(super) cold: ColdSide,
+    pub(crate) free: FreeSpace,
+    pub(super) held: Vec<Held>,
+    pub(crate) now_ms: i64,
+    pub(crate) heat: Warmer,
+    /// Words allocated since the last look at the budget; those of heap values too.
+    pub(crate) allocated_words: usize,
+    /// Scratch space of eviction: buckets and entries.
+    pub(crate) victims: Vec<(u64, Entry)>,
+    /// Whether a read has met a record past its time.
+    pub(super) met_expired: Cell<bool>,
+}
+
+impl Local {
+    pub(super) fn new(participant: Participant, thread: usize) -> Self {
+        Self {
+            participant,
+            thread,
+            chunk: Chunk::default(),
+            cache_chunk: Chunk::default(),
+            head: 0,
+            looks_first: false,
+            cold: ColdSide::default(),
+            free: FreeSpace::new(),
+            held: Vec::with_capacity(64),
+            now_ms: clock::unix_ms(),
+            heat: Warmer::new(thread),
+            allocated_words: 0,
+            victims: Vec::with_capacity(64),
+            met_expired: Cell::new(false),
+        }
+    }
+}
+
+impl Inner {
+    #[inline]
+    pub(crate) fn thread(&self, local: &Local) -> &ThreadCounters {
+        &self.counters.threads[local.thread]
+    }
+}

@@ -1,0 +1,119 @@
+//! What a reader sees of a record.
+
+use crate::heap::{self, SharedString};
+use crate::record::{Header, Kind, Record, WORD};
+use std::marker::PhantomData;
+
+/// A record as a reader sees it.
+///
+/// An optimistic view may show a mixture of two states; the reader's closure only copies from it, and is run again if that
+/// happened. A latched view is exact.
+pub struct View<'v> {
+    pub(super) record: Record,
+    pub(super) header: Header,
+    pub(super) latched: bool,
+    pub(super) session: PhantomData<&'v ()>,
+}
+
+impl View<'_> {
+    pub(crate) fn latched(record: Record, header: Header) -> Self {
+        Self { record, header, latched: true, session: PhantomData }
+    }
+
+    /// What the value is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.header.kind()
+    }
+
+    /// When the record expires, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn expiry_ms(&self) -> Option<i64> {
+        self.record.expiry(self.header)
+    }
+
+    /// Whether the value was built or changed in part rather than set as a whole.
+    #[must_use]
+    pub fn is_edited(&self) -> bool {
+        self.header.has(Header::EDITED)
+    }
+
+    /// The entity tag.
+    #[must_use]
+    pub fn etag(&self) -> Option<u64> {
+        self.record.etag(self.header)
+    }
+
+    /// Length of the value in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        if self.header.has(Header::HEAP_VALUE) { self.bytes().map_or(0, <[u8]>::len) } else { self.header.value_len() }
+    }
+
+    /// Whether the value is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory that the record takes, heap included.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let heap = self.shared().map_or(0, |value| value.memory_bytes());
+        self.header.units() * WORD + heap
+    }
+
+    /// The value in place; only of a latched view.
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        if !self.latched {
+            return None;
+        }
+        // SAFETY: the bucket latch is held for as long as this view exists, so nobody writes.
+        Some(unsafe {
+            if self.header.has(Header::HEAP_VALUE) {
+                heap::bytes(self.record.value_handle(self.header))
+            } else {
+                self.record.value(self.header)
+            }
+        })
+    }
+
+    /// A reference to a heap value, to be read without any latch.
+    #[must_use]
+    pub fn shared(&self) -> Option<SharedString> {
+        // SAFETY: the bucket latch is held for as long as this view exists.
+        (self.latched && self.header.has(Header::HEAP_VALUE)).then(|| unsafe { heap::share(self.record.value_handle(self.header)) })
+    }
+
+    /// Whether the value lies on the heap. Then the view is latched.
+    #[inline]
+    #[must_use]
+    pub fn is_heap(&self) -> bool {
+        self.header.has(Header::HEAP_VALUE)
+    }
+
+    /// Appends the value to `target`.
+    #[inline(always)]
+    pub fn append_to(&self, target: &mut Vec<u8>) {
+        if self.latched { self.append_latched(target) } else { self.append_optimistic(target) }
+    }
+
+    #[cold]
+    fn append_latched(&self, target: &mut Vec<u8>) {
+        target.extend_from_slice(self.bytes().unwrap_or_default());
+    }
+
+    #[inline(always)]
+    fn append_optimistic(&self, target: &mut Vec<u8>) {
+        let len = self.header.value_len();
+        debug_assert!(len <= self.header.value_capacity(), "INV-READ-1: a header is one word, so its lengths belong together");
+        target.reserve(len + WORD);
+        let start = target.len();
+        // SAFETY: the reserve made room for the length rounded up to a word, and the copy initialises `len` bytes.
+        unsafe {
+            self.record.copy_value(self.header, target.as_mut_ptr().add(start));
+            target.set_len(start + len);
+        }
+    }
+}

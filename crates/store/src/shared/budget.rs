@@ -1,0 +1,96 @@
+//! The memory budget: what is used, what is left, and what is exceeded.
+
+use super::Inner;
+use crate::evict::{EvictionOrder, EvictionPolicy};
+use crate::log::{PAGE_BYTES, PAGES_AHEAD};
+use crate::memory::MemoryUse;
+use crate::record::WORD;
+use crate::tier::Tier;
+use almandine_io::memory;
+use std::sync::atomic::Ordering;
+
+/// The background evicts until this part of the budget is unused, one in so many.
+const HEADROOM_SHARE: u64 = 256;
+
+impl Inner {
+    pub(crate) fn memory(&self) -> MemoryUse {
+        let totals = self.counters.totals();
+        let words = |words: i64| words.max(0) as u64 * WORD as u64;
+        MemoryUse {
+            index_bytes: self.index.memory_bytes(),
+            log_resident_bytes: self.log.pages.resident() * PAGE_BYTES as u64,
+            log_live_bytes: words(totals.taken_words - totals.free_words),
+            log_free_bytes: words(totals.free_words),
+            heap_bytes: totals.heap_bytes.max(0) as u64,
+            expiry_bytes: self.progress.wheel_bytes.load(Ordering::Relaxed),
+            tier_bytes: self.tier.as_ref().map_or(0, Tier::memory_bytes),
+            ghost_bytes: self.eviction.ghosts.memory_bytes(),
+            external_bytes: self.external_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Pages kept ready in front of the tail.
+    pub(crate) fn pages_ahead(&self) -> u64 {
+        self.tier.as_ref().map_or(PAGES_AHEAD, Tier::pages_ahead)
+    }
+
+    /// What gives way; nothing where a device takes what does not fit.
+    pub(crate) fn eviction_policy(&self) -> EvictionPolicy {
+        if self.tier.is_some() { EvictionPolicy::default() } else { self.eviction.policy() }
+    }
+
+    pub(crate) fn budget_bytes(&self) -> u64 {
+        self.budget_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes in use beyond the budget.
+    pub(crate) fn excess_bytes(&self) -> u64 {
+        self.excess_over(self.budget_bytes())
+    }
+
+    /// Bytes in use beyond what the background leaves to sessions.
+    pub(crate) fn excess_bytes_ahead(&self) -> u64 {
+        let budget = self.budget_bytes();
+        self.excess_over(budget - budget / HEADROOM_SHARE)
+    }
+
+    fn excess_over(&self, bytes: u64) -> u64 {
+        if bytes == 0 { 0 } else { self.memory().used_bytes().saturating_sub(bytes) }
+    }
+
+    /// How much of the budget is used, in so many parts.
+    pub(crate) fn filled(&self, parts: u64) -> u64 {
+        self.memory().used_bytes().saturating_mul(parts).checked_div(self.budget_bytes()).unwrap_or(0)
+    }
+
+    /// Whether eviction is likely to be needed soon.
+    pub(crate) fn is_near_limit(&self) -> bool {
+        let budget = self.budget_bytes();
+        self.excess_over(budget - budget / 8) != 0
+    }
+
+    /// Whether the background should evict.
+    pub(crate) fn wants_eviction_ahead(&self) -> bool {
+        self.eviction_policy().order != EvictionOrder::Never && self.excess_bytes_ahead() != 0 && self.can_evict()
+    }
+
+    fn can_evict(&self) -> bool {
+        let totals = self.counters.totals();
+        self.eviction.is_hopeful(totals.live, totals.volatile, self.index.len())
+    }
+
+    /// Compares memory in use with the budget. It is exceeded only if nothing can be evicted either.
+    pub(crate) fn refresh_over_limit(&self) {
+        if let Some(tier) = &self.tier {
+            let budget = self.budget_bytes();
+            let budget = if budget == 0 { memory::physical_bytes() / 4 * 3 } else { budget };
+            let over = tier.refresh_budget(budget, &self.memory());
+            self.over_limit.store(over, Ordering::Relaxed);
+            return;
+        }
+        let over = self.excess_bytes() != 0 && !self.can_evict();
+        if self.over_limit.load(Ordering::Relaxed) != over {
+            self.over_limit.store(over, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What all sessions share: the parts of the store, without its threads.
+
+mod budget;
+mod records;
+
+use crate::counters::Counters;
+use crate::evict::Eviction;
+use crate::evict::heat::HeatRule;
+use crate::expiry::feed::Feed;
+use crate::free::SharedFree;
+use crate::heap::SharedString;
+use crate::index::{Index, KEYS_PER_BUCKET};
+use crate::log::{Log, NO_PAGE};
+use crate::namespace::Namespaces;
+use crate::options::Options;
+use crate::progress::Progress;
+use crate::removed::Outbox;
+use crate::tier::Tier;
+use almandine_epoch::Epoch;
+use almandine_io::memory;
+use almandine_io::thread::Waker;
+use crossbeam_queue::SegQueue;
+use crossbeam_utils::CachePadded;
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Heap values from this size on are freed by the background thread.
+const DISCARD_BYTES: usize = 64 * 1024;
+/// Threads that belong to the store itself: maintenance and compaction.
+const OWN_THREADS: usize = 2;
+/// And with a device: the keeper, the steward and the examiner.
+const TIER_THREADS: usize = 3;
+
+/// Everything that sessions share.
+pub(crate) struct Inner {
+    pub(crate) epoch: Arc<Epoch>,
+    pub(crate) index: Index,
+    pub(crate) log: Log,
+    pub(crate) counters: Counters,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) shared_free: SharedFree,
+    pub(crate) expiry_feed: Feed,
+    pub(crate) removals: Outbox,
+    /// The page of each thread's open chunk, or `NO_PAGE`.
+    pub(crate) active_pages: Box<[CachePadded<AtomicU64>]>,
+    pub(crate) waker: Waker,
+    pub(crate) progress: Progress,
+    pub(crate) options: Options,
+    secrets: RapidSecrets,
+    garbage: SegQueue<SharedString>,
+    pub(crate) budget_bytes: AtomicU64,
+    pub(crate) external_bytes: AtomicU64,
+    pub(crate) over_limit: AtomicBool,
+    pub(crate) eviction: Eviction,
+    /// A [`HeatRule`].
+    pub(crate) heat_rule: AtomicU8,
+    /// Whether the background removes expired records.
+    pub(crate) reclaiming: AtomicBool,
+    free_threads: Mutex<Vec<usize>>,
+    pub(crate) stop: AtomicBool,
+    /// The device, if there is one.
+    pub(crate) tier: Option<Tier>,
+}
+
+impl Inner {
+    pub(crate) fn new(mut options: Options) -> io::Result<Arc<Self>> {
+        let own = if options.storage.is_some() { OWN_THREADS + TIER_THREADS } else { OWN_THREADS };
+        options.sessions_max = options.sessions_max.clamp(1, almandine_base::limits::STORE_THREADS_MAX - own);
+        let threads = options.sessions_max + own;
+        let tier = options.storage.clone().map(Tier::new).transpose()?;
+        let memory_max = if options.memory_bytes_max == 0 { memory::physical_bytes() } else { options.memory_bytes_max };
+        // Holes make the log's span longer than its contents: four times the memory keeps forced evacuations rare.
+        let log = reserve(memory_max.saturating_mul(4).max(1 << 26), |bytes| Log::new(bytes, threads))?;
+        // A bucket per 128 bytes of memory: more than the smallest records can ask for.
+        let index =
+            reserve((memory_max / 128).max(1 << 16), |buckets| Index::new(options.keys_expected / KEYS_PER_BUCKET, buckets))?;
+        Ok(Arc::new(Self {
+            epoch: Arc::new(Epoch::new(threads)),
+            index,
+            log,
+            counters: Counters::new(threads)?,
+            namespaces: Namespaces::new(),
+            shared_free: SharedFree::new(),
+            expiry_feed: Feed::new(threads),
+            removals: Outbox::default(),
+            active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
+            waker: Waker::new(),
+            progress: Progress::default(),
+            secrets: RapidSecrets::seed(options.seed),
+            garbage: SegQueue::new(),
+            budget_bytes: AtomicU64::new(0),
+            external_bytes: AtomicU64::new(0),
+            over_limit: AtomicBool::new(false),
+            eviction: Eviction::new(memory_max)?,
+            heat_rule: AtomicU8::new(HeatRule::Off as u8),
+            reclaiming: AtomicBool::new(true),
+            free_threads: Mutex::new((0..threads).rev().collect()),
+            stop: AtomicBool::new(false),
+            tier,
+            options,
+        }))
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, namespace: u16, key: &[u8]) -> u64 {
+        rapidhash_v3_inline::<true, false, false>(key, &self.secrets) ^ u64::from(namespace).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// The number of a thread that no session has.
+    pub(crate) fn take_thread(&self) -> Option<usize> {
+        self.free_threads.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    pub(crate) fn release_thread(&self, thread: usize) {
+        self.free_threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    }
+
+    /// Lets go of a heap value, in the background if freeing it takes long.
+    pub(crate) fn discard(&self, value: SharedString) {
+        if value.memory_bytes() >= DISCARD_BYTES && Arc::strong_count(&value) == 1 {
+            self.garbage.push(value);
+            self.waker.wake();
+        }
+    }
+
+    pub(crate) fn collect_garbage(&self) {
+        while let Some(value) = self.garbage.pop() {
+            drop(value);
+        }
+    }
+}
+
+/// Tries a reservation and halves it until the system agrees.
+fn reserve<T>(mut size: u64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match make(size) {
+            Ok(made) => return Ok(made),
+            Err(error) if size < 1 << 16 => return Err(error),
+            Err(_) => size /= 2,
+        }
+    }
+}

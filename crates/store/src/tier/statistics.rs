@@ -1,0 +1,66 @@
+//! What the tier counts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! statistics {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// What the tier has counted since the start.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct TierStatistics {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Space taken on the devices, in bytes.
+            pub device_bytes: u64,
+            /// Bytes of live records on the device, as far as it is known.
+            pub device_live_bytes: u64,
+            /// Keys overwritten without a look whose older records wait to be compared; the key count may be too high by so many.
+            pub unresolved: u64,
+            /// Bytes of log memory that the budget allows.
+            pub log_limit_bytes: u64,
+        }
+
+        /// Counters on cold paths, shared by all threads.
+        #[derive(Debug, Default)]
+        pub(crate) struct Counters { $(pub(crate) $name: AtomicU64,)* }
+
+        impl Counters {
+            pub(super) fn read(&self) -> TierStatistics {
+                TierStatistics { $($name: self.$name.load(Ordering::Relaxed),)* ..TierStatistics::default() }
+            }
+        }
+    };
+}
+
+statistics! {
+    /// Reads of the device for sessions.
+    reads,
+    /// Reads of the device by the store itself: pages that are collected, records that are examined.
+    background_reads,
+    /// Bytes that they asked for.
+    read_bytes,
+    /// Writes to the devices.
+    writes,
+    /// Bytes written.
+    written_bytes,
+    /// Reads that failed.
+    read_errors,
+    /// Writes that failed.
+    write_errors,
+    /// Blocks whose checksum did not hold.
+    corrupt_blocks,
+    /// Pages written.
+    pages_flushed,
+    /// Pages whose memory was given back.
+    pages_evicted,
+    /// Pages on the device given back after their live records were moved.
+    pages_compacted,
+    /// Records that this moved.
+    records_compacted,
+    /// Copies made of records on the device.
+    records_cached,
+    /// Older records of overwritten keys that were found and dropped.
+    overwrites_resolved,
+}
+
+pub(crate) fn bump(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, Ordering::Relaxed);
+}
