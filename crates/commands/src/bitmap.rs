@@ -3,15 +3,11 @@
 mod bitfield;
 mod bitop;
 
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::bitmap::{self, Unit};
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::{Kind, Put, Slot, Value};
-
-use crate::errors::CommandError;
-use crate::number;
-use crate::options::Word;
-use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
 
 /// The family.
 pub const COMMANDS: &[&Command] =

@@ -6,15 +6,13 @@
 //!
 //! A tag and a value are answered as an array of both; the value is nil where the client has it, or asked not to see it.
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::{Kind, Occupied, Put, Slot, Value};
 use almandine_resp::Reply;
 
-use crate::errors::CommandError;
 use crate::expiry::{EXPIRY_ARGS, Expiry};
-use crate::options::Options;
-use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
 
 /// The family.
 pub const COMMANDS: &[&Command] = &[&SETWITHETAG, &GETWITHETAG, &GETIFNOTMATCH, &SETIFMATCH, &SETIFGREATER, &DELIFGREATER];

@@ -1,10 +1,7 @@
 //! Expiries as arguments: seconds or milliseconds, relative or absolute, checked as Redis checks them.
 
+use almandine_call::{CommandError, Options, Word, errors, number};
 use almandine_command_spec::Arg;
-
-use crate::errors::{self, CommandError};
-use crate::number;
-use crate::options::{Options, Word};
 
 /// Seconds or milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,11 +11,10 @@ mod sort;
 mod transfer;
 mod wait;
 
+use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 
-use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
-
-pub(crate) use object::encoding_of;
+pub use object::encoding_of;
 
 /// The family.
 pub const COMMANDS: &[&Command] = &[

@@ -1,14 +1,15 @@
-//! Every command: specification beside handler, one file per family.
+//! Commands on data: specification beside handler, one file per family.
 //!
-//! **Is**: the commands, as ordinary functions on [`ReadCall`], [`WriteCall`] or [`AdminCall`], and the table that finds them.
-//! **Is not**: aware of sockets, batches, locks or time: the session has parsed, checked, prefetched and locked before a handler runs.
+//! **Is**: the commands on keys, as ordinary functions on [`ReadCall`](almandine_call::ReadCall) or [`WriteCall`](almandine_call::WriteCall).
+//! **Is not**: aware of the server and its clients (`admin`), nor of sockets, batches, locks or time: the session has parsed, checked,
+//! prefetched and locked before a handler runs.
 //! **Invariants**: a handler never waits and never does I/O; it replies exactly once, or returns an error, and then has replied nothing
-//! and written nothing; its permission is its type; every error text is in [`errors`]; every id is pinned in `ids.txt`.
-//! **Start reading at**: [`string`] (`GET`, then `SET`), then [`call`], then [`table`].
+//! and written nothing; its permission is its type.
+//! **Start reading at**: [`string`] (`GET`, then `SET`), then [`almandine_call::call`].
 //!
 //! # Adding a command
 //!
-//! Three places: the family's file, `ids.txt`, and the command's golden session.
+//! Three places: the family's file, the server's `ids.txt`, and the command's golden session.
 //!
 //! 1. In the family's file, write the constant and, below it, the handler:
 //!
@@ -47,7 +48,7 @@
 //! - A subcommand is a command of its own, named `CLIENT|KILL`; its arguments start behind both words. Its container lists the specs in
 //!   `subcommands` and has `Handler::Container`.
 //! - Check everything before the first write. Parse arguments first, in the order in which Redis reports their errors, then look at keys.
-//! - Options are read with [`options::Options`], numbers with [`number`]; expiries with [`expiry`].
+//! - Options are read with [`Options`](almandine_call::Options), numbers with [`number`](almandine_call::number), expiries with [`expiry`].
 //! - Read commands call `looked_up` once per key.
 //! - `call.keys` and `call.reply` are fields so that a value borrowed from one can be written into the other.
 //! - The session latches the declared keys of a write command before it runs it, so reading and then writing is atomic. A command that
@@ -55,52 +56,13 @@
 //!   (SET, INCR), or because it finds its keys at run time and locks through its `Writer`.
 //! - A read command with several keys sees all of them as of one moment: the session latches them shared.
 
-pub mod call;
-pub mod client;
-pub mod errors;
-pub mod expiry;
-pub mod help;
-pub mod number;
-pub mod options;
-pub mod table;
-pub mod tracking;
-
 pub mod bitmap;
-mod connection;
 pub mod etag;
+pub mod expiry;
 pub mod generic;
-mod server;
 pub mod string;
 
-use almandine_command_spec::CommandSpec;
+use almandine_call::Command;
 
-pub use call::{AdminCall, Context, PlannedKey, ReadCall, WriteCall};
-pub use client::{Client, ReplyMode};
-pub use errors::{CommandError, Outcome};
-pub use table::{Entry, Flags, Plan, Table};
-
-/// A command: what it is, and what it does.
-#[derive(Debug)]
-pub struct Command {
-    /// Everything that can be known without running it.
-    pub spec: CommandSpec,
-    /// What runs.
-    pub run: Handler,
-}
-
-/// A handler. The variant is the permission.
-#[derive(Clone, Copy, Debug)]
-pub enum Handler {
-    /// Reads keys, or needs none.
-    Read(fn(&mut ReadCall<'_>) -> Outcome),
-    /// Reads and writes keys; the declared ones are locked.
-    Write(fn(&mut WriteCall<'_>) -> Outcome),
-    /// Reads and changes the connection, the node, or whole databases.
-    Admin(fn(&mut AdminCall<'_>) -> Outcome),
-    /// Only its subcommands run.
-    Container,
-}
-
-/// All commands, family by family. Everything else is derived from this.
-pub const COMMANDS: &[&[&Command]] =
-    &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS, connection::COMMANDS, server::COMMANDS];
+/// The families.
+pub const COMMANDS: &[&[&Command]] = &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS];

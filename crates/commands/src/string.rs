@@ -8,17 +8,14 @@ mod increx;
 mod lcs;
 mod many;
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Group, Keys, Traits};
 use almandine_datatypes::range::{extent, substring};
 use almandine_keyspace::{Key, Kind, Occupied, Put, Slot, Value};
 use almandine_resp::Reply;
 use almandine_resp::reply::write_header;
 
-use crate::errors::CommandError;
 use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, Unit};
-use crate::number;
-use crate::options::Options;
-use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
 use condition::{CONDITION_ARGS, Condition};
 
 /// The family.

@@ -6,6 +6,7 @@
 
 mod apply;
 mod background;
+mod commands;
 mod log;
 mod process;
 mod reference;

@@ -3,12 +3,20 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use almandine_commands::{Table, help};
+use almandine_call::{Table, help};
 use almandine_node::metrics::METRICS;
+
+use crate::commands;
 
 pub(crate) fn print(what: &str) -> ExitCode {
     let text = match what {
-        "commands" => commands(),
+        "commands" => match commands::table(&[]) {
+            Ok(table) => commands(table),
+            Err(error) => {
+                eprintln!("{error}");
+                return ExitCode::FAILURE;
+            }
+        },
         "config" => almandine_config::manual::reference(),
         "metrics" => metrics(),
         _ => {
@@ -20,12 +28,12 @@ pub(crate) fn print(what: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn commands() -> String {
+fn commands(table: &Table) -> String {
     let mut text = String::from(
         "# Command reference\n\nGenerated from the command table by `cargo xtask docs`; do not edit.\n\n\
          | command | since | summary | complexity | categories |\n|---|---|---|---|---|\n",
     );
-    let mut entries: Vec<_> = Table::shared().entries().iter().collect();
+    let mut entries: Vec<_> = table.entries().iter().collect();
     entries.sort_by_key(|entry| (entry.command.spec.group.name(), entry.command.spec.name));
     let mut group = "";
     for entry in entries {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use almandine_base::limits::{STORE_THREADS_MAX, WORKERS_MAX};
-use almandine_commands::Table;
+use almandine_call::Table;
 use almandine_config::choices::IoBackend;
 use almandine_config::{Config, Settings};
 use almandine_io::reactor::{self, Choice, Kind};
@@ -20,7 +20,7 @@ use almandine_node::{Build, Mailbox, Message, Node, ShutdownRequest, VERSION};
 use almandine_session::Sessions;
 
 use crate::process::PidFile;
-use crate::{apply, background, log, process, storage};
+use crate::{apply, background, commands, log, process, storage};
 
 /// The global allocator's name.
 const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
@@ -51,7 +51,7 @@ pub(crate) fn run(config: Config, args: &[String]) -> ExitCode {
 
 /// The lines of the file that are no parameters. What cannot be followed is refused: a file that restricts users, read by a server that
 /// does not, would leave it open.
-fn follow_directives(config: &Config) -> io::Result<()> {
+fn follow_directives(config: &Config) -> io::Result<&'static Table> {
     let fault = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
     let mut renames = Vec::new();
     for directive in config.directives() {
@@ -68,7 +68,7 @@ fn follow_directives(config: &Config) -> io::Result<()> {
             }
         }
     }
-    Table::install(&renames).map_err(fault)
+    commands::table(&renames).map_err(fault)
 }
 
 fn serve(config: Config, settings: &Settings) -> io::Result<()> {
@@ -76,7 +76,7 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     std::env::set_current_dir(&settings.process.dir)
         .map_err(|error| io::Error::new(error.kind(), format!("Can't chdir to '{}': {error}", settings.process.dir)))?;
     tracing::info!("Almandine {VERSION} is starting, bits={}, pid={}", usize::BITS, std::process::id());
-    follow_directives(&config)?;
+    let table = follow_directives(&config)?;
     let workers = worker_count(settings);
     let (storage, storage_watch) = storage::open(settings)?;
     let keyspace = Keyspace::open(keyspace_options(settings, workers, storage))?;
@@ -91,7 +91,7 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     let endpoints = listeners.iter().map(|listener| Endpoint { listener: Arc::clone(listener), transport: None }).collect();
     let options = almandine_net::Options { workers, reactor: selected.kind, endpoints, limits: Arc::clone(&limits) };
     let (network, seats) = almandine_net::open::<Message>(options)?;
-    let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, Table::shared().entries().len(), run_id()));
+    let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, table.entries().len(), run_id()));
     node.workers.install((0..workers).map(|worker| mailbox(&network, worker)).collect());
     node.follow_removals();
     let (waiting, on_room) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));
@@ -105,7 +105,7 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     node.install_applier(Box::new(move |settings| apply::apply(settings, &started, &limits, &keyspace)));
     watch_signals(signals, &node)?;
     background::start(Arc::clone(&node), network.clone(), storage_watch)?;
-    let threads = start_workers(seats, &node, settings.engine.pin_workers)?;
+    let threads = start_workers(seats, &node, table, settings.engine.pin_workers)?;
     let pid_file = PidFile::write(settings);
     announce(settings, workers, selected.kind, &listeners);
     process::notify_ready(settings);
@@ -213,18 +213,18 @@ fn watch_signals(signals: Signals, node: &Arc<Node>) -> io::Result<()> {
 
 type WorkerThread = JoinHandle<io::Result<()>>;
 
-fn start_workers(seats: Vec<Worker<Message>>, node: &Arc<Node>, pin: bool) -> io::Result<Vec<WorkerThread>> {
-    seats.into_iter().map(|seat| start_worker(seat, Arc::clone(node), pin)).collect()
+fn start_workers(seats: Vec<Worker<Message>>, node: &Arc<Node>, table: &'static Table, pin: bool) -> io::Result<Vec<WorkerThread>> {
+    seats.into_iter().map(|seat| start_worker(seat, Arc::clone(node), table, pin)).collect()
 }
 
-fn start_worker(seat: Worker<Message>, node: Arc<Node>, pin: bool) -> io::Result<WorkerThread> {
+fn start_worker(seat: Worker<Message>, node: Arc<Node>, table: &'static Table, pin: bool) -> io::Result<WorkerThread> {
     let worker = seat.index();
     thread::spawn(&format!("worker-{worker}"), move || {
         if pin && let Err(error) = thread::pin_to(worker) {
             tracing::warn!("Worker {worker} is not pinned: {error}");
         }
         let outcome = match node.keyspace.accessor() {
-            Some(accessor) => seat.run(Sessions::new(Arc::clone(&node), accessor, worker)).map(drop),
+            Some(accessor) => seat.run(Sessions::new(Arc::clone(&node), table, accessor, worker)).map(drop),
             None => Err(io::Error::other("the store has no session left for a worker")),
         };
         if let Err(error) = &outcome {

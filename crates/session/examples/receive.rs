@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use almandine_base::Output;
-use almandine_commands::Table;
+use almandine_call::Table;
 use almandine_config::{Config, Startup};
 use almandine_io::socket::Address;
 use almandine_keyspace::{Accessor, Keyspace, Options, Put};
@@ -25,8 +25,9 @@ fn main() {
     fill(&mut accessor, keys);
     let args = ["--protected-mode".to_owned(), "no".to_owned()];
     let Ok(Startup::Run(config)) = Config::load(&args) else { panic!("a configuration") };
-    let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, Table::shared().entries().len(), "0".repeat(40)));
-    let mut sessions = Sessions::new(node, keyspace.accessor().expect("an accessor"), 0);
+    let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[]).expect("a table");
+    let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, table.entries().len(), "0".repeat(40)));
+    let mut sessions = Sessions::new(node, table, keyspace.accessor().expect("an accessor"), 0);
     let local = Address::Ip("127.0.0.1:6379".parse().expect("an address"));
     let peer = Peer { remote: local.clone(), local, endpoint: 0, worker: 0, descriptor: 0 };
     let mut out = Output::new();

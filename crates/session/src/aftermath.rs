@@ -4,7 +4,7 @@
 //! after a large chunk of input, every command did.
 
 use almandine_base::Output;
-use almandine_commands::{Context, Flags, Plan, tracking};
+use almandine_call::{Context, Flags, Plan, tracking};
 use almandine_config::Settings;
 use almandine_node::slowlog;
 use almandine_resp::Args;

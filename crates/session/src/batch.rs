@@ -1,6 +1,6 @@
 //! Planning a group of commands: which handlers, which keys, and their cache lines on the way before anybody needs them.
 
-use almandine_commands::{Flags, Plan, PlannedKey, Table};
+use almandine_call::{Flags, Plan, PlannedKey, Table};
 use almandine_keyspace::Accessor;
 use almandine_resp::{Args, Batch};
 
@@ -35,9 +35,9 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(table: &'static Table) -> Self {
         Self {
-            table: Table::shared(),
+            table,
             memo: Memo::default(),
             group: [Planned::default(); GROUP_COMMANDS_MAX],
             len: 0,
@@ -185,7 +185,7 @@ mod tests {
             assert_eq!(a == b, (word_of(a), a.len()) == (word_of(b), b.len()));
         }
         assert_eq!((word_of(b""), word_of(b"a"), word_of(b"INCRBYFLOAT")), (None, None, None));
-        let (mut memo, table) = (Memo::default(), Table::shared());
+        let (mut memo, table) = (Memo::default(), Table::new(almandine_commands::COMMANDS, &[]).unwrap());
         for name in names.iter().chain(&names) {
             assert_eq!(memo.lookup(table, name).map(|plan| plan.index), table.lookup(name).map(|plan| plan.index));
         }

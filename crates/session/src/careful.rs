@@ -5,7 +5,7 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_commands::{CommandError, Flags, Plan, PlannedKey, ReplyMode, tracking};
+use almandine_call::{CommandError, Flags, Plan, PlannedKey, ReplyMode, tracking};
 use almandine_node::PauseScope;
 use almandine_resp::Args;
 
@@ -117,7 +117,7 @@ impl Engine {
         if let Some(tracked) = tracked {
             tracking::after_read(tracked, &connection.client, plan, args, context);
         }
-        tracking::finish(&mut connection.client, plan);
+        tracking::finish(&mut connection.client, plan, context);
         aftermath.of(connection, plan, args, context, out, start, out.len() - before);
         connection.last_command = u32::from(plan.index);
         Some(mark)

@@ -5,8 +5,8 @@
 //! command that reads has then answered nothing; one that writes has been asked under its locks, before it changed anything.
 
 use almandine_base::Output;
+use almandine_call::{CommandError, Flags, Handler, Outcome, Plan, WriteCall};
 use almandine_command_spec::Access;
-use almandine_commands::{CommandError, Flags, Handler, Outcome, Plan, WriteCall};
 use almandine_io::storage::{BufferPool, ReadDone, ReadRequest};
 use almandine_keyspace::{Accessor, Fetch, Need, Stage};
 use almandine_net::{ConnectionId, Control, Next};
@@ -243,7 +243,7 @@ impl Sessions {
 impl Engine {
     /// Notes what the commands of the batch need from the device.
     fn look_ahead(&mut self, connection: &Connection, batch: &Batch, input: &[u8]) {
-        let Self { planner, accessor, .. } = self;
+        let Self { planner, accessor, context, .. } = self;
         let db = connection.client.db;
         let mut first = 0;
         while first < batch.len() {
@@ -258,7 +258,7 @@ impl Engine {
                     Handler::Admin(_) | Handler::Container => return,
                 };
                 let args = batch.args(command, input);
-                for (position, access) in entry(plan).shape.keys_exact(args.len(), |argument| args.at(argument)) {
+                for (position, access) in entry(plan, context).shape.keys_exact(args.len(), |argument| args.at(argument)) {
                     if need == Need::Read || accessor.looks_first() || !is_blind(plan, access, args) {
                         let key = planned.key.at(args, position).unwrap_or_else(|| accessor.key(db, args.at(position)));
                         accessor.probe(key, need);
@@ -292,7 +292,7 @@ fn is_blind(plan: &Plan, access: Access, args: Args<'_>) -> bool {
 #[cold]
 pub(crate) fn require(plan: &Plan, call: &mut WriteCall<'_>) -> Outcome {
     let mut outcome = Ok(());
-    for key in declared_keys(entry(plan), call.args) {
+    for key in declared_keys(entry(plan, call.context), call.args) {
         let key = call.keys.key(key);
         // All of them, so that all are read together.
         outcome = outcome.and(call.keys.require(key));

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_commands::{Client, Plan};
+use almandine_call::{Client, Plan};
 use almandine_net::ConnectionId;
 use almandine_resp::{Limits, Parser};
 

@@ -1,7 +1,7 @@
 //! The engine: running commands, one and a group of them.
 
 use almandine_base::Output;
-use almandine_commands::{
+use almandine_call::{
     AdminCall, Client, CommandError, Context, Entry, Flags, Handler, Outcome, Plan, PlannedKey, ReadCall, WriteCall, errors,
 };
 use almandine_io::clock;
@@ -32,7 +32,7 @@ fn run(
         Handler::Read(handler) => {
             let mut keys = accessor.reader(client.db);
             if plan.flags.any(Flags::MANY_KEYS) {
-                let entry = entry(plan);
+                let entry = entry(plan, context);
                 if declared_keys(entry, args).nth(1).is_some() {
                     keys.lock_shared_all(declared_keys(entry, args));
                 }
@@ -51,7 +51,7 @@ fn run(
             handler(&mut call)
         }
         Handler::Admin(handler) => handler(&mut AdminCall { args, accessor, reply, client, context, now_ms }),
-        Handler::Container => Err(errors::wrong_arity(&entry(plan).name)),
+        Handler::Container => Err(errors::wrong_arity(&entry(plan, context).name)),
     }
 }
 
@@ -62,12 +62,12 @@ fn lock(plan: &Plan, call: &mut WriteCall<'_>) {
         call.keys.lock_one(key);
     } else if plan.flags.any(Flags::MANY_KEYS) {
         let args = call.args;
-        call.keys.lock_all(declared_keys(entry(plan), args));
+        call.keys.lock_all(declared_keys(entry(plan, call.context), args));
     }
 }
 
-pub(crate) fn entry(plan: &Plan) -> &'static Entry {
-    almandine_commands::Table::shared().entry(plan.index)
+pub(crate) fn entry(plan: &Plan, context: &Context) -> &'static Entry {
+    context.table.entry(plan.index)
 }
 
 pub(crate) fn declared_keys<'a>(entry: &'static Entry, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> {
@@ -77,7 +77,7 @@ pub(crate) fn declared_keys<'a>(entry: &'static Entry, args: Args<'a>) -> impl I
 /// The error of a command that was not planned.
 #[cold]
 pub(crate) fn refusal(context: &Context, args: Args<'_>) -> CommandError {
-    let table = almandine_commands::Table::shared();
+    let table = context.table;
     let Some(plan) = table.lookup(args.at(0)) else { return errors::unknown_command(args) };
     let plan = match args.get(1).filter(|_| plan.flags.any(Flags::CONTAINER)) {
         None => plan,

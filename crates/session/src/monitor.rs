@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use almandine_commands::Client;
+use almandine_call::Client;
 use almandine_io::clock;
 use almandine_resp::Args;
 

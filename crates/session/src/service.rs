@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::Output;
 use almandine_base::limits::BATCH_COMMANDS_MAX;
-use almandine_commands::{Client, Context, tracking};
+use almandine_call::{Client, Context, Table, tracking};
 use almandine_config::config::View;
 use almandine_io::clock;
 use almandine_io::socket::Address;
@@ -49,13 +49,13 @@ pub(crate) struct Executed {
 impl Sessions {
     /// The service of worker `worker`, with its own way to the data.
     #[must_use]
-    pub fn new(node: Arc<Node>, accessor: Accessor, worker: usize) -> Self {
+    pub fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
         let view = View::new(&node.config);
-        let planner = Planner::new();
-        let timing = Timing::new(planner.table.entries().len(), view.settings());
+        let planner = Planner::new(table);
+        let timing = Timing::new(table.entries().len(), view.settings());
         let aftermath = Aftermath::new(view.settings());
         let bulk_bytes_max = usize::try_from(view.settings().connections.bulk_bytes_max).unwrap_or(usize::MAX);
-        let context = Context { node, view, worker };
+        let context = Context { node, table, view, worker };
         let engine =
             Engine { accessor, context, planner, timing, aftermath, now_ms: clock::unix_ms(), monitor_lines: String::new() };
         Self {

@@ -7,7 +7,7 @@
 use almandine_config::Settings;
 use almandine_node::{SlowEntry, WorkerStatistics, slowlog};
 
-use almandine_commands::{Client, Context, Flags, Plan};
+use almandine_call::{Client, Context, Flags, Plan};
 use almandine_io::clock;
 use almandine_resp::Args;
 

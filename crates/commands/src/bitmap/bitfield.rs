@@ -3,15 +3,13 @@
 //! All operations are parsed before the first one runs, and a string that is to be written is first extended to hold the farthest
 //! field, whether or not the write that needs it happens: OVERFLOW FAIL may leave zeros behind, as in Redis.
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Keys, Traits};
 use almandine_datatypes::bitfield::{Encoding, Overflow};
 use almandine_keyspace::{Kind, Occupied, Put, Slot};
 use almandine_resp::Args;
 
 use super::{READ, WRITE, bits, is_string};
-use crate::errors::CommandError;
-use crate::options::{Options, Word};
-use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
 
 const FIELD: [Arg; 2] = [Arg::value("encoding"), Arg::integer("offset")];
 const GET: Arg = Arg::block("get-block", &FIELD).token("GET");

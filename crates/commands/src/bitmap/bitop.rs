@@ -1,12 +1,11 @@
 //! BITOP: bitwise operations between strings, into another string.
 
+use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::bitmap::Operation;
 use almandine_keyspace::{Owned, Put};
 
 use super::{WRITE, is_string};
-use crate::errors::{self, CommandError};
-use crate::{Command, Handler, Outcome, WriteCall};
 
 pub(super) const BITOP: Command = Command {
     spec: CommandSpec {

@@ -3,15 +3,12 @@
 //! A payload is a type byte and the value as in a snapshot file, then its footer: the version of the format (2 bytes) and a checksum of
 //! everything before (8 bytes), least significant byte first. Strings look the same in every version, so that any may come in.
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, number};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
 use almandine_datatypes::rdb;
 use almandine_keyspace::{Kind, Put};
 
 use super::{READ, WRITE};
-use crate::errors::CommandError;
-use crate::number;
-use crate::options::Options;
-use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
 
 const TYPE_STRING: u8 = 0;
 /// The version that Redis 7.0 writes, which all younger ones read.

@@ -1,14 +1,11 @@
 //! Expiries: setting, removing and asking for the time at which a key ceases to exist.
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_keyspace::Slot;
 
 use super::{ONE_VERB, READ};
-use crate::errors::{self, CommandError};
 use crate::expiry::Unit;
-use crate::number;
-use crate::options::Options;
-use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
 
 const CONDITION: Arg = Arg::one_of(
     "condition",

@@ -1,14 +1,12 @@
 //! Finding keys: by pattern, by cursor, at random.
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall};
 use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
 use almandine_datatypes::glob::{self, Case};
 use almandine_io::entropy;
 use almandine_resp::reply::write_header;
 
 use super::READ;
-use crate::errors::CommandError;
-use crate::options::Options;
-use crate::{Command, Handler, Outcome, ReadCall};
 
 /// Keys that KEYS asks the keyspace for at a time.
 const KEYS_AT_A_TIME: usize = 1024;

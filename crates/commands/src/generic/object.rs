@@ -1,13 +1,12 @@
 //! OBJECT: how a value is stored, in the words of Redis, whose names for encodings tools know.
 
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, help};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_config::choices::EvictionPolicy;
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::{Kind, Metadata, Value};
 
 use super::READ;
-use crate::errors::CommandError;
-use crate::{Command, Handler, Outcome, ReadCall, help};
 
 /// Longest string that Redis stores together with its object.
 const EMBEDDED_BYTES_MAX: usize = 44;
@@ -59,7 +58,7 @@ fn encoding(call: &mut ReadCall<'_>) -> Outcome {
 }
 
 /// The name of the encoding that Redis would choose.
-pub(crate) fn encoding_of(value: &Value<'_>) -> &'static str {
+pub fn encoding_of(value: &Value<'_>) -> &'static str {
     match value.kind() {
         Kind::String if value.is_edited() => "raw",
         Kind::String => string_encoding(value),

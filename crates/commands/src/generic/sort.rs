@@ -1,13 +1,11 @@
 //! SORT and SORT_RO. Lists, sets and sorted sets come later: until then there is nothing to sort but what is not there.
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, KeySpec, Keys, Traits};
 use almandine_keyspace::Key;
 use almandine_resp::Args;
 
 use super::{READ, WRITE};
-use crate::errors::CommandError;
-use crate::options::{Options, Word};
-use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
 
 const CATEGORIES: &[Category] = &[Category::Set, Category::SortedSet, Category::List, Category::Dangerous];
 

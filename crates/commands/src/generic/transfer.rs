@@ -3,13 +3,10 @@
 //! The value is put to its destination before it is taken from its source, so that a full store loses nothing. Large values travel by
 //! reference.
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 
 use super::WRITE;
-use crate::errors::CommandError;
-use crate::number;
-use crate::options::Options;
-use crate::{Command, Handler, Outcome, WriteCall};
 
 pub(super) const RENAME: Command = Command {
     spec: CommandSpec {

@@ -1,12 +1,9 @@
 //! WAIT and WAITAOF: how far others have confirmed what was written. There are no replicas and no append-only file yet, so nobody has,
 //! and nobody will: both answer at once.
 
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, number};
 use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
 use almandine_datatypes::number::parse_i64;
-
-use crate::errors::CommandError;
-use crate::number;
-use crate::{Command, Handler, Outcome, ReadCall};
 
 const CATEGORIES: &[Category] = &[Category::Connection];
 

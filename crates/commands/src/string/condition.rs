@@ -1,13 +1,11 @@
 //! Conditions on a key's current value, for SET and DELEX: NX XX, IFEQ IFNE, and IFDEQ IFDNE, which compare a digest instead of the value.
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::digest;
 use almandine_keyspace::{Kind, Value};
 
 use super::{READ, WRITE, string};
-use crate::errors::{self, CommandError};
-use crate::options::{Options, Word};
-use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
 
 /// When to write.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,13 +1,11 @@
 //! Counters: strings that hold a number.
 
+use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::number::{Extended, FloatError, add_texts};
 use almandine_keyspace::{Kind, Put, Slot};
 
 use super::{ONE_VERB, is_string, kept};
-use crate::errors::CommandError;
-use crate::number;
-use crate::{Command, Handler, Outcome, WriteCall};
 
 pub(super) const INCR: Command = Command {
     spec: CommandSpec {

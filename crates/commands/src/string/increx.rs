@@ -1,5 +1,6 @@
 //! INCREX: a counter with bounds and an expiry, in one step.
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::number::Extended;
 use almandine_keyspace::{Put, Value};
@@ -7,11 +8,7 @@ use almandine_resp::ProtocolVersion;
 
 use super::counter::{INCR, float, sum_text};
 use super::{WRITE, only_expiry, string};
-use crate::errors::CommandError;
 use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange};
-use crate::number;
-use crate::options::Options;
-use crate::{Command, Handler, Outcome, WriteCall};
 
 pub(super) const INCREX: Command = Command {
     spec: CommandSpec {

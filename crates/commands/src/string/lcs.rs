@@ -1,12 +1,9 @@
 //! LCS: the longest common subsequence of two strings. The algorithm is in [`almandine_datatypes::lcs`].
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::lcs;
 use almandine_keyspace::Kind;
-
-use crate::errors::CommandError;
-use crate::options::Options;
-use crate::{Command, Handler, Outcome, ReadCall};
 
 pub(super) const LCS: Command = Command {
     spec: CommandSpec {

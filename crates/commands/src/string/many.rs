@@ -1,5 +1,6 @@
 //! Strings under several keys at once. All keys are locked, so each command is atomic.
 
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::{Kind, Put};
@@ -7,10 +8,7 @@ use almandine_resp::Args;
 
 use super::condition::EXISTENCE_ARGS;
 use super::{READ, WRITE, only_expiry, reply_value};
-use crate::errors::{self, CommandError};
 use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange};
-use crate::options::Options;
-use crate::{Command, Handler, Outcome, ReadCall, WriteCall};
 
 pub(super) const MGET: Command = Command {
     spec: CommandSpec {

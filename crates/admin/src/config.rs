@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_config::Stated;
 use almandine_datatypes::glob::{self, Case};
 
 use super::{FOR_OPERATORS, is_local};
-use crate::errors::{self, CommandError};
-use crate::{AdminCall, Command, Handler, Outcome, help};
 
 pub(super) const COMMANDS: &[&Command] = &[&CONFIG, &GET, &SET, &REWRITE, &RESETSTAT, &HELP];
 

@@ -1,8 +1,14 @@
-//! The server family: what operators and tools ask of a server as a whole. One file per topic.
+//! Commands on the server, its connections and its clients: what operators, tools and drivers ask. One file per topic.
+//!
+//! **Is**: ordinary functions, most of them on [`AdminCall`], which may change the connection and the node.
+//! **Is not**: a place for what works on keys (`commands`).
+//! **Invariants**: as in `commands`. A handler that waits does so outside the batch's epoch.
+//! **Start reading at**: [`COMMANDS`], then the topic's file.
 
 mod acl;
 mod command;
 mod config;
+mod connection;
 mod databases;
 mod debug;
 mod digest;
@@ -19,13 +25,13 @@ mod sparkline;
 
 use std::net::SocketAddr;
 
+use almandine_call::{AdminCall, Command};
 use almandine_command_spec::Traits;
 use almandine_node::{ClientShared, Node};
 
-use crate::{AdminCall, Command};
-
-/// The family, topic by topic.
-const TOPICS: &[&[&Command]] = &[
+/// All of them, topic by topic.
+pub const COMMANDS: &[&[&Command]] = &[
+    connection::COMMANDS,
     info::COMMANDS,
     config::COMMANDS,
     command::COMMANDS,
@@ -41,32 +47,6 @@ const TOPICS: &[&[&Command]] = &[
     lolwut::COMMANDS,
     debug::COMMANDS,
 ];
-
-/// The family.
-pub(crate) const COMMANDS: &[&Command] = &joined::<{ count(TOPICS) }>(TOPICS);
-
-const fn count(topics: &[&[&Command]]) -> usize {
-    let (mut count, mut topic) = (0, 0);
-    while topic < topics.len() {
-        count += topics[topic].len();
-        topic += 1;
-    }
-    count
-}
-
-const fn joined<const N: usize>(topics: &[&[&'static Command]]) -> [&'static Command; N] {
-    let mut all = [topics[0][0]; N];
-    let (mut filled, mut topic) = (0, 0);
-    while topic < topics.len() {
-        let mut command = 0;
-        while command < topics[topic].len() {
-            all[filled] = topics[topic][command];
-            (filled, command) = (filled + 1, command + 1);
-        }
-        topic += 1;
-    }
-    all
-}
 
 /// What most commands for operators have in common.
 const FOR_OPERATORS: Traits = Traits { admin: true, noscript: true, loading: true, stale: true, ..Traits::NONE };

@@ -1,14 +1,11 @@
 //! Whole databases: DBSIZE, FLUSHDB, FLUSHALL, SWAPDB. All are O(1): a database is a namespace of the store, and emptying it takes a fresh one.
 
+use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, tracking};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_resp::Args;
 
 use super::outside_epoch;
-use crate::errors::CommandError;
-use crate::options::Word;
-use crate::tracking;
-use crate::{AdminCall, Command, Handler, Outcome, ReadCall};
 
 pub(super) const COMMANDS: &[&Command] = &[&DBSIZE, &FLUSHDB, &FLUSHALL, &SWAPDB];
 

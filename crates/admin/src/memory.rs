@@ -1,11 +1,8 @@
 //! MEMORY: where memory is used.
 
+use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome, ReadCall, help};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Group, Traits};
 use almandine_node::metrics::Readings;
-
-use crate::errors::CommandError;
-use crate::options::Options;
-use crate::{AdminCall, Command, Handler, Outcome, ReadCall, help};
 
 pub(super) const COMMANDS: &[&Command] = &[&MEMORY, &DOCTOR, &HELP, &MALLOC_STATS, &PURGE, &STATS, &USAGE];
 

@@ -1,12 +1,10 @@
 //! ROLE, REPLICAOF, SLAVEOF: a primary without replicas.
 
+use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors};
 use almandine_command_spec::{Arg, Category, CommandSpec, Deprecated, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 
 use super::FOR_OPERATORS;
-use crate::errors::{self, CommandError};
-use crate::options::Word;
-use crate::{AdminCall, Command, Handler, Outcome};
 
 pub(super) const COMMANDS: &[&Command] = &[&ROLE, &REPLICAOF, &SLAVEOF];
 

@@ -2,14 +2,11 @@
 
 use std::borrow::Cow;
 
+use almandine_call::{Command, CommandError, Entry, Handler, Outcome, ReadCall, Table, Word, help};
 use almandine_command_spec::describe::{self, Data};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Shape, Traits};
 use almandine_datatypes::glob::{self, Case};
 use almandine_resp::{Args, Reply};
-
-use crate::errors::CommandError;
-use crate::options::Word;
-use crate::{Command, Entry, Handler, Outcome, ReadCall, Table, help};
 
 pub(super) const COMMANDS: &[&Command] = &[&COMMAND, &COUNT, &DOCS, &GETKEYS, &GETKEYSANDFLAGS, &HELP, &INFO, &LIST];
 
@@ -42,18 +39,17 @@ const COMMAND: Command = Command {
 };
 
 fn reply_all_info(call: &mut ReadCall<'_>) {
-    call.reply.array(top_level().count());
-    top_level().for_each(|entry| write(&mut call.reply, &describe::info(&entry.command.spec)));
+    call.reply.array(top_level(call.context.table).count());
+    top_level(call.context.table).for_each(|entry| write(&mut call.reply, &describe::info(&entry.command.spec)));
 }
 
 /// Commands that are no subcommands and can be called.
-fn top_level() -> impl Iterator<Item = &'static Entry> {
-    Table::shared().entries().iter().filter(|entry| entry.available && !entry.command.spec.is_subcommand())
+fn top_level(table: &'static Table) -> impl Iterator<Item = &'static Entry> {
+    table.entries().iter().filter(|entry| entry.available && !entry.command.spec.is_subcommand())
 }
 
 /// The command or subcommand that `name` names, as in `client|kill`.
-fn find(name: &[u8]) -> Option<&'static Entry> {
-    let table = Table::shared();
+fn find(table: &'static Table, name: &[u8]) -> Option<&'static Entry> {
     let mut words = name.splitn(2, |byte| *byte == b'|');
     let (container, own) = (words.next()?, words.next());
     let plan = table.resolve(container, own)?;
@@ -64,7 +60,7 @@ fn find(name: &[u8]) -> Option<&'static Entry> {
 const COUNT: Command = Command {
     spec: CommandSpec { name: "COMMAND|COUNT", id: 408, summary: "Returns a count of commands.", ..SUBCOMMAND },
     run: Handler::Read(|call| {
-        call.reply.unsigned(top_level().count() as u64);
+        call.reply.unsigned(top_level(call.context.table).count() as u64);
         Ok(())
     }),
 };
@@ -91,7 +87,7 @@ fn info(call: &mut ReadCall<'_>) -> Outcome {
     }
     call.reply.array(names.len());
     for name in names.iter() {
-        match find(name) {
+        match find(call.context.table, name) {
             Some(entry) => write(&mut call.reply, &describe::info(&entry.command.spec)),
             None => call.reply.null(),
         }
@@ -116,7 +112,9 @@ const DOCS: Command = Command {
 /// Names that no command has are left out.
 fn docs(call: &mut ReadCall<'_>) -> Outcome {
     let names = call.args.slice_from(2);
-    let entries: Vec<&Entry> = if names.is_empty() { top_level().collect() } else { names.iter().filter_map(find).collect() };
+    let table = call.context.table;
+    let entries: Vec<&Entry> =
+        if names.is_empty() { top_level(table).collect() } else { names.iter().filter_map(|name| find(table, name)).collect() };
     call.reply.map(entries.len());
     for entry in entries {
         call.reply.bulk(entry.name.as_bytes());
@@ -189,7 +187,7 @@ impl<'c> Filter<'c> {
 fn list(call: &mut ReadCall<'_>) -> Outcome {
     let filter = Filter::parse(call.args)?;
     let names: Vec<&str> =
-        Table::shared().entries().iter().filter(|entry| filter.admits(entry)).map(|entry| entry.name.as_str()).collect();
+        call.context.table.entries().iter().filter(|entry| filter.admits(entry)).map(|entry| entry.name.as_str()).collect();
     call.reply.array(names.len());
     names.iter().for_each(|name| call.reply.bulk(name.as_bytes()));
     Ok(())
@@ -211,7 +209,7 @@ const GETKEYS: Command = Command {
 };
 
 fn getkeys(call: &mut ReadCall<'_>) -> Outcome {
-    let (shape, full) = described(call.args)?;
+    let (shape, full) = described(call)?;
     let keys = keys_of(shape, full)?;
     call.reply.array(keys.len());
     keys.iter().for_each(|(position, _)| call.reply.bulk(full.at(*position)));
@@ -231,7 +229,7 @@ const GETKEYSANDFLAGS: Command = Command {
 };
 
 fn getkeysandflags(call: &mut ReadCall<'_>) -> Outcome {
-    let (shape, full) = described(call.args)?;
+    let (shape, full) = described(call)?;
     let keys = keys_of(shape, full)?;
     call.reply.array(keys.len());
     for (position, access) in keys {
@@ -244,10 +242,10 @@ fn getkeysandflags(call: &mut ReadCall<'_>) -> Outcome {
 }
 
 /// The command that the arguments from the third on call.
-fn described<'c>(args: Args<'c>) -> Result<(&'static Shape, Args<'c>), CommandError> {
-    let full = args.slice_from(2);
-    let plan = Table::shared().resolve(full.at(0), full.get(1)).ok_or(CommandError::NoSuchCommand)?;
-    let entry = Table::shared().entry(plan.index);
+fn described<'c>(call: &ReadCall<'c>) -> Result<(&'static Shape, Args<'c>), CommandError> {
+    let (table, full) = (call.context.table, call.args.slice_from(2));
+    let plan = table.resolve(full.at(0), full.get(1)).ok_or(CommandError::NoSuchCommand)?;
+    let entry = table.entry(plan.index);
     if entry.shape.key_specs().is_empty() {
         return Err(CommandError::CommandWithoutKeys);
     }

@@ -2,14 +2,15 @@
 
 use almandine_command_spec::{Arg, ArgKind, CommandSpec};
 
-use crate::{AdminCall, Outcome, Table};
+use crate::call::AdminCall;
+use crate::errors::Outcome;
 
 /// Answers HELP for the container that the call names: for each subcommand its syntax and, indented, its summary.
 ///
 /// # Errors
 /// None.
 pub fn reply(call: &mut AdminCall<'_>) -> Outcome {
-    let table = Table::shared();
+    let table = call.context.table;
     let Some(container) = table.lookup(call.args.at(0)).map(|plan| table.entry(plan.index)) else { return Ok(()) };
     let spec = &container.command.spec;
     call.reply.array(1 + 2 * spec.subcommands.len());

@@ -5,16 +5,12 @@ mod client_filter;
 mod client_line;
 mod client_tracking;
 
+use almandine_call::{
+    AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, errors, number, tracking,
+};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_resp::ProtocolVersion;
-
-use crate::client::{Client, ReplyMode};
-use crate::errors::{self, CommandError};
-use crate::number;
-use crate::options::Options;
-use crate::tracking;
-use crate::{AdminCall, Command, Handler, Outcome, ReadCall};
 
 /// The family.
 pub(crate) const COMMANDS: &[&Command] = &[

@@ -1,10 +1,9 @@
 //! MODULE: there are none, and none can be loaded.
 
+use almandine_call::{AdminCall, Command, Handler, Outcome, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 
 use super::FOR_OPERATORS;
-use crate::errors;
-use crate::{AdminCall, Command, Handler, Outcome, help};
 
 pub(super) const COMMANDS: &[&Command] = &[&MODULE, &HELP, &LIST, &LOAD, &LOADEX, &UNLOAD];
 

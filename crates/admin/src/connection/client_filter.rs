@@ -2,11 +2,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use almandine_call::{CommandError, Options, errors};
 use almandine_datatypes::number::parse_i64;
 use almandine_node::ClientShared;
-
-use crate::errors::{self, CommandError};
-use crate::options::Options;
 
 /// Which clients are meant. Every filter that is given must match.
 #[derive(Default)]

@@ -1,12 +1,9 @@
 //! SLOWLOG, and COMMANDLOG of Valkey, whose log `slow` is the same log; it has two more, of large requests and of large replies.
 
+use almandine_call::{AdminCall, Command, CommandError, Handler, Word, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_node::{CommandLogs, SlowEntry, SlowLog};
-
-use crate::errors::{self, CommandError};
-use crate::options::Word;
-use crate::{AdminCall, Command, Handler, help};
 
 pub(super) const COMMANDS: &[&Command] = &[
     &SLOWLOG,

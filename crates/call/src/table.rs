@@ -1,13 +1,11 @@
 //! The command table: from a name to a handler in a few nanoseconds, and everything that is derived from the list of commands.
 //!
 //! A command's *index* is its position in the list; it is dense, differs between versions, and names counters and table entries. A
-//! command's *id* is pinned for ever (see `ids.txt`) and is what the operation log will hold.
-
-use std::sync::OnceLock;
+//! command's *id* is pinned for ever (see the server's `ids.txt`) and is what the operation log will hold.
 
 use almandine_command_spec::{Layout, Shape, Table as Names};
 
-use crate::{COMMANDS, Command, Handler};
+use crate::{Command, Handler};
 
 /// What the session asks of a command, one bit each, so that the ordinary case is one comparison with zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,21 +138,14 @@ pub struct Table {
     entries: Box<[Entry]>,
 }
 
-static TABLE: OnceLock<Table> = OnceLock::new();
-
 impl Table {
-    /// The table. Workers keep the reference.
-    #[must_use]
-    pub fn shared() -> &'static Table {
-        TABLE.get_or_init(|| Self::build(named_as_specified()))
-    }
-
-    /// The table with other names, from `rename-command`: old and new name, an empty new one for none. Before anything uses the table.
+    /// The table of the commands in `families`, some under other names by `rename-command`: `renames` has old and new names, an empty new
+    /// one for none. It lives as long as the process, because workers keep references.
     ///
     /// # Errors
-    /// When there is no command of the old name, the new one is taken, or the table is in use.
-    pub fn install(renames: &[(&str, &str)]) -> Result<(), String> {
-        let mut named = named_as_specified();
+    /// When there is no command of the old name, or the new one is taken.
+    pub fn new(families: &[&[&'static Command]], renames: &[(&str, &str)]) -> Result<&'static Self, String> {
+        let mut named = named_as_specified(families);
         for (old, new) in renames {
             let position = named.iter().position(|(name, _)| name.eq_ignore_ascii_case(old));
             let (_, command) = named.remove(position.ok_or("No such command in rename-command")?);
@@ -165,13 +156,13 @@ impl Table {
                 named.push(((*new).to_owned().leak(), command));
             }
         }
-        TABLE.set(Self::build(named)).map_err(|_| "the command table is in use".to_owned())
+        Ok(Box::leak(Box::new(Self::build(families, named))))
     }
 
-    fn build(named: Vec<(&'static str, &'static Command)>) -> Self {
+    fn build(families: &[&[&'static Command]], named: Vec<(&'static str, &'static Command)>) -> Self {
         // Only what has a name comes first: `config|get` has none, as a client sends it.
         let has_name = |command: &Command| named.iter().any(|(_, named)| named.spec.name == command.spec.name);
-        let nameless = COMMANDS.iter().flat_map(|family| family.iter().copied()).filter(|command| !has_name(command));
+        let nameless = families.iter().flat_map(|family| family.iter().copied()).filter(|command| !has_name(command));
         let commands: Vec<&'static Command> = named.iter().map(|(_, command)| *command).chain(nameless).collect();
         let names = Names::new(named.iter().map(|(name, _)| *name));
         let entries: Box<[Entry]> = commands.iter().map(|command| entry(command, &commands, has_name(command))).collect();
@@ -224,8 +215,8 @@ impl Table {
 }
 
 /// All commands but subcommands, under the names that their specs state.
-fn named_as_specified() -> Vec<(&'static str, &'static Command)> {
-    let all = COMMANDS.iter().flat_map(|family| family.iter().copied());
+fn named_as_specified(families: &[&[&'static Command]]) -> Vec<(&'static str, &'static Command)> {
+    let all = families.iter().flat_map(|family| family.iter().copied());
     all.filter(|command| !command.spec.is_subcommand()).map(|command| (command.spec.name, command)).collect()
 }
 
@@ -258,68 +249,5 @@ fn plan(index: usize, entry: &Entry) -> Plan {
         key: if let Layout::One(key) = entry.shape.layout { key } else { 0 },
         index: u16::try_from(index).unwrap_or(u16::MAX),
         flags: Flags::of(entry.command, &entry.shape),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    /// The pinned ids. A new command is added at the end with the next free number; a line is never changed or removed.
-    const IDS: &str = include_str!("../ids.txt");
-
-    #[test]
-    fn ids_are_pinned() {
-        let pinned: BTreeMap<&str, u16> = IDS
-            .lines()
-            .filter(|line| !line.starts_with('#'))
-            .filter_map(|line| line.split_once(' '))
-            .map(|(id, name)| (name, id.parse().unwrap()))
-            .collect();
-        let numbers: std::collections::BTreeSet<u16> = pinned.values().copied().collect();
-        assert_eq!(numbers.len(), pinned.len(), "an id is used twice in ids.txt");
-        for entry in Table::shared().entries() {
-            let spec = &entry.command.spec;
-            assert_eq!(pinned.get(spec.name), Some(&spec.id), "{} has id {}: see ids.txt", spec.name, spec.id);
-        }
-    }
-
-    #[test]
-    fn containers_and_subcommands_agree() {
-        let table = Table::shared();
-        for entry in table.entries() {
-            let spec = &entry.command.spec;
-            // COMMAND has subcommands and also runs alone.
-            assert!(spec.is_container() || !matches!(entry.command.run, Handler::Container), "{}", spec.name);
-            if let Some((container, own)) = spec.name.split_once('|') {
-                let found = table.resolve(container.as_bytes(), Some(own.as_bytes())).expect(spec.name);
-                assert_eq!(table.entry(found.index).name, entry.name);
-            }
-        }
-    }
-
-    #[test]
-    fn a_handler_writes_exactly_where_its_spec_says_so() {
-        for entry in Table::shared().entries() {
-            let (name, traits) = (&entry.name, entry.command.spec.traits);
-            match entry.command.run {
-                Handler::Read(_) => assert!(!traits.write && !entry.shape.writes_keys, "{name} writes by spec, not by type"),
-                Handler::Write(_) => assert!(traits.write, "{name} writes by type, not by spec"),
-                Handler::Admin(_) | Handler::Container => {}
-            }
-            assert!(!(traits.write && traits.readonly), "{name}");
-        }
-    }
-
-    #[test]
-    fn names_are_found_in_any_case() {
-        let table = Table::shared();
-        for name in [b"get".as_slice(), b"GET", b"GeT"] {
-            assert_eq!(table.lookup(name).map(|plan| table.entry(plan.index).name.as_str()), Some("get"));
-        }
-        assert!(table.lookup(b"nosuch").is_none() && table.lookup(b"config|get").is_none());
-        assert!(table.resolve(b"client", Some(b"nosuch")).is_none());
     }
 }

@@ -12,11 +12,14 @@ use almandine_node::{Node, WorkerStatistics};
 use almandine_resp::{Args, Reply};
 
 use crate::client::Client;
+use crate::table::Table;
 
 /// What stays the same for all commands of a batch: one per worker.
 pub struct Context {
     /// The server.
     pub node: Arc<Node>,
+    /// All commands.
+    pub table: &'static Table,
     /// The settings as of the start of the batch.
     pub view: View,
     /// The worker's number.

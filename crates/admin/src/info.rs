@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
+use almandine_call::{AdminCall, Command, Handler, Outcome};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_node::metrics::{self, Readings, Section};
-
-use crate::{AdminCall, Command, Handler, Outcome, Table};
 
 pub(super) const COMMANDS: &[&Command] = &[&INFO];
 
@@ -109,7 +108,7 @@ fn info(call: &mut AdminCall<'_>) -> Outcome {
 
 #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
 fn write_commandstats(text: &mut String, call: &mut AdminCall<'_>) {
-    for (index, entry) in Table::shared().entries().iter().enumerate() {
+    for (index, entry) in call.context.table.entries().iter().enumerate() {
         let totals = call.context.node.statistics.command(index);
         if totals.is_empty() {
             continue;
@@ -139,7 +138,7 @@ fn write_latencystats(text: &mut String, call: &mut AdminCall<'_>) {
     if !observe.latency_tracking {
         return;
     }
-    for (index, entry) in Table::shared().entries().iter().enumerate() {
+    for (index, entry) in call.context.table.entries().iter().enumerate() {
         let Some(latency) = call.context.node.statistics.latency(index) else { continue };
         let percentiles = observe.latency_percentiles.iter();
         let percentiles = percentiles.map(|p| format!("p{p}={:.3}", latency.percentile_ns(*p) as f64 / 1000.0));

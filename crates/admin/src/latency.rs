@@ -1,12 +1,11 @@
 //! LATENCY: spikes by event, and histograms by command.
 
+use almandine_call::{AdminCall, Command, Handler, Outcome, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_node::Histogram;
 use almandine_node::latency::LatencyEvent;
 
 use super::{FOR_OPERATORS, sparkline};
-use crate::errors;
-use crate::{AdminCall, Command, Handler, Outcome, Table, help};
 
 pub(super) const COMMANDS: &[&Command] = &[&LATENCY, &DOCTOR, &GRAPH, &HELP, &HISTOGRAM, &HISTORY, &LATEST, &RESET];
 
@@ -203,7 +202,7 @@ fn histogram(call: &mut AdminCall<'_>) -> Outcome {
         names.iter().any(|name| [command, container].iter().any(|word| word.as_bytes().eq_ignore_ascii_case(name)))
     };
     let statistics = &call.context.node.statistics;
-    let entries = Table::shared().entries().iter().enumerate();
+    let entries = call.context.table.entries().iter().enumerate();
     let chosen = entries.filter(|(_, entry)| names.is_empty() || is_named(&entry.name));
     let found: Vec<_> = chosen.filter_map(|(index, entry)| Some((entry.name.as_str(), statistics.latency(index)?))).collect();
     call.reply.map(found.len());

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome, ReplyMode, Word, errors, help, number};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_node::PauseScope;
@@ -9,10 +10,6 @@ use almandine_node::PauseScope;
 use super::client_filter::{ClientFilter, ClientKind};
 use super::client_tracking::{CACHING, GETREDIR, TRACKING, TRACKINGINFO};
 use super::{client_line, client_name, printable};
-use crate::client::ReplyMode;
-use crate::errors::{self, CommandError};
-use crate::options::{Options, Word};
-use crate::{AdminCall, Command, Handler, Outcome, help, number};
 
 pub(super) const CLIENT: Command = Command {
     spec: CommandSpec {
@@ -152,7 +149,7 @@ pub(super) const INFO: Command = Command {
 
 fn info(call: &mut AdminCall<'_>) -> Outcome {
     let mut line = String::new();
-    client_line::write(&mut line, &call.client.shared, call.now_ms);
+    client_line::write(&mut line, &call.client.shared, call.context.table, call.now_ms);
     line.push('\n');
     call.reply.verbatim("txt", line.as_bytes());
     Ok(())
@@ -205,7 +202,7 @@ fn list(call: &mut AdminCall<'_>) -> Outcome {
     };
     let mut lines = String::new();
     for client in chosen {
-        client_line::write(&mut lines, &client, call.now_ms);
+        client_line::write(&mut lines, &client, call.context.table, call.now_ms);
         lines.push('\n');
     }
     call.reply.verbatim("txt", lines.as_bytes());

@@ -1,10 +1,9 @@
 //! ACL: the one user that exists, `default`, who may do everything. Commands that would make others refuse.
 
+use almandine_call::{AdminCall, Command, Handler, Outcome, ReadCall, errors, help};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 
 use super::FOR_OPERATORS;
-use crate::errors;
-use crate::{AdminCall, Command, Handler, Outcome, ReadCall, Table, help};
 
 pub(super) const COMMANDS: &[&Command] =
     &[&ACL, &CAT, &DELUSER, &DRYRUN, &GENPASS, &GETUSER, &HELP, &LIST, &LOAD, &LOG, &SAVE, &SETUSER, &USERS, &WHOAMI];
@@ -155,7 +154,7 @@ fn cat(call: &mut ReadCall<'_>) -> Outcome {
         Some(wanted) if call.args.len() == 3 => {
             let category = Category::ALL.into_iter().find(|category| name(*category).as_bytes().eq_ignore_ascii_case(wanted));
             let category = category.ok_or_else(|| errors::unknown_category(wanted))?;
-            let entries = Table::shared().entries().iter();
+            let entries = call.context.table.entries().iter();
             entries.filter(|entry| entry.shape.categories.contains(category)).map(|entry| entry.name.as_str()).collect()
         }
         Some(_) => return Err(errors::subcommand_syntax("ACL", call.args.at(1))),

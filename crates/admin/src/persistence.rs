@@ -1,11 +1,9 @@
 //! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE. Data is in memory only, so the first three refuse rather than pretend.
 
+use almandine_call::{Command, CommandError, Handler, Word, errors};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 
 use super::FOR_OPERATORS;
-use crate::errors::{self, CommandError};
-use crate::options::Word;
-use crate::{Command, Handler};
 
 pub(super) const COMMANDS: &[&Command] = &[&SAVE, &BGSAVE, &BGREWRITEAOF, &LASTSAVE];
 

@@ -9,7 +9,9 @@ use almandine_base::Output;
 use almandine_node::{Node, TrackingOptions};
 use almandine_resp::Args;
 
-use crate::{Client, Context, Flags, Plan, Table};
+use crate::call::Context;
+use crate::client::Client;
+use crate::table::{Flags, Plan};
 
 /// How a client tracks.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +45,7 @@ pub fn stop(client: &mut Client, node: &Node) {
 }
 
 /// All keys of a database are gone.
-pub(crate) fn emptied(client: &mut Client, node: &Node) {
+pub fn emptied(client: &mut Client, node: &Node) {
     node.invalidate_all(Some(client.shared.id), &mut client.invalidations);
 }
 
@@ -58,7 +60,7 @@ pub struct Tracked {
 /// taken out first; what the client hears of that precedes its reply.
 pub fn before_read(client: &mut Client, plan: &Plan, args: Args<'_>, context: &Context, out: &mut Output) -> Option<Tracked> {
     let tracking = client.tracking.as_ref()?;
-    let entry = Table::shared().entry(plan.index);
+    let entry = context.table.entry(plan.index);
     if !entry.command.spec.traits.readonly || !tracking.remembers() {
         return None;
     }
@@ -66,7 +68,7 @@ pub fn before_read(client: &mut Client, plan: &Plan, args: Args<'_>, context: &C
     node.limit_tracking(keys_max(context), Some(client.shared.id), &mut client.invalidations);
     client.write_invalidations(out);
     let tracked = Tracked { stamp: node.tracking.stamp() };
-    remember(client, plan, args, node);
+    remember(client, plan, args, context);
     Some(tracked)
 }
 
@@ -74,20 +76,20 @@ pub fn before_read(client: &mut Client, plan: &Plan, args: Args<'_>, context: &C
 pub fn after_read(tracked: Tracked, client: &Client, plan: &Plan, args: Args<'_>, context: &Context) {
     let node = &context.node;
     if node.tracking.stamp() != tracked.stamp {
-        remember(client, plan, args, node);
+        remember(client, plan, args, context);
     }
 }
 
-fn remember(client: &Client, plan: &Plan, args: Args<'_>, node: &Node) {
-    for (position, _) in keys(plan, args) {
-        node.tracking.remember(client.shared.id, args.at(position));
+fn remember(client: &Client, plan: &Plan, args: Args<'_>, context: &Context) {
+    for (position, _) in keys(plan, args, context) {
+        context.node.tracking.remember(client.shared.id, args.at(position));
     }
 }
 
 /// Ends a command of a tracking client: CLIENT CACHING was about it, unless it was one about the client.
-pub fn finish(client: &mut Client, plan: &Plan) {
+pub fn finish(client: &mut Client, plan: &Plan, context: &Context) {
     if let Some(tracking) = &mut client.tracking
-        && !Table::shared().entry(plan.index).name.starts_with("client|")
+        && !context.table.entry(plan.index).name.starts_with("client|")
     {
         tracking.caching_said = false;
     }
@@ -103,11 +105,11 @@ pub fn after_write(
     context: &Context,
     broadcasts: &mut Vec<Vec<u8>>,
 ) {
-    if !plan.flags.any(Flags::MAY_WRITE) || has_changed_nothing(plan, args, reply) {
+    if !plan.flags.any(Flags::MAY_WRITE) || has_changed_nothing(plan, args, reply, context) {
         return;
     }
     let node = &context.node;
-    for (position, _) in keys(plan, args).filter(|(_, is_write)| *is_write) {
+    for (position, _) in keys(plan, args, context).filter(|(_, is_write)| *is_write) {
         let key = args.at(position);
         node.invalidate(key, Some(client.shared.id), &mut client.invalidations);
         if node.tracking.is_broadcast(key) {
@@ -123,9 +125,9 @@ pub fn finish_batch(client: &mut Client, context: &Context, broadcasts: &mut Vec
 }
 
 /// Whether the reply says that the command has changed nothing. Saying no is always right: somebody is told once too often then.
-fn has_changed_nothing(plan: &Plan, args: Args<'_>, reply: &[u8]) -> bool {
+fn has_changed_nothing(plan: &Plan, args: Args<'_>, reply: &[u8], context: &Context) -> bool {
     let is_null = matches!(reply, b"$-1\r\n" | b"_\r\n");
-    match Table::shared().entry(plan.index).name.as_str() {
+    match context.table.entry(plan.index).name.as_str() {
         _ if reply.first() == Some(&b'-') => true,
         "del" | "unlink" | "expire" | "pexpire" | "expireat" | "pexpireat" | "persist" | "setnx" | "msetnx" | "msetex"
         | "renamenx" | "copy" | "move" | "delex" | "delifgreater" => reply == b":0\r\n",
@@ -143,7 +145,7 @@ fn keys_max(context: &Context) -> usize {
 }
 
 /// The keys of a call: their positions, and whether the command may change them.
-fn keys<'a>(plan: &Plan, args: Args<'a>) -> impl Iterator<Item = (usize, bool)> + use<'a> {
-    let shape = &Table::shared().entry(plan.index).shape;
+fn keys<'a>(plan: &Plan, args: Args<'a>, context: &Context) -> impl Iterator<Item = (usize, bool)> + use<'a> {
+    let shape = &context.table.entry(plan.index).shape;
     shape.keys(args.len(), move |argument| args.at(argument)).map(|(position, access)| (position, access.is_write()))
 }

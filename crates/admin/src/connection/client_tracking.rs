@@ -2,14 +2,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use almandine_call::{AdminCall, ClientTracking, Command, CommandError, Handler, Options, Outcome, Word, errors, number, tracking};
 use almandine_command_spec::{Arg, CommandSpec};
 use almandine_node::TrackingOptions;
 
 use super::client_command::{ON_OFF, SUBCOMMAND};
-use crate::errors::{self, CommandError};
-use crate::options::{Options, Word};
-use crate::tracking::{self, ClientTracking};
-use crate::{AdminCall, Command, Handler, Outcome, number};
 
 pub(super) const TRACKING: Command = Command {
     spec: CommandSpec {

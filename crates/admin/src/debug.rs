@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
+use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
 use almandine_command_spec::{CommandSpec, Group, Traits};
+use almandine_commands::generic::encoding_of;
 use almandine_config::Stated;
 use almandine_datatypes::glob::{self, Case};
 use almandine_datatypes::number::{parse_f64, parse_i64};
@@ -11,10 +13,6 @@ use almandine_keyspace::Put;
 use almandine_resp::{ProtocolVersion, Reply};
 
 use super::{FOR_OPERATORS, digest, is_local, outside_epoch};
-use crate::errors::{self, CommandError};
-use crate::generic::encoding_of;
-use crate::options::Word;
-use crate::{AdminCall, Command, Handler, Outcome, number};
 
 pub(super) const COMMANDS: &[&Command] = &[&DEBUG];
 

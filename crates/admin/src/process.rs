@@ -1,14 +1,12 @@
 //! The process: TIME, SHUTDOWN, MONITOR.
 
+use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_io::clock;
 use almandine_node::ShutdownRequest;
 use almandine_resp::Args;
 
 use super::FOR_OPERATORS;
-use crate::errors::CommandError;
-use crate::options::Options;
-use crate::{AdminCall, Command, Handler, Outcome};
 
 pub(super) const COMMANDS: &[&Command] = &[&TIME, &SHUTDOWN, &MONITOR];
 

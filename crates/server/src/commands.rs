@@ -1,0 +1,82 @@
+//! The list of all commands, put together from the crates that have some.
+//!
+//! `ids.txt` pins each command's number for ever: the operation log will hold it.
+
+use almandine_call::Table;
+
+/// The table of all commands, with the names that `renames` gives.
+///
+/// # Errors
+/// See [`Table::new`].
+pub(crate) fn table(renames: &[(&str, &str)]) -> Result<&'static Table, String> {
+    Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), renames)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use almandine_call::Handler;
+
+    use super::*;
+
+    fn all() -> &'static Table {
+        table(&[]).unwrap()
+    }
+
+    /// The pinned ids. A new command is added at the end with the next free number; a line is never changed or removed.
+    const IDS: &str = include_str!("../ids.txt");
+
+    #[test]
+    fn ids_are_pinned() {
+        let pinned: BTreeMap<&str, u16> = IDS
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.split_once(' '))
+            .map(|(id, name)| (name, id.parse().unwrap()))
+            .collect();
+        let numbers: BTreeSet<u16> = pinned.values().copied().collect();
+        assert_eq!(numbers.len(), pinned.len(), "an id is used twice in ids.txt");
+        for entry in all().entries() {
+            let spec = &entry.command.spec;
+            assert_eq!(pinned.get(spec.name), Some(&spec.id), "{} has id {}: see ids.txt", spec.name, spec.id);
+        }
+    }
+
+    #[test]
+    fn containers_and_subcommands_agree() {
+        let table = all();
+        for entry in table.entries() {
+            let spec = &entry.command.spec;
+            // COMMAND has subcommands and also runs alone.
+            assert!(spec.is_container() || !matches!(entry.command.run, Handler::Container), "{}", spec.name);
+            if let Some((container, own)) = spec.name.split_once('|') {
+                let found = table.resolve(container.as_bytes(), Some(own.as_bytes())).expect(spec.name);
+                assert_eq!(table.entry(found.index).name, entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_handler_writes_exactly_where_its_spec_says_so() {
+        for entry in all().entries() {
+            let (name, traits) = (&entry.name, entry.command.spec.traits);
+            match entry.command.run {
+                Handler::Read(_) => assert!(!traits.write && !entry.shape.writes_keys, "{name} writes by spec, not by type"),
+                Handler::Write(_) => assert!(traits.write, "{name} writes by type, not by spec"),
+                Handler::Admin(_) | Handler::Container => {}
+            }
+            assert!(!(traits.write && traits.readonly), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_any_case() {
+        let table = all();
+        for name in [b"get".as_slice(), b"GET", b"GeT"] {
+            assert_eq!(table.lookup(name).map(|plan| table.entry(plan.index).name.as_str()), Some("get"));
+        }
+        assert!(table.lookup(b"nosuch").is_none() && table.lookup(b"config|get").is_none());
+        assert!(table.resolve(b"client", Some(b"nosuch")).is_none());
+    }
+}
