@@ -61,8 +61,8 @@ impl Accessor {
 
     /// Whether to look at what is overwritten, in this batch.
     #[must_use]
-    pub fn looks_first(&self) -> bool {
-        self.session.looks_first()
+    pub fn reads_before_write(&self) -> bool {
+        self.session.reads_before_write()
     }
 
     /// Gives the batch records that were read from the device.

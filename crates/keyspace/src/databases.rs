@@ -103,7 +103,7 @@ impl Keyspace {
             }
         };
         let old = self.namespaces[usize::from(db)].swap(u32::from(fresh), Ordering::AcqRel);
-        self.store.condemn_namespace(old as u16);
+        self.store.drop_namespace(old as u16);
         keys
     }
 
@@ -168,7 +168,7 @@ impl Keyspace {
     /// collecting that may read.
     pub fn set_tier(&self, copy_reads: almandine_store::CopyReads, garbage_max: f64, compaction_bytes_per_second: u64) {
         self.store.set_copy_reads(copy_reads);
-        self.store.set_collection(garbage_max, compaction_bytes_per_second);
+        self.store.set_compaction(garbage_max, compaction_bytes_per_second);
     }
 
     /// Makes all keys cold: everything that is in memory leaves for the device. False when that is not possible in time.
@@ -180,13 +180,13 @@ impl Keyspace {
     /// Whether commands that write should wait, because the device takes what leaves memory more slowly than it comes.
     #[inline]
     #[must_use]
-    pub fn is_choked(&self) -> bool {
-        self.store.is_choked()
+    pub fn is_stalled(&self) -> bool {
+        self.store.is_stalled()
     }
 
     /// Sets what is called, by a background thread, when they may go on.
-    pub fn on_room(&self, call: impl Fn() + Send + Sync + 'static) {
-        self.store.on_room(call);
+    pub fn on_stall_end(&self, call: impl Fn() + Send + Sync + 'static) {
+        self.store.on_stall_end(call);
     }
 
     /// Bytes that count against the budget.

@@ -32,7 +32,7 @@ impl Keyspace {
 
     /// Whether removed keys are told from now on: each that is found from now on.
     pub fn hear_removals(&self, hear: bool) {
-        self.store.hear_removals(hear);
+        self.store.notify_removals(hear);
     }
 }
 

@@ -58,8 +58,8 @@ impl<'w> Writer<'w> {
 
     /// Whether to look at what is overwritten.
     #[must_use]
-    pub fn looks_first(&self) -> bool {
-        self.reader.accessor.looks_first()
+    pub fn reads_before_write(&self) -> bool {
+        self.reader.accessor.reads_before_write()
     }
 
     /// Makes sure that all that is known of a locked key is at hand. Before a command reads what it is about to change.

@@ -95,7 +95,7 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     node.workers.install((0..workers).map(|worker| mailbox(&network, worker)).collect());
     node.follow_removals();
     let (waiting, on_room) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));
-    on_room.on_room(move || {
+    on_room.on_stall_end(move || {
         if let Some(node) = waiting.upgrade() {
             node.workers.broadcast(&Message::Room);
         }

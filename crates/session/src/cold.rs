@@ -160,7 +160,7 @@ impl Sessions {
     #[cold]
     pub(crate) fn execute_cold_batch(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output) -> Executed {
         let (engine, batch, reads) = self.cold_parts();
-        if engine.context.node.keyspace.is_choked() && engine.writes(connection, batch, input) {
+        if engine.context.node.keyspace.is_stalled() && engine.writes(connection, batch, input) {
             reads.choked.push(connection.id);
             return Executed { commands: 0, next: Next::Await };
         }
@@ -259,7 +259,7 @@ impl Engine {
                 };
                 let args = batch.args(command, input);
                 for (position, access) in entry(plan, context).shape.keys_exact(args.len(), |argument| args.at(argument)) {
-                    if need == Need::Read || accessor.looks_first() || !is_blind(plan, access, args) {
+                    if need == Need::Read || accessor.reads_before_write() || !is_blind(plan, access, args) {
                         let key = planned.key.at(args, position).unwrap_or_else(|| accessor.key(db, args.at(position)));
                         accessor.probe(key, need);
                     }

@@ -44,7 +44,7 @@ fn run(
             let mut call = WriteCall { args, keys, reply, client, context, planned: key };
             if !plan.flags.any(Flags::SELF_LOCKING) {
                 lock(plan, &mut call);
-                if call.keys.has_cold() && (!plan.flags.any(Flags::BLIND) || call.keys.looks_first()) {
+                if call.keys.has_cold() && (!plan.flags.any(Flags::BLIND) || call.keys.reads_before_write()) {
                     cold::require(plan, &mut call)?;
                 }
             }

@@ -141,7 +141,7 @@ impl Sessions {
         self.engine.now_ms = now_ms;
         self.engine.accessor.begin_batch(now_ms);
         self.engine.timing.begin(start_ns);
-        let executed = if self.engine.accessor.has_cold() || self.engine.context.node.keyspace.is_choked() {
+        let executed = if self.engine.accessor.has_cold() || self.engine.context.node.keyspace.is_stalled() {
             self.execute_cold_batch(connection, input, out)
         } else {
             let executed = self.execute_batch(connection, input, out, 0);

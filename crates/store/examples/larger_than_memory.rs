@@ -84,7 +84,7 @@ struct User {
 impl User {
     /// Sets a key whatever was there: the device is not asked.
     fn set(&mut self, number: u64, version: u64) {
-        while self.session.is_choked() {
+        while self.session.is_stalled() {
             thread::sleep(Duration::from_micros(200));
         }
         self.session.enter(0);

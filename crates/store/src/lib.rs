@@ -3,7 +3,7 @@
 //! **Is**: a concurrent map from byte keys to values, for many threads: reads take no latch and write no shared memory, writes
 //! latch one cache line. Records live in a log with in-place updates; dead space is reused or compacted; expiry, namespaces
 //! that empty in O(1), counts and a scan that survives resizing are part of it. What does not fit the memory budget goes to a
-//! device, if there is one ([`Options::storage`]), or gives way ([`Store::set_eviction`]).
+//! device, if there is one ([`Options::storage`]), or is evicted ([`Store::set_eviction`]).
 //! **Is not**: aware of commands, protocols or databases. A session does no I/O: it says which records it needs, and whoever
 //! runs it reads them. It knows no time but what it is told.
 //! **Invariants**: INV-READ-1, INV-LATCH-1…3, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1, INV-EXP-1,

@@ -3,7 +3,7 @@
 /// Bytes of memory by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Hash buckets and overflow slots.
+    /// Hash buckets and overflow buckets.
     pub index_bytes: u64,
     /// Log pages that hold memory.
     pub log_resident_bytes: u64,
@@ -17,7 +17,7 @@ pub struct MemoryUse {
     pub expiry_bytes: u64,
     /// What is known of pages on the device.
     pub tier_bytes: u64,
-    /// What eviction remembers of records that gave way.
+    /// What eviction remembers of records that were evicted.
     pub ghost_bytes: u64,
     /// What the store's user reported by [`Store::set_external_bytes`].
     pub external_bytes: u64,

@@ -10,25 +10,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Namespace numbers; 0 is never used.
 pub(crate) const NAMESPACES: usize = 1 << 16;
 
-/// Which namespaces are free, live or condemned.
+/// Which namespaces are free, live or dropped.
 pub(crate) struct Namespaces {
-    condemned: Box<[AtomicU64]>,
-    condemned_count: AtomicU64,
+    dropped: Box<[AtomicU64]>,
+    dropped_count: AtomicU64,
     lists: Mutex<Lists>,
 }
 
 struct Lists {
     free: Vec<u16>,
     fresh: u32,
-    condemned: Vec<u16>,
+    dropped: Vec<u16>,
 }
 
 impl Namespaces {
     pub(crate) fn new() -> Self {
         Self {
-            condemned: (0..NAMESPACES / 64).map(|_| AtomicU64::new(0)).collect(),
-            condemned_count: AtomicU64::new(0),
-            lists: Mutex::new(Lists { free: Vec::new(), fresh: 1, condemned: Vec::new() }),
+            dropped: (0..NAMESPACES / 64).map(|_| AtomicU64::new(0)).collect(),
+            dropped_count: AtomicU64::new(0),
+            lists: Mutex::new(Lists { free: Vec::new(), fresh: 1, dropped: Vec::new() }),
         }
     }
 
@@ -46,38 +46,38 @@ impl Namespaces {
         })
     }
 
-    /// Condemns a namespace: its records are garbage.
-    pub(crate) fn condemn(&self, namespace: u16) {
-        self.condemned[usize::from(namespace) / 64].fetch_or(1 << (namespace % 64), Ordering::Release);
-        self.condemned_count.fetch_add(1, Ordering::Release);
-        self.lists().condemned.push(namespace);
+    /// Drops a namespace: its records are garbage.
+    pub(crate) fn mark_dropped(&self, namespace: u16) {
+        self.dropped[usize::from(namespace) / 64].fetch_or(1 << (namespace % 64), Ordering::Release);
+        self.dropped_count.fetch_add(1, Ordering::Release);
+        self.lists().dropped.push(namespace);
     }
 
     #[inline]
-    pub(crate) fn is_condemned(&self, namespace: u16) -> bool {
-        self.condemned[usize::from(namespace) / 64].load(Ordering::Acquire) & (1 << (namespace % 64)) != 0
+    pub(crate) fn is_dropped(&self, namespace: u16) -> bool {
+        self.dropped[usize::from(namespace) / 64].load(Ordering::Acquire) & (1 << (namespace % 64)) != 0
     }
 
-    pub(crate) fn any_condemned(&self) -> bool {
-        self.condemned_count.load(Ordering::Acquire) != 0
+    pub(crate) fn any_dropped(&self) -> bool {
+        self.dropped_count.load(Ordering::Acquire) != 0
     }
 
     /// The namespaces that a sweep that starts now will clear.
-    pub(crate) fn take_condemned(&self) -> Vec<u16> {
-        std::mem::take(&mut self.lists().condemned)
+    pub(crate) fn take_dropped(&self) -> Vec<u16> {
+        std::mem::take(&mut self.lists().dropped)
     }
 
     /// Keeps swept namespaces from being used again: some of their records could not be read, so they are still in the index.
     pub(crate) fn give_up(&self, swept: &[u16]) {
-        self.condemned_count.fetch_sub(swept.len() as u64, Ordering::Release);
+        self.dropped_count.fetch_sub(swept.len() as u64, Ordering::Release);
     }
 
     /// Returns swept namespaces for use.
     pub(crate) fn release(&self, swept: Vec<u16>) {
         for &namespace in &swept {
-            self.condemned[usize::from(namespace) / 64].fetch_and(!(1 << (namespace % 64)), Ordering::Release);
+            self.dropped[usize::from(namespace) / 64].fetch_and(!(1 << (namespace % 64)), Ordering::Release);
         }
-        self.condemned_count.fetch_sub(swept.len() as u64, Ordering::Release);
+        self.dropped_count.fetch_sub(swept.len() as u64, Ordering::Release);
         self.lists().free.extend(swept);
     }
 }

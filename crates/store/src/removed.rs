@@ -1,7 +1,7 @@
-//! Removals: word of the keys that the store removes by itself, because they have expired or to make room.
+//! Removals: notifications of the keys that the store removes by itself, because they have expired or to make room.
 //!
 //! A session notes a removal while it holds the latch of the key's bucket (`Inner::note_expired`, `Inner::note_evicted`), so that the removals of one key are
-//! told in their order, and none before a look-up of the key could miss it (INV-REMOVED-1). The background takes them out between its
+//! notified in their order, and none before a look-up of the key could miss it (INV-REMOVED-1). The background takes them out between its
 //! bursts and gives them to the one who listens, outside of every latch and epoch. While nobody listens, a removal costs one load more, and
 //! everything else nothing.
 //!
@@ -30,7 +30,7 @@ pub enum RemovalReason {
 /// A key that the store has removed by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// The namespace that the key was in. It may have been condemned since.
+    /// The namespace that the key was in. It may have been dropped since.
     pub namespace: u16,
     /// The key.
     pub key: Box<[u8]>,
@@ -58,7 +58,7 @@ type Listener = Box<dyn Fn(Removals) + Send + Sync>;
 /// The removals that wait to be told.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    pub(crate) heard: AtomicBool,
+    pub(crate) watched: AtomicBool,
     queue: SegQueue<Removal>,
     /// Bytes that the queue takes.
     bytes: AtomicUsize,
@@ -70,11 +70,11 @@ impl Outbox {
     /// Whether somebody listens. The caller has just latched a bucket exclusively: a client that began to listen before it found the bucket
     /// without a latch is seen here. On x86 the latch's locked instruction keeps this load behind it, elsewhere a fence does.
     #[inline]
-    pub(crate) fn is_heard(&self) -> bool {
+    pub(crate) fn is_watched(&self) -> bool {
         if cfg!(not(target_arch = "x86_64")) {
             fence(Ordering::SeqCst);
         }
-        self.heard.load(Ordering::Relaxed)
+        self.watched.load(Ordering::Relaxed)
     }
 
     pub(crate) fn push(&self, removal: Removal) {
@@ -95,14 +95,14 @@ impl Outbox {
 
     /// Tells what waits. By the background only, outside of every latch and epoch.
     #[inline]
-    pub(crate) fn tell(&self) {
+    pub(crate) fn notify(&self) {
         if !self.queue.is_empty() || self.missed.load(Ordering::Relaxed) {
-            self.tell_waiting();
+            self.notify_waiting();
         }
     }
 
     #[cold]
-    fn tell_waiting(&self) {
+    fn notify_waiting(&self) {
         let Some(listener) = self.listener.get() else { return };
         if self.missed.swap(false, Ordering::Acquire) {
             // It covers all that was removed before.

@@ -1,9 +1,9 @@
 //! The store: the handle that owns what sessions share together with the background threads.
 
-use crate::background::compactor::Steward;
-use crate::background::flusher::Keeper;
+use crate::background::compactor::Compactor;
+use crate::background::flusher::Flusher;
 use crate::background::maintain::Maintenance;
-use crate::background::resolver::Examiner;
+use crate::background::resolver::Resolver;
 use crate::counters::Totals;
 use crate::evict::EvictionPolicy;
 use crate::evict::heat::HeatRule;
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// What the background would run, for a store without one.
-type Manual = (Maintenance, Option<(Keeper, Steward, Examiner)>);
+type Manual = (Maintenance, Option<(Flusher, Compactor, Resolver)>);
 
 /// A store of records, in memory and, with a device, beyond, used through [`Session`]s.
 pub struct Store {
@@ -41,16 +41,16 @@ impl Store {
     pub fn open(options: Options) -> io::Result<Self> {
         let inner = Inner::new(options)?;
         let maintenance = Maintenance::new(&inner).ok_or_else(|| io::Error::other("no epoch slot for the background"))?;
-        let tier = (|| Some((Keeper::new(&inner)?, Steward::new(&inner)?, Examiner::new(&inner)?)))();
+        let tier = (|| Some((Flusher::new(&inner)?, Compactor::new(&inner)?, Resolver::new(&inner)?)))();
         // The first pages are ready before the first session is.
         while inner.log.prepare_ahead(inner.pages_ahead()) {}
         let (mut background, mut manual) = (Vec::new(), None);
         if inner.options.background {
             background.push(thread::spawn("store", move || maintenance.run())?);
-            if let Some((keeper, steward, examiner)) = tier {
-                background.push(thread::spawn("keeper", move || keeper.run())?);
-                background.push(thread::spawn("steward", move || steward.run())?);
-                background.push(thread::spawn("examiner", move || examiner.run())?);
+            if let Some((flusher, compactor, resolver)) = tier {
+                background.push(thread::spawn("flusher", move || flusher.run())?);
+                background.push(thread::spawn("compactor", move || compactor.run())?);
+                background.push(thread::spawn("resolver", move || resolver.run())?);
             }
         } else {
             manual = Some(Mutex::new((maintenance, tier)));
@@ -69,10 +69,10 @@ impl Store {
         if let Some(maintenance) = &self.manual {
             let mut manual = maintenance.lock().unwrap_or_else(PoisonError::into_inner);
             manual.0.step(now_ms);
-            if let Some((keeper, steward, examiner)) = &mut manual.1 {
-                keeper.step();
-                examiner.step(now_ms);
-                steward.step(now_ms);
+            if let Some((flusher, compactor, resolver)) = &mut manual.1 {
+                flusher.step();
+                resolver.step(now_ms);
+                compactor.step(now_ms);
             }
         }
     }
@@ -86,8 +86,8 @@ impl Store {
     }
 
     /// Declares all records of a namespace garbage. Nobody may use the namespace in a batch that begins after this.
-    pub fn condemn_namespace(&self, namespace: u16) {
-        self.inner.namespaces.condemn(namespace);
+    pub fn drop_namespace(&self, namespace: u16) {
+        self.inner.namespaces.mark_dropped(namespace);
         self.inner.waker.wake();
     }
 
@@ -154,8 +154,8 @@ impl Store {
         }
     }
 
-    /// Sets the part of the device's space that may be dead, and how many bytes a second collecting it may read.
-    pub fn set_collection(&self, garbage_max: f64, bytes_per_second: u64) {
+    /// Sets the part of the device's space that may be dead, and how many bytes a second compaction may read.
+    pub fn set_compaction(&self, garbage_max: f64, bytes_per_second: u64) {
         if let Some(tier) = &self.inner.tier {
             tier.set_limits(garbage_max, bytes_per_second);
         }
@@ -168,21 +168,21 @@ impl Store {
         self.inner.tier.as_ref().is_some_and(|tier| tier.empty_memory(&self.inner.log, within))
     }
 
-    /// Whether writers should wait, because they write faster than the device takes; [`Store::on_room`] tells when not any more.
+    /// Whether writers should wait, because they write faster than the device takes; [`Store::on_stall_end`] tells when not any more.
     #[inline]
     #[must_use]
-    pub fn is_choked(&self) -> bool {
-        self.inner.tier.as_ref().is_some_and(|tier| tier.is_choked(self.inner.log.pages.resident()))
+    pub fn is_stalled(&self) -> bool {
+        self.inner.tier.as_ref().is_some_and(|tier| tier.is_stalled(self.inner.log.pages.resident()))
     }
 
-    /// Sets what is called, by a background thread, when writers that found [`Store::is_choked`] may go on.
-    pub fn on_room(&self, call: impl Fn() + Send + Sync + 'static) {
+    /// Sets what is called, by a background thread, when writers that found [`Store::is_stalled`] may go on.
+    pub fn on_stall_end(&self, call: impl Fn() + Send + Sync + 'static) {
         if let Some(tier) = &self.inner.tier {
-            tier.on_room(Box::new(call));
+            tier.on_stall_end(Box::new(call));
         }
     }
 
-    /// Sets what gives way when the budget is used up, and how use is turned into heat for that. With a device nothing gives way:
+    /// Sets what is evicted when the budget is used up, and how use is turned into heat for that. With a device nothing is evicted:
     /// it takes what does not fit.
     pub fn set_eviction(&self, policy: EvictionPolicy) {
         if self.inner.eviction.policy() != policy {
@@ -233,8 +233,8 @@ impl Drop for Store {
         self.inner.waker.wake();
         if let Some(tier) = &self.inner.tier {
             tier.waker.wake();
-            tier.steward_waker.wake();
-            tier.examiner_waker.wake();
+            tier.compactor_waker.wake();
+            tier.resolver_waker.wake();
         }
         for thread in self.background.drain(..) {
             // A listener that held the last reference drops the store on a thread of its own, which cannot wait for itself.
@@ -246,7 +246,7 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// Installs who is told of removals while [`Store::hear_removals`] says so; a second call changes nothing. It is called by the background
+    /// Installs who is told of removals while [`Store::notify_removals`] says so; a second call changes nothing. It is called by the background
     /// thread, soon after a removal, and should not take long: the background waits for it.
     pub fn on_removals(&self, listener: impl Fn(Removals) + Send + Sync + 'static) {
         let _ = self.inner.removals.listener.set(Box::new(listener));
@@ -254,8 +254,8 @@ impl Store {
 
     /// Whether removals are told from now on. They are not at first. Of a key that a thread finds after it has turned this on, it will hear when it is
     /// removed. What is noted when this is turned off may still be told.
-    pub fn hear_removals(&self, hear: bool) {
-        self.inner.removals.heard.store(hear && self.inner.removals.listener.get().is_some(), Ordering::SeqCst);
+    pub fn notify_removals(&self, hear: bool) {
+        self.inner.removals.watched.store(hear && self.inner.removals.listener.get().is_some(), Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 }

@@ -80,7 +80,7 @@ fn policies_for_volatile_keys_spare_the_others_and_end_when_there_are_none() {
         let (live, volatile) = store.namespace_len(namespace);
         assert_eq!(live - volatile, KEPT);
         assert_eq!(store.totals().evicted as u64, 60_000 - live, "{order:?}: counted");
-        // More that may not go: the volatile ones give way to the last, then there is nothing left.
+        // More that may not go: the volatile ones are evicted to the last, then there is nothing left.
         for number in 100_000..140_000 {
             if store.is_over_limit() {
                 break;
@@ -255,7 +255,7 @@ fn a_lower_budget_and_a_large_value_take_effect_quickly() {
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert!(store.namespace_len(namespace).0 > 20_000, "no more goes than must");
     put(&mut session, namespace, 1 << 40, &vec![1; 12 << 20], None);
-    wait_until("small ones give way to the large value", || store.memory().used_bytes() <= 16 * MIB);
+    wait_until("small ones are evicted to the large value", || store.memory().used_bytes() <= 16 * MIB);
     // One that can never fit: it goes, as everything does, and the store goes on.
     put(&mut session, namespace, 1 << 41, &vec![1; 20 << 20], None);
     wait_until("the impossible is gone", || store.memory().used_bytes() <= 16 * MIB);

@@ -182,7 +182,7 @@ fn random_verbs_equal_a_map_with_a_read_only_region() {
 
 /// INV-NS-1: a namespace is used again only when it is empty.
 #[test]
-fn a_key_of_a_condemned_namespace_never_comes_back() {
+fn a_key_of_a_dropped_namespace_never_comes_back() {
     let store = Store::open(Options { background: false, ..Options::default() }).unwrap();
     let mut session = store.session().unwrap();
     for round in 0..50u64 {
@@ -196,7 +196,7 @@ fn a_key_of_a_condemned_namespace_never_comes_back() {
             session.upsert(key, b"value", Put::default()).unwrap();
         }
         session.leave();
-        store.condemn_namespace(namespace);
+        store.drop_namespace(namespace);
         for _ in 0..4 {
             store.maintain(0);
         }

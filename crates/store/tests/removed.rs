@@ -28,7 +28,7 @@ impl Ear {
             Removals::These(removals) => told.0.lock().unwrap().extend(removals),
             Removals::Missed => panic!("nothing is missed"),
         });
-        store.hear_removals(true);
+        store.notify_removals(true);
         ear
     }
 
@@ -115,17 +115,17 @@ fn each_way_to_expire_is_told_once() {
 fn nobody_hears_while_nobody_listens_and_emptied_namespaces_are_no_removals() {
     let (store, namespace) = open(false);
     let ear = Ear::on(&store);
-    store.hear_removals(false);
+    store.notify_removals(false);
     let mut session = store.session().unwrap();
     put(&mut session, 1_000, namespace, b"a", b"", Some(2_000));
     store.maintain(3_000);
     assert!(!has(&mut session, 3_000, namespace, b"a"));
-    store.hear_removals(true);
+    store.notify_removals(true);
     store.maintain(3_000);
     assert!(ear.take().is_empty());
 
     put(&mut session, 3_000, namespace, b"b", b"", None);
-    store.condemn_namespace(namespace);
+    store.drop_namespace(namespace);
     for _ in 0..10 {
         store.maintain(3_000);
     }
@@ -139,7 +139,7 @@ fn a_listener_that_is_too_slow_is_told_so() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let ear = Arc::clone(&told);
     store.on_removals(move |removals| ear.lock().unwrap().push(removals));
-    store.hear_removals(true);
+    store.notify_removals(true);
     let mut session = store.session().unwrap();
     let key = |number: u8| vec![number; 3 << 20];
     for number in 0..6 {
@@ -210,7 +210,7 @@ fn who_finds_a_key_hears_of_its_removal() {
             count.fetch_add(1, Ordering::Relaxed);
         }
     });
-    store.hear_removals(true);
+    store.notify_removals(true);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for part in 0..2 {

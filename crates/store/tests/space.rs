@@ -80,7 +80,7 @@ fn deleted_and_emptied_memory_goes_back_to_the_system() {
                 session.leave();
             }
         } else {
-            store.condemn_namespace(namespace);
+            store.drop_namespace(namespace);
         }
         wait_until("pages are released", || store.memory().log_resident_bytes <= 24 << 20);
         assert_eq!(store.namespace_len(namespace).0, 0);

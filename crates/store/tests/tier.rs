@@ -97,7 +97,7 @@ impl Client {
     }
 
     fn await_room(&self) {
-        while self.session.is_choked() {
+        while self.session.is_stalled() {
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
     }
@@ -276,7 +276,7 @@ fn emptying_a_namespace_gives_the_device_back() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert!(store.tier().expect("a device").device_bytes > 20 * MIB);
-    store.condemn_namespace(namespaces[0]);
+    store.drop_namespace(namespaces[0]);
     for _ in 0..1000 {
         if store.work().namespaces_swept == 1 {
             break;
@@ -287,7 +287,7 @@ fn emptying_a_namespace_gives_the_device_back() {
     for number in (1..300_000u64).step_by(20) {
         assert_eq!(clients[1].get(format!("key:{number}").as_bytes()), Some(vec![7; 100]));
     }
-    // Half of the device is dead now, so it is collected.
+    // Half of the device is dead now, so it is compacted.
     for _ in 0..1000 {
         let statistics = store.tier().expect("a device");
         if statistics.device_bytes * 10 < statistics.device_live_bytes * 16 {

@@ -42,7 +42,7 @@ impl Rig {
         let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), background: false, ..Options::default() };
         let store = Store::open(options).expect("a store");
         store.set_budget(16 * MIB);
-        store.set_collection(0.99, 1 << 30);
+        store.set_compaction(0.99, 1 << 30);
         let session = store.session().expect("a session");
         let namespace = store.allocate_namespace().expect("a namespace");
         let mut rig = Self { store, session, namespace, memory, faulty };
@@ -93,11 +93,11 @@ impl Rig {
         self.memory.write(page * 2 * MIB + from, &garbage).expect("room");
     }
 
-    fn looks_first(&mut self) -> bool {
+    fn reads_before_write(&mut self) -> bool {
         self.session.enter(START_MS);
-        let looks_first = self.session.looks_first();
+        let reads_before_write = self.session.reads_before_write();
         self.session.leave();
-        looks_first
+        reads_before_write
     }
 }
 
@@ -106,11 +106,11 @@ fn the_count_is_exact_again_once_the_device_can_be_read() {
     let mut rig = Rig::new();
     let before = rig.store.memory().tier_bytes;
     rig.faulty.set_plan(FAILING);
-    // More than may be open in a small store before writers look first.
+    // More than may be open in a small store before writers read before writing.
     let keys = 5_000;
     rig.overwrite(keys);
     assert_eq!((rig.unresolved(), rig.len()), (keys, KEYS + keys), "nothing could be compared");
-    assert!(!rig.looks_first(), "looking would only fail, too");
+    assert!(!rig.reads_before_write(), "looking would only fail, too");
     assert!(rig.store.memory().tier_bytes >= before + 16 * keys, "what is kept is accounted for");
 
     // It is asked again seldom: a group of keys after one, two and four seconds.
@@ -158,10 +158,10 @@ fn a_damaged_page_keeps_only_its_own_questions_open() {
     let asked = rig.background_reads();
     rig.maintain(now_ms + 59_999, 200);
     assert_eq!(rig.background_reads(), asked);
-    assert_eq!((rig.unresolved(), rig.looks_first()), (open, false));
+    assert_eq!((rig.unresolved(), rig.reads_before_write()), (open, false));
 
     // The end of the namespace is the end of its questions.
-    rig.store.condemn_namespace(rig.namespace);
+    rig.store.drop_namespace(rig.namespace);
     rig.maintain(now_ms, 300);
     assert_eq!(rig.store.work().namespaces_swept, 1);
     assert_eq!((rig.unresolved(), rig.store.totals().live), (0, 0));
@@ -182,7 +182,7 @@ fn a_page_of_two_namespaces_that_cannot_be_swept_is_not_swept_for_ever() {
     rig.overwrite(KEYS);
     let open = rig.unresolved();
     assert!(open > 20, "{open}");
-    rig.store.condemn_namespace(first);
+    rig.store.drop_namespace(first);
     rig.maintain(START_MS, 300);
     assert_eq!(rig.store.work().namespaces_swept, 1);
     assert_eq!((rig.unresolved(), rig.store.namespace_len(first).0), (0, 0));

@@ -1,11 +1,11 @@
-//! Collection: space on the device is given back.
+//! Compaction: space on the device is given back.
 //!
 //! When more of the device's pages is dead than allowed, the page with the most is read, its live records are moved to the tail,
 //! and its space is discarded. A record is live if its key's entry points to it, or to a cached copy of it. Pages need not go in
 //! order, so the best one is taken; what is read and written per byte won is the least there is.
 
 use super::image;
-use super::resolve::{Finding, examine_hashes};
+use super::resolve::{Resolution, resolve_hashes};
 use crate::counters::add;
 use crate::heap::{self, HeapKey};
 use crate::index::Position;
@@ -18,21 +18,21 @@ use crate::shared::Inner;
 use crate::tier::extent::Extent;
 use crate::tier::stage::{Fetcher, Lookup, Stage};
 use crate::tier::statistics::bump;
-use crate::tier::{CHOKE_PAGES, Tier};
+use crate::tier::{STALL_PAGES, Tier};
 use almandine_io::clock;
 use almandine_io::storage::{BLOCK_BYTES, Buffer};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Space on the device, in pages, below which nothing is collected, however much is dead.
+/// Space on the device, in pages, below which nothing is compacted, however much is dead.
 const PAGES_MIN: u64 = 8;
 /// Records per epoch.
 const GROUP: usize = 64;
 /// Bytes of heap objects that come into memory together to be moved, or one object.
 const GROUP_BYTES: usize = 1 << 20;
 
-/// The collector's state.
-pub(super) struct Collector {
+/// The state of compaction.
+pub(super) struct Compaction {
     image: Buffer,
     /// Before this time, by the monotonic clock, the rate limit says to wait.
     not_before_ms: u64,
@@ -50,7 +50,7 @@ enum Fate {
     Gone,
     /// It could not be moved.
     Stays,
-    /// Another entry may be a newer record of its key: that is to be examined first.
+    /// Another entry may be a newer record of its key: that is to be resolved first.
     Unclear,
 }
 
@@ -76,7 +76,7 @@ fn groups(mut records: &[Found]) -> impl Iterator<Item = &[Found]> {
     })
 }
 
-impl Collector {
+impl Compaction {
     pub(super) fn new() -> Self {
         Self { image: Buffer::new(PAGE_BYTES), not_before_ms: 0, stuck: Vec::new() }
     }
@@ -86,7 +86,7 @@ impl Collector {
         clock::monotonic_ns() / 1_000_000 < self.not_before_ms
     }
 
-    /// Collects one page if there is one worth it. Returns whether it did.
+    /// Compacts one page if there is one worth it. Returns whether it did.
     pub(super) fn step(&mut self, session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, now_ms: i64) -> bool {
         let clock_ms = clock::monotonic_ns() / 1_000_000;
         if clock_ms < self.not_before_ms {
@@ -96,7 +96,7 @@ impl Collector {
         let Some(page) = self.choose(session, tier, head) else { return false };
         let rate = tier.compaction_rate.load(Ordering::Relaxed);
         self.not_before_ms = clock_ms + PAGE_BYTES as u64 * 1000 / rate;
-        if self.collect(session, tier, fetcher, page, now_ms) {
+        if self.compact(session, tier, fetcher, page, now_ms) {
             bump(&tier.counters.pages_compacted, 1);
         } else {
             self.stuck.push(page);
@@ -111,8 +111,8 @@ impl Collector {
         }
         let dead = capacity - live;
         let limit = capacity * tier.garbage_max.load(Ordering::Relaxed) / 1000;
-        let ahead = session.store.log.tail_page() + 2 * CHOKE_PAGES;
-        let crowded = (0..2 * CHOKE_PAGES).any(|back| tier.pages.is_crowded(ahead - back));
+        let ahead = session.store.log.tail_page() + 2 * STALL_PAGES;
+        let crowded = (0..2 * STALL_PAGES).any(|back| tier.pages.is_crowded(ahead - back));
         if dead <= limit && !crowded {
             return None;
         }
@@ -130,7 +130,7 @@ impl Collector {
         chosen
     }
 
-    fn collect(&mut self, session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, page: u64, now_ms: i64) -> bool {
+    fn compact(&mut self, session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, page: u64, now_ms: i64) -> bool {
         bump(&tier.counters.background_reads, 1);
         bump(&tier.counters.read_bytes, PAGE_BYTES as u64);
         if tier.storage.pages.read(page * PAGE_BYTES as u64, &mut self.image).is_err() {
@@ -148,21 +148,21 @@ impl Collector {
         let mut done = true;
         let mut unclear = Vec::new();
         for group in groups(&records) {
-            done &= self.collect_group(session, tier, fetcher, group, (now_ms, 0), &mut unclear);
+            done &= self.compact_group(session, tier, fetcher, group, (now_ms, 0), &mut unclear);
         }
         for group in unclear.chunks(GROUP) {
-            // What leaves memory from here on is not examined.
+            // What leaves memory from here on is not resolved.
             let head = session.store.log.head();
             let hashes: Vec<u64> = group.iter().map(|&(.., hash)| hash).collect();
-            let findings = examine_hashes(session, tier, fetcher, now_ms, &hashes);
-            done &= findings.iter().all(|&finding| finding == Finding::Settled);
+            let resolutions = resolve_hashes(session, tier, fetcher, now_ms, &hashes);
+            done &= resolutions.iter().all(|&resolution| resolution == Resolution::Done);
             if !done {
                 break;
             }
             let mut still = Vec::new();
-            let examined: Vec<Found> = group.iter().map(|&(found, _)| found).collect();
-            for group in groups(&examined) {
-                done &= self.collect_group(session, tier, fetcher, group, (now_ms, head), &mut still);
+            let resolved: Vec<Found> = group.iter().map(|&(found, _)| found).collect();
+            for group in groups(&resolved) {
+                done &= self.compact_group(session, tier, fetcher, group, (now_ms, head), &mut still);
             }
             done &= still.is_empty();
         }
@@ -179,15 +179,15 @@ impl Collector {
         true
     }
 
-    /// Lets go of some records of a page. Entries below `examined` are known to be no newer records of their keys; records of which that
+    /// Lets go of some records of a page. Entries below `resolved` are known to be no newer records of their keys; records of which that
     /// has to be found out first go to `unclear`, with their hashes.
-    fn collect_group(
+    fn compact_group(
         &mut self,
         session: &mut Session,
         tier: &Tier,
         fetcher: &mut Fetcher,
         group: &[Found],
-        (now_ms, examined): (i64, u64),
+        (now_ms, resolved): (i64, u64),
         unclear: &mut Vec<(Found, u64)>,
     ) -> bool {
         // Records with heap objects are staged like those of a reader, which makes their handles whole.
@@ -208,7 +208,7 @@ impl Collector {
         let hashes: Vec<u64> = whole.iter().map(|&(_, (_, record, header))| session.store.hash_of(record, header)).collect();
         hashes.iter().for_each(|&hash| session.prefetch_bucket(hash));
         for (&(found, (address, record, header)), &hash) in whole.iter().zip(&hashes) {
-            match collect_one(session, tier, address, record, header, hash, examined) {
+            match compact_one(session, tier, address, record, header, hash, resolved) {
                 Fate::Gone => {}
                 Fate::Stays => good = false,
                 Fate::Unclear => unclear.push((found, hash)),
@@ -220,17 +220,17 @@ impl Collector {
     }
 }
 
-/// Lets go of one record of a page. Entries below `examined` are known to be no newer records of its key.
-fn collect_one(session: &mut Session, tier: &Tier, address: u64, record: Record, header: Header, hash: u64, examined: u64) -> Fate {
+/// Lets go of one record of a page. Entries below `resolved` are known to be no newer records of its key.
+fn compact_one(session: &mut Session, tier: &Tier, address: u64, record: Record, header: Header, hash: u64, resolved: u64) -> Fate {
     let store = Arc::clone(&session.store);
     let number = store.index.lock(hash, true);
-    let fate = collect_latched(session, &store, tier, number, address, record, header, hash, examined);
+    let fate = compact_latched(session, &store, tier, number, address, record, header, hash, resolved);
     store.index.bucket(number).unlock_exclusive();
     fate
 }
 
 #[expect(clippy::too_many_arguments, reason = "the record and what the callers know of it")]
-fn collect_latched(
+fn compact_latched(
     session: &mut Session,
     store: &Inner,
     tier: &Tier,
@@ -239,7 +239,7 @@ fn collect_latched(
     record: Record,
     header: Header,
     hash: u64,
-    examined: u64,
+    resolved: u64,
 ) -> Fate {
     let head = session.local.head;
     let key = Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
@@ -257,7 +257,7 @@ fn collect_latched(
                 }
             }
         } else if at > address {
-            other_newer |= at >= examined;
+            other_newer |= at >= resolved;
         } else {
             older = true;
         }
@@ -271,11 +271,11 @@ fn collect_latched(
         return Fate::Gone;
     }
     let Some(position) = store.index.find_any(number, |candidate| candidate == address) else { return Fate::Stays };
-    // What a condemned namespace still counts is taken off the sums when its sweep ends, which may be over.
-    let condemned = store.namespaces.is_condemned(header.namespace());
-    if newer || condemned {
+    // What a dropped namespace still counts is taken off the sums when its sweep ends, which may be over.
+    let dropped = store.namespaces.is_dropped(header.namespace());
+    if newer || dropped {
         // Overwritten without a look, or nobody's.
-        if !condemned && !header.is_tombstone() {
+        if !dropped && !header.is_tombstone() {
             uncount(store, &session.local, header);
         }
         drop_latched(store, &mut session.local, number, position, record, header);

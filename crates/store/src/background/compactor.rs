@@ -1,6 +1,6 @@
-//! The steward: the thread that gives space on the device back and cools entries, where nobody waits; it may block on the device.
+//! The compactor: the thread that gives space on the device back and cools entries, where nobody waits; it may block on the device.
 
-use super::compact::Collector;
+use super::compact::Compaction;
 use super::pace::Pace;
 use crate::session::Session;
 use crate::shared::Inner;
@@ -14,26 +14,26 @@ use std::time::Duration;
 
 /// Longest sleep while there is nothing to do.
 const IDLE: Duration = Duration::from_millis(100);
-/// Longest sleep of the steward while the rate of collection is to be kept.
-const COLLECTING: Duration = Duration::from_millis(5);
+/// Longest sleep of the compactor while the rate of compaction is to be kept.
+const COMPACTING: Duration = Duration::from_millis(5);
 /// Buckets whose entries are cooled per step.
 const COOL_BUCKETS: u64 = 4096;
 /// Entries cool by one step while so many times the memory's pages leave it, in quarters.
 const COOL_TURNOVER_QUARTERS: u64 = 4;
 
 /// Gives space back, and cools entries.
-pub(crate) struct Steward {
+pub(crate) struct Compactor {
     store: Arc<Inner>,
     session: Session,
     pace: Pace,
-    collector: Collector,
+    compaction: Compaction,
     fetcher: Fetcher,
     /// The next bucket to cool, and the count of evicted pages at which the next round begins.
     cooling: (u64, u64),
     judged: Judged,
 }
 
-impl Steward {
+impl Compactor {
     /// `None` when the store has no device, or no room for a session.
     pub(crate) fn new(store: &Arc<Inner>) -> Option<Self> {
         store.tier.as_ref()?;
@@ -41,7 +41,7 @@ impl Steward {
             store: Arc::clone(store),
             session: Session::open(store)?,
             pace: Pace::new(store.options.background),
-            collector: Collector::new(),
+            compaction: Compaction::new(),
             fetcher: Fetcher::default(),
             cooling: (u64::MAX, 0),
             judged: Judged::default(),
@@ -57,7 +57,7 @@ impl Steward {
             if let Some(tier) = &self.store.tier
                 && !busy
             {
-                tier.steward_waker.wait(if self.collector.is_held_back() { COLLECTING } else { IDLE });
+                tier.compactor_waker.wait(if self.compaction.is_held_back() { COMPACTING } else { IDLE });
             }
         }
     }
@@ -70,9 +70,9 @@ impl Steward {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (copies, reads) = (count(&tier.counters.records_cached), count(&tier.counters.reads));
         tier.admission.judge(&mut self.judged, copies, totals.cache_hits.max(0) as u64, reads);
-        let collected = self.collector.step(&mut self.session, tier, &mut self.fetcher, now_ms);
+        let compacted = self.compaction.step(&mut self.session, tier, &mut self.fetcher, now_ms);
         let cooled = self.cool(tier);
-        collected || cooled
+        compacted || cooled
     }
 
     /// Cools a few buckets' entries, when as many pages have left memory as make a round.
@@ -91,7 +91,7 @@ impl Steward {
         for number in next..end {
             self.store.index.cool_bucket(number);
         }
-        self.pace.breathe(false);
+        self.pace.yield_to_workers(false);
         self.cooling.0 = end;
         true
     }

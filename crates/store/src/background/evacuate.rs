@@ -1,4 +1,4 @@
-//! Compaction: pages with much dead space are evacuated and given back, wherever in the log they are.
+//! Evacuation: pages with much dead space are evacuated and given back, wherever in the log they are.
 //!
 //! ```text
 //! Rest --choose--> Closing --(all sessions know)--> Evacuating --> Releasing --(no reader left)--> Rest
@@ -23,29 +23,29 @@ use std::sync::atomic::Ordering;
 
 /// Pages that one round evacuates at most.
 const PAGES_PER_ROUND: usize = 8;
-/// Free words below which compaction does not bother (8 MiB).
+/// Free words below which evacuation stops (8 MiB).
 const FREE_WORDS_MIN: i64 = (8 << 20) / 8;
 /// A page is worth evacuating from this free part on, even if the total asks for more. What chunks lose at their ends is
 /// less, so evacuating always gains something, and ends.
 const PAGE_FREE_MIN: u64 = PAGE_WORDS / 10;
-/// The free part of the log that compaction leaves when next to nothing changes.
+/// The free part of the log that evacuation leaves when next to nothing changes.
 const FREE_FRACTION_AT_REST: f64 = 0.05;
-/// Words per second that compaction may copy for the sake of a smaller free part than is allowed at most (16 MiB).
+/// Words per second that evacuation may copy for the sake of a smaller free part than is allowed at most (16 MiB).
 const COPY_WORDS_PER_S: f64 = ((16 << 20) / 8) as f64;
 /// How often the rate of dying records is looked at, and what remains of a higher rate each time.
 const CHURN_EVERY_NS: u64 = 500_000_000;
 const CHURN_DECAY: f64 = 0.8;
 
-/// What compaction is doing.
+/// What evacuation is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CompactionPhase {
+pub(crate) enum EvacuationPhase {
     Rest,
     Closing,
     Evacuating,
     Releasing,
 }
 
-impl Phase for CompactionPhase {
+impl Phase for EvacuationPhase {
     fn to_word(self) -> u64 {
         self as u64
     }
@@ -60,9 +60,9 @@ impl Phase for CompactionPhase {
     }
 }
 
-/// The compactor, as the closure of an endless run of the state machine.
-pub(crate) fn start(store: &Arc<Inner>) -> Option<Run<CompactionPhase>> {
-    let mut compactor = Compactor {
+/// The evacuator, as the closure of an endless run of the state machine.
+pub(crate) fn start(store: &Arc<Inner>) -> Option<Run<EvacuationPhase>> {
+    let mut evacuator = Evacuator {
         session: Session::open(store)?,
         pace: Pace::new(store.options.background),
         churn: Churn::new(),
@@ -70,11 +70,11 @@ pub(crate) fn start(store: &Arc<Inner>) -> Option<Run<CompactionPhase>> {
         pages: Vec::new(),
         evacuated: 0,
     };
-    let machine = Machine::new(Arc::clone(&store.epoch), CompactionPhase::Rest);
-    machine.start(CompactionPhase::Rest, move |phase| compactor.step(phase)).ok()
+    let machine = Machine::new(Arc::clone(&store.epoch), EvacuationPhase::Rest);
+    machine.start(EvacuationPhase::Rest, move |phase| evacuator.step(phase)).ok()
 }
 
-/// How fast records die. To keep a free part *f*, compaction copies (1 − f) / f words for each that dies, so the slower the
+/// How fast records die. To keep a free part *f*, evacuation copies (1 − f) / f words for each that dies, so the slower the
 /// churn, the less needs to be left free; a store at rest gives nearly everything back.
 struct Churn {
     at_ns: u64,
@@ -108,7 +108,7 @@ impl Churn {
     }
 }
 
-struct Compactor {
+struct Evacuator {
     session: Session,
     pace: Pace,
     churn: Churn,
@@ -119,22 +119,22 @@ struct Compactor {
     evacuated: usize,
 }
 
-impl Compactor {
-    fn step(&mut self, phase: CompactionPhase) -> Step<CompactionPhase> {
+impl Evacuator {
+    fn step(&mut self, phase: EvacuationPhase) -> Step<EvacuationPhase> {
         match phase {
-            CompactionPhase::Rest => {
+            EvacuationPhase::Rest => {
                 self.choose();
                 let store = &self.session.store;
                 self.pages.retain(|&page| store.log.pages.close(page));
-                if self.pages.is_empty() { Step::Wait } else { Step::Next(CompactionPhase::Closing) }
+                if self.pages.is_empty() { Step::Wait } else { Step::Next(EvacuationPhase::Closing) }
             }
-            CompactionPhase::Closing => {
+            EvacuationPhase::Closing => {
                 // A session that had just taken a chunk when the page was chosen is known by now.
                 let store = &self.session.store;
                 self.pages.retain(|&page| !is_active(store, page) || !store.log.pages.reopen(page));
-                Step::Next(CompactionPhase::Evacuating)
+                Step::Next(EvacuationPhase::Evacuating)
             }
-            CompactionPhase::Evacuating => {
+            EvacuationPhase::Evacuating => {
                 // One page per poll, so that expiry and growth are not held up.
                 if let Some(&page) = self.pages.get(self.evacuated) {
                     self.evacuate(page);
@@ -142,13 +142,13 @@ impl Compactor {
                     return Step::Wait;
                 }
                 self.evacuated = 0;
-                Step::Next(CompactionPhase::Releasing)
+                Step::Next(EvacuationPhase::Releasing)
             }
-            CompactionPhase::Releasing => {
+            EvacuationPhase::Releasing => {
                 for page in self.pages.drain(..) {
                     release(&self.session, page);
                 }
-                Step::Next(CompactionPhase::Rest)
+                Step::Next(EvacuationPhase::Rest)
             }
         }
     }
@@ -157,7 +157,7 @@ impl Compactor {
     fn choose(&mut self) {
         let store = &self.session.store;
         if store.tier.is_some() {
-            // With a device pages leave memory in their order, and the cascade empties those with little left.
+            // With a device pages leave memory in their order, and the flusher empties those with little left.
             return;
         }
         let totals = store.counters.totals();
@@ -202,11 +202,11 @@ impl Compactor {
         let now_ms = self.session.now_ms();
         self.session.enter(now_ms);
         let mut live = Vec::new();
-        // SAFETY: the page is closing, so it is released only by this compactor; the epoch is held.
+        // SAFETY: the page is closing, so it is released only by this evacuator; the epoch is held.
         unsafe { store.log.walk_page(page, |address, _, _| live.push(address)) };
         self.session.leave();
         for group in live.chunks(64) {
-            self.pace.breathe(false);
+            self.pace.yield_to_workers(false);
             self.session.enter(now_ms);
             for &address in group {
                 move_record(&mut self.session, &store, address);

@@ -56,7 +56,7 @@ pub(crate) fn evict_ahead(session: &mut Session, wheel: &mut Wheel, pace: &mut P
     }
     for _ in 0..BURSTS_PER_STEP {
         let hurry = store.excess_bytes() > store.budget_bytes() / HURRY_SHARE;
-        pace.breathe(hurry);
+        pace.yield_to_workers(hurry);
         session.enter(now_ms);
         evict(&store, &mut session.local, store.excess_bytes_ahead(), BURST_BUCKETS, !hurry);
         session.leave();
@@ -108,14 +108,14 @@ pub(crate) fn age_at_rest(session: &mut Session, ageing: &mut Ageing) -> bool {
     let store = Arc::clone(&session.store);
     let rule = HeatRule::from_bits(store.heat_rule.load(Ordering::Relaxed));
     let lap_ms = match rule {
-        // With a device its keeper cools records, so that the cascade can tell.
+        // With a device its compactor cools records, so that warm ones can be told.
         _ if store.tier.is_some() => return false,
         HeatRule::Off | HeatRule::Uses => return false,
         HeatRule::Recency => LAP_MS,
         HeatRule::Frequency => store.eviction.decay_ms(),
     };
     let now_ms = idle::now_ms();
-    // While a cache fills, laps follow the filling, so that the first that give way are told from those in use.
+    // While a cache fills, laps follow the filling, so that the first that are evicted are told from those in use.
     let filled = if rule == HeatRule::Recency { store.filled(FILL_STEPS) } else { 0 };
     if ageing.next == 0 && filled > ageing.filled && !store.eviction.is_pressed() {
         ageing.lap_start_ms = now_ms;

@@ -1,15 +1,15 @@
-//! The cascade: pages from mutable to read-only to flushed to evicted, as a state machine over epochs.
+//! Flushing: pages from mutable to read-only to flushed to evicted, as a state machine over epochs.
 //!
 //! ```text
-//! Rest --close--> Closing --(nobody writes into them)--> flush, choose whom to evict --> Leaving --(nobody reads them)--> Rest
+//! Rest --close--> Closing --(nobody writes into them)--> flush, choose whom to evict --> Evicting --(nobody reads them)--> Rest
 //! ```
 //!
 //! Pages are closed and leave memory in the order of their numbers, so that one address, the head, says what is in memory. A
 //! page with little left alive is emptied into the tail instead of being written. A page of cached copies is not written
 //! either: its entries are pointed back to the originals.
 
+use super::empty::{empty_of_copies, empty_page};
 use super::image;
-use super::leave::{empty_of_copies, empty_page};
 use super::pace::Pace;
 use crate::counters::add;
 use crate::log::{CHUNK_WORDS, Log, PAGE_BYTES, PAGE_WORDS, PageState};
@@ -33,15 +33,15 @@ const EMPTY_DEAD_PERCENT: u64 = 60;
 /// Largest share of the pages in memory that stays mutable: the rest is clean, and can leave at once.
 const MUTABLE_FRACTION_MAX: f64 = 0.85;
 
-/// What the cascade is doing.
+/// What the flusher is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CascadePhase {
+pub(crate) enum FlushPhase {
     Rest,
     Closing,
-    Leaving,
+    Evicting,
 }
 
-impl Phase for CascadePhase {
+impl Phase for FlushPhase {
     fn to_word(self) -> u64 {
         self as u64
     }
@@ -49,15 +49,15 @@ impl Phase for CascadePhase {
     fn from_word(word: u64) -> Self {
         match word {
             1 => Self::Closing,
-            2 => Self::Leaving,
+            2 => Self::Evicting,
             _ => Self::Rest,
         }
     }
 }
 
-/// The cascade, as the closure of an endless run of the state machine.
-pub(super) fn start(store: &Arc<Inner>) -> Option<Run<CascadePhase>> {
-    let mut cascade = Cascade {
+/// The flusher, as the closure of an endless run of the state machine.
+pub(super) fn start(store: &Arc<Inner>) -> Option<Run<FlushPhase>> {
+    let mut flush = Flush {
         session: Session::open(store)?,
         pace: Pace::new(store.options.background),
         image: Buffer::new(PAGE_BYTES),
@@ -65,14 +65,14 @@ pub(super) fn start(store: &Arc<Inner>) -> Option<Run<CascadePhase>> {
         next: 1,
         closing: VecDeque::new(),
         clean: VecDeque::new(),
-        leaving: Vec::new(),
+        evicting: Vec::new(),
         heap_mark: (0, 0),
     };
-    let machine = Machine::new(Arc::clone(&store.epoch), CascadePhase::Rest);
-    machine.start(CascadePhase::Rest, move |phase| cascade.step(phase)).ok()
+    let machine = Machine::new(Arc::clone(&store.epoch), FlushPhase::Rest);
+    machine.start(FlushPhase::Rest, move |phase| flush.step(phase)).ok()
 }
 
-struct Cascade {
+struct Flush {
     session: Session,
     pace: Pace,
     image: Buffer,
@@ -84,40 +84,40 @@ struct Cascade {
     /// Closed, and can leave at once.
     clean: VecDeque<u64>,
     /// Below the head.
-    leaving: Vec<u64>,
+    evicting: Vec<u64>,
     /// The tail's page, and how much was on the heap when it began.
     heap_mark: (u64, i64),
 }
 
-impl Cascade {
-    fn step(&mut self, phase: CascadePhase) -> Step<CascadePhase> {
+impl Flush {
+    fn step(&mut self, phase: FlushPhase) -> Step<FlushPhase> {
         let store = Arc::clone(&self.session.store);
         let Some(tier) = &store.tier else { return Step::Wait };
         match phase {
-            CascadePhase::Rest => {
+            FlushPhase::Rest => {
                 tier.emptying.reached(self.first());
-                self.leave_heavy_page(&store, tier);
+                self.close_heavy_page(&store, tier);
                 self.close(&store, tier);
-                let work = !self.closing.is_empty() || self.may_leave(&store, tier);
-                if work { Step::Next(CascadePhase::Closing) } else { Step::Wait }
+                let work = !self.closing.is_empty() || self.may_evict(&store, tier);
+                if work { Step::Next(FlushPhase::Closing) } else { Step::Wait }
             }
-            CascadePhase::Closing => {
+            FlushPhase::Closing => {
                 // One page per poll. What may leave leaves before the next one is written: writers may be waiting for the room.
-                if self.leaving.len() < PAGES_PER_ROUND
-                    && self.may_leave(&store, tier)
+                if self.evicting.len() < PAGES_PER_ROUND
+                    && self.may_evict(&store, tier)
                     && let Some(page) = self.clean.pop_front()
                 {
                     empty_of_copies(&mut self.session, page, &mut self.pace);
-                    self.leaving.push(page);
+                    self.evicting.push(page);
                     return Step::Wait;
                 }
-                if let Some(&last) = self.leaving.last() {
+                if let Some(&last) = self.evicting.last() {
                     store.log.shift_head((last + 1) * PAGE_WORDS);
-                    return Step::Next(CascadePhase::Leaving);
+                    return Step::Next(FlushPhase::Evicting);
                 }
                 let Some(&page) = self.closing.front() else {
                     tier.failing.store(false, Ordering::Relaxed);
-                    return Step::Next(CascadePhase::Rest);
+                    return Step::Next(FlushPhase::Rest);
                 };
                 if self.settle(&store, tier, page) {
                     self.closing.pop_front();
@@ -125,13 +125,13 @@ impl Cascade {
                     return Step::Wait;
                 }
                 tier.failing.store(true, Ordering::Relaxed);
-                Step::Next(CascadePhase::Rest)
+                Step::Next(FlushPhase::Rest)
             }
-            CascadePhase::Leaving => {
-                for page in std::mem::take(&mut self.leaving) {
+            FlushPhase::Evicting => {
+                for page in std::mem::take(&mut self.evicting) {
                     self.release(&store, tier, page);
                 }
-                Step::Next(CascadePhase::Rest)
+                Step::Next(FlushPhase::Rest)
             }
         }
     }
@@ -142,19 +142,19 @@ impl Cascade {
     }
 
     /// Whether the next clean page is to leave.
-    fn may_leave(&self, store: &Inner, tier: &Tier) -> bool {
-        let pressed = self.leaving.is_empty() && tier.pressure() >= Pressure::Leave;
-        let surplus = || pressed || self.surplus(store, tier) > self.leaving.len() as u64;
+    fn may_evict(&self, store: &Inner, tier: &Tier) -> bool {
+        let pressed = self.evicting.is_empty() && tier.pressure() >= Pressure::Evict;
+        let surplus = || pressed || self.surplus(store, tier) > self.evicting.len() as u64;
         self.clean.front().is_some_and(|&page| tier.emptying.includes(page) || surplus())
     }
 
-    /// The first page that has not left, while none is leaving.
+    /// The first page that has not left, while none is being evicted.
     fn first(&self) -> u64 {
         self.clean.front().or(self.closing.front()).copied().unwrap_or(self.next)
     }
 
     /// A page whose records hold much on the heap is not filled up, so that not all of that has to leave at once.
-    fn leave_heavy_page(&mut self, store: &Inner, tier: &Tier) {
+    fn close_heavy_page(&mut self, store: &Inner, tier: &Tier) {
         let (tail, heap_bytes) = (store.log.tail_page(), store.counters.totals().heap_bytes);
         if self.heap_mark.0 != tail {
             self.heap_mark = (tail, heap_bytes);
@@ -173,7 +173,7 @@ impl Cascade {
         let pressed = |page| match tier.pressure() {
             Pressure::None => false,
             Pressure::Close => page < store.log.tail_page(),
-            Pressure::Leave | Pressure::Choke => true,
+            Pressure::Evict | Pressure::Stall => true,
         };
         let mut ready = !self.clean.is_empty() || !self.closing.is_empty();
         let mut due = |page, unclosed| {
@@ -182,7 +182,7 @@ impl Cascade {
         while due(self.next, unclosed) && self.closing.len() < PAGES_PER_ROUND && self.next <= last {
             let page = self.next;
             self.next += 1;
-            // Whatever the page is: the tail must not come to it once the cascade has passed it.
+            // Whatever the page is: the tail must not come to it once the flusher has passed it.
             if page >= store.log.tail_page() {
                 store.log.leave_page(page);
             }
@@ -211,7 +211,7 @@ impl Cascade {
         let sparse = store.log.pages.free_words(page) * 100 > PAGE_WORDS * EMPTY_DEAD_PERCENT;
         // What is moved to the tail does not leave.
         if sparse
-            && tier.pressure() < Pressure::Leave
+            && tier.pressure() < Pressure::Evict
             && !tier.emptying.includes(page)
             && empty_page(&mut self.session, page, &mut self.pace)
         {
@@ -239,7 +239,7 @@ impl Cascade {
             Ok(contents) => {
                 tier.pages.publish(page, contents, &self.image);
                 bump(&tier.counters.pages_flushed, 1);
-                tier.steward_waker.wake();
+                tier.compactor_waker.wake();
             }
             Err(_) => {
                 tier.pages.cancel(page);
@@ -259,7 +259,7 @@ impl Cascade {
         add(&counters.taken_words, -((store.log.pages.taken(page) * CHUNK_WORDS) as i64));
         add(&counters.free_words, -(store.log.pages.free_words(page) as i64));
         store.log.release_page(page);
-        tier.pages.left_memory(page);
+        tier.pages.evicted(page);
         bump(&tier.counters.pages_evicted, 1);
     }
 }

@@ -1,6 +1,6 @@
-//! The keeper: the thread that runs the cascade. Whoever writes may have to wait for it, so it does nothing else.
+//! The flusher: the thread that flushes and evicts pages. Whoever writes may have to wait for it, so it does nothing else.
 
-use super::flush::{self, CascadePhase};
+use super::flush::{self, FlushPhase};
 use crate::shared::Inner;
 use almandine_epoch::Run;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ const SETTLING: Duration = Duration::from_micros(200);
 const AFTER_FAILURE: Duration = Duration::from_millis(20);
 
 /// Lets pages leave memory.
-pub(crate) struct Keeper {
+pub(crate) struct Flusher {
     store: Arc<Inner>,
-    cascade: Run<CascadePhase>,
+    flush: Run<FlushPhase>,
 }
 
-impl Keeper {
+impl Flusher {
     /// `None` when the store has no device, or no room for a session.
     pub(crate) fn new(store: &Arc<Inner>) -> Option<Self> {
         store.tier.as_ref()?;
-        Some(Self { store: Arc::clone(store), cascade: flush::start(store)? })
+        Some(Self { store: Arc::clone(store), flush: flush::start(store)? })
     }
 
     /// Runs until the store is dropped.
@@ -35,7 +35,7 @@ impl Keeper {
                 && !busy
             {
                 let failing = tier.failing.load(Ordering::Relaxed);
-                let settling = self.cascade.phase() != CascadePhase::Rest;
+                let settling = self.flush.phase() != FlushPhase::Rest;
                 tier.waker.wait(match (failing, settling) {
                     (true, _) => AFTER_FAILURE,
                     (false, true) => SETTLING,
@@ -45,20 +45,20 @@ impl Keeper {
         }
     }
 
-    /// One step of the cascade. Returns whether there is more to do at once.
+    /// One step of flushing. Returns whether there is more to do at once.
     pub(crate) fn step(&mut self) -> bool {
         let store = Arc::clone(&self.store);
         let Some(tier) = &store.tier else { return false };
         let progress = |phase| (phase, tier.counters.pages_flushed.load(Ordering::Relaxed), store.log.pages.resident());
-        let before = progress(self.cascade.phase());
-        let _ = self.cascade.poll();
+        let before = progress(self.flush.phase());
+        let _ = self.flush.poll();
         // A device that fails is not asked again at once.
-        let busy = before != progress(self.cascade.phase()) && !tier.failing.load(Ordering::Relaxed);
+        let busy = before != progress(self.flush.phase()) && !tier.failing.load(Ordering::Relaxed);
         if store.epoch.pending() != 0 {
             store.epoch.drain();
         }
         store.refresh_over_limit();
-        tier.notify_if_roomy(store.log.pages.resident());
+        tier.notify_if_stall_ended(store.log.pages.resident());
         busy
     }
 }

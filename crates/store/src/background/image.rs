@@ -50,7 +50,7 @@ pub(super) fn make(
 fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Contents, heavy: &mut Vec<Heavy>) {
     let store = std::sync::Arc::clone(&session.store);
     session.enter(session.now_ms());
-    // SAFETY: a closed page is released only by the cascade, which is what runs this.
+    // SAFETY: a closed page is released only by the flusher, which is what runs this.
     let words = unsafe { store.log.page_words(page) };
     let mut at = 0usize;
     while at < words.len() {
@@ -67,7 +67,7 @@ fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Con
         for (target, word) in image[(at + 1) * WORD..end * WORD].chunks_exact_mut(WORD).zip(&words[at + 1..end]) {
             target.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
         }
-        // Records of condemned namespaces too: until they are swept the index points to them.
+        // Records of dropped namespaces too: until they are swept the index points to them.
         if !header.has(Header::DEAD) {
             if header.has(Header::HEAP_VALUE) || header.has(Header::HEAP_KEY) {
                 match take_heavy(&store, page, at, header, &words[at]) {

@@ -4,7 +4,7 @@
 //! expiries, frees the records of emptied namespaces, evacuates sparse pages, frees large values, moves the epoch, tells of
 //! removed keys and compares memory with the budget. It sleeps until a session wakes it or the expiry wheel turns.
 
-use super::evacuate::{self, CompactionPhase};
+use super::evacuate::{self, EvacuationPhase};
 use super::evict::{Ageing, age_at_rest, evict_ahead};
 use super::mixed::sweep_mixed_pages;
 use super::pace::Pace;
@@ -62,7 +62,7 @@ pub(crate) struct Maintenance {
     resize: Resize,
     wheel: Wheel,
     ageing: Ageing,
-    compaction: Run<CompactionPhase>,
+    evacuation: Run<EvacuationPhase>,
     sweep: Sweep,
     /// Buckets up to this number have been made resident.
     resident_buckets: u64,
@@ -75,11 +75,11 @@ impl Maintenance {
         Some(Self {
             store: Arc::clone(store),
             session: Session::open(store)?,
-            pace: Pace::telling(store),
+            pace: Pace::notifying(store),
             resize: Resize::new(),
             wheel: Wheel::new(),
             ageing: Ageing::new(),
-            compaction: evacuate::start(store)?,
+            evacuation: evacuate::start(store)?,
             sweep: Sweep::Idle,
             resident_buckets: store.index.len(),
             surplus: None,
@@ -102,16 +102,16 @@ impl Maintenance {
     /// One round of everything. Returns whether there is more to do at once.
     pub(crate) fn step(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
-        store.removals.tell();
+        store.removals.notify();
         loop {
-            // Inside the epoch: a page that the cascade passes meanwhile is not released before this is done with it.
+            // Inside the epoch: a page that the flusher passes meanwhile is not released before this is done with it.
             self.session.enter(now_ms);
             let prepared = store.log.prepare_ahead(store.pages_ahead());
             self.session.leave();
             if !prepared {
                 break;
             }
-            self.pace.breathe(false);
+            self.pace.yield_to_workers(false);
         }
         let mut busy = self.resize_index();
         store.expiry_feed.drain(|notice| self.wheel.file(notice));
@@ -123,8 +123,8 @@ impl Maintenance {
         busy |= evict_ahead(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
         busy |= age_at_rest(&mut self.session, &mut self.ageing);
         busy |= self.sweep_namespaces();
-        let _ = self.compaction.poll();
-        busy |= self.compaction.phase() != CompactionPhase::Rest;
+        let _ = self.evacuation.poll();
+        busy |= self.evacuation.phase() != EvacuationPhase::Rest;
         self.shift_read_only();
         store.collect_garbage();
         self.session.surrender_free_space();
@@ -133,7 +133,7 @@ impl Maintenance {
             busy |= store.epoch.pending() != 0 && store.epoch.safe() + 1 < store.epoch.current();
         }
         store.refresh_over_limit();
-        store.removals.tell();
+        store.removals.notify();
         busy
     }
 
@@ -160,7 +160,7 @@ impl Maintenance {
         let wanted = live.div_ceil(KEYS_PER_BUCKET);
         let mut done = 0;
         while index.len() < wanted && done < RESIZE_PER_STEP {
-            self.pace.breathe(wanted > index.len() + index.len() / HURRY_SHARE);
+            self.pace.yield_to_workers(wanted > index.len() + index.len() / HURRY_SHARE);
             if index.len() + RESIZE_GROUP > self.resident_buckets {
                 index.prefault_ahead(self.resident_buckets, BUCKETS_AHEAD);
                 self.resident_buckets += BUCKETS_AHEAD;
@@ -211,7 +211,7 @@ impl Maintenance {
             self.session.leave();
         } else {
             // Unreadable, or moved meanwhile. Growth is tried again with the next step; until then buckets are longer.
-            self.pace.breathe(false);
+            self.pace.yield_to_workers(false);
         }
     }
 
@@ -221,7 +221,7 @@ impl Maintenance {
         let before = index.len();
         let mut done = 0;
         while index.len() > wanted && done < RESIZE_PER_STEP {
-            self.pace.breathe(false);
+            self.pace.yield_to_workers(false);
             self.session.enter(0);
             for _ in 0..RESIZE_GROUP {
                 if index.len() <= wanted || !self.resize.shrink(index) {
@@ -252,10 +252,10 @@ impl Maintenance {
     fn sweep_namespaces(&mut self) -> bool {
         match std::mem::replace(&mut self.sweep, Sweep::Idle) {
             Sweep::Idle => {
-                if !self.store.namespaces.any_condemned() {
+                if !self.store.namespaces.any_dropped() {
                     return false;
                 }
-                let namespaces = self.store.namespaces.take_condemned();
+                let namespaces = self.store.namespaces.take_dropped();
                 self.sweep = Sweep::Settling { namespaces, epoch: self.store.epoch.bump() };
             }
             Sweep::Settling { namespaces, epoch } => {
@@ -292,13 +292,13 @@ impl Maintenance {
         true
     }
 
-    /// Frees all records of condemned namespaces in some buckets. Growth during a sweep only moves entries to buckets behind
+    /// Frees all records of dropped namespaces in some buckets. Growth during a sweep only moves entries to buckets behind
     /// the end, which the sweep reaches too; shrinking would move them to swept ones and waits.
     fn sweep_buckets(&mut self, from: u64, to: u64) {
         let store = Arc::clone(&self.store);
         let mut first = from;
         while first < to {
-            self.pace.breathe(false);
+            self.pace.yield_to_workers(false);
             let last = (first + SWEEP_GROUP).min(to);
             self.session.enter(0);
             self.resize.entries_ahead(&store.index, first, last - first, |address| store.log.prefetch(address));
@@ -312,7 +312,7 @@ impl Maintenance {
                     }
                     // SAFETY: read from a latched bucket inside the epoch.
                     let header = unsafe { store.log.record(address) }.header();
-                    store.namespaces.is_condemned(header.namespace())
+                    store.namespaces.is_dropped(header.namespace())
                 };
                 while let Some(position) = store.index.find_any(number, doomed) {
                     // SAFETY: as above.
@@ -321,7 +321,7 @@ impl Maintenance {
                     drop_latched(&store, &mut self.session.local, number, position, record, record.header());
                 }
                 if let Some(tier) = &store.tier {
-                    let doomed = |address: u64| address < head && tier.is_condemned_page(&store.namespaces, address);
+                    let doomed = |address: u64| address < head && tier.is_dropped_page(&store.namespaces, address);
                     while let Some(position) = store.index.find_any(number, doomed) {
                         tier.pages.count_dead_typical(position.entry().address());
                         store.index.remove(number, position);

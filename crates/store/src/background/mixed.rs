@@ -10,7 +10,7 @@ use crate::tier::statistics::bump;
 use almandine_io::storage::{BLOCK_BYTES, Buffer};
 use std::sync::Arc;
 
-/// Takes the entries of condemned records in pages of several namespaces out of the index. Blocks on the device. False when
+/// Takes the entries of dropped records in pages of several namespaces out of the index. Blocks on the device. False when
 /// a page could not be read: then the namespaces must not be used again (INV-NS-1).
 pub(crate) fn sweep_mixed_pages(session: &mut Session) -> bool {
     let store = Arc::clone(&session.store);
@@ -36,7 +36,7 @@ pub(crate) fn sweep_mixed_pages(session: &mut Session) -> bool {
         }
         let mut doomed = Vec::new();
         image::walk(&mut buffer, page, |address, _, header| {
-            if store.namespaces.is_condemned(header.namespace()) {
+            if store.namespaces.is_dropped(header.namespace()) {
                 doomed.push(address);
             }
         });

@@ -6,12 +6,12 @@
 
 mod compact;
 pub(crate) mod compactor;
+mod empty;
 mod evacuate;
 mod evict;
 mod flush;
 pub(crate) mod flusher;
 mod image;
-mod leave;
 pub(crate) mod maintain;
 mod mixed;
 mod pace;

@@ -20,26 +20,26 @@ pub(crate) struct Pace {
     burst_start_ns: u64,
     polite: bool,
     /// Whose removals are told between bursts.
-    tells: Option<Arc<Inner>>,
+    notifies: Option<Arc<Inner>>,
 }
 
 impl Pace {
     /// A pace that rests only if there are others to be polite to.
     pub(crate) fn new(polite: bool) -> Self {
-        Self { burst_start_ns: clock::monotonic_ns(), polite, tells: None }
+        Self { burst_start_ns: clock::monotonic_ns(), polite, notifies: None }
     }
 
     /// The pace of the thread that tells of removals, which it also does between bursts.
-    pub(crate) fn telling(store: &Arc<Inner>) -> Self {
-        Self { tells: Some(Arc::clone(store)), ..Self::new(store.options.background) }
+    pub(crate) fn notifying(store: &Arc<Inner>) -> Self {
+        Self { notifies: Some(Arc::clone(store)), ..Self::new(store.options.background) }
     }
 
     /// Called between pieces of work, outside every latch and epoch. Rests if the burst has been long enough.
-    pub(crate) fn breathe(&mut self, hurry: bool) {
+    pub(crate) fn yield_to_workers(&mut self, hurry: bool) {
         let burst_ns = if hurry { HURRIED_BURST_NS } else { BURST_NS };
         if self.polite && clock::monotonic_ns() - self.burst_start_ns > burst_ns {
-            if let Some(store) = &self.tells {
-                store.removals.tell();
+            if let Some(store) = &self.notifies {
+                store.removals.notify();
             }
             thread::sleep(REST);
             self.burst_start_ns = clock::monotonic_ns();

@@ -17,7 +17,7 @@ const STALE_SLACK: usize = 1 << 20;
 pub(crate) fn reclaim_expired(session: &mut Session, wheel: &mut Wheel, pace: &mut Pace, now_ms: i64) {
     while let Some(turn) = wheel.turn(now_ms) {
         for group in turn.hashes.chunks(GROUP) {
-            pace.breathe(false);
+            pace.yield_to_workers(false);
             session.enter(now_ms);
             group.iter().for_each(|&hash| session.prefetch_bucket(hash));
             group.iter().filter(|&&hash| !session.prefetch_record(hash)).for_each(|&hash| session.prefetch_overflow(hash));
@@ -71,7 +71,7 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
                     wheel.file(Notice { hash, at_ms });
                 }
                 if cold && let Some(tier) = &store.tier {
-                    // The record may be on the device: the keeper looks, and files what is not due anew.
+                    // The record may be on the device: the resolver looks, and files what is not due anew.
                     tier.ask(hash);
                 }
                 break;
@@ -94,7 +94,7 @@ pub(crate) fn rebuild_wheel(session: &mut Session, wheel: &mut Wheel, pace: &mut
     let store = std::sync::Arc::clone(&session.store);
     let mut entries = Vec::with_capacity(GROUP);
     for number in 0..store.index.len() {
-        pace.breathe(false);
+        pace.yield_to_workers(false);
         session.enter(session.local.now_ms);
         store.index.bucket(number).lock_shared();
         entries.clear();

@@ -1,11 +1,11 @@
-//! Examining: the examiner reads what sessions did not want to wait for.
+//! Resolving: the resolver reads what sessions did not want to wait for.
 //!
 //! A key that was overwritten or removed without a look has entries on the device that may be older records of it; an expiry may
 //! have come up for a record that only the device has. It stages all records that share the hash's tag, and then, under
 //! the latch, drops the superseded and the expired ones, files the expiries of the others anew, and drops tombstones that have
-//! nothing left to hide. What the device could not answer is asked again later (`parked`).
+//! nothing left to hide. What the device could not answer is asked again later (`retry`).
 
-use super::retry::Parked;
+use super::retry::RetryQueue;
 use crate::expiry::feed::Notice;
 use crate::record::{Header, Record};
 use crate::session::Session;
@@ -20,13 +20,13 @@ use std::sync::atomic::Ordering;
 /// Questions that are answered together.
 const GROUP: usize = 64;
 
-/// What became of a question.
+/// Outcome of resolving one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finding {
+pub(super) enum Resolution {
     /// All records were compared.
-    Settled,
+    Done,
     /// Some were not at hand.
-    Open,
+    Pending,
     /// Some cannot be read.
     Unreadable,
 }
@@ -40,19 +40,19 @@ struct Candidate {
     cold: bool,
 }
 
-/// Publishes what is parked.
-fn note_parked(tier: &Tier, parked: &Parked) {
-    tier.parked.store(parked.overwritten(), Ordering::Relaxed);
-    tier.parked_bytes.store(parked.memory_bytes(), Ordering::Relaxed);
+/// Publishes how much is in the retry queue.
+fn note_retries(tier: &Tier, retries: &RetryQueue) {
+    tier.retries.store(retries.overwritten(), Ordering::Relaxed);
+    tier.retry_bytes.store(retries.memory_bytes(), Ordering::Relaxed);
 }
 
-/// Answers some of the open questions, or of the parked ones when they are due. Returns whether there may be more.
-pub(super) fn examine(session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, parked: &mut Parked, now_ms: i64) -> bool {
-    end_condemned(session, tier, parked);
-    let again = parked.is_due(now_ms);
+/// Answers some of the open questions, or of those in the retry queue when they are due. Returns whether there may be more.
+pub(super) fn resolve(session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, retries: &mut RetryQueue, now_ms: i64) -> bool {
+    end_dropped(session, tier, retries);
+    let again = retries.is_due(now_ms);
     let mut questions = Vec::with_capacity(GROUP);
     while questions.len() < GROUP
-        && let Some(question) = if again { parked.pop() } else { tier.questions.pop() }
+        && let Some(question) = if again { retries.pop() } else { tier.questions.pop() }
     {
         questions.push(question);
     }
@@ -60,46 +60,46 @@ pub(super) fn examine(session: &mut Session, tier: &Tier, fetcher: &mut Fetcher,
         return false;
     }
     let hashes: Vec<u64> = questions.iter().map(|question| question.hash).collect();
-    let findings = examine_hashes(session, tier, fetcher, now_ms, &hashes);
+    let resolutions = resolve_hashes(session, tier, fetcher, now_ms, &hashes);
     if again {
-        parked.asked(now_ms, findings.contains(&Finding::Settled));
+        retries.asked(now_ms, resolutions.contains(&Resolution::Done));
     }
-    for (question, finding) in questions.into_iter().zip(findings) {
-        match finding {
-            Finding::Settled => {
+    for (question, resolution) in questions.into_iter().zip(resolutions) {
+        match resolution {
+            Resolution::Done => {
                 tier.unresolved.fetch_sub(question.overwritten.into(), Ordering::Relaxed);
             }
             // A record left memory between the look and the latch.
-            Finding::Open => tier.questions.push(question),
+            Resolution::Pending => tier.questions.push(question),
             // It stays open for as long as the device cannot say.
-            Finding::Unreadable => parked.keep(question, now_ms),
+            Resolution::Unreadable => retries.keep(question, now_ms),
         }
     }
-    note_parked(tier, parked);
+    note_retries(tier, retries);
     true
 }
 
 /// Ends the questions about namespaces that were emptied: their records are counted no more, readable or not.
-fn end_condemned(session: &Session, tier: &Tier, parked: &mut Parked) {
-    if parked.is_empty() {
+fn end_dropped(session: &Session, tier: &Tier, retries: &mut RetryQueue) {
+    if retries.is_empty() {
         return;
     }
-    let swept = parked.swept(session.store.progress.namespaces_swept.load(Ordering::Relaxed));
-    if swept || session.store.namespaces.any_condemned() {
-        let ended = parked.end(|question| session.store.namespaces.is_condemned(question.namespace));
+    let swept = retries.swept(session.store.progress.namespaces_swept.load(Ordering::Relaxed));
+    if swept || session.store.namespaces.any_dropped() {
+        let ended = retries.end(|question| session.store.namespaces.is_dropped(question.namespace));
         tier.unresolved.fetch_sub(ended, Ordering::Relaxed);
-        note_parked(tier, parked);
+        note_retries(tier, retries);
     }
 }
 
-/// Examines hashes.
-pub(super) fn examine_hashes(
+/// Resolves hashes.
+pub(super) fn resolve_hashes(
     session: &mut Session,
     tier: &Tier,
     fetcher: &mut Fetcher,
     now_ms: i64,
     hashes: &[u64],
-) -> Vec<Finding> {
+) -> Vec<Resolution> {
     let store = Arc::clone(&session.store);
     let mut wanted = Vec::new();
     session.enter(now_ms);
@@ -119,18 +119,18 @@ pub(super) fn examine_hashes(
     tier.stage_blocking(&mut stage, &mut wanted, true, fetcher);
     session.enter(now_ms);
     session.attach_quietly(stage);
-    let findings = hashes.iter().map(|&hash| resolve(session, &store, tier, hash)).collect();
+    let resolutions = hashes.iter().map(|&hash| resolve_one(session, &store, tier, hash)).collect();
     let mut stage = session.detach_quietly();
     session.leave();
     fetcher.reclaim(&mut stage);
-    findings
+    resolutions
 }
 
 /// Settles the entries of one hash, with the stage attached.
-fn resolve(session: &mut Session, store: &Inner, tier: &Tier, hash: u64) -> Finding {
+fn resolve_one(session: &mut Session, store: &Inner, tier: &Tier, hash: u64) -> Resolution {
     let number = store.index.lock(hash, true);
-    let (mut candidates, finding) = candidates(session, store, number, hash);
-    let open = finding != Finding::Settled;
+    let (mut candidates, resolution) = candidates(session, store, number, hash);
+    let open = resolution != Resolution::Done;
     // Newest first: what comes later of the same key is superseded.
     candidates.sort_unstable_by_key(|candidate| std::cmp::Reverse((!candidate.cold, candidate.address)));
     let mut dropped = vec![false; candidates.len()];
@@ -149,12 +149,12 @@ fn resolve(session: &mut Session, store: &Inner, tier: &Tier, hash: u64) -> Find
         settle_newest(session, store, number, hash, candidate, open);
     }
     store.index.bucket(number).unlock_exclusive();
-    finding
+    resolution
 }
 
-fn candidates(session: &Session, store: &Inner, number: u64, hash: u64) -> (Vec<Candidate>, Finding) {
+fn candidates(session: &Session, store: &Inner, number: u64, hash: u64) -> (Vec<Candidate>, Resolution) {
     let mut found = Vec::new();
-    let mut finding = Finding::Settled;
+    let mut resolution = Resolution::Done;
     let _ = store.index.find_latched(number, hash, |address| {
         if address >= session.local.head {
             // SAFETY: read from a latched bucket inside the epoch.
@@ -163,20 +163,20 @@ fn candidates(session: &Session, store: &Inner, number: u64, hash: u64) -> (Vec<
         } else {
             match session.staged(address) {
                 Lookup::Ready(record, header) => found.push(Candidate { address, record, header, cold: true }),
-                Lookup::Absent => finding = Finding::Open,
-                Lookup::Failed if finding == Finding::Settled => finding = Finding::Unreadable,
+                Lookup::Absent => resolution = Resolution::Pending,
+                Lookup::Failed if resolution == Resolution::Done => resolution = Resolution::Unreadable,
                 Lookup::Failed => {}
             }
         }
         None::<()>
     });
-    (found, finding)
+    (found, resolution)
 }
 
 fn drop_superseded(session: &mut Session, store: &Inner, number: u64, old: Candidate) {
     if let Some(position) = store.index.find_any(number, |address| address == old.address) {
         // What a sweep could not read it has taken off the counts all the same.
-        if !old.header.is_tombstone() && !store.namespaces.is_condemned(old.header.namespace()) {
+        if !old.header.is_tombstone() && !store.namespaces.is_dropped(old.header.namespace()) {
             uncount(store, &session.local, old.header);
         }
         drop_latched(store, &mut session.local, number, position, old.record, old.header);
@@ -187,7 +187,7 @@ fn drop_superseded(session: &mut Session, store: &Inner, number: u64, old: Candi
 fn settle_newest(session: &mut Session, store: &Inner, number: u64, hash: u64, candidate: Candidate, open: bool) {
     let Candidate { address, record, header, .. } = candidate;
     let Some(position) = store.index.find_any(number, |at| at == address) else { return };
-    if store.namespaces.is_condemned(header.namespace()) {
+    if store.namespaces.is_dropped(header.namespace()) {
         if candidate.cold {
             drop_latched(store, &mut session.local, number, position, record, header);
         }

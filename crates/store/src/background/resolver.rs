@@ -1,8 +1,8 @@
-//! The examiner: the thread that compares what sessions left open; it may block on the device. It is not the steward, because each
+//! The resolver: the thread that compares what sessions left open; it may block on the device. It is not the compactor, because each
 //! spends most of its time waiting for reads: one thread would let the device fill up while it examines.
 
-use super::resolve::examine;
-use super::retry::Parked;
+use super::resolve::resolve;
+use super::retry::RetryQueue;
 use crate::session::Session;
 use crate::shared::Inner;
 use crate::tier::Tier;
@@ -14,49 +14,49 @@ use std::time::Duration;
 
 /// Longest sleep while there is nothing to do.
 const IDLE: Duration = Duration::from_millis(100);
-/// Rest between two groups of examined keys.
-const EXAMINE_REST: Duration = Duration::from_millis(5);
-/// Examining does not rest while more keys than one in so many are open.
+/// Rest between two groups of resolved keys.
+const RESOLVE_REST: Duration = Duration::from_millis(5);
+/// Resolving does not rest while more keys than one in so many are open.
 const HURRY_SHARE: u64 = 64;
 
 /// Compares what sessions overwrote or removed without a look, and looks after expiries of cold records.
-pub(crate) struct Examiner {
+pub(crate) struct Resolver {
     store: Arc<Inner>,
     session: Session,
     fetcher: Fetcher,
-    parked: Parked,
+    retries: RetryQueue,
 }
 
-impl Examiner {
+impl Resolver {
     /// `None` when the store has no device, or no room for a session.
     pub(crate) fn new(store: &Arc<Inner>) -> Option<Self> {
         store.tier.as_ref()?;
         let session = Session::open(store)?;
-        Some(Self { store: Arc::clone(store), session, fetcher: Fetcher::default(), parked: Parked::default() })
+        Some(Self { store: Arc::clone(store), session, fetcher: Fetcher::default(), retries: RetryQueue::default() })
     }
 
     /// Runs until the store is dropped.
     pub(crate) fn run(mut self) {
-        // As for the steward.
+        // As for the compactor.
         let _ = thread::rank_behind_workers();
         let store = Arc::clone(&self.store);
         let Some(tier) = &store.tier else { return };
         while !store.stop.load(Ordering::Acquire) {
             if !self.step(clock::unix_ms()) {
-                tier.examiner_waker.wait(IDLE);
+                tier.resolver_waker.wait(IDLE);
             } else if !self.is_hurried(tier) {
                 // While little is open the device belongs to the clients.
-                tier.examiner_waker.wait(EXAMINE_REST);
+                tier.resolver_waker.wait(RESOLVE_REST);
             }
         }
     }
 
-    /// Examines a group of keys. Returns whether there may be more.
+    /// Resolves a group of keys. Returns whether there may be more.
     pub(crate) fn step(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
         let Some(tier) = &store.tier else { return false };
         tier.judge_backlog(store.counters.totals().live.max(0) as u64);
-        examine(&mut self.session, tier, &mut self.fetcher, &mut self.parked, now_ms)
+        resolve(&mut self.session, tier, &mut self.fetcher, &mut self.retries, now_ms)
     }
 
     /// Whether so much is open that it makes the index longer. What the device did not answer is not asked sooner for that.

@@ -1,7 +1,7 @@
 //! Questions that the device could not answer. They are kept, because a device may recover, and asked again seldom, because most
 //! do not.
 //!
-//! They are the examiner's own: nobody else looks at them, and what others need to know of them is published as two sums.
+//! They are the resolver's own: nobody else looks at them, and what others need to know of them is published as two sums.
 
 use crate::tier::Question;
 use std::collections::VecDeque;
@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 const REST_MS: u64 = 1_000;
 const REST_MAX_MS: u64 = 60_000;
 /// Questions about expiries and tombstones are let go of beyond so many. They change no count, and come up again when their key is used.
-const PARKED_MAX: usize = 1 << 16;
+const RETRIES_MAX: usize = 1 << 16;
 
 /// Questions that wait for the device to recover, those first that were not asked for longest.
 #[derive(Default)]
-pub(super) struct Parked {
+pub(super) struct RetryQueue {
     questions: VecDeque<Question>,
     /// Of these, overwritten keys.
     overwritten: u64,
@@ -25,10 +25,10 @@ pub(super) struct Parked {
     swept: u64,
 }
 
-impl Parked {
+impl RetryQueue {
     /// Puts a question off.
     pub(super) fn keep(&mut self, question: Question, now_ms: i64) {
-        if !question.overwritten && self.questions.len() >= PARKED_MAX {
+        if !question.overwritten && self.questions.len() >= RETRIES_MAX {
             return;
         }
         if self.questions.is_empty() && self.rest_ms == 0 {
@@ -104,43 +104,43 @@ mod tests {
 
     #[test]
     fn the_rest_doubles_until_something_is_answered() {
-        let mut parked = Parked::default();
-        assert!(!parked.is_due(0), "there is nothing to ask");
-        parked.keep(question(2), 5_000);
-        parked.keep(question(3), 5_900);
+        let mut retries = RetryQueue::default();
+        assert!(!retries.is_due(0), "there is nothing to ask");
+        retries.keep(question(2), 5_000);
+        retries.keep(question(3), 5_900);
         let mut now_ms = 5_000;
         for rest_ms in [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000] {
-            assert!(!parked.is_due(now_ms + rest_ms - 1) && parked.is_due(now_ms + rest_ms), "{rest_ms}");
+            assert!(!retries.is_due(now_ms + rest_ms - 1) && retries.is_due(now_ms + rest_ms), "{rest_ms}");
             now_ms += rest_ms;
-            let asked = [parked.pop().unwrap(), parked.pop().unwrap()];
-            parked.asked(now_ms, false);
-            asked.into_iter().for_each(|question| parked.keep(question, now_ms));
+            let asked = [retries.pop().unwrap(), retries.pop().unwrap()];
+            retries.asked(now_ms, false);
+            asked.into_iter().for_each(|question| retries.keep(question, now_ms));
         }
-        assert!(parked.is_due(now_ms - 100_000), "the clock was set back");
-        parked.asked(now_ms, true);
-        assert!(parked.is_due(now_ms), "others may be answered, too");
-        parked.asked(now_ms, false);
-        assert!(!parked.is_due(now_ms + 999) && parked.is_due(now_ms + 1_000));
-        assert!(parked.swept(1) && parked.is_due(now_ms));
-        parked.asked(now_ms, false);
-        assert!(!parked.swept(1) && !parked.is_due(now_ms));
+        assert!(retries.is_due(now_ms - 100_000), "the clock was set back");
+        retries.asked(now_ms, true);
+        assert!(retries.is_due(now_ms), "others may be answered, too");
+        retries.asked(now_ms, false);
+        assert!(!retries.is_due(now_ms + 999) && retries.is_due(now_ms + 1_000));
+        assert!(retries.swept(1) && retries.is_due(now_ms));
+        retries.asked(now_ms, false);
+        assert!(!retries.swept(1) && !retries.is_due(now_ms));
     }
 
     #[test]
     fn overwritten_keys_are_counted_and_never_dropped() {
-        let mut parked = Parked::default();
-        (0..2 * PARKED_MAX as u64 + 10).for_each(|hash| parked.keep(question(hash), 0));
-        assert_eq!(parked.overwritten(), PARKED_MAX as u64 + 5);
-        assert!(parked.memory_bytes() >= parked.overwritten() * 16);
-        assert_eq!(parked.end(|question| question.hash < 10), 5);
-        assert_eq!(parked.pop().map(|question| question.hash), Some(10));
-        assert_eq!(parked.overwritten(), PARKED_MAX as u64 - 1);
-        assert_eq!(parked.end(|_| true), PARKED_MAX as u64 - 1);
-        assert!(parked.is_empty() && parked.pop().is_none());
-        assert_eq!(parked.memory_bytes(), 0, "memory goes back");
-        parked.asked(0, false);
-        parked.asked(0, true);
-        parked.keep(question(2), 7);
-        assert!(!parked.is_due(1_006) && parked.is_due(1_007), "the first rest is the shortest");
+        let mut retries = RetryQueue::default();
+        (0..2 * RETRIES_MAX as u64 + 10).for_each(|hash| retries.keep(question(hash), 0));
+        assert_eq!(retries.overwritten(), RETRIES_MAX as u64 + 5);
+        assert!(retries.memory_bytes() >= retries.overwritten() * 16);
+        assert_eq!(retries.end(|question| question.hash < 10), 5);
+        assert_eq!(retries.pop().map(|question| question.hash), Some(10));
+        assert_eq!(retries.overwritten(), RETRIES_MAX as u64 - 1);
+        assert_eq!(retries.end(|_| true), RETRIES_MAX as u64 - 1);
+        assert!(retries.is_empty() && retries.pop().is_none());
+        assert_eq!(retries.memory_bytes(), 0, "memory goes back");
+        retries.asked(0, false);
+        retries.asked(0, true);
+        retries.keep(question(2), 7);
+        assert!(!retries.is_due(1_006) && retries.is_due(1_007), "the first rest is the shortest");
     }
 }

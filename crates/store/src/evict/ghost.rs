@@ -1,4 +1,4 @@
-//! Ghosts: a byte for each of the records that gave way last, so that what comes back soon is known.
+//! Ghosts: a byte for each of the records that were evicted last, so that what comes back soon is known.
 //!
 //! ```text
 //! set: 8 x | proven 1 | fingerprint 7 |    newest in the lowest byte; 0 = none
@@ -86,7 +86,7 @@ impl Ghosts {
         (hash >> 20) % 127 + 1
     }
 
-    /// A record gave way.
+    /// A record was evicted.
     pub(crate) fn note(&self, hash: u64, proven: bool) {
         if let Some(set) = self.place(hash) {
             let ghost = Self::fingerprint(hash) | if proven { PROVEN } else { 0 };
@@ -95,7 +95,7 @@ impl Ghosts {
         }
     }
 
-    /// Whether a record with this hash gave way of late, and how; it is no ghost any more then.
+    /// Whether a record with this hash was evicted of late, and how; it is no ghost any more then.
     pub(crate) fn take(&self, hash: u64) -> Option<Return> {
         let set = self.place(hash)?;
         let word = set.load(Ordering::Relaxed);

@@ -1,16 +1,16 @@
-//! Eviction: which records give way when the memory budget is used up, and who does it.
+//! Eviction: which records are evicted when the memory budget is used up, and which thread evicts them.
 //!
 //! A clock hand sweeps the index, not the log: a cache line holds the heat of seven records, and only victims are touched.
 //! Whoever allocates takes a few buckets from the hand when the budget is exceeded, and the background works ahead, so memory
 //! stays at the budget without a lock and without a pause. The heat of an entry means, by policy:
 //!
 //! ```text
-//! recency:    | proven 1 | age 2 |   3 when used, one less each time the hand passes, given way at 0; proven: used since it came
-//! frequency:  | rank 3 |             up by two when used, down by one at every tenth pass or so, given way at 0
+//! recency:    | proven 1 | age 2 |   3 when used, one less each time the hand passes, evicted at 0; proven: used since it came
+//! frequency:  | rank 3 |             up by two when used, down by one at every tenth pass or so, evicted at 0
 //! ```
 //!
 //! *Recency* is an adaptive clock in the manner of ARC. Keys that are new start at an age that adapts itself: what comes back
-//! soon after it gave way unproven says that newcomers got too little time, what comes back proven says that they took too
+//! soon after it was evicted unproven says that newcomers got too little time, what comes back proven says that they took too
 //! much. So a scan passes through without harm, and a new hot set is taken in quickly. Who came back is known from *ghosts*.
 //! What the choice rests on is measured in ADR 21.
 
@@ -28,7 +28,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
-/// By what records give way.
+/// By what records are evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EvictionOrder {
@@ -45,7 +45,7 @@ pub enum EvictionOrder {
     Expiry = 4,
 }
 
-/// Which records give way when the budget is used up.
+/// Which records are evicted when the budget is used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionPolicy {
     /// In which order.
@@ -143,7 +143,7 @@ impl Eviction {
         self.pressed.store(false, Ordering::Relaxed);
     }
 
-    /// Whether anything has given way under this policy.
+    /// Whether anything was evicted under this policy.
     pub(crate) fn is_pressed(&self) -> bool {
         self.pressed.load(Ordering::Relaxed)
     }
@@ -186,8 +186,8 @@ impl Eviction {
         self.barren.fetch_add(buckets, Ordering::Relaxed);
     }
 
-    /// A record with this hash and heat gives way.
-    pub(crate) fn gave_way(&self, hash: u64, heat: u64, order: EvictionOrder) {
+    /// A record with this hash and heat is evicted.
+    pub(crate) fn evicted(&self, hash: u64, heat: u64, order: EvictionOrder) {
         if self.barren.load(Ordering::Relaxed) != 0 {
             self.barren.store(0, Ordering::Relaxed);
         }

@@ -7,7 +7,7 @@ use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const SLOTS: u64 = 4096;
+const CELLS: u64 = 4096;
 
 /// The key with this hash expires at this time, or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct Notice {
 
 struct Ring {
     /// Allocated when the thread first sets an expiry.
-    slots: std::sync::OnceLock<Box<[(AtomicU64, AtomicU64)]>>,
+    cells: std::sync::OnceLock<Box<[(AtomicU64, AtomicU64)]>>,
     written: CachePadded<AtomicU64>,
     read: CachePadded<AtomicU64>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Feed {
 
 impl Feed {
     pub(crate) fn new(threads: usize) -> Self {
-        let ring = || Ring { slots: std::sync::OnceLock::new(), written: CachePadded::default(), read: CachePadded::default() };
+        let ring = || Ring { cells: std::sync::OnceLock::new(), written: CachePadded::default(), read: CachePadded::default() };
         Self { rings: (0..threads).map(|_| ring()).collect(), spill: SegQueue::new() }
     }
 
@@ -40,16 +40,16 @@ impl Feed {
     pub(crate) fn push(&self, thread: usize, notice: Notice) -> bool {
         let ring = &self.rings[thread];
         let written = ring.written.load(Ordering::Relaxed);
-        if written - ring.read.load(Ordering::Acquire) == SLOTS {
+        if written - ring.read.load(Ordering::Acquire) == CELLS {
             self.spill.push(notice);
             return true;
         }
-        let slots = ring.slots.get_or_init(|| (0..SLOTS).map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect());
-        let slot = &slots[(written % SLOTS) as usize];
-        slot.0.store(notice.hash, Ordering::Relaxed);
-        slot.1.store(notice.at_ms as u64, Ordering::Relaxed);
+        let cells = ring.cells.get_or_init(|| (0..CELLS).map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect());
+        let cell = &cells[(written % CELLS) as usize];
+        cell.0.store(notice.hash, Ordering::Relaxed);
+        cell.1.store(notice.at_ms as u64, Ordering::Relaxed);
         ring.written.store(written + 1, Ordering::Release);
-        written.is_multiple_of(SLOTS / 2)
+        written.is_multiple_of(CELLS / 2)
     }
 
     /// Takes everything that has been pushed. Background only.
@@ -57,10 +57,10 @@ impl Feed {
         for ring in &self.rings {
             let written = ring.written.load(Ordering::Acquire);
             let read = ring.read.load(Ordering::Relaxed);
-            if let Some(slots) = ring.slots.get() {
+            if let Some(cells) = ring.cells.get() {
                 for at in read..written {
-                    let slot = &slots[(at % SLOTS) as usize];
-                    take(Notice { hash: slot.0.load(Ordering::Relaxed), at_ms: slot.1.load(Ordering::Relaxed) as i64 });
+                    let cell = &cells[(at % CELLS) as usize];
+                    take(Notice { hash: cell.0.load(Ordering::Relaxed), at_ms: cell.1.load(Ordering::Relaxed) as i64 });
                 }
             }
             ring.read.store(written, Ordering::Release);

@@ -1,17 +1,17 @@
 //! The timing wheel: which keys are due when, at eight bytes per volatile key.
 //!
-//! Three levels of 256 slots (125 ms, 32 s and 2.3 h wide) and a list for what is further away. A slot holds only hashes: its
+//! Three levels of 256 cells (125 ms, 32 s and 2.3 h wide) and a list for what is further away. A cell holds only hashes: its
 //! level and number say roughly when, and the record says exactly. An entry that turns out stale (the key is gone, or was
-//! given more time) costs one look-up when its slot comes up. A key whose expiry moves later keeps its old entry and is
+//! given more time) costs one look-up when its cell comes up. A key whose expiry moves later keeps its old entry and is
 //! filed anew when that one comes up, so refreshing a key's expiry a million times leaves one entry.
 
 use super::feed::Notice;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Width of a slot on the lowest level in milliseconds.
+/// Width of a cell on the lowest level in milliseconds.
 pub(crate) const TICK_MS: i64 = 125;
-const SLOTS: usize = 256;
+const CELLS: usize = 256;
 const LEVELS: usize = 3;
 
 /// The wheel. Owned by the background.
@@ -20,7 +20,7 @@ pub(crate) struct Wheel {
     far: Vec<u64>,
     /// The soonest, with their exact times, once they were asked for: pairs of time and hash.
     near: BinaryHeap<Reverse<(i64, u64)>>,
-    /// When the first slot begins that holds something; `None`: not known.
+    /// When the first cell begins that holds something; `None`: not known.
     first_ms: Option<i64>,
     /// The last tick that was handled; negative before the first turn.
     now: i64,
@@ -35,7 +35,7 @@ pub(crate) struct Turn {
 
 impl Wheel {
     pub(crate) fn new() -> Self {
-        let level = |_| (0..SLOTS).map(|_| Vec::new()).collect();
+        let level = |_| (0..CELLS).map(|_| Vec::new()).collect();
         Self { levels: std::array::from_fn(level), far: Vec::new(), near: BinaryHeap::new(), first_ms: None, now: -1, entries: 0 }
     }
 
@@ -46,13 +46,13 @@ impl Wheel {
 
     /// Bytes that the entries take.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let slots = self.levels.iter().flatten().map(Vec::capacity).sum::<usize>() + self.far.capacity();
-        slots * size_of::<u64>() + self.near.capacity() * size_of::<(i64, u64)>()
+        let cells = self.levels.iter().flatten().map(Vec::capacity).sum::<usize>() + self.far.capacity();
+        cells * size_of::<u64>() + self.near.capacity() * size_of::<(i64, u64)>()
     }
 
     /// Files a key. What is already due comes up with the next turn.
     pub(crate) fn file(&mut self, notice: Notice) {
-        // The slot after the due time, so that the key is due when its slot comes up.
+        // The cell after the due time, so that the key is due when its cell comes up.
         let tick = (notice.at_ms.div_euclid(TICK_MS).saturating_add(1)).max(self.now + 1);
         self.entries += 1;
         self.first_ms = self.first_ms.map(|first| first.min(notice.at_ms));
@@ -62,11 +62,11 @@ impl Wheel {
         }
         let mut width = 1i64;
         for level in &mut self.levels {
-            if tick / width - self.now / width < SLOTS as i64 {
-                level[(tick / width) as usize % SLOTS].push(notice.hash);
+            if tick / width - self.now / width < CELLS as i64 {
+                level[(tick / width) as usize % CELLS].push(notice.hash);
                 return;
             }
-            width *= SLOTS as i64;
+            width *= CELLS as i64;
         }
         self.far.push(notice.hash);
     }
@@ -95,9 +95,9 @@ impl Wheel {
             if self.now % width != 0 {
                 break;
             }
-            // Taken, not emptied: a slot that was once long must not keep its memory.
-            hashes.extend(std::mem::take(&mut level[(self.now / width) as usize % SLOTS]));
-            width *= SLOTS as i64;
+            // Taken, not emptied: a cell that was once long must not keep its memory.
+            hashes.extend(std::mem::take(&mut level[(self.now / width) as usize % CELLS]));
+            width *= CELLS as i64;
         }
         if self.now % width == 0 {
             hashes.extend(std::mem::take(&mut self.far));
@@ -119,31 +119,31 @@ impl Wheel {
                 self.entries -= 1;
                 return Some(Notice { hash, at_ms });
             }
-            let slot = self.find_first().map(|(_, slot)| std::mem::take(slot)).unwrap_or_default();
+            let cell = self.find_first().map(|(_, cell)| std::mem::take(cell)).unwrap_or_default();
             self.first_ms = None;
-            self.entries -= slot.len();
+            self.entries -= cell.len();
             let before = self.near.len();
-            self.near.extend(slot.into_iter().filter_map(&expiry_of).map(|notice| Reverse((notice.at_ms, notice.hash))));
+            self.near.extend(cell.into_iter().filter_map(&expiry_of).map(|notice| Reverse((notice.at_ms, notice.hash))));
             self.entries += self.near.len() - before;
         }
     }
 
-    /// The first slot that holds something, and when it begins.
+    /// The first cell that holds something, and when it begins.
     fn find_first(&mut self) -> Option<(i64, &mut Vec<u64>)> {
         let mut width = 1i64;
         let mut found = None;
         for level in 0..LEVELS {
-            let ahead = (1..SLOTS as i64).find(|ahead| !self.levels[level][(self.now / width + ahead) as usize % SLOTS].is_empty());
+            let ahead = (1..CELLS as i64).find(|ahead| !self.levels[level][(self.now / width + ahead) as usize % CELLS].is_empty());
             if let Some(ahead) = ahead {
                 let tick = self.now / width + ahead;
-                found = Some(((tick * width - 1) * TICK_MS, level, tick as usize % SLOTS));
+                found = Some(((tick * width - 1) * TICK_MS, level, tick as usize % CELLS));
                 break;
             }
-            width *= SLOTS as i64;
+            width *= CELLS as i64;
         }
         match found {
-            Some((first_ms, level, slot)) => Some((first_ms, &mut self.levels[level][slot])),
-            // Later than all slots, whatever it is.
+            Some((first_ms, level, cell)) => Some((first_ms, &mut self.levels[level][cell])),
+            // Later than all cells, whatever it is.
             None if self.far.is_empty() => None,
             None => Some((self.now.saturating_mul(TICK_MS).saturating_add(width * TICK_MS / 2), &mut self.far)),
         }
@@ -151,7 +151,7 @@ impl Wheel {
 
     /// Forgets all entries, to be filed anew from the records.
     pub(crate) fn clear(&mut self) {
-        self.levels.iter_mut().flatten().for_each(|slot| *slot = Vec::new());
+        self.levels.iter_mut().flatten().for_each(|cell| *cell = Vec::new());
         self.far = Vec::new();
         self.near = BinaryHeap::new();
         self.first_ms = None;

@@ -17,10 +17,10 @@ use crate::sync::{AtomicU64, Backoff, Ordering, fence};
 
 /// Entries in the bucket's own cache line. The model checker gets by with fewer.
 pub(crate) const ENTRIES: usize = if cfg!(loom) { 1 } else { 7 };
-/// Entries in an overflow slot of 32 bytes.
+/// Entries in an overflow bucket of 32 bytes.
 pub(crate) const OVERFLOW_ENTRIES: usize = if cfg!(loom) { 1 } else { 3 };
 
-/// Bits of an overflow slot's number.
+/// Bits of an overflow bucket's number.
 pub(super) const OVERFLOW_BITS: u32 = 29;
 const OVERFLOW_MASK: u64 = (1 << OVERFLOW_BITS) - 1;
 /// Some entry of the bucket knows less than a whole tag.
@@ -39,17 +39,17 @@ pub(crate) struct Bucket {
     pub(super) control: AtomicU64,
 }
 
-/// An overflow slot: three more entries and the number of the next slot (0 = none).
+/// An overflow bucket: three more entries and the number of the next one (0 = none).
 #[repr(C, align(32))]
-pub(crate) struct OverflowSlot {
+pub(crate) struct OverflowBucket {
     pub(crate) entries: [AtomicU64; OVERFLOW_ENTRIES],
     pub(crate) next: AtomicU64,
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Bucket>() == 64 && size_of::<OverflowSlot>() == 32);
+const _: () = assert!(size_of::<Bucket>() == 64 && size_of::<OverflowBucket>() == 32);
 
-impl OverflowSlot {
+impl OverflowBucket {
     #[cfg(loom)]
     pub(super) fn new() -> Self {
         Self { entries: std::array::from_fn(|_| AtomicU64::new(0)), next: AtomicU64::new(0) }
@@ -87,8 +87,8 @@ impl Bucket {
             return self.matches_short(tag);
         }
         let mut bits = 0;
-        for (at, slot) in self.entries.iter().enumerate() {
-            bits |= u32::from(Entry(slot.load(Ordering::Relaxed)).has(tag)) << at;
+        for (at, cell) in self.entries.iter().enumerate() {
+            bits |= u32::from(Entry(cell.load(Ordering::Relaxed)).has(tag)) << at;
         }
         bits
     }
@@ -96,8 +96,8 @@ impl Bucket {
     #[cold]
     fn matches_short(&self, tag: Tag) -> u32 {
         let mut bits = 0;
-        for (at, slot) in self.entries.iter().enumerate() {
-            bits |= u32::from(Entry(slot.load(Ordering::Relaxed)).may_be(tag)) << at;
+        for (at, cell) in self.entries.iter().enumerate() {
+            bits |= u32::from(Entry(cell.load(Ordering::Relaxed)).may_be(tag)) << at;
         }
         bits
     }
@@ -200,16 +200,16 @@ impl Bucket {
         self.control.store(if short { seen | SHORT_TAGS } else { seen & !SHORT_TAGS }, Ordering::Relaxed);
     }
 
-    /// The first overflow slot; under a latch.
+    /// The first overflow bucket; under a latch.
     pub(crate) fn overflow(&self) -> u32 {
         (self.control.load(Ordering::Relaxed) & OVERFLOW_MASK) as u32
     }
 
-    /// Links the first overflow slot; under the exclusive latch.
-    pub(crate) fn set_overflow(&self, slot: u32) {
+    /// Links the first overflow bucket; under the exclusive latch.
+    pub(crate) fn set_overflow(&self, cell: u32) {
         let seen = self.control.load(Ordering::Relaxed);
         debug_assert!(seen & EXCLUSIVE != 0);
-        self.control.store((seen & !OVERFLOW_MASK) | u64::from(slot), Ordering::Relaxed);
+        self.control.store((seen & !OVERFLOW_MASK) | u64::from(cell), Ordering::Relaxed);
     }
 }
 

@@ -1,17 +1,17 @@
-//! Walking and changing the entries of one bucket: its own seven, then its overflow slots.
+//! Walking and changing the entries of one bucket: its own seven, then its overflow buckets.
 //!
 //! Entries are kept dense: a hole is filled with the bucket's last entry, so the own cache line is always full before an
-//! overflow slot exists, and empty overflow slots go back at once.
+//! overflow bucket exists, and empty overflow buckets go back at once.
 
 use super::bucket::{Bucket, ENTRIES, OVERFLOW_ENTRIES};
 use super::entry::{Entry, Tag};
 use super::{Entered, Index};
 use crate::sync::{AtomicU64, Ordering};
 
-/// Overflow slots that an optimistic reader follows before it checks that it is not lost on recycled links.
+/// Overflow buckets that an optimistic reader follows before it checks that it is not lost on recycled links.
 const HOPS_BETWEEN_CHECKS: usize = 16;
 
-/// The place of an entry: the slot that holds it.
+/// The place of an entry: the cell that holds it.
 #[derive(Clone, Copy)]
 pub(crate) struct Position<'i>(pub(crate) &'i AtomicU64);
 
@@ -53,10 +53,10 @@ impl Index {
         let short = seen.has_short_tags();
         let mut matches = bucket.matches(tag, short);
         while matches != 0 {
-            let slot = &bucket.entries[matches.trailing_zeros() as usize % ENTRIES];
-            let entry = Entry(slot.load(Ordering::Acquire));
+            let cell = &bucket.entries[matches.trailing_zeros() as usize % ENTRIES];
+            let entry = Entry(cell.load(Ordering::Acquire));
             if entry != Entry::EMPTY
-                && let Some(result) = found(Position(slot), entry)
+                && let Some(result) = found(Position(cell), entry)
             {
                 return Ok(Some(result));
             }
@@ -65,11 +65,11 @@ impl Index {
         let mut next = seen.overflow();
         let mut hops = 0;
         while next != 0 {
-            let overflow = self.overflow.slot(next);
-            for slot in &overflow.entries {
-                let entry = Entry(slot.load(Ordering::Acquire));
+            let overflow = self.overflow.at(next);
+            for cell in &overflow.entries {
+                let entry = Entry(cell.load(Ordering::Acquire));
                 if entry.matches(tag, short)
-                    && let Some(result) = found(Position(slot), entry)
+                    && let Some(result) = found(Position(cell), entry)
                 {
                     return Ok(Some(result));
                 }
@@ -108,13 +108,13 @@ impl Index {
         }
         let mut next = seen.overflow();
         while next != 0 {
-            let overflow = self.overflow.slot(next);
-            for slot in &overflow.entries {
-                let entry = Entry(slot.load(Ordering::Relaxed));
+            let overflow = self.overflow.at(next);
+            for cell in &overflow.entries {
+                let entry = Entry(cell.load(Ordering::Relaxed));
                 if entry.matches(tag, short)
                     && let Some(result) = found(entry.address())
                 {
-                    return Some((Position(slot), result));
+                    return Some((Position(cell), result));
                 }
             }
             next = overflow.next.load(Ordering::Relaxed) as u32;
@@ -122,14 +122,14 @@ impl Index {
         None
     }
 
-    /// Adds an entry; under the exclusive latch. Fails when there is no overflow slot left.
+    /// Adds an entry; under the exclusive latch. Fails when there is no overflow bucket left.
     #[inline]
     pub(crate) fn insert(&self, number: u64, entry: Entry) -> Result<(), ()> {
         let bucket = self.bucket(number);
-        match bucket.entries.iter().find(|slot| slot.load(Ordering::Relaxed) == 0) {
-            Some(slot) => {
+        match bucket.entries.iter().find(|cell| cell.load(Ordering::Relaxed) == 0) {
+            Some(cell) => {
                 debug_assert_eq!(bucket.overflow(), 0, "INV-INDEX-3: no overflow while the own line has room");
-                slot.store(entry.0, Ordering::Release);
+                cell.store(entry.0, Ordering::Release);
                 Ok(())
             }
             None => self.insert_overflow(bucket, entry),
@@ -139,14 +139,14 @@ impl Index {
     fn insert_overflow(&self, bucket: &Bucket, entry: Entry) -> Result<(), ()> {
         let first = bucket.overflow();
         if first != 0
-            && let Some(slot) = self.overflow.slot(first).entries.iter().find(|slot| slot.load(Ordering::Relaxed) == 0)
+            && let Some(cell) = self.overflow.at(first).entries.iter().find(|cell| cell.load(Ordering::Relaxed) == 0)
         {
-            slot.store(entry.0, Ordering::Release);
+            cell.store(entry.0, Ordering::Release);
             return Ok(());
         }
-        // All slots behind the front one are full (INV-INDEX-3), so a new one goes in front.
+        // All overflow buckets behind the front one are full (INV-INDEX-3), so a new one goes in front.
         let number = self.overflow.allocate().ok_or(())?;
-        let overflow = self.overflow.slot(number);
+        let overflow = self.overflow.at(number);
         overflow.next.store(u64::from(first), Ordering::Relaxed);
         overflow.entries[0].store(entry.0, Ordering::Release);
         bucket.set_overflow(number);
@@ -158,13 +158,13 @@ impl Index {
         let bucket = self.bucket(number);
         let first = bucket.overflow();
         if first == 0 {
-            let last = (0..ENTRIES).rev().map(|at| &bucket.entries[at]).find(|slot| slot.load(Ordering::Relaxed) != 0);
+            let last = (0..ENTRIES).rev().map(|at| &bucket.entries[at]).find(|cell| cell.load(Ordering::Relaxed) != 0);
             Self::fill_hole(position, last);
             return;
         }
-        // Only the front slot may be partly empty, so the last entry to move is there.
-        let overflow = self.overflow.slot(first);
-        let last = (0..OVERFLOW_ENTRIES).rev().map(|at| &overflow.entries[at]).find(|slot| slot.load(Ordering::Relaxed) != 0);
+        // Only the front overflow bucket may be partly empty, so the last entry to move is there.
+        let overflow = self.overflow.at(first);
+        let last = (0..OVERFLOW_ENTRIES).rev().map(|at| &overflow.entries[at]).find(|cell| cell.load(Ordering::Relaxed) != 0);
         Self::fill_hole(position, last);
         if overflow.entries[0].load(Ordering::Relaxed) == 0 {
             bucket.set_overflow(overflow.next.load(Ordering::Relaxed) as u32);
@@ -181,19 +181,19 @@ impl Index {
 
     /// The first position in a latched bucket whose record's address satisfies `wanted`.
     pub(crate) fn find_any(&self, number: u64, wanted: impl Fn(u64) -> bool) -> Option<Position<'_>> {
-        let check = |slot: &&AtomicU64| {
-            let entry = Entry(slot.load(Ordering::Relaxed));
+        let check = |cell: &&AtomicU64| {
+            let entry = Entry(cell.load(Ordering::Relaxed));
             entry != Entry::EMPTY && wanted(entry.address())
         };
         let bucket = self.bucket(number);
-        if let Some(slot) = bucket.entries.iter().find(check) {
-            return Some(Position(slot));
+        if let Some(cell) = bucket.entries.iter().find(check) {
+            return Some(Position(cell));
         }
         let mut next = bucket.overflow();
         while next != 0 {
-            let overflow = self.overflow.slot(next);
-            if let Some(slot) = overflow.entries.iter().find(check) {
-                return Some(Position(slot));
+            let overflow = self.overflow.at(next);
+            if let Some(cell) = overflow.entries.iter().find(check) {
+                return Some(Position(cell));
             }
             next = overflow.next.load(Ordering::Relaxed) as u32;
         }
@@ -208,10 +208,10 @@ impl Index {
     /// Visits the entries of a bucket without a latch: each is, or was a moment ago, an entry of the index.
     pub(crate) fn visit<'i>(&'i self, number: u64, mut each: impl FnMut(Position<'i>, Entry)) {
         let bucket = self.bucket(number);
-        let mut look = |slot: &'i AtomicU64| {
-            let entry = Entry(slot.load(Ordering::Acquire));
+        let mut look = |cell: &'i AtomicU64| {
+            let entry = Entry(cell.load(Ordering::Acquire));
             if entry != Entry::EMPTY {
-                each(Position(slot), entry);
+                each(Position(cell), entry);
             }
         };
         bucket.entries.iter().for_each(&mut look);
@@ -219,7 +219,7 @@ impl Index {
         let mut hops = 0;
         // Links may be recycled meanwhile; the bound keeps the walk from running in circles.
         while next != 0 && hops < HOPS_BETWEEN_CHECKS {
-            let overflow = self.overflow.slot(next);
+            let overflow = self.overflow.at(next);
             overflow.entries.iter().for_each(&mut look);
             next = overflow.next.load(Ordering::Relaxed) as u32;
             hops += 1;
@@ -234,8 +234,8 @@ impl Index {
     /// Appends all entries of a latched (or quiescent) bucket to `target`.
     pub(crate) fn collect(&self, number: u64, target: &mut Vec<Entry>) {
         let bucket = self.bucket(number);
-        let mut push = |slot: &AtomicU64| {
-            let entry = Entry(slot.load(Ordering::Acquire));
+        let mut push = |cell: &AtomicU64| {
+            let entry = Entry(cell.load(Ordering::Acquire));
             if entry != Entry::EMPTY {
                 target.push(entry);
             }
@@ -245,23 +245,23 @@ impl Index {
         let mut hops = 0;
         // An unlatched caller (prefetching) may follow recycled links; the bound keeps it from running in circles.
         while next != 0 && hops < 1 << 16 {
-            let overflow = self.overflow.slot(next);
+            let overflow = self.overflow.at(next);
             overflow.entries.iter().for_each(&mut push);
             next = overflow.next.load(Ordering::Relaxed) as u32;
             hops += 1;
         }
     }
 
-    /// Empties a bucket under its exclusive latch, giving its overflow slots back.
+    /// Empties a bucket under its exclusive latch, giving its overflow buckets back.
     pub(super) fn clear(&self, number: u64) {
         let bucket = self.bucket(number);
-        bucket.entries.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
+        bucket.entries.iter().for_each(|cell| cell.store(0, Ordering::Relaxed));
         let mut next = bucket.overflow();
         bucket.set_overflow(0);
         while next != 0 {
-            let overflow = self.overflow.slot(next);
+            let overflow = self.overflow.at(next);
             let after = overflow.next.load(Ordering::Relaxed) as u32;
-            overflow.entries.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
+            overflow.entries.iter().for_each(|cell| cell.store(0, Ordering::Relaxed));
             self.overflow.release(next);
             next = after;
         }

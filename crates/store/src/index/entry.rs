@@ -31,7 +31,7 @@ impl Tag {
     }
 }
 
-/// A tagged address: what a bucket slot holds.
+/// A tagged address: what a bucket cell holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry(pub(crate) u64);
 

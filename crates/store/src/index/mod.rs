@@ -15,14 +15,14 @@ pub(crate) mod entry;
 mod model;
 mod overflow;
 mod resize;
-mod slots;
+mod table;
 
 use crate::sync::{AtomicU64, Ordering};
 use bucket::{Bucket, Seen};
 use entry::{Entry, Tag};
 use overflow::OverflowArea;
-use slots::Slots;
 use std::io;
+use table::Table;
 
 pub(crate) use chain::Position;
 pub(crate) use resize::{Resize, Resized};
@@ -30,12 +30,12 @@ pub(crate) use resize::{Resize, Resized};
 /// Fewest buckets; a power of two.
 pub(crate) const BUCKETS_MIN: u64 = if cfg!(loom) { 1 } else { 1024 };
 
-/// Keys per bucket above which the index grows. With overflow slots this costs about 12.7 bytes per key at any size.
+/// Keys per bucket above which the index grows. With overflow buckets this costs about 12.7 bytes per key at any size.
 pub(crate) const KEYS_PER_BUCKET: u64 = 6;
 
 /// The hash index.
 pub(crate) struct Index {
-    memory: Slots<Bucket>,
+    memory: Table<Bucket>,
     overflow: OverflowArea,
     buckets: AtomicU64,
     buckets_max: u64,
@@ -48,7 +48,7 @@ impl Index {
     /// When the address space cannot be reserved.
     pub(crate) fn new(buckets_initial: u64, buckets_max: u64) -> io::Result<Self> {
         let buckets_max = buckets_max.max(BUCKETS_MIN);
-        let memory = Slots::<Bucket>::new(buckets_max)?;
+        let memory = Table::<Bucket>::new(buckets_max)?;
         let buckets_max = memory.len();
         let buckets = buckets_initial.clamp(BUCKETS_MIN, buckets_max);
         Ok(Self { memory, overflow: OverflowArea::new(buckets_max / 2)?, buckets: AtomicU64::new(buckets), buckets_max })
@@ -59,7 +59,7 @@ impl Index {
         self.buckets.load(Ordering::Acquire)
     }
 
-    /// Bytes of memory that buckets and overflow slots take.
+    /// Bytes of memory that buckets and overflow buckets take.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.len() * size_of::<Bucket>() as u64 + self.overflow.memory_bytes()
     }
@@ -112,13 +112,13 @@ impl Index {
         match seen.overflow() {
             0 => Peek::Nothing,
             overflow => {
-                prefetch(std::ptr::from_ref(self.overflow.slot(overflow)).cast());
+                prefetch(std::ptr::from_ref(self.overflow.at(overflow)).cast());
                 Peek::Overflow
             }
         }
     }
 
-    /// As [`Index::peek`], in the first overflow slot, which has been asked for by that.
+    /// As [`Index::peek`], in the first overflow bucket, which has been asked for by that.
     pub(crate) fn peek_overflow(&self, hash: u64) -> Option<u64> {
         let buckets = self.buckets.load(Ordering::Relaxed);
         let number = Self::bucket_of(hash, buckets);
@@ -127,7 +127,7 @@ impl Index {
             return None;
         }
         let tag = Tag::new(hash, Self::level(number, buckets));
-        let entries = self.overflow.slot(seen.overflow()).entries.iter().map(|slot| Entry(slot.load(Ordering::Relaxed)));
+        let entries = self.overflow.at(seen.overflow()).entries.iter().map(|cell| Entry(cell.load(Ordering::Relaxed)));
         entries.into_iter().find(|entry| entry.matches(tag, seen.has_short_tags())).map(Entry::address)
     }
 
@@ -181,7 +181,7 @@ pub(crate) struct Entered {
 pub(crate) enum Peek {
     /// An entry with the tag.
     Record(u64),
-    /// No such entry here; there is an overflow slot, which is on its way to the cache.
+    /// No such entry here; there is an overflow bucket, which is on its way to the cache.
     Overflow,
     /// No such entry.
     Nothing,

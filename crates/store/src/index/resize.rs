@@ -8,7 +8,7 @@ use super::entry::{Entry, Tag};
 use super::{BUCKETS_MIN, Index};
 use crate::sync::{AtomicU64, Ordering};
 
-/// Overflow slots that must be free for a step, so that rebuilding two buckets cannot run out of them.
+/// Overflow buckets that must be free for a step, so that rebuilding two buckets cannot run out of them.
 const HEADROOM: u64 = if cfg!(loom) { 2 } else { 1024 };
 
 /// What became of a step of growth.
@@ -91,7 +91,7 @@ impl Resize {
             }
         }
         for entry in self.entries.drain(..) {
-            // The slots just given back cover what the target may need.
+            // The cells just given back cover what the target may need.
             let inserted = index.insert(target, entry);
             debug_assert!(inserted.is_ok(), "INV-INDEX-2: no entry is lost by a resize");
         }
@@ -108,13 +108,13 @@ impl Resize {
         1 << (u64::BITS - 1 - buckets.leading_zeros())
     }
 
-    /// Asks the cache for `count` buckets and their overflow slots, and calls `visit` with the addresses in them, so that the caller
+    /// Asks the cache for `count` buckets and their overflow buckets, and calls `visit` with the addresses in them, so that the caller
     /// can ask for their records. What is read here without a latch is a hint.
     pub(crate) fn entries_ahead(&mut self, index: &Index, first: u64, count: u64, mut visit: impl FnMut(u64)) {
         let buckets = first..first + count;
         buckets.clone().for_each(|number| index.prefetch_bucket(number));
-        let mut look = |slot: &AtomicU64| {
-            let entry = Entry(slot.load(Ordering::Relaxed));
+        let mut look = |cell: &AtomicU64| {
+            let entry = Entry(cell.load(Ordering::Relaxed));
             if entry != Entry::EMPTY {
                 visit(entry.address());
             }
@@ -123,13 +123,13 @@ impl Resize {
             let bucket = index.bucket(number);
             bucket.entries.iter().for_each(&mut look);
             if bucket.overflow() != 0 {
-                super::prefetch(std::ptr::from_ref(index.overflow.slot(bucket.overflow())).cast());
+                super::prefetch(std::ptr::from_ref(index.overflow.at(bucket.overflow())).cast());
             }
         }
         for number in buckets {
             let bucket = index.bucket(number);
             if bucket.overflow() != 0 {
-                index.overflow.slot(bucket.overflow()).entries.iter().for_each(&mut look);
+                index.overflow.at(bucket.overflow()).entries.iter().for_each(&mut look);
             }
         }
     }

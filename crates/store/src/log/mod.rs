@@ -191,7 +191,7 @@ impl Log {
                 let page = (page..page + CACHE_PAGE_TRIES).find(|&page| self.pages.open_cache(page))?;
                 page * CHUNKS_PER_PAGE
             };
-            // A page that another session opened at the same time is left as it is: the cascade finds it empty when it gets there.
+            // A page that another session opened at the same time is left as it is: the flusher finds it empty when it gets there.
             let taken = self.cache_tail.compare_exchange(chunk, next + 1, Ordering::AcqRel, Ordering::Acquire).is_ok();
             if taken && usable(next) {
                 let start = next * CHUNK_WORDS;

@@ -42,7 +42,7 @@ impl Session {
         // After entering: a head that moves later leaves its pages in memory until this batch has ended (INV-TIER-1).
         self.local.head = self.store.log.head();
         if self.local.head != 0 {
-            self.local.looks_first = self.store.tier.as_ref().is_some_and(Tier::is_backlogged);
+            self.local.reads_before_write = self.store.tier.as_ref().is_some_and(Tier::is_backlogged);
         }
     }
 
@@ -57,10 +57,10 @@ impl Session {
         }
     }
 
-    /// As [`crate::Store::is_choked`].
+    /// As [`crate::Store::is_stalled`].
     #[must_use]
-    pub fn is_choked(&self) -> bool {
-        self.store.tier.as_ref().is_some_and(|tier| tier.is_choked(self.store.log.pages.resident()))
+    pub fn is_stalled(&self) -> bool {
+        self.store.tier.as_ref().is_some_and(|tier| tier.is_stalled(self.store.log.pages.resident()))
     }
 
     /// Makes room when enough has been allocated since the last look. Inside the epoch, without latches.
@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// Asks the cache for the record that the bucket of a hash (already asked for) points to. Returns false when the key
-    /// may be in an overflow slot: then that slot is on its way, and [`Session::prefetch_overflow`] asks for the record later.
+    /// may be in an overflow bucket: then that is on its way, and [`Session::prefetch_overflow`] asks for the record later.
     #[inline]
     pub fn prefetch_record(&self, hash: u64) -> bool {
         match self.store.index.peek(hash) {
@@ -114,7 +114,7 @@ impl Session {
         }
     }
 
-    /// The second half of [`Session::prefetch_record`] for keys in overflow slots.
+    /// The second half of [`Session::prefetch_record`] for keys in overflow buckets.
     #[inline]
     pub fn prefetch_overflow(&self, hash: u64) {
         if let Some(address) = self.store.index.peek_overflow(hash) {

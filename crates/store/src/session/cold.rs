@@ -44,8 +44,8 @@ impl Session {
     /// Whether to look at what is overwritten ([`Session::probe`]) in this batch: too much that was not looked at is open, and
     /// every open key makes the index longer.
     #[must_use]
-    pub fn looks_first(&self) -> bool {
-        self.local.looks_first
+    pub fn reads_before_write(&self) -> bool {
+        self.local.reads_before_write
     }
 
     /// Attaches staged records, which look-ups use until [`Session::detach`].

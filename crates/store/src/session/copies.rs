@@ -31,7 +31,7 @@ pub(crate) fn keep_warm(store: &Inner, local: &mut Local, stage: &Stage) {
             continue;
         }
         // A batch keeps its stage while it waits. What was emptied meanwhile would outlive the sweep, which may have been here.
-        if store.namespaces.is_condemned(header.namespace()) {
+        if store.namespaces.is_dropped(header.namespace()) {
             continue;
         }
         let hash = store.hash_of(record, header);

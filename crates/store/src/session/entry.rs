@@ -128,8 +128,8 @@ impl Session {
     }
 
     /// Sets a key whatever was there before. Nothing is read from a device for that, so that the count of keys may be too high
-    /// until the examiner has compared the records ([`crate::TierStatistics::unresolved`]). A caller that can wait for reads does
-    /// better to probe the key before, while [`Session::looks_first`].
+    /// until the resolver has compared the records ([`crate::TierStatistics::unresolved`]). A caller that can wait for reads does
+    /// better to probe the key before, while [`Session::reads_before_write`].
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.

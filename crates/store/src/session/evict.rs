@@ -148,7 +148,7 @@ fn evict_entry(store: &Inner, local: &mut Local, policy: EvictionPolicy, number:
 }
 
 fn count_eviction(store: &Inner, local: &Local, record: Record, header: Header, hash: u64, heat: u64, policy: EvictionPolicy) {
-    if store.namespaces.is_condemned(header.namespace()) {
+    if store.namespaces.is_dropped(header.namespace()) {
         return;
     }
     if record.is_expired(header, local.now_ms) {
@@ -156,7 +156,7 @@ fn count_eviction(store: &Inner, local: &Local, record: Record, header: Header, 
     } else {
         store.note_evicted(local, record, header);
     }
-    store.eviction.gave_way(hash, heat, policy.order);
+    store.eviction.evicted(hash, heat, policy.order);
 }
 
 /// Evicts the record that a notice is about, unless it has been given more time. Returns its bytes.
@@ -188,7 +188,7 @@ fn evict_noticed(store: &Inner, local: &mut Local, notice: Notice) -> u64 {
 }
 
 impl Search {
-    /// Whether the entry gives way, else what it cools down to.
+    /// Whether the entry is evicted, else what it cools down to.
     fn judge(&mut self, entry: Entry, random: impl FnOnce() -> u64) -> (bool, Option<u64>) {
         let heat = entry.heat();
         let by_frequency = self.policy.order == EvictionOrder::Frequency;

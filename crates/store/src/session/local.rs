@@ -34,7 +34,7 @@ pub(crate) struct Local {
     /// The log's head when the batch began: what lies above stays readable until it ends.
     pub(crate) head: u64,
     /// Whether this batch had better look at what it overwrites.
-    pub(super) looks_first: bool,
+    pub(super) reads_before_write: bool,
     pub(super) cold: ColdSide,
     pub(crate) free: FreeSpace,
     pub(super) held: Vec<Held>,
@@ -56,7 +56,7 @@ impl Local {
             chunk: Chunk::default(),
             cache_chunk: Chunk::default(),
             head: 0,
-            looks_first: false,
+            reads_before_write: false,
             cold: ColdSide::default(),
             free: FreeSpace::new(),
             held: Vec::with_capacity(64),

@@ -15,7 +15,7 @@ impl Inner {
         self.note_removal(record, header, RemovalReason::Expired);
     }
 
-    /// As [`Inner::note_expired`], for a record that gives way.
+    /// As [`Inner::note_expired`], for a record that is evicted.
     #[inline]
     pub(crate) fn note_evicted(&self, local: &Local, record: Record, header: Header) {
         add(&self.thread(local).evicted, 1);
@@ -24,14 +24,14 @@ impl Inner {
 
     #[inline]
     fn note_removal(&self, record: Record, header: Header, reason: RemovalReason) {
-        if self.removals.is_heard() {
-            self.note_heard(record, header, reason);
+        if self.removals.is_watched() {
+            self.note_watched(record, header, reason);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn note_heard(&self, record: Record, header: Header, reason: RemovalReason) {
+    fn note_watched(&self, record: Record, header: Header, reason: RemovalReason) {
         debug_assert!(
             self.index.bucket(Index::bucket_of(self.hash_of(record, header), self.index.len())).is_latched_exclusively(),
             "INV-REMOVED-1: a removal is noted under its latch"

@@ -1,7 +1,7 @@
 //! Removal: how a record leaves the index, and what becomes of its space.
 //!
 //! With a device, entries of the same bucket may be older records of the same key that nobody has looked at. Removing the
-//! newest would bring the older one back, so then a tombstone takes its place, until the examiner has looked (INV-TIER-2).
+//! newest would bring the older one back, so then a tombstone takes its place, until the resolver has looked (INV-TIER-2).
 
 use super::allocate::{allocate, drop_heap_key, drop_heap_value, retire};
 use super::local::Local;

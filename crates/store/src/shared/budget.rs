@@ -34,7 +34,7 @@ impl Inner {
         self.tier.as_ref().map_or(PAGES_AHEAD, Tier::pages_ahead)
     }
 
-    /// What gives way; nothing where a device takes what does not fit.
+    /// What is evicted; nothing where a device takes what does not fit.
     pub(crate) fn eviction_policy(&self) -> EvictionPolicy {
         if self.tier.is_some() { EvictionPolicy::default() } else { self.eviction.policy() }
     }

@@ -28,9 +28,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Heap values from this size on are freed by the background thread.
 const DISCARD_BYTES: usize = 64 * 1024;
-/// Threads that belong to the store itself: maintenance and compaction.
+/// Threads that belong to the store itself: maintenance and evacuation.
 const OWN_THREADS: usize = 2;
-/// And with a device: the keeper, the steward and the examiner.
+/// And with a device: the flusher, the compactor and the resolver.
 const TIER_THREADS: usize = 3;
 
 /// Everything that sessions share.

@@ -15,7 +15,7 @@ const SAMPLE: u64 = 4096;
 /// Reads of the device without so many copies after which the threshold goes down.
 const READS_WITHOUT: u64 = 1 << 17;
 
-/// The threshold, read by sessions and moved by the steward.
+/// The threshold, read by sessions and moved by the compactor.
 pub(crate) struct Admission {
     heat: AtomicU64,
 }

@@ -1,12 +1,12 @@
 //! Emptying memory: all pages leave for the device at once, so that whatever is asked for next is cold.
 //!
-//! Tests ask for it, because little data would never leave by itself. The cascade does it, in its usual order; it must not take
+//! Tests ask for it, because little data would never leave by itself. The flusher does it, in its usual order; it must not take
 //! shortcuts, or tests would prove something that does not happen.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Sleep between two looks at how far the cascade is.
+/// Sleep between two looks at how far the flusher is.
 pub(super) const LOOK: Duration = Duration::from_micros(100);
 
 /// What was asked for, and how far it is.
@@ -24,7 +24,7 @@ impl Emptying {
         page < self.below.load(Ordering::Relaxed)
     }
 
-    /// The cascade has nothing below this page any more.
+    /// The flusher has nothing below this page any more.
     pub(crate) fn reached(&self, page: u64) {
         self.left.fetch_max(page, Ordering::AcqRel);
     }

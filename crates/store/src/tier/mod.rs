@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Pages leave in their order: closed (read-only), flushed (their image is on the device), evicted (the head passes them, their
-//! memory goes). A thread of its own, the keeper, does all of that as a state machine over epochs (`background/flush.rs`). Two
+//! memory goes). A thread of its own, the flusher, does all of that as a state machine over epochs (`background/flush.rs`). Two
 //! others give space on the device back (`background/compact.rs`) and settle what overwriting without looking left open
 //! (`background/resolve.rs`). Sessions never flush and never wait: a key whose record is on the device is *cold*, its session says so
 //! and goes on with something else until the record is staged (`stage`). Hot cold records come back as cached copies, which need no
@@ -47,12 +47,12 @@ const DEVICE_PAGES_MAX: u64 = 1 << 20;
 /// Keys are overwritten without a look while fewer than one in so many are unresolved, or fewer than [`BACKLOG_MIN`].
 const BACKLOG_SHARE: u64 = 16;
 const BACKLOG_MIN: u64 = 4096;
-/// Questions that the device did not answer and that do not count as backlog: looking first would only fail, too.
-const PARKED_FREE: u64 = 1 << 16;
+/// Questions that the device did not answer and that do not count as backlog: reading before writing would only fail, too.
+const RETRIES_FREE: u64 = 1 << 16;
 /// A question's bytes with its part of the queue.
 const QUESTION_BYTES: u64 = 32;
 /// Pages beyond the limit at which writers are asked to wait.
-pub(crate) const CHOKE_PAGES: u64 = 8;
+pub(crate) const STALL_PAGES: u64 = 8;
 
 /// Where a store puts what does not fit its memory.
 #[derive(Clone)]
@@ -92,7 +92,7 @@ impl CopyReads {
     }
 }
 
-/// Something for the examiner to look at.
+/// Something for the resolver to look at.
 pub(crate) struct Question {
     pub(crate) hash: u64,
     /// The key's; 0: unknown.
@@ -102,24 +102,24 @@ pub(crate) struct Question {
 }
 
 /// Called when writers that were asked to wait may go on.
-type RoomCall = Box<dyn Fn() + Send + Sync>;
+type StallEndCall = Box<dyn Fn() + Send + Sync>;
 
 /// The shared part of the tier.
 pub(crate) struct Tier {
     pub(crate) storage: Storage,
     pub(crate) pages: DevicePages,
     pub(crate) counters: Counters,
-    /// Wakes the keeper.
+    /// Wakes the flusher.
     pub(crate) waker: Waker,
-    /// Wakes the steward.
-    pub(crate) steward_waker: Waker,
-    /// Wakes the examiner.
-    pub(crate) examiner_waker: Waker,
+    /// Wakes the compactor.
+    pub(crate) compactor_waker: Waker,
+    /// Wakes the resolver.
+    pub(crate) resolver_waker: Waker,
     pub(crate) questions: SegQueue<Question>,
     pub(crate) unresolved: AtomicU64,
     /// Of the unresolved, those whose question the device did not answer; and the bytes that such questions take.
-    pub(crate) parked: AtomicU64,
-    pub(crate) parked_bytes: AtomicU64,
+    pub(crate) retries: AtomicU64,
+    pub(crate) retry_bytes: AtomicU64,
     /// So many keys are unresolved that writers look before they overwrite.
     backlogged: AtomicBool,
     /// Next free block of the value device.
@@ -139,7 +139,7 @@ pub(crate) struct Tier {
     pub(crate) failing: AtomicBool,
     /// Somebody waits for room.
     waiting: AtomicBool,
-    on_room: OnceLock<RoomCall>,
+    on_stall_end: OnceLock<StallEndCall>,
 }
 
 impl Tier {
@@ -149,12 +149,12 @@ impl Tier {
             pages: DevicePages::new(DEVICE_PAGES_MAX)?,
             counters: Counters::default(),
             waker: Waker::new(),
-            steward_waker: Waker::new(),
-            examiner_waker: Waker::new(),
+            compactor_waker: Waker::new(),
+            resolver_waker: Waker::new(),
             questions: SegQueue::new(),
             unresolved: AtomicU64::new(0),
-            parked: AtomicU64::new(0),
-            parked_bytes: AtomicU64::new(0),
+            retries: AtomicU64::new(0),
+            retry_bytes: AtomicU64::new(0),
             backlogged: AtomicBool::new(false),
             values_tail: AtomicU64::new(0),
             limit_pages: AtomicU64::new(u64::MAX),
@@ -167,7 +167,7 @@ impl Tier {
             heavy_page_bytes: AtomicU64::new(u64::MAX),
             failing: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
-            on_room: OnceLock::new(),
+            on_stall_end: OnceLock::new(),
         })
     }
 
@@ -209,13 +209,13 @@ impl Tier {
 
     /// Whether there is so much in memory that nothing should be added.
     pub(crate) fn is_overfull(&self, resident: u64) -> bool {
-        resident >= self.choke_pages() || self.pressure() == Pressure::Choke
+        resident >= self.stall_pages() || self.pressure() == Pressure::Stall
     }
 
-    /// Whether all records of the page that holds `address` belong to a condemned namespace.
-    pub(crate) fn is_condemned_page(&self, namespaces: &Namespaces, address: u64) -> bool {
+    /// Whether all records of the page that holds `address` belong to a dropped namespace.
+    pub(crate) fn is_dropped_page(&self, namespaces: &Namespaces, address: u64) -> bool {
         let namespace = self.pages.info(Log::page_of(address)).map_or(0, |info| info.namespace());
-        u16::try_from(namespace).is_ok_and(|namespace| namespace != 0 && namespaces.is_condemned(namespace))
+        u16::try_from(namespace).is_ok_and(|namespace| namespace != 0 && namespaces.is_dropped(namespace))
     }
 
     /// Pages kept ready in front of the tail.
@@ -224,8 +224,8 @@ impl Tier {
     }
 
     /// Resident pages from which on writers should wait.
-    pub(crate) fn choke_pages(&self) -> u64 {
-        self.limit_pages().saturating_add(CHOKE_PAGES)
+    pub(crate) fn stall_pages(&self) -> u64 {
+        self.limit_pages().saturating_add(STALL_PAGES)
     }
 
     pub(crate) fn set_limits(&self, garbage_max: f64, compaction_rate: u64) {
@@ -241,10 +241,10 @@ impl Tier {
         self.copy_reads.store(mode as u8, Ordering::Relaxed);
     }
 
-    /// Asks the examiner to look at all records of a hash: whether older ones are superseded, whether they have expired.
+    /// Asks the resolver to look at all records of a hash: whether older ones are superseded, whether they have expired.
     pub(crate) fn ask(&self, hash: u64) {
         self.questions.push(Question { hash, namespace: 0, overwritten: false });
-        self.examiner_waker.wake();
+        self.resolver_waker.wake();
     }
 
     /// A key was written without a look at the cold record at `address`, which is probably its old one.
@@ -252,11 +252,11 @@ impl Tier {
         self.unresolved.fetch_add(1, Ordering::Relaxed);
         self.pages.count_dead_typical(address);
         self.questions.push(Question { hash, namespace, overwritten: true });
-        self.examiner_waker.wake();
+        self.resolver_waker.wake();
     }
 
-    /// Whether so much log is in memory that writers should wait until [`Tier::on_room`] is called.
-    pub(crate) fn is_choked(&self, resident: u64) -> bool {
+    /// Whether so much log is in memory that writers should wait until [`Tier::on_stall_end`] is called.
+    pub(crate) fn is_stalled(&self, resident: u64) -> bool {
         if !self.is_overfull(resident) || self.failing.load(Ordering::Relaxed) {
             // While the device fails nobody waits for it: writes are refused instead, see `refresh_budget`.
             return false;
@@ -267,16 +267,16 @@ impl Tier {
     }
 
     /// Sets what is called when there is room again. Once per store.
-    pub(crate) fn on_room(&self, call: RoomCall) {
+    pub(crate) fn on_stall_end(&self, call: StallEndCall) {
         // A second call would belong to a second server over one store, which there is not.
-        let _ = self.on_room.set(call);
+        let _ = self.on_stall_end.set(call);
     }
 
-    pub(crate) fn notify_if_roomy(&self, resident: u64) {
+    pub(crate) fn notify_if_stall_ended(&self, resident: u64) {
         if self.waiting.load(Ordering::SeqCst)
             && (!self.is_overfull(resident) || self.failing.load(Ordering::Relaxed))
             && self.waiting.swap(false, Ordering::SeqCst)
-            && let Some(call) = self.on_room.get()
+            && let Some(call) = self.on_stall_end.get()
         {
             call();
         }
@@ -289,16 +289,16 @@ impl Tier {
 
     /// Compares what is open with the number of keys.
     pub(crate) fn judge_backlog(&self, live: u64) {
-        let open = self.unresolved().saturating_sub(self.parked.load(Ordering::Relaxed).min(PARKED_FREE));
+        let open = self.unresolved().saturating_sub(self.retries.load(Ordering::Relaxed).min(RETRIES_FREE));
         let most = (live / BACKLOG_SHARE).max(BACKLOG_MIN);
         // It ends well below where it begins, so that it does not come and go with every key.
         let backlogged = open > if self.is_backlogged() { most / 2 } else { most };
         self.backlogged.store(backlogged, Ordering::Relaxed);
     }
 
-    /// Bytes of what is to be examined, and of what is known of pages.
+    /// Bytes of what is to be resolved, and of what is known of pages.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let questions = self.questions.len() as u64 * QUESTION_BYTES + self.parked_bytes.load(Ordering::Relaxed);
+        let questions = self.questions.len() as u64 * QUESTION_BYTES + self.retry_bytes.load(Ordering::Relaxed);
         self.pages.memory_bytes() + questions
     }
 
@@ -309,7 +309,7 @@ impl Tier {
 
     /// Of these, the ones that there is something to be done about now.
     pub(crate) fn pending(&self) -> u64 {
-        self.unresolved().saturating_sub(self.parked.load(Ordering::Relaxed))
+        self.unresolved().saturating_sub(self.retries.load(Ordering::Relaxed))
     }
 
     pub(crate) fn statistics(&self) -> TierStatistics {

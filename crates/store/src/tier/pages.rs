@@ -142,7 +142,7 @@ impl DevicePages {
         unsafe { &*self.heads.base().as_ptr().cast::<PageHead>().add((page & self.mask) as usize) }
     }
 
-    fn slot(&self, page: u64) -> PageInfo<'_> {
+    fn row(&self, page: u64) -> PageInfo<'_> {
         // SAFETY: as above.
         let sums = unsafe { &*self.sums.base().as_ptr().cast::<PageSums>().add((page & self.mask) as usize) };
         PageInfo { head: self.head(page), sums }
@@ -150,14 +150,14 @@ impl DevicePages {
 
     /// What is known of a page that is on the device or being written.
     pub(crate) fn info(&self, page: u64) -> Option<PageInfo<'_>> {
-        let slot = self.slot(page);
-        let word = slot.head.word.load(Ordering::Acquire);
-        (word >> 2 == page && is_taken(word)).then_some(slot)
+        let row = self.row(page);
+        let word = row.head.word.load(Ordering::Acquire);
+        (word >> 2 == page && is_taken(word)).then_some(row)
     }
 
     /// Asks the cache for a block's checksum.
     pub(crate) fn prefetch_sum(&self, page: u64, block: usize) {
-        if let Some(sum) = self.slot(page).sums.get(block) {
+        if let Some(sum) = self.row(page).sums.get(block) {
             crate::index::prefetch(std::ptr::from_ref(sum).cast());
         }
     }
@@ -182,9 +182,9 @@ impl DevicePages {
 
     /// A page's image is on the device.
     pub(crate) fn publish(&self, page: u64, contents: Contents, image: &[u8]) {
-        let slot = self.slot(page);
-        let head = slot.head;
-        for (sum, block) in slot.sums.iter().zip(image.chunks_exact(BLOCK_BYTES)) {
+        let row = self.row(page);
+        let head = row.head;
+        for (sum, block) in row.sums.iter().zip(image.chunks_exact(BLOCK_BYTES)) {
             sum.store(checksum(block), Ordering::Relaxed);
         }
         head.live_words.store(contents.live_words, Ordering::Relaxed);
@@ -194,7 +194,7 @@ impl DevicePages {
         head.extent_blocks.store(contents.extent_blocks, Ordering::Relaxed);
         head.word.store(page << 2 | STORED, Ordering::Release);
         self.stored.fetch_add(1, Ordering::Relaxed);
-        self.capacity_words.fetch_add(slot.capacity_words(), Ordering::Relaxed);
+        self.capacity_words.fetch_add(row.capacity_words(), Ordering::Relaxed);
         let dead = head.dead_words.load(Ordering::Relaxed).min(contents.live_words);
         self.live_words.fetch_add(u64::from(contents.live_words - dead), Ordering::Relaxed);
         if self.stored.load(Ordering::Relaxed) == 1 {
@@ -215,18 +215,18 @@ impl DevicePages {
 
     /// A page is given up: nothing points to it any more. What readers got of it before counts, what they get from now on does not.
     pub(crate) fn retire(&self, page: u64) {
-        let slot = self.slot(page);
-        let dead = slot.head.dead_words.load(Ordering::Relaxed);
-        let live = slot.head.live_words.load(Ordering::Relaxed);
-        slot.head.word.store(page << 2 | RETIRED, Ordering::Release);
+        let row = self.row(page);
+        let dead = row.head.dead_words.load(Ordering::Relaxed);
+        let live = row.head.live_words.load(Ordering::Relaxed);
+        row.head.word.store(page << 2 | RETIRED, Ordering::Release);
         self.stored.fetch_sub(1, Ordering::Relaxed);
-        self.capacity_words.fetch_sub(slot.capacity_words(), Ordering::Relaxed);
+        self.capacity_words.fetch_sub(row.capacity_words(), Ordering::Relaxed);
         self.live_words.fetch_sub(u64::from(live.saturating_sub(dead)), Ordering::Relaxed);
         self.release_around(page);
     }
 
     /// A page has left memory. If it is not on the device, it never will be.
-    pub(crate) fn left_memory(&self, page: u64) {
+    pub(crate) fn evicted(&self, page: u64) {
         let head = self.head(page);
         if !is_taken(head.word.load(Ordering::Acquire)) {
             head.word.store(page << 2 | RETIRED, Ordering::Release);
@@ -346,15 +346,15 @@ mod tests {
             pages.publish(page, contents, &image);
         };
         (0..300).for_each(store);
-        let sum = |page: u64| pages.slot(page).sums[0].load(Ordering::Relaxed);
+        let sum = |page: u64| pages.row(page).sums[0].load(Ordering::Relaxed);
         pages.retire(6);
         assert!(sum(6) != 0 && pages.info(7).unwrap().is_intact(0, &image[..BLOCK_BYTES]), "it shares memory with the other");
         pages.retire(7);
         assert_eq!((sum(6), sum(7)), (0, 0));
         (0..128).filter(|page| !(6..8).contains(page)).for_each(|page| pages.retire(page));
         // A page of copies was never begun.
-        (300..302).for_each(|page| pages.left_memory(page));
-        pages.left_memory(200);
+        (300..302).for_each(|page| pages.evicted(page));
+        pages.evicted(200);
         assert!((0..128).all(|page| pages.head(page).word.load(Ordering::Relaxed) == 0 && pages.info(page).is_none()));
         assert!((128..300).all(|page| pages.is_stored(page)));
         assert_eq!(pages.stored_pages(1000).count(), 172);

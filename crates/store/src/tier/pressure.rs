@@ -11,8 +11,8 @@ use crate::memory::MemoryUse;
 pub(super) const LIMIT_PAGES_MIN: u64 = 6;
 /// Part of the budget that lies between two steps of pressure, as one in so many.
 const STEP_SHARE: u64 = 16;
-/// That part is as large as this at least between leaving and choking, even if a small budget is exceeded so.
-const CHOKE_STEP_MIN: u64 = 8 << 20;
+/// That part is as large as this at least between evicting a page and stalling writers, even if a small budget is exceeded so.
+const STALL_STEP_MIN: u64 = 8 << 20;
 /// Less than this on the heap does not press.
 const HEAP_MIN: u64 = 1 << 20;
 /// Bounds of what one page may hold on the heap. Small ones waste the page.
@@ -25,9 +25,9 @@ pub(crate) enum Pressure {
     /// The oldest page is closed and written, to be ready.
     Close,
     /// The oldest page leaves, even if it is not full.
-    Leave,
+    Evict,
     /// Writers wait.
-    Choke,
+    Stall,
 }
 
 impl Pressure {
@@ -40,10 +40,10 @@ impl Pressure {
             Self::None
         } else if needed + step <= budget_bytes {
             Self::Close
-        } else if needed <= budget_bytes + CHOKE_STEP_MIN.saturating_sub(step) {
-            Self::Leave
+        } else if needed <= budget_bytes + STALL_STEP_MIN.saturating_sub(step) {
+            Self::Evict
         } else {
-            Self::Choke
+            Self::Stall
         }
     }
 
@@ -51,8 +51,8 @@ impl Pressure {
         match bits {
             0 => Self::None,
             1 => Self::Close,
-            2 => Self::Leave,
-            _ => Self::Choke,
+            2 => Self::Evict,
+            _ => Self::Stall,
         }
     }
 
@@ -76,12 +76,12 @@ mod tests {
         assert_eq!(of(0, 20), Pressure::None);
         assert_eq!(of(190, 20), Pressure::None);
         assert_eq!(of(200, 20), Pressure::Close);
-        assert_eq!(of(215, 20), Pressure::Leave);
-        assert_eq!(of(230, 20), Pressure::Choke);
+        assert_eq!(of(215, 20), Pressure::Evict);
+        assert_eq!(of(230, 20), Pressure::Stall);
         assert_eq!(of(2, 300), Pressure::None, "what is not on the heap does not leave");
         assert_eq!(of(50, 300), Pressure::None, "all of the heap would not be enough");
         assert_eq!(Pressure::of(1, &MemoryUse::default()), Pressure::None, "nothing is used");
-        for pressure in [Pressure::None, Pressure::Close, Pressure::Leave, Pressure::Choke] {
+        for pressure in [Pressure::None, Pressure::Close, Pressure::Evict, Pressure::Stall] {
             assert_eq!(Pressure::from_bits(pressure as u8), pressure);
         }
         assert_eq!(Pressure::heavy_page_bytes(budget), 16 << 20);

@@ -33,7 +33,7 @@ macro_rules! statistics {
 statistics! {
     /// Reads of the device for sessions.
     reads,
-    /// Reads of the device by the store itself: pages that are collected, records that are examined.
+    /// Reads of the device by the store itself: pages that are compacted, records that are resolved.
     background_reads,
     /// Bytes that they asked for.
     read_bytes,

@@ -1,7 +1,7 @@
 //! A page of cached copies leaves memory without being written: its entries are pointed back to the originals.
 //!
-//! The main thread is the keeper, with the steps of `Cascade`: `close`, then, when nobody makes copies in the page any more,
-//! `empty_of_copies` with `leave_memory` for each copy, then `Log::shift_head`, and when nobody reads them, `release`.
+//! The main thread is the flusher, with the steps of `Flush`: `close`, then, when nobody makes copies in the page any more,
+//! `empty_of_copies` with `evict_record` for each copy, then `Log::shift_head`, and when nobody reads them, `release`.
 
 use super::{DANGLING, Fault, GONE, HASH, LOST, NEW, NOT_STORED, OLD, RELEASED, Rig, check, check_fails, end_of, join};
 use crate::log::{Chunk, Log, PAGE_WORDS};
@@ -39,8 +39,8 @@ fn rig_with_copy() -> Arc<Rig> {
     Arc::new(rig)
 }
 
-/// One round of the cascade.
-fn cascade(rig: &Rig, sessions: &mut Vec<thread::JoinHandle<()>>, fault: Option<Fault>) {
+/// One round of the flusher.
+fn flush(rig: &Rig, sessions: &mut Vec<thread::JoinHandle<()>>, fault: Option<Fault>) {
     rig.log.shift_read_only(end_of(PAGE));
     if fault != Some(Fault::WalkWithoutWait) {
         rig.wait(sessions);
@@ -88,7 +88,7 @@ fn read(fault: Option<Fault>) {
         participant.leave();
     });
     let mut sessions = vec![reader];
-    cascade(&rig, &mut sessions, fault);
+    flush(&rig, &mut sessions, fault);
     join(&mut sessions);
 }
 
@@ -121,7 +121,7 @@ fn overwritten(fault: Option<Fault>) {
         participant.leave();
     });
     let mut sessions = vec![writer];
-    cascade(&rig, &mut sessions, fault);
+    flush(&rig, &mut sessions, fault);
     join(&mut sessions);
     assert_eq!(rig.settled_value(), NEW, "{LOST}");
 }
@@ -163,7 +163,7 @@ fn copied(fault: Option<Fault>) {
         participant.leave();
     });
     let mut sessions = vec![copier];
-    cascade(&rig, &mut sessions, fault);
+    flush(&rig, &mut sessions, fault);
     join(&mut sessions);
     let (address, value) = rig.look(|address| if address >= rig.log.head() { rig.memory(address) } else { OLD });
     assert!(address == ORIGINAL || address == NEXT_COPY && value == OLD, "{DANGLING}");

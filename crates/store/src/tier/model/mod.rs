@@ -1,4 +1,4 @@
-//! The tier's protocols under the model checker: how pages leave memory, how the device's space is collected, how cached copies
+//! The tier's protocols under the model checker: how pages leave memory, how the device's space is compacted, how cached copies
 //! come and go, each against a session.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p almandine-store --lib model`
@@ -9,9 +9,9 @@
 //!
 //! Each scenario has mutants that leave one step out ([`Fault`]) and must fail with the report that belongs to it.
 
-mod collecting;
+mod compacting;
 mod copies;
-mod leaving;
+mod evicting;
 
 use crate::index::entry::Entry;
 use crate::index::{Index, Position};
@@ -55,9 +55,9 @@ enum Fault {
     RetireBeforeMove,
     /// A staged record is used although the entry points elsewhere.
     StageWithoutEntry,
-    /// Collection moves a record without a look for newer ones.
+    /// Compaction moves a record without a look for newer ones.
     MoveWithoutLook,
-    /// Collection looks for the record, but not for a copy of it.
+    /// Compaction looks for the record, but not for a copy of it.
     MoveWithoutCopies,
     /// The head passes a page of copies before their entries are pointed back.
     HeadBeforeOriginals,
@@ -200,7 +200,7 @@ impl Rig {
         self.place(address).device.load(Ordering::Relaxed)
     }
 
-    /// The wait of the cascade's state machine: its next step comes when nobody is left of the epochs before.
+    /// The wait of the flusher's state machine: its next step comes when nobody is left of the epochs before.
     fn wait(&self, sessions: &mut Vec<JoinHandle<()>>) {
         let ended = self.epoch.bump();
         if self.epoch.safe() < ended {

@@ -1,4 +1,4 @@
-//! A long array of index slots in reserved memory: zeroed, resident where touched, released by range.
+//! A long array of index cells in reserved memory: zeroed, resident where touched, released by range.
 //!
 //! Under the model checker, whose atomics are not plain words, it is an ordinary short array.
 
@@ -13,15 +13,15 @@ mod reserved {
     /// What may lie in zeroed memory: only atomics of plain words.
     pub(in crate::index) trait Zeroed {}
     impl Zeroed for crate::index::bucket::Bucket {}
-    impl Zeroed for crate::index::bucket::OverflowSlot {}
+    impl Zeroed for crate::index::bucket::OverflowBucket {}
 
-    pub(in crate::index) struct Slots<T> {
+    pub(in crate::index) struct Table<T> {
         memory: Reservation,
         len: u64,
         kind: PhantomData<T>,
     }
 
-    impl<T: Zeroed> Slots<T> {
+    impl<T: Zeroed> Table<T> {
         pub(in crate::index) fn new(len: u64) -> io::Result<Self> {
             let memory = Reservation::new(usize::try_from(len).map_err(io::Error::other)?.saturating_mul(size_of::<T>()))?;
             let len = (memory.bytes() / size_of::<T>()) as u64;
@@ -35,7 +35,7 @@ mod reserved {
         #[inline]
         pub(in crate::index) fn at(&self, number: u64) -> &T {
             debug_assert!(number < self.len);
-            // SAFETY: the reservation is zeroed memory of `len` slots, zeroes are a valid slot (`Zeroed`), and all access to
+            // SAFETY: the reservation is zeroed memory of `len` cells, zeroes are a valid cell (`Zeroed`), and all access to
             // it is atomic. Callers pass numbers that were handed out, all below `len`.
             unsafe { &*self.memory.base().as_ptr().cast::<T>().add(number as usize) }
         }
@@ -60,27 +60,27 @@ mod reserved {
 }
 
 #[cfg(not(loom))]
-pub(super) use reserved::Slots;
+pub(super) use reserved::Table;
 
 #[cfg(loom)]
-pub(super) struct Slots<T>(Box<[T]>);
+pub(super) struct Table<T>(Box<[T]>);
 
 #[cfg(loom)]
-impl Slots<super::bucket::Bucket> {
+impl Table<super::bucket::Bucket> {
     pub(super) fn new(_len: u64) -> io::Result<Self> {
         Ok(Self((0..4).map(|_| super::bucket::Bucket::new()).collect()))
     }
 }
 
 #[cfg(loom)]
-impl Slots<super::bucket::OverflowSlot> {
+impl Table<super::bucket::OverflowBucket> {
     pub(super) fn new(_len: u64) -> io::Result<Self> {
-        Ok(Self((0..6).map(|_| super::bucket::OverflowSlot::new()).collect()))
+        Ok(Self((0..6).map(|_| super::bucket::OverflowBucket::new()).collect()))
     }
 }
 
 #[cfg(loom)]
-impl<T> Slots<T> {
+impl<T> Table<T> {
     pub(super) fn len(&self) -> u64 {
         self.0.len() as u64
     }

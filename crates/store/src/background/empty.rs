@@ -25,19 +25,19 @@ pub(super) fn empty_of_copies(session: &mut Session, page: u64, pace: &mut Pace)
     session.enter(session.now_ms());
     // SAFETY: the page leaves memory only after this, on this thread; the epoch is held.
     unsafe { store.log.walk_page(page, |address, _, _| live.push(address)) };
-    let all_leave = tier.emptying.includes(page);
-    if !cached && (all_leave || tier.copy_reads() == CopyReads::None || !any_warm(&store, &live)) {
+    let all_evicted = tier.emptying.includes(page);
+    if !cached && (all_evicted || tier.copy_reads() == CopyReads::None || !any_warm(&store, &live)) {
         session.leave();
         return;
     }
     session.leave();
     // At most half of a page stays, so that there is always more room afterwards than before.
-    let mut stay = if all_leave { 0 } else { live.len() / 2 };
+    let mut stay = if all_evicted { 0 } else { live.len() / 2 };
     for group in live.chunks(GROUP) {
-        pace.breathe(true);
+        pace.yield_to_workers(true);
         session.enter(session.now_ms());
         for &address in group {
-            stay -= usize::from(leave_memory(session, &store, address, cached, stay != 0));
+            stay -= usize::from(evict_record(session, &store, address, cached, stay != 0));
         }
         session.leave();
     }
@@ -55,7 +55,7 @@ fn any_warm(store: &Inner, live: &[u64]) -> bool {
 }
 
 /// Lets one record leave memory; whether a copy of it stayed.
-fn leave_memory(session: &mut Session, store: &Inner, address: u64, cached: bool, may_stay: bool) -> bool {
+fn evict_record(session: &mut Session, store: &Inner, address: u64, cached: bool, may_stay: bool) -> bool {
     // SAFETY: as in the caller.
     let record = unsafe { store.log.record(address) };
     let header = record.header();
@@ -87,11 +87,11 @@ pub(super) fn empty_page(session: &mut Session, page: u64, pace: &mut Pace) -> b
     let store = Arc::clone(&session.store);
     let mut live = Vec::new();
     session.enter(session.now_ms());
-    // SAFETY: a closed page is released only by the cascade, which is what runs this.
+    // SAFETY: a closed page is released only by the flusher, which is what runs this.
     unsafe { store.log.walk_page(page, |address, _, _| live.push(address)) };
     session.leave();
     for group in live.chunks(GROUP) {
-        pace.breathe(true);
+        pace.yield_to_workers(true);
         session.enter(session.now_ms());
         for &address in group {
             move_record(session, &store, address);

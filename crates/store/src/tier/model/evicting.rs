@@ -1,6 +1,6 @@
 //! Pages leave memory (INV-TIER-1), and nothing that was written is lost on the way.
 //!
-//! The main thread is the keeper; its steps are those of `Cascade`: `close`, then, when nobody writes into the page any more,
+//! The main thread is the flusher; its steps are those of `Flush`: `close`, then, when nobody writes into the page any more,
 //! `flush` with `image::make`, then `Log::shift_head`, and when nobody reads it any more, `release`.
 
 use super::{Fault, GONE, HASH, LOST, NEW, NOT_STORED, OLD, RELEASED, Rig, check, check_fails, end_of, join};
@@ -26,8 +26,8 @@ fn rig() -> Arc<Rig> {
     Arc::new(rig)
 }
 
-/// One round of the cascade.
-fn cascade(rig: &Rig, sessions: &mut Vec<thread::JoinHandle<()>>, fault: Option<Fault>) {
+/// One round of the flusher.
+fn flush(rig: &Rig, sessions: &mut Vec<thread::JoinHandle<()>>, fault: Option<Fault>) {
     rig.log.pages.close(PAGE);
     rig.log.shift_read_only(end_of(PAGE));
     if fault != Some(Fault::ImageWithoutWait) {
@@ -69,7 +69,7 @@ fn read(fault: Option<Fault>) {
         }
     });
     let mut sessions = vec![reader];
-    cascade(&rig, &mut sessions, fault);
+    flush(&rig, &mut sessions, fault);
     join(&mut sessions);
 }
 
@@ -130,7 +130,7 @@ fn overwritten(reusing: bool, fault: Option<Fault>) {
     let rig = rig();
     let (theirs, participant) = (Arc::clone(&rig), rig.epoch.register().expect("a slot"));
     let mut sessions = vec![thread::spawn(move || overwrite(&theirs, &participant, reusing, fault))];
-    cascade(&rig, &mut sessions, fault);
+    flush(&rig, &mut sessions, fault);
     join(&mut sessions);
     assert_eq!(rig.settled_value(), NEW, "{LOST}");
 }

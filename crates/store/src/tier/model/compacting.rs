@@ -1,6 +1,6 @@
-//! The device's space is collected in any order, while sessions hold staged records of it, overwrite, and make copies.
+//! The device's space is compacted in any order, while sessions hold staged records of it, overwrite, and make copies.
 //!
-//! The main thread is the steward; its steps are those of `Collector::collect` (the image is read, `collect_latched`
+//! The main thread is the compactor; its steps are those of `Compaction::compact` (the image is read, `compact_latched`
 //! and `move_to_tail` for its record, `DevicePages::retire`, `Device::discard`).
 
 use super::{DANGLING, DISCARDED, Fault, GONE, HASH, LOST, NEW, OLD, Rig, STALE, check, check_fails, end_of, join};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The page on the device, and its record.
 const PAGE: u64 = 1;
 const RECORD: u64 = PAGE * PAGE_WORDS + 8;
-/// In memory: a cached copy, a newer record, and the place that collection moves the record to.
+/// In memory: a cached copy, a newer record, and the place that compaction moves the record to.
 const COPY: u64 = 2 * PAGE_WORDS + 8;
 const NEWER: u64 = 3 * PAGE_WORDS + 8;
 const MOVED: u64 = 3 * PAGE_WORDS + 16;
@@ -22,7 +22,7 @@ struct Device {
     rig: Rig,
     /// Whether the page is the device's: the word that `DevicePages` has of it.
     is_stored: AtomicU64,
-    /// Set when the key has been overwritten after collection.
+    /// Set when the key has been overwritten after compaction.
     overwritten: AtomicU64,
 }
 
@@ -92,7 +92,7 @@ impl Device {
         assert!(value == NEW || value == OLD && !overwritten, "{STALE}");
     }
 
-    /// A blind upsert: the record that collection moved is changed in place, a cold one gets a second entry.
+    /// A blind upsert: the record that compaction moved is changed in place, a cold one gets a second entry.
     fn upsert(&self) {
         let rig = &self.rig;
         let number = rig.index.lock(HASH, true);
@@ -129,7 +129,7 @@ fn beside(session: impl Fn(&Device) + Send + 'static, collect: impl Fn(&Device))
 fn read(fault: Option<Fault>) {
     let collect = |device: &Device| {
         device.collect(fault);
-        // The key is overwritten where collection put it, and everybody may know.
+        // The key is overwritten where compaction put it, and everybody may know.
         device.upsert();
         device.overwritten.store(1, Ordering::Release);
     };
