@@ -4,16 +4,17 @@
 
 mod generated;
 mod prerequisites;
+mod root;
 mod test;
 mod tidy;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <command>
 
   test [--full]   install what the tests need, then run all of them; --full adds the heavy sets
   tidy            check layers, headers, unsafe fences, invariants, lengths, paths, licences, generated documents
+  circles [crate] show which files of a crate need each other
   docs            write the generated documents of docs/reference again
 ";
 
@@ -24,7 +25,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(false),
         ["test", "--full"] => test::run(true),
         ["tidy"] => tidy::run(),
-        ["docs"] => generated::refresh(&root()),
+        ["circles", name @ ..] => show_circles(name.first().unwrap_or(&"")),
+        ["docs"] => generated::refresh(&root::root()),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
@@ -33,7 +35,10 @@ fn main() -> ExitCode {
     if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The root of the checkout.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_path_buf).unwrap_or_default()
+fn show_circles(name: &str) -> bool {
+    match tidy::sources(&root::root()) {
+        Ok(sources) => tidy::circles::print(&sources, name),
+        Err(e) => eprintln!("circles: {e}"),
+    }
+    true
 }

@@ -35,7 +35,7 @@ const LOOM: &[(&str, &[&str])] = &[("almandine-epoch", &["--test", "loom"]), ("a
 
 /// Runs everything; true when all passed.
 pub(crate) fn run(full: bool) -> bool {
-    let root = crate::root();
+    let root = crate::root::root();
     let started = Instant::now();
     let mut ended = Vec::new();
     let python = timed(&mut ended, "prerequisites", || match prerequisites::install(&root) {
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_command_that_fails_or_is_missing_counts_as_failed() {
-        let root = crate::root();
+        let root = crate::root::root();
         assert_eq!(execute(&root, &step("nonsense", &["no-such-command"])).failed, 1);
         assert_eq!(execute(&root, &step("version", &["--version"])).passed, 1);
     }

@@ -71,16 +71,15 @@ pub fn preload(plan: &Preload<'_>, progress: &(dyn Fn(f64) + Sync)) -> Result<u6
             (None, Some(fill)) => Template::parse(fill)?,
             (None, None) => continue,
         };
-        let cursor = AtomicU64::new(plan.range.0);
-        let failed = AtomicBool::new(false);
+        let shared = Shared { cursor: AtomicU64::new(plan.range.0), failed: AtomicBool::new(false) };
         let report = |share: f64| progress((done as f64 + share) / types.len() as f64);
         commands += std::thread::scope(|scope| {
             let threads: Vec<_> = (0..plan.threads.max(1))
                 .map(|thread| {
-                    let (template, cursor, failed, report) = (&template, &cursor, &failed, &report);
+                    let (template, shared, report) = (&template, &shared, &report);
                     scope.spawn(move || {
-                        let result = fill(plan, data, template, thread, cursor, failed, report);
-                        failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                        let result = fill(plan, data, template, thread, shared, report);
+                        shared.failed.fetch_or(result.is_err(), Ordering::Relaxed);
                         result
                     })
                 })
@@ -92,6 +91,12 @@ pub fn preload(plan: &Preload<'_>, progress: &(dyn Fn(f64) + Sync)) -> Result<u6
         })?;
     }
     Ok(commands)
+}
+
+/// What the loading threads share: the next key that nobody has taken, and whether one of them gave up.
+struct Shared {
+    cursor: AtomicU64,
+    failed: AtomicBool,
 }
 
 /// One loading connection.
@@ -106,8 +111,7 @@ fn fill(
     data: DataType,
     template: &Template,
     thread: usize,
-    cursor: &AtomicU64,
-    failed: &AtomicBool,
+    shared: &Shared,
     report: &(dyn Fn(f64) + Sync),
 ) -> Result<u64, String> {
     if let Some(&core) = plan.cores.get(thread % plan.cores.len().max(1)) {
@@ -122,8 +126,8 @@ fn fill(
     let (mut turn, mut commands, mut batches) = (0, 0, 0u64);
     let step = batch_keys(&scope, data);
     loop {
-        let from = cursor.fetch_add(step, Ordering::Relaxed);
-        if from >= plan.range.1 || failed.load(Ordering::Relaxed) {
+        let from = shared.cursor.fetch_add(step, Ordering::Relaxed);
+        if from >= plan.range.1 || shared.failed.load(Ordering::Relaxed) {
             break;
         }
         let done = from - plan.range.0;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Problem;
+use super::problem::Problem;
 
 /// SPDX ids that go with MIT OR Apache-2.0.
 const LICENCES: &[&str] = &[

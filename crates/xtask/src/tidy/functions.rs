@@ -1,6 +1,6 @@
 //! Lengths: functions that no longer fit on a screen, and files that hold more than one noun.
 
-use super::Problem;
+use super::problem::Problem;
 use super::source::{Source, has_word};
 
 /// Above this a function is noted.

@@ -1,6 +1,6 @@
 //! Every file opens with what it is; every library with what it is not, its invariants, and where to start.
 
-use super::Problem;
+use super::problem::Problem;
 use super::source::Source;
 
 const PARTS: [&str; 4] = ["**Is**", "**Is not**", "**Invariants**", "**Start reading at**"];

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Problem;
+use super::problem::Problem;
 use super::source::Source;
 
 const DOCUMENT: &str = "docs/INVARIANTS.md";

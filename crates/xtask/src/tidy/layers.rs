@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Problem;
+use super::problem::Problem;
 
 /// `(crate, layer, position within the layer)`. Equal ranks do not know each other.
 const LAYERS: &[(&str, u8, u8)] = &[

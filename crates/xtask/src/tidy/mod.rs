@@ -4,52 +4,34 @@
 //! pieces, or an unusual layout of braces, can hide from these rules. They keep honest people honest. Every rule is a function from
 //! sources to problems, and its tests show it a violation: a check that cannot fail is a defect.
 
+mod allowances;
+pub(crate) mod circles;
 mod dependencies;
+mod findings;
 mod functions;
 mod headers;
 mod invariants;
+mod latches;
 mod layers;
 mod places;
+mod problem;
+mod shape;
 pub(crate) mod source;
 mod unsafety;
 
-use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use problem::Problem;
 use serde_json::Value;
 use source::Source;
 
 use crate::generated;
 
-/// Something to mend.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    path: String,
-    line: usize,
-    text: String,
-}
-
-impl Problem {
-    fn new(path: impl Into<String>, line: usize, text: impl Into<String>) -> Self {
-        Self { path: path.into(), line, text: text.into() }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path)?;
-        if self.line > 0 {
-            write!(f, ":{}", self.line)?;
-        }
-        write!(f, ": {}", self.text)
-    }
-}
-
 /// Runs all rules and prints what they find; true when nothing.
 pub(crate) fn run() -> bool {
-    let root = crate::root();
+    let root = crate::root::root();
     let (problems, warnings) = match check(&root) {
         Ok(found) => found,
         Err(e) => {
@@ -76,6 +58,10 @@ fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
     problems.extend(unsafety::check(&sources));
     problems.extend(invariants::check(&sources));
     problems.extend(places::check(&sources));
+    problems.extend(circles::check(&sources));
+    problems.extend(shape::check(&sources));
+    problems.extend(latches::check(&sources));
+    problems.extend(findings::check(&sources));
     problems.extend(dependencies::check(&metadata));
     let read = |path: &str| fs::read_to_string(root.join(path)).ok();
     let print = |name: &str| generated::print_reference(root, name);
@@ -85,7 +71,7 @@ fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
 }
 
 /// All text files that are tracked or would be.
-fn sources(root: &Path) -> Result<Vec<Source>, String> {
+pub(crate) fn sources(root: &Path) -> Result<Vec<Source>, String> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
@@ -99,7 +85,10 @@ fn sources(root: &Path) -> Result<Vec<Source>, String> {
     let read = |name: &str| fs::read_to_string(root.join(name)).ok().map(|text| Source::new(name, &text));
     let mut sources: Vec<Source> = names.split('\0').filter(|n| !n.is_empty()).filter_map(read).collect();
     let test_files: Vec<String> = sources.iter().flat_map(Source::test_files).collect();
-    for source in sources.iter_mut().filter(|s| test_files.contains(&s.path)) {
+    // What lies below a test module is test code, too.
+    let stems: Vec<&str> = test_files.iter().map(|path| path.trim_end_matches(".rs")).collect();
+    let is_below = |path: &str| stems.iter().any(|stem| path.strip_prefix(stem).is_some_and(|rest| rest.starts_with(['/', '.'])));
+    for source in sources.iter_mut().filter(|s| is_below(&s.path)) {
         source.tests_from = 0;
     }
     Ok(sources)

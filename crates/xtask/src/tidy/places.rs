@@ -1,6 +1,6 @@
 //! Nothing in the tree names a place that exists on one machine or in one network only.
 
-use super::Problem;
+use super::problem::Problem;
 use super::source::Source;
 
 /// Written in pieces, so that this file does not name them.

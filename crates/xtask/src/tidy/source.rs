@@ -32,6 +32,11 @@ impl Source {
         names.map(|name| format!("{folder}/{name}.rs")).collect()
     }
 
+    /// Name of the crate whose product code this is.
+    pub(crate) fn crate_name(&self) -> Option<&str> {
+        self.path.strip_prefix("crates/")?.split_once("/src/").map(|(name, _)| name)
+    }
+
     pub(crate) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }

@@ -1,6 +1,6 @@
 //! `unsafe` stands only behind its fences (decision D9). That each block argues its safety is clippy's `undocumented_unsafe_blocks`.
 
-use super::Problem;
+use super::problem::Problem;
 use super::source::{Source, has_word};
 
 /// Path prefixes that may contain `unsafe`.

@@ -1,0 +1,111 @@
+//! The table of findings: each row has a number, a claim, and a test that exists or the reason why the claim is wrong.
+
+use std::collections::BTreeSet;
+
+use super::problem::Problem;
+use super::source::Source;
+
+const DOCUMENT: &str = "docs/findings.md";
+
+pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
+    let Some(document) = sources.iter().find(|source| source.path == DOCUMENT) else {
+        return vec![Problem::new(DOCUMENT, 0, "is missing")];
+    };
+    let mut problems = Vec::new();
+    let mut seen = BTreeSet::new();
+    let known = functions(sources);
+    let rows = document.lines.iter().enumerate().filter(|(_, line)| line.starts_with('|'));
+    for (i, line) in rows.skip(2) {
+        let mut problem = |text: String| problems.push(Problem::new(DOCUMENT, i + 1, text));
+        let cells = cells(line);
+        let [number, what, shown] = cells.as_slice() else {
+            problem(format!("a row has three cells, not {}", cells.len()));
+            continue;
+        };
+        if !is_number(number) {
+            problem(format!("{number:?} is no number of a finding: 7, 7b, L2, S3"));
+        }
+        if !seen.insert(number.clone()) {
+            problem(format!("{number} has two rows"));
+        }
+        if what.is_empty() || shown.is_empty() {
+            problem(format!("{number} has an empty cell"));
+        }
+        for test in tests(shown).filter(|test| !known.contains(*test)) {
+            problem(format!("{number} names the test {test}, which is not there"));
+        }
+    }
+    problems
+}
+
+/// A row's cells. A bar within backticks or behind a backslash separates nothing.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let (mut quoted, mut escaped) = (false, false);
+    for c in line.trim().trim_start_matches('|').trim_end_matches('|').chars() {
+        quoted ^= c == '`';
+        if c == '|' && !quoted && !escaped {
+            cells.push(String::new());
+        } else {
+            cells.last_mut().into_iter().for_each(|cell| cell.push(c));
+        }
+        escaped = c == '\\';
+    }
+    cells.iter().map(|cell| cell.trim().to_owned()).collect()
+}
+
+/// `12`, `12b`, or a latent or smaller one: `L3`, `S4`, `L3b`.
+fn is_number(text: &str) -> bool {
+    let text = text.strip_prefix(['L', 'S']).unwrap_or(text);
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    text.len() - digits.len() <= 1 && !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit())
+}
+
+/// The last parts of what looks like a test's path: `crate::module::test`, in backticks.
+fn tests(cell: &str) -> impl Iterator<Item = &str> {
+    let quoted = cell.split('`').skip(1).step_by(2);
+    let paths = quoted.filter(|text| text.contains("::") && text.chars().all(|c| c.is_alphanumeric() || "_-:".contains(c)));
+    paths.filter_map(|path| path.rsplit("::").next())
+}
+
+/// Names of all functions and modules.
+fn functions(sources: &[Source]) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for line in sources.iter().filter(|source| source.is_rust()).flat_map(|source| &source.code) {
+        for keyword in ["fn ", "mod "] {
+            let after = line.find(keyword).map(|at| &line[at + keyword.len()..]);
+            let end = |text: &str| text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+            names.extend(after.map(|text| &text[..end(text)]));
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(rows: &str) -> Vec<String> {
+        let document = format!("# F\n\n| finding | what | shown by |\n|---|---|---|\n{rows}");
+        let sources = [Source::new(DOCUMENT, &document), Source::new("crates/a/tests/b.rs", "#[test]\nfn holds() {}")];
+        check(&sources).into_iter().map(|problem| problem.text).collect()
+    }
+
+    #[test]
+    fn whole_rows_pass() {
+        assert_eq!(
+            run("| 1 | lost | `a::b::holds` |\n| 1b | `a|b` leaks | Wrong: it is freed. |\n| L2 | x | `a::holds` |\n"),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn broken_rows_are_named() {
+        assert!(run("| 1 | lost |\n")[0].contains("three cells"));
+        assert!(run("| one | lost | `a::holds` |\n")[0].contains("no number"));
+        assert!(run("| 1 | lost | |\n")[0].contains("empty cell"));
+        assert!(run("| 1 | lost | `a::fails` |\n")[0].contains("not there"));
+        assert!(run("| 1 | lost | `a::holds` |\n| 1 | found | `a::holds` |\n")[0].contains("two rows"));
+        assert_eq!(check(&[]).len(), 1, "no document");
+    }
+}
