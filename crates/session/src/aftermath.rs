@@ -1,16 +1,16 @@
-//! What may follow a command: an entry in the logs of large requests and replies, word to clients that track its keys.
+//! Step 7, *aftermath*: what may follow a command, an entry in the logs of large requests and replies, word to clients that track its keys.
 //!
 //! Both are rare, so the loop asks one question per command: did it write more than [`Aftermath::watch`] said? While anybody tracks, or
 //! after a large chunk of input, every command did.
 
 use almandine_base::Output;
-use almandine_call::{Context, Flags, Plan, tracking};
+use almandine_call::{Client, Context, Flags, Plan, tracking};
 use almandine_config::Settings;
 use almandine_node::slowlog;
 use almandine_resp::Args;
 
-use crate::batch::Planned;
-use crate::connection::Connection;
+use crate::execution::Execution;
+use crate::plan::Planned;
 use crate::timing::log_entry;
 
 /// One worker's part of it.
@@ -50,21 +50,11 @@ impl Aftermath {
         if context.node.tracking.active() || input_bytes >= self.request_bytes { 0 } else { self.reply_bytes }
     }
 
-    /// What follows one command, whose reply begins at `start` of `out.bytes` and has `reply_bytes`, attached ones included.
+    /// What follows one command, whose reply begins at `start` of the output and has `reply_bytes`, attached ones included.
     #[cold]
     #[inline(never)]
-    #[expect(clippy::too_many_arguments, reason = "the parts of a worker, borrowed one by one")]
-    pub(crate) fn of(
-        &mut self,
-        connection: &mut Connection,
-        plan: &Plan,
-        args: Args<'_>,
-        context: &Context,
-        out: &Output,
-        start: usize,
-        reply_bytes: usize,
-    ) {
-        let client = &mut connection.client;
+    pub(crate) fn of(&mut self, execution: &mut Execution<'_>, plan: &Plan, args: Args<'_>, start: usize, reply_bytes: usize) {
+        let Execution { client, context, out, .. } = execution;
         if !plan.flags.any(Flags::SKIP_SLOWLOG) {
             let logs = &context.node.logs;
             let entry = |value: usize| log_entry(client, slowlog::shorten(args.iter()), value as u64);
@@ -86,14 +76,14 @@ impl Aftermath {
     #[inline(never)]
     pub(crate) fn catch_up<'a>(
         &mut self,
-        connection: &mut Connection,
+        client: &mut Client,
         group: &[Planned],
         args_of: impl Fn(usize) -> Args<'a>,
         context: &Context,
     ) {
         for (offset, planned) in group.iter().enumerate() {
             if let Some(plan) = planned.plan {
-                let (client, args) = (&mut connection.client, args_of(offset));
+                let args = args_of(offset);
                 tracking::after_write(client, plan, args, b"", context, &mut self.broadcasts);
             }
         }
@@ -101,10 +91,10 @@ impl Aftermath {
 
     /// Ends a batch: what it has to tell together is told.
     #[inline]
-    pub(crate) fn finish_batch(&mut self, connection: &mut Connection, context: &Context, out: &mut Output) {
+    pub(crate) fn finish_batch(&mut self, client: &mut Client, context: &Context, out: &mut Output) {
         if !self.broadcasts.is_empty() {
-            tracking::finish_batch(&mut connection.client, context, &mut self.broadcasts);
-            connection.client.write_invalidations(out);
+            tracking::finish_batch(client, context, &mut self.broadcasts);
+            client.write_invalidations(out);
         }
     }
 }

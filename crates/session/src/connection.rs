@@ -1,12 +1,9 @@
-//! The private state of one connection.
+//! The private state of one connection: how far its input is parsed, its client, and what it waits for.
 
-use std::sync::atomic::Ordering::Relaxed;
-
-use almandine_call::{Client, Plan};
+use almandine_call::Client;
+use almandine_keyspace::Stage;
 use almandine_net::ConnectionId;
 use almandine_resp::{Limits, Parser};
-
-use crate::cold::Waiting;
 
 /// One connection: how far its input is parsed, and what its commands have set.
 pub struct Connection {
@@ -18,7 +15,7 @@ pub struct Connection {
     /// The peer speaks another protocol: close without a further answer.
     pub(crate) hostile: bool,
     /// The batch stopped before a command that needs records from the device.
-    pub(crate) parked: bool,
+    pub(crate) needs_records: bool,
     /// What the device is asked for, while it is.
     pub(crate) waiting: Waiting,
 }
@@ -31,7 +28,7 @@ impl Connection {
             client,
             last_command: u32::MAX,
             hostile: false,
-            parked: false,
+            needs_records: false,
             waiting: Waiting::default(),
         }
     }
@@ -42,15 +39,21 @@ impl Connection {
         Limits { bulk_bytes_max, authenticated: self.client.authenticated, ..Limits::default() }
     }
 
-    /// Lets CLIENT LIST show the command that is about to run and may itself be CLIENT LIST.
-    pub(crate) fn announce(&self, plan: &Plan, now_ms: i64) {
-        let activity = &self.client.shared.activity;
-        activity.last_command.store(u32::from(plan.index), Relaxed);
-        activity.at_ms.store(now_ms, Relaxed);
-    }
-
     /// Forgets what the parser knows of bytes that will be given again.
     pub(crate) fn rewind(&mut self) {
         self.parser = Parser::new();
     }
+}
+
+/// What a connection waits for.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// Records that have been read for the batch.
+    pub(crate) stage: Stage,
+    /// Reads that have not ended.
+    pub(crate) reads: usize,
+    /// The batch was looked at before; it goes on with what has been read since.
+    pub(crate) resumed: bool,
+    /// Bytes of the buffers that it holds or waits for.
+    pub(crate) buffer_bytes: usize,
 }

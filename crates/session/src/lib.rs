@@ -6,36 +6,50 @@
 //! command by name: it branches on traits.
 //! **Invariants**: commands of one connection run in the order in which they came, and their replies leave in that order. The time is read
 //! once per batch, the epoch is entered once per batch. On the path of an ordinary batch nothing is allocated and no mutex is taken.
-//! **Start reading at**: [`service`] (`receive`), then [`batch`], then [`execute`].
+//! **Start reading at**: [`receive`] (`receive`), then the files of the steps in their order.
 //!
 //! # One batch
 //!
-//! Each received chunk is parsed into at most [`BATCH_COMMANDS_MAX`](almandine_base::limits::BATCH_COMMANDS_MAX) commands. They run in groups:
+//! Each received chunk is parsed into at most [`BATCH_COMMANDS_MAX`](almandine_base::limits::BATCH_COMMANDS_MAX) commands ([`receive`]).
+//! They run in groups ([`batch`]), and each group takes these steps:
 //!
-//! 1. *plan*: each command is looked up and its first key hashed; its bucket is prefetched, together with those of its other keys;
-//! 2. *prefetch*: the records that the buckets name are prefetched;
-//! 3. *execute*: lock what the spec declares, run the handler, which writes its reply behind the others; a few commands have an
-//!    aftermath.
+//! 1. [`plan`]: each command is looked up and its first key hashed; its bucket is prefetched, together with those of its other keys;
+//! 2. [`prefetch`]: the records that the buckets name are prefetched;
+//! 3. [`admit`]: what may not run is refused;
+//! 4. [`residency`]: while anything of the data is on the device, the batch asks for its cold records first and waits for them ([`cold`],
+//!    [`reads`]);
+//! 5. [`execute`]: lock what the spec declares, run the handler, which writes its reply behind the others;
+//! 6. [`reply`]: errors take the place of what a handler has written;
+//! 7. [`aftermath`]: logs of large commands, and clients that track keys.
 //!
 //! A group ends behind a command that may change what the following ones mean (SELECT, AUTH, CONFIG …). While anything is unusual —
-//! authentication outstanding, replies off, a client that tracks, a MONITOR listening, a pause, every command to be timed — commands go through [`careful`],
-//! one at a time, with every check that the fast loop does not make.
+//! authentication outstanding, replies off, a client that tracks, a MONITOR listening, a pause, every command to be timed — commands go
+//! through [`careful`], one at a time, with every check that the fast loop does not make.
 //!
 //! # Panics
 //!
 //! A panic in a handler is a broken invariant of ours while latches may be held, so it ends the process: release builds abort, and the
 //! server's panic hook does so in all builds after it has logged where. Serving on with a store in doubt would be worse.
 
+mod admit;
 mod aftermath;
-pub mod batch;
-pub mod careful;
+mod batch;
+mod careful;
 mod cold;
-pub mod connection;
-pub mod execute;
+mod connection;
+mod engine;
+mod execute;
+mod execution;
 mod monitor;
+mod plan;
+mod prefetch;
 mod protected;
-pub mod service;
+mod reads;
+mod receive;
+mod received;
+mod reply;
+mod residency;
 mod timing;
 
 pub use connection::Connection;
-pub use service::Sessions;
+pub use receive::Sessions;

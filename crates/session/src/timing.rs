@@ -4,14 +4,14 @@
 //! share. Other commands are timed alone. So a pipeline of GETs costs two readings, not two per command. Where the true time of each
 //! command matters, because the operator wants to see microseconds in the slow log, all commands are timed alone (see `careful`).
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use almandine_config::Settings;
 use almandine_node::{SlowEntry, WorkerStatistics, slowlog};
 
 use almandine_call::{Client, Context, Flags, Plan};
 use almandine_io::clock;
 use almandine_resp::Args;
-
-use crate::connection::Connection;
 
 /// Below this threshold of the slow log in microseconds, every command is timed alone.
 const EXACT_BELOW_US: i64 = 1_000;
@@ -95,26 +95,40 @@ impl Timing {
         self.is_noteworthy(elapsed_ns).then_some(elapsed_ns)
     }
 
+    /// Ends the segment before a command that is timed alone; returns the time.
+    pub(crate) fn begin_alone(&mut self, context: &Context, client: &Client, plan: &Plan, now_ms: i64) -> u64 {
+        let start_ns = clock::monotonic_ns();
+        self.end(start_ns, context.statistics());
+        // CLIENT LIST shows the command that is about to run and may itself be CLIENT LIST.
+        client.shared.activity.last_command.store(u32::from(plan.index), Relaxed);
+        client.shared.activity.at_ms.store(now_ms, Relaxed);
+        start_ns
+    }
+
+    /// Records a command that was timed alone and begins the next segment.
+    pub(crate) fn end_alone(&mut self, context: &Context, client: &Client, plan: &Plan, args: Args<'_>, start_ns: u64) {
+        let end_ns = clock::monotonic_ns();
+        self.record(context, client, plan, args, end_ns.saturating_sub(start_ns));
+        self.begin(end_ns);
+    }
+
     /// Records a command that was timed alone.
-    pub(crate) fn record(&self, context: &Context, connection: &Connection, plan: &Plan, args: Args<'_>, elapsed_ns: u64) {
+    fn record(&self, context: &Context, client: &Client, plan: &Plan, args: Args<'_>, elapsed_ns: u64) {
         context.statistics().command(usize::from(plan.index)).record(1, elapsed_ns, self.latency_tracking);
         if self.is_noteworthy(elapsed_ns) {
             let event = if plan.flags.any(Flags::FAST) { "fast-command" } else { "command" };
-            self.note(context, connection, args, None, event, elapsed_ns, plan.flags.any(Flags::SKIP_SLOWLOG));
+            self.note(
+                context,
+                client,
+                &Noted { args, together: 1, event, elapsed_ns, secret: plan.flags.any(Flags::SKIP_SLOWLOG) },
+            );
         }
     }
 
     /// Notes a segment that took long: under its first command, saying how many were timed together.
     #[cold]
-    pub(crate) fn note_segment(
-        &self,
-        context: &Context,
-        connection: &Connection,
-        args: Args<'_>,
-        commands: usize,
-        elapsed_ns: u64,
-    ) {
-        self.note(context, connection, args, Some(commands), "fast-command", elapsed_ns, false);
+    pub(crate) fn note_segment(&self, context: &Context, client: &Client, args: Args<'_>, commands: usize, elapsed_ns: u64) {
+        self.note(context, client, &Noted { args, together: commands, event: "fast-command", elapsed_ns, secret: false });
     }
 
     #[inline]
@@ -123,17 +137,8 @@ impl Timing {
     }
 
     #[cold]
-    #[expect(clippy::too_many_arguments, reason = "one entry's fields")]
-    fn note(
-        &self,
-        context: &Context,
-        connection: &Connection,
-        args: Args<'_>,
-        together: Option<usize>,
-        event: &str,
-        elapsed_ns: u64,
-        secret: bool,
-    ) {
+    fn note(&self, context: &Context, client: &Client, noted: &Noted<'_>) {
+        let &Noted { args, together, event, elapsed_ns, secret } = noted;
         let time_s = clock::unix_ms() / 1000;
         let elapsed_ms = elapsed_ns / 1_000_000;
         if self.spike_ms > 0 && elapsed_ms >= self.spike_ms {
@@ -143,12 +148,22 @@ impl Timing {
             return;
         }
         let mut arguments = slowlog::shorten(args.iter());
-        if let Some(commands) = together.filter(|commands| *commands > 1) {
-            arguments.push(format!("... ({commands} commands timed together)").into_bytes());
+        if together > 1 {
+            arguments.push(format!("... ({together} commands timed together)").into_bytes());
         }
-        let entry = log_entry(&connection.client, arguments, elapsed_ns / 1000);
+        let entry = log_entry(client, arguments, elapsed_ns / 1000);
         context.node.logs.slow.add(entry, self.slowlog_len_max);
     }
+}
+
+/// What took long.
+struct Noted<'a> {
+    args: Args<'a>,
+    /// How many commands were timed together, the first of them this one.
+    together: usize,
+    event: &'a str,
+    elapsed_ns: u64,
+    secret: bool,
 }
 
 /// An entry of a command log, about a command that ran just now.

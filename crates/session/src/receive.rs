@@ -1,31 +1,24 @@
-//! The service of one worker: connections come, send, and go.
+//! Steps 0 and 8: connections come, send, and go. A received chunk is parsed, its batch run, and what became of it accounted for.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::Output;
 use almandine_base::limits::BATCH_COMMANDS_MAX;
-use almandine_call::{Client, Context, Table, tracking};
-use almandine_config::config::View;
+use almandine_call::{Client, Table, tracking};
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_io::storage::{ReadDone, ReadRequest};
 use almandine_keyspace::Accessor;
 use almandine_net::{ConnectionId, Control, Next, Peer, Progress, Service};
 use almandine_node::{ClientOrigin, Message, Node};
-use almandine_resp::{Batch, Parser, ProtocolError, ProtocolVersion, Reply};
+use almandine_resp::{Batch, Parser, ProtocolVersion, Reply};
 
-use crate::aftermath::Aftermath;
-use crate::batch::Planner;
-use crate::careful::Step;
-use crate::cold::Reads;
+use crate::batch::Executed;
 use crate::connection::Connection;
-use crate::execute::Engine;
-use crate::timing::Timing;
-use crate::{monitor, protected};
-
-/// Output of one call beyond which the rest of a pipeline waits until the network has taken it.
-const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+use crate::engine::Engine;
+use crate::received::Received;
+use crate::{monitor, protected, reply};
 
 /// All connections of one worker.
 pub struct Sessions {
@@ -36,98 +29,35 @@ pub struct Sessions {
     bulk_bytes_max: usize,
     /// Connections that wait for the end of a pause.
     paused: Vec<ConnectionId>,
-    /// Reads of the device.
-    reads: Reads,
-}
-
-/// How far a batch came.
-pub(crate) struct Executed {
-    pub(crate) commands: usize,
-    pub(crate) next: Next,
 }
 
 impl Sessions {
     /// The service of worker `worker`, with its own way to the data.
     #[must_use]
     pub fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
-        let view = View::new(&node.config);
-        let planner = Planner::new(table);
-        let timing = Timing::new(table.entries().len(), view.settings());
-        let aftermath = Aftermath::new(view.settings());
-        let bulk_bytes_max = usize::try_from(view.settings().connections.bulk_bytes_max).unwrap_or(usize::MAX);
-        let context = Context { node, table, view, worker };
-        let engine =
-            Engine { accessor, context, planner, timing, aftermath, now_ms: clock::unix_ms(), monitor_lines: String::new() };
-        Self {
-            engine,
+        let mut sessions = Self {
+            engine: Engine::new(node, table, accessor, worker),
             batch: Batch::new(),
             unix_ahead_ns: clock::unix_ahead_ns(),
-            bulk_bytes_max,
+            bulk_bytes_max: usize::MAX,
             paused: Vec::new(),
-            reads: Reads::new(),
-        }
-    }
-
-    /// What running a batch with records on the device takes.
-    pub(crate) fn cold_parts(&mut self) -> (&mut Engine, &Batch, &mut Reads) {
-        (&mut self.engine, &self.batch, &mut self.reads)
+        };
+        sessions.reconfigure();
+        sessions
     }
 
     /// Looks for a change of the configuration.
     #[inline]
     fn follow_configuration(&mut self) {
-        if self.engine.context.view.refresh(&self.engine.context.node.config) {
+        if self.engine.follow_configuration() {
             self.reconfigure();
         }
     }
 
     #[cold]
     fn reconfigure(&mut self) {
-        let settings = self.engine.context.settings();
-        self.bulk_bytes_max = usize::try_from(settings.connections.bulk_bytes_max).unwrap_or(usize::MAX);
-        self.engine.timing.configure(settings);
-        self.engine.aftermath.configure(settings);
-    }
-
-    /// Runs the commands of the batch, in groups while nothing is unusual, else one by one.
-    #[inline]
-    pub(crate) fn execute_batch(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output, first: usize) -> Executed {
-        let Self { engine, batch, .. } = self;
-        let output_max = out.len() + OUTPUT_BYTES_MAX;
-        let mut done = first;
-        while done < batch.len() {
-            if !engine.needs_care(connection) {
-                done += engine.execute_group(connection, batch, input, out, done);
-                if connection.parked {
-                    return Executed { commands: done, next: Next::Await };
-                }
-                if connection.hostile {
-                    return Executed { commands: done, next: abort_hostile(connection) };
-                }
-                if connection.client.closing {
-                    return Executed { commands: done, next: Next::CloseAfterFlush };
-                }
-            } else {
-                let next = match engine.execute_carefully(connection, batch.args(done, input), out) {
-                    Step::Done => Next::Continue,
-                    Step::Close => Next::CloseAfterFlush,
-                    Step::Paused => return Executed { commands: done, next: Next::Pause },
-                    Step::Parked => {
-                        connection.parked = true;
-                        return Executed { commands: done, next: Next::Await };
-                    }
-                    Step::Hostile => abort_hostile(connection),
-                };
-                done += 1;
-                if next != Next::Continue {
-                    return Executed { commands: done, next };
-                }
-            }
-            if out.len() > output_max {
-                break;
-            }
-        }
-        Executed { commands: done, next: Next::Continue }
+        let bytes = self.engine.context.settings().connections.bulk_bytes_max;
+        self.bulk_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
     }
 
     /// Enters the epoch, runs the batch, and accounts for it.
@@ -141,17 +71,19 @@ impl Sessions {
         self.engine.now_ms = now_ms;
         self.engine.accessor.begin_batch(now_ms);
         self.engine.timing.begin(start_ns);
-        let executed = if self.engine.accessor.has_cold() || self.engine.context.node.keyspace.is_stalled() {
-            self.execute_cold_batch(connection, input, out)
+        let Self { engine, batch, .. } = self;
+        let received = Received { batch, input };
+        let executed = if engine.accessor.has_cold() || engine.context.node.keyspace.is_stalled() {
+            engine.execute_cold_batch(connection, received, out)
         } else {
-            let executed = self.execute_batch(connection, input, out, 0);
-            if connection.parked { self.go_on_cold(connection, input, out, executed.commands) } else { executed }
+            let executed = engine.execute_batch(connection, received, out, 0);
+            if connection.needs_records { engine.go_on_cold(connection, received, out, executed.commands) } else { executed }
         };
-        self.engine.accessor.end_batch();
-        let Engine { context, timing, aftermath, monitor_lines, .. } = &mut self.engine;
-        aftermath.finish_batch(connection, context, out);
+        engine.accessor.end_batch();
+        let Engine { context, timing, aftermath, monitor_lines, .. } = engine;
+        aftermath.finish_batch(&mut connection.client, context, out);
         if let Some(elapsed_ns) = timing.end(clock::monotonic_ns(), context.statistics()) {
-            timing.note_segment(context, connection, self.batch.args(0, input), executed.commands, elapsed_ns);
+            timing.note_segment(context, &connection.client, received.args(0), executed.commands, elapsed_ns);
         }
         monitor::publish(monitor_lines, &context.node);
         executed
@@ -186,25 +118,6 @@ impl Sessions {
         self.engine.context.node.pause.connections_go_on(self.paused.len());
         self.paused.drain(..).for_each(|id| control.resume(id));
     }
-}
-
-/// A violation of the protocol is answered, and the connection closed behind the answer.
-#[cold]
-fn violated(connection: &Connection, error: &ProtocolError, out: &mut Output) -> Next {
-    tracing::debug!("Protocol error from client {}: {error}", connection.client.shared.address);
-    Reply::new(out, connection.client.version).protocol_error(error);
-    Next::CloseAfterFlush
-}
-
-/// A peer that speaks HTTP is cut off without an answer, as Redis does.
-#[cold]
-fn abort_hostile(connection: &Connection) -> Next {
-    tracing::warn!(
-        "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. This is likely due to an \
-         attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. Connection from {} aborted.",
-        connection.client.shared.address
-    );
-    Next::Close
 }
 
 impl Service for Sessions {
@@ -254,7 +167,7 @@ impl Service for Sessions {
         } else {
             match parsed {
                 Ok(parsed) => (consumed, needed) = (parsed.consumed, parsed.needed),
-                Err(error) if executed.next == Next::Continue => executed.next = violated(connection, &error, out),
+                Err(error) if executed.next == Next::Continue => executed.next = reply::violation(connection, &error, out),
                 Err(_) => {}
             }
         }
@@ -276,7 +189,7 @@ impl Service for Sessions {
         let waiting = self.paused.len();
         self.paused.retain(|id| *id != connection.id);
         node.pause.connections_go_on(waiting - self.paused.len());
-        self.reads.forget(connection.id, &mut connection.waiting);
+        self.engine.reads.forget(connection.id, &mut connection.waiting);
     }
 
     fn message(&mut self, message: Message, control: &mut dyn Control<Connection>) {
@@ -300,22 +213,23 @@ impl Service for Sessions {
                 }
             }
             Message::Resume => self.resume_paused(control),
-            Message::Room => self.reads.resume_choked(control),
+            Message::Room => self.engine.reads.resume_stalled(control),
         }
     }
 
     fn take_reads(&mut self, requests: &mut Vec<ReadRequest>) {
-        self.reads.take(requests);
+        self.engine.reads.take(requests);
     }
 
     fn reads_done(&mut self, done: &mut Vec<ReadDone>, control: &mut dyn Control<Connection>) {
-        self.reads.prefetch(done, &self.engine.accessor);
-        done.drain(..).for_each(|done| self.reads.done(done, &self.engine.accessor, control));
+        let Engine { reads, accessor, .. } = &mut self.engine;
+        reads.prefetch(done, accessor);
+        done.drain(..).for_each(|done| reads.done(done, accessor, control));
     }
 
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {
         self.unix_ahead_ns = clock::unix_ahead_ns();
-        self.engine.context.statistics().device_buffer_bytes.store(self.reads.memory_bytes() as u64, Relaxed);
+        self.engine.context.statistics().device_buffer_bytes.store(self.engine.reads.memory_bytes() as u64, Relaxed);
         if !self.paused.is_empty() && self.engine.context.node.pause.active(clock::unix_ms()).is_none() {
             self.resume_paused(control);
         }

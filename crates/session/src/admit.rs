@@ -1,0 +1,73 @@
+//! Step 3, *admit*: which commands are refused before anything runs, and with which error.
+
+use almandine_call::{CommandError, Context, Flags, Plan, errors};
+use almandine_node::PauseScope;
+use almandine_resp::Args;
+
+use crate::connection::Connection;
+use crate::engine::Engine;
+
+/// Whether a command may run now.
+pub(crate) enum Admission {
+    Granted,
+    Paused,
+    Refused(CommandError),
+}
+
+impl Engine {
+    /// Whether commands of the connection must be run one by one, with every check.
+    #[inline]
+    pub(crate) fn needs_care(&self, connection: &Connection) -> bool {
+        let node = &self.context.node;
+        connection.client.needs_care() || self.timing.exact || node.monitors.active() || node.pause.active(self.now_ms).is_some()
+    }
+
+    /// Whether the connection may run this command now: authentication, memory, pause.
+    pub(crate) fn admit(&self, connection: &Connection, plan: &Plan) -> Admission {
+        let node = &self.context.node;
+        if !connection.client.authenticated && !plan.flags.any(Flags::NO_AUTH) {
+            return Admission::Refused(CommandError::AuthenticationRequired);
+        }
+        if plan.flags.any(Flags::DENY_OOM) && node.keyspace.over_limit() {
+            return Admission::Refused(CommandError::OutOfMemory);
+        }
+        match node.pause.active(self.now_ms) {
+            Some(PauseScope::All) => Admission::Paused,
+            Some(PauseScope::Writes) if plan.flags.any(Flags::MAY_WRITE) => Admission::Paused,
+            _ => Admission::Granted,
+        }
+    }
+}
+
+/// The error of a command that was not planned: an unknown name, or a wrong number of arguments.
+#[cold]
+pub(crate) fn refusal(context: &Context, args: Args<'_>) -> CommandError {
+    let table = context.table;
+    let Some(plan) = table.lookup(args.at(0)) else { return errors::unknown_command(args) };
+    let plan = match args.get(1).filter(|_| plan.flags.any(Flags::CONTAINER)) {
+        None => plan,
+        Some(name) => match table.subcommand(plan, name) {
+            // Under the name that the client used: `rename-command` may have given another.
+            None => return errors::unknown_subcommand(&String::from_utf8_lossy(args.at(0)), name),
+            Some(plan) => plan,
+        },
+    };
+    count_refusal(context, plan, errors::wrong_arity(&table.entry(plan.index).name))
+}
+
+/// Counts a command that is refused before it runs.
+#[cold]
+pub(crate) fn count_refusal(context: &Context, plan: &Plan, error: CommandError) -> CommandError {
+    context.statistics().command(usize::from(plan.index)).rejected.add(1);
+    if error == CommandError::OutOfMemory {
+        context.statistics().counters.refused_out_of_memory.add(1);
+    }
+    error
+}
+
+/// Whether a web browser was tricked into speaking to this port.
+#[cold]
+pub(crate) fn is_other_protocol(args: Args<'_>) -> bool {
+    let name = args.at(0);
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
+}

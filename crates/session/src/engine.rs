@@ -1,0 +1,63 @@
+//! The parts of one worker that its connections share. What is done with them is in the files of the steps.
+
+use std::sync::Arc;
+
+use almandine_call::{Context, Table};
+use almandine_config::config::View;
+use almandine_io::clock;
+use almandine_keyspace::Accessor;
+use almandine_node::Node;
+
+use crate::aftermath::Aftermath;
+use crate::plan::Planner;
+use crate::reads::Reads;
+use crate::timing::Timing;
+
+/// One worker's parts.
+pub(crate) struct Engine {
+    pub(crate) accessor: Accessor,
+    pub(crate) context: Context,
+    pub(crate) planner: Planner,
+    pub(crate) timing: Timing,
+    pub(crate) aftermath: Aftermath,
+    /// Reads of the device.
+    pub(crate) reads: Reads,
+    /// The batch's time, Unix milliseconds.
+    pub(crate) now_ms: i64,
+    /// What MONITOR's listeners are to see of this batch.
+    pub(crate) monitor_lines: String,
+}
+
+impl Engine {
+    pub(crate) fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
+        let view = View::new(&node.config);
+        let (timing, aftermath) = (Timing::new(table.entries().len(), view.settings()), Aftermath::new(view.settings()));
+        Self {
+            accessor,
+            context: Context { node, table, view, worker },
+            planner: Planner::new(table),
+            timing,
+            aftermath,
+            reads: Reads::new(),
+            now_ms: clock::unix_ms(),
+            monitor_lines: String::new(),
+        }
+    }
+
+    /// Looks for a change of the configuration. Whether there was one.
+    #[inline]
+    pub(crate) fn follow_configuration(&mut self) -> bool {
+        let changed = self.context.view.refresh(&self.context.node.config);
+        if changed {
+            self.reconfigure();
+        }
+        changed
+    }
+
+    #[cold]
+    fn reconfigure(&mut self) {
+        let settings = self.context.settings();
+        self.timing.configure(settings);
+        self.aftermath.configure(settings);
+    }
+}

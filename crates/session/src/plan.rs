@@ -1,0 +1,196 @@
+//! Step 1, *plan*: which handlers a group of commands runs and on which keys. The keys are hashed, and their buckets prefetched.
+
+use almandine_call::{Context, Flags, Plan, PlannedKey, Table};
+use almandine_keyspace::Accessor;
+use almandine_resp::Args;
+
+use crate::prefetch::Prefetch;
+use crate::received::Received;
+
+/// Commands that are planned before the first of them runs. Enough to hide the latency of memory, and few enough that what was prefetched
+/// is still in the first cache level when it is used.
+pub(crate) const GROUP_COMMANDS_MAX: usize = 64;
+
+/// Most keys of one command that are prefetched.
+const PREFETCHED_KEYS_MAX: usize = 256;
+
+/// Names remembered with their plans, see [`Memo`].
+const MEMO_SLOTS: usize = 16;
+
+/// One command of a group.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Planned {
+    /// What runs; `None` when the command must be refused: unknown, or called with a wrong number of arguments.
+    pub(crate) plan: Option<&'static Plan>,
+    pub(crate) key: PlannedKey,
+}
+
+/// Plans groups; one per worker.
+pub(crate) struct Planner {
+    pub(crate) table: &'static Table,
+    memo: Memo,
+    group: [Planned; GROUP_COMMANDS_MAX],
+    len: usize,
+    /// Hashes of the keys behind the first of commands with several.
+    more_keys: Vec<u64>,
+    prefetch: Prefetch,
+}
+
+impl Planner {
+    pub(crate) fn new(table: &'static Table) -> Self {
+        Self {
+            table,
+            memo: Memo::default(),
+            group: [Planned::default(); GROUP_COMMANDS_MAX],
+            len: 0,
+            more_keys: Vec::with_capacity(PREFETCHED_KEYS_MAX),
+            prefetch: Prefetch::default(),
+        }
+    }
+
+    /// The planned commands of the current group.
+    #[inline]
+    pub(crate) fn group(&self) -> &[Planned] {
+        &self.group[..self.len]
+    }
+
+    /// Plans commands from `first` on and asks for their cache lines. The group ends at [`GROUP_COMMANDS_MAX`], at the end of the batch,
+    /// or behind a command after which the rest may mean something else.
+    #[inline]
+    pub(crate) fn plan_group(&mut self, accessor: &Accessor, db: u16, received: Received<'_>, first: usize) {
+        let Self { table, memo, group, len, more_keys, prefetch } = self;
+        more_keys.clear();
+        *len = 0;
+        for (planned, command) in group.iter_mut().zip(first..received.len()) {
+            *planned = plan_one(table, memo, more_keys, accessor, db, received.args(command));
+            *len += 1;
+            if planned.plan.is_some_and(|plan| plan.flags.any(Flags::BARRIER)) {
+                break;
+            }
+        }
+        // A single key gains nothing: its bucket would be waited for at once.
+        if *len + more_keys.len() > 1 {
+            let first_keys = group[..*len].iter().filter(|planned| planned.key.position != 0).map(|planned| planned.key.hash);
+            prefetch.records(accessor, first_keys.chain(more_keys.iter().copied()));
+        }
+    }
+
+    /// Plans one command by itself.
+    pub(crate) fn plan_alone(&mut self, accessor: &Accessor, db: u16, args: Args<'_>) -> Planned {
+        self.more_keys.clear();
+        plan_one(self.table, &mut self.memo, &mut self.more_keys, accessor, db, args)
+    }
+}
+
+#[inline]
+fn plan_one(
+    table: &'static Table,
+    memo: &mut Memo,
+    more_keys: &mut Vec<u64>,
+    accessor: &Accessor,
+    db: u16,
+    args: Args<'_>,
+) -> Planned {
+    let mut plan = memo.lookup(table, args.at(0));
+    if let Some(container) = plan.filter(|plan| plan.flags.any(Flags::CONTAINER)) {
+        // Without a subcommand the arity of the container refuses the call.
+        plan = args.get(1).map_or(plan, |name| table.subcommand(container, name));
+    }
+    let Some(plan) = plan.filter(|plan| plan.accepts(args.len())) else { return Planned::default() };
+    let key = if plan.key != 0 {
+        let key = accessor.key(db, args.at(usize::from(plan.key)));
+        accessor.prefetch_bucket(key.hash);
+        PlannedKey { position: plan.key, namespace: key.namespace, hash: key.hash }
+    } else if plan.flags.any(Flags::MANY_KEYS) {
+        plan_many(table, more_keys, accessor, db, plan, args)
+    } else {
+        PlannedKey::default()
+    };
+    Planned { plan: Some(plan), key }
+}
+
+#[cold]
+fn plan_many(
+    table: &'static Table,
+    more_keys: &mut Vec<u64>,
+    accessor: &Accessor,
+    db: u16,
+    plan: &Plan,
+    args: Args<'_>,
+) -> PlannedKey {
+    let shape = &table.entry(plan.index).shape;
+    let mut first = PlannedKey::default();
+    for (position, _) in shape.keys(args.len(), |argument| args.at(argument)).take(PREFETCHED_KEYS_MAX) {
+        let key = accessor.key(db, args.at(position));
+        accessor.prefetch_bucket(key.hash);
+        if first.position != 0 {
+            more_keys.push(key.hash);
+        } else if let Ok(position) = u16::try_from(position) {
+            first = PlannedKey { position, namespace: key.namespace, hash: key.hash };
+        }
+    }
+    first
+}
+
+/// The keys that a call declares.
+pub(crate) fn declared_keys<'a>(context: &Context, plan: &Plan, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let shape = &context.table.entry(plan.index).shape;
+    shape.keys(args.len(), move |argument| args.at(argument)).map(move |(position, _)| args.at(position))
+}
+
+/// Remembers short names as they were sent, because clients send the same few over and over: a hit costs a third of a look-up.
+#[derive(Default)]
+struct Memo {
+    slots: [MemoSlot; MEMO_SLOTS],
+}
+
+#[derive(Clone, Copy, Default)]
+struct MemoSlot {
+    /// All bytes of a name of up to eight.
+    word: u64,
+    len: usize,
+    plan: Option<&'static Plan>,
+}
+
+impl Memo {
+    #[inline]
+    fn lookup(&mut self, table: &'static Table, name: &[u8]) -> Option<&'static Plan> {
+        let Some(word) = word_of(name) else { return table.lookup(name) };
+        let slot = &mut self.slots[(word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % MEMO_SLOTS];
+        if slot.word != word || slot.len != name.len() {
+            *slot = MemoSlot { word, len: name.len(), plan: table.lookup(name) };
+        }
+        slot.plan
+    }
+}
+
+/// All bytes of a name of up to eight, in an order of their own; with the length, they are the name.
+#[inline]
+fn word_of(name: &[u8]) -> Option<u64> {
+    match (name.first_chunk::<4>(), name.last_chunk::<4>(), name) {
+        (Some(first), Some(last), _) if name.len() <= 8 => {
+            Some(u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32)
+        }
+        (None, _, [a, b, c]) => Some(u64::from(u32::from_le_bytes([*a, *b, *c, 0]))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_and_its_word_tell_the_same() {
+        let names: [&[u8]; 8] = [b"GET", b"SET", b"get", b"MGET", b"GETSET", b"STRLEN", b"SETRANGE", b"GETRANGE"];
+        for (a, b) in names.iter().flat_map(|a| names.iter().map(move |b| (a, b))) {
+            assert_eq!(a == b, (word_of(a), a.len()) == (word_of(b), b.len()));
+        }
+        assert_eq!((word_of(b""), word_of(b"a"), word_of(b"INCRBYFLOAT")), (None, None, None));
+        let (mut memo, table) = (Memo::default(), Table::new(almandine_commands::COMMANDS, &[]).unwrap());
+        for name in names.iter().chain(&names) {
+            assert_eq!(memo.lookup(table, name).map(|plan| plan.index), table.lookup(name).map(|plan| plan.index));
+        }
+        assert!(memo.lookup(table, b"NOSUCH").is_none() && memo.lookup(table, b"NOSUCH").is_none());
+    }
+}

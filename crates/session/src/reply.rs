@@ -1,0 +1,34 @@
+//! Step 6, *reply*, where a handler has written none: errors, and the ends of connections.
+
+use almandine_base::Output;
+use almandine_call::{Client, CommandError, Context};
+use almandine_net::Next;
+use almandine_resp::{ProtocolError, Reply};
+
+use crate::connection::Connection;
+
+/// Writes an error in place of a reply.
+#[cold]
+pub(crate) fn error(context: &Context, client: &Client, out: &mut Output, error: &CommandError) {
+    context.statistics().error_replied(&error.text());
+    Reply::new(out, client.version).error_bytes(error.bytes());
+}
+
+/// A violation of the protocol is answered, and the connection closed behind the answer.
+#[cold]
+pub(crate) fn violation(connection: &Connection, error: &ProtocolError, out: &mut Output) -> Next {
+    tracing::debug!("Protocol error from client {}: {error}", connection.client.shared.address);
+    Reply::new(out, connection.client.version).protocol_error(error);
+    Next::CloseAfterFlush
+}
+
+/// A peer that speaks HTTP is cut off without an answer, as Redis does.
+#[cold]
+pub(crate) fn abort_hostile(connection: &Connection) -> Next {
+    tracing::warn!(
+        "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. This is likely due to an \
+         attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. Connection from {} aborted.",
+        connection.client.shared.address
+    );
+    Next::Close
+}
