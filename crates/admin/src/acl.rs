@@ -3,7 +3,8 @@
 use almandine_call::{AdminCall, Command, Handler, Outcome, ReadCall, errors, help};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 
-use super::FOR_OPERATORS;
+use crate::names::DEFAULT_USER;
+use crate::operators::FOR_OPERATORS;
 
 pub(super) const COMMANDS: &[&Command] =
     &[&ACL, &CAT, &DELUSER, &DRYRUN, &GENPASS, &GETUSER, &HELP, &LIST, &LOAD, &LOG, &SAVE, &SETUSER, &USERS, &WHOAMI];
@@ -70,8 +71,6 @@ const USERS: Command = Command {
         Ok(())
     }),
 };
-
-const DEFAULT_USER: &[u8] = b"default";
 
 const LIST: Command = Command {
     spec: CommandSpec {

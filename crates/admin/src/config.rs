@@ -7,7 +7,7 @@ use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_config::Stated;
 use almandine_datatypes::glob::{self, Case};
 
-use super::{FOR_OPERATORS, is_local};
+use crate::operators::{FOR_OPERATORS, is_local};
 
 pub(super) const COMMANDS: &[&Command] = &[&CONFIG, &GET, &SET, &REWRITE, &RESETSTAT, &HELP];
 

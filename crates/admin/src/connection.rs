@@ -1,9 +1,5 @@
-//! The connection family: greeting, authentication, database selection. CLIENT and its subcommands are in [`client_command`].
-
-mod client_command;
-mod client_filter;
-mod client_line;
-mod client_tracking;
+//! The connection family: greeting, authentication, database selection. CLIENT and its subcommands are in
+//! [`client`](crate::client).
 
 use almandine_call::{
     AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, errors, number, tracking,
@@ -12,37 +8,10 @@ use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_resp::ProtocolVersion;
 
+use crate::names::{DEFAULT_USER, client_name};
+
 /// The family.
-pub(crate) const COMMANDS: &[&Command] = &[
-    &PING,
-    &ECHO,
-    &QUIT,
-    &HELLO,
-    &AUTH,
-    &RESET,
-    &SELECT,
-    &client_command::CLIENT,
-    &client_tracking::CACHING,
-    &client_command::CAPA,
-    &client_command::GETNAME,
-    &client_tracking::GETREDIR,
-    &client_command::HELP,
-    &client_command::ID,
-    &client_command::IMPORT_SOURCE,
-    &client_command::INFO,
-    &client_command::KILL,
-    &client_command::LIST,
-    &client_command::NO_EVICT,
-    &client_command::NO_TOUCH,
-    &client_command::PAUSE,
-    &client_command::REPLY,
-    &client_command::SETINFO,
-    &client_command::SETNAME,
-    &client_tracking::TRACKING,
-    &client_tracking::TRACKINGINFO,
-    &client_command::UNBLOCK,
-    &client_command::UNPAUSE,
-];
+pub(crate) const COMMANDS: &[&Command] = &[&PING, &ECHO, &QUIT, &HELLO, &AUTH, &RESET, &SELECT];
 
 /// Allowed at any time: before authentication, while loading, in scripts only where Redis allows it.
 const ANY_TIME: Traits =
@@ -207,9 +176,6 @@ fn auth(call: &mut AdminCall<'_>) -> Outcome {
     Ok(())
 }
 
-/// The only user until access-control lists exist.
-const DEFAULT_USER: &[u8] = b"default";
-
 fn authenticate(call: &mut AdminCall<'_>, user: &[u8], password: &[u8]) -> Outcome {
     let required = call.context.required_password();
     if user != DEFAULT_USER || !(required.is_empty() || equal_in_constant_time(password, required)) {
@@ -286,15 +252,4 @@ fn database(call: &AdminCall<'_>, argument: &[u8]) -> Result<u16, CommandError> 
     let number = number::integer_within(argument, i32::MIN.into(), i32::MAX.into())?;
     let db = u16::try_from(number).ok().filter(|db| usize::from(*db) < call.context.node.keyspace.databases());
     db.ok_or(CommandError::DatabaseOutOfRange)
-}
-
-/// A name as CLIENT SETNAME accepts it: printable, without spaces.
-fn client_name(name: &[u8]) -> Result<String, CommandError> {
-    printable(name).ok_or(CommandError::InvalidClientName)
-}
-
-/// Bytes from `!` to `~`, which fit into a line of CLIENT LIST.
-fn printable(text: &[u8]) -> Option<String> {
-    let valid = text.iter().all(u8::is_ascii_graphic);
-    valid.then(|| String::from_utf8_lossy(text).into_owned())
 }

@@ -5,7 +5,7 @@ use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_resp::Args;
 
-use super::outside_epoch;
+use crate::operators::outside_epoch;
 
 pub(super) const COMMANDS: &[&Command] = &[&DBSIZE, &FLUSHDB, &FLUSHALL, &SWAPDB];
 

@@ -12,7 +12,8 @@ use almandine_datatypes::number::{parse_f64, parse_i64};
 use almandine_keyspace::Put;
 use almandine_resp::{ProtocolVersion, Reply};
 
-use super::{FOR_OPERATORS, digest, is_local, outside_epoch};
+use crate::digest;
+use crate::operators::{FOR_OPERATORS, is_local, outside_epoch};
 
 pub(super) const COMMANDS: &[&Command] = &[&DEBUG];
 

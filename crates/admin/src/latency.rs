@@ -5,7 +5,8 @@ use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_node::Histogram;
 use almandine_node::latency::LatencyEvent;
 
-use super::{FOR_OPERATORS, sparkline};
+use crate::operators::FOR_OPERATORS;
+use crate::sparkline;
 
 pub(super) const COMMANDS: &[&Command] = &[&LATENCY, &DOCTOR, &GRAPH, &HELP, &HISTOGRAM, &HISTORY, &LATEST, &RESET];
 

@@ -3,7 +3,7 @@
 use almandine_call::{AdminCall, Command, Handler, Outcome, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 
-use super::FOR_OPERATORS;
+use crate::operators::FOR_OPERATORS;
 
 pub(super) const COMMANDS: &[&Command] = &[&MODULE, &HELP, &LIST, &LOAD, &LOADEX, &UNLOAD];
 

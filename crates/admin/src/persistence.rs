@@ -3,7 +3,7 @@
 use almandine_call::{Command, CommandError, Handler, Word, errors};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 
-use super::FOR_OPERATORS;
+use crate::operators::FOR_OPERATORS;
 
 pub(super) const COMMANDS: &[&Command] = &[&SAVE, &BGSAVE, &BGREWRITEAOF, &LASTSAVE];
 

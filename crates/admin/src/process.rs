@@ -6,7 +6,7 @@ use almandine_io::clock;
 use almandine_node::ShutdownRequest;
 use almandine_resp::Args;
 
-use super::FOR_OPERATORS;
+use crate::operators::FOR_OPERATORS;
 
 pub(super) const COMMANDS: &[&Command] = &[&TIME, &SHUTDOWN, &MONITOR];
 

@@ -4,7 +4,7 @@ use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, e
 use almandine_command_spec::{Arg, Category, CommandSpec, Deprecated, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 
-use super::FOR_OPERATORS;
+use crate::operators::FOR_OPERATORS;
 
 pub(super) const COMMANDS: &[&Command] = &[&ROLE, &REPLICAOF, &SLAVEOF];
 

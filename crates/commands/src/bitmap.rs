@@ -7,14 +7,14 @@ use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, Wr
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::bitmap::{self, Unit};
 use almandine_datatypes::number::parse_i64;
-use almandine_keyspace::{Kind, Put, Slot, Value};
+use almandine_keyspace::{Kind, Put, Slot};
+
+use crate::traits::{READ, SLOW_READ, SLOW_WRITE};
+use crate::value::{bits, is_string};
 
 /// The family.
 pub const COMMANDS: &[&Command] =
     &[&SETBIT, &GETBIT, &BITCOUNT, &BITPOS, &bitop::BITOP, &bitfield::BITFIELD, &bitfield::BITFIELD_RO];
-
-const READ: Traits = Traits { readonly: true, ..Traits::NONE };
-const WRITE: Traits = Traits { write: true, denyoom: true, ..Traits::NONE };
 
 const UNIT: Arg = Arg::one_of("unit", &[Arg::pure_token("byte", "BYTE"), Arg::pure_token("bit", "BIT")]).optional().since("7.0.0");
 const UNIT_HISTORY: &[(&str, &str)] = &[("7.0.0", "Added the `BYTE|BIT` option.")];
@@ -27,7 +27,7 @@ const SETBIT: Command = Command {
         summary: "Sets or clears the bit at offset of the string value. Creates the key if it doesn't exist.",
         group: Group::Bitmap,
         args: &[Arg::key("key", Access::ReadUpdate), Arg::integer("offset"), Arg::integer("value")],
-        traits: Traits { self_locking: true, ..WRITE },
+        traits: Traits { self_locking: true, ..SLOW_WRITE },
         ..CommandSpec::BLANK
     },
     run: Handler::Write(setbit),
@@ -69,7 +69,7 @@ const GETBIT: Command = Command {
         summary: "Returns a bit value by offset.",
         group: Group::Bitmap,
         args: &[Arg::key("key", Access::Read), Arg::integer("offset")],
-        traits: Traits { fast: true, ..READ },
+        traits: READ,
         ..CommandSpec::BLANK
     },
     run: Handler::Read(getbit),
@@ -94,7 +94,7 @@ const BITCOUNT: Command = Command {
         summary: "Counts the number of set bits (population counting) in a string.",
         group: Group::Bitmap,
         args: &[Arg::key("key", Access::Read), Arg::block("range", &[Arg::integer("start"), Arg::integer("end"), UNIT]).optional()],
-        traits: READ,
+        traits: SLOW_READ,
         history: UNIT_HISTORY,
         ..CommandSpec::BLANK
     },
@@ -137,7 +137,7 @@ const BITPOS: Command = Command {
             Arg::block("range", &[Arg::integer("start"), Arg::block("end-unit-block", &[Arg::integer("end"), UNIT]).optional()])
                 .optional(),
         ],
-        traits: READ,
+        traits: SLOW_READ,
         history: UNIT_HISTORY,
         ..CommandSpec::BLANK
     },
@@ -194,13 +194,4 @@ fn parse_bit(text: &[u8]) -> Option<bool> {
         b"1" => Some(true),
         _ => None,
     }
-}
-
-/// The bits of a value, which must be a string when there is one.
-fn bits<'v>(value: Option<&'v Value<'_>>) -> Result<Option<&'v [u8]>, CommandError> {
-    value.map(|value| is_string(value.kind()).map(|()| &**value)).transpose()
-}
-
-fn is_string(kind: Kind) -> Outcome {
-    if kind == Kind::String { Ok(()) } else { Err(CommandError::WrongType) }
 }

@@ -13,6 +13,7 @@ use almandine_keyspace::{Kind, Occupied, Put, Slot, Value};
 use almandine_resp::Reply;
 
 use crate::expiry::{EXPIRY_ARGS, Expiry};
+use crate::value::is_string;
 
 /// The family.
 pub const COMMANDS: &[&Command] = &[&SETWITHETAG, &GETWITHETAG, &GETIFNOTMATCH, &SETIFMATCH, &SETIFGREATER, &DELIFGREATER];
@@ -217,10 +218,6 @@ fn etag(text: &[u8]) -> Result<u64, CommandError> {
 /// The tag after `etag`. The last one stays, so that tags never go back.
 fn next(etag: u64) -> u64 {
     (etag + 1).min(ETAG_MAX)
-}
-
-fn is_string(kind: Kind) -> Outcome {
-    if kind == Kind::String { Ok(()) } else { Err(CommandError::WrongType) }
 }
 
 /// A tag and a value, or nil for it. A large value is not copied.

@@ -80,6 +80,18 @@ pub const EXPIRY_ARGS: [Arg; 4] = [
     Arg::unix_time("unix-time-milliseconds").token("PXAT"),
 ];
 
+/// The same expiry option may be repeated, and the last one holds; two different ones contradict each other.
+///
+/// # Errors
+/// When they do.
+pub fn only_expiry<'c>(before: ExpiryChange<'c>, new: Expiry<'c>) -> Result<ExpiryChange<'c>, CommandError> {
+    match before {
+        ExpiryChange::Unstated => Ok(ExpiryChange::Set(new)),
+        ExpiryChange::Set(old) if (old.unit, old.absolute) == (new.unit, new.absolute) => Ok(ExpiryChange::Set(new)),
+        _ => Err(CommandError::Syntax),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

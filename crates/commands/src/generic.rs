@@ -14,6 +14,8 @@ mod wait;
 use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 
+use crate::traits::{CHANGE, READ};
+
 pub use object::encoding_of;
 
 /// The family.
@@ -54,12 +56,6 @@ pub const COMMANDS: &[&Command] = &[
     &wait::WAITAOF,
 ];
 
-const READ: Traits = Traits { readonly: true, fast: true, ..Traits::NONE };
-const WRITE: Traits = Traits { write: true, fast: true, ..Traits::NONE };
-
-/// For handlers whose one verb is atomic by itself, so that the session need not lock the key first.
-const ONE_VERB: Traits = Traits { self_locking: true, ..WRITE };
-
 /// How a cluster's proxy adds up the answers of several shards.
 const SUMMED: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
 
@@ -70,7 +66,7 @@ const DEL: Command = Command {
         complexity: "O(N) where N is the number of keys that will be removed.",
         summary: "Deletes one or more keys.",
         args: &[Arg::key("key", Access::Remove).multiple()],
-        traits: Traits { fast: false, ..WRITE },
+        traits: Traits { fast: false, ..CHANGE },
         tips: SUMMED,
         ..CommandSpec::BLANK
     },
@@ -85,7 +81,7 @@ const UNLINK: Command = Command {
         since: "4.0.0",
         complexity: "O(N) where N is the number of keys that will be removed.",
         summary: "Asynchronously deletes one or more keys.",
-        traits: WRITE,
+        traits: CHANGE,
         ..DEL.spec
     },
     run: Handler::Write(del),

@@ -61,6 +61,8 @@ pub mod etag;
 pub mod expiry;
 pub mod generic;
 pub mod string;
+mod traits;
+mod value;
 
 use almandine_call::Command;
 

@@ -1,21 +1,22 @@
-//! The string family: values, ranges, and their conditional and expiring forms.
+//! The string family: values, and their conditional and expiring forms.
 //!
-//! Counters are in [`counter`], commands over several keys in [`many`], conditions on the current value in [`condition`], LCS in [`lcs`].
+//! Parts of values are in [`range`], counters in [`counter`], commands over several keys in [`many`], conditions on the current value in [`condition`], LCS in [`lcs`].
 
 mod condition;
 mod counter;
 mod increx;
 mod lcs;
 mod many;
+mod range;
 
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Group, Keys, Traits};
-use almandine_datatypes::range::{extent, substring};
-use almandine_keyspace::{Key, Kind, Occupied, Put, Slot, Value};
-use almandine_resp::Reply;
+use almandine_keyspace::{Kind, Put, Slot, Value};
 use almandine_resp::reply::write_header;
 
-use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, Unit};
+use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, Unit, only_expiry};
+use crate::traits::{ONE_VERB, READ, WRITE};
+use crate::value::{reply_value, store, string};
 use condition::{CONDITION_ARGS, Condition};
 
 /// The family.
@@ -28,11 +29,11 @@ pub const COMMANDS: &[&Command] = &[
     &SETNX,
     &SETEX,
     &PSETEX,
-    &APPEND,
-    &STRLEN,
-    &SETRANGE,
-    &GETRANGE,
-    &SUBSTR,
+    &range::APPEND,
+    &range::STRLEN,
+    &range::SETRANGE,
+    &range::GETRANGE,
+    &range::SUBSTR,
     &counter::INCR,
     &counter::DECR,
     &counter::INCRBY,
@@ -48,12 +49,6 @@ pub const COMMANDS: &[&Command] = &[
     &condition::DELEX,
     &condition::DIGEST,
 ];
-
-const READ: Traits = Traits { readonly: true, fast: true, ..Traits::NONE };
-const WRITE: Traits = Traits { write: true, fast: true, denyoom: true, ..Traits::NONE };
-
-/// For handlers whose one verb is atomic by itself, so that the session need not lock the key first.
-const ONE_VERB: Traits = Traits { self_locking: true, ..WRITE };
 
 const GET: Command = Command {
     spec: CommandSpec {
@@ -159,15 +154,6 @@ fn set_options<'c>(call: &WriteCall<'c>) -> Result<SetOptions<'c>, CommandError>
     Ok(set)
 }
 
-/// The same expiry option may be repeated, and the last one holds; two different ones contradict each other.
-fn only_expiry<'c>(before: ExpiryChange<'c>, new: Expiry<'c>) -> Result<ExpiryChange<'c>, CommandError> {
-    match before {
-        ExpiryChange::Unstated => Ok(ExpiryChange::Set(new)),
-        ExpiryChange::Set(old) if (old.unit, old.absolute) == (new.unit, new.absolute) => Ok(ExpiryChange::Set(new)),
-        _ => Err(CommandError::Syntax),
-    }
-}
-
 #[cold]
 fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
     let options = set_options(call)?;
@@ -203,16 +189,6 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
         (false, true) => call.reply.ok(),
         (false, false) => call.reply.null(),
     }
-    Ok(())
-}
-
-/// Stores a string, or deletes the key when its expiry has passed.
-fn store(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], expiry_ms: Option<i64>) -> Outcome {
-    if expiry_ms.is_some_and(|at| at <= call.now_ms()) {
-        call.keys.delete(key);
-        return Ok(());
-    }
-    call.keys.upsert(key, value, Put { expiry_ms, ..Put::default() })?;
     Ok(())
 }
 
@@ -385,176 +361,4 @@ fn set_expiring(call: &mut WriteCall<'_>, unit: Unit, command: &str) -> Outcome 
     store(call, key, call.args.at(3), Some(expiry_ms))?;
     call.reply.ok();
     Ok(())
-}
-
-const APPEND: Command = Command {
-    spec: CommandSpec {
-        name: "APPEND",
-        id: 9,
-        since: "2.0.0",
-        complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small and the already present value is of any size, since the dynamic string library used by Redis will double the free space available on every reallocation.",
-        summary: "Appends a string to the value of a key. Creates the key if it doesn't exist.",
-        group: Group::String,
-        args: &[Arg::key("key", Access::Insert), Arg::value("value")],
-        traits: ONE_VERB,
-        ..CommandSpec::BLANK
-    },
-    run: Handler::Write(append),
-};
-
-fn append(call: &mut WriteCall<'_>) -> Outcome {
-    let (key, suffix) = (call.key(1), call.args.at(2));
-    let string_bytes_max = string_bytes_max(call);
-    let len = match call.keys.modify(key) {
-        Slot::Vacant(vacant) => {
-            vacant.insert(Kind::String, suffix, Put::default())?;
-            suffix.len()
-        }
-        Slot::Occupied(mut occupied) => {
-            is_string(occupied.kind())?;
-            let len = occupied.value().len();
-            let len = extent(len, len, suffix.len(), string_bytes_max).ok_or(CommandError::StringTooLong)?;
-            occupied.append(suffix)?;
-            len
-        }
-    };
-    call.reply.unsigned(len as u64);
-    Ok(())
-}
-
-const STRLEN: Command = Command {
-    spec: CommandSpec {
-        name: "STRLEN",
-        id: 10,
-        since: "2.2.0",
-        summary: "Returns the length of a string value.",
-        group: Group::String,
-        args: &[Arg::key("key", Access::Inspect)],
-        traits: READ,
-        ..CommandSpec::BLANK
-    },
-    run: Handler::Read(strlen),
-};
-
-fn strlen(call: &mut ReadCall<'_>) -> Outcome {
-    let key = call.key(1);
-    let value = call.keys.read(key);
-    let value = string(value.as_ref())?;
-    call.context.statistics().looked_up(value.is_some());
-    call.reply.unsigned(value.map_or(0, |value| value.len()) as u64);
-    Ok(())
-}
-
-const SETRANGE: Command = Command {
-    spec: CommandSpec {
-        name: "SETRANGE",
-        id: 11,
-        since: "2.2.0",
-        complexity: "O(1), not counting the time taken to copy the new string in place. Usually, this string is very small so the amortized complexity is O(1). Otherwise, complexity is O(M) with M being the length of the value argument.",
-        summary: "Overwrites a part of a string value with another by an offset. Creates the key if it doesn't exist.",
-        group: Group::String,
-        args: &[Arg::key("key", Access::Update), Arg::integer("offset"), Arg::value("value")],
-        traits: Traits { fast: false, ..ONE_VERB },
-        ..CommandSpec::BLANK
-    },
-    run: Handler::Write(setrange),
-};
-
-fn setrange(call: &mut WriteCall<'_>) -> Outcome {
-    let (key, part) = (call.key(1), call.args.at(3));
-    let offset = number::integer(call.args.at(2))?;
-    let offset = usize::try_from(offset).map_err(|_| CommandError::OffsetOutOfRange)?;
-    let string_bytes_max = string_bytes_max(call);
-    let len = match call.keys.modify(key) {
-        Slot::Vacant(_) if part.is_empty() => 0,
-        Slot::Vacant(vacant) => {
-            let len = extent(0, offset, part.len(), string_bytes_max).ok_or(CommandError::StringTooLong)?;
-            let mut value = vec![0; len];
-            value[offset..].copy_from_slice(part);
-            vacant.insert(Kind::String, &value, Put::EDITED)?;
-            len
-        }
-        Slot::Occupied(mut occupied) => {
-            is_string(occupied.kind())?;
-            let len = occupied.value().len();
-            if part.is_empty() {
-                len
-            } else {
-                let len = extent(len, offset, part.len(), string_bytes_max).ok_or(CommandError::StringTooLong)?;
-                occupied.write_at(offset, part)?;
-                len
-            }
-        }
-    };
-    call.reply.unsigned(len as u64);
-    Ok(())
-}
-
-const GETRANGE: Command = Command {
-    spec: CommandSpec {
-        name: "GETRANGE",
-        id: 12,
-        since: "2.4.0",
-        complexity: "O(N) where N is the length of the returned string. The complexity is ultimately determined by the returned length, but because creating a substring from an existing string is very cheap, it can be considered O(1) for small strings.",
-        summary: "Returns a substring of the string stored at a key.",
-        group: Group::String,
-        args: &[Arg::key("key", Access::Read), Arg::integer("start"), Arg::integer("end")],
-        traits: Traits { fast: false, ..READ },
-        ..CommandSpec::BLANK
-    },
-    run: Handler::Read(getrange),
-};
-
-const SUBSTR: Command = Command {
-    spec: CommandSpec {
-        name: "SUBSTR",
-        id: 13,
-        since: "1.0.0",
-        summary: "Returns a substring from a string value.",
-        deprecated: Some(Deprecated { since: "2.0.0", replaced_by: "`GETRANGE`" }),
-        ..GETRANGE.spec
-    },
-    run: Handler::Read(getrange),
-};
-
-fn getrange(call: &mut ReadCall<'_>) -> Outcome {
-    let (start, end) = (number::integer(call.args.at(2))?, number::integer(call.args.at(3))?);
-    let key = call.key(1);
-    let value = call.keys.read(key);
-    let value = string(value.as_ref())?;
-    call.context.statistics().looked_up(value.is_some());
-    let bytes: &[u8] = value.map_or(&[], |value| value);
-    let part = substring(start, end, bytes.len() as u64).unwrap_or_default();
-    call.reply.bulk(&bytes[part.start as usize..part.end as usize]);
-    Ok(())
-}
-
-/// The value, which must be a string when there is one.
-fn string<'v, 'k>(value: Option<&'v Value<'k>>) -> Result<Option<&'v Value<'k>>, CommandError> {
-    match value {
-        Some(value) if value.kind() != Kind::String => Err(CommandError::WrongType),
-        value => Ok(value),
-    }
-}
-
-/// Expiry and entity tag of a value that gets other bytes.
-fn kept(occupied: &Occupied<'_>) -> Put {
-    Put { edited: false, ..occupied.put() }
-}
-
-fn is_string(kind: Kind) -> Outcome {
-    if kind == Kind::String { Ok(()) } else { Err(CommandError::WrongType) }
-}
-
-/// A string as bulk, or null. A large one is not copied.
-fn reply_value(reply: &mut Reply<'_>, value: Option<&Value<'_>>) {
-    match value.map(|value| (value, value.shared())) {
-        None => reply.null(),
-        Some((_, Some(shared))) => reply.bulk_shared(shared),
-        Some((value, None)) => reply.bulk(value),
-    }
-}
-
-fn string_bytes_max(call: &WriteCall<'_>) -> usize {
-    call.context.string_bytes_max()
 }

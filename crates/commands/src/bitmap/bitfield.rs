@@ -9,7 +9,8 @@ use almandine_datatypes::bitfield::{Encoding, Overflow};
 use almandine_keyspace::{Kind, Occupied, Put, Slot};
 use almandine_resp::Args;
 
-use super::{READ, WRITE, bits, is_string};
+use crate::traits::{SLOW_READ, SLOW_WRITE};
+use crate::value::{bits, is_string};
 
 const FIELD: [Arg; 2] = [Arg::value("encoding"), Arg::integer("offset")];
 const GET: Arg = Arg::block("get-block", &FIELD).token("GET");
@@ -51,7 +52,7 @@ pub(super) const BITFIELD: Command = Command {
             .optional()
             .multiple(),
         ],
-        traits: WRITE,
+        traits: SLOW_WRITE,
         keys: Keys::ComputedAccess(access_of_bitfield),
         ..CommandSpec::BLANK
     },
@@ -80,7 +81,7 @@ pub(super) const BITFIELD_RO: Command = Command {
         summary: "Performs arbitrary read-only bitfield integer operations on strings.",
         group: Group::Bitmap,
         args: &[Arg::key("key", Access::Read), GET.optional().multiple_token()],
-        traits: Traits { fast: true, ..READ },
+        traits: Traits { fast: true, ..SLOW_READ },
         ..CommandSpec::BLANK
     },
     run: Handler::Read(bitfield_ro),

@@ -5,7 +5,8 @@ use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::bitmap::Operation;
 use almandine_keyspace::{Owned, Put};
 
-use super::{WRITE, is_string};
+use crate::traits::SLOW_WRITE;
+use crate::value::is_string;
 
 pub(super) const BITOP: Command = Command {
     spec: CommandSpec {
@@ -32,7 +33,7 @@ pub(super) const BITOP: Command = Command {
             Arg::key("destkey", Access::Overwrite),
             Arg::key("key", Access::Read).multiple(),
         ],
-        traits: WRITE,
+        traits: SLOW_WRITE,
         history: &[("8.2.0", "Added the `DIFF`, `DIFF1`, `ANDOR`, and `ONE` operations.")],
         ..CommandSpec::BLANK
     },

@@ -8,7 +8,7 @@ use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
 use almandine_datatypes::rdb;
 use almandine_keyspace::{Kind, Put};
 
-use super::{READ, WRITE};
+use crate::traits::{CHANGE, READ};
 
 const TYPE_STRING: u8 = 0;
 /// The version that Redis 7.0 writes, which all younger ones read.
@@ -91,7 +91,7 @@ pub(super) const RESTORE: Command = Command {
             Arg::integer("seconds").token("IDLETIME").optional().since("5.0.0"),
             Arg::integer("frequency").token("FREQ").optional().since("5.0.0"),
         ],
-        traits: Traits { fast: false, denyoom: true, ..WRITE },
+        traits: Traits { fast: false, denyoom: true, ..CHANGE },
         categories: Some(&[Category::Keyspace, Category::Dangerous]),
         history: &[
             ("3.0.0", "Added the `REPLACE` modifier."),

@@ -4,7 +4,8 @@ use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall,
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_keyspace::Slot;
 
-use super::{ONE_VERB, READ};
+use crate::traits::{CHANGE_BY_ONE_VERB, READ};
+
 use crate::expiry::Unit;
 
 const CONDITION: Arg = Arg::one_of(
@@ -22,7 +23,7 @@ pub(super) const EXPIRE: Command = Command {
         id: 205,
         summary: "Sets the expiration time of a key in seconds.",
         args: &[Arg::key("key", Access::Update), Arg::integer("seconds"), CONDITION],
-        traits: ONE_VERB,
+        traits: CHANGE_BY_ONE_VERB,
         history: CONDITION_HISTORY,
         ..CommandSpec::BLANK
     },
@@ -137,7 +138,7 @@ pub(super) const PERSIST: Command = Command {
         since: "2.2.0",
         summary: "Removes the expiration time of a key.",
         args: &[Arg::key("key", Access::Update)],
-        traits: ONE_VERB,
+        traits: CHANGE_BY_ONE_VERB,
         ..CommandSpec::BLANK
     },
     run: Handler::Write(persist),

@@ -6,7 +6,7 @@ use almandine_datatypes::glob::{self, Case};
 use almandine_io::entropy;
 use almandine_resp::reply::write_header;
 
-use super::READ;
+use crate::traits::READ;
 
 /// Keys that KEYS asks the keyspace for at a time.
 const KEYS_AT_A_TIME: usize = 1024;

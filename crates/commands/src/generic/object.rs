@@ -6,7 +6,7 @@ use almandine_config::choices::EvictionPolicy;
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::{Kind, Metadata, Value};
 
-use super::READ;
+use crate::traits::READ;
 
 /// Longest string that Redis stores together with its object.
 const EMBEDDED_BYTES_MAX: usize = 44;

@@ -5,7 +5,7 @@ use almandine_command_spec::{Access, Arg, Category, CommandSpec, KeySpec, Keys, 
 use almandine_keyspace::Key;
 use almandine_resp::Args;
 
-use super::{READ, WRITE};
+use crate::traits::{CHANGE, READ};
 
 const CATEGORIES: &[Category] = &[Category::Set, Category::SortedSet, Category::List, Category::Dangerous];
 
@@ -37,7 +37,7 @@ pub(super) const SORT: Command = Command {
             ALPHA,
             Arg::key("destination", Access::Overwrite).token("STORE").optional().key_spec(2),
         ],
-        traits: Traits { fast: false, denyoom: true, ..WRITE },
+        traits: Traits { fast: false, denyoom: true, ..CHANGE },
         keys: Keys::Computed(&[KEY, PATTERN_KEYS, DESTINATION], next_key),
         categories: Some(CATEGORIES),
         ..CommandSpec::BLANK

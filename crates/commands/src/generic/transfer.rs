@@ -6,7 +6,7 @@
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 
-use super::WRITE;
+use crate::traits::CHANGE;
 
 pub(super) const RENAME: Command = Command {
     spec: CommandSpec {
@@ -14,7 +14,7 @@ pub(super) const RENAME: Command = Command {
         id: 214,
         summary: "Renames a key and overwrites the destination.",
         args: &[Arg::key("key", Access::Take), Arg::key("newkey", Access::Overwrite)],
-        traits: Traits { fast: false, ..WRITE },
+        traits: Traits { fast: false, ..CHANGE },
         history: &[("3.2.0", "The command no longer returns an error when source and destination names are the same.")],
         ..CommandSpec::BLANK
     },
@@ -33,7 +33,7 @@ pub(super) const RENAMENX: Command = Command {
         id: 215,
         summary: "Renames a key only when the target key name doesn't exist.",
         args: &[Arg::key("key", Access::Take), Arg::key("newkey", Access::Create)],
-        traits: WRITE,
+        traits: CHANGE,
         ..RENAME.spec
     },
     run: Handler::Write(renamenx),
@@ -75,7 +75,7 @@ pub(super) const COPY: Command = Command {
             Arg::pure_token("replace", "REPLACE").optional(),
         ],
         // The destination may be in another database, which only the options tell.
-        traits: Traits { fast: false, denyoom: true, self_locking: true, ..WRITE },
+        traits: Traits { fast: false, denyoom: true, self_locking: true, ..CHANGE },
         ..CommandSpec::BLANK
     },
     run: Handler::Write(copy),
@@ -116,7 +116,7 @@ pub(super) const MOVE: Command = Command {
         id: 217,
         summary: "Moves a key to another database.",
         args: &[Arg::key("key", Access::ReadUpdate), Arg::integer("db")],
-        traits: Traits { self_locking: true, ..WRITE },
+        traits: Traits { self_locking: true, ..CHANGE },
         ..CommandSpec::BLANK
     },
     run: Handler::Write(move_key),

@@ -5,7 +5,8 @@ use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::digest;
 use almandine_keyspace::{Kind, Value};
 
-use super::{READ, WRITE, string};
+use crate::traits::{READ, WRITE};
+use crate::value::string;
 
 /// When to write.
 #[derive(Clone, Copy, Debug, Default)]

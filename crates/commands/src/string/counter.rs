@@ -5,7 +5,8 @@ use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::number::{Extended, FloatError, add_texts};
 use almandine_keyspace::{Kind, Put, Slot};
 
-use super::{ONE_VERB, is_string, kept};
+use crate::traits::ONE_VERB;
+use crate::value::{is_string, kept};
 
 pub(super) const INCR: Command = Command {
     spec: CommandSpec {

@@ -7,8 +7,9 @@ use almandine_keyspace::{Put, Value};
 use almandine_resp::ProtocolVersion;
 
 use super::counter::{INCR, float, sum_text};
-use super::{WRITE, only_expiry, string};
-use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange};
+use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, only_expiry};
+use crate::traits::WRITE;
+use crate::value::string;
 
 pub(super) const INCREX: Command = Command {
     spec: CommandSpec {

@@ -7,8 +7,9 @@ use almandine_keyspace::{Kind, Put};
 use almandine_resp::Args;
 
 use super::condition::EXISTENCE_ARGS;
-use super::{READ, WRITE, only_expiry, reply_value};
-use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange};
+use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, only_expiry};
+use crate::traits::{READ, WRITE};
+use crate::value::{reply_value, store};
 
 pub(super) const MGET: Command = Command {
     spec: CommandSpec {
@@ -179,5 +180,5 @@ fn store_one(call: &mut WriteCall<'_>, key: &[u8], value: &[u8], change: ExpiryC
         ExpiryChange::Keep => call.keys.read(key).and_then(|value| value.expiry_ms()),
         _ => None,
     };
-    super::store(call, key, value, expiry_ms)
+    store(call, key, value, expiry_ms)
 }

@@ -6,6 +6,8 @@ use almandine_call::{CommandError, Options, errors};
 use almandine_datatypes::number::parse_i64;
 use almandine_node::ClientShared;
 
+use crate::names::DEFAULT_USER;
+
 /// Which clients are meant. Every filter that is given must match.
 #[derive(Default)]
 pub(super) struct ClientFilter<'c> {
@@ -77,7 +79,7 @@ fn client_id(value: &[u8]) -> Option<u64> {
 }
 
 fn known_user(user: &[u8]) -> Result<&[u8], CommandError> {
-    if user == super::DEFAULT_USER { Ok(user) } else { Err(errors::no_such_user(user)) }
+    if user == DEFAULT_USER { Ok(user) } else { Err(errors::no_such_user(user)) }
 }
 
 fn max_age(value: &[u8]) -> Result<i64, CommandError> {

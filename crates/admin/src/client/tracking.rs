@@ -6,7 +6,7 @@ use almandine_call::{AdminCall, ClientTracking, Command, CommandError, Handler, 
 use almandine_command_spec::{Arg, CommandSpec};
 use almandine_node::TrackingOptions;
 
-use super::client_command::{ON_OFF, SUBCOMMAND};
+use super::subcommand::{ON_OFF, SUBCOMMAND};
 
 pub(super) const TRACKING: Command = Command {
     spec: CommandSpec {

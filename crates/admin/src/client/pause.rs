@@ -1,0 +1,89 @@
+//! CLIENT PAUSE, UNPAUSE and UNBLOCK: connections that wait.
+
+use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, number};
+use almandine_command_spec::{Arg, CommandSpec};
+use almandine_datatypes::number::parse_i64;
+use almandine_node::PauseScope;
+
+use super::subcommand::{FOR_OPERATORS, SUBCOMMAND};
+
+pub(super) const PAUSE: Command = Command {
+    spec: CommandSpec {
+        name: "CLIENT|PAUSE",
+        id: 84,
+        since: "3.0.0",
+        summary: "Suspends commands processing.",
+        args: &[
+            Arg::integer("timeout"),
+            Arg::one_of("mode", &[Arg::pure_token("write", "WRITE"), Arg::pure_token("all", "ALL")]).optional().since("6.2.0"),
+        ],
+        traits: FOR_OPERATORS,
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(pause),
+};
+
+fn pause(call: &mut AdminCall<'_>) -> Outcome {
+    let scope = match call.args.get(3).map(Word) {
+        None => PauseScope::All,
+        Some(mode) if mode.is("ALL") && call.args.len() == 4 => PauseScope::All,
+        Some(mode) if mode.is("WRITE") && call.args.len() == 4 => PauseScope::Writes,
+        Some(_) => return Err(CommandError::PauseMode),
+    };
+    let timeout_ms = parse_i64(call.args.at(2)).ok_or(CommandError::TimeoutNotInteger)?;
+    if timeout_ms < 0 {
+        return Err(CommandError::TimeoutNegative);
+    }
+    let until_ms = timeout_ms.checked_add(call.now_ms).ok_or(CommandError::TimeoutOutOfRange)?;
+    call.context.node.pause.start(scope, until_ms, call.now_ms);
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) const UNPAUSE: Command = Command {
+    spec: CommandSpec {
+        name: "CLIENT|UNPAUSE",
+        id: 91,
+        since: "6.2.0",
+        complexity: "O(N) Where N is the number of paused clients",
+        summary: "Resumes processing commands from paused clients.",
+        traits: FOR_OPERATORS,
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        let node = &call.context.node;
+        node.pause.stop();
+        node.workers.broadcast(&almandine_node::Message::Resume);
+        call.reply.ok();
+        Ok(())
+    }),
+};
+
+pub(super) const UNBLOCK: Command = Command {
+    spec: CommandSpec {
+        name: "CLIENT|UNBLOCK",
+        id: 90,
+        since: "5.0.0",
+        complexity: "O(log N) where N is the number of client connections",
+        summary: "Unblocks a client blocked by a blocking command from a different connection.",
+        args: &[
+            Arg::integer("client-id"),
+            Arg::one_of("unblock-type", &[Arg::pure_token("timeout", "TIMEOUT"), Arg::pure_token("error", "ERROR")]).optional(),
+        ],
+        traits: FOR_OPERATORS,
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(unblock),
+};
+
+/// No command blocks yet, so nobody is ever found.
+fn unblock(call: &mut AdminCall<'_>) -> Outcome {
+    match call.args.get(3).map(Word) {
+        None => {}
+        Some(reason) if reason.is("TIMEOUT") || reason.is("ERROR") => {}
+        Some(_) => return Err(CommandError::UnblockReason),
+    }
+    number::integer(call.args.at(2))?;
+    call.reply.integer(0);
+    Ok(())
+}

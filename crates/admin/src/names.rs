@@ -1,0 +1,17 @@
+//! Names of users and connections.
+
+use almandine_call::CommandError;
+
+/// The only user until access-control lists exist.
+pub(crate) const DEFAULT_USER: &[u8] = b"default";
+
+/// A name as CLIENT SETNAME accepts it: printable, without spaces.
+pub(crate) fn client_name(name: &[u8]) -> Result<String, CommandError> {
+    printable(name).ok_or(CommandError::InvalidClientName)
+}
+
+/// Bytes from `!` to `~`, which fit into a line of CLIENT LIST.
+pub(crate) fn printable(text: &[u8]) -> Option<String> {
+    let valid = text.iter().all(u8::is_ascii_graphic);
+    valid.then(|| String::from_utf8_lossy(text).into_owned())
+}

@@ -1,0 +1,22 @@
+//! What commands for operators have in common.
+
+use std::net::SocketAddr;
+
+use almandine_call::AdminCall;
+use almandine_command_spec::Traits;
+use almandine_node::{ClientShared, Node};
+
+/// What most commands for operators have in common.
+pub(crate) const FOR_OPERATORS: Traits = Traits { admin: true, noscript: true, loading: true, stale: true, ..Traits::NONE };
+
+/// Runs `work` outside the batch's epoch, so that a wait in it holds nothing up: memory is reclaimed meanwhile.
+pub(crate) fn outside_epoch(call: &mut AdminCall<'_>, work: impl FnOnce(&Node)) {
+    call.accessor.end_batch();
+    work(&call.context.node);
+    call.accessor.begin_batch(call.now_ms);
+}
+
+/// Whether a client is on this machine, for what only such clients may do.
+pub(crate) fn is_local(client: &ClientShared) -> bool {
+    client.unix_socket || client.address.parse::<SocketAddr>().is_ok_and(|address| address.ip().to_canonical().is_loopback())
+}

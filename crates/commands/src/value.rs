@@ -1,0 +1,46 @@
+//! Strings as commands read, answer and store them.
+
+use almandine_call::{CommandError, Outcome, WriteCall};
+use almandine_keyspace::{Key, Kind, Occupied, Put, Value};
+use almandine_resp::Reply;
+
+/// The value, which must be a string when there is one.
+pub(crate) fn string<'v, 'k>(value: Option<&'v Value<'k>>) -> Result<Option<&'v Value<'k>>, CommandError> {
+    match value {
+        Some(value) if value.kind() != Kind::String => Err(CommandError::WrongType),
+        value => Ok(value),
+    }
+}
+
+/// Expiry and entity tag of a value that gets other bytes.
+pub(crate) fn kept(occupied: &Occupied<'_>) -> Put {
+    Put { edited: false, ..occupied.put() }
+}
+
+pub(crate) fn is_string(kind: Kind) -> Outcome {
+    if kind == Kind::String { Ok(()) } else { Err(CommandError::WrongType) }
+}
+
+/// A string as bulk, or null. A large one is not copied.
+pub(crate) fn reply_value(reply: &mut Reply<'_>, value: Option<&Value<'_>>) {
+    match value.map(|value| (value, value.shared())) {
+        None => reply.null(),
+        Some((_, Some(shared))) => reply.bulk_shared(shared),
+        Some((value, None)) => reply.bulk(value),
+    }
+}
+
+/// Stores a string, or deletes the key when its expiry has passed.
+pub(crate) fn store(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], expiry_ms: Option<i64>) -> Outcome {
+    if expiry_ms.is_some_and(|at| at <= call.now_ms()) {
+        call.keys.delete(key);
+        return Ok(());
+    }
+    call.keys.upsert(key, value, Put { expiry_ms, ..Put::default() })?;
+    Ok(())
+}
+
+/// The bits of a value, which must be a string when there is one.
+pub(crate) fn bits<'v>(value: Option<&'v Value<'_>>) -> Result<Option<&'v [u8]>, CommandError> {
+    value.map(|value| is_string(value.kind()).map(|()| &**value)).transpose()
+}
