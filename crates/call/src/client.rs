@@ -1,13 +1,12 @@
 //! The private state of one connection that commands read and change. The session owns it; nobody else sees it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::Output;
-use almandine_node::{Changed, ClientShared};
+use almandine_node::{Changed, ClientShared, TrackingOptions};
 use almandine_resp::{ProtocolVersion, Reply};
-
-use crate::tracking::ClientTracking;
 
 /// CLIENT REPLY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +20,30 @@ pub enum ReplyMode {
     SkipNext,
     /// The command being executed is not answered.
     Skip,
+}
+
+/// How a client tracks.
+#[derive(Clone, Debug, Default)]
+pub struct ClientTracking {
+    /// CLIENT TRACKING's options.
+    pub options: TrackingOptions,
+    /// CLIENT CACHING was given for the next command: YES with OPTIN, NO with OPTOUT.
+    pub caching_said: bool,
+    /// PREFIX.
+    pub prefixes: BTreeSet<Vec<u8>>,
+}
+
+impl ClientTracking {
+    /// Whether reads are to be remembered now.
+    pub(crate) fn remembers(&self) -> bool {
+        let TrackingOptions { broadcast, opt_in, opt_out, .. } = self.options;
+        match (opt_in, opt_out) {
+            _ if broadcast => false,
+            (true, _) => self.caching_said,
+            (_, true) => !self.caching_said,
+            _ => true,
+        }
+    }
 }
 
 /// One connection's state.

@@ -10,6 +10,7 @@
 
 pub mod call;
 pub mod client;
+mod command;
 pub mod errors;
 pub mod help;
 pub mod number;
@@ -17,33 +18,9 @@ pub mod options;
 pub mod table;
 pub mod tracking;
 
-use almandine_command_spec::CommandSpec;
-
 pub use call::{AdminCall, Context, PlannedKey, ReadCall, WriteCall};
-pub use client::{Client, ReplyMode};
+pub use client::{Client, ClientTracking, ReplyMode};
+pub use command::{Command, Handler};
 pub use errors::{CommandError, Outcome};
 pub use options::{Options, Word};
 pub use table::{Entry, Flags, Plan, Table};
-pub use tracking::ClientTracking;
-
-/// A command: what it is, and what it does.
-#[derive(Debug)]
-pub struct Command {
-    /// Everything that can be known without running it.
-    pub spec: CommandSpec,
-    /// What runs.
-    pub run: Handler,
-}
-
-/// A handler. The variant is the permission.
-#[derive(Clone, Copy, Debug)]
-pub enum Handler {
-    /// Reads keys, or needs none.
-    Read(fn(&mut ReadCall<'_>) -> Outcome),
-    /// Reads and writes keys; the declared ones are locked.
-    Write(fn(&mut WriteCall<'_>) -> Outcome),
-    /// Reads and changes the connection, the node, or whole databases.
-    Admin(fn(&mut AdminCall<'_>) -> Outcome),
-    /// Only its subcommands run.
-    Container,
-}

@@ -5,7 +5,7 @@
 
 use almandine_command_spec::{Layout, Shape, Table as Names};
 
-use crate::{Command, Handler};
+use crate::command::{Command, Handler};
 
 /// What the session asks of a command, one bit each, so that the ordinary case is one comparison with zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,39 +3,13 @@
 //! The session calls [`before_read`] and [`after_read`] around the commands of a tracking client, and [`after_write`] behind commands that
 //! may write, of any client, while somebody tracks. Who is told, and how, is the node's business ([`almandine_node::tracking`]).
 
-use std::collections::BTreeSet;
-
 use almandine_base::Output;
-use almandine_node::{Node, TrackingOptions};
+use almandine_node::Node;
 use almandine_resp::Args;
 
 use crate::call::Context;
 use crate::client::Client;
 use crate::table::{Flags, Plan};
-
-/// How a client tracks.
-#[derive(Clone, Debug, Default)]
-pub struct ClientTracking {
-    /// CLIENT TRACKING's options.
-    pub options: TrackingOptions,
-    /// CLIENT CACHING was given for the next command: YES with OPTIN, NO with OPTOUT.
-    pub caching_said: bool,
-    /// PREFIX.
-    pub prefixes: BTreeSet<Vec<u8>>,
-}
-
-impl ClientTracking {
-    /// Whether reads are to be remembered now.
-    fn remembers(&self) -> bool {
-        let TrackingOptions { broadcast, opt_in, opt_out, .. } = self.options;
-        match (opt_in, opt_out) {
-            _ if broadcast => false,
-            (true, _) => self.caching_said,
-            (_, true) => !self.caching_said,
-            _ => true,
-        }
-    }
-}
 
 /// Ends tracking for a client: CLIENT TRACKING OFF, RESET, the end of the connection.
 pub fn stop(client: &mut Client, node: &Node) {
