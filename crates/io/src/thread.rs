@@ -1,9 +1,12 @@
-//! Threads: named, optionally pinned, and a parker that wakes without losing a signal.
+//! Threads: named, optionally pinned, ranked; and a [`Waker`] that loses no signal.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle, Thread};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+pub use waker::Waker;
+
+mod waker;
 
 /// Starts a named thread.
 ///
@@ -49,49 +52,4 @@ pub fn pin_to(processor: usize) -> io::Result<()> {
 #[must_use]
 pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Wakes one waiting thread. A wake that comes before the wait is not lost; a wake of a running thread is one atomic load.
-#[derive(Debug)]
-pub struct Waker {
-    waiting: AtomicBool,
-    signalled: AtomicBool,
-    thread: std::sync::OnceLock<Thread>,
-}
-
-impl Default for Waker {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Waker {
-    /// A waker without a thread yet; the first [`Waker::wait`] binds it to its caller.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { waiting: AtomicBool::new(false), signalled: AtomicBool::new(false), thread: std::sync::OnceLock::new() }
-    }
-
-    /// Wakes the waiting thread, or makes its next wait return at once.
-    pub fn wake(&self) {
-        if !self.signalled.load(Ordering::Relaxed) {
-            self.signalled.store(true, Ordering::SeqCst);
-        }
-        if self.waiting.load(Ordering::SeqCst)
-            && let Some(thread) = self.thread.get()
-        {
-            thread.unpark();
-        }
-    }
-
-    /// Waits until woken or until `timeout` has passed. Called by one thread only.
-    pub fn wait(&self, timeout: Duration) {
-        self.thread.get_or_init(thread::current);
-        self.waiting.store(true, Ordering::SeqCst);
-        if !self.signalled.load(Ordering::SeqCst) {
-            thread::park_timeout(timeout);
-        }
-        self.waiting.store(false, Ordering::SeqCst);
-        self.signalled.store(false, Ordering::SeqCst);
-    }
 }

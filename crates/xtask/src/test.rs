@@ -31,7 +31,8 @@ struct Ended {
 const PROOFS: [&str; 7] = ["golden", "oracle", "histories", "storage", "tracking", "hostile", "smoke"];
 
 /// Crates with tests under loom, and the arguments that select them.
-const LOOM: &[(&str, &[&str])] = &[("almandine-epoch", &["--test", "loom"]), ("almandine-store", &["--lib", "model"])];
+const LOOM: &[(&str, &[&str])] =
+    &[("almandine-io", &["--lib", "model"]), ("almandine-epoch", &["--test", "loom"]), ("almandine-store", &["--lib", "model"])];
 
 /// Runs everything; true when all passed.
 pub(crate) fn run(full: bool) -> bool {

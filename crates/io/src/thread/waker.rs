@@ -1,0 +1,124 @@
+//! Wakes one waiting thread without losing a signal.
+//!
+//! Who wakes has published its work before; who waits looks for work after each wait. The *waker* asks whether a signal is there
+//! already, and is done if so: many wakes of a running thread share a cache line that nobody writes.
+//!
+//! ```text
+//! waker                                  waiter
+//!  w1  publishes work                     t1  waiting = true
+//!  w2  fence                              t2  fence
+//!  w3  signalled? then done               t3  parks unless signalled
+//!  w4  signalled = true (release)         t4  waiting = false
+//!  w5  fence                              t5  signalled swapped for false (acquire)
+//!  w6  waiting? then unparks              t6  fence
+//!                                         t7  looks for work
+//! ```
+//!
+//! *It does not sleep on a signal.* Of the fences w5 and t2 one is first: either w6 sees t1 and unparks, or t3 sees w4.
+//! *It does not miss the work.* If t5 takes the signal of w4, it is ordered after w1. If w3 saw a signal that t5 took, then w3 did
+//! not see t5, so w2 is before t6 in the order of the fences, and t7 sees w1. Without w2 the load of w3 may pass the store of w1:
+//! the signal is old, the work is not there yet when t7 looks, and nobody wakes the waiter for it.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+#[cfg(all(test, loom))]
+use loom::{
+    sync::atomic::{AtomicBool, Ordering, fence},
+    thread::{self, Thread},
+};
+#[cfg(not(all(test, loom)))]
+use std::{
+    sync::atomic::{AtomicBool, Ordering, fence},
+    thread::{self, Thread},
+};
+
+#[cfg(all(test, loom))]
+mod model;
+
+/// Performs a step of the protocol: always, except in the mutants of the model.
+#[cfg(not(all(test, loom)))]
+macro_rules! step {
+    ($waker:expr, $step:ident, $action:expr) => {
+        $action
+    };
+}
+#[cfg(all(test, loom))]
+macro_rules! step {
+    ($waker:expr, $step:ident, $action:expr) => {
+        if $waker.left_out != Some(model::Step::$step) {
+            $action
+        }
+    };
+}
+
+/// Wakes one waiting thread. A wake that comes before the wait is not lost. A wake while a signal is there costs a fence and a load.
+#[derive(Debug)]
+pub struct Waker {
+    /// Written by the thread that waits.
+    waiting: AtomicBool,
+    /// Set by whoever wakes, taken by the thread that waits.
+    signalled: AtomicBool,
+    thread: OnceLock<Thread>,
+    #[cfg(all(test, loom))]
+    left_out: Option<model::Step>,
+}
+
+impl Default for Waker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Waker {
+    /// A waker without a thread yet; the first [`Waker::wait`] binds it to its caller.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            waiting: AtomicBool::new(false),
+            signalled: AtomicBool::new(false),
+            thread: OnceLock::new(),
+            #[cfg(all(test, loom))]
+            left_out: None,
+        }
+    }
+
+    /// Wakes the waiting thread, or makes its next wait return at once.
+    pub fn wake(&self) {
+        step!(self, AskFence, fence(Ordering::SeqCst));
+        if self.signalled.load(Ordering::Relaxed) {
+            return;
+        }
+        self.signalled.store(true, Ordering::Release);
+        step!(self, SignalFence, fence(Ordering::SeqCst));
+        if self.waiting.load(Ordering::Relaxed)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Waits until woken or until `timeout` has passed. Called by one thread only.
+    pub fn wait(&self, timeout: Duration) {
+        self.thread.get_or_init(thread::current);
+        self.waiting.store(true, Ordering::Relaxed);
+        step!(self, WaitFence, fence(Ordering::SeqCst));
+        if !self.signalled.load(Ordering::Relaxed) {
+            park(timeout);
+        }
+        self.waiting.store(false, Ordering::Relaxed);
+        self.signalled.swap(false, Ordering::Acquire);
+        step!(self, TakeFence, fence(Ordering::SeqCst));
+    }
+}
+
+#[cfg(not(all(test, loom)))]
+fn park(timeout: Duration) {
+    thread::park_timeout(timeout);
+}
+
+/// In a model nothing times out, so that a lost wake is a deadlock.
+#[cfg(all(test, loom))]
+fn park(_: Duration) {
+    thread::park();
+}
