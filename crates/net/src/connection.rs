@@ -36,6 +36,8 @@ pub(crate) struct Connection<C> {
     /// Length of `input` below which the service need not be called.
     pub(crate) needed: usize,
     pub(crate) pending: Option<Box<Pending>>,
+    /// Bytes that messages have brought it since its output was last taken whole.
+    pub(crate) pushed: usize,
     /// What the outbox holds for it in this round.
     pub(crate) ticket: Ticket,
     pub(crate) transport: Option<Box<dyn Transport>>,
@@ -70,6 +72,7 @@ impl<C> Connection<C> {
             input: Vec::new(),
             needed: 0,
             pending: None,
+            pushed: 0,
             ticket: Ticket::default(),
             transport: None,
             life: Life::Open,

@@ -177,9 +177,7 @@ impl<S: Service> ConnectionTable<S> {
     /// Ends the handling of an event: carries out what it decided, and puts the connection back or removes it.
     pub(crate) fn settle(&mut self, service: &mut S, reactor: &mut Reactor, mut connection: Box<Connection<S::Connection>>) {
         self.start_reads(service, reactor);
-        if connection.pending.is_some() {
-            self.check_output(service, &mut connection);
-        }
+        self.check_output(service, &mut connection);
         let finished = connection.ended && !connection.output_full && !connection.awaits;
         if (connection.life == Life::Open && finished) || connection.life == Life::Closing {
             self.close_after_flush(service, &mut connection);
@@ -223,10 +221,15 @@ impl<S: Service> ConnectionTable<S> {
         self.recycle_input(connection);
     }
 
-    fn check_output(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
-        let (Some(session), Some(pending)) = (&connection.session, &mut connection.pending) else { return };
-        let limit = self.shared.limits.output(service.output_class(session));
-        if limit.is_broken(pending.len(), &mut pending.over_since_s, self.now_s) {
+    /// Closes a connection whose pending output breaks its limit.
+    pub(crate) fn check_output(&mut self, service: &S, connection: &mut Connection<S::Connection>) {
+        let Some(pending) = &mut connection.pending else {
+            connection.pushed = 0;
+            return;
+        };
+        let Some(session) = connection.session.as_ref().filter(|_| connection.life != Life::Dead) else { return };
+        let (limit, bytes) = self.shared.limits.output(service.output_class(session), pending.len(), connection.pushed);
+        if limit.is_broken(bytes, &mut pending.over_since_s, self.now_s) {
             connection.life = Life::Dead;
             self.counters().closed_by_output_limit.add(1);
         }

@@ -128,6 +128,7 @@ impl<S: Service> ConnectionTable<S> {
             }
             if self.scratch.len() >= FLUSH_BYTES {
                 self.deliver(connection);
+                self.check_output(service, connection);
             }
             if progress.consumed == 0 || !connection.runs() {
                 break;

@@ -38,6 +38,9 @@ pub struct OutputLimit {
 
 const MIB: usize = 1024 * 1024;
 
+/// As in Redis, the same for all servers: an error or two.
+static UNAUTHENTICATED: OutputLimit = OutputLimit::new(1024, 0, 0);
+
 impl Default for Limits {
     /// Redis' defaults.
     fn default() -> Self {
@@ -55,13 +58,18 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limit of a class.
-    #[must_use]
-    pub fn output(&self, class: OutputClass) -> &OutputLimit {
+    /// The limit of a class, and the bytes that it is about, of a connection with `pending` bytes of output of which at most `pushed`
+    /// were not asked for.
+    ///
+    /// Ordinary clients have no limit unless the operator sets one, for back-pressure bounds what their commands write. What is pushed
+    /// to one, as the lines of MONITOR and the invalidations of tracked keys, has that of subscribers then.
+    pub(crate) fn output(&self, class: OutputClass, pending: usize, pushed: usize) -> (&OutputLimit, usize) {
         match class {
-            OutputClass::Normal => &self.output_normal,
-            OutputClass::Replica => &self.output_replica,
-            OutputClass::Subscriber => &self.output_subscriber,
+            OutputClass::Normal if self.output_normal.is_none() => (&self.output_subscriber, pending.min(pushed)),
+            OutputClass::Normal => (&self.output_normal, pending),
+            OutputClass::Replica => (&self.output_replica, pending),
+            OutputClass::Subscriber => (&self.output_subscriber, pending),
+            OutputClass::Unauthenticated => (&UNAUTHENTICATED, pending),
         }
     }
 }
@@ -78,6 +86,11 @@ impl OutputLimit {
         self.hard_bytes.store(hard_bytes, Ordering::Relaxed);
         self.soft_bytes.store(soft_bytes, Ordering::Relaxed);
         self.soft_s.store(soft_s, Ordering::Relaxed);
+    }
+
+    /// Whether there is no limit.
+    fn is_none(&self) -> bool {
+        self.hard_bytes.load(Ordering::Relaxed) == 0 && self.soft_bytes.load(Ordering::Relaxed) == 0
     }
 
     /// Whether `pending` bytes break the limit. `over_since_s` remembers since when the soft limit is exceeded.

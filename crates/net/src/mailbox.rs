@@ -3,10 +3,14 @@
 //! A mailbox is a queue without locks and a wake. The sender makes the system call of the wake only when the worker said that
 //! it goes to sleep: the worker sets `asleep`, then looks at the queue once more; the sender pushes, then looks at `asleep`.
 //! With a full fence between each pair, at least one of them sees the other's write.
+//!
+//! What is for single connections is bounded in bytes, so a worker that is busy for long does not fill the memory with what others
+//! push. Beyond the bound a connection is closed instead, which takes a word per connection.
 
+use std::collections::BTreeSet;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use almandine_io::wake::Wake;
 use crossbeam_queue::SegQueue;
@@ -16,10 +20,17 @@ use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::service::ConnectionId;
 
+/// Bytes of messages for connections that wait for a worker, beyond which the connections that get more are closed.
+const BYTES_MAX: usize = 32 * 1024 * 1024;
+/// What a message costs beside the bytes that it carries.
+const MESSAGE_BYTES: usize = 128;
+
 /// What arrives in a mailbox.
 pub(crate) enum Mail<M> {
     /// For the service.
     Message(M),
+    /// For a connection, with so many bytes.
+    Push(M, usize),
     /// A connection that another worker accepted.
     Connection(Accepted),
 }
@@ -33,6 +44,12 @@ pub(crate) struct Accepted {
 /// The public side of one worker.
 pub(crate) struct SharedWorker<M> {
     mail: CachePadded<SegQueue<Mail<M>>>,
+    /// Bytes of the [`Mail::Push`] among it. Senders add, the worker subtracts.
+    pushed_bytes: CachePadded<AtomicUsize>,
+    /// Connections that a message did not reach, to be closed by the worker.
+    missed: Mutex<BTreeSet<ConnectionId>>,
+    /// Whether there are any; the worker looks at it in each round.
+    has_missed: AtomicBool,
     /// Written by the worker around its waits, cleared by whoever wakes it.
     asleep: CachePadded<AtomicBool>,
     pub(crate) wake: Arc<Wake>,
@@ -47,7 +64,7 @@ pub(crate) struct Shared<M> {
     pub(crate) limits: Arc<Limits>,
     pub(crate) stopping: AtomicBool,
     /// Serializes the choice of a worker, so that the balance is exact. Taken once per connection.
-    balance: std::sync::Mutex<()>,
+    balance: Mutex<()>,
     ids: AtomicU64,
 }
 
@@ -79,6 +96,32 @@ impl<M> Handle<M> {
     /// When there is no such worker.
     pub fn send(&self, worker: usize, message: M) {
         self.shared.workers[worker].post(Mail::Message(message));
+    }
+
+    /// Sends a message that brings a connection of that worker `bytes` bytes of output. When too many of those wait there already, the
+    /// message is dropped and the connection is closed: it would not know what it has missed.
+    ///
+    /// # Panics
+    /// When there is no such worker.
+    pub fn push(&self, worker: usize, connection: ConnectionId, message: M, bytes: usize) {
+        let worker = &self.shared.workers[worker];
+        let bytes = bytes + MESSAGE_BYTES;
+        // Added before it is compared, so that senders together keep to the bound.
+        if worker.pushed_bytes.fetch_add(bytes, Ordering::Relaxed) < BYTES_MAX {
+            worker.post(Mail::Push(message, bytes));
+        } else {
+            worker.pushed_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            worker.miss(connection);
+        }
+    }
+
+    /// Bytes of [`Handle::push`] that a worker has not seen yet.
+    ///
+    /// # Panics
+    /// When there is no such worker.
+    #[must_use]
+    pub fn pushed_bytes(&self, worker: usize) -> usize {
+        self.shared.workers[worker].pushed_bytes.load(Ordering::Relaxed)
     }
 
     /// What a worker counts.
@@ -117,7 +160,7 @@ impl<M> Handle<M> {
 impl<M> Shared<M> {
     pub(crate) fn new(workers: usize, limits: Arc<Limits>) -> io::Result<Self> {
         let workers = (0..workers).map(|_| SharedWorker::new()).collect::<io::Result<_>>()?;
-        Ok(Self { workers, limits, stopping: AtomicBool::new(false), balance: std::sync::Mutex::new(()), ids: AtomicU64::new(1) })
+        Ok(Self { workers, limits, stopping: AtomicBool::new(false), balance: Mutex::new(()), ids: AtomicU64::new(1) })
     }
 
     pub(crate) fn next_id(&self) -> ConnectionId {
@@ -127,7 +170,7 @@ impl<M> Shared<M> {
     /// Chooses the worker with the fewest connections for a new one; on a tie `own`, the worker that accepted it. `None` when
     /// there are too many connections already.
     pub(crate) fn assign(&self, own: usize) -> Option<usize> {
-        let _guard = self.balance.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _guard = self.balance.lock().unwrap_or_else(PoisonError::into_inner);
         let count = |worker: usize| self.workers[worker].assigned.load(Ordering::Relaxed);
         let total: usize = (0..self.workers.len()).map(count).sum();
         if total >= self.limits.connections_max.load(Ordering::Relaxed) {
@@ -153,6 +196,9 @@ impl<M> SharedWorker<M> {
     fn new() -> io::Result<Self> {
         Ok(Self {
             mail: CachePadded::default(),
+            pushed_bytes: CachePadded::default(),
+            missed: Mutex::default(),
+            has_missed: AtomicBool::new(false),
             asleep: CachePadded::default(),
             wake: Arc::new(Wake::new()?),
             counters: CachePadded::default(),
@@ -162,6 +208,16 @@ impl<M> SharedWorker<M> {
 
     pub(crate) fn post(&self, mail: Mail<M>) {
         self.mail.push(mail);
+        self.wake_if_asleep();
+    }
+
+    fn miss(&self, connection: ConnectionId) {
+        self.missed.lock().unwrap_or_else(PoisonError::into_inner).insert(connection);
+        self.has_missed.store(true, Ordering::Release);
+        self.wake_if_asleep();
+    }
+
+    fn wake_if_asleep(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
             self.wake.wake();
@@ -169,14 +225,26 @@ impl<M> SharedWorker<M> {
     }
 
     pub(crate) fn take(&self) -> Option<Mail<M>> {
-        self.mail.pop()
+        let mail = self.mail.pop();
+        if let Some(Mail::Push(_, bytes)) = &mail {
+            self.pushed_bytes.fetch_sub(*bytes, Ordering::Relaxed);
+        }
+        mail
+    }
+
+    /// The connections that a message did not reach since the last call.
+    pub(crate) fn take_missed(&self) -> BTreeSet<ConnectionId> {
+        if !self.has_missed.load(Ordering::Relaxed) || !self.has_missed.swap(false, Ordering::Acquire) {
+            return BTreeSet::new();
+        }
+        std::mem::take(&mut *self.missed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The worker is about to wait. Returns whether it may: mail that is there already would not wake it.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.mail.is_empty()
+        self.mail.is_empty() && !self.has_missed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn awake(&self) {

@@ -56,15 +56,20 @@ pub enum Next {
 /// Which output limit applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputClass {
-    /// Ordinary clients.
+    /// Ordinary clients, and those that run MONITOR.
     Normal,
     /// Replicas.
     Replica,
     /// Clients in subscriber mode.
     Subscriber,
+    /// Clients that have yet to say who they are: they get a few replies, and no memory for those that they do not read.
+    Unauthenticated,
 }
 
 /// Serves the connections of one worker.
+///
+/// Output is bounded in two ways. A connection that does not read the replies to its own commands is not executed further. What is
+/// written to it by [`Control::connection`] it has not asked for, so nothing holds that up: a limit closes the connection.
 pub trait Service: Sized {
     /// The state of one connection.
     type Connection;

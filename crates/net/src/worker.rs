@@ -18,7 +18,7 @@ use crate::connection_table::ConnectionTable;
 use crate::control::TableControl;
 use crate::limits::Limits;
 use crate::mailbox::{Accepted, Handle, Mail, Shared};
-use crate::service::{Peer, Service};
+use crate::service::{Control, Peer, Service};
 use crate::transport::TransportFactory;
 
 /// Time between ticks.
@@ -217,11 +217,15 @@ impl<S: Service> Run<S> {
     }
 
     fn take_mail(&mut self, shared: &Shared<S::Message>) {
+        for id in shared.workers[self.worker.index].take_missed() {
+            let known = TableControl::new(&mut self.table).kill(id, false);
+            self.table.counters().closed_by_output_limit.add(usize::from(known));
+        }
         for _ in 0..MAIL_MAX {
             match shared.workers[self.worker.index].take() {
                 None => return,
                 Some(Mail::Connection(accepted)) => self.connect(accepted),
-                Some(Mail::Message(message)) => {
+                Some(Mail::Message(message) | Mail::Push(message, _)) => {
                     let mut control = TableControl::new(&mut self.table);
                     self.service.message(message, &mut control);
                     control.finish();

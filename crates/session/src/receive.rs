@@ -10,7 +10,7 @@ use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_io::storage::{ReadDone, ReadRequest};
 use almandine_keyspace::Accessor;
-use almandine_net::{ConnectionId, Control, Next, Peer, Progress, Service};
+use almandine_net::{ConnectionId, Control, Next, OutputClass, Peer, Progress, Service};
 use almandine_node::{ClientOrigin, Message, Node};
 use almandine_resp::{Batch, Parser, ProtocolVersion, Reply};
 
@@ -236,4 +236,22 @@ impl Service for Sessions {
     }
 
     fn idle(&mut self) {}
+
+    fn output_class(&self, connection: &Connection) -> OutputClass {
+        let client = &connection.client;
+        if !client.authenticated {
+            OutputClass::Unauthenticated
+        } else if client.shared.subscriber.load(Relaxed) {
+            OutputClass::Subscriber
+        } else {
+            // MONITOR too, as in Redis.
+            OutputClass::Normal
+        }
+    }
+
+    /// Those that wait for what others do.
+    fn may_idle(&self, connection: &Connection) -> bool {
+        let shared = &connection.client.shared;
+        shared.monitor.load(Relaxed) || shared.subscriber.load(Relaxed)
+    }
 }

@@ -25,11 +25,13 @@ pub(crate) enum Ask {
     Push(ConnectionId, Vec<u8>),
     Kill(ConnectionId, bool),
     Resume(ConnectionId),
+    /// Keeps the worker busy until the other end is dropped.
+    Block(std::sync::mpsc::Receiver<()>),
 }
 
 pub(crate) struct Session {
     id: ConnectionId,
-    subscriber: bool,
+    class: OutputClass,
 }
 
 /// One worker's echo service.
@@ -46,7 +48,7 @@ impl Service for Echo {
 
     fn open(&mut self, id: ConnectionId, _peer: &Peer, _out: &mut Output) -> Option<Session> {
         self.open.fetch_add(1, Ordering::SeqCst);
-        Some(Session { id, subscriber: false })
+        Some(Session { id, class: OutputClass::Normal })
     }
 
     fn receive(&mut self, session: &mut Session, input: &[u8], out: &mut Output) -> Progress {
@@ -67,7 +69,8 @@ impl Service for Echo {
                 b"QUIT" => progress.next = Next::CloseAfterFlush,
                 b"DROP" => progress.next = Next::Close,
                 b"PAUSE" => progress.next = Next::Pause,
-                b"SUBSCRIBE" => session.subscriber = true,
+                b"SUBSCRIBE" => session.class = OutputClass::Subscriber,
+                b"LOGOUT" => session.class = OutputClass::Unauthenticated,
                 b"ID" => frame(&mut out.bytes, &session.id.to_le_bytes()),
                 b"WORKER" => frame(&mut out.bytes, &[self.worker as u8]),
                 b"BIG" => {
@@ -99,6 +102,7 @@ impl Service for Echo {
             }
             Ask::Kill(id, after_flush) => _ = control.kill(id, after_flush),
             Ask::Resume(id) => control.resume(id),
+            Ask::Block(until) => _ = until.recv(),
         }
     }
 
@@ -107,7 +111,7 @@ impl Service for Echo {
     fn idle(&mut self) {}
 
     fn output_class(&self, session: &Session) -> OutputClass {
-        if session.subscriber { OutputClass::Subscriber } else { OutputClass::Normal }
+        session.class
     }
 }
 

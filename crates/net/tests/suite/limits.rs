@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::common::{Client, KINDS, Server, frame};
+use crate::common::{Ask, Client, KINDS, Server, frame};
 
 #[test]
 fn a_slow_reader_is_not_executed_further() {
@@ -63,6 +63,100 @@ fn large_values_to_a_slow_reader_do_not_pile_up() {
     }
 }
 
+/// Pushes until the server closes the only connection, or `bytes_max` are pushed. Returns how much that was.
+fn push_until_closed(server: &Server, id: u64, bytes_max: usize) -> usize {
+    let start = Instant::now();
+    let mut pushed = 0;
+    while server.open.load(Ordering::SeqCst) == 1 && pushed < bytes_max {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        server.handle.push(0, id, Ask::Push(id, vec![1; 100_000]), 100_000);
+        pushed += 100_000;
+        server.until("the worker has it", |server| server.handle.pushed_bytes(0) == 0);
+    }
+    pushed
+}
+
+#[test]
+fn what_is_pushed_to_an_ordinary_client_is_limited_and_its_replies_are_not() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        server.limits.output_subscriber.set(100_000, 0, 0);
+        let mut client = server.connect();
+        let id = client.id();
+        // Much more than the limit is pending, none of it pushed but a little.
+        for _ in 0..30 {
+            client.send(b"BIG");
+        }
+        let pending = |server: &Server| server.handle.sum(|counters| &counters.output_pending_bytes);
+        server.until("output is pending", |server| pending(server) > 1_000_000);
+        server.handle.push(0, id, Ask::Push(id, vec![1; 10]), 10);
+        server.until("the worker has it", |server| server.handle.pushed_bytes(0) == 0);
+        let lengths: Vec<usize> = (0..31).map(|_| client.receive().len()).collect();
+        assert_eq!(lengths.iter().filter(|len| **len == 300_000).count(), 30);
+        assert_eq!(lengths.iter().filter(|len| **len == 10).count(), 1);
+
+        // With nothing but pushes the limit holds: the kernel's buffers are full before.
+        let pushed = push_until_closed(&server, id, 100 << 20);
+        assert!(pushed < 100 << 20, "a client that does not read its pushes stays");
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by_output_limit), 1);
+
+        // The operator's own limit for ordinary clients goes first.
+        server.limits.output_subscriber.set(0, 0, 0);
+        server.limits.output_normal.set(1 << 20, 0, 0);
+        let mut client = server.connect();
+        let id = client.id();
+        assert!(push_until_closed(&server, id, 100 << 20) < 100 << 20);
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by_output_limit), 2);
+    }
+}
+
+#[test]
+fn a_client_that_has_not_authenticated_pins_no_output() {
+    const FRAMES: usize = 100_000;
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        let mut client = server.connect();
+        client.send(b"LOGOUT");
+        let mut bytes = Vec::new();
+        for _ in 0..FRAMES {
+            frame(&mut bytes, &[7; 500]);
+        }
+        // Nothing is read, so the write fails when the server has closed.
+        let _ = client.stream.write_all(&bytes);
+        server.until("it is closed", |server| server.open.load(Ordering::SeqCst) == 0);
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by_output_limit), 1);
+        assert!(server.executed.load(Ordering::SeqCst) < FRAMES);
+        // One that reads is served.
+        let mut client = server.connect();
+        client.send(b"LOGOUT");
+        for _ in 0..100 {
+            assert_eq!(client.call(&[8; 500]), [8; 500]);
+        }
+    }
+}
+
+#[test]
+fn a_busy_worker_is_not_pushed_more_than_it_may_hold() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        let (mut flooded, mut other) = (server.connect(), server.connect());
+        let (id, other_id) = (flooded.id(), other.id());
+        let (release, until) = std::sync::mpsc::channel();
+        server.handle.send(0, Ask::Block(until));
+        server.handle.push(0, other_id, Ask::Push(other_id, b"before".to_vec()), 6);
+        for _ in 0..1000 {
+            server.handle.push(0, id, Ask::Push(id, vec![1; 100_000]), 100_000);
+            assert!(server.handle.pushed_bytes(0) < (32 << 20) + 100_200);
+        }
+        assert!(server.handle.pushed_bytes(0) > 16 << 20);
+        drop(release);
+        server.until("the flooded connection is closed", |server| server.open.load(Ordering::SeqCst) == 1);
+        assert_eq!(server.handle.pushed_bytes(0), 0, "what waited is gone");
+        assert_eq!(other.receive(), b"before");
+        assert_eq!(other.call(b"still here"), b"still here");
+    }
+}
+
 #[test]
 fn output_limits_close_a_subscriber_that_does_not_read() {
     for kind in KINDS {
@@ -75,7 +169,7 @@ fn output_limits_close_a_subscriber_that_does_not_read() {
             let start = Instant::now();
             while server.open.load(Ordering::SeqCst) == 1 {
                 assert!(start.elapsed() < Duration::from_secs(20));
-                server.handle.send(0, crate::common::Ask::Push(id, vec![1; 100_000]));
+                server.handle.send(0, Ask::Push(id, vec![1; 100_000]));
                 std::thread::sleep(Duration::from_millis(1));
             }
             assert_eq!(server.handle.sum(|counters| &counters.closed_by_output_limit), 1);
