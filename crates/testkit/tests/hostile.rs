@@ -1,5 +1,6 @@
 //! Hostile clients against our server. `ALMANDINE_GOLDEN_SERVER=redis` runs them against redis-server, to see that they are fair.
 
+use std::io::ErrorKind;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use almandine_testkit::hostile::{
     MIB, byte_by_byte, expect_huge, fuzz, half_commands, many_connections, never_reading, one_pipeline, raise_file_limit, set_huge,
     settles_below, vanish,
 };
-use almandine_testkit::{Program, Server, Value, full, seed};
+use almandine_testkit::{Client, Program, Server, Value, full, seed};
 
 /// What a server may keep of an attack that is over: allocator caches, grown tables.
 const SLACK: u64 = 48 * MIB;
@@ -150,6 +151,59 @@ fn idle_connections_are_closed_after_the_timeout() {
     let started = Instant::now();
     assert_eq!(client.receive().expect("an end"), Value::Closed);
     assert!((Duration::from_millis(900)..Duration::from_secs(8)).contains(&started.elapsed()), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_monitor_may_be_silent_for_longer_than_the_timeout() {
+    let server = start(&["--timeout", "1"]);
+    let (mut monitor, mut idle) = (server.client(), server.client());
+    assert_eq!(monitor.line("MONITOR"), Value::ok());
+    assert_eq!(idle.line("PING"), Value::Simple(b"PONG".to_vec()));
+    assert!(monitor.receive().expect("a line").bytes().is_some());
+    assert_eq!(idle.receive().expect("an end"), Value::Closed);
+    // As long again: its timeout would have passed before the other's was noticed.
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(server.client().line("ECHO heard"), Value::Bulk(b"heard".to_vec()));
+    let line = monitor.receive().expect("a line");
+    assert!(line.bytes().is_some_and(|line| line.ends_with(b"\"ECHO\" \"heard\"")), "{line:?}");
+}
+
+#[test]
+fn a_monitor_that_does_not_read_is_cut_at_the_limit_of_ordinary_clients() {
+    let mut server = start(&["--client-output-buffer-limit", "normal 4194304 0 0"]);
+    let before = server.resident_bytes();
+    let mut monitor = server.client();
+    assert_eq!(monitor.line("MONITOR"), Value::ok());
+    let mut client = server.client();
+    let argument = "x".repeat(64 * 1024);
+    let monitors = |client: &mut Client| {
+        let list = client.line("CLIENT LIST");
+        list.bytes().is_some_and(|list| String::from_utf8_lossy(list).contains("flags=O"))
+    };
+    let mut sent = 0;
+    while monitors(&mut client) {
+        assert!(sent < 1000, "64 MB of lines wait for a client that does not read");
+        assert!(client.call(&["ECHO", &argument]).expect("ECHO").bytes().is_some());
+        sent += 1;
+    }
+    server.assert_alive("a stalled MONITOR");
+    assert_settles(&server, before, "a stalled MONITOR");
+}
+
+#[test]
+fn a_client_without_the_password_pins_no_output() {
+    let server = start(&["--requirepass", "secret"]);
+    let client = server.client();
+    let mut stream = client.stream().try_clone().expect("clone");
+    stream.set_write_timeout(Some(Duration::from_secs(10))).expect("timeout");
+    // Nothing is read: the writes end when the server closes, long before all is refused.
+    let pipeline = b"GET key\r\n".repeat(10_000);
+    let failed = (0..1000).find_map(|_| std::io::Write::write_all(&mut stream, &pipeline).err());
+    let kind = failed.expect("ten million commands were refused one by one").kind();
+    assert!(matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{kind}");
+    let mut client = server.client();
+    assert_eq!(client.line("AUTH secret"), Value::ok());
+    assert_eq!(client.line("PING"), Value::Simple(b"PONG".to_vec()));
 }
 
 #[test]
