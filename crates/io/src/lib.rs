@@ -12,6 +12,7 @@ pub mod allocator;
 pub mod clock;
 pub mod entropy;
 pub mod file;
+pub mod limits;
 pub mod memory;
 pub mod reactor;
 pub mod signal;

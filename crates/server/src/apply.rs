@@ -10,7 +10,7 @@ use almandine_config::{SetError, Settings};
 use almandine_keyspace::{EvictionOrder, EvictionPolicy, Keyspace};
 use almandine_net::{Limits, OutputLimit};
 
-use crate::log;
+use crate::{log, open_files};
 
 /// The network's limits as the settings say.
 pub(crate) fn limits(settings: &Settings) -> Arc<Limits> {
@@ -23,7 +23,7 @@ pub(crate) fn limits(settings: &Settings) -> Arc<Limits> {
 ///
 /// # Errors
 /// When a setting cannot change while the server runs, or the system refuses it.
-pub(crate) fn apply(settings: &Settings, started: &Settings, limits: &Limits, keyspace: &Keyspace) -> Result<(), SetError> {
+pub(crate) fn apply(settings: &Settings, started: &Settings, limits: &Limits, keyspace: &Keyspace, workers: usize) -> Result<(), SetError> {
     // The listeners are bound once; the words are those that tools of Redis look for.
     if settings.network.port != started.network.port {
         return Err(SetError::failed("port", "Unable to listen on this port. Restart the server to change it."));
@@ -32,6 +32,7 @@ pub(crate) fn apply(settings: &Settings, started: &Settings, limits: &Limits, ke
         return Err(SetError::failed("bind", "Failed to bind to specified addresses. Restart the server to change them."));
     }
     std::env::set_current_dir(&settings.process.dir).map_err(|error| SetError::failed("dir", error.to_string()))?;
+    open_files::follow(settings, workers)?;
     set_limits(limits, settings);
     set_eviction(settings, keyspace);
     keyspace.set_maxmemory(settings.memory.maxmemory);

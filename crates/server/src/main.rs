@@ -8,6 +8,7 @@ mod apply;
 mod background;
 mod commands;
 mod log;
+mod open_files;
 mod process;
 mod reference;
 mod run;

@@ -20,7 +20,7 @@ use almandine_node::{Build, Mailbox, Message, Node, ShutdownRequest, VERSION};
 use almandine_session::Sessions;
 
 use crate::process::PidFile;
-use crate::{apply, background, commands, log, process, storage};
+use crate::{apply, background, commands, log, open_files, process, storage};
 
 /// The global allocator's name.
 const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
@@ -39,7 +39,7 @@ pub(crate) fn run(config: Config, args: &[String]) -> ExitCode {
     }
     log::install(&settings.process.logfile, settings.process.loglevel);
     process::abort_on_panic();
-    match serve(config, settings) {
+    match serve(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("Fatal: {error}");
@@ -71,13 +71,16 @@ fn follow_directives(config: &Config) -> io::Result<&'static Table> {
     commands::table(&renames).map_err(fault)
 }
 
-fn serve(config: Config, settings: &Settings) -> io::Result<()> {
+fn serve(config: Config) -> io::Result<()> {
     let signals = Signals::block()?;
+    let workers = worker_count(&config.snapshot().settings);
+    open_files::prepare(&config, workers)?;
+    let snapshot = config.snapshot();
+    let settings = &snapshot.settings;
     std::env::set_current_dir(&settings.process.dir)
         .map_err(|error| io::Error::new(error.kind(), format!("Can't chdir to '{}': {error}", settings.process.dir)))?;
     tracing::info!("Almandine {VERSION} is starting, bits={}, pid={}", usize::BITS, std::process::id());
     let table = follow_directives(&config)?;
-    let workers = worker_count(settings);
     let (storage, storage_watch) = storage::open(settings)?;
     let keyspace = Keyspace::open(keyspace_options(settings, workers, storage))?;
     apply::set_eviction(settings, &keyspace);
@@ -102,7 +105,7 @@ fn serve(config: Config, settings: &Settings) -> io::Result<()> {
     });
     node.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
     let started = settings.clone();
-    node.install_applier(Box::new(move |settings| apply::apply(settings, &started, &limits, &keyspace)));
+    node.install_applier(Box::new(move |settings| apply::apply(settings, &started, &limits, &keyspace, workers)));
     watch_signals(signals, &node)?;
     background::start(Arc::clone(&node), network.clone(), storage_watch)?;
     let threads = start_workers(seats, &node, table, settings.engine.pin_workers)?;

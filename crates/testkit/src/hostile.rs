@@ -14,7 +14,7 @@ use crate::{Client, Random, Server, Value};
 /// A mebibyte.
 pub const MIB: u64 = 1 << 20;
 
-/// Raises this process' limit of open files, which the servers it starts inherit.
+/// Raises this process' limit of open files, which clients need. Servers raise their own.
 ///
 /// # Panics
 /// When the system allows fewer than `wanted`.
