@@ -5,7 +5,7 @@
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -68,6 +68,8 @@ struct Faults {
     seed: u64,
     operations: AtomicU64,
     counts: Counts,
+    /// A sync has failed, so none succeeds any more.
+    sync_failed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -105,7 +107,7 @@ impl FaultyDevice {
     #[must_use]
     pub fn new(device: Arc<dyn Device>, seed: u64, plan: FaultPlan) -> Self {
         let (plan, operations, counts) = (RwLock::new(plan), AtomicU64::new(0), Counts::default());
-        Self { faults: Arc::new(Faults { device, plan, seed, operations, counts }) }
+        Self { faults: Arc::new(Faults { device, plan, seed, operations, counts, sync_failed: AtomicBool::new(false) }) }
     }
 
     /// Changes the plan; operations that are under way keep the one they began with.
@@ -250,7 +252,11 @@ impl Device for FaultyDevice {
         let (plan, mut dice) = self.faults.begin();
         if dice.hits(plan.sync_errors) {
             count(&self.faults.counts.others);
+            self.faults.sync_failed.store(true, Ordering::Relaxed);
             return Err(io::Error::other("injected: failed sync"));
+        }
+        if self.faults.sync_failed.load(Ordering::Relaxed) {
+            return Err(io::Error::other("an injected sync failed before; what the device holds is uncertain"));
         }
         self.faults.device.sync()
     }

@@ -25,7 +25,7 @@ pub mod sharded;
 pub mod tiered;
 
 pub use faulty::{FaultCounts, FaultPlan, FaultyDevice};
-pub use file::{FileDevice, FileOptions, OpenMode};
+pub use file::{FileDevice, FileOptions, OpenMode, Removed};
 pub use memory::MemoryDevice;
 pub use null::NullDevice;
 #[cfg(feature = "object-store")]

@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{BLOCK_BYTES, BlockingSource, Device, FileDevice, FileOptions, Source, error};
+use crate::{BLOCK_BYTES, BlockingSource, Device, FileDevice, FileOptions, Removed, Source, error};
 
 /// The size of a page of the log.
 pub const STRIPE_BYTES: u64 = 2 << 20;
@@ -15,6 +15,7 @@ pub const STRIPE_BYTES: u64 = 2 << 20;
 /// Stripes over several devices.
 pub struct ShardedDevice {
     shards: Arc<Shards>,
+    removed: Removed,
 }
 
 struct Shards {
@@ -35,7 +36,7 @@ impl ShardedDevice {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        Ok(Self { shards: Arc::new(Shards { devices, stripe_bytes }) })
+        Ok(Self { shards: Arc::new(Shards { devices, stripe_bytes }), removed: Removed::default() })
     }
 
     /// Stripes over directories, which when kept must be the same in the same order.
@@ -45,11 +46,21 @@ impl ShardedDevice {
     pub fn open(directories: &[PathBuf], options: &FileOptions) -> io::Result<Self> {
         let count = directories.len();
         let mut devices: Vec<Arc<dyn Device>> = Vec::new();
+        let mut removed = Removed::default();
         for (i, directory) in directories.iter().enumerate() {
             let label = format!("{}, shard {} of {count} by {STRIPE_BYTES}", options.label, i + 1);
-            devices.push(Arc::new(FileDevice::open(directory, &FileOptions { label, ..options.clone() })?));
+            let device = FileDevice::open(directory, &FileOptions { label, ..options.clone() })?;
+            removed.files += device.removed().files;
+            removed.bytes += device.removed().bytes;
+            devices.push(Arc::new(device));
         }
-        Self::new(devices, STRIPE_BYTES)
+        Ok(Self { removed, ..Self::new(devices, STRIPE_BYTES)? })
+    }
+
+    /// What an earlier run had left in the directories, and is deleted.
+    #[must_use]
+    pub fn removed(&self) -> Removed {
+        self.removed
     }
 }
 

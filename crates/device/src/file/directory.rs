@@ -5,9 +5,10 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{FileOptions, OpenMode, probe_direct};
+use super::{FileOptions, OpenMode, Removed, probe_direct};
 use crate::{BLOCK_BYTES, error};
 
 const LOCK: &str = "almandine.lock";
@@ -22,6 +23,7 @@ const FIRST_LINE: &str = "almandine device 1";
 pub(super) struct Directory {
     path: PathBuf,
     direct: bool,
+    removed: Removed,
     /// Holds the lock while it is open.
     _lock: File,
 }
@@ -42,6 +44,7 @@ impl Directory {
         for stale in [FORMAT_NEW, PROBE] {
             remove_if_there(&path.join(stale))?;
         }
+        let mut removed = Removed::default();
         let segment_bytes = match (options.mode, recorded) {
             (OpenMode::Keep, Some((recorded_bytes, label))) => {
                 if label != options.label {
@@ -60,20 +63,27 @@ impl Directory {
             }
             _ => {
                 for index in indices.drain(..) {
-                    remove_if_there(&segment_path(&path, index))?;
+                    let segment = segment_path(&path, index);
+                    removed.files += 1;
+                    removed.bytes += fs::metadata(&segment).map_or(0, |data| data.blocks() * 512);
+                    remove_if_there(&segment)?;
                 }
                 write_format(&path, size, &options.label)?;
                 size
             }
         };
         let direct = options.direct && probe_direct(&path.join(PROBE))?;
-        let directory = Self { path, direct, _lock: lock };
+        let directory = Self { path, direct, removed, _lock: lock };
         directory.sync()?;
         Ok((directory, segment_bytes, indices))
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(super) fn removed(&self) -> Removed {
+        self.removed
     }
 
     pub(super) fn direct(&self) -> bool {

@@ -32,6 +32,15 @@ pub enum OpenMode {
     Keep,
 }
 
+/// Segments of an earlier run that were deleted at opening.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// How many.
+    pub files: u64,
+    /// The space that they took.
+    pub bytes: u64,
+}
+
 /// How a [`FileDevice`] is opened.
 #[derive(Debug, Clone)]
 pub struct FileOptions {
@@ -114,6 +123,12 @@ impl FileDevice {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.files.directory.path()
+    }
+
+    /// What an earlier run had left there, and is deleted.
+    #[must_use]
+    pub fn removed(&self) -> Removed {
+        self.files.directory.removed()
     }
 
     /// Size of a segment file; of a kept directory, the size that it was made with.
@@ -301,4 +316,31 @@ fn probe_transfer(file: &File) -> io::Result<()> {
     let mut block = almandine_io::storage::Buffer::new(BLOCK_BYTES);
     file.write_all_at(&block, 0)?;
     file.read_exact_at(&mut block, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_failed_sync_none_succeeds() {
+        let path = std::env::temp_dir().join(format!("almandine-device-sync-{}", std::process::id()));
+        let device = FileDevice::open(&path, &FileOptions { segment_bytes: 1 << 20, ..FileOptions::default() }).unwrap();
+        let block = almandine_io::storage::Buffer::new(BLOCK_BYTES);
+        device.write(0, &block).unwrap();
+        device.sync().unwrap();
+        // A file of the kernel's, which cannot be synced, takes the place of the segment.
+        let sound = device.files.segments.load_full();
+        let broken = Segment::open(0, "/proc/self/comm".into(), false).unwrap();
+        broken.begin_write();
+        broken.end_write(0, 0, &device.files.used);
+        device.files.segments.store(Arc::new(vec![Arc::new(broken)]));
+        let failed = device.sync().unwrap_err().to_string();
+        assert!(failed.contains("cannot sync /proc/self/comm"), "{failed}");
+        device.files.segments.store(sound);
+        device.write(0, &block).unwrap();
+        let after = device.sync().unwrap_err().to_string();
+        assert!(after.contains("an earlier sync") && after.contains("restart the server"), "{after}");
+        std::fs::remove_dir_all(&path).unwrap();
+    }
 }

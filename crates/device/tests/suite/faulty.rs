@@ -122,6 +122,9 @@ fn discards_and_syncs_fail() {
     assert!(device.discard(0, BLOCK).is_err());
     assert!(device.sync().is_err());
     assert_eq!((device.used_bytes(), device.counts().others), (16 * BLOCK, 2));
+    // What failed once is never certain again, even if the fault is gone.
+    device.set_plan(FaultPlan::default());
+    assert!(device.sync().is_err() && device.write(0, &filled(0, BLOCK, 2)).is_ok());
 }
 
 #[test]
