@@ -39,6 +39,12 @@ choices! {
     }
     /// How much is logged.
     LogLevel { Debug "debug", Verbose "verbose", Notice "notice", Warning "warning", Nothing "nothing" }
+    /// How a line of the log looks.
+    LogFormat { Legacy "legacy", Logfmt "logfmt", Json "json" }
+    /// How a time is written in the log.
+    LogTimestamp { Legacy "legacy", Iso8601 "iso8601", Milliseconds "milliseconds" }
+    /// How the score of the kernel's out-of-memory killer is changed.
+    OomScoreAdj { No "no", Yes "yes", Relative "relative", Absolute "absolute" }
     /// Who may use something guarded.
     Allowed { No "no", Yes "yes", Local "local" }
     /// How the process is supervised.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 
 use crate::kind::{Problem, Value};
+use crate::missing;
 use crate::parameter::{self, Index, Parameter};
 use crate::rewrite::{self, Stated};
 use crate::settings::Settings;
@@ -33,10 +34,19 @@ impl Snapshot {
         parameter::lookup(name).map(|(index, parameter)| parameter.kind.show(&self.values[index]))
     }
 
-    /// The parameters that do not have their default and yet have no effect: what the start-up log warns of.
+    /// The parameters that do not have their default and yet have no effect: what the start-up log warns of. An empty `save` asks for
+    /// nothing.
     pub fn without_effect(&self) -> impl Iterator<Item = &'static Parameter> {
-        let stated = parameter::all().zip(&self.values).filter(|(p, value)| !p.effective && **value != p.default_value());
-        stated.map(|(parameter, _)| parameter)
+        let asks = |value: &Value| !matches!(value, Value::Save(points) if points.is_empty());
+        let stated = parameter::all().zip(&self.values);
+        stated.filter(move |(p, value)| !p.effective && asks(value) && **value != p.default_value()).map(|(parameter, _)| parameter)
+    }
+
+    /// The first parameter that relies on what does not exist yet: its name, its value, and what is missing.
+    pub(crate) fn missing(&self) -> Option<(&'static str, String, &'static str)> {
+        parameter::all().zip(&self.values).find_map(|(parameter, value)| {
+            missing::refusal(parameter, value).map(|reason| (parameter.name, parameter.kind.show(value), reason))
+        })
     }
 
     pub(crate) fn values(&self) -> &[Value] {
@@ -228,6 +238,9 @@ impl Config {
             values[*index] = parameter.kind.parse(&words, &values[*index]).map_err(failed)?;
             if parameter.flags.immutable && values[*index] != old.values[*index] {
                 return Err(failed(IMMUTABLE.into()));
+            }
+            if let Some(reason) = missing::refusal(parameter, &values[*index]) {
+                return Err(failed(reason.into()));
             }
         }
         let is_changed = |(index, _): &&(Index, &'static Parameter)| values[*index] != old.values[*index];

@@ -5,8 +5,7 @@
 //! **Is not**: the place where a parameter takes effect. It opens no socket and starts no thread; it touches only the configuration
 //! file.
 //! **Invariants**: a snapshot of settings is consistent; CONFIG SET changes all of its parameters or none; a parameter without a
-//! typed
-//! field has no effect and says so.
+//! typed field has no effect and says so; one that promises what does not exist yet is refused.
 //! **Start reading at**: [`parameter`], then [`sections`], then [`config`].
 
 pub mod choices;
@@ -14,11 +13,13 @@ pub mod config;
 pub mod kind;
 pub mod load;
 pub mod manual;
+mod missing;
 pub mod parameter;
 mod rewrite;
 pub mod sections;
 pub mod settings;
 pub mod special;
+mod suggest;
 pub mod words;
 
 pub use config::{Config, SetError, Snapshot};

@@ -12,6 +12,7 @@ use crate::config::{Config, Directive};
 use crate::kind::{Kind, Value};
 use crate::manual;
 use crate::parameter::{self, Index, Parameter};
+use crate::suggest;
 use crate::words;
 
 /// Lines that are no parameters, with the fewest words behind the name.
@@ -22,6 +23,9 @@ const FORGOTTEN: [&str; 3] = ["list-max-ziplist-entries", "list-max-ziplist-valu
 
 /// Deepest nesting of `include`.
 const INCLUDE_DEPTH_MAX: usize = 16;
+
+/// What is wrong with a line that is none.
+const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -77,7 +81,11 @@ impl Config {
         text.push_str(&options);
         let mut loader = Loader::new();
         loader.text(&text, 0)?;
-        Ok(Startup::Run(Box::new(Config::new(loader.values, file, loader.directives))))
+        let config = Config::new(loader.values, file, loader.directives);
+        match config.snapshot().missing() {
+            Some((name, value, reason)) => Err(LoadError(format!("{}'{name} {value}': {reason}.\n", title()))),
+            None => Ok(Startup::Run(Box::new(config))),
+        }
     }
 }
 
@@ -168,7 +176,7 @@ impl Loader {
         }
         if let Some((name, least)) = DIRECTIVES.into_iter().find(|directive| directive.0 == name) {
             if values.len() < least {
-                return Err("Bad directive or wrong number of arguments".into());
+                return Err(BAD_DIRECTIVE.into());
             }
             self.directives.push(Directive { name, words: values.to_vec() });
             return Ok(());
@@ -176,7 +184,8 @@ impl Loader {
         match (name.as_str(), values) {
             ("include", [pattern]) => self.include(pattern, depth),
             _ if FORGOTTEN.contains(&name.as_str()) && values.len() == 1 => Ok(()),
-            _ => Err("Bad directive or wrong number of arguments".into()),
+            ("include", _) => Err(BAD_DIRECTIVE.into()),
+            _ => Err(unknown(&name).into()),
         }
     }
 
@@ -230,12 +239,23 @@ impl<T: Into<std::borrow::Cow<'static, str>>> From<T> for Failure {
     }
 }
 
+/// What is wrong with a line whose first word is no parameter, and what may have been meant.
+fn unknown(name: &str) -> String {
+    match suggest::nearest(name.trim_start_matches('-')) {
+        _ if name.starts_with('-') && !name.starts_with("--") => {
+            format!("{BAD_DIRECTIVE}\nParameters on the command line begin with two dashes; --help lists them.")
+        }
+        Some(meant) => format!("{BAD_DIRECTIVE}\nThere is no parameter '{name}'. Did you mean '{meant}'?"),
+        None => BAD_DIRECTIVE.to_owned(),
+    }
+}
+
 fn fatal(line_number: usize, line: &str, problem: &str) -> LoadError {
-    LoadError(format!(
-        "\n*** FATAL CONFIG FILE ERROR (Almandine {}) ***\n\
-         Reading the configuration file, at line {line_number}\n>>> '{line}'\n{problem}\n",
-        env!("CARGO_PKG_VERSION")
-    ))
+    LoadError(format!("{}Reading the configuration file, at line {line_number}\n>>> '{line}'\n{problem}\n", title()))
+}
+
+fn title() -> String {
+    format!("\n*** FATAL CONFIG FILE ERROR (Almandine {}) ***\n", env!("CARGO_PKG_VERSION"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::kind::Kind;
+use crate::missing;
 use crate::parameter::{Parameter, all};
 use crate::settings::SECTIONS;
 
@@ -12,32 +13,66 @@ pub fn version() -> String {
     format!("Almandine server v={} bits={}\n", env!("CARGO_PKG_VERSION"), usize::BITS)
 }
 
+/// Columns of `--help`.
+const COLUMNS: usize = 100;
+
 /// The answer to `--help`.
 #[must_use]
 pub fn help() -> String {
     let mut text = String::from(
         "Usage: almandine-server [FILE] [-] [--PARAMETER VALUE ...] ...\n\n\
          Serves the Redis protocol on every core. FILE has the syntax of redis.conf and `-` reads more of it from the\n\
-         standard input; parameters on the command line come last and win. Every parameter of Redis 7 and Valkey 9 is\n\
-         accepted; docs/reference/config.md tells which have an effect.\n\n\
+         standard input; parameters on the command line come last and win.\n\n\
          Examples:\n  \
            almandine-server                                    port 6379, one worker per core\n  \
            almandine-server /etc/almandine.conf --port 7000    a file, with another port\n  \
            almandine-server --workers 4 --maxmemory 8gb        four workers, a memory budget\n  \
+           almandine-server --storage-dir /data --maxmemory 8gb   what does not fit 8gb goes to /data\n  \
            almandine-server --unixsocket /run/a.sock --port 0  a Unix socket only\n  \
            echo 'port 7000' | almandine-server -               from the standard input\n\n\
          Options:\n  \
            -h, --help       this text\n  \
            -v, --version    the version\n\n\
-         Parameters with an effect (default in brackets):\n",
+         Below are the parameters that have an effect, with their defaults in brackets. Those marked * are fixed at\n\
+         start, CONFIG SET changes the others. Bytes take units: k is 1000, kb is 1024, likewise m, mb, g and gb.\n\
+         Every other parameter of Redis 7 and Valkey 9 is accepted too: it has no effect, which the log says at start,\n\
+         or is refused if it promises safety or durability that does not exist yet.\n",
     );
     for section in SECTIONS {
-        for parameter in section.iter().filter(|p| p.effective && !p.flags.hidden) {
+        let mut parameters = section.iter().filter(|p| p.effective && !p.flags.hidden).peekable();
+        if let Some(first) = parameters.peek() {
+            let _ = write!(text, "\n{}:\n", first.section);
+        }
+        for parameter in parameters {
             let default = if parameter.default.is_empty() { "none" } else { parameter.default };
-            let _ = write!(text, "  --{} [{default}]\n      {}\n", parameter.name, parameter.summary);
+            let mark = if parameter.flags.immutable { " *" } else { "" };
+            let _ = writeln!(text, "  --{} [{default}]{mark}", parameter.name);
+            let choices = match parameter.kind.names() {
+                [] => String::new(),
+                names => format!(" One of: {}.", names.join(", ")),
+            };
+            write_wrapped(&mut text, &format!("{}{choices}", parameter.summary));
         }
     }
     text
+}
+
+/// Appends words in lines of at most [`COLUMNS`], indented.
+fn write_wrapped(text: &mut String, words: &str) {
+    const INDENT: &str = "      ";
+    let mut column = 0;
+    for word in words.split(' ') {
+        if column == 0 || column + 1 + word.len() > COLUMNS {
+            text.push_str(if column == 0 { INDENT } else { "\n      " });
+            column = INDENT.len();
+        } else {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += word.len();
+    }
+    text.push('\n');
 }
 
 /// The reference of all parameters, in Markdown: `docs/reference/config.md`.
@@ -48,7 +83,8 @@ pub fn reference() -> String {
          Generated from the parameter table by `cargo xtask docs`; do not edit.\n\n\
          Parameters stand in the configuration file (`port 7000`), on the command line (`--port 7000`), and in CONFIG GET and\n\
          SET. *Accepted* ones are parsed, remembered and reported, and have no effect: they exist so that files, scripts and\n\
-         tools of Redis and Valkey work unchanged. *Fixed* ones cannot be changed at run time; *protected* ones only as\n\
+         tools of Redis and Valkey work unchanged. *Refused* ones promise safety or durability that does not exist yet: any value but\n\
+         the default is an error, at start and in CONFIG SET. *Fixed* ones cannot be changed at run time; *protected* ones only as\n\
          `enable-protected-configs` allows. Bytes take units: `k` is 1000, `kb` is 1024, likewise `m`, `mb`, `g`, `gb`.\n",
     );
     for section in SECTIONS {
@@ -68,7 +104,8 @@ fn row(parameter: &Parameter) -> String {
     let default = if parameter.default.is_empty() { "empty".to_owned() } else { format!("`{}`", parameter.default) };
     let flags = parameter.flags;
     let marks = [
-        ("accepted", !parameter.effective),
+        ("accepted", !parameter.effective && !missing::is_missing(parameter)),
+        ("refused", missing::is_missing(parameter)),
         ("fixed", flags.immutable),
         ("protected", flags.protected),
         ("secret", flags.sensitive),
@@ -122,5 +159,11 @@ mod tests {
         let text = help();
         assert!(["--port ", "--workers ", "--maxmemory "].iter().all(|name| text.contains(name)));
         assert!(!text.contains("--tls-ciphers"));
+        for heading in ["\nNetwork:\n", "\nMemory:\n", "\nStorage:\n", "\nSecurity:\n"] {
+            assert_eq!(text.matches(heading).count(), 1, "{heading}");
+        }
+        assert!(text.contains("One of: volatile-lru, "), "the values of a choice are named");
+        assert!(!text.contains("docs/"), "it stands alone");
+        assert!(text.lines().all(|line| line.chars().count() <= 120));
     }
 }

@@ -112,6 +112,7 @@ settings_of! {
     Vec<f64>: Value::Percentiles(list) => list.clone();
     Vec<SavePoint>: Value::Save(points) => points.clone();
     BufferLimits: Value::BufferLimits(limits) => *limits;
+    [i32; 3]: Value::OomScores(scores) => *scores;
 }
 
 impl<C: Choice> Setting for C {

@@ -77,6 +77,14 @@ fn what_is_not_served_is_refused() {
 }
 
 #[test]
+fn a_mistyped_parameter_gets_a_suggestion() {
+    let error = |args: &[&str]| load(args).unwrap_err().0;
+    assert!(error(&["--max-memory", "1gb"]).ends_with("There is no parameter 'max-memory'. Did you mean 'maxmemory'?\n"));
+    assert!(error(&["--holiday", "1"]).ends_with("\nBad directive or wrong number of arguments\n"));
+    assert!(error(&["-p", "7000"]).contains("begin with two dashes"));
+}
+
+#[test]
 fn a_change_is_seen_by_views_once_and_as_a_whole() {
     let config = Config::defaults();
     let mut view = View::new(&config);
@@ -93,8 +101,39 @@ fn a_change_is_seen_by_views_once_and_as_a_whole() {
 
 #[test]
 fn what_has_no_effect_is_told() {
-    let config = load(&["--appendonly", "yes", "--timeout", "5", "--io-threads", "1"]).unwrap();
-    assert_eq!(config.snapshot().without_effect().map(|p| p.name).collect::<Vec<_>>(), ["appendonly"]);
+    let config = load(&["--save", "", "--hz", "20", "--timeout", "5", "--io-threads", "1"]).unwrap();
+    assert_eq!(config.snapshot().without_effect().map(|p| p.name).collect::<Vec<_>>(), ["hz"]);
+    let config = load(&["--save", "60 1"]).unwrap();
+    assert_eq!(config.snapshot().without_effect().map(|p| p.name).collect::<Vec<_>>(), ["save"]);
+}
+
+#[test]
+fn what_promises_safety_that_is_not_there_is_refused() {
+    let promises = [
+        ["aclfile", "/etc/users.acl"],
+        ["tls-port", "6380"],
+        ["replicaof", "10.0.0.1 6379"],
+        ["appendonly", "yes"],
+        ["min-replicas-to-write", "1"],
+        ["cluster-enabled", "yes"],
+    ];
+    let dir = Directory::new("promises");
+    for [name, value] in promises {
+        let error = load(&[&format!("--{name}"), value]).unwrap_err().0;
+        assert!(error.contains(&format!("'{name} {value}': There ")), "{error}");
+        let file = dir.write("a.conf", &format!("{name} {value}\n"));
+        assert!(load(&[&file]).is_err(), "{name}");
+    }
+    // The last word counts, and defaults may be said.
+    let file = dir.write("b.conf", "appendonly yes\nmin-replicas-to-write 0\nreplicaof no one\ntls-port 0\n");
+    let config = load(&[&file, "--appendonly", "no"]).unwrap();
+    let error = config.set(&[(b"timeout", b"9"), (b"appendonly", b"yes")], true, |_, _| Ok(())).unwrap_err().to_string();
+    assert!(
+        error.starts_with("CONFIG SET failed (possibly related to argument 'appendonly') - There is no append-only file"),
+        "{error}"
+    );
+    assert_eq!(config.snapshot().settings.connections.timeout_s, 0);
+    config.set(&[(b"appendonly", b"no")], true, |_, _| Ok(())).unwrap();
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub mod entropy;
 pub mod file;
 pub mod limits;
 pub mod memory;
+pub mod process;
 pub mod reactor;
 pub mod signal;
 pub mod socket;

@@ -3,7 +3,7 @@
 use almandine_base::limits;
 
 use super::{LONG, NATURAL, TEXT, YES_NO, title_template};
-use crate::choices::{Choice, LogLevel, Supervised};
+use crate::choices::{Choice, LogFormat, LogLevel, LogTimestamp, OomScoreAdj, Supervised};
 use crate::kind::Kind;
 use crate::parameter::section;
 
@@ -22,8 +22,9 @@ section! {
     "pidfile": TEXT = "" [immutable] "File that holds the process id." => pidfile: String;
     "loglevel": LEVEL = "notice" [] "How much is logged." => loglevel: LogLevel;
     "logfile": TEXT = "" [immutable] "Log file; empty for the standard output." => logfile: String;
-    "log-format": (Kind::Choice(&["legacy", "logfmt"])) = "legacy" [] "Format of log lines.";
-    "log-timestamp-format": (Kind::Choice(&["legacy", "iso8601", "milliseconds"])) = "legacy" [] "Format of time in the log.";
+    "log-format": (Kind::Choice(LogFormat::NAMES)) = "legacy" [] "Format of log lines." => log_format: LogFormat;
+    "log-timestamp-format": (Kind::Choice(LogTimestamp::NAMES)) = "legacy" []
+        "Format of time in the log; times are UTC." => log_timestamp: LogTimestamp;
     "syslog-enabled": YES_NO = "no" [immutable] "Log to syslog too.";
     "syslog-ident": TEXT = "redis" [immutable] "Name in syslog.";
     "syslog-facility": FACILITY = "local0" [immutable] "Facility in syslog.";
@@ -41,9 +42,11 @@ section! {
     "enable-debug-assert": YES_NO = "no" [immutable hidden] "Check costly assertions.";
     "locale-collate": TEXT = "" [] "Locale in which strings are compared.";
     "ignore-warnings": TEXT = "" [] "Warnings that do not stop the start.";
-    "oom-score-adj": (Kind::Choice(&["no", "yes", "relative", "absolute"])) = "no" []
-        "Adjust the kernel's choice when memory is short.";
-    "oom-score-adj-values": (Kind::OomScores) = "0 200 800" [] "Scores of primary, replica and background processes.";
+    "oom-score-adj": (Kind::Choice(OomScoreAdj::NAMES)) = "no" []
+        "Tell the kernel how readily to kill this process when memory is short: add to its score (yes, relative), or set it (absolute)."
+        => oom_score_adj: OomScoreAdj;
+    "oom-score-adj-values": (Kind::OomScores) = "0 200 800" []
+        "Scores of primary, replica and background processes." => oom_scores: [i32; 3];
     "disable-thp": YES_NO = "yes" [immutable] "Turn transparent huge pages off for the process.";
     "hz": NATURAL = "10" [] "Turns of background work in a second.";
     "dynamic-hz": YES_NO = "yes" [] "More turns with more clients.";

@@ -1,0 +1,32 @@
+//! What the system knows of this process and may be told: how readily it is killed when memory is short.
+
+use std::fs;
+use std::io;
+
+const SCORE: &str = "/proc/self/oom_score_adj";
+
+/// How much the kernel prefers this process when it must kill one: -1000 never, 1000 first.
+///
+/// # Errors
+/// When the system does not say.
+pub fn oom_score_adj() -> io::Result<i32> {
+    fs::read_to_string(SCORE)?.trim().parse().map_err(io::Error::other)
+}
+
+/// Sets what [`oom_score_adj`] reads.
+///
+/// # Errors
+/// When the system refuses it: only a privileged process may lower it.
+pub fn set_oom_score_adj(score: i32) -> io::Result<()> {
+    fs::write(SCORE, score.clamp(-1000, 1000).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_score_can_be_read_and_raised() {
+        let before = super::oom_score_adj().unwrap();
+        super::set_oom_score_adj(before.max(7)).unwrap();
+        assert_eq!(super::oom_score_adj().unwrap(), before.max(7));
+    }
+}
