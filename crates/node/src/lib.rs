@@ -39,8 +39,9 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The version of Redis whose behaviour clients may expect.
 pub const REDIS_VERSION: &str = "7.4.0";
 
-/// Makes settings effective that are not simply read: the memory budget, the network's limits, the log level.
-pub type Applier = Box<dyn Fn(&Settings) -> Result<(), SetError> + Send + Sync>;
+/// Makes settings effective that are not simply read: the memory budget, the network's limits, the log level. Gets the parameters that
+/// changed, too.
+pub type Applier = Box<dyn Fn(&Settings, &[&'static Parameter]) -> Result<(), SetError> + Send + Sync>;
 
 /// What the server was built with, and runs on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -190,7 +191,9 @@ impl Node {
     /// # Errors
     /// The first thing that is wrong; nothing is changed then.
     pub fn configure(&self, pairs: &[(&[u8], &[u8])], local: bool) -> Result<(), SetError> {
-        let apply = |settings: &Settings, _: &[&'static Parameter]| self.applier.get().map_or(Ok(()), |apply| apply(settings));
+        let apply = |settings: &Settings, changed: &[&'static Parameter]| {
+            self.applier.get().map_or(Ok(()), |apply| apply(settings, changed))
+        };
         self.config.set(pairs, local, apply).map(|_| ())
     }
 

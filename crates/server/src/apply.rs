@@ -10,7 +10,7 @@ use almandine_config::{SetError, Settings};
 use almandine_keyspace::{EvictionOrder, EvictionPolicy, Keyspace};
 use almandine_net::{Limits, OutputLimit};
 
-use crate::{log, open_files};
+use crate::{log, oom_score, open_files};
 
 /// The network's limits as the settings say.
 pub(crate) fn limits(settings: &Settings) -> Arc<Limits> {
@@ -23,7 +23,13 @@ pub(crate) fn limits(settings: &Settings) -> Arc<Limits> {
 ///
 /// # Errors
 /// When a setting cannot change while the server runs, or the system refuses it.
-pub(crate) fn apply(settings: &Settings, started: &Settings, limits: &Limits, keyspace: &Keyspace, workers: usize) -> Result<(), SetError> {
+pub(crate) fn apply(
+    settings: &Settings,
+    started: &Settings,
+    limits: &Limits,
+    keyspace: &Keyspace,
+    workers: usize,
+) -> Result<(), SetError> {
     // The listeners are bound once; the words are those that tools of Redis look for.
     if settings.network.port != started.network.port {
         return Err(SetError::failed("port", "Unable to listen on this port. Restart the server to change it."));
@@ -35,9 +41,11 @@ pub(crate) fn apply(settings: &Settings, started: &Settings, limits: &Limits, ke
     open_files::follow(settings, workers)?;
     set_limits(limits, settings);
     set_eviction(settings, keyspace);
+    crate::storage::check_budget(settings).map_err(|problem| SetError::failed("maxmemory", problem))?;
+    oom_score::apply(settings)?;
     keyspace.set_maxmemory(settings.memory.maxmemory);
     set_storage(settings, keyspace);
-    log::set_level(settings.process.loglevel);
+    log::configure(settings);
     Ok(())
 }
 

@@ -8,10 +8,12 @@ mod apply;
 mod background;
 mod commands;
 mod log;
+mod oom_score;
 mod open_files;
 mod process;
 mod reference;
 mod run;
+mod startup;
 mod storage;
 
 use std::process::ExitCode;

@@ -16,11 +16,11 @@ use almandine_io::socket::{self, Listener};
 use almandine_io::{entropy, thread};
 use almandine_keyspace::{Keyspace, Storage};
 use almandine_net::{Endpoint, Handle, Worker};
-use almandine_node::{Build, Mailbox, Message, Node, ShutdownRequest, VERSION};
+use almandine_node::{Build, Mailbox, Message, Node, ShutdownRequest};
 use almandine_session::Sessions;
 
 use crate::process::PidFile;
-use crate::{apply, background, commands, log, open_files, process, storage};
+use crate::{apply, background, commands, log, oom_score, open_files, process, startup, storage};
 
 /// The global allocator's name.
 const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
@@ -29,6 +29,11 @@ const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mim
 pub(crate) fn run(config: Config, args: &[String]) -> ExitCode {
     let snapshot = config.snapshot();
     let settings = &snapshot.settings;
+    // Before the server leaves the terminal, so that whoever starts it reads the reason.
+    if let Err(error) = log::check(settings) {
+        eprintln!("almandine-server: {error}");
+        return ExitCode::FAILURE;
+    }
     match process::went_to_background(settings, args) {
         Ok(true) => return ExitCode::SUCCESS,
         Ok(false) => {}
@@ -37,7 +42,7 @@ pub(crate) fn run(config: Config, args: &[String]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    log::install(&settings.process.logfile, settings.process.loglevel);
+    log::install(settings);
     process::abort_on_panic();
     match serve(config) {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,13 +78,15 @@ fn follow_directives(config: &Config) -> io::Result<&'static Table> {
 
 fn serve(config: Config) -> io::Result<()> {
     let signals = Signals::block()?;
+    startup::introduce(&config);
     let workers = worker_count(&config.snapshot().settings);
     open_files::prepare(&config, workers)?;
     let snapshot = config.snapshot();
     let settings = &snapshot.settings;
     std::env::set_current_dir(&settings.process.dir)
         .map_err(|error| io::Error::new(error.kind(), format!("Can't chdir to '{}': {error}", settings.process.dir)))?;
-    tracing::info!("Almandine {VERSION} is starting, bits={}, pid={}", usize::BITS, std::process::id());
+    storage::check_budget(settings).map_err(io::Error::other)?;
+    oom_score::apply(settings).map_err(io::Error::other)?;
     let table = follow_directives(&config)?;
     let (storage, storage_watch) = storage::open(settings)?;
     let keyspace = Keyspace::open(keyspace_options(settings, workers, storage))?;
@@ -105,12 +112,16 @@ fn serve(config: Config) -> io::Result<()> {
     });
     node.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
     let started = settings.clone();
-    node.install_applier(Box::new(move |settings| apply::apply(settings, &started, &limits, &keyspace, workers)));
+    node.install_applier(Box::new(move |settings, changed| {
+        apply::apply(settings, &started, &limits, &keyspace, workers)?;
+        startup::warn_without_effect(changed.iter().copied().filter(|parameter| !parameter.effective));
+        Ok(())
+    }));
     watch_signals(signals, &node)?;
     background::start(Arc::clone(&node), network.clone(), storage_watch)?;
     let threads = start_workers(seats, &node, table, settings.engine.pin_workers)?;
     let pid_file = PidFile::write(settings);
-    announce(settings, workers, selected.kind, &listeners);
+    startup::announce(settings, workers, selected.kind, &listeners);
     process::notify_ready(settings);
 
     // A worker that fails asks for the end as well.
@@ -253,20 +264,4 @@ fn join(threads: Vec<WorkerThread>) -> io::Result<()> {
     let join_one = |thread: WorkerThread| thread.join().unwrap_or_else(|_| Err(io::Error::other("a worker panicked")));
     let outcomes: Vec<_> = threads.into_iter().map(join_one).collect();
     outcomes.into_iter().collect()
-}
-
-fn announce(settings: &Settings, workers: usize, reactor: Kind, listeners: &[Arc<Listener>]) {
-    let memory = match settings.memory.maxmemory {
-        0 => "no memory limit".to_owned(),
-        bytes => format!("maxmemory {} MiB", bytes >> 20),
-    };
-    let places = settings.storage.directories.iter().chain(Some(&settings.storage.object_url).filter(|url| !url.is_empty()));
-    let places: Vec<&str> = places.map(String::as_str).collect();
-    let storage = if places.is_empty() { String::new() } else { format!("; storage in {}", places.join(", ")) };
-    let pinned = if settings.engine.pin_workers { ", pinned" } else { "" };
-    tracing::info!("{workers} workers on {}{pinned}; {} databases; {memory}{storage}", reactor.name(), settings.process.databases);
-    for listener in listeners {
-        tracing::info!("Listening on {}", listener.address());
-    }
-    tracing::info!("Ready to accept connections");
 }

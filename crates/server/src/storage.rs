@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use almandine_config::Settings;
 use almandine_config::choices::{CopyReads, StorageDevice};
-use almandine_device::{Device, FaultPlan, FaultyDevice, FileOptions, MemoryDevice, NullDevice, ShardedDevice};
+use almandine_device::{Device, FaultPlan, FaultyDevice, FileDevice, FileOptions, MemoryDevice, NullDevice, ShardedDevice};
 use almandine_keyspace::Storage;
 
 pub(crate) use objects::Watch;
@@ -37,6 +37,27 @@ impl Part {
             Self::Values => "values",
         }
     }
+}
+
+/// What memory must hold beside the index: records that change in place, and what is on its way to the device.
+const RECORD_BYTES_MIN: u64 = 8 << 20;
+
+/// Whether data beyond memory goes anywhere.
+pub(crate) fn is_configured(settings: &Settings) -> bool {
+    let storage = &settings.storage;
+    storage.device != StorageDevice::File || !storage.directories.is_empty() || !storage.object_url.is_empty()
+}
+
+/// Refuses a `maxmemory` with which a server with storage could not take a single record.
+pub(crate) fn check_budget(settings: &Settings) -> Result<(), String> {
+    let (maxmemory, least) = (settings.memory.maxmemory, settings.engine.index_bytes as u64 + RECORD_BYTES_MIN);
+    if !is_configured(settings) || maxmemory == 0 || maxmemory >= least {
+        return Ok(());
+    }
+    Err(format!(
+        "maxmemory is {maxmemory} bytes; with data on storage it must be at least {least} ({}mb): the index and 8mb for records",
+        least.div_ceil(1 << 20)
+    ))
 }
 
 /// Opens what `storage-dir`, `storage-device` and `storage-object-url` ask for; nothing when they ask for nothing.
@@ -81,13 +102,29 @@ fn files(settings: &Settings, part: Part) -> io::Result<Arc<dyn Device>> {
         })?;
     }
     let options = FileOptions { segment_bytes: settings.storage.segment_bytes, ..FileOptions::default() };
-    match &directories[..] {
-        [one] => Ok(Arc::new(almandine_device::FileDevice::open(one.clone(), &options)?)),
+    let (device, removed): (Arc<dyn Device>, _) = match &directories[..] {
+        [one] => {
+            let device = FileDevice::open(one.clone(), &options)?;
+            let removed = device.removed();
+            (Arc::new(device), removed)
+        }
         several => {
             let options = FileOptions { segment_bytes: options.segment_bytes.next_multiple_of(PAGE_BYTES), ..options };
-            Ok(Arc::new(ShardedDevice::open(several, &options)?))
+            let device = ShardedDevice::open(several, &options)?;
+            let removed = device.removed();
+            (Arc::new(device), removed)
         }
+    };
+    if removed.files > 0 {
+        let places: Vec<_> = directories.iter().map(|directory| directory.display().to_string()).collect();
+        tracing::warn!(
+            "Deleted {} files ({} KiB) that an earlier server left in {}: storage-dir holds nothing that outlives the server",
+            removed.files,
+            removed.bytes >> 10,
+            places.join(", ")
+        );
     }
+    Ok(device)
 }
 
 /// Reads `name=number` pairs.
