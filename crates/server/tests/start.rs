@@ -1,7 +1,5 @@
 //! What an operator reads when a server starts, or does not.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
-
 use std::fs;
 
 use almandine_testkit::{Program, Server, Value};
