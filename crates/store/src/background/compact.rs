@@ -223,10 +223,9 @@ impl Compaction {
 /// Lets go of one record of a page. Entries below `resolved` are known to be no newer records of its key.
 fn compact_one(session: &mut Session, tier: &Tier, address: u64, record: Record, header: Header, hash: u64, resolved: u64) -> Fate {
     let store = Arc::clone(&session.store);
-    let number = store.index.lock(hash, true);
-    let fate = compact_latched(session, &store, tier, number, address, record, header, hash, resolved);
-    store.index.bucket(number).unlock_exclusive();
-    fate
+    let latch = store.index.lock_exclusive(hash);
+    let number = latch.number();
+    compact_latched(session, &store, tier, number, address, record, header, hash, resolved)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the record and what the callers know of it")]

@@ -63,7 +63,8 @@ fn evict_record(session: &mut Session, store: &Inner, address: u64, cached: bool
         return false;
     }
     let hash = store.hash_of(record, header);
-    let number = store.index.lock(hash, true);
+    let latch = store.index.lock_exclusive(hash);
+    let number = latch.number();
     let mut stayed = false;
     if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
         let header = record.header();
@@ -78,7 +79,6 @@ fn evict_record(session: &mut Session, store: &Inner, address: u64, cached: bool
             position.point_to(store.index.tag(number, hash), original);
         }
     }
-    store.index.bucket(number).unlock_exclusive();
     stayed
 }
 

@@ -227,7 +227,8 @@ pub(crate) fn move_record(session: &mut Session, store: &Inner, address: u64) {
         return;
     }
     let hash = store.hash_of(record, header);
-    let number = store.index.lock(hash, true);
+    let latch = store.index.lock_exclusive(hash);
+    let number = latch.number();
     let found = store.index.find_latched(number, hash, |candidate| (candidate == address).then_some(()));
     if let Some((position, ())) = found {
         // Read again under the latch: the record may have been changed in place.
@@ -244,7 +245,6 @@ pub(crate) fn move_record(session: &mut Session, store: &Inner, address: u64) {
             store.progress.records_moved.fetch_add(1, Ordering::Relaxed);
         }
     }
-    store.index.bucket(number).unlock_exclusive();
 }
 
 fn is_active(store: &Inner, page: u64) -> bool {

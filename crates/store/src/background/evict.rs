@@ -90,7 +90,8 @@ fn offer_soonest(session: &mut Session, wheel: &mut Wheel, now_ms: i64) {
 /// The expiry of the record with this hash.
 fn expiry_of(session: &Session, hash: u64) -> Option<Notice> {
     let store = &*session.store;
-    let number = store.index.lock(hash, false);
+    let latch = store.index.lock_shared(hash);
+    let number = latch.number();
     let found = store.index.find_latched(number, hash, |address| {
         // SAFETY: read from a latched bucket inside the epoch.
         let record = unsafe { store.log.record(address) };
@@ -98,7 +99,6 @@ fn expiry_of(session: &Session, hash: u64) -> Option<Notice> {
         let same = header.has(Header::EXPIRY) && store.hash(header.namespace(), store.key_of(record, header)) == hash;
         if same { record.expiry(header) } else { None }
     });
-    store.index.bucket(number).unlock_shared();
     found.map(|(_, at_ms)| Notice { hash, at_ms })
 }
 

@@ -111,17 +111,16 @@ fn take_heavy(store: &Inner, page: u64, at: usize, header: Header, word: &Atomic
     let record = unsafe { Record::new(word) };
     let address = page * PAGE_WORDS + at as u64;
     let hash = store.hash_of(record, header);
-    let number = store.index.lock(hash, false);
+    let latch = store.index.lock_shared(hash);
+    let number = latch.number();
     let found = store.index.find_latched(number, hash, |candidate| (candidate == address).then_some(()));
-    let heavy = found.map(|_| Heavy {
+    found.map(|_| Heavy {
         at,
         header,
         key: header.has(Header::HEAP_KEY).then(|| store.key_of(record, header).to_vec()),
         // SAFETY: the latch is held and the record is the index's, so it has its reference.
         value: header.has(Header::HEAP_VALUE).then(|| unsafe { heap::share(record.value_handle(header)) }),
-    });
-    store.index.bucket(number).unlock_shared();
-    heavy
+    })
 }
 
 fn write_heavy(

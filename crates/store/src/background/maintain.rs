@@ -203,11 +203,12 @@ impl Maintenance {
         if let Lookup::Ready(record, header) = stage.get(address) {
             let hash = store.hash_of(record, header);
             self.session.enter(0);
-            let number = store.index.lock(hash, true);
+            let latch = store.index.lock_exclusive(hash);
+            let number = latch.number();
             if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
                 position.point_to(store.index.tag(number, hash), address);
             }
-            store.index.bucket(number).unlock_exclusive();
+            drop(latch);
             self.session.leave();
         } else {
             // Unreadable, or moved meanwhile. Growth is tried again with the next step; until then buckets are longer.
@@ -303,8 +304,7 @@ impl Maintenance {
             self.session.enter(0);
             self.resize.entries_ahead(&store.index, first, last - first, |address| store.log.prefetch(address));
             for number in first..last {
-                let bucket = store.index.bucket(number);
-                bucket.lock_exclusive();
+                let _latch = store.index.latch(number);
                 let head = self.session.local.head;
                 let doomed = |address: u64| {
                     if address < head {
@@ -327,7 +327,6 @@ impl Maintenance {
                         store.index.remove(number, position);
                     }
                 }
-                bucket.unlock_exclusive();
             }
             self.session.leave();
             first = last;

@@ -49,11 +49,12 @@ pub(crate) fn sweep_mixed_pages(session: &mut Session) -> bool {
                 complete &= !tier.pages.is_stored(page);
                 continue;
             };
-            let number = store.index.lock(store.hash_of(record, header), true);
+            let latch = store.index.lock_exclusive(store.hash_of(record, header));
+            let number = latch.number();
             if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
                 drop_latched(&store, &mut session.local, number, position, record, header);
             }
-            store.index.bucket(number).unlock_exclusive();
+            drop(latch);
         }
         session.leave();
         fetcher.reclaim(&mut stage);

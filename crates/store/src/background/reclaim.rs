@@ -34,7 +34,8 @@ pub(crate) fn reclaim_expired(session: &mut Session, wheel: &mut Wheel, pace: &m
 fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
     let now_ms = session.local.now_ms;
     let store = std::sync::Arc::clone(&session.store);
-    let number = store.index.lock(hash, true);
+    let latch = store.index.lock_exclusive(hash);
+    let number = latch.number();
     debug_assert_eq!(Index::bucket_of(hash, store.index.len()), number);
     loop {
         let mut refile = None;
@@ -78,7 +79,6 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
             }
         }
     }
-    store.index.bucket(number).unlock_exclusive();
 }
 
 /// Rebuilds the wheel from the records when most of its entries are stale.
@@ -96,7 +96,7 @@ pub(crate) fn rebuild_wheel(session: &mut Session, wheel: &mut Wheel, pace: &mut
     for number in 0..store.index.len() {
         pace.yield_to_workers(false);
         session.enter(session.local.now_ms);
-        store.index.bucket(number).lock_shared();
+        let latch = store.index.latch_shared(number);
         entries.clear();
         store.index.collect(number, &mut entries);
         for entry in &entries {
@@ -107,7 +107,7 @@ pub(crate) fn rebuild_wheel(session: &mut Session, wheel: &mut Wheel, pace: &mut
                 wheel.file(Notice { hash: store.hash(header.namespace(), store.key_of(record, header)), at_ms });
             }
         }
-        store.index.bucket(number).unlock_shared();
+        drop(latch);
         session.leave();
     }
 }

@@ -105,14 +105,15 @@ pub(super) fn resolve_hashes(
     session.enter(now_ms);
     let head = session.local.head;
     for &hash in hashes {
-        let number = store.index.lock(hash, false);
+        let latch = store.index.lock_shared(hash);
+        let number = latch.number();
         let _ = store.index.find_latched(number, hash, |address| {
             if address < head {
                 wanted.push(address);
             }
             None::<()>
         });
-        store.index.bucket(number).unlock_shared();
+        drop(latch);
     }
     session.leave();
     let mut stage = Stage::default();
@@ -128,7 +129,8 @@ pub(super) fn resolve_hashes(
 
 /// Settles the entries of one hash, with the stage attached.
 fn resolve_one(session: &mut Session, store: &Inner, tier: &Tier, hash: u64) -> Resolution {
-    let number = store.index.lock(hash, true);
+    let latch = store.index.lock_exclusive(hash);
+    let number = latch.number();
     let (mut candidates, resolution) = candidates(session, store, number, hash);
     let open = resolution != Resolution::Done;
     // Newest first: what comes later of the same key is superseded.
@@ -148,7 +150,6 @@ fn resolve_one(session: &mut Session, store: &Inner, tier: &Tier, hash: u64) -> 
     for candidate in candidates.iter().zip(&dropped).filter(|(_, dropped)| !**dropped).map(|(candidate, _)| *candidate) {
         settle_newest(session, store, number, hash, candidate, open);
     }
-    store.index.bucket(number).unlock_exclusive();
     resolution
 }
 

@@ -11,6 +11,7 @@
 pub(crate) mod bucket;
 mod chain;
 pub(crate) mod entry;
+mod latch;
 #[cfg(all(test, loom))]
 mod model;
 mod overflow;
@@ -20,11 +21,13 @@ mod table;
 use crate::sync::{AtomicU64, Ordering};
 use bucket::{Bucket, Seen};
 use entry::{Entry, Tag};
+use latch::Shared;
 use overflow::OverflowArea;
 use std::io;
 use table::Table;
 
 pub(crate) use chain::Position;
+pub(crate) use latch::Exclusive;
 pub(crate) use resize::{Resize, Resized};
 
 /// Fewest buckets; a power of two.
@@ -145,26 +148,48 @@ impl Index {
         }
     }
 
-    /// Latches the bucket of `hash`, exclusively or shared, and returns its number. Nothing else may be latched by the caller.
+    /// Latches the bucket of `hash` exclusively. Nothing else may be latched by the caller.
     #[inline]
-    pub(crate) fn lock(&self, hash: u64, exclusive: bool) -> u64 {
+    pub(crate) fn lock_exclusive(&self, hash: u64) -> Exclusive<'_> {
         loop {
-            let number = Self::bucket_of(hash, self.len());
-            let bucket = self.bucket(number);
-            if exclusive {
-                bucket.lock_exclusive();
-            } else {
-                bucket.lock_shared();
+            let latch = self.latch(Self::bucket_of(hash, self.len()));
+            // A bucket that split meanwhile may have taken the key elsewhere; one that is latched cannot split any more (INV-INDEX-1).
+            if Self::bucket_of(hash, self.len()) == latch.number() {
+                return latch;
             }
-            if Self::bucket_of(hash, self.len()) == number {
-                debug_assert_eq!(Self::bucket_of(hash, self.len()), number, "INV-INDEX-1: a latched bucket keeps its keys");
-                return number;
+        }
+    }
+
+    /// Takes a shared hold of the bucket of `hash`. Nothing else may be latched by the caller.
+    #[inline]
+    pub(crate) fn lock_shared(&self, hash: u64) -> Shared<'_> {
+        loop {
+            let latch = self.latch_shared(Self::bucket_of(hash, self.len()));
+            if Self::bucket_of(hash, self.len()) == latch.number() {
+                return latch;
             }
-            if exclusive {
-                bucket.unlock_exclusive();
-            } else {
-                bucket.unlock_shared();
-            }
+        }
+    }
+
+    /// Latches a bucket exclusively.
+    #[inline]
+    pub(crate) fn latch(&self, number: u64) -> Exclusive<'_> {
+        Exclusive::take(self.bucket(number), number)
+    }
+
+    /// Takes a shared hold of a bucket.
+    #[inline]
+    pub(crate) fn latch_shared(&self, number: u64) -> Shared<'_> {
+        Shared::take(self.bucket(number), number)
+    }
+
+    /// Releases a bucket whose latch was kept.
+    #[inline]
+    pub(crate) fn unlatch(&self, number: u64, exclusive: bool) {
+        if exclusive {
+            self.bucket(number).unlock_exclusive();
+        } else {
+            self.bucket(number).unlock_shared();
         }
     }
 }

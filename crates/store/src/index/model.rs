@@ -38,9 +38,9 @@ fn index(buckets: u64) -> Arc<Index> {
 }
 
 fn insert(index: &Index, key: u64) {
-    let number = index.lock(hash_of(key), true);
+    let latch = index.lock_exclusive(hash_of(key));
+    let number = latch.number();
     index.insert(number, Entry::new(index.tag(number, hash_of(key)), key)).expect("room");
-    index.bucket(number).unlock_exclusive();
 }
 
 fn contains(index: &Index, key: u64) -> bool {

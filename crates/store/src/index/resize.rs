@@ -39,15 +39,14 @@ impl Resize {
             return Resized::Full;
         }
         let source = buckets - Self::half(buckets);
-        index.bucket(source).lock_exclusive();
+        let _source_latch = index.latch(source);
         self.entries.clear();
         index.collect(source, &mut self.entries);
         let unknown = self.entries.iter().find(|entry| entry.known_bits() == 0 && hash_of(entry.address()).is_none());
         if let Some(entry) = unknown {
-            index.bucket(source).unlock_exclusive();
             return Resized::Unknown(entry.address());
         }
-        index.bucket(buckets).lock_exclusive();
+        let _new_latch = index.latch(buckets);
         index.clear(source);
         let level = Index::level(source, buckets) + 1;
         let mut short = [false; 2];
@@ -64,8 +63,6 @@ impl Resize {
         index.bucket(source).set_short_tags(short[0]);
         index.bucket(buckets).set_short_tags(short[1]);
         index.buckets.store(buckets + 1, Ordering::Release);
-        index.bucket(buckets).unlock_exclusive();
-        index.bucket(source).unlock_exclusive();
         Resized::Done
     }
 
@@ -77,8 +74,8 @@ impl Resize {
         }
         let last = buckets - 1;
         let target = last - Self::half(last);
-        index.bucket(target).lock_exclusive();
-        index.bucket(last).lock_exclusive();
+        let _target_latch = index.latch(target);
+        let _last_latch = index.latch(last);
         let mut short = false;
         self.entries.clear();
         for (number, bit) in [(target, false), (last, true)] {
@@ -98,8 +95,6 @@ impl Resize {
         index.bucket(target).set_short_tags(short);
         index.bucket(last).set_short_tags(false);
         index.buckets.store(last, Ordering::Release);
-        index.bucket(last).unlock_exclusive();
-        index.bucket(target).unlock_exclusive();
         true
     }
 

@@ -140,6 +140,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        // A lock plan that a panic has left behind must not hold others up.
+        self.local.held.release(&self.store.index);
         self.retire_chunk();
         self.surrender_free_space();
         self.store.release_thread(self.local.thread);

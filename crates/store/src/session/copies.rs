@@ -38,7 +38,8 @@ pub(crate) fn keep_warm(store: &Inner, local: &mut Local, stage: &Stage) {
         if mode == CopyReads::ReadCache && !is_warm(store, hash, address, tier.admission.heat()) {
             continue;
         }
-        let number = store.index.lock(hash, true);
+        let latch = store.index.lock_exclusive(hash);
+        let number = latch.number();
         if is_newest(store, local, stage, number, hash, address, (record, header))
             && let Some(position) = store.index.find_any(number, |candidate| candidate == address)
         {
@@ -49,7 +50,7 @@ pub(crate) fn keep_warm(store: &Inner, local: &mut Local, stage: &Stage) {
                 }
             }
         }
-        store.index.bucket(number).unlock_exclusive();
+        drop(latch);
     }
 }
 

@@ -15,8 +15,8 @@ use crate::counters::add;
 use crate::expiry::feed::Notice;
 use crate::full::Full;
 use crate::heap::{self, HeapKey, HeapString, SharedString};
-use crate::index::Position;
 use crate::index::entry::Entry;
+use crate::index::{Exclusive, Position};
 use crate::key::Key;
 use crate::record::{Header, INLINE_KEY_MAX, Kind, Record, Shape, UNITS_MAX, WORD, fits_inline};
 use crate::shared::Inner;
@@ -51,17 +51,9 @@ struct Guard<'s> {
     store: &'s Inner,
     local: &'s mut Local,
     number: u64,
-    owned: bool,
+    /// None: it belongs to the session's lock plan.
+    _latch: Option<Exclusive<'s>>,
     key: Key<'s>,
-}
-
-impl Drop for Guard<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.owned {
-            self.store.index.bucket(self.number).unlock_exclusive();
-        }
-    }
 }
 
 /// A key without a record.
@@ -106,11 +98,14 @@ impl Session {
         }
         let Self { store, local } = self;
         let store: &'s Inner = store;
-        let (number, owned) = match held {
-            Some(number) => (number, false),
-            None => (store.index.lock(key.hash, true), true),
+        let (number, latch) = match held {
+            Some(number) => (number, None),
+            None => {
+                let latch = store.index.lock_exclusive(key.hash);
+                (latch.number(), Some(latch))
+            }
         };
-        let guard = Guard { store, local, number, owned, key };
+        let guard = Guard { store, local, number, _latch: latch, key };
         let head = guard.local.head;
         let mut cold = ColdMatches::default();
         let found = store.index.find_latched(number, key.hash, |address| {

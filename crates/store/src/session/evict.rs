@@ -127,8 +127,7 @@ fn evict_in(store: &Inner, local: &mut Local, search: &mut Search, range: Range<
 
 /// Removes the record of `entry` unless it was moved, used or is not to be evicted. Returns its bytes.
 fn evict_entry(store: &Inner, local: &mut Local, policy: EvictionPolicy, number: u64, entry: Entry) -> u64 {
-    let bucket = store.index.bucket(number);
-    bucket.lock_exclusive();
+    let _latch = store.index.latch(number);
     let mut freed = 0;
     if let Some(position) = store.index.find_any(number, |address| address == entry.address())
         && position.entry().heat() == entry.heat()
@@ -143,7 +142,6 @@ fn evict_entry(store: &Inner, local: &mut Local, policy: EvictionPolicy, number:
             unlink(store, local, number, position, record, header);
         }
     }
-    bucket.unlock_exclusive();
     freed
 }
 
@@ -161,7 +159,8 @@ fn count_eviction(store: &Inner, local: &Local, record: Record, header: Header, 
 
 /// Evicts the record that a notice is about, unless it has been given more time. Returns its bytes.
 fn evict_noticed(store: &Inner, local: &mut Local, notice: Notice) -> u64 {
-    let number = store.index.lock(notice.hash, true);
+    let latch = store.index.lock_exclusive(notice.hash);
+    let number = latch.number();
     let found = store.index.find_latched(number, notice.hash, |address| {
         // SAFETY: read from a latched bucket inside the epoch.
         let record = unsafe { store.log.record(address) };
@@ -183,7 +182,6 @@ fn evict_noticed(store: &Inner, local: &mut Local, notice: Notice) -> u64 {
             }
         }
     }
-    store.index.bucket(number).unlock_exclusive();
     freed
 }
 

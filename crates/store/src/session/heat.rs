@@ -17,9 +17,17 @@ impl Session {
     /// How warm a key is, 0 to 7 by the present [`HeatRule`]. None for a key whose record is neither in memory nor staged.
     #[must_use]
     pub fn heat(&self, key: Key<'_>) -> Option<u64> {
+        match self.held_bucket(key.hash) {
+            Some(number) => self.heat_latched(number, key),
+            None => {
+                let latch = self.store.index.lock_shared(key.hash);
+                self.heat_latched(latch.number(), key)
+            }
+        }
+    }
+
+    fn heat_latched(&self, number: u64, key: Key<'_>) -> Option<u64> {
         let store = &*self.store;
-        let held = self.held_bucket(key.hash);
-        let number = held.unwrap_or_else(|| store.index.lock(key.hash, false));
         let found = store.index.find_latched(number, key.hash, |address| {
             if address >= self.local.head {
                 return store.match_record(address, &key).map(|_| ());
@@ -29,11 +37,7 @@ impl Session {
                 Lookup::Failed | Lookup::Absent => None,
             }
         });
-        let heat = found.map(|(position, _)| position.entry().heat());
-        if held.is_none() {
-            store.index.bucket(number).unlock_shared();
-        }
-        heat
+        found.map(|(position, _)| position.entry().heat())
     }
 
     /// Milliseconds since the last use of a key, at least; as precise as the laps of the clock hand. Only while the rule is

@@ -4,7 +4,6 @@
 //! no cycle of waiting (INV-LATCH-3).
 
 use super::batch::Session;
-use super::local::Held;
 use crate::index::Index;
 
 impl Session {
@@ -15,30 +14,18 @@ impl Session {
         let index = &self.store.index;
         let held = &mut self.local.held;
         if let [hash] = hashes {
-            held.push(Held { number: index.lock(*hash, exclusive), exclusive });
+            held.take_one(index, *hash, exclusive);
             return;
         }
         loop {
             let buckets = index.len();
-            held.extend(hashes.iter().map(|&hash| Held { number: Index::bucket_of(hash, buckets), exclusive }));
-            held.sort_unstable_by_key(|held| held.number);
-            held.dedup_by_key(|held| held.number);
-            for latch in held.iter() {
-                let bucket = index.bucket(latch.number);
-                if exclusive {
-                    bucket.lock_exclusive();
-                } else {
-                    bucket.lock_shared();
-                }
-            }
+            held.take(index, hashes, buckets, exclusive);
             // A bucket that split meanwhile may have taken a key elsewhere; one that is latched cannot split any more.
             let now = index.len();
-            if now == buckets
-                || hashes.iter().all(|&hash| held.binary_search_by_key(&Index::bucket_of(hash, now), |held| held.number).is_ok())
-            {
+            if now == buckets || hashes.iter().all(|&hash| held.contains(Index::bucket_of(hash, now))) {
                 return;
             }
-            unlock(index, held);
+            held.release(index);
         }
     }
 
@@ -46,7 +33,7 @@ impl Session {
     #[inline]
     pub fn unlock_all(&mut self) {
         if self.holds_latches() {
-            unlock(&self.store.index, &mut self.local.held);
+            self.local.held.release(&self.store.index);
         }
     }
 
@@ -57,23 +44,12 @@ impl Session {
             return None;
         }
         let number = Index::bucket_of(hash, self.store.index.len());
-        self.local.held.iter().any(|held| held.number == number).then_some(number)
+        self.local.held.contains(number).then_some(number)
     }
 
     /// Whether the session holds any latch.
     #[inline]
     pub(super) fn holds_latches(&self) -> bool {
         !self.local.held.is_empty()
-    }
-}
-
-fn unlock(index: &Index, held: &mut Vec<Held>) {
-    for latch in held.drain(..) {
-        let bucket = index.bucket(latch.number);
-        if latch.exclusive {
-            bucket.unlock_exclusive();
-        } else {
-            bucket.unlock_shared();
-        }
     }
 }

@@ -98,9 +98,10 @@ impl Session {
 
     #[cold]
     fn read_latched<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
-        let number = self.store.index.lock(key.hash, false);
+        let latch = self.store.index.lock_shared(key.hash);
+        let number = latch.number();
         let result = self.visit_latched(number, key, visit);
-        self.store.index.bucket(number).unlock_shared();
+        drop(latch);
         result
     }
 

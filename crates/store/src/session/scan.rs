@@ -30,7 +30,8 @@ impl Session {
         let mut position = cursor << CURSOR_SHIFT;
         let mut seen = 0;
         for _ in 0..count.saturating_mul(BUCKETS_PER_KEY).max(BUCKETS_MIN) {
-            let number = store.index.lock(position.reverse_bits(), false);
+            let latch = store.index.lock_shared(position.reverse_bits());
+            let number = latch.number();
             // Latched, the bucket cannot split or merge, so its range is fixed.
             let range = range_len(number, store.index.len());
             entries.clear();
@@ -70,7 +71,7 @@ impl Session {
                     visit(key, &View::latched(record, header));
                 }
             }
-            store.index.bucket(number).unlock_shared();
+            drop(latch);
             for key in expired.drain(..) {
                 // Its bytes stay readable until the epoch is left, even if another session removes the record first.
                 self.remove_if_expired(key);

@@ -55,7 +55,8 @@ impl Device {
         if fault == Some(Fault::RetireBeforeMove) {
             self.give_up(fault);
         }
-        let number = rig.index.lock(HASH, true);
+        let latch = rig.index.lock_exclusive(HASH);
+        let number = latch.number();
         let newer = rig.at(number, NEWER).is_some() && fault != Some(Fault::MoveWithoutLook);
         if let Some(position) = rig.at(number, COPY)
             && fault != Some(Fault::MoveWithoutCopies)
@@ -70,7 +71,7 @@ impl Device {
                 rig.point(number, position, MOVED);
             }
         }
-        rig.index.bucket(number).unlock_exclusive();
+        drop(latch);
         self.give_up(fault);
     }
 
@@ -95,25 +96,27 @@ impl Device {
     /// A blind upsert: the record that compaction moved is changed in place, a cold one gets a second entry.
     fn upsert(&self) {
         let rig = &self.rig;
-        let number = rig.index.lock(HASH, true);
+        let latch = rig.index.lock_exclusive(HASH);
+        let number = latch.number();
         if rig.at(number, MOVED).is_some() {
             rig.set_memory(MOVED, NEW);
         } else {
             rig.set_memory(NEWER, NEW);
             rig.insert(number, NEWER);
         }
-        rig.index.bucket(number).unlock_exclusive();
+        drop(latch);
     }
 
     /// A staged record becomes a cached copy: `Session::keep_warm`.
     fn keep_warm(&self) {
         let rig = &self.rig;
-        let number = rig.index.lock(HASH, true);
+        let latch = rig.index.lock_exclusive(HASH);
+        let number = latch.number();
         if let Some(position) = rig.at(number, RECORD) {
             rig.set_memory(COPY, OLD);
             rig.point(number, position, COPY);
         }
-        rig.index.bucket(number).unlock_exclusive();
+        drop(latch);
     }
 }
 
@@ -166,9 +169,10 @@ fn mutant_that_moves_an_overwritten_record_is_caught() {
 
 fn copied(fault: Option<Fault>) {
     let device = beside(Device::keep_warm, |device| device.collect(fault));
-    let number = device.rig.index.lock(HASH, true);
+    let latch = device.rig.index.lock_exclusive(HASH);
+    let number = latch.number();
     let (address, _) = device.rig.newest(number);
-    device.rig.index.bucket(number).unlock_exclusive();
+    drop(latch);
     // A copy's original is where its entry goes back to.
     assert_eq!(address, MOVED, "{DANGLING}");
 }

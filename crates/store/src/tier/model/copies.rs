@@ -66,11 +66,11 @@ fn point_back(rig: &Rig, fault: Option<Fault>) {
         }
         return;
     }
-    let number = rig.index.lock(HASH, true);
+    let latch = rig.index.lock_exclusive(HASH);
+    let number = latch.number();
     if let Some(position) = rig.at(number, COPY) {
         rig.point(number, position, ORIGINAL);
     }
-    rig.index.bucket(number).unlock_exclusive();
 }
 
 /// A session reads the key.
@@ -109,7 +109,8 @@ fn overwritten(fault: Option<Fault>) {
     let (theirs, participant) = (Arc::clone(&rig), rig.epoch.register().expect("a slot"));
     let writer = thread::spawn(move || {
         let head = theirs.enter(&participant, fault);
-        let number = theirs.index.lock(HASH, true);
+        let latch = theirs.index.lock_exclusive(HASH);
+        let number = latch.number();
         let (address, position) = theirs.newest(number);
         theirs.set_memory(TAIL, NEW);
         if address >= head {
@@ -117,7 +118,7 @@ fn overwritten(fault: Option<Fault>) {
         } else {
             theirs.insert(number, TAIL);
         }
-        theirs.index.bucket(number).unlock_exclusive();
+        drop(latch);
         participant.leave();
     });
     let mut sessions = vec![writer];
@@ -138,7 +139,8 @@ fn mutant_that_points_back_without_the_latch_is_caught() {
 
 /// A session copies its staged record: `Session::keep_warm` with `allocate_cached`, into the chunk that it has had since before.
 fn keep_warm(rig: &Rig, mut chunk: Chunk, fault: Option<Fault>) {
-    let number = rig.index.lock(HASH, true);
+    let latch = rig.index.lock_exclusive(HASH);
+    let number = latch.number();
     let newest = fault == Some(Fault::CopyWithoutLook) || rig.newest(number).0 == ORIGINAL;
     if newest && let Some(position) = rig.at(number, ORIGINAL) {
         let usable = fault == Some(Fault::CopyIntoClosed) || rig.log.is_mutable(chunk.next);
@@ -149,7 +151,6 @@ fn keep_warm(rig: &Rig, mut chunk: Chunk, fault: Option<Fault>) {
         rig.set_memory(target, OLD);
         rig.point(number, position, target);
     }
-    rig.index.bucket(number).unlock_exclusive();
 }
 
 /// The page leaves while a copy is made.
@@ -193,7 +194,8 @@ fn copied_and_overwritten(fault: Option<Fault>) {
         keep_warm(&theirs, chunk, fault);
         participant.leave();
     });
-    let number = rig.index.lock(HASH, true);
+    let latch = rig.index.lock_exclusive(HASH);
+    let number = latch.number();
     let (address, position) = rig.newest(number);
     rig.set_memory(TAIL, NEW);
     if address >= rig.log.head() {
@@ -201,7 +203,7 @@ fn copied_and_overwritten(fault: Option<Fault>) {
     } else {
         rig.insert(number, TAIL);
     }
-    rig.index.bucket(number).unlock_exclusive();
+    drop(latch);
     join(&mut vec![copier]);
     assert_eq!(rig.settled_value(), NEW, "{LOST}");
 }

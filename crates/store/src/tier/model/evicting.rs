@@ -103,7 +103,8 @@ static WAYS: Ways = Ways { in_place: Count::new(0), copied: Count::new(0), blind
 fn overwrite(rig: &Rig, participant: &Participant, reusing: bool, fault: Option<Fault>) {
     let early = rig.log.is_mutable(RECORD);
     let head = rig.enter(participant, fault);
-    let number = rig.index.lock(HASH, true);
+    let latch = rig.index.lock_exclusive(HASH);
+    let number = latch.number();
     let (address, position) = rig.newest(number);
     let mutable = if fault == Some(Fault::MutableBeforeEnter) { early } else { rig.log.is_mutable(address) };
     let open = || fault == Some(Fault::ReuseOfClosed) || rig.log.pages.is_open(PAGE);
@@ -122,7 +123,7 @@ fn overwrite(rig: &Rig, participant: &Participant, reusing: bool, fault: Option<
         }
     };
     way.fetch_add(1, Ordering::Relaxed);
-    rig.index.bucket(number).unlock_exclusive();
+    drop(latch);
     participant.leave();
 }
 

@@ -1,0 +1,69 @@
+//! Latches as guards: a bucket is released when its guard goes, also after an early return or a panic.
+
+use super::bucket::Bucket;
+
+/// The exclusive latch of one bucket, held for as long as this exists.
+pub(crate) struct Exclusive<'i> {
+    bucket: &'i Bucket,
+    number: u64,
+}
+
+/// A shared hold of one bucket, for as long as this exists.
+pub(crate) struct Shared<'i> {
+    bucket: &'i Bucket,
+    number: u64,
+}
+
+impl<'i> Exclusive<'i> {
+    #[inline]
+    pub(super) fn take(bucket: &'i Bucket, number: u64) -> Self {
+        bucket.lock_exclusive();
+        Self { bucket, number }
+    }
+
+    /// The bucket's number.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Keeps the bucket latched. Whoever keeps its number releases it.
+    #[inline]
+    pub(crate) fn keep(self) -> u64 {
+        std::mem::ManuallyDrop::new(self).number
+    }
+}
+
+impl Drop for Exclusive<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.bucket.unlock_exclusive();
+    }
+}
+
+impl<'i> Shared<'i> {
+    #[inline]
+    pub(super) fn take(bucket: &'i Bucket, number: u64) -> Self {
+        bucket.lock_shared();
+        Self { bucket, number }
+    }
+
+    /// The bucket's number.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// As [`Exclusive::keep`].
+    #[inline]
+    pub(crate) fn keep(self) -> u64 {
+        std::mem::ManuallyDrop::new(self).number
+    }
+}
+
+impl Drop for Shared<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.bucket.unlock_shared();
+    }
+}
