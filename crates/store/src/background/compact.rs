@@ -8,10 +8,10 @@ use super::image;
 use super::resolve::{Resolution, resolve_hashes};
 use crate::counters::add;
 use crate::heap::{self, HeapKey};
-use crate::index::Position;
 use crate::key::Key;
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::{Header, Record};
+use crate::session::found::Found;
 use crate::session::remove::{discard_copy, drop_latched, uncount, weight};
 use crate::session::{Session, allocate};
 use crate::shared::Inner;
@@ -41,7 +41,19 @@ pub(super) struct Compaction {
 }
 
 /// A record of an image: its address, and what it was when the image was made.
-type Found = (u64, Record, Header);
+#[derive(Clone, Copy)]
+struct Imaged {
+    address: u64,
+    record: Record,
+    header: Header,
+}
+
+impl Imaged {
+    /// Whether it has heap objects.
+    fn is_heavy(&self) -> bool {
+        self.header.has(Header::HEAP_KEY) || self.header.has(Header::HEAP_VALUE)
+    }
+}
 
 /// What became of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,18 +67,18 @@ enum Fate {
 }
 
 /// The extents of a record of an image.
-fn extents_of((_, record, header): &Found) -> impl Iterator<Item = Extent> {
+fn extents_of(&Imaged { record, header, .. }: &Imaged) -> impl Iterator<Item = Extent> {
     let key = header.has(Header::HEAP_KEY).then(|| Extent::from_word(record.key_handle()));
-    let value = header.has(Header::HEAP_VALUE).then(|| Extent::from_word(record.value_handle(*header)));
+    let value = header.has(Header::HEAP_VALUE).then(|| Extent::from_word(record.value_handle(header)));
     key.into_iter().chain(value)
 }
 
 /// Divides the records of an image into what is moved together.
-fn groups(mut records: &[Found]) -> impl Iterator<Item = &[Found]> {
+fn groups(mut records: &[Imaged]) -> impl Iterator<Item = &[Imaged]> {
     std::iter::from_fn(move || {
         let mut bytes = 0;
-        let fits = |found: &&Found| {
-            bytes += extents_of(found).map(Extent::bytes).sum::<usize>();
+        let fits = |imaged: &&Imaged| {
+            bytes += extents_of(imaged).map(Extent::bytes).sum::<usize>();
             bytes <= GROUP_BYTES
         };
         let len = records.iter().take(GROUP).take_while(fits).count().max(1);
@@ -144,11 +156,11 @@ impl Compaction {
             return false;
         }
         let mut records = Vec::new();
-        image::walk(&mut self.image, page, |address, record, header| records.push((address, record, header)));
+        image::walk(&mut self.image, page, |address, record, header| records.push(Imaged { address, record, header }));
         let mut done = true;
         let mut unclear = Vec::new();
         for group in groups(&records) {
-            done &= self.compact_group(session, tier, fetcher, group, (now_ms, 0), &mut unclear);
+            done &= compact_group(session, tier, fetcher, group, (now_ms, 0), &mut unclear);
         }
         for group in unclear.chunks(GROUP) {
             // What leaves memory from here on is not resolved.
@@ -160,9 +172,9 @@ impl Compaction {
                 break;
             }
             let mut still = Vec::new();
-            let resolved: Vec<Found> = group.iter().map(|&(found, _)| found).collect();
+            let resolved: Vec<Imaged> = group.iter().map(|&(imaged, _)| imaged).collect();
             for group in groups(&resolved) {
-                done &= self.compact_group(session, tier, fetcher, group, (now_ms, head), &mut still);
+                done &= compact_group(session, tier, fetcher, group, (now_ms, head), &mut still);
             }
             done &= still.is_empty();
         }
@@ -178,66 +190,59 @@ impl Compaction {
         tier.free_extents(extents);
         true
     }
+}
 
-    /// Lets go of some records of a page. Entries below `resolved` are known to be no newer records of their keys; records of which that
-    /// has to be found out first go to `unclear`, with their hashes.
-    fn compact_group(
-        &mut self,
-        session: &mut Session,
-        tier: &Tier,
-        fetcher: &mut Fetcher,
-        group: &[Found],
-        (now_ms, resolved): (i64, u64),
-        unclear: &mut Vec<(Found, u64)>,
-    ) -> bool {
-        // Records with heap objects are staged like those of a reader, which makes their handles whole.
-        let heavy = |header: Header| header.has(Header::HEAP_KEY) || header.has(Header::HEAP_VALUE);
-        let mut addresses: Vec<u64> = group.iter().filter(|(_, _, header)| heavy(*header)).map(|(address, ..)| *address).collect();
-        let mut stage = Stage::default();
-        tier.stage_blocking(&mut stage, &mut addresses, true, fetcher);
-        let whole: Vec<(Found, Found)> = group
-            .iter()
-            .filter_map(|&found| match (heavy(found.2), stage.get(found.0)) {
-                (false, _) => Some((found, found)),
-                (true, Lookup::Ready(record, header)) => Some((found, (found.0, record, header))),
-                (true, _) => None,
-            })
-            .collect();
-        let mut good = whole.len() == group.len();
-        session.enter(now_ms);
-        let hashes: Vec<u64> = whole.iter().map(|&(_, (_, record, header))| session.store.hash_of(record, header)).collect();
-        hashes.iter().for_each(|&hash| session.prefetch_bucket(hash));
-        for (&(found, (address, record, header)), &hash) in whole.iter().zip(&hashes) {
-            match compact_one(session, tier, address, record, header, hash, resolved) {
-                Fate::Gone => {}
-                Fate::Stays => good = false,
-                Fate::Unclear => unclear.push((found, hash)),
-            }
+/// Lets go of some records of a page. Entries below `resolved` are known to be no newer records of their keys; records of which that
+/// has to be found out first go to `unclear`, with their hashes.
+fn compact_group(
+    session: &mut Session,
+    tier: &Tier,
+    fetcher: &mut Fetcher,
+    group: &[Imaged],
+    (now_ms, resolved): (i64, u64),
+    unclear: &mut Vec<(Imaged, u64)>,
+) -> bool {
+    // Records with heap objects are staged like those of a reader, which makes their handles whole.
+    let mut addresses: Vec<u64> = group.iter().filter(|imaged| imaged.is_heavy()).map(|imaged| imaged.address).collect();
+    let mut stage = Stage::default();
+    tier.stage_blocking(&mut stage, &mut addresses, true, fetcher);
+    let whole: Vec<(Imaged, Imaged)> = group
+        .iter()
+        .filter_map(|&imaged| match (imaged.is_heavy(), stage.get(imaged.address)) {
+            (false, _) => Some((imaged, imaged)),
+            (true, Lookup::Ready(record, header)) => Some((imaged, Imaged { record, header, ..imaged })),
+            (true, _) => None,
+        })
+        .collect();
+    let mut good = whole.len() == group.len();
+    session.enter(now_ms);
+    let hashes: Vec<u64> = whole.iter().map(|(_, whole)| session.store.hash_of(whole.record, whole.header)).collect();
+    hashes.iter().for_each(|&hash| session.prefetch_bucket(hash));
+    for (&(imaged, whole), &hash) in whole.iter().zip(&hashes) {
+        match compact_one(session, tier, &whole, hash, resolved) {
+            Fate::Gone => {}
+            Fate::Stays => good = false,
+            Fate::Unclear => unclear.push((imaged, hash)),
         }
-        session.leave();
-        fetcher.reclaim(&mut stage);
-        good
     }
+    session.leave();
+    fetcher.reclaim(&mut stage);
+    good
 }
 
 /// Lets go of one record of a page. Entries below `resolved` are known to be no newer records of its key.
-fn compact_one(session: &mut Session, tier: &Tier, address: u64, record: Record, header: Header, hash: u64, resolved: u64) -> Fate {
+fn compact_one(session: &mut Session, tier: &Tier, whole: &Imaged, hash: u64, resolved: u64) -> Fate {
     let store = Arc::clone(&session.store);
     let latch = store.index.lock_exclusive(hash);
-    let number = latch.number();
-    compact_latched(session, &store, tier, number, address, record, header, hash, resolved)
+    compact_latched(session, &store, tier, whole, (latch.number(), hash), resolved)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the record and what the callers know of it")]
 fn compact_latched(
     session: &mut Session,
     store: &Inner,
     tier: &Tier,
-    number: u64,
-    address: u64,
-    record: Record,
-    header: Header,
-    hash: u64,
+    &Imaged { address, record, header }: &Imaged,
+    (number, hash): (u64, u64),
     resolved: u64,
 ) -> Fate {
     let head = session.local.head;
@@ -264,7 +269,8 @@ fn compact_latched(
     });
     if let Some((at, cached, cached_header)) = copy {
         let Some(position) = store.index.find_any(number, |candidate| candidate == at) else { return Fate::Stays };
-        return move_to_tail(session, store, tier, number, hash, position, address, cached, cached_header);
+        let copy = Found { number, hash, position, record: cached, header: cached_header };
+        return move_to_tail(session, store, tier, &copy, address);
     }
     if !own {
         return Fate::Gone;
@@ -293,22 +299,12 @@ fn compact_latched(
         drop_latched(store, &mut session.local, number, position, record, header);
         return Fate::Gone;
     }
-    move_to_tail(session, store, tier, number, hash, position, address, record, header)
+    move_to_tail(session, store, tier, &Found { number, hash, position, record, header }, address)
 }
 
-/// Writes the record anew at the tail, from its image or its cached copy, and points the entry there.
-#[expect(clippy::too_many_arguments, reason = "the record and what the callers know of it")]
-fn move_to_tail(
-    session: &mut Session,
-    store: &Inner,
-    tier: &Tier,
-    number: u64,
-    hash: u64,
-    position: Position<'_>,
-    address: u64,
-    from: Record,
-    from_header: Header,
-) -> Fate {
+/// Writes the record whose original is at `address` anew at the tail, from its image or its cached copy, and points the entry there.
+fn move_to_tail(session: &mut Session, store: &Inner, tier: &Tier, found: &Found<'_>, address: u64) -> Fate {
+    let (from, from_header) = (found.record, found.header);
     let Ok((target, got)) = allocate::allocate(store, &mut session.local, Record::packed_units(from_header, false)) else {
         return Fate::Stays;
     };
@@ -326,8 +322,8 @@ fn move_to_tail(
         add(&store.thread(&session.local).heap_bytes, key.len() as i64);
         copy.set_key_handle(HeapKey::into_handle(key));
     }
-    let old = position.entry().address();
-    position.point_to(store.index.tag(number, hash), target);
+    let old = found.address();
+    found.position.point_to(store.index.tag(found.number, found.hash), target);
     if old != address {
         // The cached copy is garbage now.
         discard_copy(store, &mut session.local, old, from, from_header);

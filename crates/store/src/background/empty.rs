@@ -6,6 +6,7 @@ use crate::log::{Log, PageState};
 use crate::record::Header;
 use crate::session::Session;
 use crate::session::copies::{copy_to_cache, is_warm};
+use crate::session::found::Found;
 use crate::shared::Inner;
 use crate::tier::CopyReads;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ fn evict_record(session: &mut Session, store: &Inner, address: u64, cached: bool
         let heat = store.tier.as_ref().map_or(u64::MAX, |tier| tier.admission.heat());
         let warm = position.entry().heat() >= heat && !header.has(Header::HEAP_KEY) && !header.is_tombstone();
         if may_stay && warm {
-            stayed = copy_to_cache(store, &mut session.local, number, hash, position, record, header, original);
+            stayed = copy_to_cache(store, &mut session.local, &Found { number, hash, position, record, header }, original);
             position.cool();
         }
         if cached && !stayed {

@@ -5,11 +5,11 @@
 //! copy that is still warm is copied again; for the others the entry is pointed back to the original.
 
 use super::allocate;
+use super::found::Found;
 use super::local::Local;
 use super::remove::weight;
 use crate::counters::add;
 use crate::heap;
-use crate::index::Position;
 use crate::index::entry::Entry;
 use crate::key::Key;
 use crate::record::{Header, Record};
@@ -40,13 +40,15 @@ pub(crate) fn keep_warm(store: &Inner, local: &mut Local, stage: &Stage) {
         }
         let latch = store.index.lock_exclusive(hash);
         let number = latch.number();
-        if is_newest(store, local, stage, number, hash, address, (record, header))
+        let key = Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
+        if is_newest(store, local, stage, number, &key, address)
             && let Some(position) = store.index.find_any(number, |candidate| candidate == address)
         {
+            let found = Found { number, hash, position, record, header };
             match mode {
-                CopyReads::Tail => copy_to_tail(store, local, number, hash, position, address, record, header),
+                CopyReads::Tail => copy_to_tail(store, local, &found),
                 _ => {
-                    copy_to_cache(store, local, number, hash, position, record, header, address);
+                    copy_to_cache(store, local, &found, address);
                 }
             }
         }
@@ -56,21 +58,12 @@ pub(crate) fn keep_warm(store: &Inner, local: &mut Local, stage: &Stage) {
 
 /// Whether no entry in the latched bucket is, or may be, a newer record of the staged record's key. A copy of an older one
 /// would outrank the newer (INV-TIER-2).
-fn is_newest(
-    store: &Inner,
-    local: &Local,
-    stage: &Stage,
-    number: u64,
-    hash: u64,
-    address: u64,
-    (record, header): (Record, Header),
-) -> bool {
-    let key = Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
-    let newer = store.index.find_latched(number, hash, |other| {
+fn is_newest(store: &Inner, local: &Local, stage: &Stage, number: u64, key: &Key<'_>, address: u64) -> bool {
+    let newer = store.index.find_latched(number, key.hash, |other| {
         let may_be_newer = match stage.get(other) {
-            _ if other >= local.head => store.match_record(other, &key).is_some(),
+            _ if other >= local.head => store.match_record(other, key).is_some(),
             _ if other <= address => false,
-            Lookup::Ready(record, header) => store.matches_key(record, header, &key),
+            Lookup::Ready(record, header) => store.matches_key(record, header, key),
             Lookup::Failed | Lookup::Absent => true,
         };
         may_be_newer.then_some(())
@@ -78,23 +71,15 @@ fn is_newest(
     newer.is_none()
 }
 
-#[expect(clippy::too_many_arguments, reason = "what the caller has looked up under its latch")]
-fn copy_to_tail(
-    store: &Inner,
-    local: &mut Local,
-    number: u64,
-    hash: u64,
-    position: Position<'_>,
-    address: u64,
-    record: Record,
-    header: Header,
-) {
+/// Writes a new original at the tail and points the entry there.
+fn copy_to_tail(store: &Inner, local: &mut Local, found: &Found<'_>) {
+    let (record, header, address) = (found.record, found.header, found.address());
     let Ok((target, got)) = allocate::allocate(store, local, Record::packed_units(header, false)) else { return };
     // SAFETY: freshly allocated space of at least the record's size.
     let copy = unsafe { store.log.record(target) };
     record.copy_as_original(header, copy, got);
     own_heap_value(store, local, record, header, copy);
-    position.point_to(store.index.tag(number, hash), target);
+    found.position.point_to(store.index.tag(found.number, found.hash), target);
     if let Some(tier) = &store.tier {
         tier.pages.count_dead(address, weight(store, record, header));
         bump(&tier.counters.records_cached, 1);
@@ -102,24 +87,15 @@ fn copy_to_tail(
 }
 
 /// Points the entry to a cached copy. False when there is no room for one.
-#[expect(clippy::too_many_arguments, reason = "what the caller has looked up under its latch")]
-pub(crate) fn copy_to_cache(
-    store: &Inner,
-    local: &mut Local,
-    number: u64,
-    hash: u64,
-    position: Position<'_>,
-    record: Record,
-    header: Header,
-    original: u64,
-) -> bool {
+pub(crate) fn copy_to_cache(store: &Inner, local: &mut Local, found: &Found<'_>, original: u64) -> bool {
+    let (record, header) = (found.record, found.header);
     let units = Record::packed_units(header, true);
     let Some(target) = allocate::allocate_cached(store, local, units) else { return false };
     // SAFETY: freshly allocated space of the copy's size.
     let copy = unsafe { store.log.record(target) };
     record.copy_as_cached(header, copy, units, original);
     own_heap_value(store, local, record, header, copy);
-    position.point_to(store.index.tag(number, hash), target);
+    found.position.point_to(store.index.tag(found.number, found.hash), target);
     if let Some(tier) = &store.tier {
         bump(&tier.counters.records_cached, 1);
     }

@@ -3,6 +3,7 @@
 //! Cooling is a compare-and-swap on the entry without any latch: whoever changed the entry meanwhile wins. A victim is looked
 //! up again under its bucket's latch. Work per call is bounded in buckets; nobody waits for anybody.
 
+use super::found::Found;
 use super::local::{Local, QUANTUM_BYTES};
 use super::remove::unlink;
 use super::view::View;
@@ -138,14 +139,15 @@ fn evict_entry(store: &Inner, local: &mut Local, policy: EvictionPolicy, number:
         if !policy.volatile_only || header.has(Header::EXPIRY) {
             freed = memory_bytes(record, header);
             let hash = store.hash(header.namespace(), store.key_of(record, header));
-            count_eviction(store, local, record, header, hash, entry.heat(), policy);
+            count_eviction(store, local, &Found { number, hash, position, record, header }, policy.order);
             unlink(store, local, number, position, record, header);
         }
     }
     freed
 }
 
-fn count_eviction(store: &Inner, local: &Local, record: Record, header: Header, hash: u64, heat: u64, policy: EvictionPolicy) {
+fn count_eviction(store: &Inner, local: &Local, found: &Found<'_>, order: EvictionOrder) {
+    let Found { hash, position, record, header, .. } = *found;
     if store.namespaces.is_dropped(header.namespace()) {
         return;
     }
@@ -154,7 +156,7 @@ fn count_eviction(store: &Inner, local: &Local, record: Record, header: Header, 
     } else {
         store.note_evicted(local, record, header);
     }
-    store.eviction.evicted(hash, heat, policy.order);
+    store.eviction.evicted(hash, position.entry().heat(), order);
 }
 
 /// Evicts the record that a notice is about, unless it has been given more time. Returns its bytes.
@@ -177,7 +179,8 @@ fn evict_noticed(store: &Inner, local: &mut Local, notice: Notice) -> u64 {
             }
             _ => {
                 freed = memory_bytes(record, header);
-                count_eviction(store, local, record, header, notice.hash, position.entry().heat(), store.eviction_policy());
+                let found = Found { number, hash: notice.hash, position, record, header };
+                count_eviction(store, local, &found, store.eviction_policy().order);
                 unlink(store, local, number, position, record, header);
             }
         }

@@ -10,6 +10,7 @@ mod cold;
 pub(crate) mod copies;
 mod entry;
 pub(crate) mod evict;
+pub(crate) mod found;
 mod heat;
 mod local;
 mod lock;

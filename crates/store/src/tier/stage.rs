@@ -58,6 +58,15 @@ enum What {
     Field { address: u64, field: Field },
 }
 
+/// Bytes of a page, from `start` to `end`, that are read for the records at `address` and at `others`.
+struct Span {
+    page: u64,
+    start: usize,
+    end: usize,
+    address: u64,
+    others: Vec<u64>,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Field {
     Key,
@@ -156,7 +165,7 @@ impl Tier {
     pub(crate) fn plan(&self, addresses: &mut Vec<u64>, background: bool, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
         addresses.sort_unstable();
         addresses.dedup();
-        let mut open: Option<(u64, usize, usize, u64, Vec<u64>)> = None;
+        let mut open: Option<Span> = None;
         for address in addresses.drain(..) {
             let page = Log::page_of(address);
             // A page that is gone has been compacted: a second look at the index finds the record elsewhere.
@@ -165,27 +174,19 @@ impl Tier {
             let start = offset / BLOCK_BYTES * BLOCK_BYTES;
             let end = (offset + info.record_bytes()).next_multiple_of(BLOCK_BYTES).min(PAGE_BYTES);
             match &mut open {
-                Some((open_page, from, to, _, others)) if *open_page == page && start <= *to && end - *from <= MERGED_BYTES_MAX => {
-                    *to = end.max(*to);
-                    others.push(address);
+                Some(open) if open.page == page && start <= open.end && end - open.start <= MERGED_BYTES_MAX => {
+                    open.end = end.max(open.end);
+                    open.others.push(address);
                 }
                 _ => {
-                    self.close_plan(open.replace((page, start, end, address, Vec::new())), background, stage, fetches);
+                    if let Some(full) = open.replace(Span { page, start, end, address, others: Vec::new() }) {
+                        self.fetch_records(full, background, stage, fetches);
+                    }
                 }
             }
         }
-        self.close_plan(open, background, stage, fetches);
-    }
-
-    fn close_plan(
-        &self,
-        open: Option<(u64, usize, usize, u64, Vec<u64>)>,
-        background: bool,
-        stage: &mut Stage,
-        fetches: &mut Vec<Fetch>,
-    ) {
-        if let Some((page, start, end, address, others)) = open {
-            self.fetch_records((page, start, end), address, others, background, stage, fetches);
+        if let Some(last) = open {
+            self.fetch_records(last, background, stage, fetches);
         }
     }
 
@@ -194,15 +195,8 @@ impl Tier {
         bump(&self.counters.read_bytes, bytes as u64);
     }
 
-    fn fetch_records(
-        &self,
-        (page, start, end): (u64, usize, usize),
-        address: u64,
-        others: Vec<u64>,
-        background: bool,
-        stage: &mut Stage,
-        fetches: &mut Vec<Fetch>,
-    ) {
+    fn fetch_records(&self, span: Span, background: bool, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
+        let Span { page, start, end, address, others } = span;
         let bytes = end - start;
         self.count_read(bytes, background);
         match self.storage.pages.source(page * PAGE_BYTES as u64 + start as u64, bytes) {
@@ -317,7 +311,8 @@ impl Tier {
             // Longer than expected: read again, as much as it takes.
             let to = (start + end).next_multiple_of(BLOCK_BYTES);
             let from = start + offset / BLOCK_BYTES * BLOCK_BYTES;
-            self.fetch_records((page, from, to), address, Vec::new(), background, stage, fetches);
+            let longer = Span { page, start: from, end: to, address, others: Vec::new() };
+            self.fetch_records(longer, background, stage, fetches);
             return;
         }
         if !intact(offset + WORD, end) {
