@@ -88,7 +88,7 @@ impl Store {
     /// Declares all records of a namespace garbage. Nobody may use the namespace in a batch that begins after this.
     pub fn drop_namespace(&self, namespace: u16) {
         self.inner.namespaces.mark_dropped(namespace);
-        self.inner.waker.wake();
+        self.inner.background.waker.wake();
     }
 
     /// Live records of a namespace, and those of them with an expiry. Exact.
@@ -107,7 +107,7 @@ impl Store {
     #[must_use]
     pub fn work(&self) -> Work {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let progress = &self.inner.progress;
+        let progress = &self.inner.background.progress;
         Work {
             buckets_split: read(&progress.buckets_split),
             buckets_merged: read(&progress.buckets_merged),
@@ -131,14 +131,14 @@ impl Store {
 
     /// Sets the memory budget in bytes; 0 for none.
     pub fn set_budget(&self, bytes: u64) {
-        self.inner.budget_bytes.store(bytes, Ordering::Relaxed);
+        self.inner.budget.bytes.store(bytes, Ordering::Relaxed);
         self.inner.refresh_over_limit();
-        self.inner.waker.wake();
+        self.inner.background.waker.wake();
     }
 
     /// Reports memory that is not the store's but counts against its budget.
     pub fn set_external_bytes(&self, bytes: u64) {
-        self.inner.external_bytes.store(bytes, Ordering::Relaxed);
+        self.inner.budget.external_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// What the tier below memory has done; nothing without a device.
@@ -190,7 +190,7 @@ impl Store {
         }
         self.set_heat_rule(if self.inner.tier.is_some() { HeatRule::Uses } else { policy.heat_rule() });
         self.inner.refresh_over_limit();
-        self.inner.waker.wake();
+        self.inner.background.waker.wake();
     }
 
     /// Sets the time in which frequencies go down by one step while nothing needs to be evicted; 0: they do not.
@@ -200,14 +200,14 @@ impl Store {
 
     /// Sets how use is turned into heat.
     pub fn set_heat_rule(&self, rule: HeatRule) {
-        self.inner.heat_rule.store(rule as u8, Ordering::Relaxed);
+        self.inner.eviction.heat_rule.store(rule as u8, Ordering::Relaxed);
     }
 
     /// Whether more memory is used than the budget allows and nothing can be evicted. Kept up to date as the log grows and about ten times a second.
     #[inline]
     #[must_use]
     pub fn is_over_limit(&self) -> bool {
-        self.inner.over_limit.load(Ordering::Relaxed)
+        self.inner.budget.over_limit.load(Ordering::Relaxed)
     }
 
     /// Compares with the budget at once.
@@ -217,7 +217,7 @@ impl Store {
 
     /// Whether the background removes expired records; it does unless told otherwise. For tests of what happens without it.
     pub fn set_reclaiming(&self, reclaiming: bool) {
-        self.inner.reclaiming.store(reclaiming, Ordering::Relaxed);
+        self.inner.expiry.reclaiming.store(reclaiming, Ordering::Relaxed);
     }
 
     /// Granularity in bytes at which the log takes memory.
@@ -229,12 +229,12 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.inner.stop.store(true, Ordering::Release);
-        self.inner.waker.wake();
+        self.inner.background.stop.store(true, Ordering::Release);
+        self.inner.background.waker.wake();
         if let Some(tier) = &self.inner.tier {
-            tier.waker.wake();
-            tier.compactor_waker.wake();
-            tier.resolver_waker.wake();
+            tier.wakers.flusher.wake();
+            tier.wakers.compactor.wake();
+            tier.wakers.resolver.wake();
         }
         for thread in self.background.drain(..) {
             // A listener that held the last reference drops the store on a thread of its own, which cannot wait for itself.

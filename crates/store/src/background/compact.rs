@@ -106,7 +106,7 @@ impl Compaction {
         }
         let head = Log::page_of(session.store.log.head());
         let Some(page) = self.choose(session, tier, head) else { return false };
-        let rate = tier.compaction_rate.load(Ordering::Relaxed);
+        let rate = tier.limits.compaction_rate.load(Ordering::Relaxed);
         self.not_before_ms = clock_ms + PAGE_BYTES as u64 * 1000 / rate;
         if self.compact(session, tier, fetcher, page, now_ms) {
             bump(&tier.counters.pages_compacted, 1);
@@ -122,7 +122,7 @@ impl Compaction {
             return None;
         }
         let dead = capacity - live;
-        let limit = capacity * tier.garbage_max.load(Ordering::Relaxed) / 1000;
+        let limit = capacity * tier.limits.garbage_max.load(Ordering::Relaxed) / 1000;
         let ahead = session.store.log.tail_page() + 2 * STALL_PAGES;
         let crowded = (0..2 * STALL_PAGES).any(|back| tier.pages.is_crowded(ahead - back));
         if dead <= limit && !crowded {

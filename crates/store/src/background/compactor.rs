@@ -52,12 +52,12 @@ impl Compactor {
     pub(crate) fn run(mut self) {
         // Not being allowed to only means that it competes with the workers on equal terms.
         let _ = thread::rank_behind_workers();
-        while !self.store.stop.load(Ordering::Acquire) {
+        while !self.store.background.stop.load(Ordering::Acquire) {
             let busy = self.step(clock::unix_ms());
             if let Some(tier) = &self.store.tier
                 && !busy
             {
-                tier.compactor_waker.wait(if self.compaction.is_held_back() { COMPACTING } else { IDLE });
+                tier.wakers.compactor.wait(if self.compaction.is_held_back() { COMPACTING } else { IDLE });
             }
         }
     }

@@ -164,7 +164,7 @@ impl Evacuator {
         let most = store.options.free_fraction_max;
         // Without a background thread nobody rests: the caller decides how often there is a step.
         let fraction = match store.options.background {
-            true => self.churn.free_fraction(&totals, store.progress.records_moved.load(Ordering::Relaxed), most),
+            true => self.churn.free_fraction(&totals, store.background.progress.records_moved.load(Ordering::Relaxed), most),
             false => most,
         };
         let limit = (totals.taken_words as f64 * fraction) as i64;
@@ -213,7 +213,7 @@ impl Evacuator {
             }
             self.session.leave();
         }
-        store.progress.pages_evacuated.fetch_add(1, Ordering::Relaxed);
+        store.background.progress.pages_evacuated.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -242,13 +242,13 @@ pub(crate) fn move_record(session: &mut Session, store: &Inner, address: u64) {
             position.point_to(store.index.tag(number, hash), target);
             debug_assert_eq!(position.entry().address(), target, "INV-LOG-1: reachable before the original dies");
             allocate::retire(store, local, address, record, header);
-            store.progress.records_moved.fetch_add(1, Ordering::Relaxed);
+            store.background.progress.records_moved.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
 fn is_active(store: &Inner, page: u64) -> bool {
-    store.active_pages.iter().any(|active| active.load(Ordering::Acquire) == page)
+    store.threads.active_pages.iter().any(|active| active.load(Ordering::Acquire) == page)
 }
 
 fn release(session: &Session, page: u64) {

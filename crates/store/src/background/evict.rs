@@ -106,7 +106,7 @@ fn expiry_of(session: &Session, hash: u64) -> Option<Notice> {
 /// Returns whether there is more to do at once.
 pub(crate) fn age_at_rest(session: &mut Session, ageing: &mut Ageing) -> bool {
     let store = Arc::clone(&session.store);
-    let rule = HeatRule::from_bits(store.heat_rule.load(Ordering::Relaxed));
+    let rule = HeatRule::from_bits(store.eviction.heat_rule.load(Ordering::Relaxed));
     let lap_ms = match rule {
         // With a device its compactor cools records, so that warm ones can be told.
         _ if store.tier.is_some() => return false,

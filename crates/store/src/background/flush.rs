@@ -239,7 +239,7 @@ impl Flush {
             Ok(contents) => {
                 tier.pages.publish(page, contents, &self.image);
                 bump(&tier.counters.pages_flushed, 1);
-                tier.compactor_waker.wake();
+                tier.wakers.compactor.wake();
             }
             Err(_) => {
                 tier.pages.cancel(page);

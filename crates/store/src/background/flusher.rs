@@ -29,14 +29,14 @@ impl Flusher {
 
     /// Runs until the store is dropped.
     pub(crate) fn run(mut self) {
-        while !self.store.stop.load(Ordering::Acquire) {
+        while !self.store.background.stop.load(Ordering::Acquire) {
             let busy = self.step();
             if let Some(tier) = &self.store.tier
                 && !busy
             {
                 let failing = tier.failing.load(Ordering::Relaxed);
                 let settling = self.flush.phase() != FlushPhase::Rest;
-                tier.waker.wait(match (failing, settling) {
+                tier.wakers.flusher.wait(match (failing, settling) {
                     (true, _) => AFTER_FAILURE,
                     (false, true) => SETTLING,
                     (false, false) => IDLE,

@@ -90,11 +90,11 @@ impl Maintenance {
     pub(crate) fn run(mut self) {
         // Not being allowed to only means that growth competes with the workers on equal terms.
         let _ = thread::rank_behind_workers();
-        while !self.store.stop.load(Ordering::Acquire) {
+        while !self.store.background.stop.load(Ordering::Acquire) {
             let busy = self.step(clock::unix_ms());
             if !busy {
                 let pending = self.wheel.len() != 0 || self.store.counters.totals().volatile != 0;
-                self.store.waker.wait(if pending { TICK } else { IDLE });
+                self.store.background.waker.wait(if pending { TICK } else { IDLE });
             }
         }
     }
@@ -114,12 +114,12 @@ impl Maintenance {
             self.pace.yield_to_workers(false);
         }
         let mut busy = self.resize_index();
-        store.expiry_feed.drain(|notice| self.wheel.file(notice));
-        if store.reclaiming.load(Ordering::Relaxed) {
+        store.expiry.feed.drain(|notice| self.wheel.file(notice));
+        if store.expiry.reclaiming.load(Ordering::Relaxed) {
             reclaim_expired(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
         }
         rebuild_wheel(&mut self.session, &mut self.wheel, &mut self.pace);
-        store.progress.wheel_bytes.store(self.wheel.memory_bytes() as u64, Ordering::Relaxed);
+        store.background.progress.wheel_bytes.store(self.wheel.memory_bytes() as u64, Ordering::Relaxed);
         busy |= evict_ahead(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
         busy |= age_at_rest(&mut self.session, &mut self.ageing);
         busy |= self.sweep_namespaces();
@@ -190,7 +190,7 @@ impl Maintenance {
             }
             self.session.leave();
         }
-        self.store.progress.buckets_split.fetch_add(done, Ordering::Relaxed);
+        self.store.background.progress.buckets_split.fetch_add(done, Ordering::Relaxed);
         self.store.index.len() < wanted
     }
 
@@ -232,7 +232,7 @@ impl Maintenance {
             }
             self.session.leave();
         }
-        self.store.progress.buckets_merged.fetch_add(done, Ordering::Relaxed);
+        self.store.background.progress.buckets_merged.fetch_add(done, Ordering::Relaxed);
         let top = self.surplus.map_or(before, |(top, _)| top.max(before)).max(self.resident_buckets);
         self.surplus = Some((top, self.store.epoch.bump()));
         self.store.index.len() > wanted
@@ -269,7 +269,7 @@ impl Maintenance {
                 self.sweep_buckets(next, stop);
                 if stop == end {
                     let complete = sweep_mixed_pages(&mut self.session);
-                    self.store.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
+                    self.store.background.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
                     for &namespace in &namespaces {
                         let (records, with_expiry) = self.store.counters.namespace_totals(namespace);
                         debug_assert!(records == 0 || self.store.tier.is_some(), "INV-NS-1: swept means empty");

@@ -42,8 +42,8 @@ struct Candidate {
 
 /// Publishes how much is in the retry queue.
 fn note_retries(tier: &Tier, retries: &RetryQueue) {
-    tier.retries.store(retries.overwritten(), Ordering::Relaxed);
-    tier.retry_bytes.store(retries.memory_bytes(), Ordering::Relaxed);
+    tier.blind.retries.store(retries.overwritten(), Ordering::Relaxed);
+    tier.blind.retry_bytes.store(retries.memory_bytes(), Ordering::Relaxed);
 }
 
 /// Answers some of the open questions, or of those in the retry queue when they are due. Returns whether there may be more.
@@ -52,7 +52,7 @@ pub(super) fn resolve(session: &mut Session, tier: &Tier, fetcher: &mut Fetcher,
     let again = retries.is_due(now_ms);
     let mut questions = Vec::with_capacity(GROUP);
     while questions.len() < GROUP
-        && let Some(question) = if again { retries.pop() } else { tier.questions.pop() }
+        && let Some(question) = if again { retries.pop() } else { tier.blind.questions.pop() }
     {
         questions.push(question);
     }
@@ -67,10 +67,10 @@ pub(super) fn resolve(session: &mut Session, tier: &Tier, fetcher: &mut Fetcher,
     for (question, resolution) in questions.into_iter().zip(resolutions) {
         match resolution {
             Resolution::Done => {
-                tier.unresolved.fetch_sub(question.overwritten.into(), Ordering::Relaxed);
+                tier.blind.unresolved.fetch_sub(question.overwritten.into(), Ordering::Relaxed);
             }
             // A record left memory between the look and the latch.
-            Resolution::Pending => tier.questions.push(question),
+            Resolution::Pending => tier.blind.questions.push(question),
             // It stays open for as long as the device cannot say.
             Resolution::Unreadable => retries.keep(question, now_ms),
         }
@@ -84,10 +84,10 @@ fn end_dropped(session: &Session, tier: &Tier, retries: &mut RetryQueue) {
     if retries.is_empty() {
         return;
     }
-    let swept = retries.swept(session.store.progress.namespaces_swept.load(Ordering::Relaxed));
+    let swept = retries.swept(session.store.background.progress.namespaces_swept.load(Ordering::Relaxed));
     if swept || session.store.namespaces.any_dropped() {
         let ended = retries.end(|question| session.store.namespaces.is_dropped(question.namespace));
-        tier.unresolved.fetch_sub(ended, Ordering::Relaxed);
+        tier.blind.unresolved.fetch_sub(ended, Ordering::Relaxed);
         note_retries(tier, retries);
     }
 }
@@ -204,9 +204,9 @@ fn settle_newest(session: &mut Session, store: &Inner, number: u64, hash: u64, c
         unlink(store, &mut session.local, number, position, record, header);
     } else if let Some(at_ms) = record.expiry(header)
         && store.hash_of(record, header) == hash
-        && store.expiry_feed.push(session.local.thread, Notice { hash, at_ms })
+        && store.expiry.feed.push(session.local.thread, Notice { hash, at_ms })
     {
-        store.waker.wake();
+        store.background.waker.wake();
     }
 }
 

@@ -41,12 +41,12 @@ impl Resolver {
         let _ = thread::rank_behind_workers();
         let store = Arc::clone(&self.store);
         let Some(tier) = &store.tier else { return };
-        while !store.stop.load(Ordering::Acquire) {
+        while !store.background.stop.load(Ordering::Acquire) {
             if !self.step(clock::unix_ms()) {
-                tier.resolver_waker.wait(IDLE);
+                tier.wakers.resolver.wait(IDLE);
             } else if !self.is_hurried(tier) {
                 // While little is open the device belongs to the clients.
-                tier.resolver_waker.wait(RESOLVE_REST);
+                tier.wakers.resolver.wait(RESOLVE_REST);
             }
         }
     }

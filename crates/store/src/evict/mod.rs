@@ -95,6 +95,8 @@ const RETURNED_RANK: u64 = 1;
 /// What sessions share for eviction.
 pub(crate) struct Eviction {
     policy: AtomicU8,
+    /// A [`HeatRule`].
+    pub(crate) heat_rule: AtomicU8,
     /// The next bucket that the hand looks at.
     hand: CachePadded<AtomicU64>,
     /// Buckets passed since the last victim.
@@ -121,6 +123,7 @@ impl Eviction {
     pub(crate) fn new(memory_max: u64) -> io::Result<Self> {
         Ok(Self {
             policy: AtomicU8::new(EvictionPolicy::default().to_bits()),
+            heat_rule: AtomicU8::new(HeatRule::Off as u8),
             hand: CachePadded::default(),
             barren: CachePadded::default(),
             ghosts: Ghosts::new(memory_max)?,

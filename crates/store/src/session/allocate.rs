@@ -50,12 +50,12 @@ fn reuse(store: &Inner, local: &mut Local, address: u64, got: usize, units: usiz
 fn allocate_from_new_chunk(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
     abandon_chunk(store, local);
     let chunk = store.log.take_chunk().ok_or(Full)?;
-    store.active_pages[local.thread].store(Log::page_of(chunk.next), Ordering::Release);
+    store.threads.active_pages[local.thread].store(Log::page_of(chunk.next), Ordering::Release);
     add(&store.thread(local).taken_words, chunk.rest() as i64);
     if chunk.next % WAKE_WORDS == 0 {
-        store.waker.wake();
+        store.background.waker.wake();
         if let Some(tier) = &store.tier {
-            tier.waker.wake();
+            tier.wakers.flusher.wake();
         }
     }
     store.refresh_over_limit();
@@ -72,7 +72,7 @@ pub(crate) fn allocate_cached(store: &Inner, local: &mut Local, units: usize) ->
     }
     local.cache_chunk = store.log.take_cache_chunk()?;
     if let Some(tier) = &store.tier {
-        tier.waker.wake();
+        tier.wakers.flusher.wake();
     }
     local.cache_chunk.take(units)
 }

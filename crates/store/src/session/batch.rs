@@ -152,6 +152,6 @@ impl Session {
     fn retire_chunk(&mut self) {
         let Self { store, local } = self;
         allocate::abandon_chunk(store, local);
-        store.active_pages[local.thread].store(NO_PAGE, Ordering::Release);
+        store.threads.active_pages[local.thread].store(NO_PAGE, Ordering::Release);
     }
 }

@@ -194,9 +194,9 @@ impl Guard<'_> {
     fn announce(&mut self, before: Option<i64>, after: Option<i64>) {
         if let Some(at_ms) = after
             && before.is_none_or(|before| at_ms < before)
-            && self.store.expiry_feed.push(self.local.thread, Notice { hash: self.key.hash, at_ms })
+            && self.store.expiry.feed.push(self.local.thread, Notice { hash: self.key.hash, at_ms })
         {
-            self.store.waker.wake();
+            self.store.background.waker.wake();
         }
     }
 

@@ -50,7 +50,7 @@ pub(crate) fn make_room(store: &Inner, local: &mut Local) {
         evict(store, local, goal, CALL_BUCKETS << effort, effort < 2);
     }
     if store.wants_eviction_ahead() {
-        store.waker.wake();
+        store.background.waker.wake();
     }
     store.refresh_over_limit();
 }
@@ -175,7 +175,7 @@ fn evict_noticed(store: &Inner, local: &mut Local, notice: Notice) -> u64 {
         match record.expiry(header) {
             Some(at_ms) if at_ms > notice.at_ms => {
                 // Its notice is used up, so it needs another (INV-EXP-1).
-                store.expiry_feed.push(local.thread, Notice { hash: notice.hash, at_ms });
+                store.expiry.feed.push(local.thread, Notice { hash: notice.hash, at_ms });
             }
             _ => {
                 freed = memory_bytes(record, header);

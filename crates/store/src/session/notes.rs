@@ -37,6 +37,6 @@ impl Inner {
             "INV-REMOVED-1: a removal is noted under its latch"
         );
         self.removals.push(Removal { namespace: header.namespace(), key: self.key_of(record, header).into(), reason });
-        self.waker.wake();
+        self.background.waker.wake();
     }
 }

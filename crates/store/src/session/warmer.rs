@@ -28,7 +28,7 @@ impl Warmer {
     /// A key was used whose entry was seen at `position`.
     #[inline]
     pub(crate) fn warm(&self, store: &Inner, position: Position<'_>, seen: Entry) {
-        let rule = store.heat_rule.load(Ordering::Relaxed);
+        let rule = store.eviction.heat_rule.load(Ordering::Relaxed);
         if rule != HeatRule::Off as u8 && seen.heat() != HEAT_MAX {
             self.warm_by(HeatRule::from_bits(rule), position, seen);
         }
@@ -50,7 +50,7 @@ impl Warmer {
     /// The heat at which a new record enters.
     #[inline]
     pub(crate) fn first(&self, store: &Inner, hash: u64) -> u64 {
-        match HeatRule::from_bits(store.heat_rule.load(Ordering::Relaxed)) {
+        match HeatRule::from_bits(store.eviction.heat_rule.load(Ordering::Relaxed)) {
             HeatRule::Off | HeatRule::Uses => 0,
             rule => store.eviction.first_heat(rule, hash, self.random()),
         }

@@ -22,10 +22,10 @@ impl Inner {
             log_live_bytes: words(totals.taken_words - totals.free_words),
             log_free_bytes: words(totals.free_words),
             heap_bytes: totals.heap_bytes.max(0) as u64,
-            expiry_bytes: self.progress.wheel_bytes.load(Ordering::Relaxed),
+            expiry_bytes: self.background.progress.wheel_bytes.load(Ordering::Relaxed),
             tier_bytes: self.tier.as_ref().map_or(0, Tier::memory_bytes),
             ghost_bytes: self.eviction.ghosts.memory_bytes(),
-            external_bytes: self.external_bytes.load(Ordering::Relaxed),
+            external_bytes: self.budget.external_bytes.load(Ordering::Relaxed),
         }
     }
 
@@ -40,7 +40,7 @@ impl Inner {
     }
 
     pub(crate) fn budget_bytes(&self) -> u64 {
-        self.budget_bytes.load(Ordering::Relaxed)
+        self.budget.bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes in use beyond the budget.
@@ -85,12 +85,12 @@ impl Inner {
             let budget = self.budget_bytes();
             let budget = if budget == 0 { memory::physical_bytes() / 4 * 3 } else { budget };
             let over = tier.refresh_budget(budget, &self.memory());
-            self.over_limit.store(over, Ordering::Relaxed);
+            self.budget.over_limit.store(over, Ordering::Relaxed);
             return;
         }
         let over = self.excess_bytes() != 0 && !self.can_evict();
-        if self.over_limit.load(Ordering::Relaxed) != over {
-            self.over_limit.store(over, Ordering::Relaxed);
+        if self.budget.over_limit.load(Ordering::Relaxed) != over {
+            self.budget.over_limit.store(over, Ordering::Relaxed);
         }
     }
 }

@@ -5,7 +5,6 @@ mod records;
 
 use crate::counters::Counters;
 use crate::evict::Eviction;
-use crate::evict::heat::HeatRule;
 use crate::expiry::feed::Feed;
 use crate::free::SharedFree;
 use crate::heap::SharedString;
@@ -23,7 +22,7 @@ use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Heap values from this size on are freed by the background thread.
@@ -33,6 +32,41 @@ const OWN_THREADS: usize = 2;
 /// And with a device: the flusher, the compactor and the resolver.
 const TIER_THREADS: usize = 3;
 
+/// Expiries on their way to the background.
+pub(crate) struct Expiry {
+    pub(crate) feed: Feed,
+    /// Whether the background removes expired records.
+    pub(crate) reclaiming: AtomicBool,
+}
+
+/// What there is one of for each thread.
+pub(crate) struct Threads {
+    /// The page of each thread's open chunk, or `NO_PAGE`.
+    pub(crate) active_pages: Box<[CachePadded<AtomicU64>]>,
+    /// Numbers that no session has.
+    free: Mutex<Vec<usize>>,
+}
+
+/// What sessions have for the background, and what it has done.
+pub(crate) struct Background {
+    pub(crate) waker: Waker,
+    pub(crate) progress: Progress,
+    /// Large values to be freed.
+    garbage: SegQueue<SharedString>,
+    pub(crate) stop: AtomicBool,
+}
+
+/// The memory budget.
+#[derive(Default)]
+pub(crate) struct Budget {
+    /// 0: none.
+    pub(crate) bytes: AtomicU64,
+    /// Memory that is not the store's but counts.
+    pub(crate) external_bytes: AtomicU64,
+    /// More is used than allowed, and nothing can be evicted.
+    pub(crate) over_limit: AtomicBool,
+}
+
 /// Everything that sessions share.
 pub(crate) struct Inner {
     pub(crate) epoch: Arc<Epoch>,
@@ -41,25 +75,14 @@ pub(crate) struct Inner {
     pub(crate) counters: Counters,
     pub(crate) namespaces: Namespaces,
     pub(crate) shared_free: SharedFree,
-    pub(crate) expiry_feed: Feed,
+    pub(crate) expiry: Expiry,
     pub(crate) removals: Outbox,
-    /// The page of each thread's open chunk, or `NO_PAGE`.
-    pub(crate) active_pages: Box<[CachePadded<AtomicU64>]>,
-    pub(crate) waker: Waker,
-    pub(crate) progress: Progress,
+    pub(crate) threads: Threads,
+    pub(crate) background: Background,
     pub(crate) options: Options,
     secrets: RapidSecrets,
-    garbage: SegQueue<SharedString>,
-    pub(crate) budget_bytes: AtomicU64,
-    pub(crate) external_bytes: AtomicU64,
-    pub(crate) over_limit: AtomicBool,
+    pub(crate) budget: Budget,
     pub(crate) eviction: Eviction,
-    /// A [`HeatRule`].
-    pub(crate) heat_rule: AtomicU8,
-    /// Whether the background removes expired records.
-    pub(crate) reclaiming: AtomicBool,
-    free_threads: Mutex<Vec<usize>>,
-    pub(crate) stop: AtomicBool,
     /// The device, if there is one.
     pub(crate) tier: Option<Tier>,
 }
@@ -83,21 +106,21 @@ impl Inner {
             counters: Counters::new(threads)?,
             namespaces: Namespaces::new(),
             shared_free: SharedFree::new(),
-            expiry_feed: Feed::new(threads),
+            expiry: Expiry { feed: Feed::new(threads), reclaiming: AtomicBool::new(true) },
             removals: Outbox::default(),
-            active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
-            waker: Waker::new(),
-            progress: Progress::default(),
+            threads: Threads {
+                active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
+                free: Mutex::new((0..threads).rev().collect()),
+            },
+            background: Background {
+                waker: Waker::new(),
+                progress: Progress::default(),
+                garbage: SegQueue::new(),
+                stop: AtomicBool::new(false),
+            },
             secrets: RapidSecrets::seed(options.seed),
-            garbage: SegQueue::new(),
-            budget_bytes: AtomicU64::new(0),
-            external_bytes: AtomicU64::new(0),
-            over_limit: AtomicBool::new(false),
+            budget: Budget::default(),
             eviction: Eviction::new(memory_max)?,
-            heat_rule: AtomicU8::new(HeatRule::Off as u8),
-            reclaiming: AtomicBool::new(true),
-            free_threads: Mutex::new((0..threads).rev().collect()),
-            stop: AtomicBool::new(false),
             tier,
             options,
         }))
@@ -110,23 +133,23 @@ impl Inner {
 
     /// The number of a thread that no session has.
     pub(crate) fn take_thread(&self) -> Option<usize> {
-        self.free_threads.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        self.threads.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     pub(crate) fn release_thread(&self, thread: usize) {
-        self.free_threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        self.threads.free.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
     /// Lets go of a heap value, in the background if freeing it takes long.
     pub(crate) fn discard(&self, value: SharedString) {
         if value.memory_bytes() >= DISCARD_BYTES && Arc::strong_count(&value) == 1 {
-            self.garbage.push(value);
-            self.waker.wake();
+            self.background.garbage.push(value);
+            self.background.waker.wake();
         }
     }
 
     pub(crate) fn collect_garbage(&self) {
-        while let Some(value) = self.garbage.pop() {
+        while let Some(value) = self.background.garbage.pop() {
             drop(value);
         }
     }

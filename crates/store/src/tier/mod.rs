@@ -104,37 +104,52 @@ pub(crate) struct Question {
 /// Called when writers that were asked to wait may go on.
 type StallEndCall = Box<dyn Fn() + Send + Sync>;
 
-/// The shared part of the tier.
-pub(crate) struct Tier {
-    pub(crate) storage: Storage,
-    pub(crate) pages: DevicePages,
-    pub(crate) counters: Counters,
-    /// Wakes the flusher.
-    pub(crate) waker: Waker,
-    /// Wakes the compactor.
-    pub(crate) compactor_waker: Waker,
-    /// Wakes the resolver.
-    pub(crate) resolver_waker: Waker,
+/// What wakes the tier's threads.
+pub(crate) struct Wakers {
+    pub(crate) flusher: Waker,
+    pub(crate) compactor: Waker,
+    pub(crate) resolver: Waker,
+}
+
+/// What blind writes have left open.
+#[derive(Default)]
+pub(crate) struct BlindWrites {
     pub(crate) questions: SegQueue<Question>,
     pub(crate) unresolved: AtomicU64,
     /// Of the unresolved, those whose question the device did not answer; and the bytes that such questions take.
     pub(crate) retries: AtomicU64,
     pub(crate) retry_bytes: AtomicU64,
-    /// So many keys are unresolved that writers look before they overwrite.
+    /// So many keys are unresolved that writers read before they write.
     backlogged: AtomicBool,
-    /// Next free block of the value device.
-    values_tail: AtomicU64,
-    limit_pages: AtomicU64,
-    pub(crate) emptying: Emptying,
-    /// Share of the device's pages that may be dead, in thousandths.
-    pub(crate) garbage_max: AtomicU64,
-    pub(crate) compaction_rate: AtomicU64,
-    copy_reads: AtomicU8,
-    pub(crate) admission: Admission,
-    /// How far heap objects press against the budget.
+}
+
+/// What the tier may take and do.
+pub(crate) struct Limits {
+    /// Pages of log memory that the budget leaves.
+    pages: AtomicU64,
+    /// A [`Pressure`]: how far heap objects press against the budget.
     pressure: AtomicU8,
     /// Bytes of heap objects from which on a page is not filled any further.
     heavy_page_bytes: AtomicU64,
+    /// Share of the device's pages that may be dead, in thousandths.
+    pub(crate) garbage_max: AtomicU64,
+    /// Bytes a second that compaction may read.
+    pub(crate) compaction_rate: AtomicU64,
+}
+
+/// The shared part of the tier.
+pub(crate) struct Tier {
+    pub(crate) storage: Storage,
+    pub(crate) pages: DevicePages,
+    pub(crate) counters: Counters,
+    pub(crate) wakers: Wakers,
+    pub(crate) blind: BlindWrites,
+    /// Next free block of the value device.
+    values_tail: AtomicU64,
+    pub(crate) limits: Limits,
+    pub(crate) emptying: Emptying,
+    copy_reads: AtomicU8,
+    pub(crate) admission: Admission,
     /// The device refuses writes.
     pub(crate) failing: AtomicBool,
     /// Somebody waits for room.
@@ -148,23 +163,19 @@ impl Tier {
             storage,
             pages: DevicePages::new(DEVICE_PAGES_MAX)?,
             counters: Counters::default(),
-            waker: Waker::new(),
-            compactor_waker: Waker::new(),
-            resolver_waker: Waker::new(),
-            questions: SegQueue::new(),
-            unresolved: AtomicU64::new(0),
-            retries: AtomicU64::new(0),
-            retry_bytes: AtomicU64::new(0),
-            backlogged: AtomicBool::new(false),
+            wakers: Wakers { flusher: Waker::new(), compactor: Waker::new(), resolver: Waker::new() },
+            blind: BlindWrites::default(),
             values_tail: AtomicU64::new(0),
-            limit_pages: AtomicU64::new(u64::MAX),
+            limits: Limits {
+                pages: AtomicU64::new(u64::MAX),
+                pressure: AtomicU8::new(Pressure::None as u8),
+                heavy_page_bytes: AtomicU64::new(u64::MAX),
+                garbage_max: AtomicU64::new(300),
+                compaction_rate: AtomicU64::new(256 << 20),
+            },
             emptying: Emptying::default(),
-            garbage_max: AtomicU64::new(300),
-            compaction_rate: AtomicU64::new(256 << 20),
             copy_reads: AtomicU8::new(CopyReads::default() as u8),
             admission: Admission::new(),
-            pressure: AtomicU8::new(Pressure::None as u8),
-            heavy_page_bytes: AtomicU64::new(u64::MAX),
             failing: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             on_stall_end: OnceLock::new(),
@@ -173,11 +184,11 @@ impl Tier {
 
     /// Pages of log memory that the budget leaves.
     pub(crate) fn limit_pages(&self) -> u64 {
-        self.limit_pages.load(Ordering::Relaxed)
+        self.limits.pages.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_limit_bytes(&self, bytes: u64) {
-        self.limit_pages.store((bytes / PAGE_BYTES as u64).max(LIMIT_PAGES_MIN), Ordering::Relaxed);
+        self.limits.pages.store((bytes / PAGE_BYTES as u64).max(LIMIT_PAGES_MIN), Ordering::Relaxed);
     }
 
     /// Divides the budget: what is not used beside the log is the log's. Returns whether there is not enough for it.
@@ -185,10 +196,10 @@ impl Tier {
         let beside = memory.beside_log_bytes();
         self.set_limit_bytes(budget_bytes.saturating_sub(beside));
         let pressure = Pressure::of(budget_bytes, memory);
-        self.pressure.store(pressure as u8, Ordering::Relaxed);
-        self.heavy_page_bytes.store(Pressure::heavy_page_bytes(budget_bytes), Ordering::Relaxed);
+        self.limits.pressure.store(pressure as u8, Ordering::Relaxed);
+        self.limits.heavy_page_bytes.store(Pressure::heavy_page_bytes(budget_bytes), Ordering::Relaxed);
         if pressure != Pressure::None {
-            self.waker.wake();
+            self.wakers.flusher.wake();
         }
         let resident = memory.log_resident_bytes / PAGE_BYTES as u64;
         // The heap comes back when its pages are evicted; the rest does not.
@@ -199,12 +210,12 @@ impl Tier {
 
     /// How far heap objects press against the budget.
     pub(crate) fn pressure(&self) -> Pressure {
-        Pressure::from_bits(self.pressure.load(Ordering::Relaxed))
+        Pressure::from_bits(self.limits.pressure.load(Ordering::Relaxed))
     }
 
     /// Bytes of heap objects from which on a page is not filled any further.
     pub(crate) fn heavy_page_bytes(&self) -> u64 {
-        self.heavy_page_bytes.load(Ordering::Relaxed)
+        self.limits.heavy_page_bytes.load(Ordering::Relaxed)
     }
 
     /// Whether there is so much in memory that nothing should be added.
@@ -229,8 +240,8 @@ impl Tier {
     }
 
     pub(crate) fn set_limits(&self, garbage_max: f64, compaction_rate: u64) {
-        self.garbage_max.store((garbage_max.clamp(0.01, 0.99) * 1000.0) as u64, Ordering::Relaxed);
-        self.compaction_rate.store(compaction_rate.max(1 << 20), Ordering::Relaxed);
+        self.limits.garbage_max.store((garbage_max.clamp(0.01, 0.99) * 1000.0) as u64, Ordering::Relaxed);
+        self.limits.compaction_rate.store(compaction_rate.max(1 << 20), Ordering::Relaxed);
     }
 
     pub(crate) fn copy_reads(&self) -> CopyReads {
@@ -243,16 +254,16 @@ impl Tier {
 
     /// Asks the resolver to look at all records of a hash: whether older ones are superseded, whether they have expired.
     pub(crate) fn ask(&self, hash: u64) {
-        self.questions.push(Question { hash, namespace: 0, overwritten: false });
-        self.resolver_waker.wake();
+        self.blind.questions.push(Question { hash, namespace: 0, overwritten: false });
+        self.wakers.resolver.wake();
     }
 
     /// A key was written without a look at the cold record at `address`, which is probably its old one.
     pub(crate) fn overwritten_blindly(&self, namespace: u16, hash: u64, address: u64) {
-        self.unresolved.fetch_add(1, Ordering::Relaxed);
+        self.blind.unresolved.fetch_add(1, Ordering::Relaxed);
         self.pages.count_dead_typical(address);
-        self.questions.push(Question { hash, namespace, overwritten: true });
-        self.resolver_waker.wake();
+        self.blind.questions.push(Question { hash, namespace, overwritten: true });
+        self.wakers.resolver.wake();
     }
 
     /// Whether so much log is in memory that writers should wait until [`Tier::on_stall_end`] is called.
@@ -262,7 +273,7 @@ impl Tier {
             return false;
         }
         self.waiting.store(true, Ordering::SeqCst);
-        self.waker.wake();
+        self.wakers.flusher.wake();
         true
     }
 
@@ -284,32 +295,32 @@ impl Tier {
 
     /// Whether writers had better look before they overwrite: what they leave open makes the index longer, and is bounded so.
     pub(crate) fn is_backlogged(&self) -> bool {
-        self.backlogged.load(Ordering::Relaxed)
+        self.blind.backlogged.load(Ordering::Relaxed)
     }
 
     /// Compares what is open with the number of keys.
     pub(crate) fn judge_backlog(&self, live: u64) {
-        let open = self.unresolved().saturating_sub(self.retries.load(Ordering::Relaxed).min(RETRIES_FREE));
+        let open = self.unresolved().saturating_sub(self.blind.retries.load(Ordering::Relaxed).min(RETRIES_FREE));
         let most = (live / BACKLOG_SHARE).max(BACKLOG_MIN);
         // It ends well below where it begins, so that it does not come and go with every key.
         let backlogged = open > if self.is_backlogged() { most / 2 } else { most };
-        self.backlogged.store(backlogged, Ordering::Relaxed);
+        self.blind.backlogged.store(backlogged, Ordering::Relaxed);
     }
 
     /// Bytes of what is to be resolved, and of what is known of pages.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let questions = self.questions.len() as u64 * QUESTION_BYTES + self.retry_bytes.load(Ordering::Relaxed);
+        let questions = self.blind.questions.len() as u64 * QUESTION_BYTES + self.blind.retry_bytes.load(Ordering::Relaxed);
         self.pages.memory_bytes() + questions
     }
 
     /// Keys whose older records have not been looked at.
     pub(crate) fn unresolved(&self) -> u64 {
-        self.unresolved.load(Ordering::Relaxed)
+        self.blind.unresolved.load(Ordering::Relaxed)
     }
 
     /// Of these, the ones that there is something to be done about now.
     pub(crate) fn pending(&self) -> u64 {
-        self.unresolved().saturating_sub(self.retries.load(Ordering::Relaxed))
+        self.unresolved().saturating_sub(self.blind.retries.load(Ordering::Relaxed))
     }
 
     pub(crate) fn statistics(&self) -> TierStatistics {
@@ -331,7 +342,7 @@ impl Tier {
             if std::time::Instant::now() > deadline {
                 return false;
             }
-            self.waker.wake();
+            self.wakers.flusher.wake();
             std::thread::sleep(empty::LOOK);
         }
         true
