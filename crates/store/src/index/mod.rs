@@ -155,6 +155,7 @@ impl Index {
             let latch = self.latch(Self::bucket_of(hash, self.len()));
             // A bucket that split meanwhile may have taken the key elsewhere; one that is latched cannot split any more (INV-INDEX-1).
             if Self::bucket_of(hash, self.len()) == latch.number() {
+                debug_assert_eq!(Self::bucket_of(hash, self.len()), latch.number(), "INV-INDEX-1: a latched bucket keeps its keys");
                 return latch;
             }
         }
