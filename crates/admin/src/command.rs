@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use almandine_call::{Command, CommandError, Entry, Handler, Outcome, ReadCall, Table, Word, help};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Row, Table, Word, help};
 use almandine_command_spec::describe::{self, Data};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Shape, Traits};
 use almandine_datatypes::glob::{self, Case};
@@ -44,16 +44,16 @@ fn reply_all_info(call: &mut ReadCall<'_>) {
 }
 
 /// Commands that are no subcommands and can be called.
-fn top_level(table: &'static Table) -> impl Iterator<Item = &'static Entry> {
-    table.entries().iter().filter(|entry| entry.available && !entry.command.spec.is_subcommand())
+fn top_level(table: &'static Table) -> impl Iterator<Item = &'static Row> {
+    table.rows().iter().filter(|entry| entry.available && !entry.command.spec.is_subcommand())
 }
 
 /// The command or subcommand that `name` names, as in `client|kill`.
-fn find(table: &'static Table, name: &[u8]) -> Option<&'static Entry> {
+fn find(table: &'static Table, name: &[u8]) -> Option<&'static Row> {
     let mut words = name.splitn(2, |byte| *byte == b'|');
     let (container, own) = (words.next()?, words.next());
     let plan = table.resolve(container, own)?;
-    let entry = table.entry(plan.index);
+    let entry = table.row(plan.index);
     (entry.command.spec.is_subcommand() == own.is_some()).then_some(entry)
 }
 
@@ -113,7 +113,7 @@ const DOCS: Command = Command {
 fn docs(call: &mut ReadCall<'_>) -> Outcome {
     let names = call.args.slice_from(2);
     let table = call.context.table;
-    let entries: Vec<&Entry> =
+    let entries: Vec<&Row> =
         if names.is_empty() { top_level(table).collect() } else { names.iter().filter_map(|name| find(table, name)).collect() };
     call.reply.map(entries.len());
     for entry in entries {
@@ -170,7 +170,7 @@ impl<'c> Filter<'c> {
         }
     }
 
-    fn admits(&self, entry: &Entry) -> bool {
+    fn admits(&self, entry: &Row) -> bool {
         match self {
             Self::All => true,
             Self::Module => false,
@@ -187,7 +187,7 @@ impl<'c> Filter<'c> {
 fn list(call: &mut ReadCall<'_>) -> Outcome {
     let filter = Filter::parse(call.args)?;
     let names: Vec<&str> =
-        call.context.table.entries().iter().filter(|entry| filter.admits(entry)).map(|entry| entry.name.as_str()).collect();
+        call.context.table.rows().iter().filter(|entry| filter.admits(entry)).map(|entry| entry.name.as_str()).collect();
     call.reply.array(names.len());
     names.iter().for_each(|name| call.reply.bulk(name.as_bytes()));
     Ok(())
@@ -245,7 +245,7 @@ fn getkeysandflags(call: &mut ReadCall<'_>) -> Outcome {
 fn described<'c>(call: &ReadCall<'c>) -> Result<(&'static Shape, Args<'c>), CommandError> {
     let (table, full) = (call.context.table, call.args.slice_from(2));
     let plan = table.resolve(full.at(0), full.get(1)).ok_or(CommandError::NoSuchCommand)?;
-    let entry = table.entry(plan.index);
+    let entry = table.row(plan.index);
     if entry.shape.key_specs().is_empty() {
         return Err(CommandError::CommandWithoutKeys);
     }

@@ -108,7 +108,7 @@ fn info(call: &mut AdminCall<'_>) -> Outcome {
 
 #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
 fn write_commandstats(text: &mut String, call: &mut AdminCall<'_>) {
-    for (index, entry) in call.context.table.entries().iter().enumerate() {
+    for (index, entry) in call.context.table.rows().iter().enumerate() {
         let totals = call.context.node.statistics.command(index);
         if totals.is_empty() {
             continue;
@@ -138,7 +138,7 @@ fn write_latencystats(text: &mut String, call: &mut AdminCall<'_>) {
     if !observe.latency_tracking {
         return;
     }
-    for (index, entry) in call.context.table.entries().iter().enumerate() {
+    for (index, entry) in call.context.table.rows().iter().enumerate() {
         let Some(latency) = call.context.node.statistics.latency(index) else { continue };
         let percentiles = observe.latency_percentiles.iter();
         let percentiles = percentiles.map(|p| format!("p{p}={:.3}", latency.percentile_ns(*p) as f64 / 1000.0));

@@ -203,7 +203,7 @@ fn histogram(call: &mut AdminCall<'_>) -> Outcome {
         names.iter().any(|name| [command, container].iter().any(|word| word.as_bytes().eq_ignore_ascii_case(name)))
     };
     let statistics = &call.context.node.statistics;
-    let entries = call.context.table.entries().iter().enumerate();
+    let entries = call.context.table.rows().iter().enumerate();
     let chosen = entries.filter(|(_, entry)| names.is_empty() || is_named(&entry.name));
     let found: Vec<_> = chosen.filter_map(|(index, entry)| Some((entry.name.as_str(), statistics.latency(index)?))).collect();
     call.reply.map(found.len());

@@ -122,7 +122,7 @@ fn before_databases(readings: &Readings<'_>) -> Vec<Field> {
     vec![
         ("peak.allocated", Bytes(readings.peak_bytes)),
         ("total.allocated", Bytes(readings.used_bytes())),
-        ("startup.allocated", Bytes(readings.node.startup_bytes)),
+        ("startup.allocated", Bytes(readings.node.run.startup_bytes)),
         ("replication.backlog", Bytes(0)),
         ("clients.slaves", Bytes(0)),
         ("clients.normal", Bytes(readings.memory.external_bytes)),
@@ -139,7 +139,7 @@ fn behind_databases(readings: &Readings<'_>, keys: u64) -> Vec<Field> {
     let (used, held, resident) = (readings.used_bytes(), readings.held_bytes(), readings.resident_bytes);
     let ratio = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let difference = |left: u64, right: u64| i64::try_from(left).unwrap_or(i64::MAX).saturating_sub_unsigned(right);
-    let beyond_empty = used.saturating_sub(readings.node.startup_bytes);
+    let beyond_empty = used.saturating_sub(readings.node.run.startup_bytes);
     vec![
         ("overhead.total", Bytes(readings.overhead_bytes())),
         ("keys.count", Bytes(keys)),

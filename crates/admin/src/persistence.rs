@@ -68,7 +68,7 @@ const LASTSAVE: Command = Command {
     },
     // As in Redis, the start counts as a save.
     run: Handler::Read(|call| {
-        call.reply.integer(call.context.node.started_ms / 1000);
+        call.reply.integer(call.context.node.run.started_ms / 1000);
         Ok(())
     }),
 };

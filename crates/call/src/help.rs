@@ -11,7 +11,7 @@ use crate::errors::Outcome;
 /// None.
 pub fn reply(call: &mut AdminCall<'_>) -> Outcome {
     let table = call.context.table;
-    let Some(container) = table.lookup(call.args.at(0)).map(|plan| table.entry(plan.index)) else { return Ok(()) };
+    let Some(container) = table.lookup(call.args.at(0)).map(|dispatch| table.row(dispatch.index)) else { return Ok(()) };
     let spec = &container.command.spec;
     call.reply.array(1 + 2 * spec.subcommands.len());
     call.reply.simple(&format!("{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", spec.name));

@@ -23,4 +23,4 @@ pub use client::{Client, ClientTracking, ReplyMode};
 pub use command::{Command, Handler};
 pub use errors::{CommandError, Outcome};
 pub use options::{Options, Word};
-pub use table::{Entry, Flags, Plan, Table};
+pub use table::{Dispatch, Flags, Row, Table};

@@ -1,6 +1,6 @@
 //! The command table: from a name to a handler in a few nanoseconds, and everything that is derived from the list of commands.
 //!
-//! A command's *index* is its position in the list; it is dense, differs between versions, and names counters and table entries. A
+//! A command's *index* is its position in the list; it is dense, differs between versions, and names counters and table rows. A
 //! command's *id* is pinned for ever (see the server's `ids.txt`) and is what the operation log will hold.
 
 use almandine_command_spec::{Layout, Shape, Table as Names};
@@ -81,9 +81,9 @@ impl Flags {
     }
 }
 
-/// What the execution loop needs of a command: small, so that the entries in use stay in the first cache level.
+/// What the execution loop needs of a command: small, so that the rows in use stay in the first cache level.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct Dispatch {
     /// The handler.
     pub run: Handler,
     /// Fewest arguments, with the name.
@@ -98,9 +98,9 @@ pub struct Plan {
     pub flags: Flags,
 }
 
-const _: () = assert!(size_of::<Plan>() == 32);
+const _: () = assert!(size_of::<Dispatch>() == 32);
 
-impl Plan {
+impl Dispatch {
     /// Whether a call may have `count` arguments.
     #[inline]
     #[must_use]
@@ -111,7 +111,7 @@ impl Plan {
 
 /// One command and what follows from its spec.
 #[derive(Debug)]
-pub struct Entry {
+pub struct Row {
     /// The constant.
     pub command: &'static Command,
     /// What follows from its spec.
@@ -134,8 +134,8 @@ struct Subcommands {
 #[derive(Debug)]
 pub struct Table {
     names: Names,
-    plans: Box<[Plan]>,
-    entries: Box<[Entry]>,
+    dispatches: Box<[Dispatch]>,
+    rows: Box<[Row]>,
 }
 
 impl Table {
@@ -165,52 +165,52 @@ impl Table {
         let nameless = families.iter().flat_map(|family| family.iter().copied()).filter(|command| !has_name(command));
         let commands: Vec<&'static Command> = named.iter().map(|(_, command)| *command).chain(nameless).collect();
         let names = Names::new(named.iter().map(|(name, _)| *name));
-        let entries: Box<[Entry]> = commands.iter().map(|command| entry(command, &commands, has_name(command))).collect();
-        let plans = entries.iter().enumerate().map(|(index, entry)| plan(index, entry)).collect();
-        Self { names, plans, entries }
+        let rows: Box<[Row]> = commands.iter().map(|command| row(command, &commands, has_name(command))).collect();
+        let dispatches = rows.iter().enumerate().map(|(index, row)| dispatch(index, row)).collect();
+        Self { names, dispatches, rows }
     }
 
     /// The command called `name` in any case. Subcommands are found by [`Table::resolve`].
     #[inline]
     #[must_use]
-    pub fn lookup(&self, name: &[u8]) -> Option<&Plan> {
-        self.names.lookup(name).map(|index| &self.plans[index])
+    pub fn lookup(&self, name: &[u8]) -> Option<&Dispatch> {
+        self.names.lookup(name).map(|index| &self.dispatches[index])
     }
 
     /// The subcommand of `container` that `name` names.
     #[must_use]
-    pub fn subcommand(&self, container: &Plan, name: &[u8]) -> Option<&Plan> {
-        let subcommands = self.entry(container.index).subcommands.as_ref()?;
+    pub fn subcommand(&self, container: &Dispatch, name: &[u8]) -> Option<&Dispatch> {
+        let subcommands = self.row(container.index).subcommands.as_ref()?;
         let position = subcommands.names.lookup(name)?;
-        self.plans.get(usize::from(subcommands.indexes[position]))
+        self.dispatches.get(usize::from(subcommands.indexes[position]))
     }
 
     /// The command, or subcommand, that a call with these first arguments runs, without looking at the number of arguments.
     #[must_use]
-    pub fn resolve(&self, name: &[u8], subcommand: Option<&[u8]>) -> Option<&Plan> {
-        let plan = self.lookup(name)?;
-        if !plan.flags.any(Flags::CONTAINER) {
-            return Some(plan);
+    pub fn resolve(&self, name: &[u8], subcommand: Option<&[u8]>) -> Option<&Dispatch> {
+        let dispatch = self.lookup(name)?;
+        if !dispatch.flags.any(Flags::CONTAINER) {
+            return Some(dispatch);
         }
-        subcommand.map_or(Some(plan), |subcommand| self.subcommand(plan, subcommand))
+        subcommand.map_or(Some(dispatch), |subcommand| self.subcommand(dispatch, subcommand))
     }
 
-    /// The plan of a dense index.
+    /// The dispatch of a dense index.
     #[must_use]
-    pub fn plan(&self, index: u16) -> &Plan {
-        &self.plans[usize::from(index)]
+    pub fn dispatch(&self, index: u16) -> &Dispatch {
+        &self.dispatches[usize::from(index)]
     }
 
-    /// The entry of a dense index.
+    /// The row of a dense index.
     #[must_use]
-    pub fn entry(&self, index: u16) -> &Entry {
-        &self.entries[usize::from(index)]
+    pub fn row(&self, index: u16) -> &Row {
+        &self.rows[usize::from(index)]
     }
 
     /// All commands, subcommands included, by dense index.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
     }
 }
 
@@ -220,13 +220,13 @@ fn named_as_specified(families: &[&[&'static Command]]) -> Vec<(&'static str, &'
     all.filter(|command| !command.spec.is_subcommand()).map(|command| (command.spec.name, command)).collect()
 }
 
-fn entry(command: &'static Command, commands: &[&'static Command], named: bool) -> Entry {
+fn row(command: &'static Command, commands: &[&'static Command], named: bool) -> Row {
     let subcommands = command.spec.subcommands;
     let subcommands = (!subcommands.is_empty()).then(|| Subcommands {
         names: Names::new(subcommands.iter().map(|spec| spec.own_name())),
         indexes: subcommands.iter().map(|spec| dense_index(commands, spec.name)).collect(),
     });
-    Entry {
+    Row {
         command,
         shape: command.spec.shape(),
         name: command.spec.name.to_ascii_lowercase(),
@@ -241,13 +241,13 @@ fn dense_index(commands: &[&Command], name: &str) -> u16 {
     index.unwrap_or_else(|| panic!("{name} is a subcommand and missing in its family's list"))
 }
 
-fn plan(index: usize, entry: &Entry) -> Plan {
-    Plan {
-        run: entry.command.run,
-        arguments_min: entry.shape.arity.unsigned_abs().into(),
-        arguments_more: if entry.shape.arity < 0 { u32::MAX } else { 0 },
-        key: if let Layout::One(key) = entry.shape.layout { key } else { 0 },
+fn dispatch(index: usize, row: &Row) -> Dispatch {
+    Dispatch {
+        run: row.command.run,
+        arguments_min: row.shape.arity.unsigned_abs().into(),
+        arguments_more: if row.shape.arity < 0 { u32::MAX } else { 0 },
+        key: if let Layout::One(key) = row.shape.layout { key } else { 0 },
         index: u16::try_from(index).unwrap_or(u16::MAX),
-        flags: Flags::of(entry.command, &entry.shape),
+        flags: Flags::of(row.command, &row.shape),
     }
 }

@@ -1,7 +1,7 @@
-//! CLIENT TRACKING around each command: what a tracking client reads is remembered, and what anybody changes is told.
+//! CLIENT TRACKING around each command: what a tracking client reads is remembered, and who has read a key is notified of its changes.
 //!
 //! The session calls [`before_read`] and [`after_read`] around the commands of a tracking client, and [`after_write`] behind commands that
-//! may write, of any client, while somebody tracks. Who is told, and how, is the node's business ([`almandine_node::tracking`]).
+//! may write, of any client, while somebody tracks. Who is notified, and how, is the node's business ([`almandine_node::tracking`]).
 
 use almandine_base::Output;
 use almandine_node::Node;
@@ -9,7 +9,7 @@ use almandine_resp::Args;
 
 use crate::call::Context;
 use crate::client::Client;
-use crate::table::{Flags, Plan};
+use crate::table::{Dispatch, Flags};
 
 /// Ends tracking for a client: CLIENT TRACKING OFF, RESET, the end of the connection.
 pub fn stop(client: &mut Client, node: &Node) {
@@ -20,7 +20,7 @@ pub fn stop(client: &mut Client, node: &Node) {
 
 /// All keys of a database are gone.
 pub fn emptied(client: &mut Client, node: &Node) {
-    node.invalidate_all(Some(client.shared.id), &mut client.invalidations);
+    node.tracking.invalidate_all(Some(client.shared.id), &mut client.invalidations);
 }
 
 /// A read of a tracking client, between [`before_read`] and [`after_read`].
@@ -32,60 +32,66 @@ pub struct Tracked {
 
 /// Remembers the keys that a command of a client is about to read, if it is one to remember. Keys beyond `tracking-table-max-keys` are
 /// taken out first; what the client hears of that precedes its reply.
-pub fn before_read(client: &mut Client, plan: &Plan, args: Args<'_>, context: &Context, out: &mut Output) -> Option<Tracked> {
+pub fn before_read(
+    client: &mut Client,
+    dispatch: &Dispatch,
+    args: Args<'_>,
+    context: &Context,
+    out: &mut Output,
+) -> Option<Tracked> {
     let tracking = client.tracking.as_ref()?;
-    let entry = context.table.entry(plan.index);
+    let entry = context.table.row(dispatch.index);
     if !entry.command.spec.traits.readonly || !tracking.remembers() {
         return None;
     }
     let node = &context.node;
-    node.limit_tracking(keys_max(context), Some(client.shared.id), &mut client.invalidations);
+    node.tracking.limit(keys_max(context), Some(client.shared.id), &mut client.invalidations);
     client.write_invalidations(out);
     let tracked = Tracked { stamp: node.tracking.stamp() };
-    remember(client, plan, args, context);
+    remember(client, dispatch, args, context);
     Some(tracked)
 }
 
 /// Makes sure that the keys that were read are still remembered.
-pub fn after_read(tracked: Tracked, client: &Client, plan: &Plan, args: Args<'_>, context: &Context) {
+pub fn after_read(tracked: Tracked, client: &Client, dispatch: &Dispatch, args: Args<'_>, context: &Context) {
     let node = &context.node;
     if node.tracking.stamp() != tracked.stamp {
-        remember(client, plan, args, context);
+        remember(client, dispatch, args, context);
     }
 }
 
-fn remember(client: &Client, plan: &Plan, args: Args<'_>, context: &Context) {
-    for (position, _) in keys(plan, args, context) {
+fn remember(client: &Client, dispatch: &Dispatch, args: Args<'_>, context: &Context) {
+    for (position, _) in keys(dispatch, args, context) {
         context.node.tracking.remember(client.shared.id, args.at(position));
     }
 }
 
 /// Ends a command of a tracking client: CLIENT CACHING was about it, unless it was one about the client.
-pub fn finish(client: &mut Client, plan: &Plan, context: &Context) {
+pub fn finish(client: &mut Client, dispatch: &Dispatch, context: &Context) {
     if let Some(tracking) = &mut client.tracking
-        && !context.table.entry(plan.index).name.starts_with("client|")
+        && !context.table.row(dispatch.index).name.starts_with("client|")
     {
         tracking.caching_said = false;
     }
 }
 
-/// Tells who has read the keys that a command has changed. Keys below a prefix that somebody tracks go to `broadcasts`, to be told about
-/// together at the end of the batch. Of a command that deletes some keys and finds others missing, the missing ones are told as well.
+/// Notifies who has read the keys that a command has changed. Keys below a prefix that somebody tracks go to `broadcasts`, and are reported
+/// together at the end of the batch. Of a command that deletes some keys and finds others missing, the missing ones count as changed, too.
 pub fn after_write(
     client: &mut Client,
-    plan: &Plan,
+    dispatch: &Dispatch,
     args: Args<'_>,
     reply: &[u8],
     context: &Context,
     broadcasts: &mut Vec<Vec<u8>>,
 ) {
-    if !plan.flags.any(Flags::MAY_WRITE) || has_changed_nothing(plan, args, reply, context) {
+    if !dispatch.flags.any(Flags::MAY_WRITE) || has_changed_nothing(dispatch, args, reply, context) {
         return;
     }
     let node = &context.node;
-    for (position, _) in keys(plan, args, context).filter(|(_, is_write)| *is_write) {
+    for (position, _) in keys(dispatch, args, context).filter(|(_, is_write)| *is_write) {
         let key = args.at(position);
-        node.invalidate(key, Some(client.shared.id), &mut client.invalidations);
+        node.tracking.invalidate(key, Some(client.shared.id), &mut client.invalidations);
         if node.tracking.is_broadcast(key) {
             broadcasts.push(key.to_vec());
         }
@@ -94,14 +100,18 @@ pub fn after_write(
 
 /// Tells who tracks a prefix of the keys that a batch has changed.
 pub fn finish_batch(client: &mut Client, context: &Context, broadcasts: &mut Vec<Vec<u8>>) {
-    context.node.broadcast_changes(broadcasts.iter().map(Vec::as_slice), Some(client.shared.id), &mut client.invalidations);
+    context.node.tracking.broadcast_changes(
+        broadcasts.iter().map(Vec::as_slice),
+        Some(client.shared.id),
+        &mut client.invalidations,
+    );
     broadcasts.clear();
 }
 
-/// Whether the reply says that the command has changed nothing. Saying no is always right: somebody is told once too often then.
-fn has_changed_nothing(plan: &Plan, args: Args<'_>, reply: &[u8], context: &Context) -> bool {
+/// Whether the reply says that the command has changed nothing. Saying no is always right: somebody is notified once too often then.
+fn has_changed_nothing(dispatch: &Dispatch, args: Args<'_>, reply: &[u8], context: &Context) -> bool {
     let is_null = matches!(reply, b"$-1\r\n" | b"_\r\n");
-    match context.table.entry(plan.index).name.as_str() {
+    match context.table.row(dispatch.index).name.as_str() {
         _ if reply.first() == Some(&b'-') => true,
         "del" | "unlink" | "expire" | "pexpire" | "expireat" | "pexpireat" | "persist" | "setnx" | "msetnx" | "msetex"
         | "renamenx" | "copy" | "move" | "delex" | "delifgreater" => reply == b":0\r\n",
@@ -119,7 +129,7 @@ fn keys_max(context: &Context) -> usize {
 }
 
 /// The keys of a call: their positions, and whether the command may change them.
-fn keys<'a>(plan: &Plan, args: Args<'a>, context: &Context) -> impl Iterator<Item = (usize, bool)> + use<'a> {
-    let shape = &context.table.entry(plan.index).shape;
+fn keys<'a>(dispatch: &Dispatch, args: Args<'a>, context: &Context) -> impl Iterator<Item = (usize, bool)> + use<'a> {
+    let shape = &context.table.row(dispatch.index).shape;
     shape.keys(args.len(), move |argument| args.at(argument)).map(|(position, access)| (position, access.is_write()))
 }

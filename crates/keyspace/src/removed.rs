@@ -1,4 +1,4 @@
-//! Keys that were removed without a command: word of the store, with databases in place of namespaces.
+//! Keys that were removed without a command, as the store reports them, with databases in place of namespaces.
 
 use crate::Keyspace;
 use almandine_store::{Removal, RemovalReason, Removals};
@@ -17,7 +17,7 @@ pub struct RemovedKey {
 }
 
 impl Keyspace {
-    /// Installs who is told of removed keys while [`Keyspace::hear_removals`] says so, on a background thread and soon after; a second call
+    /// Installs who is notified of removed keys while [`Keyspace::notify_removals`] says so, on a background thread and soon after; a second call
     /// changes nothing. Those of one key come in their order; `None` instead of keys says that any may have been removed. Keys of a
     /// database that was emptied meanwhile are left out.
     pub fn on_removed(&self, listener: impl Fn(Option<Vec<RemovedKey>>) + Send + Sync + 'static) {
@@ -30,9 +30,9 @@ impl Keyspace {
         });
     }
 
-    /// Whether removed keys are told from now on: each that is found from now on.
-    pub fn hear_removals(&self, hear: bool) {
-        self.store.notify_removals(hear);
+    /// Whether removed keys are reported from now on: each that is found from now on.
+    pub fn notify_removals(&self, notify: bool) {
+        self.store.notify_removals(notify);
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let ear = Arc::clone(&told);
         keyspace.on_removed(move |keys| ear.lock().unwrap().extend(keys.expect("few")));
-        keyspace.hear_removals(true);
+        keyspace.notify_removals(true);
         let mut accessor = keyspace.accessor().unwrap();
         accessor.begin_batch(1_000);
         for db in [3, 0, 7] {

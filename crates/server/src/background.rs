@@ -29,7 +29,7 @@ pub(crate) fn start(node: Arc<Node>, network: Handle<Message>, mut storage: Watc
 
 fn turn(node: &Node, network: &Handle<Message>) {
     node.sample();
-    let gauges = &node.network;
+    let gauges = &node.gauges.network;
     gauges.connections_rejected.store(network.sum(|counters| &counters.rejected), Relaxed);
     gauges.connections_timed_out.store(network.sum(|counters| &counters.closed_by_timeout), Relaxed);
     let output = network.sum(|counters| &counters.output_pending_bytes);

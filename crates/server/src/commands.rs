@@ -37,7 +37,7 @@ mod tests {
             .collect();
         let numbers: BTreeSet<u16> = pinned.values().copied().collect();
         assert_eq!(numbers.len(), pinned.len(), "an id is used twice in ids.txt");
-        for entry in all().entries() {
+        for entry in all().rows() {
             let spec = &entry.command.spec;
             assert_eq!(pinned.get(spec.name), Some(&spec.id), "{} has id {}: see ids.txt", spec.name, spec.id);
         }
@@ -46,20 +46,20 @@ mod tests {
     #[test]
     fn containers_and_subcommands_agree() {
         let table = all();
-        for entry in table.entries() {
+        for entry in table.rows() {
             let spec = &entry.command.spec;
             // COMMAND has subcommands and also runs alone.
             assert!(spec.is_container() || !matches!(entry.command.run, Handler::Container), "{}", spec.name);
             if let Some((container, own)) = spec.name.split_once('|') {
                 let found = table.resolve(container.as_bytes(), Some(own.as_bytes())).expect(spec.name);
-                assert_eq!(table.entry(found.index).name, entry.name);
+                assert_eq!(table.row(found.index).name, entry.name);
             }
         }
     }
 
     #[test]
     fn a_handler_writes_exactly_where_its_spec_says_so() {
-        for entry in all().entries() {
+        for entry in all().rows() {
             let (name, traits) = (&entry.name, entry.command.spec.traits);
             match entry.command.run {
                 Handler::Read(_) => assert!(!traits.write && !entry.shape.writes_keys, "{name} writes by spec, not by type"),
@@ -74,7 +74,7 @@ mod tests {
     fn names_are_found_in_any_case() {
         let table = all();
         for name in [b"get".as_slice(), b"GET", b"GeT"] {
-            assert_eq!(table.lookup(name).map(|plan| table.entry(plan.index).name.as_str()), Some("get"));
+            assert_eq!(table.lookup(name).map(|dispatch| table.row(dispatch.index).name.as_str()), Some("get"));
         }
         assert!(table.lookup(b"nosuch").is_none() && table.lookup(b"config|get").is_none());
         assert!(table.resolve(b"client", Some(b"nosuch")).is_none());

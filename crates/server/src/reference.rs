@@ -33,7 +33,7 @@ fn commands(table: &Table) -> String {
         "# Command reference\n\nGenerated from the command table by `cargo xtask docs`; do not edit.\n\n\
          | command | since | summary | complexity | categories |\n|---|---|---|---|---|\n",
     );
-    let mut entries: Vec<_> = table.entries().iter().collect();
+    let mut entries: Vec<_> = table.rows().iter().collect();
     entries.sort_by_key(|entry| (entry.command.spec.group.name(), entry.command.spec.name));
     let mut group = "";
     for entry in entries {

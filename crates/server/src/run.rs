@@ -101,13 +101,13 @@ fn serve(config: Config) -> io::Result<()> {
     let endpoints = listeners.iter().map(|listener| Endpoint { listener: Arc::clone(listener), transport: None }).collect();
     let options = almandine_net::Options { workers, reactor: selected.kind, endpoints, limits: Arc::clone(&limits) };
     let (network, seats) = almandine_net::open::<Message>(options)?;
-    let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, table.entries().len(), run_id()));
+    let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, table.rows().len(), run_id()));
     node.workers.install((0..workers).map(|worker| mailbox(&network, worker)).collect());
-    node.follow_removals();
-    let (waiting, on_room) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));
-    on_room.on_stall_end(move || {
+    node.tracking.follow_removals();
+    let (waiting, stalled) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));
+    stalled.on_stall_end(move || {
         if let Some(node) = waiting.upgrade() {
-            node.workers.broadcast(&Message::Room);
+            node.workers.broadcast(&Message::StallEnd);
         }
     });
     node.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });

@@ -26,7 +26,7 @@ fn main() {
     let args = ["--protected-mode".to_owned(), "no".to_owned()];
     let Ok(Startup::Run(config)) = Config::load(&args) else { panic!("a configuration") };
     let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[]).expect("a table");
-    let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, table.entries().len(), "0".repeat(40)));
+    let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, table.rows().len(), "0".repeat(40)));
     let mut sessions = Sessions::new(node, table, keyspace.accessor().expect("an accessor"), 0);
     let local = Address::Ip("127.0.0.1:6379".parse().expect("an address"));
     let peer = Peer { remote: local.clone(), local, endpoint: 0, worker: 0, descriptor: 0 };

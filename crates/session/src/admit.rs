@@ -1,6 +1,6 @@
 //! Step 3, *admit*: which commands are refused before anything runs, and with which error.
 
-use almandine_call::{CommandError, Context, Flags, Plan, errors};
+use almandine_call::{CommandError, Context, Dispatch, Flags, errors};
 use almandine_node::PauseScope;
 use almandine_resp::Args;
 
@@ -23,17 +23,17 @@ impl Engine {
     }
 
     /// Whether the connection may run this command now: authentication, memory, pause.
-    pub(crate) fn admit(&self, connection: &Connection, plan: &Plan) -> Admission {
+    pub(crate) fn admit(&self, connection: &Connection, dispatch: &Dispatch) -> Admission {
         let node = &self.context.node;
-        if !connection.client.authenticated && !plan.flags.any(Flags::NO_AUTH) {
+        if !connection.client.authenticated && !dispatch.flags.any(Flags::NO_AUTH) {
             return Admission::Refused(CommandError::AuthenticationRequired);
         }
-        if plan.flags.any(Flags::DENY_OOM) && node.keyspace.over_limit() {
+        if dispatch.flags.any(Flags::DENY_OOM) && node.keyspace.over_limit() {
             return Admission::Refused(CommandError::OutOfMemory);
         }
         match node.pause.active(self.now_ms) {
             Some(PauseScope::All) => Admission::Paused,
-            Some(PauseScope::Writes) if plan.flags.any(Flags::MAY_WRITE) => Admission::Paused,
+            Some(PauseScope::Writes) if dispatch.flags.any(Flags::MAY_WRITE) => Admission::Paused,
             _ => Admission::Granted,
         }
     }
@@ -43,22 +43,22 @@ impl Engine {
 #[cold]
 pub(crate) fn refusal(context: &Context, args: Args<'_>) -> CommandError {
     let table = context.table;
-    let Some(plan) = table.lookup(args.at(0)) else { return errors::unknown_command(args) };
-    let plan = match args.get(1).filter(|_| plan.flags.any(Flags::CONTAINER)) {
-        None => plan,
-        Some(name) => match table.subcommand(plan, name) {
+    let Some(dispatch) = table.lookup(args.at(0)) else { return errors::unknown_command(args) };
+    let dispatch = match args.get(1).filter(|_| dispatch.flags.any(Flags::CONTAINER)) {
+        None => dispatch,
+        Some(name) => match table.subcommand(dispatch, name) {
             // Under the name that the client used: `rename-command` may have given another.
             None => return errors::unknown_subcommand(&String::from_utf8_lossy(args.at(0)), name),
-            Some(plan) => plan,
+            Some(dispatch) => dispatch,
         },
     };
-    count_refusal(context, plan, errors::wrong_arity(&table.entry(plan.index).name))
+    count_refusal(context, dispatch, errors::wrong_arity(&table.row(dispatch.index).name))
 }
 
 /// Counts a command that is refused before it runs.
 #[cold]
-pub(crate) fn count_refusal(context: &Context, plan: &Plan, error: CommandError) -> CommandError {
-    context.statistics().command(usize::from(plan.index)).rejected.add(1);
+pub(crate) fn count_refusal(context: &Context, dispatch: &Dispatch, error: CommandError) -> CommandError {
+    context.statistics().command(usize::from(dispatch.index)).rejected.add(1);
     if error == CommandError::OutOfMemory {
         context.statistics().counters.refused_out_of_memory.add(1);
     }

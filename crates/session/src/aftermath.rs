@@ -4,7 +4,7 @@
 //! after a large chunk of input, every command did.
 
 use almandine_base::Output;
-use almandine_call::{Client, Context, Flags, Plan, tracking};
+use almandine_call::{Client, Context, Dispatch, Flags, tracking};
 use almandine_config::Settings;
 use almandine_node::slowlog;
 use almandine_resp::Args;
@@ -53,9 +53,16 @@ impl Aftermath {
     /// What follows one command, whose reply begins at `start` of the output and has `reply_bytes`, attached ones included.
     #[cold]
     #[inline(never)]
-    pub(crate) fn of(&mut self, execution: &mut Execution<'_>, plan: &Plan, args: Args<'_>, start: usize, reply_bytes: usize) {
+    pub(crate) fn of(
+        &mut self,
+        execution: &mut Execution<'_>,
+        dispatch: &Dispatch,
+        args: Args<'_>,
+        start: usize,
+        reply_bytes: usize,
+    ) {
         let Execution { client, context, out, .. } = execution;
-        if !plan.flags.any(Flags::SKIP_SLOWLOG) {
+        if !dispatch.flags.any(Flags::SKIP_SLOWLOG) {
             let logs = &context.node.logs;
             let entry = |value: usize| log_entry(client, slowlog::shorten(args.iter()), value as u64);
             let request_bytes = request_bytes(args);
@@ -67,7 +74,7 @@ impl Aftermath {
             }
         }
         if context.node.tracking.active() {
-            tracking::after_write(client, plan, args, &out.bytes[start..], context, &mut self.broadcasts);
+            tracking::after_write(client, dispatch, args, &out.bytes[start..], context, &mut self.broadcasts);
         }
     }
 
@@ -82,14 +89,14 @@ impl Aftermath {
         context: &Context,
     ) {
         for (offset, planned) in group.iter().enumerate() {
-            if let Some(plan) = planned.plan {
+            if let Some(dispatch) = planned.dispatch {
                 let args = args_of(offset);
-                tracking::after_write(client, plan, args, b"", context, &mut self.broadcasts);
+                tracking::after_write(client, dispatch, args, b"", context, &mut self.broadcasts);
             }
         }
     }
 
-    /// Ends a batch: what it has to tell together is told.
+    /// Ends a batch: what it has to report together is sent.
     #[inline]
     pub(crate) fn finish_batch(&mut self, client: &mut Client, context: &Context, out: &mut Output) {
         if !self.broadcasts.is_empty() {

@@ -5,7 +5,7 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::{Flags, Plan, ReplyMode, tracking};
+use almandine_call::{Dispatch, Flags, ReplyMode, tracking};
 use almandine_resp::Args;
 
 use crate::admit::{Admission, count_refusal, is_other_protocol, refusal};
@@ -39,17 +39,17 @@ impl Engine {
         }
         let mut mark = out.mark();
         let planned = self.planner.plan_alone(&self.accessor, connection.client.db, args);
-        match planned.plan {
+        match planned.dispatch {
             None if is_other_protocol(args) => return Step::Hostile,
             None => reply::error(&self.context, &connection.client, out, &refusal(&self.context, args)),
-            Some(plan) => match self.admit(connection, plan) {
+            Some(dispatch) => match self.admit(connection, dispatch) {
                 Admission::Paused => return Step::Paused,
-                Admission::Granted => match self.run_alone(connection, plan, &planned, args, out) {
+                Admission::Granted => match self.run_alone(connection, dispatch, &planned, args, out) {
                     Some(begin) => mark = begin,
                     None => return Step::NeedsRecords,
                 },
                 Admission::Refused(error) => {
-                    let error = count_refusal(&self.context, plan, error);
+                    let error = count_refusal(&self.context, dispatch, error);
                     reply::error(&self.context, &connection.client, out, &error);
                 }
             },
@@ -71,32 +71,32 @@ impl Engine {
     fn run_alone(
         &mut self,
         connection: &mut Connection,
-        plan: &Plan,
+        dispatch: &Dispatch,
         planned: &Planned,
         args: Args<'_>,
         out: &mut Output,
     ) -> Option<Mark> {
         let Self { accessor, context, timing, aftermath, now_ms, monitor_lines, .. } = self;
         let client = &mut connection.client;
-        if context.node.monitors.active() && !plan.flags.any(Flags::SKIP_MONITOR) {
+        if context.node.monitors.active() && !dispatch.flags.any(Flags::SKIP_MONITOR) {
             monitor::write_line(monitor_lines, client, args);
         }
-        let start_ns = timing.begin_alone(context, client, plan, *now_ms);
-        let tracked = tracking::before_read(client, plan, args, context, out);
+        let start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
+        let tracked = tracking::before_read(client, dispatch, args, context, out);
         let (mark, start, before) = (out.mark(), out.bytes.len(), out.len());
         let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
-        if !answer(&mut execution, plan, planned, args) {
+        if !answer(&mut execution, dispatch, planned, args) {
             execution.out.truncate(mark);
             return None;
         }
-        timing.end_alone(context, execution.client, plan, args, start_ns);
+        timing.end_alone(context, execution.client, dispatch, args, start_ns);
         if let Some(tracked) = tracked {
-            tracking::after_read(tracked, execution.client, plan, args, context);
+            tracking::after_read(tracked, execution.client, dispatch, args, context);
         }
-        tracking::finish(execution.client, plan, context);
+        tracking::finish(execution.client, dispatch, context);
         let written = execution.out.len() - before;
-        aftermath.of(&mut execution, plan, args, start, written);
-        connection.last_command = u32::from(plan.index);
+        aftermath.of(&mut execution, dispatch, args, start, written);
+        connection.last_command = u32::from(dispatch.index);
         Some(mark)
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
         let view = View::new(&node.config);
-        let (timing, aftermath) = (Timing::new(table.entries().len(), view.settings()), Aftermath::new(view.settings()));
+        let (timing, aftermath) = (Timing::new(table.rows().len(), view.settings()), Aftermath::new(view.settings()));
         Self {
             accessor,
             context: Context { node, table, view, worker },

@@ -1,7 +1,7 @@
 //! Step 5, *execute*: running commands, one and a group of them.
 
 use almandine_base::Output;
-use almandine_call::{AdminCall, CommandError, Flags, Handler, Outcome, Plan, ReadCall, WriteCall, errors};
+use almandine_call::{AdminCall, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, WriteCall, errors};
 use almandine_resp::{Args, Reply};
 
 use crate::admit::{count_refusal, is_other_protocol, refusal};
@@ -32,7 +32,7 @@ impl Engine {
         let mut execution = Execution { client: &mut connection.client, accessor, context, out, now_ms: *now_ms };
         for (offset, planned) in group.iter().enumerate() {
             let args = received.args(first + offset);
-            let Some(plan) = planned.plan else {
+            let Some(dispatch) = planned.dispatch else {
                 if is_other_protocol(args) {
                     connection.hostile = true;
                     return offset + 1;
@@ -40,36 +40,36 @@ impl Engine {
                 reply::error(context, execution.client, execution.out, &refusal(context, args));
                 continue;
             };
-            if plan.flags.any(refused) {
-                let error = count_refusal(context, plan, CommandError::OutOfMemory);
+            if dispatch.flags.any(refused) {
+                let error = count_refusal(context, dispatch, CommandError::OutOfMemory);
                 reply::error(context, execution.client, execution.out, &error);
                 continue;
             }
-            let is_fast = plan.flags.any(Flags::FAST);
+            let is_fast = dispatch.flags.any(Flags::FAST);
             let mut start_ns = 0;
             if !is_fast {
-                start_ns = timing.begin_alone(context, execution.client, plan, execution.now_ms);
+                start_ns = timing.begin_alone(context, execution.client, dispatch, execution.now_ms);
             }
             let (start, before) = (execution.out.bytes.len(), execution.out.len());
-            if !answer(&mut execution, plan, planned, args) {
+            if !answer(&mut execution, dispatch, planned, args) {
                 connection.needs_records = true;
                 return offset;
             }
             if is_fast {
-                timing.count(plan.index);
+                timing.count(dispatch.index);
             } else {
-                timing.end_alone(context, execution.client, plan, args, start_ns);
+                timing.end_alone(context, execution.client, dispatch, args, start_ns);
             }
             let written = execution.out.len() - before;
             if written >= watched_bytes {
-                aftermath.of(&mut execution, plan, args, start, written);
+                aftermath.of(&mut execution, dispatch, args, start, written);
             }
         }
         if watched_bytes > 0 && context.node.tracking.active() {
             aftermath.catch_up(execution.client, group, |offset| received.args(first + offset), context);
         }
-        let last = group.last().and_then(|planned| planned.plan);
-        connection.last_command = last.map_or(connection.last_command, |plan| u32::from(plan.index));
+        let last = group.last().and_then(|planned| planned.dispatch);
+        connection.last_command = last.map_or(connection.last_command, |dispatch| u32::from(dispatch.index));
         group.len()
     }
 }
@@ -77,13 +77,13 @@ impl Engine {
 /// Runs a command and replaces what it has written by an error when it fails. False when it has to run again, because it needs a
 /// record that is on the device: then nothing has happened.
 #[inline(always)]
-pub(crate) fn answer(execution: &mut Execution<'_>, plan: &Plan, planned: &Planned, args: Args<'_>) -> bool {
+pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, args: Args<'_>) -> bool {
     let mark = execution.out.mark();
     if execution.accessor.has_cold() {
         // What somebody else has missed, as the aftermath of the command before, must not void this one.
         execution.accessor.forget_met();
     }
-    let mut outcome = run(execution, plan, planned, args);
+    let mut outcome = run(execution, dispatch, planned, args);
     if execution.accessor.has_cold() {
         outcome = residency::settle(outcome, execution.accessor);
     }
@@ -92,7 +92,7 @@ pub(crate) fn answer(execution: &mut Execution<'_>, plan: &Plan, planned: &Plann
         if error == CommandError::Cold {
             return false;
         }
-        execution.context.statistics().command(usize::from(plan.index)).failed.add(1);
+        execution.context.statistics().command(usize::from(dispatch.index)).failed.add(1);
         reply::error(execution.context, execution.client, execution.out, &error);
     }
     true
@@ -100,39 +100,39 @@ pub(crate) fn answer(execution: &mut Execution<'_>, plan: &Plan, planned: &Plann
 
 /// Locks what the command declares and runs it. What it has replied when it fails is the caller's to cut off.
 #[inline(always)]
-fn run(execution: &mut Execution<'_>, plan: &Plan, planned: &Planned, args: Args<'_>) -> Outcome {
+fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, args: Args<'_>) -> Outcome {
     let Execution { client, accessor, context, out, now_ms } = execution;
     let reply = Reply::new(out, client.version);
-    match plan.run {
+    match dispatch.run {
         Handler::Read(handler) => {
             let mut keys = accessor.reader(client.db);
-            if plan.flags.any(Flags::MANY_KEYS) && declared_keys(context, plan, args).nth(1).is_some() {
-                keys.lock_shared_all(declared_keys(context, plan, args));
+            if dispatch.flags.any(Flags::MANY_KEYS) && declared_keys(context, dispatch, args).nth(1).is_some() {
+                keys.lock_shared_all(declared_keys(context, dispatch, args));
             }
             handler(&mut ReadCall { args, keys, reply, client, context, planned: planned.key })
         }
         Handler::Write(handler) => {
             let keys = accessor.writer(client.db);
             let mut call = WriteCall { args, keys, reply, client, context, planned: planned.key };
-            if !plan.flags.any(Flags::SELF_LOCKING) {
-                lock(plan, &mut call);
-                if call.keys.has_cold() && (!plan.flags.any(Flags::BLIND) || call.keys.reads_before_write()) {
-                    residency::require(plan, &mut call)?;
+            if !dispatch.flags.any(Flags::SELF_LOCKING) {
+                lock(dispatch, &mut call);
+                if call.keys.has_cold() && (!dispatch.flags.any(Flags::BLIND) || call.keys.reads_before_write()) {
+                    residency::require(dispatch, &mut call)?;
                 }
             }
             handler(&mut call)
         }
         Handler::Admin(handler) => handler(&mut AdminCall { args, accessor, reply, client, context, now_ms: *now_ms }),
-        Handler::Container => Err(errors::wrong_arity(&context.table.entry(plan.index).name)),
+        Handler::Container => Err(errors::wrong_arity(&context.table.row(dispatch.index).name)),
     }
 }
 
 #[inline]
-fn lock(plan: &Plan, call: &mut WriteCall<'_>) {
-    if plan.key != 0 {
-        let key = call.key(usize::from(plan.key));
+fn lock(dispatch: &Dispatch, call: &mut WriteCall<'_>) {
+    if dispatch.key != 0 {
+        let key = call.key(usize::from(dispatch.key));
         call.keys.lock_one(key);
-    } else if plan.flags.any(Flags::MANY_KEYS) {
-        call.keys.lock_all(declared_keys(call.context, plan, call.args));
+    } else if dispatch.flags.any(Flags::MANY_KEYS) {
+        call.keys.lock_all(declared_keys(call.context, dispatch, call.args));
     }
 }

@@ -1,6 +1,6 @@
 //! Step 1, *plan*: which handlers a group of commands runs and on which keys. The keys are hashed, and their buckets prefetched.
 
-use almandine_call::{Context, Flags, Plan, PlannedKey, Table};
+use almandine_call::{Context, Dispatch, Flags, PlannedKey, Table};
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 
@@ -21,7 +21,7 @@ const MEMO_SLOTS: usize = 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Planned {
     /// What runs; `None` when the command must be refused: unknown, or called with a wrong number of arguments.
-    pub(crate) plan: Option<&'static Plan>,
+    pub(crate) dispatch: Option<&'static Dispatch>,
     pub(crate) key: PlannedKey,
 }
 
@@ -64,7 +64,7 @@ impl Planner {
         for (planned, command) in group.iter_mut().zip(first..received.len()) {
             *planned = plan_one(table, memo, more_keys, accessor, db, received.args(command));
             *len += 1;
-            if planned.plan.is_some_and(|plan| plan.flags.any(Flags::BARRIER)) {
+            if planned.dispatch.is_some_and(|dispatch| dispatch.flags.any(Flags::BARRIER)) {
                 break;
             }
         }
@@ -91,22 +91,22 @@ fn plan_one(
     db: u16,
     args: Args<'_>,
 ) -> Planned {
-    let mut plan = memo.lookup(table, args.at(0));
-    if let Some(container) = plan.filter(|plan| plan.flags.any(Flags::CONTAINER)) {
+    let mut dispatch = memo.lookup(table, args.at(0));
+    if let Some(container) = dispatch.filter(|dispatch| dispatch.flags.any(Flags::CONTAINER)) {
         // Without a subcommand the arity of the container refuses the call.
-        plan = args.get(1).map_or(plan, |name| table.subcommand(container, name));
+        dispatch = args.get(1).map_or(dispatch, |name| table.subcommand(container, name));
     }
-    let Some(plan) = plan.filter(|plan| plan.accepts(args.len())) else { return Planned::default() };
-    let key = if plan.key != 0 {
-        let key = accessor.key(db, args.at(usize::from(plan.key)));
+    let Some(dispatch) = dispatch.filter(|dispatch| dispatch.accepts(args.len())) else { return Planned::default() };
+    let key = if dispatch.key != 0 {
+        let key = accessor.key(db, args.at(usize::from(dispatch.key)));
         accessor.prefetch_bucket(key.hash);
-        PlannedKey { position: plan.key, namespace: key.namespace, hash: key.hash }
-    } else if plan.flags.any(Flags::MANY_KEYS) {
-        plan_many(table, more_keys, accessor, db, plan, args)
+        PlannedKey { position: dispatch.key, namespace: key.namespace, hash: key.hash }
+    } else if dispatch.flags.any(Flags::MANY_KEYS) {
+        plan_many(table, more_keys, accessor, db, dispatch, args)
     } else {
         PlannedKey::default()
     };
-    Planned { plan: Some(plan), key }
+    Planned { dispatch: Some(dispatch), key }
 }
 
 #[cold]
@@ -115,10 +115,10 @@ fn plan_many(
     more_keys: &mut Vec<u64>,
     accessor: &Accessor,
     db: u16,
-    plan: &Plan,
+    dispatch: &Dispatch,
     args: Args<'_>,
 ) -> PlannedKey {
-    let shape = &table.entry(plan.index).shape;
+    let shape = &table.row(dispatch.index).shape;
     let mut first = PlannedKey::default();
     for (position, _) in shape.keys(args.len(), |argument| args.at(argument)).take(PREFETCHED_KEYS_MAX) {
         let key = accessor.key(db, args.at(position));
@@ -133,8 +133,12 @@ fn plan_many(
 }
 
 /// The keys that a call declares.
-pub(crate) fn declared_keys<'a>(context: &Context, plan: &Plan, args: Args<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-    let shape = &context.table.entry(plan.index).shape;
+pub(crate) fn declared_keys<'a>(
+    context: &Context,
+    dispatch: &Dispatch,
+    args: Args<'a>,
+) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let shape = &context.table.row(dispatch.index).shape;
     shape.keys(args.len(), move |argument| args.at(argument)).map(move |(position, _)| args.at(position))
 }
 
@@ -149,18 +153,18 @@ struct MemoSlot {
     /// All bytes of a name of up to eight.
     word: u64,
     len: usize,
-    plan: Option<&'static Plan>,
+    dispatch: Option<&'static Dispatch>,
 }
 
 impl Memo {
     #[inline]
-    fn lookup(&mut self, table: &'static Table, name: &[u8]) -> Option<&'static Plan> {
+    fn lookup(&mut self, table: &'static Table, name: &[u8]) -> Option<&'static Dispatch> {
         let Some(word) = word_of(name) else { return table.lookup(name) };
         let slot = &mut self.slots[(word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % MEMO_SLOTS];
         if slot.word != word || slot.len != name.len() {
-            *slot = MemoSlot { word, len: name.len(), plan: table.lookup(name) };
+            *slot = MemoSlot { word, len: name.len(), dispatch: table.lookup(name) };
         }
-        slot.plan
+        slot.dispatch
     }
 }
 
@@ -181,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_and_its_word_tell_the_same() {
+    fn a_name_and_its_word_are_equal_together() {
         let names: [&[u8]; 8] = [b"GET", b"SET", b"get", b"MGET", b"GETSET", b"STRLEN", b"SETRANGE", b"GETRANGE"];
         for (a, b) in names.iter().flat_map(|a| names.iter().map(move |b| (a, b))) {
             assert_eq!(a == b, (word_of(a), a.len()) == (word_of(b), b.len()));
@@ -189,7 +193,7 @@ mod tests {
         assert_eq!((word_of(b""), word_of(b"a"), word_of(b"INCRBYFLOAT")), (None, None, None));
         let (mut memo, table) = (Memo::default(), Table::new(almandine_commands::COMMANDS, &[]).unwrap());
         for name in names.iter().chain(&names) {
-            assert_eq!(memo.lookup(table, name).map(|plan| plan.index), table.lookup(name).map(|plan| plan.index));
+            assert_eq!(memo.lookup(table, name).map(|dispatch| dispatch.index), table.lookup(name).map(|dispatch| dispatch.index));
         }
         assert!(memo.lookup(table, b"NOSUCH").is_none() && memo.lookup(table, b"NOSUCH").is_none());
     }

@@ -213,7 +213,7 @@ impl Service for Sessions {
                 }
             }
             Message::Resume => self.resume_paused(control),
-            Message::Room => self.engine.reads.resume_stalled(control),
+            Message::StallEnd => self.engine.reads.resume_stalled(control),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Before a batch runs, all of its keys are probed and what is cold is read together. A command that writes is asked again under its latches,
 //! before it changes anything; one that reads and has met a cold record has its reply cut off.
 
-use almandine_call::{CommandError, Flags, Handler, Outcome, Plan, WriteCall};
+use almandine_call::{CommandError, Dispatch, Flags, Handler, Outcome, WriteCall};
 use almandine_command_spec::Access;
 use almandine_keyspace::{Accessor, Need, Stage};
 use almandine_net::Next;
@@ -29,17 +29,18 @@ impl Engine {
             // In groups, as they run: the cache lines of all buckets are on their way before the first is looked at.
             planner.plan_group(accessor, db, received, first);
             for (planned, command) in planner.group().iter().zip(first..) {
-                let Some(plan) = planned.plan else { continue };
-                let need = match plan.run {
+                let Some(dispatch) = planned.dispatch else { continue };
+                let need = match dispatch.run {
                     Handler::Read(_) => Need::Read,
                     Handler::Write(_) => Need::Change,
                     // It may change what the following ones mean.
                     Handler::Admin(_) | Handler::Container => return,
                 };
                 let args = received.args(command);
-                for (position, access) in context.table.entry(plan.index).shape.keys_exact(args.len(), |argument| args.at(argument))
+                for (position, access) in
+                    context.table.row(dispatch.index).shape.keys_exact(args.len(), |argument| args.at(argument))
                 {
-                    if need == Need::Read || accessor.reads_before_write() || !is_blind(plan, access, args) {
+                    if need == Need::Read || accessor.reads_before_write() || !is_blind(dispatch, access, args) {
                         let key = planned.key.at(args, position).unwrap_or_else(|| accessor.key(db, args.at(position)));
                         accessor.probe(key, need);
                     }
@@ -56,7 +57,7 @@ impl Engine {
     pub(crate) fn writes(&mut self, connection: &Connection, received: Received<'_>) -> bool {
         (0..received.len()).any(|command| {
             let planned = self.planner.plan_alone(&self.accessor, connection.client.db, received.args(command));
-            planned.plan.is_some_and(|plan| plan.flags.any(Flags::DENY_OOM))
+            planned.dispatch.is_some_and(|dispatch| dispatch.flags.any(Flags::DENY_OOM))
         })
     }
 
@@ -77,17 +78,17 @@ impl Engine {
 }
 
 /// Whether a call most probably sets this key without regard to what it was. A wrong guess costs a second read, or one too many.
-fn is_blind(plan: &Plan, access: Access, args: Args<'_>) -> bool {
+fn is_blind(dispatch: &Dispatch, access: Access, args: Args<'_>) -> bool {
     let expiry = || [&b"ex"[..], b"px", b"exat", b"pxat"].iter().any(|option| args.at(3).eq_ignore_ascii_case(option));
     let set = || args.len() == 3 || args.len() == 5 && expiry();
-    plan.flags.any(Flags::BLIND) || access == Access::Overwrite && plan.flags.any(Flags::SELF_LOCKING) && set()
+    dispatch.flags.any(Flags::BLIND) || access == Access::Overwrite && dispatch.flags.any(Flags::SELF_LOCKING) && set()
 }
 
 /// Makes sure that what is known of the declared keys, which are locked, is at hand.
 #[cold]
-pub(crate) fn require(plan: &Plan, call: &mut WriteCall<'_>) -> Outcome {
+pub(crate) fn require(dispatch: &Dispatch, call: &mut WriteCall<'_>) -> Outcome {
     let mut outcome = Ok(());
-    for key in declared_keys(call.context, plan, call.args) {
+    for key in declared_keys(call.context, dispatch, call.args) {
         let key = call.keys.key(key);
         // All of them, so that all are read together.
         outcome = outcome.and(call.keys.require(key));

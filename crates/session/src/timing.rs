@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_config::Settings;
 use almandine_node::{SlowEntry, WorkerStatistics, slowlog};
 
-use almandine_call::{Client, Context, Flags, Plan};
+use almandine_call::{Client, Context, Dispatch, Flags};
 use almandine_io::clock;
 use almandine_resp::Args;
 
@@ -96,31 +96,31 @@ impl Timing {
     }
 
     /// Ends the segment before a command that is timed alone; returns the time.
-    pub(crate) fn begin_alone(&mut self, context: &Context, client: &Client, plan: &Plan, now_ms: i64) -> u64 {
+    pub(crate) fn begin_alone(&mut self, context: &Context, client: &Client, dispatch: &Dispatch, now_ms: i64) -> u64 {
         let start_ns = clock::monotonic_ns();
         self.end(start_ns, context.statistics());
         // CLIENT LIST shows the command that is about to run and may itself be CLIENT LIST.
-        client.shared.activity.last_command.store(u32::from(plan.index), Relaxed);
+        client.shared.activity.last_command.store(u32::from(dispatch.index), Relaxed);
         client.shared.activity.at_ms.store(now_ms, Relaxed);
         start_ns
     }
 
     /// Records a command that was timed alone and begins the next segment.
-    pub(crate) fn end_alone(&mut self, context: &Context, client: &Client, plan: &Plan, args: Args<'_>, start_ns: u64) {
+    pub(crate) fn end_alone(&mut self, context: &Context, client: &Client, dispatch: &Dispatch, args: Args<'_>, start_ns: u64) {
         let end_ns = clock::monotonic_ns();
-        self.record(context, client, plan, args, end_ns.saturating_sub(start_ns));
+        self.record(context, client, dispatch, args, end_ns.saturating_sub(start_ns));
         self.begin(end_ns);
     }
 
     /// Records a command that was timed alone.
-    fn record(&self, context: &Context, client: &Client, plan: &Plan, args: Args<'_>, elapsed_ns: u64) {
-        context.statistics().command(usize::from(plan.index)).record(1, elapsed_ns, self.latency_tracking);
+    fn record(&self, context: &Context, client: &Client, dispatch: &Dispatch, args: Args<'_>, elapsed_ns: u64) {
+        context.statistics().command(usize::from(dispatch.index)).record(1, elapsed_ns, self.latency_tracking);
         if self.is_noteworthy(elapsed_ns) {
-            let event = if plan.flags.any(Flags::FAST) { "fast-command" } else { "command" };
+            let event = if dispatch.flags.any(Flags::FAST) { "fast-command" } else { "command" };
             self.note(
                 context,
                 client,
-                &Noted { args, together: 1, event, elapsed_ns, secret: plan.flags.any(Flags::SKIP_SLOWLOG) },
+                &Noted { args, together: 1, event, elapsed_ns, secret: dispatch.flags.any(Flags::SKIP_SLOWLOG) },
             );
         }
     }

@@ -9,7 +9,7 @@ use almandine_node::ClientShared;
 /// Appends the line of `client`, without an end of line. What other threads may not know (buffer sizes) reads as 0.
 pub(super) fn write(line: &mut String, client: &ClientShared, table: &Table, now_ms: i64) {
     let identity = client.identity().clone();
-    let command = table.entries().get(client.activity.last_command.load(Relaxed) as usize).map_or("NULL", |entry| &entry.name);
+    let command = table.rows().get(client.activity.last_command.load(Relaxed) as usize).map_or("NULL", |entry| &entry.name);
     let query_bytes = client.activity.query_bytes.load(Relaxed);
     let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
     // Writing to a String does not fail.

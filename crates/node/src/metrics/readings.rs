@@ -7,9 +7,9 @@ use almandine_config::config::Snapshot;
 use almandine_io::usage;
 use almandine_keyspace::{MemoryUse, TierStatistics, Work};
 
-use crate::Node;
-use crate::TrackingTotals;
-use crate::statistics::Totals;
+use crate::node::Node;
+use crate::observe::statistics::Totals;
+use crate::tracking::TrackingTotals;
 
 /// The figures of one moment.
 pub struct Readings<'n> {
@@ -76,7 +76,7 @@ impl<'n> Readings<'n> {
     /// Records as a share of what is used beyond the empty server.
     #[must_use]
     pub fn dataset_share(&self) -> f64 {
-        ratio(self.dataset_bytes(), self.used_bytes().saturating_sub(self.node.startup_bytes)).min(1.0)
+        ratio(self.dataset_bytes(), self.used_bytes().saturating_sub(self.node.run.startup_bytes)).min(1.0)
     }
 
     /// Bytes that the store holds, with the space of dead records that is not reused yet: what its allocator has taken.

@@ -44,7 +44,7 @@ metrics! {
     Server Text almandine_version: "Our version" = |_| Text(VERSION.to_owned());
     Server Gauge process_id: "The process' number" = |_| Integer(u64::from(std::process::id()));
     Server Text process_supervised: "The supervisor that was configured" = |r| Text(r.parameter("supervised"));
-    Server Text run_id: "40 hexadecimal digits that name this run" = |r| Text(r.node.run_id.clone());
+    Server Text run_id: "40 hexadecimal digits that name this run" = |r| Text(r.node.run.id.clone());
     Server Gauge tcp_port: "TCP port" = |r| Integer(u64::from(r.config.settings.network.port));
     Server Gauge server_time_usec: "Wall-clock time in microseconds" = |_| Integer(clock::unix_us().unsigned_abs());
     Server Gauge uptime_in_seconds: "Seconds since the start" = |r| Integer(r.node.uptime_s());
@@ -56,21 +56,21 @@ metrics! {
     Server Text config_file: "Path of the configuration file" = |r| {
         Text(r.node.config.file().map(|path| path.display().to_string()).unwrap_or_default())
     };
-    Server Gauge io_threads_active: "1 when there is more than one worker" = |r| Integer(u64::from(r.node.worker_count > 1));
-    Server Gauge workers: "Workers, each with a reactor and its sessions" = |r| Integer(r.node.worker_count as u64);
+    Server Gauge io_threads_active: "1 when there is more than one worker" = |r| Integer(u64::from(r.node.run.worker_count > 1));
+    Server Gauge workers: "Workers, each with a reactor and its sessions" = |r| Integer(r.node.run.worker_count as u64);
 
     Clients Gauge connected_clients: "Connections" = |r| Integer(r.node.clients.connected() as u64);
     Clients Gauge cluster_connections: "Connections of the cluster bus" = NONE;
     Clients Gauge maxclients: "Most connections" = |r| Integer(u64::from(r.config.settings.connections.maxclients));
     Clients Gauge client_recent_max_input_buffer: "Most bytes of an incomplete command of one connection" = |r| Integer(r.query_bytes_max());
     Clients Gauge client_recent_max_output_buffer: "Bytes of replies that peers have not taken: of all connections, so at least of one" = |r| {
-        Integer(r.node.network.output_pending_bytes.load(Relaxed))
+        Integer(r.node.gauges.network.output_pending_bytes.load(Relaxed))
     };
     Clients Gauge client_input_buffer_bytes: "Bytes reserved for incomplete input" = |r| {
-        Integer(r.node.network.input_buffer_bytes.load(Relaxed))
+        Integer(r.node.gauges.network.input_buffer_bytes.load(Relaxed))
     };
     Clients Gauge client_output_pending_bytes: "Bytes of replies that peers have not taken" = |r| {
-        Integer(r.node.network.output_pending_bytes.load(Relaxed))
+        Integer(r.node.gauges.network.output_pending_bytes.load(Relaxed))
     };
     Clients Gauge blocked_clients: "Connections that wait for data, or for the end of CLIENT PAUSE" = |r| Integer(r.node.pause.waiting() as u64);
     Clients Gauge tracking_clients: "Connections with client-side caching" = |r| Integer(r.tracking.clients as u64);
@@ -91,7 +91,7 @@ metrics! {
     Memory Text used_memory_peak_human: "The same, for people" = |r| Text(human(r.peak_bytes));
     Memory Text used_memory_peak_perc: "used_memory as a share of its peak" = |r| Percent(ratio(r.used_bytes(), r.peak_bytes));
     Memory Gauge used_memory_overhead: "Bytes that are not records: index, expiry, client buffers" = |r| Integer(r.overhead_bytes());
-    Memory Gauge used_memory_startup: "used_memory of the empty server" = |r| Integer(r.node.startup_bytes);
+    Memory Gauge used_memory_startup: "used_memory of the empty server" = |r| Integer(r.node.run.startup_bytes);
     Memory Gauge used_memory_dataset: "Bytes of records and values" = |r| Integer(r.dataset_bytes());
     Memory Text used_memory_dataset_perc: "The same as a share of what is used beyond the empty server" = |r| Percent(r.dataset_share());
     Memory Gauge allocator_allocated: "Bytes that the store uses" = |r| Integer(r.used_bytes());
@@ -147,7 +147,7 @@ metrics! {
         Integer((r.store.live + r.store.updates_in_place + r.store.updates_copied).max(0).unsigned_abs())
     };
     Persistence Gauge rdb_bgsave_in_progress: "1 while a snapshot runs" = NONE;
-    Persistence Gauge rdb_last_save_time: "The start, Unix seconds: there was no snapshot" = |r| Integer((r.node.started_ms / 1000).unsigned_abs());
+    Persistence Gauge rdb_last_save_time: "The start, Unix seconds: there was no snapshot" = |r| Integer((r.node.run.started_ms / 1000).unsigned_abs());
     Persistence Text rdb_last_bgsave_status: "Outcome of the last snapshot" = OK;
     Persistence Gauge rdb_last_bgsave_time_sec: "Seconds that the last snapshot took" = NEVER;
     Persistence Gauge rdb_current_bgsave_time_sec: "Seconds that the running snapshot has taken" = NEVER;
@@ -170,17 +170,17 @@ metrics! {
 
     Stats Counter total_connections_received: "Connections accepted" = |r| Integer(r.totals.connections_received);
     Stats Counter total_commands_processed: "Commands executed" = |r| Integer(r.totals.commands_processed);
-    Stats Gauge instantaneous_ops_per_sec: "Commands per second of late" = |r| Integer(r.node.rates.commands_per_s());
+    Stats Gauge instantaneous_ops_per_sec: "Commands per second of late" = |r| Integer(r.node.gauges.rates.commands_per_s());
     Stats Counter total_net_input_bytes: "Bytes read from clients" = |r| Integer(r.totals.net_input_bytes);
     Stats Counter total_net_output_bytes: "Bytes of replies" = |r| Integer(r.totals.net_output_bytes);
     Stats Counter total_net_repl_input_bytes: "Bytes of replication read" = NONE;
     Stats Counter total_net_repl_output_bytes: "Bytes of replication sent" = NONE;
-    Stats Gauge instantaneous_input_kbps: "KiB per second read of late" = |r| Decimal(r.node.rates.input_kib_per_s());
-    Stats Gauge instantaneous_output_kbps: "KiB per second of replies of late" = |r| Decimal(r.node.rates.output_kib_per_s());
+    Stats Gauge instantaneous_input_kbps: "KiB per second read of late" = |r| Decimal(r.node.gauges.rates.input_kib_per_s());
+    Stats Gauge instantaneous_output_kbps: "KiB per second of replies of late" = |r| Decimal(r.node.gauges.rates.output_kib_per_s());
     Stats Gauge instantaneous_input_repl_kbps: "KiB per second of replication read" = |_| Decimal(0.0);
     Stats Gauge instantaneous_output_repl_kbps: "KiB per second of replication sent" = |_| Decimal(0.0);
     Stats Counter rejected_connections: "Connections refused" = |r| {
-        Integer(r.totals.connections_rejected + r.node.network.connections_rejected.load(Relaxed))
+        Integer(r.totals.connections_rejected + r.node.gauges.network.connections_rejected.load(Relaxed))
     };
     Stats Counter sync_full: "Full synchronisations of replicas" = NONE;
     Stats Counter sync_partial_ok: "Partial synchronisations of replicas" = NONE;
@@ -218,15 +218,15 @@ metrics! {
     Stats Counter total_reads_processed: "Chunks of input worked on" = |r| Integer(r.totals.reads_processed);
     Stats Counter total_writes_processed: "Batches of replies sent" = |r| Integer(r.totals.writes_processed);
     Stats Counter io_threaded_reads_processed: "The same as total_reads_processed with more than one worker" = |r| {
-        Integer(if r.node.worker_count > 1 { r.totals.reads_processed } else { 0 })
+        Integer(if r.node.run.worker_count > 1 { r.totals.reads_processed } else { 0 })
     };
     Stats Counter io_threaded_writes_processed: "The same as total_writes_processed with more than one worker" = |r| {
-        Integer(if r.node.worker_count > 1 { r.totals.writes_processed } else { 0 })
+        Integer(if r.node.run.worker_count > 1 { r.totals.writes_processed } else { 0 })
     };
     Stats Counter reply_buffer_shrinks: "Not needed: idle connections own no reply buffer" = NONE;
     Stats Counter reply_buffer_expands: "Not needed" = NONE;
     Stats Counter client_timeouts: "Connections closed because they were idle" = |r| {
-        Integer(r.node.network.connections_timed_out.load(Relaxed))
+        Integer(r.node.gauges.network.connections_timed_out.load(Relaxed))
     };
     Stats Counter acl_access_denied_auth: "Failed authentications" = |r| Integer(r.totals.authentications_failed);
     Stats Counter acl_access_denied_cmd: "Commands denied to a user" = NONE;
@@ -293,19 +293,19 @@ metrics! {
         Integer(r.tier.unresolved)
     };
     Storage Gauge dbsize_is_estimate: "Whether there are any" = |r| Integer(u64::from(r.tier.unresolved != 0));
-    Storage Gauge storage_directory_bytes: "Bytes that storage-dir keeps above object storage" = |r| Integer(r.node.objects.directory_bytes.load(Relaxed));
-    Storage Gauge storage_object_bytes: "Bytes of the objects" = |r| Integer(r.node.objects.bytes.load(Relaxed));
+    Storage Gauge storage_directory_bytes: "Bytes that storage-dir keeps above object storage" = |r| Integer(r.node.gauges.objects.directory_bytes.load(Relaxed));
+    Storage Gauge storage_object_bytes: "Bytes of the objects" = |r| Integer(r.node.gauges.objects.bytes.load(Relaxed));
     Storage Gauge storage_object_backlog_bytes: "Bytes on their way from the directories to object storage" = |r| {
-        Integer(r.node.objects.backlog_bytes.load(Relaxed))
+        Integer(r.node.gauges.objects.backlog_bytes.load(Relaxed))
     };
-    Storage Counter storage_object_read_errors: "Reads of objects that failed" = |r| Integer(r.node.objects.read_errors.load(Relaxed));
+    Storage Counter storage_object_read_errors: "Reads of objects that failed" = |r| Integer(r.node.gauges.objects.read_errors.load(Relaxed));
     Storage Counter storage_object_write_errors: "Writes of objects that failed; they are tried again" = |r| {
-        Integer(r.node.objects.write_errors.load(Relaxed))
+        Integer(r.node.gauges.objects.write_errors.load(Relaxed))
     };
     Storage Counter storage_object_delete_errors: "Deletions of objects that failed" = |r| {
-        Integer(r.node.objects.delete_errors.load(Relaxed))
+        Integer(r.node.gauges.objects.delete_errors.load(Relaxed))
     };
-    Storage Text storage_object_last_error: "What the last of these said" = |r| Text(r.node.objects.last_error());
+    Storage Text storage_object_last_error: "What the last of these said" = |r| Text(r.node.gauges.objects.last_error());
     Storage Gauge log_memory_limit_bytes: "Bytes of log pages that maxmemory leaves, with a device" = |r| Integer(r.tier.log_limit_bytes);
     Storage Counter storage_updates_in_place: "Updates that changed a record where it is" = |r| {
         Integer(r.store.updates_in_place.max(0).unsigned_abs())

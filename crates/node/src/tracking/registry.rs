@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::TrackingOptions;
-use crate::clients::ClientShared;
+use super::options::TrackingOptions;
+use crate::client::ClientShared;
 
 /// One client that tracks.
 #[derive(Debug)]

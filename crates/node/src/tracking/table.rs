@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use crate::lock;
+use crate::lock::lock;
 
 const SHARDS: usize = 64;
 
@@ -69,7 +69,7 @@ impl Table {
         self.items.load(Relaxed)
     }
 
-    /// See [`super::Tracking::stamp`].
+    /// See [`super::trackers::Tracking::stamp`].
     pub(super) fn stamp(&self) -> u64 {
         self.taken.load(std::sync::atomic::Ordering::SeqCst)
     }

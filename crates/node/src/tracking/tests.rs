@@ -1,15 +1,16 @@
 //! Who is told of what, through the mailboxes that a test can read.
 
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use almandine_config::{Config, Startup};
 use almandine_keyspace::{Keyspace, Put};
+use bytes::Bytes;
 
 use super::*;
-use crate::control::Mailbox;
-use crate::{ClientOrigin, lock};
+use crate::lock::lock;
+use crate::{ClientOrigin, ClientShared, Mailbox, Message, Node};
 
 #[derive(Default)]
 struct Inbox(Mutex<Vec<Message>>);
@@ -77,14 +78,14 @@ fn a_change_is_told_once_to_those_who_have_read() {
     }
     assert_eq!(node.tracking.totals(), TrackingTotals { clients: 2, keys: 1, items: 3, prefixes: 0 });
     let mut own = Vec::new();
-    node.invalidate(b"k", Some(9), &mut own);
+    node.tracking.invalidate(b"k", Some(9), &mut own);
     assert_eq!(fixture.sent(), ["1:*1 $1 k ", "2:*1 $1 k "]);
-    node.invalidate(b"k", Some(9), &mut own);
+    node.tracking.invalidate(b"k", Some(9), &mut own);
     assert!(fixture.sent().is_empty() && own.is_empty());
     // One's own changes: after the reply, or not at all.
     for client in [1, 2] {
         node.tracking.remember(client, b"k");
-        node.invalidate(b"k", Some(client), &mut own);
+        node.tracking.invalidate(b"k", Some(client), &mut own);
     }
     assert!(fixture.sent().is_empty());
     assert_eq!(own, [Some(Bytes::from_static(b"*1\r\n$1\r\nk\r\n"))]);
@@ -100,7 +101,7 @@ fn prefixes_get_one_message_with_all_their_keys() {
     assert!(node.tracking.is_broadcast(b"z"));
     let mut own = Vec::new();
     let keys = [b"b:1".to_vec(), b"a:2".to_vec(), b"a:1".to_vec(), b"a:1".to_vec()];
-    node.broadcast_changes(keys.iter().map(Vec::as_slice), Some(2), &mut own);
+    node.tracking.broadcast_changes(keys.iter().map(Vec::as_slice), Some(2), &mut own);
     assert_eq!(fixture.sent(), ["1:*1 $3 b:1 ", "1:*2 $3 a:1 $3 a:2 "]);
     assert!(own.is_empty());
     node.tracking.disable(&node.clients.find(2).unwrap());
@@ -116,12 +117,12 @@ fn redirection_needs_its_target() {
     fixture.client(2);
     node.tracking.enable(&one, TrackingOptions { redirect: 2, ..PLAIN }, &[]);
     node.tracking.remember(1, b"k");
-    node.invalidate(b"k", Some(1), &mut Vec::new());
+    node.tracking.invalidate(b"k", Some(1), &mut Vec::new());
     assert_eq!(fixture.sent(), ["2>*1 $1 k "]);
     assert_eq!(one.flags(), "t");
     node.clients.disconnect(2);
     node.tracking.remember(1, b"k");
-    node.invalidate(b"k", None, &mut Vec::new());
+    node.tracking.invalidate(b"k", None, &mut Vec::new());
     assert_eq!(fixture.sent(), ["1 broken 2"]);
     assert!(one.tracking.broken.load(Relaxed));
     assert_eq!(one.flags(), "tR");
@@ -134,14 +135,14 @@ fn everything_at_once_then_the_limit() {
     let one = fixture.client(1);
     node.tracking.enable(&one, PLAIN, &[]);
     node.tracking.remember(1, b"k");
-    node.invalidate_all(None, &mut Vec::new());
+    node.tracking.invalidate_all(None, &mut Vec::new());
     assert_eq!(fixture.sent(), ["1:"]);
     assert_eq!(node.tracking.totals().keys, 0);
 
     (0..10_u8).for_each(|key| node.tracking.remember(1, &[b'0' + key]));
-    node.limit_tracking(8, None, &mut Vec::new());
+    node.tracking.limit(8, None, &mut Vec::new());
     assert_eq!((fixture.sent().len(), node.tracking.totals().keys), (2, 8));
-    node.limit_tracking(0, None, &mut Vec::new());
+    node.tracking.limit(0, None, &mut Vec::new());
     assert_eq!(node.tracking.totals().keys, 8);
 
     node.tracking.disable(&one);
@@ -152,7 +153,7 @@ fn everything_at_once_then_the_limit() {
 fn what_expires_is_told_while_somebody_tracks() {
     let fixture = Fixture::new();
     let Fixture { node, .. } = &fixture;
-    node.follow_removals();
+    node.tracking.follow_removals();
     let mut accessor = node.keyspace.accessor().unwrap();
     // Nothing but a later batch removes a key here, so that the test knows when.
     node.keyspace.set_active_expiry(false);
@@ -195,7 +196,7 @@ fn what_expires_is_told_while_somebody_tracks() {
     assert_eq!(heard(2), ["1:*1 $1 b ", "2:*1 $3 a:1 "]);
     assert_eq!(node.tracking.totals().keys, 1);
     // Too many to be told one by one.
-    node.tell_removed(None);
+    node.tracking.notify_removed(None);
     assert_eq!(fixture.sent(), ["1:", "2:"]);
     node.tracking.disable(&one);
     node.tracking.disable(&two);

@@ -97,7 +97,7 @@ impl Watch {
             sum.delete_errors += report.delete_errors;
             sum.last_error = report.last_error.or(sum.last_error);
         }
-        let gauges = &node.objects;
+        let gauges = &node.gauges.objects;
         gauges.directory_bytes.store(directory, Relaxed);
         gauges.backlog_bytes.store(backlog, Relaxed);
         gauges.bytes.store(bytes, Relaxed);

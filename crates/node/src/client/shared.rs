@@ -1,11 +1,10 @@
-//! The client registry: what other threads may know of a connection, and how they find it.
+//! What other threads may know of a connection.
 //!
-//! A session owns its connection; nobody else touches it. What CLIENT LIST shows lies in [`ClientShared`], written by the owning
-//! worker with plain stores. The registry's mutex is taken at connect, at close and by commands that walk over all clients.
+//! A session owns its connection; nobody else touches it. What CLIENT LIST shows lies in [`ClientShared`], written by the owning worker with
+//! plain stores.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::tracking::TrackingOptions;
 
@@ -140,7 +139,7 @@ impl Activity {
 }
 
 impl ClientShared {
-    fn new(origin: ClientOrigin) -> Self {
+    pub(super) fn new(origin: ClientOrigin) -> Self {
         Self {
             id: origin.id,
             worker: origin.worker,
@@ -191,52 +190,5 @@ impl ClientShared {
         ];
         let set: String = letters.iter().filter(|(on, _)| *on).map(|(_, letter)| *letter).collect();
         if set.is_empty() { "N".to_owned() } else { set }
-    }
-}
-
-/// All connections by id.
-#[derive(Debug, Default)]
-pub struct Clients {
-    by_id: Mutex<BTreeMap<u64, Arc<ClientShared>>>,
-    connected: AtomicUsize,
-}
-
-impl Clients {
-    /// Registers a new connection.
-    pub fn connect(&self, origin: ClientOrigin) -> Arc<ClientShared> {
-        let client = Arc::new(ClientShared::new(origin));
-        let mut by_id = self.lock();
-        by_id.insert(client.id, Arc::clone(&client));
-        self.connected.store(by_id.len(), Relaxed);
-        client
-    }
-
-    /// Forgets a closed connection.
-    pub fn disconnect(&self, id: u64) {
-        let mut by_id = self.lock();
-        by_id.remove(&id);
-        self.connected.store(by_id.len(), Relaxed);
-    }
-
-    /// Connections now.
-    #[must_use]
-    pub fn connected(&self) -> usize {
-        self.connected.load(Relaxed)
-    }
-
-    /// One connection.
-    #[must_use]
-    pub fn find(&self, id: u64) -> Option<Arc<ClientShared>> {
-        self.lock().get(&id).cloned()
-    }
-
-    /// All connections in the order of their ids.
-    #[must_use]
-    pub fn all(&self) -> Vec<Arc<ClientShared>> {
-        self.lock().values().cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<ClientShared>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crossbeam_utils::CachePadded;
 
-use crate::histogram::Histogram;
+use crate::observe::histogram::Histogram;
 
 /// A counter with one writer and any number of readers.
 #[derive(Debug, Default)]

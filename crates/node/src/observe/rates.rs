@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::statistics::Totals;
+use crate::observe::statistics::Totals;
 
 const SAMPLES_MAX: usize = 16;
 

@@ -1,0 +1,8 @@
+//! A mutex whose holder has panicked is as good as another: the process ends then anyway.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a mutex.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,81 @@
+//! How threads reach a connection that another worker owns: messages to workers.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use crate::client::ClientShared;
+use crate::tracking::Changed;
+
+/// What one worker, or a background thread, asks of another worker.
+#[derive(Clone, Debug)]
+pub enum Message {
+    /// Close these connections.
+    Kill(Vec<u64>),
+    /// Send these bytes, complete replies, to one connection.
+    Push(u64, Bytes),
+    /// Look at the pause again: continue connections that wait for its end.
+    Resume,
+    /// Commands that write may go on: the storage device has caught up.
+    StallEnd,
+    /// Keys that a client may hold a copy of have changed.
+    Invalidate {
+        /// The connection that is notified.
+        client: u64,
+        /// Whether it is notified in place of another.
+        redirected: bool,
+        /// The keys.
+        keys: Changed,
+    },
+    /// The connection that was to be notified in place of a client is gone.
+    RedirectBroken {
+        /// The client.
+        client: u64,
+        /// The connection that is gone.
+        redirect: u64,
+    },
+}
+
+/// Where a worker's messages go. Installed once by the server.
+pub trait Mailbox: Send + Sync {
+    /// Queues `message` and wakes the worker.
+    fn send(&self, message: Message);
+}
+
+/// The workers' mailboxes.
+#[derive(Default)]
+pub struct Workers {
+    mailboxes: OnceLock<Vec<Arc<dyn Mailbox>>>,
+}
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Workers({})", self.mailboxes.get().map_or(0, Vec::len))
+    }
+}
+
+impl Workers {
+    /// Installs the mailboxes; a second call changes nothing.
+    pub fn install(&self, mailboxes: Vec<Arc<dyn Mailbox>>) {
+        let _ = self.mailboxes.set(mailboxes);
+    }
+
+    /// Sends to one worker; nobody hears it before the server is up.
+    pub fn send(&self, worker: usize, message: Message) {
+        if let Some(mailbox) = self.mailboxes.get().and_then(|mailboxes| mailboxes.get(worker)) {
+            mailbox.send(message);
+        }
+    }
+
+    /// Sends to every worker.
+    pub fn broadcast(&self, message: &Message) {
+        self.mailboxes.get().into_iter().flatten().for_each(|mailbox| mailbox.send(message.clone()));
+    }
+
+    /// Closes a connection, whichever worker owns it.
+    pub fn kill(&self, client: &ClientShared) {
+        client.killed.store(true, Ordering::Relaxed);
+        self.send(client.worker, Message::Kill(vec![client.id]));
+    }
+}

@@ -1,0 +1,197 @@
+//! The node: everything that all sessions share, in one place.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use almandine_config::{Config, Parameter, SetError, Settings};
+use almandine_io::{clock, entropy};
+use almandine_keyspace::Keyspace;
+
+use crate::client::Clients;
+use crate::lock::lock;
+use crate::messages::Workers;
+use crate::observe::gauges::Gauges;
+use crate::observe::latency::LatencyMonitor;
+use crate::observe::monitor::MonitorFeed;
+use crate::observe::slowlog::CommandLogs;
+use crate::observe::statistics::Statistics;
+use crate::pause::Pause;
+use crate::shutdown::Shutdown;
+use crate::tracking::Tracking;
+
+/// Makes settings effective that are not simply read: the memory budget, the network's limits, the log level. Gets the parameters that
+/// changed, too.
+pub type Applier = Box<dyn Fn(&Settings, &[&'static Parameter]) -> Result<(), SetError> + Send + Sync>;
+
+/// What the server was built with, and runs on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Build {
+    /// The allocator of what is not in the store.
+    pub allocator: &'static str,
+    /// How sockets are awaited.
+    pub reactor: &'static str,
+}
+
+/// One running server.
+pub struct Node {
+    /// The configuration.
+    pub config: Config,
+    /// The data.
+    pub keyspace: Arc<Keyspace>,
+    /// Counters.
+    pub statistics: Statistics,
+    /// Connections.
+    pub clients: Arc<Clients>,
+    /// Messages to workers.
+    pub workers: Arc<Workers>,
+    /// CLIENT PAUSE.
+    pub pause: Pause,
+    /// MONITOR.
+    pub monitors: MonitorFeed,
+    /// CLIENT TRACKING.
+    pub tracking: Arc<Tracking>,
+    /// SLOWLOG and COMMANDLOG.
+    pub logs: CommandLogs,
+    /// LATENCY.
+    pub latency: LatencyMonitor,
+    /// Figures that background threads bring.
+    pub gauges: Gauges,
+    /// Makes changed settings effective.
+    applier: OnceLock<Applier>,
+    /// SHUTDOWN and signals.
+    pub shutdown: Shutdown,
+    /// This run of the process.
+    pub run: Run,
+    /// The keyspace's counters as of the last CONFIG RESETSTAT.
+    store_baseline: Mutex<almandine_keyspace::Totals>,
+    peak_bytes: AtomicU64,
+}
+
+/// One run of the process.
+#[derive(Debug)]
+pub struct Run {
+    /// 40 hexadecimal digits that name it.
+    pub id: String,
+    replication_id: Mutex<String>,
+    build: OnceLock<Build>,
+    /// Bytes that the empty keyspace used.
+    pub startup_bytes: u64,
+    /// When it started, Unix milliseconds.
+    pub started_ms: i64,
+    /// How many workers run.
+    pub worker_count: usize,
+}
+
+impl Node {
+    /// A node configured by `config` over `keyspace`, with `workers` workers and `commands` commands, whose run is named by `run_id`.
+    #[must_use]
+    pub fn new(config: Config, keyspace: Arc<Keyspace>, workers: usize, commands: usize, run_id: String) -> Self {
+        let startup_bytes = keyspace.used_memory();
+        let (clients, mailboxes) = (Arc::new(Clients::default()), Arc::new(Workers::default()));
+        let tracking = Tracking::new(Arc::clone(&keyspace), Arc::clone(&clients), Arc::clone(&mailboxes));
+        Self {
+            config,
+            keyspace,
+            statistics: Statistics::new(workers, commands),
+            clients,
+            workers: mailboxes,
+            pause: Pause::default(),
+            monitors: MonitorFeed::default(),
+            tracking: Arc::new(tracking),
+            logs: CommandLogs::default(),
+            latency: LatencyMonitor::default(),
+            gauges: Gauges::default(),
+            applier: OnceLock::new(),
+            shutdown: Shutdown::default(),
+            run: Run {
+                id: run_id,
+                replication_id: Mutex::new(random_id()),
+                build: OnceLock::new(),
+                startup_bytes,
+                started_ms: clock::unix_ms(),
+                worker_count: workers,
+            },
+            store_baseline: Mutex::default(),
+            peak_bytes: AtomicU64::new(startup_bytes),
+        }
+    }
+
+    /// Installs what makes changed settings effective; a second call changes nothing.
+    pub fn install_applier(&self, applier: Applier) {
+        let _ = self.applier.set(applier);
+    }
+
+    /// CONFIG SET: changes all of `pairs` or none, and makes the changes effective. `local` says whether the peer is on this machine.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; nothing is changed then.
+    pub fn configure(&self, pairs: &[(&[u8], &[u8])], local: bool) -> Result<(), SetError> {
+        let apply = |settings: &Settings, changed: &[&'static Parameter]| {
+            self.applier.get().map_or(Ok(()), |apply| apply(settings, changed))
+        };
+        self.config.set(pairs, local, apply).map(|_| ())
+    }
+
+    /// Says what the server was built with; a second call changes nothing.
+    pub fn install_build(&self, build: Build) {
+        let _ = self.run.build.set(build);
+    }
+
+    /// What the server was built with, as far as it has said so.
+    #[must_use]
+    pub fn build(&self) -> Build {
+        self.run.build.get().copied().unwrap_or_default()
+    }
+
+    /// Takes the samples that rates and peaks are made of, and holds the table of tracked keys to its limit. Called ten times a second by
+    /// one background thread.
+    pub fn sample(&self) {
+        self.gauges.rates.sample(clock::unix_ms(), self.statistics.totals());
+        self.tracking.limit_quietly(self.config.snapshot().settings.connections.tracking_keys_max);
+        self.note_memory(self.keyspace.used_memory());
+    }
+
+    /// Notes that `bytes` are in use, and returns the highest use so far.
+    pub fn note_memory(&self, bytes: u64) -> u64 {
+        self.peak_bytes.fetch_max(bytes, Relaxed).max(bytes)
+    }
+
+    /// The keyspace's counters since the last CONFIG RESETSTAT; its gauges as they are.
+    #[must_use]
+    pub fn store_totals(&self) -> almandine_keyspace::Totals {
+        let (mut totals, before) = (self.keyspace.totals(), *lock(&self.store_baseline));
+        totals.expired -= before.expired;
+        totals.evicted -= before.evicted;
+        totals
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset_statistics(&self) {
+        self.statistics.reset();
+        *lock(&self.store_baseline) = self.keyspace.totals();
+        self.peak_bytes.store(self.keyspace.used_memory(), Relaxed);
+    }
+
+    /// 40 hexadecimal digits that name this history of writes.
+    #[must_use]
+    pub fn replication_id(&self) -> String {
+        lock(&self.run.replication_id).clone()
+    }
+
+    /// Gives the history of writes another name.
+    pub fn change_replication_id(&self) {
+        *lock(&self.run.replication_id) = random_id();
+    }
+
+    /// Seconds since the start.
+    #[must_use]
+    pub fn uptime_s(&self) -> u64 {
+        u64::try_from((clock::unix_ms() - self.run.started_ms) / 1000).unwrap_or(0)
+    }
+}
+
+/// 40 hexadecimal digits.
+fn random_id() -> String {
+    let id: String = (0..3).map(|_| format!("{:016x}", entropy::seed())).collect();
+    id[..40].to_owned()
+}

@@ -1,0 +1,66 @@
+//! Figures that background threads bring to where INFO finds them, ten times a second.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+
+use super::rates::Rates;
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Gauges {
+    /// What the network reports.
+    pub network: NetworkGauges,
+    /// What object storage reports.
+    pub objects: ObjectGauges,
+    /// Rates of late.
+    pub rates: Rates,
+}
+
+/// Figures of the network, copied here ten times a second by a background thread.
+#[derive(Debug, Default)]
+pub struct NetworkGauges {
+    /// Connections refused because of `maxclients`, since the start.
+    pub connections_rejected: AtomicU64,
+    /// Connections closed because they were idle, since the start.
+    pub connections_timed_out: AtomicU64,
+    /// Bytes of replies that peers have not taken.
+    pub output_pending_bytes: AtomicU64,
+    /// Bytes reserved for incomplete input.
+    pub input_buffer_bytes: AtomicU64,
+}
+
+/// Figures of object storage, copied here ten times a second by a background thread.
+#[derive(Debug, Default)]
+pub struct ObjectGauges {
+    /// Bytes that the directories above it keep.
+    pub directory_bytes: AtomicU64,
+    /// Bytes that it holds.
+    pub bytes: AtomicU64,
+    /// Bytes that the directories have and that are on their way to it.
+    pub backlog_bytes: AtomicU64,
+    /// Reads that failed, since the start.
+    pub read_errors: AtomicU64,
+    /// Writes that failed, since the start; they are tried again.
+    pub write_errors: AtomicU64,
+    /// Deletions that failed, since the start.
+    pub delete_errors: AtomicU64,
+    /// What the last failure said; empty if there was none.
+    pub last_error: Mutex<String>,
+}
+
+impl ObjectGauges {
+    /// What the last failure said, as one line.
+    #[must_use]
+    pub fn last_error(&self) -> String {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets what the last failure said; as one line, which INFO needs.
+    pub fn set_last_error(&self, text: &str) {
+        let line = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LAST_ERROR_CHARS_MAX).collect();
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = line;
+    }
+}
+
+/// Longest error text in INFO: object stores answer with whole documents.
+const LAST_ERROR_CHARS_MAX: usize = 500;

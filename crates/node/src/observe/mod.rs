@@ -1,0 +1,9 @@
+//! What observes the server: statistics, logs, monitors and the figures of INFO. Nothing here changes what a command does.
+
+pub mod gauges;
+pub mod histogram;
+pub mod latency;
+pub mod monitor;
+pub mod rates;
+pub mod slowlog;
+pub mod statistics;

@@ -1,0 +1,145 @@
+//! Notifying clients of changed keys.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use almandine_keyspace::RemovedKey;
+use bytes::Bytes;
+
+use super::options::Changed;
+use super::registry::Tracker;
+use super::trackers::Tracking;
+use crate::messages::Message;
+
+/// Keys that one call takes out of an overfull table at most; more wait for the next call.
+const EVICTIONS_PER_CALL: usize = 128;
+
+impl Tracking {
+    /// Notifies the clients that have read `key`, and forgets that they have. `by` is the client that changed it; its own notification
+    /// goes to `own`, because it must follow the reply.
+    pub fn invalidate(&self, key: &[u8], by: Option<u64>, own: &mut Vec<Changed>) {
+        let Some(clients) = self.table.remove(key) else { return };
+        self.notify_readers(key, &clients, by, own);
+    }
+
+    fn notify_readers(&self, key: &[u8], clients: &[u64], by: Option<u64>, own: &mut Vec<Changed>) {
+        let message = Some(encode([key].into_iter()));
+        let registry = self.read();
+        for tracker in clients.iter().filter_map(|id| registry.find(*id)) {
+            let is_own = by == Some(tracker.shared.id);
+            // A client that changed to BCAST is notified of prefixes only.
+            if tracker.options.broadcast || (is_own && tracker.options.no_loop) {
+                continue;
+            }
+            self.deliver(tracker, &message, is_own, own);
+        }
+    }
+
+    /// Notifies the clients that track prefixes of these keys, one message per prefix. The keys were changed by `by`.
+    pub fn broadcast_changes<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, by: Option<u64>, own: &mut Vec<Changed>) {
+        let keys: BTreeSet<&[u8]> = keys.collect();
+        let registry = self.read();
+        for (prefix, clients) in registry.by_prefix() {
+            let mut below = keys.iter().copied().filter(|key| key.starts_with(prefix)).peekable();
+            if below.peek().is_none() {
+                continue;
+            }
+            let message = Some(encode(below.collect::<Vec<_>>().into_iter()));
+            for tracker in clients.iter().filter_map(|id| registry.find(*id)) {
+                let is_own = by == Some(tracker.shared.id);
+                if !(is_own && tracker.options.no_loop) {
+                    self.deliver(tracker, &message, is_own, own);
+                }
+            }
+        }
+    }
+
+    /// Notifies every client that tracks that all keys have changed, and forgets what they have read.
+    pub fn invalidate_all(&self, by: Option<u64>, own: &mut Vec<Changed>) {
+        if !self.active() {
+            return;
+        }
+        self.table.clear();
+        let registry = self.read();
+        for tracker in registry.all() {
+            self.deliver(tracker, &None, by == Some(tracker.shared.id), own);
+        }
+    }
+
+    /// Takes keys at random out of a table that holds more than `keys_max` (0 for no limit), and notifies the clients that have read them.
+    pub fn limit(&self, keys_max: usize, by: Option<u64>, own: &mut Vec<Changed>) {
+        for _ in 0..EVICTIONS_PER_CALL {
+            if keys_max == 0 || self.table.keys() <= keys_max {
+                break;
+            }
+            let Some((key, clients)) = self.table.remove_random() else { break };
+            self.notify_readers(&key, &clients, by, own);
+        }
+    }
+
+    /// Notifies tracking clients of the keys that expire or are evicted from now on. Once, before there are any.
+    pub fn follow_removals(self: &Arc<Self>) {
+        // The store of the keyspace holds this, so it must not hold the keyspace.
+        let tracking = Arc::downgrade(self);
+        self.keyspace.on_removed(move |removed| {
+            if let Some(tracking) = tracking.upgrade() {
+                tracking.notify_removed(removed.as_deref());
+            }
+        });
+    }
+
+    /// Notifies who has read the keys, or tracks a prefix of them, that no command changed; `None` for any keys.
+    pub(super) fn notify_removed(&self, removed: Option<&[RemovedKey]>) {
+        let mut own = Vec::new();
+        let Some(removed) = removed else {
+            self.invalidate_all(None, &mut own);
+            return;
+        };
+        let keys = || removed.iter().map(|removed| &*removed.key);
+        keys().for_each(|key| self.invalidate(key, None, &mut own));
+        if self.broadcasts() {
+            self.broadcast_changes(keys(), None, &mut own);
+        }
+        debug_assert!(own.is_empty(), "nobody's own changes");
+    }
+
+    /// Keeps the table within its limit. Called ten times a second.
+    pub(crate) fn limit_quietly(&self, keys_max: usize) {
+        if !self.active() {
+            return;
+        }
+        let mut own = Vec::new();
+        self.limit(keys_max, None, &mut own);
+        debug_assert!(own.is_empty(), "nobody's own changes");
+    }
+
+    fn deliver(&self, tracker: &Tracker, message: &Changed, is_own: bool, own: &mut Vec<Changed>) {
+        let shared = &tracker.shared;
+        let redirect = tracker.options.redirect;
+        if redirect == 0 {
+            if is_own {
+                own.push(message.clone());
+            } else {
+                self.workers
+                    .send(shared.worker, Message::Invalidate { client: shared.id, redirected: false, keys: message.clone() });
+            }
+        } else if let Some(target) = self.clients.find(redirect) {
+            self.workers.send(target.worker, Message::Invalidate { client: redirect, redirected: true, keys: message.clone() });
+        } else {
+            shared.tracking.broken.store(true, Ordering::Relaxed);
+            self.workers.send(shared.worker, Message::RedirectBroken { client: shared.id, redirect });
+        }
+    }
+}
+
+/// An array of bulk strings, which is the same in both versions of the protocol.
+fn encode<'k>(keys: impl ExactSizeIterator<Item = &'k [u8]>) -> Bytes {
+    let mut bytes = format!("*{}\r\n", keys.len()).into_bytes();
+    for key in keys {
+        bytes.extend_from_slice(format!("${}\r\n", key.len()).as_bytes());
+        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.into()
+}
