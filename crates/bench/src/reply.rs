@@ -71,6 +71,15 @@ impl Tally {
         }
     }
 
+    /// The error of a server that answers nothing else, once it has answered `least` times.
+    pub fn check(&self, least: u64) -> Result<(), String> {
+        // Errors are counted inside aggregates, too: there may be more of them than replies.
+        if self.replies < least || self.errors < self.replies {
+            return Ok(());
+        }
+        Err(format!("every reply is an error: {}", self.first_error.as_deref().unwrap_or_default()))
+    }
+
     fn complain(&mut self, text: impl FnOnce() -> String) {
         if self.first_error.is_none() {
             self.first_error = Some(text());

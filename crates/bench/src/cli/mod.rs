@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::lab::{churn, cold, compare, expire, floor, folder, hits, latency, launch, memory, soak, sweep};
+use crate::lab::{canned, churn, cold, compare, expire, floor, folder, hits, latency, launch, memory, soak, sweep};
 use crate::plot::Plot;
 
 /// Measures servers that speak RESP.
@@ -47,7 +47,7 @@ enum Command {
     Soak(soak::Soak),
     /// Bound the memory of several servers to the same number of keys and compare how often a cache hits.
     Hits(hits::Hits),
-    /// Measure this client against canned replies: its own limit and the machine's floor.
+    /// Measure our server against canned replies, the kernel's floor, under the same load.
     Floor(floor::Floor),
     /// Draw JSON results as SVG and PNG.
     Plot(Plot),
@@ -56,6 +56,9 @@ enum Command {
     /// Become a pinned server.
     #[command(hide = true)]
     Launch(launch::Launch),
+    /// Answer everything with canned replies.
+    #[command(hide = true)]
+    Canned(canned::Canned),
     /// Wait for the end of standard input and remove a folder.
     #[command(hide = true)]
     RemoveAfterwards(folder::RemoveAfterwards),
@@ -78,6 +81,7 @@ impl Cli {
             Command::Soak(command) => command.run(),
             Command::Hits(command) => command.run(),
             Command::Floor(command) => command.run(),
+            Command::Canned(command) => command.run(),
             Command::RemoveAfterwards(command) => command.run(),
             Command::Launch(command) => command.run(),
             Command::Plot(command) => command.run(),

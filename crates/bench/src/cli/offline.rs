@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
-use super::options::{LoadOptions, OperationOptions, OutputOptions, PreloadWhen, ServerOptions, ShapeOptions};
+use super::options::{LoadOptions, OperationOptions, OutputOptions, PreloadWhen, ServerOptions, ShapeOptions, positive};
 use crate::generate::table;
 use crate::load::{Arrivals, Load, Pace, run};
 use crate::report::progress::Bar;
@@ -33,10 +33,10 @@ pub(super) struct Offline {
     #[command(flatten)]
     common: Common,
     /// Measure this many commands instead of a time (of at most an hour).
-    #[arg(short = 'n', long)]
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Batches in flight per connection.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = positive())]
     in_flight: usize,
     /// Poll instead of sleeping, so that the server never pays for waking the client; takes whole cores.
     #[arg(long)]
@@ -102,7 +102,7 @@ impl LoadOnly {
         let workload = self.common.workload()?;
         self.common.load.prepare(&self.common.server.target(), &workload, self.common.output.quiet)?;
         let keys = self.common.server.target().control()?.integer(&["DBSIZE"])?;
-        println!("{} holds {keys} keys", self.common.server.address);
+        println!("{} holds {keys} keys", self.common.server.address());
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -125,7 +125,7 @@ impl Common {
                 ..load
             };
         }
-        let sample = measure(&load, &self.server.address.to_string(), self.output.quiet)?;
+        let sample = measure(&load, &self.server.address().to_string(), self.output.quiet)?;
         let machine = Machine::inspect();
         println!("{}", machine.line());
         println!("{}", Table::of_samples(std::slice::from_ref(&sample)));
@@ -139,7 +139,7 @@ impl Common {
 /// One run with a progress bar.
 pub(super) fn measure(load: &Load, server: &str, quiet: bool) -> Result<Sample, String> {
     let bar = Bar::new(&format!("{server} {}", load.workload.name()), quiet);
-    let measurement = run(load, &mut |progress| bar.show(progress.share, &format!("{:.0} ops/s", progress.rate)))?;
+    let measurement = run(load, &mut |progress| bar.show_rate(progress.share, "", progress.rate))?;
     bar.finish();
     Ok(Sample::new(server, load, measurement))
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 
 use crate::control::{Address, Target};
@@ -14,18 +15,24 @@ use crate::report::progress::Bar;
 use crate::system::affinity::parse_cores;
 use crate::workload::{Operation, Shape, Workload};
 
-/// Which server.
+/// Which server. The short options are those of redis-benchmark and memtier_benchmark.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Server")]
+#[command(next_help_heading = "Server", disable_help_flag = true)]
 pub struct ServerOptions {
-    /// Where the server listens: host:port or unix:/path.
-    #[arg(short = 'a', long, default_value = "127.0.0.1:6379", value_parser = Address::parse)]
-    pub address: Address,
+    /// Host that the server runs on.
+    #[arg(short = 'h', long, default_value = "127.0.0.1")]
+    pub host: String,
+    /// Port that it listens on.
+    #[arg(short = 'p', long, default_value_t = 6379)]
+    pub port: u16,
+    /// Where it listens, instead of host and port: host:port or unix:/path.
+    #[arg(long, value_parser = Address::parse, conflicts_with_all = ["host", "port"])]
+    pub address: Option<Address>,
     /// ACL user to log in as.
     #[arg(long)]
     pub user: Option<String>,
-    /// Password to log in with.
-    #[arg(long, env = "ALMANDINE_BENCH_PASSWORD", hide_env_values = true)]
+    /// Password to log in with. Other users of the machine see command lines; the environment is safer.
+    #[arg(short = 'a', long, env = "ALMANDINE_BENCH_PASSWORD", hide_env_values = true)]
     pub password: Option<String>,
     /// Database to SELECT.
     #[arg(long, default_value_t = 0)]
@@ -36,13 +43,21 @@ pub struct ServerOptions {
     /// Process whose CPU time and memory are read; found through INFO when the server is local.
     #[arg(long)]
     pub server_pid: Option<u32>,
+    /// Print help.
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
 }
 
 impl ServerOptions {
+    /// Where the server listens.
+    pub fn address(&self) -> Address {
+        self.address.clone().unwrap_or_else(|| Address::Tcp(self.host.clone(), self.port))
+    }
+
     /// The server and the login.
     pub fn target(&self) -> Target {
         Target {
-            address: self.address.clone(),
+            address: self.address(),
             user: self.user.clone(),
             password: self.password.clone(),
             database: self.database,
@@ -52,7 +67,7 @@ impl ServerOptions {
 
     /// The process id: as given, or as a local server says.
     pub fn pid(&self) -> Result<Option<u32>, String> {
-        if self.server_pid.is_some() || !self.address.is_local() {
+        if self.server_pid.is_some() || !self.address().is_local() {
             return Ok(self.server_pid);
         }
         let said = self.target().control()?.info("process_id").ok().flatten();
@@ -78,10 +93,10 @@ pub enum DistributionName {
 #[command(next_help_heading = "Keys and values")]
 pub struct ShapeOptions {
     /// Number of keys.
-    #[arg(short = 'k', long, default_value_t = 1_000_000)]
+    #[arg(short = 'k', long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub keys: u64,
     /// Length of every key in bytes.
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = positive())]
     pub key_length: usize,
     /// How every key begins (after a letter for its type).
     #[arg(long, default_value = "key:")]
@@ -102,13 +117,13 @@ pub struct ShapeOptions {
     #[arg(long, default_value_t = 0.8)]
     pub hot_operations: f64,
     /// Elements per collection.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub members: u64,
     /// Length of a member or field name.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, value_parser = positive())]
     pub member_length: usize,
     /// Repetitions of what stands in braces: keys per MGET, MSET, …
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub group: u64,
 }
 
@@ -130,14 +145,14 @@ impl ShapeOptions {
             },
         };
         Ok(Shape {
-            keys: self.keys.max(1),
+            keys: self.keys,
             key_len: self.key_length,
             key_prefix: self.key_prefix.clone(),
             distribution,
             lengths: self.value.clone(),
-            members: self.members.max(1),
+            members: self.members,
             member_len: self.member_length,
-            group: self.group.max(1),
+            group: self.group,
         })
     }
 }
@@ -184,13 +199,13 @@ pub enum PreloadWhen {
 #[command(next_help_heading = "Load")]
 pub struct LoadOptions {
     /// Connections over all threads.
-    #[arg(short = 'c', long, default_value_t = 50)]
+    #[arg(short = 'c', long, default_value_t = 50, value_parser = positive())]
     pub connections: usize,
     /// Client threads.
-    #[arg(short = 't', long, default_value_t = 1)]
+    #[arg(short = 't', long, default_value_t = 1, value_parser = positive())]
     pub threads: usize,
     /// Commands per batch.
-    #[arg(short = 'P', long, default_value_t = 1)]
+    #[arg(short = 'P', long, default_value_t = 1, value_parser = positive())]
     pub pipeline: usize,
     /// Length of the measurement in seconds.
     #[arg(short = 's', long, default_value_t = 5.0)]
@@ -214,7 +229,7 @@ pub struct LoadOptions {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Prepared requests per thread in MiB.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = positive())]
     pub pool: usize,
     /// Rewrite keys on every use even where the pool names enough of them.
     #[arg(long)]
@@ -225,16 +240,16 @@ impl LoadOptions {
     /// The load on a target.
     pub fn load(&self, target: Target, workload: Arc<Workload>, pace: Pace) -> Result<Load, String> {
         Ok(Load {
-            connections: self.connections.max(1),
-            threads: self.threads.max(1),
-            pipeline: self.pipeline.max(1),
+            connections: self.connections,
+            threads: self.threads,
+            pipeline: self.pipeline,
             pace,
             time: seconds("time", self.time)?,
             warm_up: seconds("warm-up", self.warm_up)?,
             cores: parse_cores(&self.pin)?,
             verify: self.verify,
             seed: self.seed,
-            pool_bytes: self.pool.max(1) << 20,
+            pool_bytes: self.pool << 20,
             fresh: self.fresh_keys,
             ..Load::new(target, workload)
         })
@@ -249,16 +264,21 @@ impl LoadOptions {
             return Ok(());
         }
         let mut plan = Preload::new(target.clone(), workload);
-        plan.threads = self.threads.max(1);
+        plan.threads = self.threads;
         plan.cores = parse_cores(&self.pin)?;
         if self.preload == PreloadWhen::Missing {
             plan.resume()?;
         }
         let bar = Bar::new("loading", quiet);
-        preload(&plan, &|share| bar.show(share, ""))?;
+        preload(&plan, &|share| bar.show_loading(share, plan.range.1 - plan.range.0))?;
         bar.finish();
         Ok(())
     }
+}
+
+/// Reads a number of at least one. Zero means nothing anywhere, and is refused instead of being taken for one.
+pub fn positive() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 /// A duration from an option in seconds.

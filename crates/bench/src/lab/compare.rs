@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::servers::{LabOptions, Subject, describe};
 use super::statistics::{Spread, ratio};
-use crate::cli::options::{OutputOptions, ShapeOptions, seconds};
-use crate::load::{Load, Pace, Preload, preload, run};
+use crate::cli::options::{OutputOptions, ShapeOptions, positive, seconds};
+use crate::load::{Load, Pace, Preload, Progress, preload, run};
 use crate::report::progress::Bar;
 use crate::report::sample::{Sample, write_values};
 use crate::report::table::{Table, count, small};
@@ -22,41 +22,49 @@ use crate::workload::{Operation, Workload};
 #[derive(Debug, Args)]
 pub struct Compare {
     #[command(flatten)]
-    lab: LabOptions,
+    pub(super) lab: LabOptions,
     /// Operations, measured one after the other. A mix is written with plus signs: get=80+set=20.
     #[arg(short = 'o', long, value_delimiter = ',', default_value = "get,set")]
-    operations: Vec<String>,
+    pub(super) operations: Vec<String>,
     /// Batch sizes.
-    #[arg(short = 'P', long, value_delimiter = ',', default_value = "1,16,256")]
-    pipeline: Vec<usize>,
+    #[arg(short = 'P', long, value_delimiter = ',', default_value = "1,16,256", value_parser = positive())]
+    pub(super) pipeline: Vec<usize>,
     /// Connections over all threads.
-    #[arg(short = 'c', long, value_delimiter = ',', default_value = "50")]
-    connections: Vec<usize>,
+    #[arg(short = 'c', long, value_delimiter = ',', default_value = "50", value_parser = positive())]
+    pub(super) connections: Vec<usize>,
     /// Client threads; default: one per load core.
-    #[arg(short = 't', long)]
-    threads: Option<usize>,
+    #[arg(short = 't', long, value_parser = positive())]
+    pub(super) threads: Option<usize>,
     /// Length of one measurement in seconds.
     #[arg(short = 's', long, default_value_t = 3.0)]
-    time: f64,
+    pub(super) time: f64,
     /// Load before each measurement in seconds.
     #[arg(long, default_value_t = 0.5)]
-    warm_up: f64,
+    pub(super) warm_up: f64,
     /// Measurements per server and load.
-    #[arg(short = 'n', long, default_value_t = 5)]
-    repeats: usize,
+    #[arg(short = 'n', long, default_value_t = 5, value_parser = positive())]
+    pub(super) repeats: usize,
     /// Let the client poll instead of sleep, so that servers never pay for waking it.
     #[arg(long)]
-    spin: bool,
+    pub(super) spin: bool,
     /// Three repeats of one second.
     #[arg(long)]
-    quick: bool,
+    pub(super) quick: bool,
     /// Fail unless our CPU per command is at most this share of the baseline's: OPERATION@PIPELINE=RATIO, as in get@16=0.25.
     #[arg(long, value_name = "SPEC")]
-    require: Vec<String>,
+    pub(super) require: Vec<String>,
     #[command(flatten)]
-    shape: ShapeOptions,
+    pub(super) shape: ShapeOptions,
     #[command(flatten)]
-    output: OutputOptions,
+    pub(super) output: OutputOptions,
+}
+
+/// What a comparison came to.
+pub(super) struct Outcome {
+    /// Whether a limit of --require was missed.
+    pub(super) missed: bool,
+    /// The first server's CPU time per command in the last scenario.
+    pub(super) cpu_us: Option<f64>,
 }
 
 /// One load and all its repeats on all servers.
@@ -70,7 +78,12 @@ struct Scenario {
 
 impl Compare {
     /// Runs the comparison.
-    pub fn run(mut self) -> Result<ExitCode, String> {
+    pub fn run(self) -> Result<ExitCode, String> {
+        Ok(if self.measure_all()?.missed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// Starts the servers, fills and measures them, and prints the tables.
+    pub(super) fn measure_all(mut self) -> Result<Outcome, String> {
         if self.quick {
             (self.repeats, self.time, self.warm_up) = (3, 1.0, 0.3);
         }
@@ -99,13 +112,17 @@ impl Compare {
             missed.extend(limits.iter().filter_map(|limit| scenario.check(limit, baseline)));
         }
         missed.iter().for_each(|line| println!("MISSED  {line}"));
+        if missed.is_empty() && !limits.is_empty() {
+            println!("all {} limits hold", limits.len());
+        }
         let runs = scenarios.iter().flat_map(|s| s.samples.iter().flatten()).map(Sample::json).collect();
         let memory: Vec<_> =
             names.iter().zip(memory).map(|(name, bytes)| json!({"server": name, "bytes_per_key": bytes})).collect();
         let versions: Vec<_> = subjects.iter().map(|s| json!({"name": s.name, "version": s.version})).collect();
         let extra = json!({"memory": memory, "servers": versions, "baseline": names[baseline]});
         write_values(&self.output, "compare", &machine, runs, extra)?;
-        Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let cpu_us = scenarios.last().and_then(|scenario| Some(scenario.cpu(0)?.median));
+        Ok(Outcome { missed: !missed.is_empty(), cpu_us })
     }
 
     fn scenarios(&self) -> Result<Vec<Scenario>, String> {
@@ -137,7 +154,7 @@ impl Compare {
             let empty = subject.resident_bytes();
             let bar = Bar::new(&format!("loading {}", subject.name), self.output.quiet);
             let plan = Preload { cores: self.lab.load_cores()?, ..Preload::new(subject.target.clone(), &workload) };
-            let sent = preload(&plan, &|share| bar.show(share, ""))?;
+            let sent = preload(&plan, &|share| bar.show_loading(share, plan.range.1 - plan.range.0))?;
             bar.finish();
             thread::sleep(Duration::from_millis(500));
             let (filled, keys) = (subject.resident_bytes(), subject.key_count().unwrap_or(sent));
@@ -175,8 +192,8 @@ impl Compare {
                     };
                     subject.resume();
                     let note = format!("{} {} P={}", subject.name, scenario.workload.name(), scenario.pipeline);
-                    bar.show(done as f64 / total as f64, &note);
-                    let measurement = run(&load, &mut |_| {}).map_err(|e| format!("{note}: {e}"))?;
+                    let show = &mut |p: Progress| bar.show_rate((done as f64 + p.share) / total as f64, &note, p.rate);
+                    let measurement = run(&load, show).map_err(|e| format!("{note}: {e}"))?;
                     subject.pause();
                     scenario.samples[index].push(Sample::new(&subject.name, &load, measurement));
                     done += 1;
@@ -199,8 +216,7 @@ impl Scenario {
 
     fn table(&self, names: &[&str], baseline: usize) -> Table {
         let title = format!("{} P={} c={}", self.workload.name().to_uppercase(), self.pipeline, self.connections);
-        let mut table =
-            Table::new(&[&title, "CPU µs/op", "CPU ratio", "ops/s", "ops ratio", "p50 µs", "p99 µs", "p99.9 µs", "client µs/op"]);
+        let mut table = Table::new(&[&title, "CPU µs/op", "× CPU", "ops/s", "× ops", "p50 µs", "p99 µs", "p99.9 µs", "client µs"]);
         let rate = |server| self.spread(server, |s| Some(s.measurement.throughput()));
         for (server, name) in names.iter().enumerate() {
             let latency =

@@ -1,148 +1,87 @@
-//! `floor`: this client against a server that does nothing.
+//! `floor`: GET and SET of our server against the kernel's floor in the same run, and the cost of many keys against few.
 //!
-//! The server is one thread that answers every received chunk with the right number of canned replies. Its cost per command is
-//! the kernel's, the floor of any server with this I/O pattern on this machine; the client's cost must stay clearly below any real
-//! server's, or comparisons measure the client.
+//! The floor is a server of canned replies (`canned`) on the same core, under the same load, alternating with ours. What a command costs
+//! beyond it is ours.
 
-use std::net::TcpListener;
-use std::os::fd::OwnedFd;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use clap::Args;
-use rustix::event::epoll;
-use rustix::net::{RecvFlags, SendFlags};
-use rustix::time::{ClockId, clock_gettime};
 
-use crate::cli::options::{OutputOptions, seconds};
-use crate::control::{Address, Target};
-use crate::load::{Load, run};
-use crate::report::sample::{Sample, write_all};
-use crate::report::table::{Table, count, small};
-use crate::system::affinity::{self, parse_cores};
-use crate::system::machine::Machine;
-use crate::workload::{Operation, Shape, Workload};
+use super::compare::Compare;
+use super::servers::{FLOOR, LabOptions, OURS};
+use crate::cli::options::{OutputOptions, ShapeOptions, positive};
+
+/// How much of the floor's CPU time a command may take: what the project holds itself to.
+const LIMITS: &[&str] = &["get@1=1.05", "set@1=1.05", "get@16=1.15", "set@16=1.15", "get@256=2.2", "set@256=2.6"];
 
 /// Options of `floor`.
 #[derive(Debug, Args)]
 pub struct Floor {
+    #[command(flatten)]
+    lab: LabOptions,
     /// Batch sizes.
-    #[arg(short = 'P', long, value_delimiter = ',', default_value = "1,16,256")]
+    #[arg(short = 'P', long, value_delimiter = ',', default_value = "1,16,256", value_parser = positive())]
     pipeline: Vec<usize>,
     /// Connections.
-    #[arg(short = 'c', long, default_value_t = 50)]
+    #[arg(short = 'c', long, default_value_t = 50, value_parser = positive())]
     connections: usize,
-    /// Seconds per batch size.
-    #[arg(short = 's', long, default_value_t = 2.0)]
+    /// Length of one measurement in seconds.
+    #[arg(short = 's', long, default_value_t = 3.0)]
     time: f64,
-    /// Core of the canned server.
-    #[arg(long, default_value = "0")]
-    server_cores: String,
-    /// Core of the client.
-    #[arg(long, default_value = "1")]
-    load_cores: String,
+    /// Measurements per server and load.
+    #[arg(short = 'n', long, default_value_t = 5, value_parser = positive())]
+    repeats: usize,
+    /// Measure GET at P=64 with this many keys instead, against --keys of them at P=256; 30000000 is what the project holds itself to.
+    #[arg(long, value_name = "KEYS", value_parser = clap::value_parser!(u64).range(1..))]
+    large: Option<u64>,
+    /// Fail when a limit is missed.
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    shape: ShapeOptions,
     #[command(flatten)]
     output: OutputOptions,
 }
 
-const REQUEST_BYTES: usize = b"*1\r\n$4\r\nPING\r\n".len();
-const REPLY: &[u8] = b"+PONG\r\n";
-
 impl Floor {
-    /// Measures client and floor.
-    pub fn run(self) -> Result<ExitCode, String> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|e| format!("no free port: {e}"))?;
-        let port = listener.local_addr().map_err(|e| e.to_string())?.port();
-        let (stop, cpu_ns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let server = {
-            let (stop, cpu_ns, cores) = (stop.clone(), cpu_ns.clone(), parse_cores(&self.server_cores)?);
-            thread::spawn(move || serve(&listener, &cores, &stop, &cpu_ns))
-        };
-        let target = Target::new(Address::Tcp("127.0.0.1".into(), port));
-        let workload = Arc::new(Workload::new(Operation::mix("ping")?, Shape::default())?);
-        let machine = Machine::inspect();
-        println!("{}\nPING against canned replies, {} connections", machine.line(), self.connections);
-        let mut table = Table::new(&["P", "ops/s", "canned server µs/op", "client µs/op", "client alone could do, ops/s per core"]);
-        let mut samples = Vec::new();
-        for &pipeline in &self.pipeline {
-            let load = Load {
-                connections: self.connections,
-                pipeline,
-                time: seconds("time", self.time)?,
-                cores: parse_cores(&self.load_cores)?,
-                ..Load::new(target.clone(), workload.clone())
-            };
-            let before = cpu_ns.load(Ordering::Relaxed);
-            let mut measurement = run(&load, &mut |_| {})?;
-            // The canned server's clock covers warm-up too, so its share is scaled by replies.
-            let cpu = (cpu_ns.load(Ordering::Relaxed) - before) as f64 / 1e9;
-            measurement.server_cpu = Some(cpu * measurement.operations as f64 / measurement.tally.replies.max(1) as f64);
-            table.row([
-                pipeline.to_string(),
-                count(measurement.throughput()),
-                small(measurement.server_cpu_us().unwrap_or(0.0)),
-                small(measurement.client_cpu_us()),
-                count(1e6 / measurement.client_cpu_us()),
-            ]);
-            samples.push(Sample::new("canned", &load, measurement));
+    /// Measures, and says which limits hold.
+    pub fn run(mut self) -> Result<ExitCode, String> {
+        if self.lab.only.is_empty() {
+            self.lab.only = vec![OURS.into()];
         }
-        stop.store(true, Ordering::Relaxed);
-        server.join().map_err(|_| "the canned server panicked".to_owned())??;
-        println!("\n{table}");
-        write_all(&self.output, "floor", &machine, &samples)?;
+        let Some(large) = self.large else {
+            self.lab.only.push(FLOOR.into());
+            self.lab.floor = true;
+            let limits = LIMITS.iter().map(|limit| (*limit).to_owned()).collect();
+            let missed = self.compare(&["get", "set"], limits).measure_all()?.missed;
+            return Ok(if missed && self.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        };
+        self.pipeline = vec![256];
+        let few = self.compare(&["get"], Vec::new()).measure_all()?;
+        self.pipeline = vec![64];
+        self.shape.keys = large;
+        // One file of results: that of the large set.
+        let many = self.compare(&["get"], Vec::new()).measure_all()?;
+        let (few, many) = (few.cpu_us.ok_or("no CPU time was measured")?, many.cpu_us.ok_or("no CPU time was measured")?);
+        println!("GET of {large} keys at P=64 costs {many:.3} µs, of few at P=256 {few:.3} µs: {:.2} ×", many / few);
         Ok(ExitCode::SUCCESS)
     }
-}
 
-/// Answers until `stop`. `cpu_ns` is this thread's CPU time.
-fn serve(listener: &TcpListener, cores: &[usize], stop: &AtomicBool, cpu_ns: &AtomicU64) -> Result<(), String> {
-    if !cores.is_empty() {
-        affinity::pin_this_thread(cores)?;
-    }
-    let say = |e: rustix::io::Errno| format!("the canned server failed: {e}");
-    let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(say)?;
-    epoll::add(&poll, listener, epoll::EventData::new_u64(u64::MAX), epoll::EventFlags::IN).map_err(say)?;
-    listener.set_nonblocking(true).map_err(|e| e.to_string())?;
-    let canned = REPLY.repeat((1 << 16) / REQUEST_BYTES + 1);
-    let mut buffer = vec![0; 1 << 16];
-    // Per connection: the socket and the bytes of an incomplete request.
-    let mut connections: Vec<Option<(OwnedFd, usize)>> = Vec::new();
-    let mut events = Vec::with_capacity(512);
-    while !stop.load(Ordering::Relaxed) {
-        events.clear();
-        let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: Duration::from_millis(20).as_nanos() as i64 };
-        match epoll::wait(&poll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(say(error)),
+    fn compare(&self, operations: &[&str], require: Vec<String>) -> Compare {
+        Compare {
+            lab: self.lab.clone(),
+            operations: operations.iter().map(|name| (*name).to_owned()).collect(),
+            pipeline: self.pipeline.clone(),
+            connections: vec![self.connections],
+            threads: None,
+            time: self.time,
+            warm_up: 0.5,
+            repeats: self.repeats,
+            spin: false,
+            quick: false,
+            require,
+            shape: self.shape.clone(),
+            output: self.output.clone(),
         }
-        for event in events.drain(..) {
-            if event.data.u64() == u64::MAX {
-                while let Ok((stream, _)) = listener.accept() {
-                    stream.set_nodelay(true).map_err(|e| e.to_string())?;
-                    let index = connections.len() as u64;
-                    epoll::add(&poll, &stream, epoll::EventData::new_u64(index), epoll::EventFlags::IN).map_err(say)?;
-                    connections.push(Some((stream.into(), 0)));
-                }
-                continue;
-            }
-            let slot = &mut connections[event.data.u64() as usize];
-            let Some((socket, partial)) = slot else { continue };
-            match rustix::net::recv(&*socket, &mut buffer[..], RecvFlags::DONTWAIT) {
-                Ok((_, received @ 1..)) => {
-                    let bytes = *partial + received;
-                    *partial = bytes % REQUEST_BYTES;
-                    let replies = &canned[..bytes / REQUEST_BYTES * REPLY.len()];
-                    rustix::net::send(&*socket, replies, SendFlags::NOSIGNAL).map_err(say)?;
-                }
-                Err(rustix::io::Errno::AGAIN) => {}
-                _ => *slot = None,
-            }
-        }
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        cpu_ns.store(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64, Ordering::Relaxed);
     }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 //! Servers are started on free loopback ports, pinned, without persistence, and stopped (not just idle) while another one is
 //! measured. Nothing here knows how a load is made.
 
+pub mod canned;
 pub mod churn;
 pub mod cold;
 pub mod compare;

@@ -17,6 +17,8 @@ use crate::system::process;
 
 /// Our name in reports.
 pub const OURS: &str = "almandine";
+/// The name of canned replies in reports.
+pub const FLOOR: &str = "floor";
 
 /// Which servers take part and where they run.
 #[derive(Debug, Clone, Args)]
@@ -34,7 +36,10 @@ pub struct LabOptions {
     /// A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned.
     #[arg(long = "peer", value_name = "NAME=ADDRESS")]
     pub peers: Vec<String>,
-    /// Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly.
+    /// Canned replies as one more server, and as the baseline: what the kernel takes for the same input and output.
+    #[arg(long)]
+    pub floor: bool,
+    /// Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub only: Vec<String>,
     /// Cores of the servers; default: the first one.
@@ -73,6 +78,7 @@ enum Family {
     KeyDb,
     Garnet,
     Dragonfly,
+    Canned,
 }
 
 const PEERS: &[(&str, Family, &[&str])] = &[
@@ -109,6 +115,10 @@ impl LabOptions {
             if let Some(path) = programs.iter().find_map(|program| in_path(program)).filter(|_| wanted(name)) {
                 found.push(binary(name, path, family, cores.clone(), Vec::new()));
             }
+        }
+        if self.floor && wanted(FLOOR) {
+            let path = env::current_exe().map_err(|e| e.to_string())?;
+            found.push(binary(FLOOR, path, Family::Canned, cores.clone(), Vec::new()));
         }
         for spec in &self.peers {
             let (name, address) = spec.split_once('=').ok_or_else(|| format!("{spec:?}: write NAME=HOST:PORT"))?;
@@ -155,6 +165,7 @@ impl LabOptions {
                 .iter()
                 .position(|other| other == name)
                 .ok_or_else(|| format!("--baseline {name}: only {} take part", names.join(", "))),
+            None if self.floor => Ok(names.iter().position(|&name| name == FLOOR).unwrap_or(0)),
             None => {
                 let variant = |name: &str| self.variants.iter().any(|spec| spec.split(['@', '=']).next() == Some(name));
                 Ok(names.iter().position(|&name| name != OURS && !variant(name)).unwrap_or(0))
@@ -295,6 +306,7 @@ impl Family {
             Self::Redis => format!("{common} {redis}"),
             Self::KeyDb => format!("{common} --server-threads {threads} {redis}"),
             Self::Garnet => format!("{common} --logdir {folder} --checkpointdir {folder}"),
+            Self::Canned => format!("canned --port {port}"),
             Self::Dragonfly => format!("{common} --proactor_threads {threads} --dir {folder} --dbfilename="),
         };
         let mut arguments: Vec<String> = words.split_whitespace().map(str::to_owned).collect();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use crate::cli::options::{LoadOptions, OutputOptions, ServerOptions, ShapeOptions};
-use crate::load::{Load, Pace, run};
+use crate::cli::options::{LoadOptions, OutputOptions, ServerOptions, ShapeOptions, positive};
+use crate::load::{Load, Pace, Progress, run};
 use crate::report::progress::Bar;
 use crate::report::sample::{Sample, write_all};
 use crate::report::table::Table;
@@ -22,13 +22,13 @@ pub struct Sweep {
     #[arg(short = 'o', long, value_delimiter = ',', default_value = "get,set")]
     operations: Vec<String>,
     /// Values of --pipeline to visit.
-    #[arg(long, value_delimiter = ',', default_value = "1,16,256")]
+    #[arg(long, value_delimiter = ',', default_value = "1,16,256", value_parser = positive())]
     pipelines: Vec<usize>,
     /// Values of --connections to visit.
-    #[arg(long, value_delimiter = ',', default_value = "1,10,50,200")]
+    #[arg(long, value_delimiter = ',', default_value = "1,10,50,200", value_parser = positive())]
     connection_counts: Vec<usize>,
     /// Values of --keys to visit, in rising order so that --preload only adds.
-    #[arg(long, value_delimiter = ',', default_value = "1000000")]
+    #[arg(long, value_delimiter = ',', default_value = "1000000", value_parser = clap::value_parser!(u64).range(1..))]
     key_counts: Vec<u64>,
     #[command(flatten)]
     shape: ShapeOptions,
@@ -62,9 +62,10 @@ impl Sweep {
                         let base = self.load.load(target.clone(), workload.clone(), Pace::Closed { in_flight: 1, spin: false })?;
                         let load = Load { pipeline, connections, server_pid: pid, ..base };
                         let note = format!("{operation} keys {keys} P={pipeline} c={connections}");
-                        bar.show(samples.len() as f64 / points as f64, &note);
-                        let measurement = run(&load, &mut |_| {}).map_err(|e| format!("{note}: {e}"))?;
-                        samples.push(Sample::new(&self.server.address.to_string(), &load, measurement));
+                        let done = samples.len() as f64;
+                        let show = &mut |p: Progress| bar.show_rate((done + p.share) / points as f64, &note, p.rate);
+                        let measurement = run(&load, show).map_err(|e| format!("{note}: {e}"))?;
+                        samples.push(Sample::new(&self.server.address().to_string(), &load, measurement));
                     }
                 }
             }

@@ -29,6 +29,8 @@ pub(super) const FILLER: u64 = u64::MAX;
 
 /// Size of the one receive buffer of a thread.
 const RECEIVE_BYTES: usize = 256 << 10;
+/// A run ends when so many replies of a thread have all been errors: it would measure how fast a server refuses.
+const HOPELESS: u64 = 1000;
 /// Latencies are recorded up to this many nanoseconds, with three significant digits.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
 
@@ -298,7 +300,7 @@ impl Thread<'_> {
 
     /// Receives on connection `index` and records latencies. Returns the time.
     pub(super) fn receive(&mut self, index: usize) -> Result<u64, String> {
-        let Report { tally, latency, stall_ns, .. } = &mut self.report;
+        let Report { tally, latency, .. } = &mut self.report;
         let mut oldest = u64::MAX;
         let epoch = self.epoch;
         let mut now = 0;
@@ -312,6 +314,8 @@ impl Thread<'_> {
         if replies == 0 {
             return Ok(self.now_ns());
         }
+        self.report.tally.check(HOPELESS)?;
+        let stall_ns = &mut self.report.stall_ns;
         let since = oldest.max(self.last_reply_ns).max(self.waiting_since_ns);
         *stall_ns = (*stall_ns).max(now.saturating_sub(since));
         self.last_reply_ns = now;
@@ -385,8 +389,11 @@ fn wait(poll: &OwnedFd, events: &mut Vec<epoll::Event>, timeout: Option<Duration
 
 /// Runs the load and measures it. `progress` is called about five times a second.
 pub fn run(load: &Load, progress: &mut dyn FnMut(Progress)) -> Result<Measurement, String> {
-    let threads = load.threads.clamp(1, load.connections.max(1));
-    let load = &Load { threads, connections: load.connections.max(1), ..load.clone() };
+    if load.connections == 0 || load.threads == 0 || load.pipeline == 0 {
+        return Err("a load needs a connection, a thread and a command per batch".into());
+    }
+    let threads = load.threads.min(load.connections);
+    let load = &Load { threads, ..load.clone() };
     affinity::raise_descriptor_limit(load.connections as u64 + 64)?;
     let shared = Shared {
         phase: AtomicU8::new(WARM_UP),
@@ -543,6 +550,7 @@ fn add_up(timing: Timing, reports: Vec<Report>) -> Result<Measurement, String> {
         client_cpu += report.cpu;
         client_cpu_max = client_cpu_max.max(report.cpu);
     }
+    total.tally.check(1)?;
     Ok(Measurement {
         seconds: timing.seconds,
         operations: timing.operations,

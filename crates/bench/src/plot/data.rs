@@ -8,8 +8,6 @@ use super::chart::{Axis, Chart, Scale, Series};
 use crate::lab::statistics::Spread;
 use crate::report::table::{count, small};
 
-/// Most lines in one chart; more cannot be told apart.
-const SERIES_MAX: usize = 18;
 /// The settings that tell lines apart, and how the legend names them.
 const SETTINGS: &[(&str, &str)] =
     &[("server", ""), ("phase", ""), ("operation", ""), ("pipeline", "P="), ("connections", "c="), ("keys", "k="), ("value", "v=")];
@@ -34,14 +32,17 @@ pub(super) fn charts(runs: &[Value], title: Option<&str>) -> Vec<(&'static str, 
             y.scale = Scale::Log;
         }
         if !series.is_empty() {
-            charts.push((name, Chart { title: title(default), x, y, series, ticks_at_data: true }));
+            let better = if of == "ops_per_second" { HIGHER } else { LOWER };
+            let caption = caption(runs, Some(along), better);
+            charts.push((name, Chart { title: title(default), caption, x, y, series, ticks_at_data: true }));
         }
     }
     let series = latency_curves(runs);
     if !series.is_empty() {
         let x = Axis { title: "percentile".into(), scale: Scale::Nines, label: |q| format!("{}", (q * 1e7).round() / 1e5) };
         let y = Axis { title: "latency µs".into(), scale: Scale::Log, label: count };
-        charts.push(("latency", Chart { title: title("Latency by percentile"), x, y, series, ticks_at_data: false }));
+        let (title, caption) = (title("Latency by percentile"), caption(runs, None, LOWER));
+        charts.push(("latency", Chart { title, caption, x, y, series, ticks_at_data: false }));
     }
     for (name, field, label, default) in [
         ("resident", "resident_bytes_over_seconds", "resident bytes", "Resident memory during the churn"),
@@ -52,33 +53,49 @@ pub(super) fn charts(runs: &[Value], title: Option<&str>) -> Vec<(&'static str, 
         if !series.is_empty() {
             let x = Axis { title: "seconds".into(), scale: Scale::Linear, label: small };
             let y = Axis { title: label.into(), scale: Scale::Linear, label: count };
-            charts.push((name, Chart { title: title(default), x, y, series, ticks_at_data: false }));
+            let caption = caption(runs, None, LOWER);
+            charts.push((name, Chart { title: title(default), caption, x, y, series, ticks_at_data: false }));
         }
     }
     charts
 }
 
+const HIGHER: &str = "higher is better";
+const LOWER: &str = "lower is better";
+
+/// What all runs share, what repeats became, and which direction is good.
+fn caption(runs: &[Value], along: Option<&str>, better: &str) -> String {
+    let rows: Vec<Vec<Setting>> = runs.iter().map(|run| settings(run, along.unwrap_or_default())).collect();
+    let shared = (0..SETTINGS.len()).filter(|column| rows.iter().all(|row| row[*column] == rows[0][*column]));
+    let shared = shared.map(|column| rows[0][column].text.clone()).filter(|text| !text.is_empty());
+    let repeats = along.map(|_| "median and range of the repeats".to_owned());
+    shared.chain(repeats).chain([better.to_owned()]).collect::<Vec<_>>().join(" · ")
+}
+
 fn named((name, points): (String, Vec<(f64, f64)>)) -> Series {
-    Series { name, points }
+    Series { name, points, spread: Vec::new() }
 }
 
 /// Lines of `of` along `along`: runs that agree in all other settings form a line, repeats become their median.
 fn lines(runs: &[Value], along: &str, of: &str) -> Vec<Series> {
-    let mut groups: BTreeMap<Vec<String>, BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
+    let mut groups: BTreeMap<Vec<Setting>, BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
     for run in runs {
         let (Some(x), Some(y)) = (run[along].as_u64(), run[of].as_f64()) else { continue };
         groups.entry(settings(run, along)).or_default().entry(x).or_default().push(y);
     }
     groups.retain(|_, points| points.len() > 1);
     let names = legend(groups.keys());
-    let median = |(x, y): (u64, Vec<f64>)| Some((x as f64, Spread::of(y)?.median));
-    let series = names.into_iter().zip(groups.into_values());
-    series.map(|(name, points)| Series { name, points: points.into_iter().filter_map(median).collect() }).take(SERIES_MAX).collect()
+    let middle = |(x, y): (u64, Vec<f64>)| Spread::of(y).map(|spread| ((x as f64, spread.median), (spread.min, spread.max)));
+    let series = names.into_iter().zip(groups.into_values()).map(|(name, values)| {
+        let (points, spread) = values.into_iter().filter_map(middle).unzip();
+        Series { name, points, spread }
+    });
+    series.collect()
 }
 
 /// One curve per combination of settings; repeats become medians per quantile.
 fn latency_curves(runs: &[Value]) -> Vec<Series> {
-    let mut groups: BTreeMap<Vec<String>, Vec<Vec<(f64, f64)>>> = BTreeMap::new();
+    let mut groups: BTreeMap<Vec<Setting>, Vec<Vec<(f64, f64)>>> = BTreeMap::new();
     for run in runs {
         if let Some(curve) = pairs(&run["latency_us"]) {
             groups.entry(settings(run, "")).or_default().push(curve);
@@ -90,28 +107,38 @@ fn latency_curves(runs: &[Value]) -> Vec<Series> {
         let median = |i: usize| Spread::of(curves.iter().filter_map(|c| Some(c.get(i)?.1.max(1e-3)))).map(|s| s.median);
         quantiles.filter_map(|(i, q)| Some((q, median(i)?))).collect()
     };
-    names.into_iter().zip(groups.into_values()).map(|(name, curves)| named((name, middle(curves)))).take(SERIES_MAX).collect()
+    names.into_iter().zip(groups.into_values()).map(|(name, curves)| named((name, middle(curves)))).collect()
 }
 
-fn settings(run: &Value, except: &str) -> Vec<String> {
+/// A setting of a run: numbers in the order of numbers, then words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Setting {
+    number: u64,
+    text: String,
+}
+
+fn settings(run: &Value, except: &str) -> Vec<Setting> {
     let shown = |&(name, mark): &(&str, &str)| match (name == except, &run[name]) {
-        (true, _) | (_, Value::Null) => String::new(),
-        (_, Value::Number(number)) => format!("{mark}{}", count(number.as_f64().unwrap_or(0.0))),
-        _ => format!("{mark}{}", text(run, name)),
+        (true, _) | (_, Value::Null) => Setting::default(),
+        (_, Value::Number(number)) => {
+            let number = number.as_f64().unwrap_or(0.0);
+            Setting { number: number as u64, text: format!("{mark}{}", count(number)) }
+        }
+        _ => Setting { number: 0, text: format!("{mark}{}", text(run, name)) },
     };
     SETTINGS.iter().map(shown).collect()
 }
 
 /// Names that mention only what differs between the lines.
-fn legend<'a>(groups: impl Iterator<Item = &'a Vec<String>>) -> Vec<String> {
-    let groups: Vec<&Vec<String>> = groups.collect();
+fn legend<'a>(groups: impl Iterator<Item = &'a Vec<Setting>>) -> Vec<String> {
+    let groups: Vec<&Vec<Setting>> = groups.collect();
     let differs = |column: usize| groups.iter().any(|g| g[column] != groups[0][column]);
     let mut columns: Vec<usize> = (0..SETTINGS.len()).filter(|&c| differs(c)).collect();
     if columns.is_empty() {
         columns.push(0);
     }
-    let name = |group: &&Vec<String>| {
-        let parts: Vec<&str> = columns.iter().map(|&c| group[c].as_str()).filter(|part| !part.is_empty()).collect();
+    let name = |group: &&Vec<Setting>| {
+        let parts: Vec<&str> = columns.iter().map(|&c| group[c].text.as_str()).filter(|part| !part.is_empty()).collect();
         parts.join(" ")
     };
     groups.iter().map(name).collect()
@@ -146,5 +173,24 @@ mod tests {
         assert_eq!(series[0].points, [(1.0, 20.0), (16.0, 99.0)]);
         assert_eq!([series[0].name.as_str(), series[1].name.as_str()], ["a", "b"]);
         assert_eq!(charts[1].1.series.len(), 4);
+    }
+
+    #[test]
+    fn numbers_come_in_the_order_of_numbers_and_captions_say_what_is_good() {
+        let run = |connections: u64, pipeline: u64| {
+            json!({"server": "a", "operation": "get", "pipeline": pipeline, "connections": connections, "keys": 1000, "value": "8",
+                   "server_cpu_us_per_op": 1.0, "ops_per_second": 5.0})
+        };
+        let runs: Vec<Value> = [1000, 50, 200].iter().flat_map(|c| [run(*c, 1), run(*c, 16), run(*c, 16)]).collect();
+        let charts = charts(&runs, None);
+        let chart = |name: &str| &charts.iter().find(|c| c.0 == name).expect(name).1;
+        let names: Vec<&str> = chart("throughput-pipeline").series.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["c=50", "c=200", "c=1000"]);
+        assert!(
+            chart("throughput-pipeline")
+                .caption
+                .ends_with("a · get · k=1000 · v=8 · median and range of the repeats · higher is better")
+        );
+        assert!(chart("cpu-pipeline").caption.ends_with("lower is better"));
     }
 }

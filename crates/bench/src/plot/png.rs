@@ -3,7 +3,7 @@
 use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
 
 use super::font;
-use super::scene::{Anchor, Colour, Item, Scene};
+use super::scene::{self, Anchor, Colour, Item, Scene};
 
 /// Pixels per unit of the scene.
 const SCALE: f32 = 2.0;
@@ -15,7 +15,7 @@ pub(super) fn draw(scene: &Scene) -> Result<Vec<u8>, String> {
     pixels.fill(Color::WHITE);
     for item in &scene.items {
         match item {
-            Item::Line { points, colour, width, dashed } => stroke(&mut pixels, points, *colour, *width, *dashed),
+            Item::Line { points, colour, width, stroke } => draw_line(&mut pixels, points, *colour, *width, *stroke),
             Item::Dot { x, y, radius, colour } => {
                 if let Some(circle) = PathBuilder::from_circle(*x, *y, *radius) {
                     pixels.fill_path(&circle, &paint(*colour), FillRule::Winding, transform(), None);
@@ -28,7 +28,7 @@ pub(super) fn draw(scene: &Scene) -> Result<Vec<u8>, String> {
                     Anchor::End => x - font::width(text, *size),
                 };
                 for points in font::strokes(text, left, *y, *size) {
-                    stroke(&mut pixels, &points, *colour, size / 11.0, false);
+                    draw_line(&mut pixels, &points, *colour, size / 11.0, scene::Stroke::Solid);
                 }
             }
         }
@@ -46,14 +46,15 @@ fn paint([red, green, blue]: Colour) -> Paint<'static> {
     paint
 }
 
-fn stroke(pixels: &mut Pixmap, points: &[(f32, f32)], colour: Colour, width: f32, dashed: bool) {
+fn draw_line(pixels: &mut Pixmap, points: &[(f32, f32)], colour: Colour, width: f32, pattern: scene::Stroke) {
+    let pattern = pattern.pattern();
     let Some((&(x, y), rest)) = points.split_first() else { return };
     let mut path = PathBuilder::new();
     path.move_to(x, y);
     rest.iter().for_each(|&(x, y)| path.line_to(x, y));
     if let Some(path) = path.finish() {
-        let dash = if dashed { StrokeDash::new(vec![7.0, 4.0], 0.0) } else { None };
-        let line_cap = if dashed { LineCap::Butt } else { LineCap::Round };
+        let dash = if pattern.is_empty() { None } else { StrokeDash::new(pattern.to_vec(), 0.0) };
+        let line_cap = if pattern.is_empty() { LineCap::Round } else { LineCap::Butt };
         let stroke = Stroke { width, line_cap, line_join: LineJoin::Round, dash, ..Stroke::default() };
         pixels.stroke_path(&path, &paint(colour), &stroke, transform(), None);
     }

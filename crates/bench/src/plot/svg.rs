@@ -14,8 +14,9 @@ pub(super) fn write(scene: &Scene) -> String {
     for item in &scene.items {
         // Writing to a String cannot fail.
         let _ = match item {
-            Item::Line { points, colour, width, dashed } => {
-                let dash = if *dashed { " stroke-dasharray=\"7 4\"" } else { "" };
+            Item::Line { points, colour, width, stroke } => {
+                let pattern: Vec<String> = stroke.pattern().iter().map(f32::to_string).collect();
+                let dash = if pattern.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{}\"", pattern.join(" ")) };
                 let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
                 let (points, colour) = (points.join(" "), hex(*colour));
                 writeln!(

@@ -4,6 +4,8 @@ use std::io::{IsTerminal, Write, stderr};
 use std::sync::Mutex;
 use std::time::Instant;
 
+use super::table::count;
+
 /// One task's bar on standard error.
 #[derive(Debug)]
 pub struct Bar {
@@ -18,6 +20,17 @@ impl Bar {
     pub fn new(title: &str, quiet: bool) -> Self {
         let visible = !quiet && stderr().is_terminal();
         Self { title: title.into(), start: Instant::now(), shown: visible.then(|| Mutex::new(0)) }
+    }
+
+    /// Shows the share done, what is measured, and how fast it goes just now.
+    pub fn show_rate(&self, share: f64, what: &str, rate: f64) {
+        self.show(share, format!("{} ops/s  {what}", count(rate)).trim_end());
+    }
+
+    /// Shows the share done of loading `keys`, and how fast it has gone so far.
+    pub fn show_loading(&self, share: f64, keys: u64) {
+        let rate = share * keys as f64 / self.start.elapsed().as_secs_f64().max(1e-3);
+        self.show(share, &format!("{} keys/s", count(rate)));
     }
 
     /// Shows the share done, the time left and a note.

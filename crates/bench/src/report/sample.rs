@@ -172,11 +172,10 @@ pub fn write_values(output: &OutputOptions, kind: &str, machine: &Machine, runs:
         write(path, text + "\n")?;
     }
     if let Some(path) = &output.json {
-        let command: Vec<String> = std::env::args().collect();
         let document = json!({
             "tool": concat!("almandine-bench ", env!("CARGO_PKG_VERSION")),
             "kind": kind,
-            "command": command.join(" "),
+            "command": without_secrets(std::env::args()).join(" "),
             "machine": machine.json(),
             "runs": runs,
             "extra": extra,
@@ -184,6 +183,35 @@ pub fn write_values(output: &OutputOptions, kind: &str, machine: &Machine, runs:
         write(path, format!("{document:#}\n"))?;
     }
     Ok(())
+}
+
+/// Words that a secret follows, also among the arguments of servers that are started here.
+const SECRETS: &[&str] = &["password", "requirepass", "masterauth", "secret", "access-key"];
+
+/// The command line as it may be written down: what follows a secret's option is replaced.
+fn without_secrets(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    const HIDDEN: &str = "(hidden)";
+    let mut hide_next = false;
+    let mut shown = Vec::new();
+    for argument in arguments {
+        // A server's option and its value come as two arguments of their own: --server-arg --requirepass --server-arg VALUE.
+        let is_mark = argument == "--server-arg";
+        let lower = argument.to_ascii_lowercase();
+        let secret = SECRETS.iter().filter_map(|word| Some(lower.find(word)? + word.len())).min();
+        shown.push(match secret {
+            _ if hide_next && !is_mark => {
+                hide_next = false;
+                if argument.starts_with("--server-arg=") { format!("--server-arg={HIDDEN}") } else { HIDDEN.to_owned() }
+            }
+            Some(end) if end < argument.len() => format!("{}{HIDDEN}", &argument[..end]),
+            None if argument.starts_with("-a") && argument.len() > 2 => format!("-a{HIDDEN}"),
+            _ => {
+                hide_next |= secret.is_some() || argument == "-a";
+                argument
+            }
+        });
+    }
+    shown
 }
 
 fn known_columns() -> Vec<String> {
@@ -205,5 +233,28 @@ fn cell(value: &Value) -> String {
         Value::String(text) if text.contains([',', '"', '\n']) => format!("\"{}\"", text.replace('"', "\"\"")),
         Value::String(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_written_down() {
+        let shown = |line: &str| without_secrets(line.split('|').map(str::to_owned)).join(" ");
+        assert_eq!(shown("bench|offline|-a|SESAME|-c|5"), "bench offline -a (hidden) -c 5");
+        for line in [
+            "bench|offline|-aSESAME",
+            "bench|offline|--password|SESAME",
+            "bench|offline|--password=SESAME",
+            "bench|compare|--server-arg|--requirepass|--server-arg|SESAME|-c|5",
+            "bench|compare|--server-arg=--requirepass|--server-arg=SESAME",
+            "bench|compare|--server-arg=--requirepass SESAME",
+            "bench|compare|--variant|two@0=--requirepass SESAME --workers 2",
+        ] {
+            assert!(!shown(line).contains("SESAME"), "{}", shown(line));
+        }
+        assert_eq!(shown("bench|compare|--server-arg|--workers|-c|5"), "bench compare --server-arg --workers -c 5");
     }
 }

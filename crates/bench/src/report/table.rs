@@ -64,19 +64,57 @@ impl Table {
     }
 }
 
+/// Characters of a line; wider tables say what all rows share above themselves.
+const WIDTH_MAX: usize = 118;
+/// Columns that stay in the table even when all rows share them: what was measured.
+const KEPT: [&str; 4] = ["ops/s", "server µs/op", "p99 µs", "errors"];
+
+impl Table {
+    fn cell(&self, row: usize, column: usize) -> &str {
+        self.rows[row].get(column).map_or("", String::as_str)
+    }
+
+    fn width(&self, column: usize) -> usize {
+        (0..self.rows.len()).map(|row| self.cell(row, column).chars().count()).max().unwrap_or(0)
+    }
+
+    fn is_numeric(&self, column: usize) -> bool {
+        let number = |row| self.cell(row, column).starts_with(|c: char| c.is_ascii_digit() || c == '–');
+        column > 0 && (1..self.rows.len()).all(number)
+    }
+
+    fn is_shared(&self, column: usize) -> bool {
+        let kept = column == 0 || KEPT.contains(&self.cell(0, column));
+        !kept && self.rows.len() > 1 && (2..self.rows.len()).all(|row| self.cell(row, column) == self.cell(1, column))
+    }
+
+    /// The columns that are shown, and those that all rows share and that make the table too wide, the first ones first.
+    fn fit(&self) -> (Vec<usize>, Vec<usize>) {
+        let mut shown: Vec<usize> = (0..self.rows.iter().map(Vec::len).max().unwrap_or(0)).collect();
+        let mut shared = Vec::new();
+        let total = |columns: &[usize]| columns.iter().map(|column| self.width(*column) + 2).sum::<usize>().saturating_sub(2);
+        while total(&shown) > WIDTH_MAX {
+            let Some(at) = shown.iter().position(|column| self.is_shared(*column)) else { break };
+            shared.push(shown.remove(at));
+        }
+        (shown, shared)
+    }
+}
+
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
-        let width = |column| self.rows.iter().map(|row| cell(row, column).chars().count()).max().unwrap_or(0);
-        let numeric = |column: usize| {
-            column > 0 && self.rows[1..].iter().all(|row| cell(row, column).starts_with(|c: char| c.is_ascii_digit() || c == '–'))
-        };
-        for (number, row) in self.rows.iter().enumerate() {
-            let line: Vec<String> = (0..columns)
+        let (shown, shared) = self.fit();
+        if !shared.is_empty() {
+            let parts: Vec<String> =
+                shared.iter().map(|column| format!("{} {}", self.cell(0, *column), self.cell(1, *column))).collect();
+            writeln!(f, "{}", parts.join(" · "))?;
+        }
+        for number in 0..self.rows.len() {
+            let line: Vec<String> = shown
+                .iter()
                 .map(|column| {
-                    let (text, width) = (cell(row, column), width(column));
-                    if numeric(column) { format!("{text:>width$}") } else { format!("{text:<width$}") }
+                    let (text, width) = (self.cell(number, *column), self.width(*column));
+                    if self.is_numeric(*column) { format!("{text:>width$}") } else { format!("{text:<width$}") }
                 })
                 .collect();
             writeln!(f, "{}", line.join("  ").trim_end())?;
@@ -136,5 +174,17 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2], "a          1");
         assert_eq!(lines[3], "bcdefg  1000");
+    }
+
+    #[test]
+    fn a_wide_table_says_above_itself_what_its_rows_share() {
+        let mut table = Table::new(&["server", "operation", "a long heading that takes much of the line", "keys", "ops/s"]);
+        for (server, rate) in [("almandine of the wide name", "1"), ("redis of a wide name", "2")] {
+            table.row([server, "get", "another long cell that takes as much of the line as it can get, and more", "1.00M", rate]);
+        }
+        let text = table.to_string();
+        assert!(text.starts_with("operation get\n") || text.starts_with("operation get · a long heading"), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.chars().count() <= WIDTH_MAX), "{text}");
+        assert!(text.contains("keys"), "what fits stays: {text}");
     }
 }
