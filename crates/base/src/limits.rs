@@ -1,4 +1,5 @@
-//! Every fixed limit of the system, in one place. A limit that an operator may change is a configuration parameter instead.
+//! Fixed limits that several crates hold to. A limit of one mechanism stands beside it, and one that an operator may change is a
+//! configuration parameter.
 
 /// Most workers that one process runs. The bucket latch counts shared holders in seven bits, one per worker.
 pub const WORKERS_MAX: usize = 120;

@@ -61,10 +61,10 @@ fn is_number(text: &str) -> bool {
     text.len() - digits.len() <= 1 && !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit())
 }
 
-/// The last parts of what looks like a test's path: `crate::module::test`, in backticks.
+/// The last parts of what looks like a test's path: `crate::module::test`.
 fn tests(cell: &str) -> impl Iterator<Item = &str> {
-    let quoted = cell.split('`').skip(1).step_by(2);
-    let paths = quoted.filter(|text| text.contains("::") && text.chars().all(|c| c.is_alphanumeric() || "_-:".contains(c)));
+    let words = cell.split(|c: char| !(c.is_alphanumeric() || "_-:".contains(c)));
+    let paths = words.map(|word| word.trim_matches(':')).filter(|word| word.contains("::"));
     paths.filter_map(|path| path.rsplit("::").next())
 }
 
@@ -105,6 +105,7 @@ mod tests {
         assert!(run("| one | lost | `a::holds` |\n")[0].contains("no number"));
         assert!(run("| 1 | lost | |\n")[0].contains("empty cell"));
         assert!(run("| 1 | lost | `a::fails` |\n")[0].contains("not there"));
+        assert!(run("| 1 | lost | a::holds, a::b::fails |\n")[0].contains("fails, which"));
         assert!(run("| 1 | lost | `a::holds` |\n| 1 | found | `a::holds` |\n")[0].contains("two rows"));
         assert_eq!(check(&[]).len(), 1, "no document");
     }
