@@ -68,9 +68,10 @@ fn tests(cell: &str) -> impl Iterator<Item = &str> {
     paths.filter_map(|path| path.rsplit("::").next())
 }
 
-/// Names of all functions and modules.
+/// Names of all functions, modules, files and folders.
 fn functions(sources: &[Source]) -> BTreeSet<&str> {
-    let mut names = BTreeSet::new();
+    let parts = sources.iter().filter(|source| source.is_rust()).flat_map(|source| source.path.split('/'));
+    let mut names: BTreeSet<&str> = parts.map(|part| part.trim_end_matches(".rs")).collect();
     for line in sources.iter().filter(|source| source.is_rust()).flat_map(|source| &source.code) {
         for keyword in ["fn ", "mod "] {
             let after = line.find(keyword).map(|at| &line[at + keyword.len()..]);
