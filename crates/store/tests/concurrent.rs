@@ -181,6 +181,60 @@ fn lock_plans_are_atomic() {
     });
 }
 
+/// INV-LATCH-3, INV-INDEX-1: plans of many keys change all of them together while the index grows from its smallest size and shrinks again.
+#[test]
+fn lock_plans_of_many_keys_are_atomic_while_the_index_is_resized() {
+    let store = Store::open(Options::default()).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    const KEYS: u64 = 3_000;
+    let keys: Vec<_> = (0..KEYS).map(u64::to_le_bytes).collect();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let change = |stamps: std::ops::Range<u64>| {
+            let mut session = store.session().unwrap();
+            for stamp in stamps {
+                session.enter(0);
+                let hashes: Vec<_> = keys.iter().map(|key| session.hash(namespace, key)).collect();
+                session.lock_all(&hashes, true);
+                for key in &keys {
+                    session.upsert(session.key(namespace, key), &stamp.to_le_bytes(), Put::default()).unwrap();
+                }
+                session.unlock_all();
+                session.leave();
+            }
+        };
+        change(0..1);
+        let changes = scope.spawn(move || change(1..100));
+        scope.spawn(|| {
+            let mut session = store.session().unwrap();
+            for number in (KEYS..KEYS + 100_000).chain(KEYS..KEYS + 100_000) {
+                session.enter(0);
+                let bytes = number.to_le_bytes();
+                let key = session.key(namespace, &bytes);
+                if !session.delete(key) {
+                    session.upsert(key, b"", Put::default()).unwrap();
+                }
+                session.leave();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let mut session = store.session().unwrap();
+        let mut plans = 0;
+        while !stop.load(Ordering::Relaxed) || !changes.is_finished() {
+            session.enter(0);
+            let hashes: Vec<_> = keys.iter().map(|key| session.hash(namespace, key)).collect();
+            session.lock_all(&hashes, false);
+            let stamps: HashSet<_> =
+                keys.iter().map(|key| session.read(session.key(namespace, key), |view| view.bytes().unwrap().to_vec())).collect();
+            session.unlock_all();
+            session.leave();
+            assert_eq!(stamps.len(), 1, "all keys have the stamp of one plan");
+            plans += 1;
+        }
+        assert!(plans > 0 && store.index_buckets() > 0);
+    });
+}
+
 /// INV-SCAN-1, INV-INDEX-2: keys that stay are all seen, once each, while others come and go and the index grows and shrinks.
 #[test]
 fn a_scan_sees_every_key_that_stays() {

@@ -1,10 +1,10 @@
 //! The part of a session that only its thread touches.
 
+use super::held::Held;
 use super::staged::ColdSide;
 use super::warmer::Warmer;
 use crate::counters::ThreadCounters;
 use crate::free::FreeSpace;
-use crate::index::Index;
 use crate::index::entry::Entry;
 use crate::log::Chunk;
 use crate::record::WORD;
@@ -17,59 +17,6 @@ use std::cell::Cell;
 pub(super) const QUANTUM_BYTES: u64 = 32 * 1024;
 /// The same in words.
 pub(super) const QUANTUM_WORDS: usize = QUANTUM_BYTES as usize / WORD;
-
-/// The latches of a lock plan.
-pub(super) struct Held {
-    /// Their buckets, ascending.
-    numbers: Vec<u64>,
-    /// So many of them have been latched.
-    taken: usize,
-    exclusive: bool,
-}
-
-impl Held {
-    fn new() -> Self {
-        Self { numbers: Vec::with_capacity(64), taken: 0, exclusive: false }
-    }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
-    }
-
-    /// Whether the bucket is one of them.
-    #[inline]
-    pub(super) fn contains(&self, number: u64) -> bool {
-        self.numbers.binary_search(&number).is_ok()
-    }
-
-    /// Latches the bucket of a hash.
-    pub(super) fn take_one(&mut self, index: &Index, hash: u64, exclusive: bool) {
-        let number = if exclusive { index.lock_exclusive(hash).keep() } else { index.lock_shared(hash).keep() };
-        self.numbers.push(number);
-        (self.taken, self.exclusive) = (1, exclusive);
-    }
-
-    /// Latches the buckets that the hashes belong to while there are so many buckets.
-    pub(super) fn take(&mut self, index: &Index, hashes: &[u64], buckets: u64, exclusive: bool) {
-        debug_assert!(self.numbers.is_empty() && self.taken == 0, "INV-LATCH-3: one lock plan at a time");
-        self.exclusive = exclusive;
-        self.numbers.extend(hashes.iter().map(|&hash| Index::bucket_of(hash, buckets)));
-        self.numbers.sort_unstable();
-        self.numbers.dedup();
-        for &number in &self.numbers {
-            let kept = if exclusive { index.latch(number).keep() } else { index.latch_shared(number).keep() };
-            debug_assert_eq!(kept, number);
-            self.taken += 1;
-        }
-    }
-
-    /// Releases them all.
-    pub(super) fn release(&mut self, index: &Index) {
-        let taken = std::mem::take(&mut self.taken);
-        self.numbers.drain(..).take(taken).for_each(|number| index.unlatch(number, self.exclusive));
-    }
-}
 
 /// The part of a session that only its thread touches.
 pub(crate) struct Local {

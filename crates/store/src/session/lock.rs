@@ -1,10 +1,13 @@
 //! Lock plans: the latches of all keys of a command, taken in ascending bucket order.
 //!
 //! Everyone who holds more than one latch takes them in that order (commands here, resizing in `index::resize`), so there is
-//! no cycle of waiting (INV-LATCH-3).
+//! no cycle of waiting (INV-LATCH-3). While a command uses one key, the cache lines of those behind it are on their way.
 
 use super::batch::Session;
-use crate::index::Index;
+use crate::index::{Index, Peek};
+
+/// Keys whose cache lines are asked for together.
+const GROUP: usize = 16;
 
 impl Session {
     /// Latches the buckets of all `hashes`, exclusively or shared, until [`Session::unlock_all`]. Nothing may be held yet.
@@ -17,16 +20,8 @@ impl Session {
             held.take_one(index, *hash, exclusive);
             return;
         }
-        loop {
-            let buckets = index.len();
-            held.take(index, hashes, buckets, exclusive);
-            // A bucket that split meanwhile may have taken a key elsewhere; one that is latched cannot split any more.
-            let now = index.len();
-            if now == buckets || hashes.iter().all(|&hash| held.contains(Index::bucket_of(hash, now))) {
-                return;
-            }
-            held.release(index);
-        }
+        held.take(index, hashes, exclusive);
+        self.fetch_ahead(0);
     }
 
     /// Releases all latches.
@@ -44,12 +39,36 @@ impl Session {
             return None;
         }
         let number = Index::bucket_of(hash, self.store.index.len());
-        self.local.held.contains(number).then_some(number)
+        let (held, position) = self.local.held.holds(hash, number);
+        if let Some(position) = position
+            && position.is_multiple_of(GROUP)
+        {
+            self.fetch_ahead(position);
+        }
+        held.then_some(number)
     }
 
     /// Whether the session holds any latch.
     #[inline]
     pub(super) fn holds_latches(&self) -> bool {
         !self.local.held.is_empty()
+    }
+
+    /// Asks the cache for what the keys behind those of the group that begins at `position` need: for far ones their bucket, for near
+    /// ones their record.
+    #[inline(never)]
+    fn fetch_ahead(&self, position: usize) {
+        let (index, log) = (&self.store.index, &self.store.log);
+        let group = |groups: usize| self.local.held.keys(position + groups * GROUP, GROUP).iter();
+        group(3).for_each(|&hash| index.prefetch(hash));
+        let near = if position == 0 { 0..3 } else { 2..3 };
+        for &hash in near.flat_map(group) {
+            if let Peek::Record(address) = index.peek(hash)
+                && address >= self.local.head
+            {
+                log.prefetch(address);
+            }
+        }
+        group(1).filter_map(|&hash| index.peek_overflow(hash)).for_each(|address| log.prefetch(address));
     }
 }

@@ -12,6 +12,7 @@ mod entry;
 pub(crate) mod evict;
 pub(crate) mod found;
 mod heat;
+mod held;
 mod local;
 mod lock;
 mod notes;

@@ -1,0 +1,172 @@
+//! The latches of a lock plan, and which of its keys comes next.
+//!
+//! A command uses its keys in the order in which it names them, so a plan of many keys keeps their hashes in that order. The key
+//! that is expected next is known to be latched without a search, so what a key costs does not grow with their number.
+
+use crate::index::Index;
+use std::cell::Cell;
+
+/// Buckets that are asked for before the first of them is latched or released.
+const BUCKETS_AHEAD: usize = 16;
+/// Keys for which a plan keeps its memory when it is released.
+const KEYS_KEPT: usize = 1 << 14;
+
+/// The latches of a lock plan.
+pub(super) struct Held {
+    /// Their buckets, ascending, each once.
+    numbers: Vec<u64>,
+    /// So many of them have been latched.
+    taken: usize,
+    exclusive: bool,
+    /// The hashes of several keys, in the command's order.
+    hashes: Vec<u64>,
+    /// Which of them the command is expected to use next.
+    next: Cell<usize>,
+}
+
+impl Held {
+    pub(super) fn new() -> Self {
+        let (numbers, hashes) = (Vec::with_capacity(64), Vec::with_capacity(64));
+        Self { numbers, taken: 0, exclusive: false, hashes, next: Cell::new(0) }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// Latches the bucket of a hash.
+    #[inline]
+    pub(super) fn take_one(&mut self, index: &Index, hash: u64, exclusive: bool) {
+        let number = if exclusive { index.lock_exclusive(hash).keep() } else { index.lock_shared(hash).keep() };
+        self.numbers.push(number);
+        (self.taken, self.exclusive) = (1, exclusive);
+    }
+
+    /// Latches the buckets of several hashes.
+    pub(super) fn take(&mut self, index: &Index, hashes: &[u64], exclusive: bool) {
+        debug_assert!(self.numbers.is_empty() && self.taken == 0, "INV-LATCH-3: one lock plan at a time");
+        self.exclusive = exclusive;
+        self.hashes.extend_from_slice(hashes);
+        self.next.set(0);
+        let (mut known, mut first_wanted) = (index.len(), 0);
+        loop {
+            let wanted = hashes.iter().map(|&hash| Index::bucket_of(hash, known)).filter(|&number| number >= first_wanted);
+            self.numbers.extend(wanted);
+            self.latch_wanted(index);
+            let now = index.len();
+            if now == known {
+                return;
+            }
+            // A bucket that split meanwhile may have given keys to new ones, which have the highest numbers; one that is latched
+            // splits no more. One that merged has given its keys to a lower one, so that the order begins anew.
+            first_wanted = known;
+            if now < known {
+                self.release_latches(index);
+                first_wanted = 0;
+            }
+            known = now;
+        }
+    }
+
+    /// Latches the buckets behind those that have been latched.
+    fn latch_wanted(&mut self, index: &Index) {
+        self.numbers[self.taken..].sort_unstable();
+        self.numbers.dedup();
+        debug_assert!(self.numbers.is_sorted(), "INV-LATCH-3: latches are taken in ascending bucket order");
+        self.numbers[self.taken..].iter().take(BUCKETS_AHEAD).for_each(|&number| index.prefetch_bucket(number));
+        while let Some(&number) = self.numbers.get(self.taken) {
+            if let Some(&ahead) = self.numbers.get(self.taken + BUCKETS_AHEAD) {
+                index.prefetch_bucket(ahead);
+            }
+            let kept = if self.exclusive { index.latch(number).keep() } else { index.latch_shared(number).keep() };
+            debug_assert_eq!(kept, number);
+            self.taken += 1;
+        }
+    }
+
+    /// Releases all latches.
+    #[inline]
+    pub(super) fn release(&mut self, index: &Index) {
+        self.release_latches(index);
+        if !self.hashes.is_empty() {
+            self.forget_keys();
+        }
+    }
+
+    #[inline]
+    fn release_latches(&mut self, index: &Index) {
+        let taken = std::mem::take(&mut self.taken);
+        for (at, &number) in self.numbers[..taken].iter().enumerate() {
+            if let Some(&ahead) = self.numbers.get(at + BUCKETS_AHEAD) {
+                index.prefetch_bucket(ahead);
+            }
+            index.unlatch(number, self.exclusive);
+        }
+        self.numbers.clear();
+    }
+
+    #[cold]
+    fn forget_keys(&mut self) {
+        self.hashes.clear();
+        self.hashes.shrink_to(KEYS_KEPT);
+        self.numbers.shrink_to(KEYS_KEPT);
+    }
+
+    /// Hashes of the plan's keys in the command's order from position `from` on, at most `count`; none in a plan of one key.
+    pub(super) fn keys(&self, from: usize, count: usize) -> &[u64] {
+        let start = from.min(self.hashes.len());
+        &self.hashes[start..(start + count).min(self.hashes.len())]
+    }
+
+    /// Whether the bucket `number`, where `hash` belongs, is latched. With the key's position when it is the one that was expected.
+    #[inline]
+    pub(super) fn holds(&self, hash: u64, number: u64) -> (bool, Option<usize>) {
+        if self.hashes.is_empty() {
+            return (self.numbers.first() == Some(&number), None);
+        }
+        let next = self.next.get();
+        if self.hashes.get(next) == Some(&hash) {
+            debug_assert!(self.numbers.binary_search(&number).is_ok(), "INV-LATCH-3: the buckets of a plan's keys are latched");
+            self.next.set(next + 1);
+            return (true, Some(next));
+        }
+        // The same key once more, or all of them from the beginning.
+        if next > 0 && self.hashes[next - 1] == hash {
+            return (true, None);
+        }
+        if self.hashes[0] == hash {
+            self.next.set(1);
+            return (true, Some(0));
+        }
+        (self.numbers.binary_search(&number).is_ok(), None)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_holds_its_keys_in_any_order() {
+        let index = Index::new(5000, 5000).unwrap();
+        let hashes: Vec<u64> = (0..3000u64).map(|number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(20)).collect();
+        let mut held = Held::new();
+        held.take(&index, &hashes, true);
+        let holds = |hash: u64| held.holds(hash, Index::bucket_of(hash, index.len()));
+        // In the command's order, each key twice; then all again; then backwards.
+        for _ in 0..2 {
+            for (position, &hash) in hashes.iter().enumerate() {
+                assert_eq!(holds(hash), (true, Some(position)));
+                assert_eq!(holds(hash), (true, None));
+            }
+        }
+        assert!(hashes.iter().rev().all(|&hash| holds(hash).0));
+        let others = (0..5000u64).filter(|number| held.numbers.binary_search(number).is_err());
+        assert!(others.clone().count() > 1000 && others.into_iter().all(|number| !holds(number).0));
+        assert!(held.numbers.iter().all(|&number| index.bucket(number).is_latched_exclusively()));
+        held.release(&index);
+        assert!(held.is_empty() && held.hashes.is_empty());
+        assert!((0..index.len()).all(|number| !index.bucket(number).is_latched_exclusively()));
+    }
+}
