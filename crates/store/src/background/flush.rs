@@ -230,7 +230,12 @@ impl Flush {
             if contents.records != 0 {
                 bump(&tier.counters.writes, 1);
                 bump(&tier.counters.written_bytes, PAGE_BYTES as u64);
-                tier.storage.pages.write(page * PAGE_BYTES as u64, &self.image)?;
+                let written = tier.storage.pages.write(page * PAGE_BYTES as u64, &self.image);
+                if let Err(error) = written {
+                    // The next attempt makes a new image, with extents of its own.
+                    tier.free_extents(image::extents(&mut self.image, page));
+                    return Err(error);
+                }
             }
             Ok(contents)
         });
