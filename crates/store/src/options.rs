@@ -19,6 +19,8 @@ pub struct Options {
     pub free_fraction_max: f64,
     /// Where to put what does not fit the memory budget. Without it everything stays in memory.
     pub storage: Option<Storage>,
+    /// Pages of 2 MiB that the device may hold at once, and as many writes from the oldest to the newest.
+    pub device_pages_max: u64,
     /// Whether the background thread runs. Without it, call [`Store::maintain`].
     pub background: bool,
 }
@@ -33,6 +35,7 @@ impl Default for Options {
             mutable_fraction: 1.0,
             free_fraction_max: 0.15,
             storage: None,
+            device_pages_max: 1 << 20,
             background: true,
         }
     }

@@ -285,6 +285,8 @@ metrics! {
     Storage Counter storage_pages_evicted: "Pages of the log that left memory" = |r| Integer(r.tier.pages_evicted);
     Storage Counter storage_pages_compacted: "Pages on the device collected" = |r| Integer(r.tier.pages_compacted);
     Storage Counter storage_records_compacted: "Records moved by that" = |r| Integer(r.tier.records_compacted);
+    Storage Counter storage_pages_salvaged: "Damaged pages given up after their readable records were moved" = |r| Integer(r.tier.pages_salvaged);
+    Storage Counter storage_records_lost: "Records lost with damaged pages" = |r| Integer(r.tier.records_lost);
     Storage Counter storage_cached_records: "Copies made of records on the device" = |r| Integer(r.tier.records_cached);
     Storage Counter storage_cache_hits: "Reads answered from such copies" = |r| Integer(r.store.cache_hits.max(0).unsigned_abs());
     Storage Counter storage_cold_waits: "Batches that waited for the device" = |r| Integer(r.totals.device_waits);

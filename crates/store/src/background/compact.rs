@@ -5,7 +5,9 @@
 //! order, so the best one is taken; what is read and written per byte won is the least there is.
 
 use super::image;
+use super::pace::Pace;
 use super::resolve::{Resolution, resolve_hashes};
+use super::salvage::{Damaged, Progress, Salvage};
 use crate::counters::add;
 use crate::heap::{self, HeapKey};
 use crate::key::Key;
@@ -26,6 +28,8 @@ use std::sync::atomic::Ordering;
 
 /// Space on the device, in pages, below which nothing is compacted, however much is dead.
 const PAGES_MIN: u64 = 8;
+/// Pages ahead of the tail whose places in the table are needed at once.
+const URGENT_PAGES: u64 = 2 * STALL_PAGES;
 /// Records per epoch.
 const GROUP: usize = 64;
 /// Bytes of heap objects that come into memory together to be moved, or one object.
@@ -38,26 +42,39 @@ pub(super) struct Compaction {
     not_before_ms: u64,
     /// Pages that cannot be emptied now, tried again when there is no other.
     stuck: Vec<u64>,
+    damaged: Damaged,
+    salvage: Option<Salvage>,
+}
+
+/// Outcome of compacting records. The greater one counts for several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Outcome {
+    /// Nothing points to them any more.
+    Done,
+    /// Some could not be read, or what they have on the value device could not.
+    Damaged,
+    /// Some could not be moved now.
+    Stuck,
 }
 
 /// A record of an image: its address, and what it was when the image was made.
 #[derive(Clone, Copy)]
-struct Imaged {
-    address: u64,
-    record: Record,
-    header: Header,
+pub(super) struct Imaged {
+    pub(super) address: u64,
+    pub(super) record: Record,
+    pub(super) header: Header,
 }
 
 impl Imaged {
     /// Whether it has heap objects.
-    fn is_heavy(&self) -> bool {
+    pub(super) fn is_heavy(&self) -> bool {
         self.header.has(Header::HEAP_KEY) || self.header.has(Header::HEAP_VALUE)
     }
 }
 
 /// What became of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+pub(super) enum Fate {
     /// Nothing points to it any more.
     Gone,
     /// It could not be moved.
@@ -67,14 +84,14 @@ enum Fate {
 }
 
 /// The extents of a record of an image.
-fn extents_of(&Imaged { record, header, .. }: &Imaged) -> impl Iterator<Item = Extent> {
+pub(super) fn extents_of(&Imaged { record, header, .. }: &Imaged) -> impl Iterator<Item = Extent> {
     let key = header.has(Header::HEAP_KEY).then(|| Extent::from_word(record.key_handle()));
     let value = header.has(Header::HEAP_VALUE).then(|| Extent::from_word(record.value_handle(header)));
     key.into_iter().chain(value)
 }
 
 /// Divides the records of an image into what is moved together.
-fn groups(mut records: &[Imaged]) -> impl Iterator<Item = &[Imaged]> {
+pub(super) fn groups(mut records: &[Imaged]) -> impl Iterator<Item = &[Imaged]> {
     std::iter::from_fn(move || {
         let mut bytes = 0;
         let fits = |imaged: &&Imaged| {
@@ -90,7 +107,7 @@ fn groups(mut records: &[Imaged]) -> impl Iterator<Item = &[Imaged]> {
 
 impl Compaction {
     pub(super) fn new() -> Self {
-        Self { image: Buffer::new(PAGE_BYTES), not_before_ms: 0, stuck: Vec::new() }
+        Self { image: Buffer::new(PAGE_BYTES), not_before_ms: 0, stuck: Vec::new(), damaged: Damaged::default(), salvage: None }
     }
 
     /// Whether the rate limit keeps it from going on at once.
@@ -98,110 +115,152 @@ impl Compaction {
         clock::monotonic_ns() / 1_000_000 < self.not_before_ms
     }
 
-    /// Compacts one page if there is one worth it. Returns whether it did.
-    pub(super) fn step(&mut self, session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, now_ms: i64) -> bool {
+    /// Compacts one page if there is one worth it, or goes on with the salvage of one. Returns whether it did.
+    pub(super) fn step(&mut self, session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, pace: &mut Pace, now_ms: i64) -> bool {
+        if self.salvage.is_some() {
+            self.go_on_with_salvage(session, tier, fetcher, pace, now_ms);
+            return true;
+        }
         let clock_ms = clock::monotonic_ns() / 1_000_000;
         if clock_ms < self.not_before_ms {
             return false;
         }
         let head = Log::page_of(session.store.log.head());
-        let Some(page) = self.choose(session, tier, head) else { return false };
+        let Some(page) = self.choose(session, tier, head, now_ms) else { return false };
         let rate = tier.limits.compaction_rate.load(Ordering::Relaxed);
         self.not_before_ms = clock_ms + PAGE_BYTES as u64 * 1000 / rate;
-        if self.compact(session, tier, fetcher, page, now_ms) {
-            bump(&tier.counters.pages_compacted, 1);
-        } else {
-            self.stuck.push(page);
+        if self.damaged.is_hopeless(page) {
+            self.begin_salvage(session, tier, page, now_ms);
+            return true;
+        }
+        match self.compact(session, tier, fetcher, page, now_ms) {
+            Outcome::Done => bump(&tier.counters.pages_compacted, 1),
+            Outcome::Stuck => self.stuck.push(page),
+            Outcome::Damaged => self.damaged.note(page, now_ms),
         }
         true
     }
 
-    fn choose(&mut self, session: &Session, tier: &Tier, head: u64) -> Option<u64> {
+    fn begin_salvage(&mut self, session: &Session, tier: &Tier, page: u64, now_ms: i64) {
+        self.salvage = Salvage::begin(&session.store, tier, page, &mut self.image);
+        if self.salvage.is_none() {
+            // A device that reads nothing at all may come back whole. It is waited for, until the page is in the way.
+            if tier.pages.is_needed_by(page, session.store.log.tail_page() + URGENT_PAGES) {
+                self.salvage = Some(Salvage::of_nothing(page));
+            } else {
+                self.damaged.note(page, now_ms);
+            }
+        }
+    }
+
+    fn go_on_with_salvage(&mut self, session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, pace: &mut Pace, now_ms: i64) {
+        let Some(salvage) = &mut self.salvage else { return };
+        let page = salvage.page;
+        session.local.now_ms = now_ms;
+        match salvage.step(session, tier, &mut self.image, fetcher, pace) {
+            Progress::Sweeping => return,
+            Progress::Stuck => self.stuck.push(page),
+            Progress::Emptied => {
+                self.damaged.forget(page);
+                bump(&tier.counters.pages_salvaged, 1);
+                let extents = salvage.extents(&mut self.image);
+                give_up(tier, page, extents);
+            }
+        }
+        self.salvage = None;
+    }
+
+    fn choose(&mut self, session: &Session, tier: &Tier, head: u64, now_ms: i64) -> Option<u64> {
         let (capacity, live) = tier.pages.words();
-        if capacity < PAGES_MIN * PAGE_WORDS {
-            return None;
-        }
-        let dead = capacity - live;
-        let limit = capacity * tier.limits.garbage_max.load(Ordering::Relaxed) / 1000;
-        let ahead = session.store.log.tail_page() + 2 * STALL_PAGES;
-        let crowded = (0..2 * STALL_PAGES).any(|back| tier.pages.is_crowded(ahead - back));
-        if dead <= limit && !crowded {
-            return None;
-        }
+        let tail = session.store.log.tail_page();
         let share_of = |page: u64| tier.pages.info(page).map_or(0, |info| info.dead_words() * 1000 / info.capacity_words());
-        let worth = |page: &u64| crowded || share_of(*page) > 100;
-        let candidates = || tier.pages.stored_pages(head).filter(worth);
-        let chosen = if crowded {
-            candidates().next()
-        } else {
-            candidates().filter(|page| !self.stuck.contains(page)).max_by_key(|&page| share_of(page))
-        };
-        if chosen.is_none() {
+        let may_try = |page: &u64| !self.stuck.contains(page) && !self.damaged.is_resting(*page, now_ms);
+        let urgent = |page: &u64| tier.pages.is_needed_by(*page, tail + URGENT_PAGES);
+        let needed = |page: &u64| tier.pages.is_needed_by(*page, tail + tier.pages.margin().max(URGENT_PAGES));
+        // Pages whose place in the table is needed soon go first, whatever is dead of them.
+        let needed = || tier.pages.stored_pages(head).take_while(needed);
+        let first = needed().find(|page| urgent(page) && !self.stuck.contains(page)).or_else(|| needed().find(may_try));
+        let limit = capacity * tier.limits.garbage_max.load(Ordering::Relaxed) / 1000;
+        let crowded = needed().next().is_some();
+        let much_dead = capacity >= PAGES_MIN * PAGE_WORDS && capacity - live > limit;
+        let chosen = first.or_else(|| {
+            let candidates = || tier.pages.stored_pages(head).filter(|page| share_of(*page) > 100).filter(may_try);
+            much_dead.then(|| candidates().max_by_key(|&page| share_of(page))).flatten()
+        });
+        if chosen.is_none() && (crowded || much_dead) {
             self.stuck.clear();
         }
         chosen
     }
 
-    fn compact(&mut self, session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, page: u64, now_ms: i64) -> bool {
+    fn compact(&mut self, session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, page: u64, now_ms: i64) -> Outcome {
         bump(&tier.counters.background_reads, 1);
         bump(&tier.counters.read_bytes, PAGE_BYTES as u64);
         if tier.storage.pages.read(page * PAGE_BYTES as u64, &mut self.image).is_err() {
             bump(&tier.counters.read_errors, 1);
-            return false;
+            return Outcome::Damaged;
         }
-        let Some(info) = tier.pages.info(page) else { return false };
+        let Some(info) = tier.pages.info(page) else { return Outcome::Stuck };
         let damaged = self.image.chunks_exact(BLOCK_BYTES).enumerate().filter(|(at, block)| !info.is_intact(*at, block)).count();
         if damaged != 0 {
             bump(&tier.counters.corrupt_blocks, damaged as u64);
-            return false;
+            return Outcome::Damaged;
         }
         let mut records = Vec::new();
         image::walk(&mut self.image, page, |address, record, header| records.push(Imaged { address, record, header }));
-        let mut done = true;
+        let mut outcome = Outcome::Done;
         let mut unclear = Vec::new();
         for group in groups(&records) {
-            done &= compact_group(session, tier, fetcher, group, (now_ms, 0), &mut unclear);
+            outcome = outcome.max(compact_group(session, tier, fetcher, group, (now_ms, 0), &mut unclear));
         }
         for group in unclear.chunks(GROUP) {
             // What leaves memory from here on is not resolved.
             let head = session.store.log.head();
             let hashes: Vec<u64> = group.iter().map(|&(.., hash)| hash).collect();
             let resolutions = resolve_hashes(session, tier, fetcher, now_ms, &hashes);
-            done &= resolutions.iter().all(|&resolution| resolution == Resolution::Done);
-            if !done {
+            if resolutions.iter().any(|&resolution| resolution != Resolution::Done) {
+                outcome = outcome.max(Outcome::Stuck);
                 break;
             }
             let mut still = Vec::new();
             let resolved: Vec<Imaged> = group.iter().map(|&(imaged, _)| imaged).collect();
             for group in groups(&resolved) {
-                done &= compact_group(session, tier, fetcher, group, (now_ms, head), &mut still);
+                outcome = outcome.max(compact_group(session, tier, fetcher, group, (now_ms, head), &mut still));
             }
-            done &= still.is_empty();
+            if !still.is_empty() {
+                outcome = outcome.max(Outcome::Stuck);
+            }
         }
-        if !done {
-            return false;
+        if outcome != Outcome::Done {
+            return outcome;
         }
         let extents = if info.extent_blocks() == 0 { Vec::new() } else { image::extents(&mut self.image, page) };
-        tier.pages.retire(page);
-        // Who reads the page now finds it retired and looks again, so its space may go at once.
-        if tier.storage.pages.discard(page * PAGE_BYTES as u64, PAGE_BYTES as u64).is_err() {
-            bump(&tier.counters.write_errors, 1);
-        }
-        tier.free_extents(extents);
-        true
+        give_up(tier, page, extents);
+        self.damaged.forget(page);
+        Outcome::Done
     }
+}
+
+/// Gives up the space of a page that nothing points into.
+fn give_up(tier: &Tier, page: u64, extents: Vec<Extent>) {
+    tier.pages.retire(page);
+    // Who reads the page now finds it retired and looks again, so its space may go at once.
+    if tier.storage.pages.discard(page * PAGE_BYTES as u64, PAGE_BYTES as u64).is_err() {
+        bump(&tier.counters.write_errors, 1);
+    }
+    tier.free_extents(extents);
 }
 
 /// Lets go of some records of a page. Entries below `resolved` are known to be no newer records of their keys; records of which that
 /// has to be found out first go to `unclear`, with their hashes.
-fn compact_group(
+pub(super) fn compact_group(
     session: &mut Session,
     tier: &Tier,
     fetcher: &mut Fetcher,
     group: &[Imaged],
     (now_ms, resolved): (i64, u64),
     unclear: &mut Vec<(Imaged, u64)>,
-) -> bool {
+) -> Outcome {
     // Records with heap objects are staged like those of a reader, which makes their handles whole.
     let mut addresses: Vec<u64> = group.iter().filter(|imaged| imaged.is_heavy()).map(|imaged| imaged.address).collect();
     let mut stage = Stage::default();
@@ -214,20 +273,20 @@ fn compact_group(
             (true, _) => None,
         })
         .collect();
-    let mut good = whole.len() == group.len();
+    let mut outcome = if whole.len() == group.len() { Outcome::Done } else { Outcome::Damaged };
     session.enter(now_ms);
     let hashes: Vec<u64> = whole.iter().map(|(_, whole)| session.store.hash_of(whole.record, whole.header)).collect();
     hashes.iter().for_each(|&hash| session.prefetch_bucket(hash));
     for (&(imaged, whole), &hash) in whole.iter().zip(&hashes) {
         match compact_one(session, tier, &whole, hash, resolved) {
             Fate::Gone => {}
-            Fate::Stays => good = false,
+            Fate::Stays => outcome = Outcome::Stuck,
             Fate::Unclear => unclear.push((imaged, hash)),
         }
     }
     session.leave();
     fetcher.reclaim(&mut stage);
-    good
+    outcome
 }
 
 /// Lets go of one record of a page. Entries below `resolved` are known to be no newer records of its key.
@@ -303,7 +362,7 @@ fn compact_latched(
 }
 
 /// Writes the record whose original is at `address` anew at the tail, from its image or its cached copy, and points the entry there.
-fn move_to_tail(session: &mut Session, store: &Inner, tier: &Tier, found: &Found<'_>, address: u64) -> Fate {
+pub(super) fn move_to_tail(session: &mut Session, store: &Inner, tier: &Tier, found: &Found<'_>, address: u64) -> Fate {
     let (from, from_header) = (found.record, found.header);
     let Ok((target, got)) = allocate::allocate(store, &mut session.local, Record::packed_units(from_header, false)) else {
         return Fate::Stays;

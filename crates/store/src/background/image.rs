@@ -91,6 +91,7 @@ fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Con
 fn count(contents: &mut Contents, header: Header, words: u32) {
     contents.live_words += words;
     contents.records += 1;
+    contents.volatile += u32::from(header.has(Header::EXPIRY));
     contents.largest = contents.largest.max(header.units() as u32);
     contents.namespace = match contents.namespace {
         0 => u32::from(header.namespace()),

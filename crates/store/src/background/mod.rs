@@ -19,3 +19,4 @@ mod reclaim;
 mod resolve;
 pub(crate) mod resolver;
 mod retry;
+mod salvage;

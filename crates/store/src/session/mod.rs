@@ -18,7 +18,7 @@ mod lock;
 mod notes;
 mod read;
 pub(crate) mod remove;
-mod scan;
+pub(crate) mod scan;
 mod staged;
 mod view;
 mod warmer;

@@ -157,7 +157,7 @@ pub(crate) fn drop_latched(store: &Inner, local: &mut Local, number: u64, positi
 }
 
 /// Counts live records of a namespace, and those of them with an expiry, up or down.
-pub(super) fn count_live(store: &Inner, local: &Local, namespace: u16, live: i64, volatile: i64) {
+pub(crate) fn count_live(store: &Inner, local: &Local, namespace: u16, live: i64, volatile: i64) {
     let counters = store.thread(local);
     let [records, with_expiry] = store.counters.namespace(local.thread, namespace);
     if live != 0 {

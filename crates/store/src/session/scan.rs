@@ -104,7 +104,7 @@ impl Session {
 }
 
 /// Length of the range of reversed hashes that a bucket covers.
-fn range_len(number: u64, buckets: u64) -> u64 {
+pub(crate) fn range_len(number: u64, buckets: u64) -> u64 {
     debug_assert_eq!(Index::bucket_of(number, buckets), number);
     1 << (u64::BITS - Index::level(number, buckets))
 }

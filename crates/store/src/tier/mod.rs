@@ -42,8 +42,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Pages that may be on the device at once: 2 TiB.
-const DEVICE_PAGES_MAX: u64 = 1 << 20;
+/// Fewest pages that the table of the device's pages has places for.
+const DEVICE_PAGES_MIN: u64 = 64;
 /// Keys are overwritten without a look while fewer than one in so many are unresolved, or fewer than [`BACKLOG_MIN`].
 const BACKLOG_SHARE: u64 = 16;
 const BACKLOG_MIN: u64 = 4096;
@@ -158,10 +158,10 @@ pub(crate) struct Tier {
 }
 
 impl Tier {
-    pub(crate) fn new(storage: Storage) -> io::Result<Self> {
+    pub(crate) fn new(storage: Storage, device_pages_max: u64) -> io::Result<Self> {
         Ok(Self {
             storage,
-            pages: DevicePages::new(DEVICE_PAGES_MAX)?,
+            pages: DevicePages::new(device_pages_max.max(DEVICE_PAGES_MIN))?,
             counters: Counters::default(),
             wakers: Wakers { flusher: Waker::new(), compactor: Waker::new(), resolver: Waker::new() },
             blind: BlindWrites::default(),

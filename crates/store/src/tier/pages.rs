@@ -20,6 +20,11 @@ const STORED: u64 = 2;
 /// Given up for ever: nobody writes to its entries any more.
 const RETIRED: u64 = 3;
 
+/// Part of the table, as one in so many, that is kept free of the oldest pages.
+const MARGIN_SHARE: u64 = 64;
+/// In a head's namespace: all records of the page had an expiry. Not with [`PageInfo::MIXED`].
+const ALL_EXPIRE: u32 = 1 << 31;
+
 /// Granularity at which memory of the tables goes back.
 const SMALL_PAGE: usize = 4096;
 
@@ -39,7 +44,7 @@ struct PageHead {
     records: AtomicU32,
     /// Words of its largest record.
     largest: AtomicU32,
-    /// The namespace of all its records, or [`PageInfo::MIXED`].
+    /// The namespace of all its records, with [`ALL_EXPIRE`], or [`PageInfo::MIXED`].
     namespace: AtomicU32,
     /// Blocks that its records have on the value device.
     extent_blocks: AtomicU32,
@@ -62,6 +67,8 @@ pub(crate) struct Contents {
     pub(crate) largest: u32,
     pub(crate) namespace: u32,
     pub(crate) extent_blocks: u32,
+    /// Records with an expiry.
+    pub(crate) volatile: u32,
 }
 
 impl PageInfo<'_> {
@@ -69,7 +76,16 @@ impl PageInfo<'_> {
     pub(crate) const MIXED: u32 = u32::MAX;
 
     pub(crate) fn namespace(self) -> u32 {
-        self.head.namespace.load(Ordering::Relaxed)
+        match self.head.namespace.load(Ordering::Relaxed) {
+            Self::MIXED => Self::MIXED,
+            namespace => namespace & !ALL_EXPIRE,
+        }
+    }
+
+    /// Whether all of its records had an expiry when it was written; false for a page of several namespaces.
+    pub(crate) fn all_expire(self) -> bool {
+        let namespace = self.head.namespace.load(Ordering::Relaxed);
+        namespace != Self::MIXED && namespace & ALL_EXPIRE != 0
     }
 
     /// Bytes that a read of one record should ask for.
@@ -190,7 +206,8 @@ impl DevicePages {
         head.live_words.store(contents.live_words, Ordering::Relaxed);
         head.records.store(contents.records, Ordering::Relaxed);
         head.largest.store(contents.largest, Ordering::Relaxed);
-        head.namespace.store(contents.namespace, Ordering::Relaxed);
+        let all_expire = contents.volatile == contents.records && contents.namespace != PageInfo::MIXED;
+        head.namespace.store(contents.namespace | if all_expire { ALL_EXPIRE } else { 0 }, Ordering::Relaxed);
         head.extent_blocks.store(contents.extent_blocks, Ordering::Relaxed);
         head.word.store(page << 2 | STORED, Ordering::Release);
         self.stored.fetch_add(1, Ordering::Relaxed);
@@ -299,10 +316,14 @@ impl DevicePages {
         (first..end).filter(|&page| self.is_stored(page))
     }
 
-    /// Whether the entry that `page` will need is taken by an older page.
-    pub(crate) fn is_crowded(&self, page: u64) -> bool {
-        let word = self.head(page).word.load(Ordering::Acquire);
-        is_taken(word) && word >> 2 != page
+    /// Whether the page's place in the table is needed by the time the tail is at page `tail`.
+    pub(crate) fn is_needed_by(&self, page: u64, tail: u64) -> bool {
+        page + self.mask < tail
+    }
+
+    /// Pages ahead of the tail whose places in the table are made free in good time.
+    pub(crate) fn margin(&self) -> u64 {
+        (self.mask + 1) / MARGIN_SHARE
     }
 }
 
@@ -317,10 +338,10 @@ mod tests {
         pages.count_dead(3 * PAGE_WORDS, 100);
         assert!(pages.begin(3) && !pages.is_stored(3));
         pages.count_dead(3 * PAGE_WORDS, 10);
-        let contents = Contents { live_words: 1000, records: 10, largest: 150, namespace: 1, extent_blocks: 0 };
+        let contents = Contents { live_words: 1000, records: 10, largest: 150, namespace: 1, extent_blocks: 0, volatile: 0 };
         pages.publish(3, contents, &image);
         assert!(!pages.begin(11), "the entry is taken");
-        assert!(pages.is_crowded(11) && !pages.is_crowded(3));
+        assert!(pages.is_needed_by(3, 11) && !pages.is_needed_by(3, 10) && !pages.is_needed_by(4, 11));
         pages.count_dead(3 * PAGE_WORDS + 5, 100);
         pages.count_dead_typical(3 * PAGE_WORDS + 500);
         let info = pages.info(3).unwrap();
@@ -340,7 +361,7 @@ mod tests {
     fn entries_of_retired_pages_give_their_memory_back() {
         let pages = DevicePages::new(1 << 12).unwrap();
         let image = vec![7u8; PAGE_BYTES];
-        let contents = Contents { live_words: 10, records: 1, largest: 10, namespace: 1, extent_blocks: 0 };
+        let contents = Contents { live_words: 10, records: 1, largest: 10, namespace: 1, extent_blocks: 0, volatile: 0 };
         let store = |page| {
             assert!(pages.begin(page));
             pages.publish(page, contents, &image);

@@ -55,6 +55,10 @@ statistics! {
     pages_compacted,
     /// Records that this moved.
     records_compacted,
+    /// Pages given up because blocks of them could not be read for long.
+    pages_salvaged,
+    /// Records that were lost with such blocks.
+    records_lost,
     /// Copies made of records on the device.
     records_cached,
     /// Older records of overwritten keys that were found and dropped.

@@ -1,0 +1,319 @@
+//! Salvage: what becomes of a page on the device that cannot be read whole.
+//!
+//! Devices recover, so such a page is tried again a few times, with rests that double. A page that stays damaged is given up: its
+//! blocks are read one by one, and the index is swept for entries that point into it. Records in good blocks are moved like those
+//! of any compacted page, entries of the others are dropped, and the page is retired. Otherwise it would keep its place in the
+//! table of pages for ever, and the page that needs that place could never be written.
+//!
+//! The sweep goes through the index in the order of reversed hashes, like a scan (INV-SCAN-1): what it has passed stays passed while
+//! buckets split and merge.
+
+use super::compact::{Fate, Imaged, Outcome, compact_group, extents_of, groups, move_to_tail};
+use super::pace::Pace;
+use crate::index::entry::Entry;
+use crate::log::{CHUNK_WORDS, Log, PAGE_BYTES, PAGE_WORDS, PageState};
+use crate::record::{Header, Record, WORD};
+use crate::session::Session;
+use crate::session::found::Found;
+use crate::session::remove::count_live;
+use crate::session::scan::range_len;
+use crate::shared::Inner;
+use crate::tier::Tier;
+use crate::tier::extent::Extent;
+use crate::tier::pages::{BLOCKS, PageInfo};
+use crate::tier::stage::Fetcher;
+use crate::tier::statistics::bump;
+use almandine_io::storage::{BLOCK_BYTES, Buffer};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Failed attempts after which a page is given up.
+const ATTEMPTS_MAX: u32 = 8;
+/// Rest after the first failed attempt. It doubles with each one.
+const REST_MS: i64 = 1_000;
+/// Buckets swept per epoch and per step.
+const GROUP_BUCKETS: usize = 32;
+const BUCKETS_PER_STEP: usize = 4096;
+
+/// Pages that could not be read whole, and how often that was tried.
+#[derive(Default)]
+pub(super) struct Damaged {
+    attempts: HashMap<u64, Attempts>,
+}
+
+struct Attempts {
+    failed: u32,
+    /// When the page may be tried again.
+    due_ms: i64,
+}
+
+impl Damaged {
+    /// Another attempt has failed.
+    pub(super) fn note(&mut self, page: u64, now_ms: i64) {
+        let attempts = self.attempts.entry(page).or_insert(Attempts { failed: 0, due_ms: 0 });
+        attempts.due_ms = now_ms.saturating_add(REST_MS << attempts.failed.min(ATTEMPTS_MAX));
+        attempts.failed = attempts.failed.saturating_add(1);
+    }
+
+    /// Whether the page is not to be tried yet. A clock that was set back by much does not put it off.
+    pub(super) fn is_resting(&self, page: u64, now_ms: i64) -> bool {
+        let resting =
+            |attempts: &Attempts| (now_ms..=now_ms.saturating_add(REST_MS << ATTEMPTS_MAX)).contains(&(attempts.due_ms - 1));
+        self.attempts.get(&page).is_some_and(resting)
+    }
+
+    /// Whether the page was tried often enough.
+    pub(super) fn is_hopeless(&self, page: u64) -> bool {
+        self.attempts.get(&page).is_some_and(|attempts| attempts.failed >= ATTEMPTS_MAX)
+    }
+
+    /// The page is no longer on the device.
+    pub(super) fn forget(&mut self, page: u64) {
+        self.attempts.remove(&page);
+    }
+}
+
+/// How far a salvage is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Sweeping,
+    /// Nothing points into the page any more.
+    Emptied,
+    /// Some records had no room at the tail: to be tried again.
+    Stuck,
+}
+
+/// The salvage of one page, whose image is the compaction's buffer.
+pub(super) struct Salvage {
+    pub(super) page: u64,
+    good_blocks: Vec<bool>,
+    /// Where the sweep is, in the space of reversed hashes.
+    position: u64,
+    /// Records with extents that cannot be read are given up in a second sweep.
+    second: bool,
+    outcome: Outcome,
+    /// Extents of the records that could be read.
+    extents: Vec<Extent>,
+    entries: Vec<Entry>,
+    /// Addresses of records to be moved.
+    found: Vec<u64>,
+}
+
+impl Salvage {
+    /// Reads what can be read of a page. `None` when that is nothing.
+    pub(super) fn begin(store: &Inner, tier: &Tier, page: u64, image: &mut Buffer) -> Option<Self> {
+        let info = tier.pages.info(page)?;
+        let mut good_blocks = vec![false; BLOCKS];
+        let mut any_read = false;
+        for (at, block) in image.chunks_exact_mut(BLOCK_BYTES).enumerate() {
+            if store.background.stop.load(Ordering::Acquire) {
+                return None;
+            }
+            bump(&tier.counters.background_reads, 1);
+            bump(&tier.counters.read_bytes, BLOCK_BYTES as u64);
+            let read = tier.storage.pages.read(page * PAGE_BYTES as u64 + (at * BLOCK_BYTES) as u64, block);
+            any_read |= read.is_ok();
+            good_blocks[at] = read.is_ok() && info.is_intact(at, block);
+        }
+        any_read.then(|| Self::new(page, good_blocks))
+    }
+
+    /// The salvage of a page of which nothing can be read.
+    pub(super) fn of_nothing(page: u64) -> Self {
+        Self::new(page, vec![false; BLOCKS])
+    }
+
+    fn new(page: u64, good_blocks: Vec<bool>) -> Self {
+        Self {
+            page,
+            good_blocks,
+            position: 0,
+            second: false,
+            outcome: Outcome::Done,
+            extents: Vec::new(),
+            entries: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Goes on with the sweep.
+    pub(super) fn step(
+        &mut self,
+        session: &mut Session,
+        tier: &Tier,
+        image: &mut Buffer,
+        fetcher: &mut Fetcher,
+        pace: &mut Pace,
+    ) -> Progress {
+        for _ in 0..BUCKETS_PER_STEP / GROUP_BUCKETS {
+            pace.yield_to_workers(false);
+            let ended = self.sweep_group(session, tier, image);
+            let addresses = std::mem::take(&mut self.found);
+            let found: Vec<Imaged> = addresses.into_iter().filter_map(|address| self.readable(image, address)).collect();
+            self.extents.extend(found.iter().flat_map(extents_of));
+            for group in groups(&found) {
+                let mut unclear = Vec::new();
+                let now_ms = session.now_ms();
+                let outcome = compact_group(session, tier, fetcher, group, (now_ms, 0), &mut unclear);
+                self.outcome = self.outcome.max(if unclear.is_empty() { outcome } else { Outcome::Stuck });
+            }
+            if ended {
+                return match self.outcome {
+                    Outcome::Done => Progress::Emptied,
+                    Outcome::Damaged if !self.second => {
+                        // What is left has extents that cannot be read.
+                        (self.second, self.outcome) = (true, Outcome::Done);
+                        Progress::Sweeping
+                    }
+                    Outcome::Damaged | Outcome::Stuck => Progress::Stuck,
+                };
+            }
+        }
+        Progress::Sweeping
+    }
+
+    /// Sweeps some buckets inside one epoch. Returns whether it has come to the end.
+    fn sweep_group(&mut self, session: &mut Session, tier: &Tier, image: &mut Buffer) -> bool {
+        let store = Arc::clone(&session.store);
+        session.enter(session.now_ms());
+        let mut ended = false;
+        for _ in 0..GROUP_BUCKETS {
+            let latch = store.index.lock_exclusive(self.position.reverse_bits());
+            let number = latch.number();
+            let range = range_len(number, store.index.len());
+            let mut entries = std::mem::take(&mut self.entries);
+            entries.clear();
+            store.index.collect(number, &mut entries);
+            for entry in &entries {
+                self.settle(session, tier, image, number, entry.address());
+            }
+            self.entries = entries;
+            drop(latch);
+            self.position = (self.position & !(range - 1)).wrapping_add(range);
+            if self.position == 0 {
+                ended = true;
+                break;
+            }
+        }
+        session.leave();
+        ended
+    }
+
+    /// What becomes of an entry of a latched bucket.
+    fn settle(&mut self, session: &mut Session, tier: &Tier, image: &mut Buffer, number: u64, address: u64) {
+        let store = Arc::clone(&session.store);
+        let page = Log::page_of(address);
+        if address >= session.local.head {
+            if store.log.pages.state(page) == PageState::Cache {
+                self.settle_copy(session, &store, tier, number, address);
+            }
+            return;
+        }
+        if page != self.page {
+            return;
+        }
+        match self.readable(image, address) {
+            Some(imaged) if !(self.second && imaged.is_heavy()) => self.found.push(address),
+            _ => drop_lost(session, &store, tier, number, address),
+        }
+    }
+
+    /// A cached copy of one of the page's records becomes an original.
+    fn settle_copy(&mut self, session: &mut Session, store: &Inner, tier: &Tier, number: u64, address: u64) {
+        // SAFETY: read from a latched bucket inside the epoch.
+        let record = unsafe { store.log.record(address) };
+        let header = record.header();
+        if !header.has(Header::CACHED) || Log::page_of(record.original(header)) != self.page {
+            return;
+        }
+        let original = record.original(header);
+        let Some(position) = store.index.find_any(number, |candidate| candidate == address) else { return };
+        let copy = Found { number, hash: store.hash_of(record, header), position, record, header };
+        if move_to_tail(session, store, tier, &copy, original) != Fate::Gone {
+            self.outcome = Outcome::Stuck;
+        }
+    }
+
+    /// The extents that the page's records refer to, as far as that can be read.
+    pub(super) fn extents(&mut self, image: &mut Buffer) -> Vec<Extent> {
+        let mut extents = std::mem::take(&mut self.extents);
+        for chunk in (0..PAGE_WORDS).step_by(CHUNK_WORDS as usize) {
+            let mut at = chunk;
+            // Behind a bad block nobody knows where a record begins.
+            while at < chunk + CHUNK_WORDS
+                && let Some(imaged) = self.imaged(image, self.page * PAGE_WORDS + at)
+            {
+                if !imaged.header.has(Header::DEAD) {
+                    extents.extend(extents_of(&imaged));
+                }
+                at += imaged.header.units() as u64;
+            }
+        }
+        extents.sort_unstable_by_key(|extent| extent.offset());
+        extents.dedup();
+        extents
+    }
+
+    /// The live record at `address`, if all of its blocks are good.
+    fn readable(&self, image: &mut Buffer, address: u64) -> Option<Imaged> {
+        self.imaged(image, address).filter(|imaged| !imaged.header.has(Header::DEAD))
+    }
+
+    /// What is at `address`, if all of its blocks are good.
+    fn imaged(&self, image: &mut Buffer, address: u64) -> Option<Imaged> {
+        let offset = (address % PAGE_WORDS) as usize * WORD;
+        let good = |from: usize, to: usize| {
+            self.good_blocks.get(from / BLOCK_BYTES..to.div_ceil(BLOCK_BYTES)).is_some_and(|blocks| blocks.iter().all(|good| *good))
+        };
+        if !good(offset, offset + WORD) {
+            return None;
+        }
+        // SAFETY: inside the buffer, which is aligned to more than a word and lives as long as the salvage.
+        let record = unsafe { Record::new(image.as_mut_ptr().add(offset).cast::<AtomicU64>()) };
+        let header = record.header();
+        let whole = header.units() != 0 && good(offset, offset + header.units() * WORD);
+        whole.then_some(Imaged { address, record, header })
+    }
+}
+
+/// Drops the entry of a record that cannot be read. Its key is not known, but its namespace may be.
+fn drop_lost(session: &mut Session, store: &Inner, tier: &Tier, number: u64, address: u64) {
+    let Some(position) = store.index.find_any(number, |candidate| candidate == address) else { return };
+    store.index.remove(number, position);
+    tier.pages.count_dead_typical(address);
+    bump(&tier.counters.records_lost, 1);
+    // In a page of several namespaces nobody knows whose record it was: their counts are too high until they are emptied.
+    let info = tier.pages.info(Log::page_of(address));
+    let namespace = info.filter(|info| info.namespace() != PageInfo::MIXED).and_then(|info| u16::try_from(info.namespace()).ok());
+    if let Some(namespace) = namespace
+        && !store.namespaces.is_dropped(namespace)
+    {
+        let volatile = info.is_some_and(PageInfo::all_expire);
+        count_live(store, &session.local, namespace, -1, -i64::from(volatile));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_page_is_tried_ever_more_seldom_and_then_given_up() {
+        let mut damaged = Damaged::default();
+        assert!(!damaged.is_resting(7, 0) && !damaged.is_hopeless(7));
+        let mut now_ms = 1_000_000;
+        for attempt in 0..ATTEMPTS_MAX {
+            assert!(!damaged.is_hopeless(7), "{attempt}");
+            damaged.note(7, now_ms);
+            let rest_ms = REST_MS << attempt;
+            assert!(damaged.is_resting(7, now_ms) && damaged.is_resting(7, now_ms + rest_ms - 1), "{attempt}");
+            assert!(!damaged.is_resting(7, now_ms + rest_ms), "{attempt}");
+            now_ms += rest_ms;
+        }
+        assert!(damaged.is_hopeless(7) && !damaged.is_hopeless(8));
+        assert!(!damaged.is_resting(7, now_ms - 10_000_000), "the clock was set back");
+        damaged.forget(7);
+        assert!(!damaged.is_hopeless(7));
+    }
+}
