@@ -134,6 +134,13 @@ impl Keyspace {
     #[inline]
     #[must_use]
     pub fn over_limit(&self) -> bool {
+        self.store.is_over_limit() && self.is_still_over_limit()
+    }
+
+    /// What was used may be free again: clients that did not read have gone, say.
+    #[cold]
+    fn is_still_over_limit(&self) -> bool {
+        self.store.refresh_over_limit();
         self.store.is_over_limit()
     }
 
@@ -142,9 +149,9 @@ impl Keyspace {
         self.store.refresh_over_limit();
     }
 
-    /// Reports memory outside the store (client buffers) that counts against the budget.
-    pub fn set_external_bytes(&self, bytes: u64) {
-        self.store.set_external_bytes(bytes);
+    /// Sets who says how much memory outside the store (client buffers) counts against the budget. Once.
+    pub fn count_external_bytes(&self, bytes: impl Fn() -> u64 + Send + Sync + 'static) {
+        self.store.count_external_bytes(bytes);
     }
 
     /// Whether expired keys are removed in the background; they are unless told otherwise.

@@ -25,6 +25,14 @@ pub(crate) enum Life {
     Dead,
 }
 
+/// What the worker's counters hold for one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) input: usize,
+    pub(crate) pending: usize,
+    pub(crate) output_memory: usize,
+}
+
 pub(crate) struct Connection<C> {
     pub(crate) id: ConnectionId,
     pub(crate) token: Token,
@@ -58,8 +66,8 @@ pub(crate) struct Connection<C> {
     pub(crate) interest: Interest,
     /// Second of the last input; when closing, of the last output that the peer took; when lingering, of the end.
     pub(crate) second: u64,
-    /// What the counters hold for it: input buffer, pending output.
-    pub(crate) counted: (usize, usize),
+    /// What the counters hold for it.
+    pub(crate) counted: Counted,
 }
 
 impl<C> Connection<C> {
@@ -84,7 +92,7 @@ impl<C> Connection<C> {
             awaits_writable: false,
             interest: Interest::Data,
             second,
-            counted: (0, 0),
+            counted: Counted::default(),
         }
     }
 

@@ -12,7 +12,7 @@ use almandine_io::reactor::{Outbox, Reactor, Token};
 use almandine_io::socket::Stream;
 use almandine_io::storage::ReadRequest;
 
-use crate::connection::{Connection, Life};
+use crate::connection::{Connection, Counted, Life};
 use crate::counters::Counters;
 use crate::mailbox::Shared;
 use crate::output;
@@ -237,13 +237,18 @@ impl<S: Service> ConnectionTable<S> {
 
     fn count(&mut self, connection: &mut Connection<S::Connection>) {
         let now = match connection.life {
-            Life::Dead => (0, 0),
-            _ => (connection.input.capacity(), connection.pending_bytes()),
+            Life::Dead => Counted::default(),
+            _ => Counted {
+                input: connection.input.capacity(),
+                pending: connection.pending_bytes(),
+                output_memory: connection.pending.as_ref().map_or(0, |pending| pending.memory_bytes()),
+            },
         };
         if now != connection.counted {
-            let counters = self.counters();
-            counters.input_buffer_bytes.replace(connection.counted.0, now.0);
-            counters.output_pending_bytes.replace(connection.counted.1, now.1);
+            let (counters, before) = (self.counters(), connection.counted);
+            counters.input_buffer_bytes.replace(before.input, now.input);
+            counters.output_pending_bytes.replace(before.pending, now.pending);
+            counters.output_memory_bytes.replace(before.output_memory, now.output_memory);
             connection.counted = now;
         }
     }

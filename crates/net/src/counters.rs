@@ -41,6 +41,8 @@ pub struct Counters {
     pub closed: Counter,
     /// Connections refused because of `maxclients`.
     pub rejected: Counter,
+    /// Times that nothing could be accepted for want of descriptors or memory; tried again with the next tick.
+    pub accepts_failed: Counter,
     /// Bytes received.
     pub bytes_in: Counter,
     /// Bytes sent.
@@ -53,6 +55,8 @@ pub struct Counters {
     pub rounds: Counter,
     /// Now: bytes of output that peers have not taken.
     pub output_pending_bytes: Counter,
+    /// Now: memory of that output, without the values that it shares with the service.
+    pub output_memory_bytes: Counter,
     /// Now: bytes reserved for incomplete input.
     pub input_buffer_bytes: Counter,
     /// Reads of devices that the service has asked for.

@@ -40,6 +40,11 @@ impl Pending {
         self.len
     }
 
+    /// Memory of its own. Attachments are not: whoever attached them knows who else holds them.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.queue.iter().map(|output| output.bytes.capacity()).sum()
+    }
+
     /// Moves everything from `output` to the end.
     pub(crate) fn push(&mut self, output: &mut Output) {
         self.len += output.len();

@@ -187,6 +187,7 @@ impl<S: Service> Run<S> {
                     continue;
                 }
                 Event::AcceptFailed { listener } => {
+                    self.table.counters().accepts_failed.add(1);
                     self.unavailable.push(listener);
                     continue;
                 }

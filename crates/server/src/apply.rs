@@ -12,6 +12,11 @@ use almandine_net::{Limits, OutputLimit};
 
 use crate::{log, oom_score, open_files};
 
+/// A connection's untaken output may be one part in so many of `maxmemory`, within bounds, before it waits.
+const OUTPUT_PAUSE_SHARE: u64 = 256;
+const OUTPUT_PAUSE_BYTES_MIN: usize = 64 * 1024;
+const OUTPUT_PAUSE_BYTES_MAX: usize = 1024 * 1024;
+
 /// The network's limits as the settings say.
 pub(crate) fn limits(settings: &Settings) -> Arc<Limits> {
     let limits = Arc::new(Limits::default());
@@ -81,7 +86,14 @@ fn set_limits(limits: &Limits, settings: &Settings) {
     limits.idle_timeout_s.store(connections.timeout_s.into(), Relaxed);
     limits.keepalive_s.store(settings.network.tcp_keepalive_s.into(), Relaxed);
     limits.input_bytes_max.store(saturated(connections.query_buffer_bytes_max), Relaxed);
+    limits.output_pause_bytes.store(output_pause_bytes(settings.memory.maxmemory), Relaxed);
     set_output_limits(limits, &connections.output_buffer_limits);
+}
+
+/// Output beyond which a connection is not executed further: little beside the memory for data, because it counts against that.
+fn output_pause_bytes(maxmemory: u64) -> usize {
+    let share = if maxmemory == 0 { u64::MAX } else { maxmemory / OUTPUT_PAUSE_SHARE };
+    saturated(share).clamp(OUTPUT_PAUSE_BYTES_MIN, OUTPUT_PAUSE_BYTES_MAX)
 }
 
 fn set_output_limits(limits: &Limits, settings: &BufferLimits) {

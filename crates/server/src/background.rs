@@ -12,14 +12,18 @@ use almandine_node::{Message, Node};
 use crate::storage::Watch;
 
 const PERIOD: Duration = Duration::from_millis(100);
+/// Turns without a failure to accept after which that is over.
+const QUIET_TURNS: u32 = 20;
 
 /// Starts the thread; it ends with the node's shutdown.
 pub(crate) fn start(node: Arc<Node>, network: Handle<Message>, mut storage: Watch) -> io::Result<()> {
     thread::spawn("control", move || {
         let waker = thread::Waker::new();
+        let mut accepting = Accepting::default();
         while !node.shutdown.requested() {
             turn(&node, &network);
             storage.turn(&node);
+            accepting.turn(network.sum(|counters| &counters.accepts_failed));
             allocator::release_unused();
             waker.wait(PERIOD);
         }
@@ -27,14 +31,67 @@ pub(crate) fn start(node: Arc<Node>, network: Handle<Message>, mut storage: Watc
     .map(drop)
 }
 
+/// Says when no connection can be accepted, and when it can be again.
+#[derive(Default)]
+struct Accepting {
+    failures: u64,
+    /// Turns since the last failure, while the log has not said that it is over.
+    quiet: Option<u32>,
+}
+
+impl Accepting {
+    /// `failures` is how often it failed since the start. Returns whether the log says something.
+    fn turn(&mut self, failures: u64) -> bool {
+        let failed = std::mem::replace(&mut self.failures, failures) != failures;
+        let before = self.quiet;
+        self.quiet = if failed { Some(0) } else { before.map(|turns| turns + 1) };
+        if failed && before.is_none() {
+            tracing::warn!(
+                "Cannot accept connections: the process has no file descriptors or memory left. Those that wait are accepted when there \
+                 are some again. Raise the limit of open files (ulimit -n), or lower 'maxclients'."
+            );
+            return true;
+        }
+        if self.quiet == Some(QUIET_TURNS) {
+            self.quiet = None;
+            tracing::info!("Connections are accepted again");
+            return true;
+        }
+        false
+    }
+}
+
 fn turn(node: &Node, network: &Handle<Message>) {
     node.sample();
     let gauges = &node.gauges.network;
     gauges.connections_rejected.store(network.sum(|counters| &counters.rejected), Relaxed);
     gauges.connections_timed_out.store(network.sum(|counters| &counters.closed_by_timeout), Relaxed);
-    let output = network.sum(|counters| &counters.output_pending_bytes);
-    let input = network.sum(|counters| &counters.input_buffer_bytes);
-    gauges.output_pending_bytes.store(output, Relaxed);
-    gauges.input_buffer_bytes.store(input, Relaxed);
-    node.keyspace.set_external_bytes(output + input + node.statistics.device_buffer_bytes());
+    gauges.output_pending_bytes.store(network.sum(|counters| &counters.output_pending_bytes), Relaxed);
+    gauges.input_buffer_bytes.store(network.sum(|counters| &counters.input_buffer_bytes), Relaxed);
+}
+
+/// Has the buffers of connections count against `maxmemory`. They are summed up when the store asks: a figure of a moment ago would
+/// evict keys, or refuse writes, for clients that have gone.
+pub(crate) fn count_buffers(node: &Arc<Node>, network: Handle<Message>) {
+    // The node holds the store, so the store must not hold the node.
+    let weak = Arc::downgrade(node);
+    node.keyspace.count_external_bytes(move || {
+        let output = network.sum(|counters| &counters.output_memory_bytes);
+        let input = network.sum(|counters| &counters.input_buffer_bytes);
+        output + input + weak.upgrade().map_or(0, |node| node.statistics.device_buffer_bytes())
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_says_once_that_nothing_is_accepted_and_once_that_it_is_over() {
+        let mut accepting = Accepting::default();
+        let failures = std::iter::repeat_n(0, 5).chain(1..100).chain(std::iter::repeat_n(99, 100)).chain([100, 100]);
+        let said: Vec<usize> =
+            failures.enumerate().filter(|&(_, failures)| accepting.turn(failures)).map(|(turn, _)| turn).collect();
+        assert_eq!(said, [5, 5 + 98 + QUIET_TURNS as usize, 5 + 99 + 100]);
+    }
 }

@@ -118,6 +118,7 @@ fn serve(config: Config) -> io::Result<()> {
         Ok(())
     }));
     watch_signals(signals, &node)?;
+    background::count_buffers(&node, network.clone());
     background::start(Arc::clone(&node), network.clone(), storage_watch)?;
     let threads = start_workers(seats, &node, table, settings.engine.pin_workers)?;
     let pid_file = PidFile::write(settings);

@@ -10,7 +10,7 @@ use crate::received::Received;
 use crate::reply::abort_hostile;
 
 /// Output of one call beyond which the rest of a pipeline waits until the network has taken it.
-const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 
 /// How far a batch came.
 pub(crate) struct Executed {

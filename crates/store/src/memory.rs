@@ -19,7 +19,7 @@ pub struct MemoryUse {
     pub tier_bytes: u64,
     /// What eviction remembers of records that were evicted.
     pub ghost_bytes: u64,
-    /// What the store's user reported by [`Store::set_external_bytes`].
+    /// What the store's user says by [`Store::count_external_bytes`], and values that only readers hold.
     pub external_bytes: u64,
 }
 

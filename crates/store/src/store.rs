@@ -136,9 +136,10 @@ impl Store {
         self.inner.background.waker.wake();
     }
 
-    /// Reports memory that is not the store's but counts against its budget.
-    pub fn set_external_bytes(&self, bytes: u64) {
-        self.inner.budget.external_bytes.store(bytes, Ordering::Relaxed);
+    /// Sets who says how much memory that is not the store's counts against its budget. Once per store; called often, by any thread.
+    pub fn count_external_bytes(&self, bytes: impl Fn() -> u64 + Send + Sync + 'static) {
+        let first = self.inner.budget.external_bytes.set(Box::new(bytes)).is_ok();
+        debug_assert!(first, "set once");
     }
 
     /// What the tier below memory has done; nothing without a device.

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use crate::client::encode;
 use crate::{Client, Random, Server, Value};
@@ -25,6 +25,36 @@ pub fn raise_file_limit(wanted: u64) {
     if limit.current.is_some_and(|current| current < wanted) {
         setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum }).expect("raise the soft limit");
     }
+}
+
+/// Lets the server have at most `files` descriptors.
+///
+/// # Panics
+/// When the system refuses.
+pub fn limit_files(server: &Server, files: u64) {
+    let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw);
+    let limit = Rlimit { current: Some(files), maximum: getrlimit(Resource::Nofile).maximum };
+    prlimit(pid, Resource::Nofile, limit).expect("limit the server's files");
+}
+
+/// Descriptors that the server has open.
+///
+/// # Panics
+/// When the server is gone.
+#[must_use]
+pub fn open_files(server: &Server) -> u64 {
+    std::fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("the server's files").count() as u64
+}
+
+/// Processor time that the server has used, in hundredths of a second.
+///
+/// # Panics
+/// When the server is gone.
+#[must_use]
+pub fn processor_ticks(server: &Server) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).expect("the server's figures");
+    let figures = text.rsplit(") ").next().unwrap_or_default();
+    figures.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
 }
 
 /// Waits until the server's resident memory is at most `bound`; returns what it is at last.

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use almandine_testkit::hostile::{
-    MIB, byte_by_byte, expect_huge, fuzz, half_commands, many_connections, never_reading, one_pipeline, raise_file_limit, set_huge,
-    settles_below, vanish,
+    MIB, byte_by_byte, expect_huge, fuzz, half_commands, limit_files, many_connections, never_reading, one_pipeline, open_files,
+    processor_ticks, raise_file_limit, set_huge, settles_below, vanish,
 };
 use almandine_testkit::{Client, Program, Server, Value, full, seed};
 
@@ -206,6 +206,72 @@ fn a_client_without_the_password_pins_no_output() {
     let mut client = server.client();
     assert_eq!(client.line("AUTH secret"), Value::ok());
     assert_eq!(client.line("PING"), Value::Simple(b"PONG".to_vec()));
+}
+
+#[test]
+fn connections_beyond_the_file_descriptors_wait_without_keeping_a_core_busy() {
+    // With io_uring the kernel keeps to the limit that was in force when it was asked to accept.
+    let server = start(&["--maxclients", "1000", "--io-backend", "epoll"]);
+    let mut first = server.client();
+    assert_eq!(first.line("PING"), Value::Simple(b"PONG".to_vec()));
+    limit_files(&server, open_files(&server) + 2);
+    let mut clients: Vec<_> = (0..10).map(|_| server.client()).collect();
+    let refused = |server: &Server| server.log().matches("Cannot accept connections").count();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while refused(&server) == 0 {
+        assert!(Instant::now() < deadline, "the log says nothing");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let before = processor_ticks(&server);
+    thread::sleep(Duration::from_secs(2));
+    let ticks = processor_ticks(&server) - before;
+    assert!(ticks < 40, "{ticks} of 200 ticks to accept nothing");
+    assert_eq!(first.line("PING"), Value::Simple(b"PONG".to_vec()));
+    limit_files(&server, 1000);
+    for client in &mut clients {
+        assert_eq!(client.line("PING"), Value::Simple(b"PONG".to_vec()));
+    }
+    assert_eq!(refused(&server), 1);
+}
+
+#[test]
+fn replies_that_nobody_reads_evict_no_keys_whose_values_they_share() {
+    let server = start(&["--maxmemory", "32mb", "--maxmemory-policy", "allkeys-lru"]);
+    let value = vec![b'v'; 100_000];
+    let mut client = server.client();
+    for key in 0..50 {
+        let key = format!("key:{key}");
+        assert_eq!(client.call(&[&b"SET"[..], key.as_bytes(), &value]).expect("SET"), Value::ok());
+    }
+    let clients = never_reading(&server, 20, "key:7", 400).expect("connect");
+    thread::sleep(Duration::from_millis(700));
+    for key in 0..100 {
+        assert_eq!(client.call(&["SET", &format!("small:{key}"), "x"]).expect("SET"), Value::ok());
+    }
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(client.line("DBSIZE"), Value::Integer(150), "20 clients that do not read take the keys' memory");
+    drop(clients);
+}
+
+#[test]
+fn memory_that_unread_replies_took_is_free_as_soon_as_their_clients_are_gone() {
+    let mut server = start(&["--maxmemory", "16mb", "--maxmemory-policy", "noeviction"]);
+    let value = vec![b'v'; 10_000];
+    assert_eq!(server.client().call(&[&b"SET"[..], b"key", &value]).expect("SET"), Value::ok());
+    let clients = never_reading(&server, 100, "key", 2000).expect("connect");
+    thread::sleep(Duration::from_millis(700));
+    let full = server.client().line("SET small x");
+    drop(clients);
+    server.assert_alive("clients that never read");
+    let mut client = server.client();
+    let others =
+        |client: &mut Client| client.line("CLIENT LIST").bytes().map_or(0, |list| list.split(|byte| *byte == b'\n').count()) > 2;
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while others(&mut client) {
+        assert!(Instant::now() < deadline, "connections that are gone stay");
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(client.line("SET small x"), Value::ok(), "full before: {full:?}");
 }
 
 #[test]

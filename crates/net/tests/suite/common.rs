@@ -194,6 +194,7 @@ impl Drop for Server {
         }
         assert_eq!(self.open.load(Ordering::SeqCst), 0, "every session is closed");
         assert_eq!(self.handle.sum(|counters| &counters.output_pending_bytes), 0);
+        assert_eq!(self.handle.sum(|counters| &counters.output_memory_bytes), 0);
         assert_eq!(self.handle.sum(|counters| &counters.input_buffer_bytes), 0);
         assert_eq!((0..self.handle.workers()).map(|worker| self.handle.connections(worker)).sum::<usize>(), 0);
     }

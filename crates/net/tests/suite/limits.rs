@@ -57,6 +57,10 @@ fn large_values_to_a_slow_reader_do_not_pile_up() {
         }
         std::thread::sleep(Duration::from_millis(200));
         assert!(server.executed.load(Ordering::SeqCst) < 200);
+        // The values are the service's: what the connection itself keeps is small.
+        let sum = |counter: fn(&almandine_net::Counters) -> &almandine_net::counters::Counter| server.handle.sum(counter);
+        assert!(sum(|counters| &counters.output_pending_bytes) > 300_000);
+        assert!(sum(|counters| &counters.output_memory_bytes) < 10_000);
         for _ in 0..200 {
             assert_eq!(client.receive().len(), 300_000);
         }

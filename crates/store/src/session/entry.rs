@@ -276,7 +276,7 @@ impl Guard<'_> {
     }
 
     fn heap_payload<'v>(&mut self, value: Vec<u8>) -> Payload<'v> {
-        let value = HeapString(value);
+        let value = HeapString::new(value);
         self.count_heap(&value);
         Payload::Heap(Arc::new(value))
     }
@@ -304,8 +304,8 @@ impl<'s> Vacant<'s> {
     /// # Errors
     /// When the store is full.
     pub fn insert_shared(mut self, kind: Kind, value: SharedString, put: Put) -> Result<(), Full> {
-        if self.guard.fits_inline(value.0.len()) {
-            return self.insert(kind, &value.0, put);
+        if self.guard.fits_inline(value.bytes.len()) {
+            return self.insert(kind, &value.bytes, put);
         }
         self.guard.count_heap(&value);
         self.insert_payload(kind, Payload::Heap(value), put)

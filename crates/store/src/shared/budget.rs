@@ -2,6 +2,7 @@
 
 use super::Inner;
 use crate::evict::{EvictionOrder, EvictionPolicy};
+use crate::heap::outliving_bytes;
 use crate::log::{PAGE_BYTES, PAGES_AHEAD};
 use crate::memory::MemoryUse;
 use crate::record::WORD;
@@ -25,7 +26,7 @@ impl Inner {
             expiry_bytes: self.background.progress.wheel_bytes.load(Ordering::Relaxed),
             tier_bytes: self.tier.as_ref().map_or(0, Tier::memory_bytes),
             ghost_bytes: self.eviction.ghosts.memory_bytes(),
-            external_bytes: self.budget.external_bytes.load(Ordering::Relaxed),
+            external_bytes: self.budget.external_bytes.get().map_or(0, |bytes| bytes()) + outliving_bytes(),
         }
     }
 

@@ -23,7 +23,7 @@ use crossbeam_utils::CachePadded;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Heap values from this size on are freed by the background thread.
 const DISCARD_BYTES: usize = 64 * 1024;
@@ -56,13 +56,16 @@ pub(crate) struct Background {
     pub(crate) stop: AtomicBool,
 }
 
+/// See [`crate::Store::count_external_bytes`].
+type ExternalBytes = Box<dyn Fn() -> u64 + Send + Sync>;
+
 /// The memory budget.
 #[derive(Default)]
 pub(crate) struct Budget {
     /// 0: none.
     pub(crate) bytes: AtomicU64,
-    /// Memory that is not the store's but counts.
-    pub(crate) external_bytes: AtomicU64,
+    /// What the store's user adds to what is used, asked whenever that is looked at.
+    pub(crate) external_bytes: OnceLock<ExternalBytes>,
     /// More is used than allowed, and nothing can be evicted.
     pub(crate) over_limit: AtomicBool,
 }

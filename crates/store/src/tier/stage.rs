@@ -259,7 +259,7 @@ impl Tier {
                         staged.record.set_key_handle(staged.key_handle);
                     }
                     Field::Value => {
-                        let value = Arc::new(HeapString(bytes.to_vec()));
+                        let value = Arc::new(HeapString::new(bytes.to_vec()));
                         staged.record.set_value_handle(staged.header, Arc::as_ptr(&value) as usize as u64);
                         staged.value = Some(value);
                     }

@@ -160,8 +160,8 @@ impl<'s> Occupied<'s> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn replace_shared(&mut self, kind: Kind, value: SharedString, put: Put) -> Result<(), Full> {
-        if self.guard.fits_inline(value.0.len()) {
-            return self.replace(kind, &value.0, put);
+        if self.guard.fits_inline(value.bytes.len()) {
+            return self.replace(kind, &value.bytes, put);
         }
         self.guard.count_heap(&value);
         self.replace_payload(kind, Payload::Heap(value), put, 0)
@@ -274,11 +274,11 @@ impl<'s> Occupied<'s> {
         let mut value = unsafe { heap::from_handle(handle) };
         let before = value.memory_bytes() as i64;
         if Arc::get_mut(&mut value).is_none() {
-            let copy = HeapString(value.0.clone());
+            let copy = HeapString::new(value.bytes.clone());
             value = Arc::new(copy);
         }
         if let Some(unique) = Arc::get_mut(&mut value) {
-            change(&mut unique.0);
+            change(&mut unique.bytes);
         }
         let after = value.memory_bytes() as i64;
         self.guard.local.allocated_words += (after - before).max(0) as usize / WORD;
