@@ -91,6 +91,9 @@ impl<S: Service> ConnectionTable<S> {
         } else {
             match self.send(connection) {
                 Ok(sent) if sent == self.scratch.len() => {}
+                Ok(sent) if self.scratch.attachments.is_empty() => {
+                    connection.pending.insert(Box::default()).push_bytes(self.scratch.bytes[sent..].to_vec());
+                }
                 Ok(sent) => {
                     let pending = connection.pending.insert(Box::default());
                     pending.push(&mut self.scratch);

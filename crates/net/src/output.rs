@@ -54,7 +54,8 @@ impl Pending {
         {
             last.bytes.extend_from_slice(&output.bytes);
             output.clear();
-        } else if output.attachments.is_empty() && output.bytes.len() * 4 < output.bytes.capacity() {
+        } else if output.attachments.is_empty() && output.bytes.len() < output.bytes.capacity() / 8 * 7 {
+            // It may wait for long: it takes no more memory than it needs.
             self.queue.push_back(plain(output.bytes.clone()));
             output.clear();
         } else {
