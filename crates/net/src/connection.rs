@@ -33,6 +33,21 @@ pub(crate) struct Counted {
     pub(crate) output_memory: usize,
 }
 
+/// Output on its way to the peer, and what it makes the connection wait for.
+#[derive(Default)]
+pub(crate) struct Outgoing {
+    /// What the outbox holds for it in this round.
+    pub(crate) ticket: Ticket,
+    /// What the kernel has not taken.
+    pub(crate) pending: Option<Box<Pending>>,
+    /// Bytes that messages have brought since nothing was pending.
+    pub(crate) pushed: usize,
+    /// Back-pressure: too much is pending, so no input is executed until the peer has taken some of it.
+    pub(crate) full: bool,
+    /// A writable event is asked for.
+    pub(crate) awaits_writable: bool,
+}
+
 pub(crate) struct Connection<C> {
     pub(crate) id: ConnectionId,
     pub(crate) token: Token,
@@ -43,25 +58,17 @@ pub(crate) struct Connection<C> {
     pub(crate) input: Vec<u8>,
     /// Length of `input` below which the service need not be called.
     pub(crate) needed: usize,
-    pub(crate) pending: Option<Box<Pending>>,
-    /// Bytes that messages have brought it since its output was last taken whole.
-    pub(crate) pushed: usize,
-    /// What the outbox holds for it in this round.
-    pub(crate) ticket: Ticket,
+    pub(crate) output: Outgoing,
     pub(crate) transport: Option<Box<dyn Transport>>,
     pub(crate) life: Life,
     /// The service asked for it.
     pub(crate) paused: bool,
     /// While paused: what it waits for is sure to come, so the end of the stream does not close it before.
     pub(crate) awaits: bool,
-    /// Back-pressure: too much output is pending, so no input is executed until the peer has taken some of it.
-    pub(crate) output_full: bool,
     /// The peer sends nothing any more.
     pub(crate) ended: bool,
     /// It is on the worker's list of connections to run or to settle.
     pub(crate) listed: bool,
-    /// A writable event is asked for.
-    pub(crate) awaits_writable: bool,
     /// What the reactor watches.
     pub(crate) interest: Interest,
     /// Second of the last input; when closing, of the last output that the peer took; when lingering, of the end.
@@ -79,17 +86,13 @@ impl<C> Connection<C> {
             session: None,
             input: Vec::new(),
             needed: 0,
-            pending: None,
-            pushed: 0,
-            ticket: Ticket::default(),
+            output: Outgoing::default(),
             transport: None,
             life: Life::Open,
             paused: false,
             awaits: false,
-            output_full: false,
             ended: false,
             listed: false,
-            awaits_writable: false,
             interest: Interest::Data,
             second,
             counted: Counted::default(),
@@ -98,7 +101,7 @@ impl<C> Connection<C> {
 
     /// Whether input may be executed now.
     pub(crate) fn runs(&self) -> bool {
-        self.life == Life::Open && !self.paused && !self.output_full
+        self.life == Life::Open && !self.paused && !self.output.full
     }
 
     /// Whether there is anything to execute once it runs.
@@ -108,7 +111,7 @@ impl<C> Connection<C> {
 
     /// Output that the kernel has not taken.
     pub(crate) fn pending_bytes(&self) -> usize {
-        self.pending.as_ref().map_or(0, |pending| pending.len())
+        self.output.pending.as_ref().map_or(0, |pending| pending.len())
     }
 
     /// What the reactor should watch.
@@ -116,7 +119,7 @@ impl<C> Connection<C> {
         match self.life {
             Life::Lingering => Interest::Data,
             Life::Closing | Life::Dead => Interest::Nothing,
-            Life::Open if self.ended || self.output_full => Interest::Nothing,
+            Life::Open if self.ended || self.output.full => Interest::Nothing,
             Life::Open if self.paused && self.input.len() >= READ_AHEAD_BYTES => {
                 if self.awaits {
                     Interest::Nothing

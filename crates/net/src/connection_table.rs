@@ -86,16 +86,16 @@ impl<S: Service> ConnectionTable<S> {
             self.scratch.clear();
             return;
         }
-        if let Some(pending) = &mut connection.pending {
+        if let Some(pending) = &mut connection.output.pending {
             pending.push(&mut self.scratch);
         } else {
             match self.send(connection) {
                 Ok(sent) if sent == self.scratch.len() => {}
                 Ok(sent) if self.scratch.attachments.is_empty() => {
-                    connection.pending.insert(Box::default()).push_bytes(self.scratch.bytes[sent..].to_vec());
+                    connection.output.pending.insert(Box::default()).push_bytes(self.scratch.bytes[sent..].to_vec());
                 }
                 Ok(sent) => {
-                    let pending = connection.pending.insert(Box::default());
+                    let pending = connection.output.pending.insert(Box::default());
                     pending.push(&mut self.scratch);
                     pending.advance(sent);
                 }
@@ -107,16 +107,16 @@ impl<S: Service> ConnectionTable<S> {
             self.scratch = Output::new();
         }
         let pause = self.shared.limits.output_pause_bytes.load(Ordering::Relaxed);
-        connection.output_full |= connection.pending_bytes() > pause;
+        connection.output.full |= connection.pending_bytes() > pause;
     }
 
     /// Sends the scratch output of a connection that has nothing pending. Returns how much of it needs no further care.
     fn send(&mut self, connection: &mut Connection<S::Connection>) -> std::io::Result<usize> {
         self.counters().writes.add(1);
         let len = self.scratch.len();
-        if self.scratch.attachments.is_empty() && self.outbox.accepts(&connection.ticket, len) {
+        if self.scratch.attachments.is_empty() && self.outbox.accepts(&connection.output.ticket, len) {
             let bytes = &self.scratch.bytes;
-            let sent = self.outbox.send(connection.token, &connection.stream, bytes, &mut connection.ticket)?;
+            let sent = self.outbox.send(connection.token, &connection.stream, bytes, &mut connection.output.ticket)?;
             self.counters().bytes_out.add(sent);
             return Ok(sent);
         }
@@ -125,7 +125,7 @@ impl<S: Service> ConnectionTable<S> {
         self.counters().bytes_out.add(sent);
         if sent < self.queued.len() {
             // Nothing of the scratch output is sent, and something comes before it.
-            let pending = connection.pending.insert(Box::default());
+            let pending = connection.output.pending.insert(Box::default());
             pending.push_bytes(self.queued[sent..].to_vec());
             pending.push(&mut self.scratch);
             return Ok(0);
@@ -136,17 +136,17 @@ impl<S: Service> ConnectionTable<S> {
     /// Takes back what the outbox holds for a connection.
     fn withdraw(&mut self, connection: &mut Connection<S::Connection>) {
         self.queued.clear();
-        self.outbox.withdraw(&mut connection.ticket, &mut self.queued);
+        self.outbox.withdraw(&mut connection.output.ticket, &mut self.queued);
         self.counters().bytes_out.subtract(self.queued.len());
     }
 
     /// Sends pending output as far as the kernel takes it.
     pub(crate) fn send_pending(&mut self, connection: &mut Connection<S::Connection>) {
-        let Some(pending) = &mut connection.pending else { return };
+        let Some(pending) = &mut connection.output.pending else { return };
         match pending.send(&connection.stream) {
             Ok(sent) => {
                 if pending.len() == 0 {
-                    connection.pending = None;
+                    connection.output.pending = None;
                 }
                 self.counters().bytes_out.add(sent);
                 self.counters().writes.add(1);
@@ -157,10 +157,10 @@ impl<S: Service> ConnectionTable<S> {
 
     /// Moves queued output to the kernel now, for a connection that is about to be closed.
     fn flush(&mut self, connection: &mut Connection<S::Connection>) {
-        if connection.pending.is_none() && connection.life != Life::Dead {
+        if connection.output.pending.is_none() && connection.life != Life::Dead {
             self.withdraw(connection);
             if !self.queued.is_empty() {
-                connection.pending.insert(Box::default()).push_bytes(self.queued.clone());
+                connection.output.pending.insert(Box::default()).push_bytes(self.queued.clone());
                 self.send_pending(connection);
             }
         }
@@ -181,7 +181,7 @@ impl<S: Service> ConnectionTable<S> {
     pub(crate) fn settle(&mut self, service: &mut S, reactor: &mut Reactor, mut connection: Box<Connection<S::Connection>>) {
         self.start_reads(service, reactor);
         self.check_output(service, &mut connection);
-        let finished = connection.ended && !connection.output_full && !connection.awaits;
+        let finished = connection.ended && !connection.output.full && !connection.awaits;
         if (connection.life == Life::Open && finished) || connection.life == Life::Closing {
             self.close_after_flush(service, &mut connection);
         }
@@ -195,8 +195,8 @@ impl<S: Service> ConnectionTable<S> {
             connection.interest = wanted;
             watched = reactor.watch(token, wanted);
         }
-        if connection.pending.is_some() && !connection.awaits_writable {
-            connection.awaits_writable = true;
+        if connection.output.pending.is_some() && !connection.output.awaits_writable {
+            connection.output.awaits_writable = true;
             watched = watched.and_then(|()| reactor.notify_writable(token));
         }
         if watched.is_err() {
@@ -210,7 +210,7 @@ impl<S: Service> ConnectionTable<S> {
     fn close_after_flush(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
         connection.life = Life::Closing;
         self.flush(connection);
-        if connection.pending.is_some() || connection.life == Life::Dead {
+        if connection.output.pending.is_some() || connection.life == Life::Dead {
             return;
         }
         if connection.ended {
@@ -226,15 +226,15 @@ impl<S: Service> ConnectionTable<S> {
 
     /// Closes a connection whose pending output breaks its limit.
     pub(crate) fn check_output(&mut self, service: &S, connection: &mut Connection<S::Connection>) {
-        let Some(pending) = &mut connection.pending else {
-            connection.pushed = 0;
+        let Some(pending) = &mut connection.output.pending else {
+            connection.output.pushed = 0;
             return;
         };
         let Some(session) = connection.session.as_ref().filter(|_| connection.life != Life::Dead) else { return };
-        let (limit, bytes) = self.shared.limits.output(service.output_class(session), pending.len(), connection.pushed);
+        let (limit, bytes) = self.shared.limits.output(service.output_class(session), pending.len(), connection.output.pushed);
         if limit.is_broken(bytes, &mut pending.over_since_s, self.now_s) {
             connection.life = Life::Dead;
-            self.counters().closed_by_output_limit.add(1);
+            self.counters().closed_by.output_limit.add(1);
         }
     }
 
@@ -244,7 +244,7 @@ impl<S: Service> ConnectionTable<S> {
             _ => Counted {
                 input: connection.input.capacity(),
                 pending: connection.pending_bytes(),
-                output_memory: connection.pending.as_ref().map_or(0, |pending| pending.memory_bytes()),
+                output_memory: connection.output.pending.as_ref().map_or(0, |pending| pending.memory_bytes()),
             },
         };
         if now != connection.counted {

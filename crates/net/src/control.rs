@@ -28,7 +28,7 @@ impl<'a, S: Service> TableControl<'a, S> {
         }
         let Some(token) = self.table.slab.by_id(id).map(|connection| connection.token) else { return };
         let Some(mut connection) = self.table.slab.take(token) else { return };
-        connection.pushed += self.table.scratch.len();
+        connection.output.pushed += self.table.scratch.len();
         self.table.deliver(&mut connection);
         ConnectionTable::<S>::list(&mut self.table.listed, &mut connection);
         self.table.slab.put(connection);

@@ -65,10 +65,17 @@ pub struct Counters {
     pub device_reads_failed: Counter,
     /// Now: how many have not ended.
     pub device_reads_in_flight: Counter,
-    /// Connections closed because of their output limit.
-    pub closed_by_output_limit: Counter,
-    /// Connections closed because of their input limit.
-    pub closed_by_input_limit: Counter,
-    /// Connections closed because they were idle.
-    pub closed_by_timeout: Counter,
+    /// Connections that this end closed.
+    pub closed_by: ClosedBy,
+}
+
+/// Connections closed, by the limit that was broken.
+#[derive(Debug, Default)]
+pub struct ClosedBy {
+    /// Too much output was not taken.
+    pub output_limit: Counter,
+    /// A command was too long.
+    pub input_limit: Counter,
+    /// Nothing came for too long.
+    pub timeout: Counter,
 }

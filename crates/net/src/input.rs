@@ -142,7 +142,7 @@ impl<S: Service> ConnectionTable<S> {
         let len = connection.input.len() + bytes.len();
         if len > self.shared.limits.input_bytes_max.load(Ordering::Relaxed) {
             connection.life = Life::Dead;
-            self.counters().closed_by_input_limit.add(1);
+            self.counters().closed_by.input_limit.add(1);
             return;
         }
         if connection.input.capacity() == 0 {
@@ -165,15 +165,15 @@ impl<S: Service> ConnectionTable<S> {
 
     /// The kernel takes output again.
     pub(crate) fn writable(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
-        connection.awaits_writable = false;
+        connection.output.awaits_writable = false;
         let before = connection.pending_bytes();
         self.send_pending(connection);
         let pending = connection.pending_bytes();
         if pending < before && connection.life == Life::Closing {
             connection.second = self.now_s;
         }
-        if connection.output_full && pending <= self.shared.limits.output_pause_bytes.load(Ordering::Relaxed) / 2 {
-            connection.output_full = false;
+        if connection.output.full && pending <= self.shared.limits.output_pause_bytes.load(Ordering::Relaxed) / 2 {
+            connection.output.full = false;
             self.run_kept(service, connection);
         }
     }
@@ -187,8 +187,8 @@ impl<S: Service> ConnectionTable<S> {
         }
         let mut first = Box::<Pending>::default();
         first.push_bytes(unsent.rest);
-        debug_assert!(connection.pending.is_none());
-        connection.pending = Some(first);
+        debug_assert!(connection.output.pending.is_none());
+        connection.output.pending = Some(first);
     }
 
     /// The peer sends no more. What it has sent is still answered, unless it waits for something that may never come.

@@ -220,7 +220,7 @@ impl<S: Service> Run<S> {
     fn take_mail(&mut self, shared: &Shared<S::Message>) {
         for id in shared.workers[self.worker.index].take_missed() {
             let known = TableControl::new(&mut self.table).kill(id, false);
-            self.table.counters().closed_by_output_limit.add(usize::from(known));
+            self.table.counters().closed_by.output_limit.add(usize::from(known));
         }
         for _ in 0..MAIL_MAX {
             match shared.workers[self.worker.index].take() {
@@ -319,14 +319,14 @@ impl<S: Service> Run<S> {
             && connection.session.as_ref().is_some_and(|session| !self.service.may_idle(session));
         let lingered = connection.life == Life::Lingering && now_s > connection.second;
         let stuck = connection.life == Life::Closing && now_s.saturating_sub(connection.second) > CLOSING_S;
-        if !idle && !lingered && !stuck && connection.pending.is_none() {
+        if !idle && !lingered && !stuck && connection.output.pending.is_none() {
             return;
         }
         let token = connection.token;
         if let Some(mut connection) = self.table.slab.take(token) {
             if idle || lingered || stuck {
                 connection.life = Life::Dead;
-                self.table.counters().closed_by_timeout.add(usize::from(idle));
+                self.table.counters().closed_by.timeout.add(usize::from(idle));
             }
             self.table.settle(&mut self.service, &mut self.reactor, connection);
         }

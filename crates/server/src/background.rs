@@ -65,7 +65,7 @@ fn turn(node: &Node, network: &Handle<Message>) {
     node.sample();
     let gauges = &node.gauges.network;
     gauges.connections_rejected.store(network.sum(|counters| &counters.rejected), Relaxed);
-    gauges.connections_timed_out.store(network.sum(|counters| &counters.closed_by_timeout), Relaxed);
+    gauges.connections_timed_out.store(network.sum(|counters| &counters.closed_by.timeout), Relaxed);
     gauges.output_pending_bytes.store(network.sum(|counters| &counters.output_pending_bytes), Relaxed);
     gauges.input_buffer_bytes.store(network.sum(|counters| &counters.input_buffer_bytes), Relaxed);
 }

@@ -102,7 +102,7 @@ fn what_is_pushed_to_an_ordinary_client_is_limited_and_its_replies_are_not() {
         // With nothing but pushes the limit holds: the kernel's buffers are full before.
         let pushed = push_until_closed(&server, id, 100 << 20);
         assert!(pushed < 100 << 20, "a client that does not read its pushes stays");
-        assert_eq!(server.handle.sum(|counters| &counters.closed_by_output_limit), 1);
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by.output_limit), 1);
 
         // The operator's own limit for ordinary clients goes first.
         server.limits.output_subscriber.set(0, 0, 0);
@@ -110,7 +110,7 @@ fn what_is_pushed_to_an_ordinary_client_is_limited_and_its_replies_are_not() {
         let mut client = server.connect();
         let id = client.id();
         assert!(push_until_closed(&server, id, 100 << 20) < 100 << 20);
-        assert_eq!(server.handle.sum(|counters| &counters.closed_by_output_limit), 2);
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by.output_limit), 2);
     }
 }
 
@@ -128,7 +128,7 @@ fn a_client_that_has_not_authenticated_pins_no_output() {
         // Nothing is read, so the write fails when the server has closed.
         let _ = client.stream.write_all(&bytes);
         server.until("it is closed", |server| server.open.load(Ordering::SeqCst) == 0);
-        assert_eq!(server.handle.sum(|counters| &counters.closed_by_output_limit), 1);
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by.output_limit), 1);
         assert!(server.executed.load(Ordering::SeqCst) < FRAMES);
         // One that reads is served.
         let mut client = server.connect();
@@ -176,7 +176,7 @@ fn output_limits_close_a_subscriber_that_does_not_read() {
                 server.handle.send(0, Ask::Push(id, vec![1; 100_000]));
                 std::thread::sleep(Duration::from_millis(1));
             }
-            assert_eq!(server.handle.sum(|counters| &counters.closed_by_output_limit), 1);
+            assert_eq!(server.handle.sum(|counters| &counters.closed_by.output_limit), 1);
             assert_eq!(server.handle.sum(|counters| &counters.output_pending_bytes), 0);
         }
     }
@@ -193,7 +193,7 @@ fn the_input_limit_closes() {
         let closed = sent.is_err() || client.stream.read(&mut [0; 1]).map_or(true, |count| count == 0);
         assert!(closed);
         server.until("it is closed", |server| server.open.load(Ordering::SeqCst) == 0);
-        assert_eq!(server.handle.sum(|counters| &counters.closed_by_input_limit), 1);
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by.input_limit), 1);
     }
 }
 
@@ -240,7 +240,7 @@ fn idle_connections_are_closed_and_paused_ones_are_not() {
         assert!(idle.rest().is_empty());
         assert!(start.elapsed() > Duration::from_millis(900));
         assert_eq!(server.open.load(Ordering::SeqCst), 1);
-        assert_eq!(server.handle.sum(|counters| &counters.closed_by_timeout), 1);
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by.timeout), 1);
     }
 }
 
