@@ -85,6 +85,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         Ok(())
     }),
     subcommand("OBJECT", "<key>", "How a value is stored.", 1..=2, object),
+    subcommand("PANIC", "", "Crashes the server by a panic.", 0..=0, |_| panic!("DEBUG PANIC was called")),
     subcommand("PAUSE-CRON", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
     subcommand(
         "POPULATE",
@@ -99,6 +100,9 @@ const SUBCOMMANDS: &[Subcommand] = &[
         Err(errors::not_supported_yet("DEBUG RELOAD", "data is in memory only"))
     }),
     subcommand("REPLYBUFFER", "PEAK-RESET-TIME <time>|RESIZING <0|1>", "Does nothing: accepted for scripts.", 2..=2, reply_buffer),
+    subcommand("SEGFAULT", "", "Crashes the server by a write to memory that cannot be written.", 0..=0, |_| {
+        almandine_io::crash::segfault()
+    }),
     subcommand("SET-ACTIVE-EXPIRE", "<0|1>", "Whether expired keys are removed in the background.", 1..=1, set_active_expire),
     subcommand("SET-DISABLE-DENY-SCRIPTS", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
     subcommand("SLEEP", "<seconds>", "Stops the worker that serves this connection for so long. Decimals allowed.", 1..=1, sleep),

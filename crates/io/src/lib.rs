@@ -10,6 +10,7 @@
 
 pub mod allocator;
 pub mod clock;
+pub mod crash;
 pub mod entropy;
 pub mod file;
 pub mod limits;

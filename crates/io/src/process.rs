@@ -1,4 +1,4 @@
-//! What the system knows of this process and may be told: how readily it is killed when memory is short.
+//! The process: its standard output, and how readily the system kills it when memory is short.
 
 use std::fs;
 use std::io;
@@ -19,6 +19,18 @@ pub fn oom_score_adj() -> io::Result<i32> {
 /// When the system refuses it: only a privileged process may lower it.
 pub fn set_oom_score_adj(score: i32) -> io::Result<()> {
     fs::write(SCORE, score.clamp(-1000, 1000).to_string())
+}
+
+/// Writes to the standard output without a lock or a buffer, so that it can be done at any moment, also during a crash.
+///
+/// # Errors
+/// When not everything was written.
+pub fn print(mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(rustix::stdio::stdout(), bytes))?;
+        bytes = &bytes[written..];
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -13,7 +13,12 @@ mod waker;
 /// # Errors
 /// When the system cannot create one.
 pub fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
-    thread::Builder::new().name(name.to_owned()).spawn(body)
+    let on_own_signal_stack = move || {
+        #[cfg(not(miri))]
+        let _stack = crate::crash::SignalStack::new();
+        body()
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(on_own_signal_stack)
 }
 
 /// Gives up the processor for one scheduling round; used by latches after a short spin.

@@ -10,7 +10,7 @@ use almandine_config::{SetError, Settings};
 use almandine_keyspace::{EvictionOrder, EvictionPolicy, Keyspace};
 use almandine_net::{Limits, OutputLimit};
 
-use crate::{log, oom_score, open_files};
+use crate::{crash, log, oom_score, open_files};
 
 /// A connection's untaken output may be one part in so many of `maxmemory`, within bounds, before it waits.
 const OUTPUT_PAUSE_SHARE: u64 = 256;
@@ -51,6 +51,7 @@ pub(crate) fn apply(
     keyspace.set_maxmemory(settings.memory.maxmemory);
     set_storage(settings, keyspace);
     log::configure(settings);
+    crash::configure(settings);
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use almandine_config::Settings;
 use almandine_config::choices::{Choice, LogFormat, LogLevel, LogTimestamp};
-use almandine_io::clock;
+use almandine_io::{clock, process};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -75,9 +75,21 @@ fn open(path: &Path) -> io::Result<File> {
 
 fn write(text: &str) -> io::Result<()> {
     match FILE.get() {
-        None => io::stdout().lock().write_all(text.as_bytes()),
+        None => process::print(text.as_bytes()),
         Some(path) => open(path)?.write_all(text.as_bytes()),
     }
+}
+
+/// Writes a message whatever the level, and without anything of `tracing`: for crashes.
+pub(crate) fn urgent(message: &str) {
+    // As for events.
+    let _ = write(&formatted(&Level::ERROR, message));
+}
+
+fn formatted(level: &Level, message: &str) -> String {
+    let format = LogFormat::at(usize::from(FORMAT.load(Relaxed)));
+    let timestamp = LogTimestamp::at(usize::from(TIMESTAMP.load(Relaxed)));
+    line::line(clock::unix_ms(), level, message, format, timestamp)
 }
 
 struct Log;
@@ -100,11 +112,8 @@ impl Subscriber for Log {
     fn event(&self, event: &Event<'_>) {
         let mut message = Message::default();
         event.record(&mut message);
-        let format = LogFormat::at(usize::from(FORMAT.load(Relaxed)));
-        let timestamp = LogTimestamp::at(usize::from(TIMESTAMP.load(Relaxed)));
-        let line = line::line(clock::unix_ms(), event.metadata().level(), &message.0, format, timestamp);
         // A log that cannot be written must not stop the server, and has nowhere to complain.
-        let _ = write(&line);
+        let _ = write(&formatted(event.metadata().level(), &message.0));
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

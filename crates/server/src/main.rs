@@ -7,6 +7,7 @@
 mod apply;
 mod background;
 mod commands;
+mod crash;
 mod log;
 mod oom_score;
 mod open_files;

@@ -1,4 +1,4 @@
-//! The process: working directory, background, pid file, supervisor, panics.
+//! The process: working directory, background, pid file, supervisor.
 
 use std::fs;
 use std::io;
@@ -81,16 +81,4 @@ pub(crate) fn notify_ready(settings: &Settings) {
     if let Err(error) = sent {
         tracing::warn!("systemd was not told that the server is ready: {error}");
     }
-}
-
-/// Makes every panic end the process after it was logged: latches may be held and the data in doubt (see the `session` crate).
-pub(crate) fn abort_on_panic() {
-    std::panic::set_hook(Box::new(|info| {
-        let backtrace = std::backtrace::Backtrace::force_capture();
-        let thread = std::thread::current();
-        let name = thread.name().unwrap_or("?").to_owned();
-        tracing::error!("=== ALMANDINE BUG REPORT === thread '{name}' {info}\n{backtrace}");
-        eprintln!("almandine-server: thread '{name}' {info}");
-        std::process::abort();
-    }));
 }

@@ -20,7 +20,7 @@ use almandine_node::{Build, Mailbox, Message, Node, ShutdownRequest};
 use almandine_session::Sessions;
 
 use crate::process::PidFile;
-use crate::{apply, background, commands, log, oom_score, open_files, process, startup, storage};
+use crate::{apply, background, commands, crash, log, oom_score, open_files, process, startup, storage};
 
 /// The global allocator's name.
 const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
@@ -43,8 +43,7 @@ pub(crate) fn run(config: Config, args: &[String]) -> ExitCode {
         }
     }
     log::install(settings);
-    process::abort_on_panic();
-    match serve(config) {
+    match crash::install(settings).and_then(|()| serve(config)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("Fatal: {error}");
@@ -110,6 +109,7 @@ fn serve(config: Config) -> io::Result<()> {
             node.workers.broadcast(&Message::StallEnd);
         }
     });
+    crash::attach(Arc::downgrade(&node), table);
     node.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
     let started = settings.clone();
     node.install_applier(Box::new(move |settings, changed| {

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::execution::Execution;
 use crate::plan::{Planned, declared_keys};
 use crate::received::Received;
-use crate::{reply, residency};
+use crate::{reply, residency, running};
 
 impl Engine {
     /// Plans and runs a group that begins with command `first` of the batch. Returns how many commands that were.
@@ -83,6 +83,7 @@ pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned
         // What somebody else has missed, as the aftermath of the command before, must not void this one.
         execution.accessor.forget_met();
     }
+    running::begin(dispatch.index, args.len());
     let mut outcome = run(execution, dispatch, planned, args);
     if execution.accessor.has_cold() {
         outcome = residency::settle(outcome, execution.accessor);

@@ -49,7 +49,9 @@ mod receive;
 mod received;
 mod reply;
 mod residency;
+mod running;
 mod timing;
 
 pub use connection::Connection;
 pub use receive::Sessions;
+pub use running::{Running, running};

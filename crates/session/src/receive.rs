@@ -18,7 +18,7 @@ use crate::batch::Executed;
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::received::Received;
-use crate::{monitor, protected, reply};
+use crate::{monitor, protected, reply, running};
 
 /// All connections of one worker.
 pub struct Sessions {
@@ -80,6 +80,7 @@ impl Sessions {
             if connection.needs_records { engine.go_on_cold(connection, received, out, executed.commands) } else { executed }
         };
         engine.accessor.end_batch();
+        running::end();
         let Engine { context, timing, aftermath, monitor_lines, .. } = engine;
         aftermath.finish_batch(&mut connection.client, context, out);
         if let Some(elapsed_ns) = timing.end(clock::monotonic_ns(), context.statistics()) {

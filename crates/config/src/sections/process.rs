@@ -34,7 +34,7 @@ section! {
     "shutdown-timeout": NATURAL = "10" [] "Seconds that a shutdown waits for replicas." => shutdown_timeout_s: u64;
     "shutdown-on-sigint": SIGNAL = "default" [] "What SIGINT does: the options of SHUTDOWN." => shutdown_on_sigint: u32;
     "shutdown-on-sigterm": SIGNAL = "default" [] "What SIGTERM does: the options of SHUTDOWN." => shutdown_on_sigterm: u32;
-    "crash-log-enabled": YES_NO = "yes" [] "Log the state of a crash.";
+    "crash-log-enabled": YES_NO = "yes" [] "Report crashes in the log." => crash_log_enabled: bool;
     "crash-memcheck-enabled": YES_NO = "yes" [] "Test the memory after a crash.";
     "use-exit-on-panic": YES_NO = "no" [hidden] "Exit instead of abort on a panic.";
     "watchdog-period": NATURAL = "0" [hidden] "Milliseconds after which a stuck event loop is logged.";

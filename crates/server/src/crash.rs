@@ -1,0 +1,116 @@
+//! The report of a crash: a bug's signal or a panic, in the log: where it happened, the command, and INFO.
+//!
+//! What needs least of the process comes first, because any step may be the last: a lock that the crashed thread holds, memory that is
+//! damaged. Keys and values are not in it.
+
+use std::backtrace::Backtrace;
+use std::fmt::Write;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{OnceLock, Weak};
+
+use almandine_call::Table;
+use almandine_config::Settings;
+use almandine_io::crash::{self, Crash};
+use almandine_node::Node;
+use almandine_node::metrics::{self, Readings, Section};
+
+use crate::log;
+
+/// `crash-log-enabled`.
+static ENABLED: AtomicBool = AtomicBool::new(true);
+/// What a report reads, once the server runs.
+static SERVER: OnceLock<(Weak<Node>, &'static Table)> = OnceLock::new();
+
+/// Reports crashes from now on, and makes every panic one: latches may be held and the data in doubt (see the `session` crate).
+///
+/// # Errors
+/// When the system refuses to tell of signals.
+pub(crate) fn install(settings: &Settings) -> io::Result<()> {
+    configure(settings);
+    std::panic::set_hook(Box::new(|info| {
+        if crash::claim() && ENABLED.load(Relaxed) {
+            begin(&info.to_string());
+            end();
+        } else {
+            log::urgent(&info.to_string());
+        }
+        std::process::abort();
+    }));
+    crash::install(of_signal)
+}
+
+/// Follows a change of the settings.
+pub(crate) fn configure(settings: &Settings) {
+    ENABLED.store(settings.process.crash_log_enabled, Relaxed);
+}
+
+/// Gives reports their server.
+pub(crate) fn attach(node: Weak<Node>, table: &'static Table) {
+    // There is one server per process.
+    let _ = SERVER.set((node, table));
+}
+
+fn of_signal(crash: &Crash<'_>) {
+    if !ENABLED.load(Relaxed) {
+        return;
+    }
+    let mut what = format!("crashed by signal {} ({}), code {}", crash.number, crash.name, crash.code);
+    // Writing to a String does not fail.
+    let _ = write!(what, ", accessing address {:#x}", crash.address);
+    begin(&what);
+    let mut registers = String::from("------ REGISTERS ------");
+    for (position, (name, value)) in crash.registers.iter().enumerate() {
+        let separator = if position % 4 == 0 { '\n' } else { ' ' };
+        let _ = write!(registers, "{separator}{name}:{value:016x}");
+    }
+    log::urgent(&registers);
+    end();
+}
+
+/// What happened, and where.
+fn begin(what: &str) {
+    let thread = std::thread::current();
+    log::urgent("=== ALMANDINE BUG REPORT START: Cut & paste starting from here ===");
+    log::urgent(&format!("Almandine {} {what}, in thread '{}'", almandine_node::VERSION, thread.name().unwrap_or("?")));
+    log::urgent(&format!("------ CURRENT COMMAND ------\n{}", current_command()));
+    log::urgent(&format!("------ STACK TRACE ------\n{}", Backtrace::force_capture()));
+}
+
+/// What the server was like.
+fn end() {
+    if let Some(node) = SERVER.get().and_then(|(node, _)| node.upgrade()) {
+        log::urgent(&format!("------ INFO OUTPUT ------{}", info(&node)));
+    }
+    log::urgent("=== ALMANDINE BUG REPORT END. Please report it with these lines. ===");
+}
+
+fn current_command() -> String {
+    let Some(running) = almandine_session::running() else { return "none".to_owned() };
+    let name = SERVER.get().map_or("?", |(_, table)| table.entry(running.command).name.as_str());
+    format!("{name} with {} arguments", running.arguments)
+}
+
+fn info(node: &Node) -> String {
+    const SECTIONS: [Section; 9] = [
+        Section::Server,
+        Section::Clients,
+        Section::Memory,
+        Section::Persistence,
+        Section::Stats,
+        Section::Replication,
+        Section::Cpu,
+        Section::Cluster,
+        Section::Storage,
+    ];
+    let readings = Readings::take(node);
+    let mut text = String::new();
+    for section in SECTIONS {
+        // Writing to a String does not fail.
+        let _ = write!(text, "\n# {section:?}");
+        for (name, value) in metrics::section(&readings, section) {
+            let _ = write!(text, "\n{name}:{value}");
+        }
+    }
+    text
+}
