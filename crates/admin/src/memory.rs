@@ -2,6 +2,7 @@
 
 use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome, ReadCall, help};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Group, Traits};
+use almandine_node::DeviceState;
 use almandine_node::metrics::Readings;
 
 pub(super) const COMMANDS: &[&Command] = &[&MEMORY, &DOCTOR, &HELP, &MALLOC_STATS, &PURGE, &STATS, &USAGE];
@@ -175,11 +176,21 @@ const NOTEWORTHY_BYTES: u64 = 5 << 20;
 
 fn report(readings: &Readings<'_>) -> String {
     let (used, held, peak) = (readings.used_bytes(), readings.held_bytes(), readings.peak_bytes);
-    if used < NOTEWORTHY_BYTES {
+    let storage = readings.node.gauges.storage.state();
+    if used < NOTEWORTHY_BYTES && storage == DeviceState::Sound {
         return "This instance is empty or uses very little memory: there is nothing to diagnose.".to_owned();
     }
     let maxmemory = readings.config.settings.memory.maxmemory;
     let findings = [
+        (
+            storage == DeviceState::Full,
+            "Storage: the device is full, so data cannot leave memory. Free space there, allow more, or delete keys; storage_last_error in INFO \
+             storage says what was refused.",
+        ),
+        (
+            storage == DeviceState::Failing,
+            "Storage: the device refuses writes, so data cannot leave memory. The log and storage_last_error in INFO storage say why.",
+        ),
         (
             peak > used + used / 2,
             "Peak: more than 1.5 times the current use was in use before. Memory of emptied log pages goes back to the system; what remains \
@@ -195,7 +206,10 @@ fn report(readings: &Readings<'_>) -> String {
             "Clients: buffers of connections take more than a quarter of the memory. Look for slow readers in CLIENT LIST and at \
              `client-output-buffer-limit`.",
         ),
-        (maxmemory != 0 && used > maxmemory, "Limit: `maxmemory` is exceeded, commands that need memory are refused."),
+        (
+            maxmemory != 0 && used > maxmemory && storage == DeviceState::Sound,
+            "Limit: `maxmemory` is exceeded, commands that need memory are refused.",
+        ),
     ];
     let found: Vec<&str> = findings.into_iter().filter(|finding| finding.0).map(|finding| finding.1).collect();
     if found.is_empty() { "No memory problem was found.".to_owned() } else { format!("* {}", found.join("\n* ")) }

@@ -16,6 +16,7 @@ pub use almandine_io::storage::{BLOCK_BYTES, BlockingSource, Source};
 mod error;
 pub mod faulty;
 pub mod file;
+mod limited;
 pub mod memory;
 pub mod null;
 #[cfg(feature = "object-store")]
@@ -23,15 +24,18 @@ pub mod object;
 mod ranges;
 pub mod sharded;
 pub mod tiered;
+pub mod watched;
 
 pub use faulty::{FaultCounts, FaultPlan, FaultyDevice};
 pub use file::{FileDevice, FileOptions, OpenMode, Removed};
+pub use limited::{LimitedDevice, Quota};
 pub use memory::MemoryDevice;
 pub use null::NullDevice;
 #[cfg(feature = "object-store")]
 pub use object::{ObjectDevice, ObjectOptions, ObjectReport};
 pub use sharded::ShardedDevice;
 pub use tiered::{Tier, TierOptions, TierReport, TieredDevice};
+pub use watched::WatchedDevice;
 
 /// A range of offsets that can be written, read and given back. Everything blocks but [`Device::source`] and
 /// [`Device::used_bytes`]; offsets, lengths and memory are multiples of [`Device::block_bytes`].

@@ -17,6 +17,7 @@ mod pause;
 mod shutdown;
 pub mod tracking;
 
+pub use almandine_device::watched::DeviceState;
 pub use client::{Activity, ClientIdentity, ClientOrigin, ClientShared, Clients};
 pub use messages::{Mailbox, Message, Workers};
 pub use node::{Applier, Build, Node, Run};

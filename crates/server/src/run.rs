@@ -87,7 +87,7 @@ fn serve(config: Config) -> io::Result<()> {
     storage::check_budget(settings).map_err(io::Error::other)?;
     oom_score::apply(settings).map_err(io::Error::other)?;
     let table = follow_directives(&config)?;
-    let (storage, storage_watch) = storage::open(settings)?;
+    let storage::Opened { storage, health, watch } = storage::open(settings)?;
     let keyspace = Keyspace::open(keyspace_options(settings, workers, storage))?;
     apply::set_eviction(settings, &keyspace);
     apply::set_storage(settings, &keyspace);
@@ -110,6 +110,7 @@ fn serve(config: Config) -> io::Result<()> {
         }
     });
     crash::attach(Arc::downgrade(&node), table);
+    node.gauges.storage.install(health);
     node.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
     let started = settings.clone();
     node.install_applier(Box::new(move |settings, changed| {
@@ -119,7 +120,7 @@ fn serve(config: Config) -> io::Result<()> {
     }));
     watch_signals(signals, &node)?;
     background::count_buffers(&node, network.clone());
-    background::start(Arc::clone(&node), network.clone(), storage_watch)?;
+    background::start(Arc::clone(&node), network.clone(), watch)?;
     let threads = start_workers(seats, &node, table, settings.engine.pin_workers)?;
     let pid_file = PidFile::write(settings);
     startup::announce(settings, workers, selected.kind, &listeners);

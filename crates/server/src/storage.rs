@@ -6,10 +6,15 @@ use std::sync::Arc;
 
 use almandine_config::Settings;
 use almandine_config::choices::{CopyReads, StorageDevice};
-use almandine_device::{Device, FaultPlan, FaultyDevice, FileDevice, FileOptions, MemoryDevice, NullDevice, ShardedDevice};
+use almandine_device::watched::Health;
+use almandine_device::{
+    Device, FaultPlan, FaultyDevice, FileDevice, FileOptions, MemoryDevice, NullDevice, Quota, ShardedDevice, WatchedDevice,
+};
 use almandine_keyspace::Storage;
+use almandine_node::Node;
 
-pub(crate) use objects::Watch;
+mod devices;
+mod streak;
 
 #[cfg(feature = "object-store")]
 mod objects;
@@ -64,16 +69,48 @@ pub(crate) fn check_budget(settings: &Settings) -> Result<(), String> {
 ///
 /// # Errors
 /// When a directory or the object storage cannot be used.
-pub(crate) fn open(settings: &Settings) -> io::Result<(Option<Storage>, Watch)> {
-    let mut watch = Watch::default();
-    let mut make = |part| {
+pub(crate) fn open(settings: &Settings) -> io::Result<Opened> {
+    let mut objects = objects::Watch::default();
+    let health = Arc::new(Health::default());
+    let quota = Some(settings.storage.directory_bytes).filter(|bytes| *bytes != 0).map(Quota::new);
+    let mut make = |part| -> io::Result<Option<Arc<dyn Device>>> {
         let local = local(settings, part)?;
-        let objects = !settings.storage.object_url.is_empty();
-        if objects { watch.below(local, settings, part).map(Some) } else { Ok(local) }
+        let device = if !settings.storage.object_url.is_empty() {
+            Some(objects.below(local, settings, part)?)
+        } else if let (Some(device), Some(quota)) = (&local, &quota) {
+            Some(Arc::new(quota.limit(Arc::clone(device))) as _)
+        } else {
+            local
+        };
+        Ok(device.map(|device| Arc::new(WatchedDevice::new(device, Arc::clone(&health))) as _))
     };
     let (pages, values) = (make(Part::Log)?, make(Part::Values)?);
     let storage = pages.zip(values).map(|(pages, values)| Storage { pages, values });
-    Ok((storage, watch))
+    Ok(Opened { storage, health: Arc::clone(&health), watch: Watch { objects, devices: devices::Watch::new(health) } })
+}
+
+/// What [`open`] has opened.
+pub(crate) struct Opened {
+    /// The devices, if there are any.
+    pub(crate) storage: Option<Storage>,
+    /// How their writes fare.
+    pub(crate) health: Arc<Health>,
+    /// What must be looked at now and then.
+    pub(crate) watch: Watch,
+}
+
+/// Looks at the storage now and then: brings figures to the node, and tells of errors.
+pub(crate) struct Watch {
+    objects: objects::Watch,
+    devices: devices::Watch,
+}
+
+impl Watch {
+    /// Ten times a second.
+    pub(crate) fn turn(&mut self, node: &Node) {
+        self.objects.turn(node);
+        self.devices.turn(node);
+    }
 }
 
 /// The device of this machine, if there is one.

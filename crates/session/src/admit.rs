@@ -1,7 +1,7 @@
 //! Step 3, *admit*: which commands are refused before anything runs, and with which error.
 
 use almandine_call::{CommandError, Context, Dispatch, Flags, errors};
-use almandine_node::PauseScope;
+use almandine_node::{DeviceState, Node, PauseScope};
 use almandine_resp::Args;
 
 use crate::connection::Connection;
@@ -29,7 +29,7 @@ impl Engine {
             return Admission::Refused(CommandError::AuthenticationRequired);
         }
         if dispatch.flags.any(Flags::DENY_OOM) && node.keyspace.over_limit() {
-            return Admission::Refused(CommandError::OutOfMemory);
+            return Admission::Refused(out_of_memory(node));
         }
         match node.pause.active(self.now_ms) {
             Some(PauseScope::All) => Admission::Paused,
@@ -55,11 +55,21 @@ pub(crate) fn refusal(context: &Context, args: Args<'_>) -> CommandError {
     count_refusal(context, dispatch, errors::wrong_arity(&table.row(dispatch.index).name))
 }
 
+/// Why there is no memory: the limit, or the storage below it.
+#[cold]
+pub(crate) fn out_of_memory(node: &Node) -> CommandError {
+    match node.gauges.storage.state() {
+        DeviceState::Sound => CommandError::OutOfMemory,
+        DeviceState::Full => CommandError::StorageFull,
+        DeviceState::Failing => CommandError::StorageFailing,
+    }
+}
+
 /// Counts a command that is refused before it runs.
 #[cold]
 pub(crate) fn count_refusal(context: &Context, dispatch: &Dispatch, error: CommandError) -> CommandError {
     context.statistics().command(usize::from(dispatch.index)).rejected.add(1);
-    if error == CommandError::OutOfMemory {
+    if matches!(error, CommandError::OutOfMemory | CommandError::StorageFull | CommandError::StorageFailing) {
         context.statistics().counters.refused_out_of_memory.add(1);
     }
     error

@@ -4,7 +4,7 @@ use almandine_base::Output;
 use almandine_call::{AdminCall, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, WriteCall, errors};
 use almandine_resp::{Args, Reply};
 
-use crate::admit::{count_refusal, is_other_protocol, refusal};
+use crate::admit::{count_refusal, is_other_protocol, out_of_memory, refusal};
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::execution::Execution;
@@ -41,7 +41,7 @@ impl Engine {
                 continue;
             };
             if dispatch.flags.any(refused) {
-                let error = count_refusal(context, dispatch, CommandError::OutOfMemory);
+                let error = count_refusal(context, dispatch, out_of_memory(&context.node));
                 reply::error(context, execution.client, execution.out, &error);
                 continue;
             }

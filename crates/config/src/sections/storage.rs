@@ -19,7 +19,7 @@ section! {
         "Object storage for data beyond maxmemory, below storage-dir or instead of it: s3://BUCKET/FOLDER, az://CONTAINER/FOLDER, gs://BUCKET/FOLDER or file:///FOLDER. Credentials, regions and endpoints come from the environment, as AWS_ACCESS_KEY_ID, AZURE_STORAGE_ACCOUNT_NAME, GOOGLE_SERVICE_ACCOUNT. One server per address: nothing locks it. Needs a server built with the feature object-store."
         => object_url: String;
     "storage-dir-size": (Kind::Memory(0, i64::MAX as u64)) = "0" [immutable own]
-        "Bytes that storage-dir keeps above storage-object-url, the newest; older data is in the object storage only. 0 keeps everything in both."
+        "Bytes that storage-dir may take; 0 for no bound. Above storage-object-url it keeps the newest data, and older data is in the object storage only."
         => directory_bytes: u64;
     "storage-commit-tier": (Kind::Choice(CommitTier::NAMES)) = "directory" [immutable own]
         "With both storage-dir and storage-object-url: whether a page may leave memory as soon as the directory has it, or only when the object storage has it too."

@@ -4,6 +4,7 @@
 mod conformance;
 mod faulty;
 mod file;
+mod guards;
 mod memory;
 #[cfg(feature = "object-store")]
 mod object;

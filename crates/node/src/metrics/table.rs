@@ -269,6 +269,8 @@ metrics! {
     Storage Counter storage_records_moved: "Records moved by that" = |r| Integer(r.work.records_moved);
     Storage Counter storage_namespaces_swept: "Emptied databases whose records were freed, since the start" = |r| Integer(r.work.namespaces_swept);
     Storage Gauge storage_enabled: "Whether data beyond maxmemory goes to a device" = |r| Integer(r.node.keyspace.tier().is_some().into());
+    Storage Text storage_state: "Whether the device takes writes: ok, full or failing" = |r| Text(r.node.gauges.storage.state().name().to_owned());
+    Storage Text storage_last_error: "What the last write that it refused said" = |r| Text(r.node.gauges.storage.last_error());
     Storage Gauge storage_device_bytes: "Bytes that the data takes on the device" = |r| Integer(r.tier.device_bytes);
     Storage Gauge storage_live_bytes: "Of these, live records, as far as it is known" = |r| Integer(r.tier.device_live_bytes);
     Storage Counter storage_reads: "Reads of the device for clients, since the start" = |r| Integer(r.tier.reads);

@@ -1,7 +1,9 @@
 //! Figures that background threads bring to where INFO finds them, ten times a second.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use almandine_device::watched::{DeviceState, Health};
 
 use super::rates::Rates;
 
@@ -12,6 +14,8 @@ pub struct Gauges {
     pub network: NetworkGauges,
     /// What object storage reports.
     pub objects: ObjectGauges,
+    /// How the storage takes writes.
+    pub storage: StorageGauge,
     /// Rates of late.
     pub rates: Rates,
 }
@@ -27,6 +31,31 @@ pub struct NetworkGauges {
     pub output_pending_bytes: AtomicU64,
     /// Bytes reserved for incomplete input.
     pub input_buffer_bytes: AtomicU64,
+}
+
+/// How the storage takes writes, read where it arises.
+#[derive(Debug, Default)]
+pub struct StorageGauge {
+    health: OnceLock<Arc<Health>>,
+}
+
+impl StorageGauge {
+    /// Says where to read; a second call changes nothing.
+    pub fn install(&self, health: Arc<Health>) {
+        let _ = self.health.set(health);
+    }
+
+    /// Whether the storage takes writes; sound without one.
+    #[must_use]
+    pub fn state(&self) -> DeviceState {
+        self.health.get().map_or(DeviceState::Sound, |health| health.state())
+    }
+
+    /// What the last write that the storage refused said, as one line; empty if there was none.
+    #[must_use]
+    pub fn last_error(&self) -> String {
+        self.health.get().map_or_else(String::new, |health| one_line(&health.last_error()))
+    }
 }
 
 /// Figures of object storage, copied here ten times a second by a background thread.
@@ -57,9 +86,13 @@ impl ObjectGauges {
 
     /// Sets what the last failure said; as one line, which INFO needs.
     pub fn set_last_error(&self, text: &str) {
-        let line = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LAST_ERROR_CHARS_MAX).collect();
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = line;
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = one_line(text);
     }
+}
+
+/// An error's text as INFO can show it.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LAST_ERROR_CHARS_MAX).collect()
 }
 
 /// Longest error text in INFO: object stores answer with whole documents.

@@ -6,7 +6,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use almandine_config::Settings;
 use almandine_config::choices::CommitTier;
@@ -14,6 +13,7 @@ use almandine_device::{Device, ObjectDevice, ObjectOptions, ObjectReport, Tier, 
 use almandine_io::clock;
 use almandine_node::Node;
 
+use super::streak::{News, QUIET, Streak};
 use super::{PAGE_BYTES, Part};
 
 /// Large values are gathered to objects of this size: one upload for many of them, and few for a very large one.
@@ -24,8 +24,6 @@ const BACKLOG_BYTES_MIN: u64 = 4 << 20;
 const BACKLOG_BYTES_MAX: u64 = 64 << 20;
 /// Of what directories keep, pages and large values each get at least one in so many.
 const SHARE_MIN: u64 = 16;
-/// Errors are over when there were none for this long.
-const QUIET: Duration = Duration::from_secs(30);
 
 /// What is built on object storage, to be looked at now and then.
 #[derive(Default)]
@@ -105,7 +103,7 @@ impl Watch {
         gauges.write_errors.store(sum.write_errors, Relaxed);
         gauges.delete_errors.store(sum.delete_errors, Relaxed);
         let error = sum.last_error.unwrap_or_default();
-        match self.streak.next(sum.read_errors + sum.write_errors + sum.delete_errors, clock::monotonic_ns()) {
+        match self.streak.next(sum.read_errors + sum.write_errors + sum.delete_errors, false, clock::monotonic_ns()) {
             Some(News::Begins) => {
                 gauges.set_last_error(&error);
                 tracing::warn!("Object storage fails: {}", gauges.last_error());
@@ -133,57 +131,9 @@ fn share(total: u64, own: u64, other: u64) -> u64 {
     u64::try_from(part).unwrap_or(total).clamp(total / SHARE_MIN, total - total / SHARE_MIN)
 }
 
-/// Whether errors go on.
-#[derive(Default)]
-struct Streak {
-    seen: u64,
-    /// Since the errors began: how many there had been before, and when the last one was, in nanoseconds.
-    running: Option<(u64, u64)>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum News {
-    Begins,
-    GoesOn,
-    Ends(u64),
-}
-
-impl Streak {
-    fn next(&mut self, errors: u64, now_ns: u64) -> Option<News> {
-        let new = errors > self.seen;
-        let before = std::mem::replace(&mut self.seen, errors);
-        match (self.running, new) {
-            (None, true) => {
-                self.running = Some((before, now_ns));
-                Some(News::Begins)
-            }
-            (Some((began, _)), true) => {
-                self.running = Some((began, now_ns));
-                Some(News::GoesOn)
-            }
-            (Some((began, last)), false) if now_ns.saturating_sub(last) > QUIET.as_nanos() as u64 => {
-                self.running = None;
-                Some(News::Ends(errors - began))
-            }
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn errors_are_told_when_they_begin_and_when_they_end() {
-        let mut streak = Streak::default();
-        let second = 1_000_000_000;
-        let outcomes: Vec<_> = [(0, 0), (3, 1), (3, 2), (9, 20), (9, 49), (9, 51), (9, 90), (10, 91)]
-            .map(|(errors, at)| streak.next(errors, at * second))
-            .into();
-        let expected = [None, Some(News::Begins), None, Some(News::GoesOn), None, Some(News::Ends(9)), None, Some(News::Begins)];
-        assert_eq!(outcomes, expected);
-    }
 
     #[test]
     fn space_is_divided_as_the_data_is() {

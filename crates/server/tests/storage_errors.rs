@@ -1,0 +1,87 @@
+//! What clients and the log learn of a device that is full, fails or lies.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use almandine_testkit::{Client, Program, Server, Value};
+
+const COMMON: [&str; 4] = ["--maxmemory", "16mb", "--enable-debug-command", "yes"];
+
+fn start(flags: &[&str]) -> Server {
+    Server::start(&Program::Almandine, &[&COMMON[..], flags].concat())
+}
+
+/// Writes a batch of keys; the first error.
+fn write(client: &mut Client, batch: usize) -> Option<String> {
+    let value = "v".repeat(1000);
+    let sets: Vec<[String; 3]> = (0..500).map(|n| ["SET".to_owned(), format!("{batch}.{n}"), value.clone()]).collect();
+    let replies = client.pipeline(&sets).unwrap();
+    replies.into_iter().find_map(|reply| match reply {
+        Value::Error(text) => Some(String::from_utf8_lossy(&text).into_owned()),
+        _ => None,
+    })
+}
+
+fn text(client: &mut Client, command: &str) -> String {
+    match client.line(command) {
+        Value::Bulk(text) => String::from_utf8_lossy(&text).into_owned(),
+        other => panic!("{command}: {other}"),
+    }
+}
+
+fn eventually(server: &Server, what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < until, "not in time: {what}\n{}", server.log());
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_full_directory_is_told_to_clients_and_operators_and_recovers() {
+    let server = start(&["--storage-dir", "{dir}/s", "--storage-dir-size", "24mb"]);
+    let mut client = server.client();
+    let refused = (0..1000).find_map(|batch| write(&mut client, batch)).unwrap_or_else(|| panic!("never full\n{}", server.log()));
+    assert!(refused.starts_with("OOM command not allowed: memory is used up and the storage device is full"), "{refused}");
+    let info = text(&mut client, "INFO storage");
+    assert!(info.contains("storage_state:full\r\n") && info.contains("bytes that may be stored are used"), "{info}");
+    let doctor = text(&mut client, "MEMORY DOCTOR");
+    assert!(doctor.contains("Storage: the device is full") && !doctor.contains("Limit:"), "{doctor}");
+    eventually(&server, "a line in the log", || server.log().contains("# Writes to the storage fail: "));
+    assert_eq!(server.log().matches("Writes to the storage fail").count(), 1, "{}", server.log());
+
+    assert_eq!(client.line("FLUSHALL"), Value::Simple(b"OK".to_vec()));
+    let mut batch = 0;
+    eventually(&server, "writes are taken again", || {
+        batch = (batch + 1) % 20;
+        let _ = write(&mut client, batch);
+        server.log().contains("# Writes to the storage succeed again")
+    });
+    assert!(text(&mut client, "INFO storage").contains("storage_state:ok\r\n"));
+}
+
+#[test]
+fn failing_writes_and_reads_and_corrupt_blocks_are_told_once() {
+    let cases = [
+        ("write-errors=1000000", "# Writes to the storage fail: injected: failed write"),
+        ("read-errors=1000000", "# Reads of the storage fail"),
+        ("flipped-bits=1000000", "# The storage gave corrupt blocks"),
+    ];
+    for (faults, line) in cases {
+        let server = start(&["--storage-device", "faulty", "--storage-faults", faults]);
+        let mut client = server.client();
+        let mut refused = None;
+        for batch in 0..60 {
+            refused = refused.or(write(&mut client, batch));
+        }
+        if faults.starts_with("write") {
+            let refused = refused.unwrap_or_default();
+            assert!(refused.contains("the storage device refuses writes"), "{refused}\n{}", server.log());
+        } else {
+            let reply = (0..60).map(|batch| client.line(&format!("GET {batch}.0"))).find(|reply| matches!(reply, Value::Error(_)));
+            assert!(reply.is_some(), "{faults} had no effect");
+        }
+        eventually(&server, line, || server.log().contains(line));
+        assert_eq!(server.log().matches(&line[2..]).count(), 1, "{}", server.log());
+    }
+}
