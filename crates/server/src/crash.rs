@@ -87,7 +87,7 @@ fn end() {
 
 fn current_command() -> String {
     let Some(running) = almandine_session::running() else { return "none".to_owned() };
-    let name = SERVER.get().map_or("?", |(_, table)| table.entry(running.command).name.as_str());
+    let name = SERVER.get().map_or("?", |(_, table)| table.row(running.command).name.as_str());
     format!("{name} with {} arguments", running.arguments)
 }
 
