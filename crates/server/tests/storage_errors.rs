@@ -15,7 +15,7 @@ fn start(flags: &[&str]) -> Server {
 fn write(client: &mut Client, batch: usize) -> Option<String> {
     let value = "v".repeat(1000);
     let sets: Vec<[String; 3]> = (0..500).map(|n| ["SET".to_owned(), format!("{batch}.{n}"), value.clone()]).collect();
-    let replies = client.pipeline(&sets).unwrap();
+    let replies = client.pipeline(&sets).expect("replies");
     replies.into_iter().find_map(|reply| match reply {
         Value::Error(text) => Some(String::from_utf8_lossy(&text).into_owned()),
         _ => None,

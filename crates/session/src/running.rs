@@ -19,7 +19,7 @@ thread_local! {
 /// A command begins.
 #[inline(always)]
 pub(crate) fn begin(command: u16, arguments: usize) {
-    RUNNING.set(u64::from(command) + 1 | (arguments as u64) << 32);
+    RUNNING.set((u64::from(command) + 1) | ((arguments as u64) << 32));
 }
 
 /// The batch has ended.
