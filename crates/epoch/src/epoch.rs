@@ -129,6 +129,12 @@ impl Epoch {
         self.current.load(Ordering::Acquire)
     }
 
+    /// Whether somebody has begun another epoch since. Before that, nothing that is tagged with `epoch` becomes safe.
+    #[inline]
+    pub fn is_over(&self, epoch: u64) -> bool {
+        self.current.load(Ordering::Relaxed) > epoch
+    }
+
     /// Starts the next epoch and returns the one that ends: a tag for whatever the caller unlinked before.
     pub fn bump(&self) -> u64 {
         self.current.fetch_add(1, Ordering::AcqRel)

@@ -38,16 +38,14 @@ fn bin_covering(units: usize) -> usize {
 /// A piece of free space: its address and its words.
 type Piece = (u64, u32);
 
-/// A record that died: its space, and when.
-struct Dead {
-    address: u64,
-    units: u32,
-    epoch: u64,
-}
-
 /// Free space of one session.
 pub(crate) struct FreeSpace {
-    limbo: VecDeque<Dead>,
+    /// Space of records that died, oldest first.
+    limbo: VecDeque<Piece>,
+    /// Epochs of the pieces in limbo, oldest first, each with the number of its pieces.
+    epochs: VecDeque<(u64, usize)>,
+    /// How many of the last pieces in limbo have no epoch yet.
+    untagged: usize,
     bins: Vec<Vec<Piece>>,
     filled: [u64; BITMAP],
     words: usize,
@@ -55,12 +53,41 @@ pub(crate) struct FreeSpace {
 
 impl FreeSpace {
     pub(crate) fn new() -> Self {
-        Self { limbo: VecDeque::with_capacity(1024), bins: (0..BINS).map(|_| Vec::new()).collect(), filled: [0; BITMAP], words: 0 }
+        Self {
+            limbo: VecDeque::with_capacity(1024),
+            epochs: VecDeque::with_capacity(16),
+            untagged: 0,
+            bins: (0..BINS).map(|_| Vec::new()).collect(),
+            filled: [0; BITMAP],
+            words: 0,
+        }
     }
 
     /// Space that readers may still see.
-    pub(crate) fn retire(&mut self, address: u64, units: usize, epoch: u64) {
-        self.limbo.push_back(Dead { address, units: units as u32, epoch });
+    pub(crate) fn retire(&mut self, address: u64, units: usize) {
+        self.limbo.push_back((address, units as u32));
+        self.untagged += 1;
+    }
+
+    /// Whether anything has been retired since the last [`FreeSpace::tag`].
+    #[inline]
+    pub(crate) fn has_untagged(&self) -> bool {
+        self.untagged != 0
+    }
+
+    /// What has been retired so far is out of reach once `epoch` is safe.
+    pub(crate) fn tag(&mut self, epoch: u64) {
+        let count = std::mem::take(&mut self.untagged);
+        match self.epochs.back_mut() {
+            Some((last, pieces)) if *last == epoch => *pieces += count,
+            _ => self.epochs.push_back((epoch, count)),
+        }
+        debug_assert!(self.epochs.iter().is_sorted_by_key(|tagged| tagged.0), "INV-FREE-1: limbo is in the order of its epochs");
+    }
+
+    /// The epoch of the oldest piece in limbo.
+    pub(crate) fn oldest_epoch(&self) -> Option<u64> {
+        self.epochs.front().map(|tagged| tagged.0)
     }
 
     /// Records in limbo.
@@ -79,18 +106,25 @@ impl FreeSpace {
         self.words += units;
     }
 
-    /// Moves up to `most` records whose epoch is safe from limbo to the bins.
+    /// Moves up to `most` pieces whose epoch is safe from limbo to the bins.
     pub(crate) fn settle(&mut self, safe: u64, log: &Log, most: usize) {
-        for _ in 0..most {
-            match self.limbo.front() {
-                Some(dead) if dead.epoch <= safe => {
-                    let (address, units) = (dead.address, dead.units as usize);
-                    self.limbo.pop_front();
-                    if log.pages.is_open(Log::page_of(address)) {
-                        self.add(address, units);
-                    }
+        let mut left = most;
+        while left != 0
+            && let Some((epoch, pieces)) = self.epochs.front_mut()
+            && *epoch <= safe
+        {
+            let count = left.min(*pieces);
+            left -= count;
+            *pieces -= count;
+            if *pieces == 0 {
+                self.epochs.pop_front();
+            }
+            for _ in 0..count {
+                if let Some((address, units)) = self.limbo.pop_front()
+                    && log.pages.is_open(Log::page_of(address))
+                {
+                    self.add(address, units as usize);
                 }
-                _ => break,
             }
         }
     }
@@ -261,7 +295,11 @@ mod tests {
         let log = Log::new(1 << 25, 2).unwrap();
         let chunk = log.take_chunk().unwrap();
         let (mut free, shared) = (FreeSpace::new(), SharedFree::new());
-        free.retire(chunk.next, 10, 5);
+        free.retire(chunk.next, 10);
+        free.settle(u64::MAX, &log, 8);
+        assert!(free.take(10, &log, &shared).is_none(), "what has no epoch yet is seen by its own batch");
+        free.tag(5);
+        assert_eq!(free.oldest_epoch(), Some(5));
         free.settle(4, &log, 8);
         assert!(free.take(10, &log, &shared).is_none());
         free.settle(5, &log, 8);

@@ -32,6 +32,8 @@ const HURRY_SHARE: u64 = 8;
 const RESIZE_PER_STEP: u64 = 8192;
 /// Buckets made resident ahead of growth: 2 MiB, one huge page.
 const BUCKETS_AHEAD: u64 = 1 << 15;
+/// Keys from which overflow buckets are made resident ahead of use.
+const PREFAULT_KEYS_MIN: u64 = 1000;
 /// Buckets swept per epoch and per step.
 const SWEEP_GROUP: u64 = 32;
 const SWEEP_PER_STEP: u64 = 1 << 16;
@@ -140,6 +142,9 @@ impl Maintenance {
     fn resize_index(&mut self) -> bool {
         let live = self.store.counters.totals().live.max(0) as u64;
         let buckets = self.store.index.len();
+        if live >= PREFAULT_KEYS_MIN {
+            self.store.index.prefault_overflow_ahead();
+        }
         if live > buckets * KEYS_PER_BUCKET {
             self.grow(live)
         } else if live < buckets * KEYS_PER_BUCKET_MIN && buckets > self.floor() && !matches!(self.sweep, Sweep::Running { .. }) {

@@ -7,16 +7,25 @@
 use super::bucket::OverflowBucket;
 use super::table::Table;
 use crate::sync::{AtomicU64, Ordering};
+use crossbeam_utils::CachePadded;
 use std::io;
+
+/// Overflow buckets that are made resident together: one huge page.
+const RESIDENT_STEP: u64 = 1 << 16;
+/// Fresh resident ones that are kept ready: what a quarter of a million new keys need.
+const RESIDENT_MIN: u64 = 1 << 14;
 
 pub(super) struct OverflowArea {
     memory: Table<OverflowBucket>,
     buckets_max: u64,
     /// Overflow buckets ever used; the next fresh one is this plus one.
-    used: AtomicU64,
+    used: CachePadded<AtomicU64>,
     /// Head of the free stack: change count in the upper half against ABA, number in the lower.
-    free: AtomicU64,
-    free_count: AtomicU64,
+    free: CachePadded<AtomicU64>,
+    /// How many are free, at least: one is counted before it is pushed, so that the count never falls below zero.
+    free_count: CachePadded<AtomicU64>,
+    /// Overflow buckets up to this number have been made resident. Written by the background.
+    resident: AtomicU64,
 }
 
 impl OverflowArea {
@@ -24,8 +33,8 @@ impl OverflowArea {
         let buckets_max = buckets_max.clamp(1024, (1 << super::bucket::OVERFLOW_BITS) - 2);
         let memory = Table::<OverflowBucket>::new(buckets_max + 1)?;
         let buckets_max = memory.len() - 1;
-        let zero = || AtomicU64::new(0);
-        Ok(Self { memory, buckets_max, used: zero(), free: zero(), free_count: zero() })
+        let zero = || CachePadded::new(AtomicU64::new(0));
+        Ok(Self { memory, buckets_max, used: zero(), free: zero(), free_count: zero(), resident: AtomicU64::new(0) })
     }
 
     #[inline]
@@ -58,17 +67,27 @@ impl OverflowArea {
 
     /// Takes back an overflow bucket whose entries are empty.
     pub(super) fn release(&self, number: u32) {
+        self.free_count.fetch_add(1, Ordering::Relaxed);
         let cell = self.at(number);
         let mut head = self.free.load(Ordering::Acquire);
         loop {
             cell.next.store(u64::from(head as u32), Ordering::Relaxed);
             let new = ((head >> 32).wrapping_add(1) << 32) | u64::from(number);
             match self.free.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
+                Ok(_) => return,
                 Err(current) => head = current,
             }
         }
-        self.free_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Makes the memory of the next overflow buckets resident when few resident ones are left, so that no session waits for the
+    /// system under a latch. Background only.
+    pub(super) fn prefault_ahead(&self) {
+        let resident = self.resident.load(Ordering::Relaxed);
+        if resident < self.buckets_max && self.used.load(Ordering::Relaxed) + RESIDENT_MIN > resident {
+            self.memory.prefault(resident, resident + RESIDENT_STEP);
+            self.resident.store(resident + RESIDENT_STEP, Ordering::Relaxed);
+        }
     }
 
     /// Overflow buckets that can still be allocated.

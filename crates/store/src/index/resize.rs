@@ -142,6 +142,11 @@ impl Index {
         self.memory.prefault(from, from + buckets);
     }
 
+    /// As [`Index::prefault_ahead`], for overflow buckets.
+    pub(crate) fn prefault_overflow_ahead(&self) {
+        self.overflow.prefault_ahead();
+    }
+
     /// Gives the whole huge pages between `from` and `to` back to the system. The caller has let an epoch pass since these
     /// buckets went out of use, so that no reader or waiting writer is on them.
     pub(crate) fn release_range(&self, from: u64, to: u64) {

@@ -115,7 +115,7 @@ pub(crate) fn retire(store: &Inner, local: &mut Local, address: u64, record: Rec
     let units = header.units();
     record.set_header(Header::dead(units));
     count_dead(store, local, address, units);
-    local.free.retire(address, units, store.epoch.current());
+    local.free.retire(address, units);
 }
 
 /// Cuts a live record down to `units` words and retires the rest, if that is worth it.
@@ -130,7 +130,7 @@ pub(crate) fn trim(store: &Inner, local: &mut Local, address: u64, record: Recor
     write_dead(store, address + units as u64, rest);
     record.set_header(smaller);
     count_dead(store, local, address, rest);
-    local.free.retire(address + units as u64, rest, store.epoch.current());
+    local.free.retire(address + units as u64, rest);
     smaller
 }
 

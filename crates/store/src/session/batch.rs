@@ -51,6 +51,10 @@ impl Session {
     pub fn leave(&mut self) {
         debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: no latch outlives its batch");
         self.look_at_budget();
+        if self.local.free.has_untagged() {
+            // One fence for all that the batch has retired.
+            self.local.free.tag(self.store.epoch.current());
+        }
         self.local.participant.leave();
         if self.local.free.limbo_len() != 0 {
             self.settle();
@@ -123,11 +127,17 @@ impl Session {
     }
 
     fn settle(&mut self) {
+        let Some(oldest) = self.local.free.oldest_epoch() else { return };
         let epoch = &self.store.epoch;
-        if self.local.free.limbo_len() >= LIMBO_BEFORE_BUMP {
+        if !epoch.is_over(oldest) {
+            // Nothing can be safe before the epoch ends, so there is nothing to look for.
+            if self.local.free.limbo_len() < LIMBO_BEFORE_BUMP {
+                return;
+            }
             epoch.bump();
         }
-        self.local.free.settle(epoch.safe(), &self.store.log, SETTLE_PER_BATCH);
+        let safe = if epoch.safe_cached() >= oldest { epoch.safe_cached() } else { epoch.safe() };
+        self.local.free.settle(safe, &self.store.log, SETTLE_PER_BATCH);
         self.local.free.share(&self.store.shared_free, false);
     }
 
