@@ -9,7 +9,7 @@ use almandine_commands::generic::encoding_of;
 use almandine_config::Stated;
 use almandine_datatypes::glob::{self, Case};
 use almandine_datatypes::number::{parse_f64, parse_i64};
-use almandine_keyspace::Put;
+use almandine_keyspace::{Kind, Put, Slot};
 use almandine_resp::{ProtocolVersion, Reply};
 
 use crate::digest;
@@ -209,6 +209,9 @@ fn object(call: &mut AdminCall<'_>) -> Outcome {
     Ok(())
 }
 
+/// Keys that may be on the device that DEBUG POPULATE asks for at once.
+const POPULATE_COLD_MAX: usize = 4096;
+
 /// Keys that exist are left as they are. A value is `value:<number>`, cut or filled with zero bytes to the size.
 fn populate(call: &mut AdminCall<'_>) -> Outcome {
     let natural = |argument| parse_i64(argument).filter(|value| *value >= 0).ok_or(CommandError::NotPositive);
@@ -217,25 +220,35 @@ fn populate(call: &mut AdminCall<'_>) -> Outcome {
     let size = call.args.get(4).map(natural).transpose()?;
     let mut writer = call.accessor.writer(call.client.db);
     let (mut name, mut value) = (Vec::new(), Vec::new());
+    let (mut outcome, mut refused): (Outcome, usize) = (Ok(()), 0);
     for number in 0..count {
         let digits = number.to_string();
         name.clear();
         name.extend_from_slice(prefix);
         name.push(b':');
         name.extend_from_slice(digits.as_bytes());
-        let key = writer.key(&name);
-        if writer.exists(key) {
-            continue;
-        }
         value.clear();
         value.extend_from_slice(b"value:");
         value.extend_from_slice(digits.as_bytes());
         if let Some(size) = size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0) {
             value.resize(size, 0);
         }
-        writer.upsert(key, &value, Put::default())?;
+        let key = writer.key(&name);
+        let set = match writer.modify(key) {
+            Slot::Vacant(vacant) => vacant.insert(Kind::String, &value, Put::default()).map(drop),
+            Slot::Occupied(_) => Ok(()),
+        };
+        if let Err(full) = set {
+            // What may exist on the device is not overwritten. It is read, many at once, and the command runs again.
+            outcome = Err(full.into());
+            refused += 1;
+            if !writer.has_cold() || refused == POPULATE_COLD_MAX {
+                break;
+            }
+        }
     }
     drop(writer);
+    outcome?;
     call.reply.ok();
     Ok(())
 }
