@@ -13,6 +13,7 @@ mod connection;
 mod databases;
 mod debug;
 mod digest;
+mod function;
 mod info;
 mod latency;
 mod lolwut;
@@ -23,6 +24,7 @@ mod operators;
 mod persistence;
 mod process;
 mod replication;
+mod script;
 mod slowlog;
 mod sparkline;
 
@@ -43,6 +45,8 @@ pub const COMMANDS: &[&[&Command]] = &[
     persistence::COMMANDS,
     replication::COMMANDS,
     module::COMMANDS,
+    function::COMMANDS,
+    script::COMMANDS,
     acl::COMMANDS,
     lolwut::COMMANDS,
     debug::COMMANDS,

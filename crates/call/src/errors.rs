@@ -211,6 +211,20 @@ fixed_errors! {
     ShutdownFailed => "ERR Errors trying to SHUTDOWN. Check logs.",
     /// REPLICAOF with a bad port.
     PrimaryPort => "ERR Invalid master port",
+    /// FUNCTION FLUSH with another word than ASYNC and SYNC.
+    FunctionFlushMode => "ERR FUNCTION FLUSH only supports SYNC|ASYNC option",
+    /// FUNCTION LIST LIBRARYNAME without a name.
+    FunctionListName => "ERR library name argument was not given",
+    /// FUNCTION DELETE of a library that does not exist.
+    NoSuchLibrary => "ERR Library not found",
+    /// FUNCTION RESTORE with a policy that does not exist.
+    FunctionRestorePolicy => "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
+    /// FUNCTION KILL and SCRIPT KILL while nothing runs.
+    NothingRuns => "NOTBUSY No scripts in execution right now.",
+    /// SCRIPT FLUSH with another word than ASYNC and SYNC.
+    ScriptFlushMode => "ERR SCRIPT FLUSH only support SYNC|ASYNC option",
+    /// SCRIPT DEBUG with another word than YES, SYNC and NO.
+    ScriptDebugMode => "ERR Use SCRIPT DEBUG YES/SYNC/NO",
     /// DEBUG PROTOCOL PUSH in RESP2.
     NeedsResp3 => "ERR RESP2 is not supported by this command",
     /// DEBUG PROTOCOL with a type that does not exist.
@@ -406,6 +420,13 @@ pub fn configuration(problem: &dyn fmt::Display) -> CommandError {
 #[must_use]
 pub fn no_latency_samples(event: &[u8]) -> CommandError {
     CommandError::quoting("ERR No samples available for event '", event, "'")
+}
+
+/// FUNCTION LIST with an argument that it does not take.
+#[cold]
+#[must_use]
+pub fn unknown_argument(argument: &[u8]) -> CommandError {
+    CommandError::quoting("ERR Unknown argument ", argument, "")
 }
 
 /// ACL CAT of a category that does not exist.

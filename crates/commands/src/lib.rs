@@ -60,6 +60,7 @@ pub mod bitmap;
 pub mod etag;
 pub mod expiry;
 pub mod generic;
+pub mod payload;
 pub mod string;
 mod traits;
 mod value;

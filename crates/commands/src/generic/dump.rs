@@ -1,24 +1,17 @@
 //! DUMP and RESTORE: a value as bytes that other servers of the family read, and back.
 //!
-//! A payload is a type byte and the value as in a snapshot file, then its footer: the version of the format (2 bytes) and a checksum of
-//! everything before (8 bytes), least significant byte first. Strings look the same in every version, so that any may come in.
+//! A payload is a type byte and the value as in a snapshot file, then its footer ([`payload`]). Strings look the same in every version, so
+//! that any may come in.
 
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, number};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
 use almandine_datatypes::rdb;
 use almandine_keyspace::{Kind, Put};
 
+use crate::payload;
 use crate::traits::{CHANGE, READ};
 
 const TYPE_STRING: u8 = 0;
-/// The version that Redis 7.0 writes, which all younger ones read.
-const VERSION: u16 = 10;
-/// The youngest version whose strings are known: Redis 8's.
-const VERSION_MAX: u16 = 13;
-/// The version that Valkey 9 writes.
-const VERSION_VALKEY: u16 = 80;
-const VERSION_BYTES: usize = 2;
-const CHECKSUM_BYTES: usize = 8;
 
 pub(super) const DUMP: Command = Command {
     spec: CommandSpec {
@@ -42,37 +35,26 @@ fn dump(call: &mut ReadCall<'_>) -> Outcome {
     match value {
         None => call.reply.null(),
         Some(value) if value.kind() != Kind::String => return Err(CommandError::WrongType),
-        Some(value) => call.reply.bulk(&payload(&value)),
+        Some(value) => call.reply.bulk(&serialized(&value)),
     }
     Ok(())
 }
 
-fn payload(value: &[u8]) -> Vec<u8> {
+fn serialized(value: &[u8]) -> Vec<u8> {
     let mut payload = Vec::with_capacity(value.len() + 32);
     payload.push(TYPE_STRING);
     rdb::write_string(value, &mut payload);
-    payload.extend_from_slice(&VERSION.to_le_bytes());
-    let checksum = rdb::checksum(0, &payload);
-    payload.extend_from_slice(&checksum.to_le_bytes());
+    payload::seal(&mut payload);
     payload
 }
 
 /// The string of a payload.
 fn restored(payload: &[u8]) -> Result<Vec<u8>, CommandError> {
-    let mut value = verified(payload).ok_or(CommandError::DumpNotVerified)?;
+    let mut value = payload::open(payload).ok_or(CommandError::DumpNotVerified)?;
     match value.split_off_first() {
         Some(&TYPE_STRING) => rdb::read_string(&mut value).ok_or(CommandError::DumpMalformed),
         _ => Err(CommandError::DumpMalformed),
     }
-}
-
-/// The payload without its footer, if the footer is right.
-fn verified(payload: &[u8]) -> Option<&[u8]> {
-    let (summed, checksum) = payload.split_last_chunk::<CHECKSUM_BYTES>()?;
-    let (value, version) = summed.split_last_chunk::<VERSION_BYTES>()?;
-    let version = u16::from_le_bytes(*version);
-    let known = version <= VERSION_MAX || version == VERSION_VALKEY;
-    (known && rdb::checksum(0, summed) == u64::from_le_bytes(*checksum)).then_some(value)
 }
 
 pub(super) const RESTORE: Command = Command {
@@ -181,10 +163,10 @@ mod tests {
     /// What redis-server 7.0 answers to DUMP of these values.
     #[test]
     fn payloads_are_those_of_redis() {
-        assert_eq!(payload(b"hello"), PAYLOAD_HELLO);
-        assert_eq!(payload(b"10"), PAYLOAD_10);
+        assert_eq!(serialized(b"hello"), PAYLOAD_HELLO);
+        assert_eq!(serialized(b"10"), PAYLOAD_10);
         for value in [&b"hello"[..], b"10", b"", b"-70000", &[b'x'; 100]] {
-            assert_eq!(restored(&payload(value)).as_deref(), Ok(value));
+            assert_eq!(restored(&serialized(value)).as_deref(), Ok(value));
         }
         assert_eq!(restored(PAYLOAD_COMPRESSED), Ok(b"abc".repeat(60)));
     }
@@ -196,7 +178,7 @@ mod tests {
 
     #[test]
     fn any_flipped_bit_is_noticed() {
-        let good = payload(b"hello");
+        let good = serialized(b"hello");
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);

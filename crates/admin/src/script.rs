@@ -1,0 +1,139 @@
+//! SCRIPT: no script is cached, and none can be loaded yet.
+
+use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, help};
+use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+
+pub(super) const COMMANDS: &[&Command] = &[&SCRIPT, &DEBUG, &EXISTS, &FLUSH, &HELP, &KILL, &LOAD];
+
+const SCRIPT: Command = Command {
+    spec: CommandSpec {
+        name: "SCRIPT",
+        id: 486,
+        since: "2.6.0",
+        complexity: "Depends on subcommand.",
+        summary: "A container for Lua scripts management commands.",
+        group: Group::Scripting,
+        subcommands: &[&DEBUG.spec, &EXISTS.spec, &FLUSH.spec, &HELP.spec, &KILL.spec, &LOAD.spec],
+        ..CommandSpec::BLANK
+    },
+    run: Handler::Container,
+};
+
+/// What the subcommands have in common.
+const SUBCOMMAND: CommandSpec = CommandSpec {
+    since: "2.6.0",
+    group: Group::Scripting,
+    traits: Traits { noscript: true, ..Traits::NONE },
+    ..CommandSpec::BLANK
+};
+
+const DEBUG: Command = Command {
+    spec: CommandSpec {
+        name: "SCRIPT|DEBUG",
+        id: 487,
+        since: "3.2.0",
+        summary: "Sets the debug mode of server-side Lua scripts.",
+        args: &[Arg::one_of(
+            "mode",
+            &[Arg::pure_token("yes", "YES"), Arg::pure_token("sync", "SYNC"), Arg::pure_token("no", "NO")],
+        )],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(debug),
+};
+
+fn debug(call: &mut AdminCall<'_>) -> Outcome {
+    match Word(call.args.at(2)) {
+        word if word.is("NO") => call.reply.ok(),
+        word if word.is("YES") || word.is("SYNC") => return Err(errors::not_supported_yet("SCRIPT DEBUG", NO_ENGINE)),
+        _ => return Err(CommandError::ScriptDebugMode),
+    }
+    Ok(())
+}
+
+/// Why nothing can be loaded.
+const NO_ENGINE: &str = "there is no scripting engine";
+
+const EXISTS: Command = Command {
+    spec: CommandSpec {
+        name: "SCRIPT|EXISTS",
+        id: 488,
+        complexity: "O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
+        summary: "Determines whether server-side Lua scripts exist in the script cache.",
+        args: &[Arg::value("sha1").multiple()],
+        tips: &["request_policy:all_shards", "response_policy:agg_logical_and"],
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(exists),
+};
+
+fn exists(call: &mut ReadCall<'_>) -> Outcome {
+    let scripts = call.args.len() - 2;
+    call.reply.array(scripts);
+    (0..scripts).for_each(|_| call.reply.integer(0));
+    Ok(())
+}
+
+const FLUSH: Command = Command {
+    spec: CommandSpec {
+        name: "SCRIPT|FLUSH",
+        id: 489,
+        complexity: "O(N) with N being the number of scripts in cache",
+        summary: "Removes all server-side Lua scripts from the script cache.",
+        args: &[Arg::one_of("flush-type", &[Arg::pure_token("async", "ASYNC"), Arg::pure_token("sync", "SYNC")])
+            .optional()
+            .since("6.2.0")],
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        history: &[("6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers.")],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(flush),
+};
+
+fn flush(call: &mut AdminCall<'_>) -> Outcome {
+    match call.args.get(2).map(Word) {
+        None => {}
+        Some(word) if call.args.len() == 3 && (word.is("ASYNC") || word.is("SYNC")) => {}
+        Some(_) => return Err(CommandError::ScriptFlushMode),
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+const HELP: Command = Command {
+    spec: CommandSpec {
+        name: "SCRIPT|HELP",
+        id: 490,
+        since: "5.0.0",
+        summary: "Returns helpful text about the different subcommands.",
+        traits: Traits { loading: true, stale: true, ..Traits::NONE },
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(help::reply),
+};
+
+const KILL: Command = Command {
+    spec: CommandSpec {
+        name: "SCRIPT|KILL",
+        id: 491,
+        summary: "Terminates a server-side Lua script during execution.",
+        traits: Traits { noscript: true, allow_busy: true, ..Traits::NONE },
+        tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
+        ..SUBCOMMAND
+    },
+    run: Handler::Read(|_| Err(CommandError::NothingRuns)),
+};
+
+const LOAD: Command = Command {
+    spec: CommandSpec {
+        name: "SCRIPT|LOAD",
+        id: 492,
+        complexity: "O(N) with N being the length in bytes of the script body.",
+        summary: "Loads a server-side Lua script to the script cache.",
+        args: &[Arg::value("script")],
+        traits: Traits { noscript: true, stale: true, ..Traits::NONE },
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(|_| Err(errors::not_supported_yet("SCRIPT LOAD", NO_ENGINE))),
+};
