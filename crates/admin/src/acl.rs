@@ -171,14 +171,11 @@ const SETUSER: Command = Command {
         summary: "Creates and modifies an ACL user and its rules.",
         args: &[Arg::value("username"), Arg::value("rule").multiple().optional()],
         history: &[("6.2.0", "Added Pub/Sub channel patterns."), ("7.0.0", "Added selectors and key based permissions.")],
-        traits: SECRET,
+        secret: Some(|_, at| at > 1),
         ..SUBCOMMAND
     },
     run: Handler::Admin(refuse),
 };
-
-/// Passwords are among the arguments.
-const SECRET: Traits = Traits { skip_slowlog: true, ..FOR_OPERATORS };
 
 const DELUSER: Command = Command {
     spec: CommandSpec {

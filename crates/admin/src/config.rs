@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
-use almandine_config::Stated;
+use almandine_config::{Stated, parameter};
 use almandine_datatypes::glob::{self, Case};
 
 use crate::operators::{FOR_OPERATORS, is_local};
@@ -67,12 +67,23 @@ const SET: Command = Command {
         complexity: "O(N) when N is the number of configuration parameters provided",
         summary: "Sets configuration parameters in-flight.",
         args: &[Arg::block("data", &[Arg::value("parameter"), Arg::value("value")]).multiple()],
+        secret: Some(secret_of_set),
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
         history: &[("7.0.0", "Added the ability to set multiple parameters in one call.")],
         ..SUBCOMMAND
     },
     run: Handler::Admin(set),
 };
+
+/// Values of sensitive parameters.
+fn secret_of_set<'a>(arg: &dyn Fn(usize) -> &'a [u8], at: usize) -> bool {
+    at >= 3
+        && at % 2 == 1
+        && std::str::from_utf8(arg(at - 1))
+            .ok()
+            .and_then(|name| parameter::lookup(&name.to_ascii_lowercase()))
+            .is_some_and(|(_, parameter)| parameter.flags.sensitive)
+}
 
 fn set(call: &mut AdminCall<'_>) -> Outcome {
     let words: Vec<&[u8]> = call.args.slice_from(2).iter().collect();

@@ -2,7 +2,7 @@
 //! [`client`](crate::client).
 
 use almandine_call::{
-    AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, errors, number, tracking,
+    AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, Word, errors, number, tracking,
 };
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
@@ -93,12 +93,27 @@ const HELLO: Command = Command {
             ],
         )
         .optional()],
-        traits: Traits { skip_slowlog: true, ..ANY_TIME },
+        secret: Some(secret_of_hello),
+        traits: ANY_TIME,
         history: &[("6.2.0", "`protover` made optional; when called without arguments, reports the current connection's context.")],
         ..CommandSpec::BLANK
     },
     run: Handler::Admin(hello),
 };
+
+/// User and password behind AUTH.
+fn secret_of_hello<'a>(arg: &dyn Fn(usize) -> &'a [u8], at: usize) -> bool {
+    let mut option = 2;
+    while option <= at {
+        match Word(arg(option)) {
+            word if word.is("AUTH") && (option + 1..=option + 2).contains(&at) => return true,
+            word if word.is("AUTH") => option += 3,
+            word if word.is("SETNAME") => option += 2,
+            _ => option += 1,
+        }
+    }
+    false
+}
 
 fn hello(call: &mut AdminCall<'_>) -> Outcome {
     let mut version = call.client.version;
@@ -158,7 +173,8 @@ const AUTH: Command = Command {
         summary: "Authenticates the connection.",
         group: Group::Connection,
         args: &[Arg::value("username").optional().since("6.0.0"), Arg::value("password")],
-        traits: Traits { skip_monitor: true, skip_slowlog: true, ..ANY_TIME },
+        secret: Some(|_, at| at > 0),
+        traits: ANY_TIME,
         history: &[("6.0.0", "Added ACL style (username and password).")],
         ..CommandSpec::BLANK
     },

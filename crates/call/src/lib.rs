@@ -15,6 +15,7 @@ pub mod errors;
 pub mod help;
 pub mod number;
 pub mod options;
+pub mod redact;
 pub mod table;
 pub mod tracking;
 

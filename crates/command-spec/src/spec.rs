@@ -25,6 +25,9 @@ pub enum Keys {
     ComputedAccess(NextKey),
 }
 
+/// Whether argument `at` must not be shown to MONITOR or in logs. Argument 0 is the name; arguments up to `at` exist.
+pub type SecretArgument = for<'a> fn(arg: &dyn Fn(usize) -> &'a [u8], at: usize) -> bool;
+
 /// Since when a command should not be used, and what to use instead.
 #[derive(Clone, Copy, Debug)]
 pub struct Deprecated {
@@ -65,6 +68,8 @@ pub struct CommandSpec {
     pub history: &'static [(&'static str, &'static str)],
     /// Set where the command should not be used any more.
     pub deprecated: Option<Deprecated>,
+    /// Which arguments are secret, where some are.
+    pub secret: Option<SecretArgument>,
     /// The subcommands of a container.
     pub subcommands: &'static [&'static CommandSpec],
 }
@@ -86,6 +91,7 @@ impl CommandSpec {
         tips: &[],
         history: &[],
         deprecated: None,
+        secret: None,
         subcommands: &[],
     };
 

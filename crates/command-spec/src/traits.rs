@@ -32,7 +32,7 @@ traits! {
     loading "loading" "Allowed while the data set is being loaded."
     stale "stale" "Allowed on a replica whose link to its primary is down."
     skip_monitor "skip_monitor" "Not fed to MONITOR, or fed by its own handler."
-    skip_slowlog "skip_slowlog" "Not logged as slow, because its arguments are secrets or its time is not its own."
+    skip_slowlog "skip_slowlog" "Not logged as slow, because its time is not its own."
     asking "asking" "Accepted for a slot under import, as if ASKING came before."
     fast "fast" "Constant or logarithmic time; in the category @fast instead of @slow."
     no_auth "no_auth" "Allowed before authentication."

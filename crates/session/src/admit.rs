@@ -1,6 +1,6 @@
 //! Step 3, *admit*: which commands are refused before anything runs, and with which error.
 
-use almandine_call::{CommandError, Context, Dispatch, Flags, errors};
+use almandine_call::{Client, CommandError, Context, Dispatch, Flags, errors};
 use almandine_node::{DeviceState, Node, PauseScope};
 use almandine_resp::Args;
 
@@ -21,21 +21,21 @@ impl Engine {
         let node = &self.context.node;
         connection.client.needs_care() || self.timing.exact || node.monitors.active() || node.pause.active(self.now_ms).is_some()
     }
+}
 
-    /// Whether the connection may run this command now: authentication, memory, pause.
-    pub(crate) fn admit(&self, connection: &Connection, dispatch: &Dispatch) -> Admission {
-        let node = &self.context.node;
-        if !connection.client.authenticated && !dispatch.flags.any(Flags::NO_AUTH) {
-            return Admission::Refused(CommandError::AuthenticationRequired);
-        }
-        if dispatch.flags.any(Flags::DENY_OOM) && node.keyspace.over_limit() {
-            return Admission::Refused(out_of_memory(node));
-        }
-        match node.pause.active(self.now_ms) {
-            Some(PauseScope::All) => Admission::Paused,
-            Some(PauseScope::Writes) if dispatch.flags.any(Flags::MAY_WRITE) => Admission::Paused,
-            _ => Admission::Granted,
-        }
+/// Whether a client may run this command now: authentication, memory, pause.
+pub(crate) fn admit(context: &Context, client: &Client, dispatch: &Dispatch, now_ms: i64) -> Admission {
+    let node = &context.node;
+    if !client.authenticated && !dispatch.flags.any(Flags::NO_AUTH) {
+        return Admission::Refused(CommandError::AuthenticationRequired);
+    }
+    if dispatch.flags.any(Flags::DENY_OOM) && node.keyspace.over_limit() {
+        return Admission::Refused(out_of_memory(node));
+    }
+    match node.pause.active(now_ms) {
+        Some(PauseScope::All) => Admission::Paused,
+        Some(PauseScope::Writes) if dispatch.flags.any(Flags::MAY_WRITE) => Admission::Paused,
+        _ => Admission::Granted,
     }
 }
 

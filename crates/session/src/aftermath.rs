@@ -4,7 +4,7 @@
 //! after a large chunk of input, every command did.
 
 use almandine_base::Output;
-use almandine_call::{Client, Context, Dispatch, Flags, tracking};
+use almandine_call::{Client, Context, Dispatch, Flags, redact, tracking};
 use almandine_config::Settings;
 use almandine_node::slowlog;
 use almandine_resp::Args;
@@ -64,7 +64,8 @@ impl Aftermath {
         let Execution { client, context, out, .. } = execution;
         if !dispatch.flags.any(Flags::SKIP_SLOWLOG) {
             let logs = &context.node.logs;
-            let entry = |value: usize| log_entry(client, slowlog::shorten(args.iter()), value as u64);
+            let spec = &context.table.row(dispatch.index).command.spec;
+            let entry = |value: usize| log_entry(client, slowlog::shorten(redact::shown(spec, args)), value as u64);
             let request_bytes = request_bytes(args);
             if request_bytes >= self.request_bytes {
                 logs.large_request.add(entry(request_bytes), self.requests_max);

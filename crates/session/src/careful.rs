@@ -5,10 +5,10 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::{Dispatch, Flags, ReplyMode, tracking};
+use almandine_call::{Dispatch, Flags, ReplyMode, redact, tracking};
 use almandine_resp::Args;
 
-use crate::admit::{Admission, count_refusal, is_other_protocol, refusal};
+use crate::admit::{Admission, admit, count_refusal, is_other_protocol, refusal};
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::execute::answer;
@@ -42,7 +42,7 @@ impl Engine {
         match planned.dispatch {
             None if is_other_protocol(args) => return Step::Hostile,
             None => reply::error(&self.context, &connection.client, out, &refusal(&self.context, args)),
-            Some(dispatch) => match self.admit(connection, dispatch) {
+            Some(dispatch) => match admit(&self.context, &connection.client, dispatch, self.now_ms) {
                 Admission::Paused => return Step::Paused,
                 Admission::Granted => match self.run_alone(connection, dispatch, &planned, args, out) {
                     Some(begin) => mark = begin,
@@ -79,7 +79,8 @@ impl Engine {
         let Self { accessor, context, timing, aftermath, now_ms, monitor_lines, .. } = self;
         let client = &mut connection.client;
         if context.node.monitors.active() && !dispatch.flags.any(Flags::SKIP_MONITOR) {
-            monitor::write_line(monitor_lines, client, args);
+            let spec = &context.table.row(dispatch.index).command.spec;
+            monitor::write_line(monitor_lines, client, redact::shown(spec, args));
         }
         let start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
         let tracked = tracking::before_read(client, dispatch, args, context, out);

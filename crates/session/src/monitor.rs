@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use almandine_call::Client;
 use almandine_io::clock;
-use almandine_resp::Args;
 
-/// Appends the line for one command, as Redis writes it: time, database, peer, quoted arguments.
-pub(crate) fn write_line(lines: &mut String, client: &Client, args: Args<'_>) {
+/// Appends the line for one command, as Redis writes it: time, database, peer, quoted arguments, which hold no secrets any more.
+pub(crate) fn write_line<'a>(lines: &mut String, client: &Client, arguments: impl Iterator<Item = &'a [u8]>) {
     let now_us = clock::unix_us();
     let peer = if client.shared.unix_socket { "unix:" } else { "" };
     // Writing to a String does not fail.
     let _ = write!(lines, "+{}.{:06} [{} {peer}{}]", now_us / 1_000_000, now_us % 1_000_000, client.db, client.shared.address);
-    for argument in args.iter() {
+    for argument in arguments {
         lines.push_str(" \"");
         argument.iter().for_each(|byte| write_byte(lines, *byte));
         lines.push('"');

@@ -83,8 +83,10 @@ impl Sessions {
         running::end();
         let Engine { context, timing, aftermath, monitor_lines, .. } = engine;
         aftermath.finish_batch(&mut connection.client, context, out);
-        if let Some(elapsed_ns) = timing.end(clock::monotonic_ns(), context.statistics()) {
-            timing.note_segment(context, &connection.client, received.args(0), executed.commands, elapsed_ns);
+        if let Some((elapsed_ns, commands)) = timing.end(clock::monotonic_ns(), context.statistics()) {
+            // The segment's commands are the last ones.
+            let first = executed.commands.saturating_sub(commands as usize);
+            timing.note_segment(context, &connection.client, received.args(first), commands, elapsed_ns);
         }
         monitor::publish(monitor_lines, &context.node);
         executed

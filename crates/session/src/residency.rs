@@ -9,6 +9,7 @@ use almandine_keyspace::{Accessor, Need, Stage};
 use almandine_net::Next;
 use almandine_resp::Args;
 
+use crate::admit::{Admission, admit};
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::plan::declared_keys;
@@ -22,7 +23,7 @@ const AHEAD_MAX: usize = 1 << 12;
 impl Engine {
     /// Notes what the commands of the batch need from the device.
     pub(crate) fn look_ahead(&mut self, connection: &Connection, received: Received<'_>) {
-        let Self { planner, accessor, context, .. } = self;
+        let Self { planner, accessor, context, now_ms, .. } = self;
         let db = connection.client.db;
         let mut first = 0;
         while first < received.len() {
@@ -30,6 +31,12 @@ impl Engine {
             planner.plan_group(accessor, db, received, first);
             for (planned, command) in planner.group().iter().zip(first..) {
                 let Some(dispatch) = planned.dispatch else { continue };
+                match admit(context, &connection.client, dispatch, *now_ms) {
+                    Admission::Granted => {}
+                    // It will be refused, and must not cost a read.
+                    Admission::Refused(_) => continue,
+                    Admission::Paused => return,
+                }
                 let need = match dispatch.run {
                     Handler::Read(_) => Need::Read,
                     Handler::Write(_) => Need::Change,

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_config::Settings;
 use almandine_node::{SlowEntry, WorkerStatistics, slowlog};
 
-use almandine_call::{Client, Context, Dispatch, Flags};
+use almandine_call::{Client, Context, Dispatch, Flags, redact};
 use almandine_io::clock;
 use almandine_resp::Args;
 
@@ -78,9 +78,9 @@ impl Timing {
         self.total += 1;
     }
 
-    /// Ends the segment and begins the next one. Returns how long the segment took when that is worth a look.
+    /// Ends the segment and begins the next one. Returns how long the segment took, and how many commands it had, when that is worth a look.
     #[inline]
-    pub(crate) fn end(&mut self, now_ns: u64, statistics: &WorkerStatistics) -> Option<u64> {
+    pub(crate) fn end(&mut self, now_ns: u64, statistics: &WorkerStatistics) -> Option<(u64, u32)> {
         let elapsed_ns = now_ns.saturating_sub(self.segment_start_ns);
         self.segment_start_ns = now_ns;
         if self.total == 0 {
@@ -91,8 +91,8 @@ impl Timing {
             let calls = u64::from(std::mem::take(&mut self.calls[usize::from(index)]));
             statistics.command(usize::from(index)).record(calls, calls * share_ns, self.latency_tracking);
         }
-        self.total = 0;
-        self.is_noteworthy(elapsed_ns).then_some(elapsed_ns)
+        let commands = std::mem::take(&mut self.total);
+        self.is_noteworthy(elapsed_ns).then_some((elapsed_ns, commands))
     }
 
     /// Ends the segment before a command that is timed alone; returns the time.
@@ -127,7 +127,7 @@ impl Timing {
 
     /// Notes a segment that took long: under its first command, saying how many were timed together.
     #[cold]
-    pub(crate) fn note_segment(&self, context: &Context, client: &Client, args: Args<'_>, commands: usize, elapsed_ns: u64) {
+    pub(crate) fn note_segment(&self, context: &Context, client: &Client, args: Args<'_>, commands: u32, elapsed_ns: u64) {
         self.note(context, client, &Noted { args, together: commands, event: "fast-command", elapsed_ns, secret: false });
     }
 
@@ -147,7 +147,7 @@ impl Timing {
         if elapsed_ns < self.slow_ns || secret {
             return;
         }
-        let mut arguments = slowlog::shorten(args.iter());
+        let mut arguments = shown(context, args);
         if together > 1 {
             arguments.push(format!("... ({together} commands timed together)").into_bytes());
         }
@@ -160,10 +160,18 @@ impl Timing {
 struct Noted<'a> {
     args: Args<'a>,
     /// How many commands were timed together, the first of them this one.
-    together: usize,
+    together: u32,
     event: &'a str,
     elapsed_ns: u64,
     secret: bool,
+}
+
+/// A command as the log may show it.
+fn shown(context: &Context, args: Args<'_>) -> Vec<Vec<u8>> {
+    match context.table.resolve(args.at(0), args.get(1)) {
+        Some(dispatch) => slowlog::shorten(redact::shown(&context.table.row(dispatch.index).command.spec, args)),
+        None => slowlog::shorten(args.iter()),
+    }
 }
 
 /// An entry of a command log, about a command that ran just now.
