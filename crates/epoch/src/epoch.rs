@@ -49,6 +49,8 @@ pub(crate) const OUTSIDE: u64 = 0;
 /// Above `OUTSIDE`, and such that `safe` can lie below it.
 const FIRST: u64 = 1;
 
+const _: () = assert!(FIRST > OUTSIDE, "a reservation of the first epoch differs from none");
+
 /// What [`Epoch::bump_with`] defers.
 type Action = Box<dyn FnOnce() + Send>;
 
@@ -57,6 +59,14 @@ pub(crate) struct Reservation {
     /// The epoch the owner is inside of, or [`OUTSIDE`].
     pub(crate) epoch: AtomicU64,
     pub(crate) taken: AtomicBool,
+}
+
+impl Reservation {
+    /// Whether its owner is inside an epoch. Exact for the owner only.
+    #[inline]
+    pub(crate) fn is_inside(&self) -> bool {
+        self.epoch.load(Ordering::Relaxed) != OUTSIDE
+    }
 }
 
 /// The shared epoch: a counter, a reservation for each participant, and deferred actions.
@@ -109,6 +119,7 @@ impl Epoch {
             reservation.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };
         let index = self.reservations.iter().position(claim)?;
+        debug_assert!(!self.reservation(index).is_inside(), "a reservation is given back empty");
         Some(Participant::new(Arc::clone(self), index))
     }
 
@@ -120,13 +131,17 @@ impl Epoch {
         if self.keeps(Fault::TagFence) {
             fence(Ordering::SeqCst);
         }
-        self.current.load(Ordering::Acquire)
+        let tag = self.current.load(Ordering::Acquire);
+        debug_assert!(tag >= FIRST, "a tag is an epoch");
+        tag
     }
 
     /// What a participant stores on entering. No fence: that comes after the store.
     #[inline]
     pub(crate) fn observed(&self) -> u64 {
-        self.current.load(Ordering::Acquire)
+        let observed = self.current.load(Ordering::Acquire);
+        debug_assert_ne!(observed, OUTSIDE, "who enters is seen to be inside");
+        observed
     }
 
     /// Whether somebody has begun another epoch since. Before that, nothing that is tagged with `epoch` becomes safe.
@@ -137,7 +152,9 @@ impl Epoch {
 
     /// Starts the next epoch and returns the one that ends: a tag for whatever the caller unlinked before.
     pub fn bump(&self) -> u64 {
-        self.current.fetch_add(1, Ordering::AcqRel)
+        let ended = self.current.fetch_add(1, Ordering::AcqRel);
+        debug_assert!((FIRST..u64::MAX).contains(&ended), "epochs only grow");
+        ended
     }
 
     /// Bumps, and runs `action` in a later [`Self::drain`], once every participant has left the epoch that ends.
@@ -147,6 +164,7 @@ impl Epoch {
         // Bumping under the lock keeps the list sorted.
         let mut actions = self.actions();
         let epoch = self.bump();
+        debug_assert!(actions.back().is_none_or(|&(last, _)| last < epoch), "E2: the oldest action is first");
         actions.push_back((epoch, action));
     }
 
@@ -162,13 +180,17 @@ impl Epoch {
             self.reservations.iter().map(|reservation| reservation.epoch.load(Ordering::Acquire)).filter(|&epoch| epoch != OUTSIDE);
         let safe = inside.fold(current, u64::min) - 1;
         // Release: a reader of the cached value inherits what the scan acquired.
-        self.safe.fetch_max(safe, Ordering::AcqRel).max(safe)
+        let known = self.safe.fetch_max(safe, Ordering::AcqRel).max(safe);
+        debug_assert!(known < self.current.load(Ordering::Acquire), "E1: an epoch that goes on is not safe");
+        known
     }
 
     /// The largest result of [`Self::safe`] so far, for one load.
     #[inline]
     pub fn safe_cached(&self) -> u64 {
-        self.safe.load(Ordering::Acquire)
+        let safe = self.safe.load(Ordering::Acquire);
+        debug_assert!(safe < self.current.load(Ordering::Acquire), "E1: an epoch that goes on is not safe");
+        safe
     }
 
     /// Runs the actions whose epoch is safe, oldest first, and returns how many ran. Called by background threads only.
@@ -203,7 +225,9 @@ impl Epoch {
             drop(actions);
             actions = self.actions();
         }
-        actions.pop_front().map(|(_, action)| action)
+        let (epoch, action) = actions.pop_front()?;
+        debug_assert!(epoch <= safe, "E2: an action runs when its epoch is safe");
+        Some(action)
     }
 
     fn actions(&self) -> MutexGuard<'_, VecDeque<(u64, Action)>> {
@@ -213,6 +237,7 @@ impl Epoch {
 
     #[inline]
     pub(crate) fn reservation(&self, index: usize) -> &Reservation {
+        debug_assert!(index < self.reservations.len(), "an index from `register`");
         &self.reservations[index]
     }
 }

@@ -12,12 +12,14 @@
 //! Sources: Li, Chandramouli and Madden, *Performant Almost-Latch-Free Data Structures Using Epoch Protection* (DaMoN 2022);
 //! the Garnet paper (VLDB 2025), section 3.3.
 
+pub mod deferred;
 pub mod epoch;
 pub mod fault;
 pub mod machine;
 pub mod participant;
 mod sync;
 
+pub use deferred::Deferred;
 pub use epoch::Epoch;
 pub use machine::{Busy, Machine, Phase, Progress, Run, Step};
 pub use participant::Participant;

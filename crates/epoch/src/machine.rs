@@ -120,6 +120,7 @@ impl<P: Phase> Machine<P> {
             return Err(Busy);
         }
         let settles_after = self.publish(first);
+        debug_assert_eq!(self.phase().to_word(), first.to_word(), "nobody else publishes while this run exists");
         Ok(Run { machine: Arc::clone(self), phase: first, settles_after, finished: false, step: Box::new(step) })
     }
 
@@ -164,15 +165,20 @@ impl<P: Phase> Run<P> {
         if epoch.safe_cached() < self.settles_after && epoch.safe() < self.settles_after {
             return Progress::Waiting;
         }
+        debug_assert!(epoch.safe_cached() >= self.settles_after, "E3: nobody is in an earlier phase");
+        debug_assert_eq!(self.machine.phase().to_word(), self.phase.to_word(), "the phase is the one that has settled");
         match (self.step)(self.phase) {
             Step::Wait => Progress::Waiting,
             Step::Next(phase) => {
                 self.phase = phase;
-                self.settles_after = self.machine.publish(phase);
+                let settles_after = self.machine.publish(phase);
+                debug_assert!(settles_after > self.settles_after, "each phase ends an epoch of its own");
+                self.settles_after = settles_after;
                 Progress::Waiting
             }
             Step::Done => {
                 self.finished = true;
+                debug_assert!(self.machine.running.load(Ordering::Relaxed), "one run at a time");
                 self.machine.running.store(false, Ordering::Release);
                 Progress::Finished
             }
@@ -188,6 +194,7 @@ impl<P: Phase> Run<P> {
 impl<P: Phase> Drop for Run<P> {
     fn drop(&mut self) {
         if !self.finished {
+            debug_assert!(self.machine.running.load(Ordering::Relaxed), "one run at a time");
             self.machine.running.store(false, Ordering::Release);
         }
     }

@@ -19,6 +19,7 @@ pub struct Participant {
 
 impl Participant {
     pub(crate) fn new(epoch: Arc<Epoch>, index: usize) -> Self {
+        debug_assert!(epoch.reservation(index).taken.load(Ordering::Relaxed), "nobody else gets this reservation");
         Self { epoch, index, unshared: PhantomData }
     }
 
@@ -33,11 +34,13 @@ impl Participant {
     pub fn enter(&self) {
         debug_assert!(!self.is_inside(), "entered twice");
         self.occupy(self.epoch.observed());
+        debug_assert!(self.is_inside(), "E1: what it reads from here on is not reclaimed");
     }
 
     /// Leaves the epoch: pointers into protected memory that were obtained since `enter` are dead.
     #[inline]
     pub fn leave(&self) {
+        debug_assert!(self.is_inside(), "left from outside");
         let order = if self.epoch.keeps(Fault::LeaveRelease) { Ordering::Release } else { Ordering::Relaxed };
         self.epoch.reservation(self.index).epoch.store(OUTSIDE, order);
     }
@@ -47,7 +50,9 @@ impl Participant {
     pub fn refresh(&self) {
         debug_assert!(self.is_inside(), "refreshed from outside");
         let observed = self.epoch.observed();
-        if self.epoch.reservation(self.index).epoch.load(Ordering::Relaxed) != observed {
+        let reserved = self.epoch.reservation(self.index).epoch.load(Ordering::Relaxed);
+        debug_assert!(reserved <= observed, "epochs only grow");
+        if reserved != observed {
             self.occupy(observed);
         }
     }
@@ -55,7 +60,7 @@ impl Participant {
     /// Whether it is between [`Self::enter`] and [`Self::leave`].
     #[inline]
     pub fn is_inside(&self) -> bool {
-        self.epoch.reservation(self.index).epoch.load(Ordering::Relaxed) != OUTSIDE
+        self.epoch.reservation(self.index).is_inside()
     }
 
     /// Release: what this participant read in an earlier epoch is over for a scan that sees the new one.
@@ -72,6 +77,7 @@ impl Participant {
 impl Drop for Participant {
     fn drop(&mut self) {
         let reservation = self.epoch.reservation(self.index);
+        debug_assert!(reservation.taken.load(Ordering::Relaxed), "a reservation is given back once");
         reservation.epoch.store(OUTSIDE, Ordering::Release);
         reservation.taken.store(false, Ordering::Release);
     }

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use almandine_epoch::fault::Fault;
-use almandine_epoch::{Epoch, Machine, Participant, Phase, Progress, Step};
+use almandine_epoch::{Deferred, Epoch, Machine, Participant, Phase, Progress, Step};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
@@ -124,6 +124,25 @@ fn retired_under_refresh(epoch: Epoch) {
     thread.join().unwrap();
 }
 
+/// E1, when everything that a batch has unlinked is tagged at its end, and the owner looks for what is due by itself.
+fn deferred_by_batch(epoch: Epoch) {
+    let (epoch, shared) = (Arc::new(epoch), Shared::new());
+    let reader = epoch.register().unwrap();
+    let (theirs, bumped) = (Arc::clone(&shared), Arc::clone(&epoch));
+    let thread = thread::spawn(move || {
+        bumped.bump();
+        theirs.read(&reader);
+    });
+    let mut deferred = Deferred::default();
+    shared.link.store(CUT, Relaxed);
+    deferred.push(());
+    deferred.tag(epoch.current());
+    if deferred.oldest_epoch().is_some_and(|oldest| epoch.is_over(oldest)) && deferred.pop_due(epoch.safe()).is_some() {
+        shared.reuse();
+    }
+    thread.join().unwrap();
+}
+
 /// E2: two threads drain at once, one of them from inside an epoch that an earlier action does not wait for.
 fn actions(epoch: Epoch) {
     let (epoch, shared) = (Arc::new(epoch), Shared::new());
@@ -200,6 +219,7 @@ fn retired_memory_is_not_reclaimed_under_a_reader() {
     check(None, retired_by_bump);
     check(None, retired_by_tag);
     check(None, retired_under_refresh);
+    check(None, deferred_by_batch);
 }
 
 #[test]
@@ -209,6 +229,8 @@ fn reclaiming_needs_each_fence() {
     check_fails(Fault::LeaveRelease, retired_by_bump);
     check_fails(Fault::TagFence, retired_by_tag);
     check_fails(Fault::EnterFence, retired_under_refresh);
+    check_fails(Fault::TagFence, deferred_by_batch);
+    check_fails(Fault::EnterFence, deferred_by_batch);
 }
 
 #[test]

@@ -150,15 +150,12 @@ pub(crate) fn release_heap_value(store: &Inner, local: &Local, value: heap::Shar
 }
 
 /// Frees a record's heap key once no reader can see it.
-pub(crate) fn drop_heap_key(store: &Inner, local: &Local, record: Record, header: Header) {
+pub(crate) fn drop_heap_key(store: &Inner, local: &mut Local, record: Record, header: Header) {
     if header.has(Header::HEAP_KEY) {
         let handle = record.key_handle();
         // SAFETY: read inside the epoch, before the key is given up.
         let bytes = unsafe { heap::HeapKey::bytes(handle) }.len();
         add(&store.thread(local).heap_bytes, -(bytes as i64));
-        store.epoch.bump_with(Box::new(move || {
-            // SAFETY: the epoch is safe, so no reader that saw the record is inside.
-            unsafe { heap::HeapKey::free(handle) };
-        }));
+        local.dead_keys.push(handle, bytes);
     }
 }

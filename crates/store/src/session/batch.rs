@@ -51,12 +51,12 @@ impl Session {
     pub fn leave(&mut self) {
         debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: no latch outlives its batch");
         self.look_at_budget();
-        if self.local.free.has_untagged() {
-            // One fence for all that the batch has retired.
-            self.local.free.tag(self.store.epoch.current());
+        let anything_died = self.local.free.limbo_len() != 0 || !self.local.dead_keys.is_empty();
+        if anything_died {
+            self.tag();
         }
         self.local.participant.leave();
-        if self.local.free.limbo_len() != 0 {
+        if anything_died {
             self.settle();
         }
     }
@@ -126,24 +126,39 @@ impl Session {
         }
     }
 
+    /// Says of what the batch has unlinked that it died in this epoch or before.
+    fn tag(&mut self) {
+        if self.local.free.has_untagged() || self.local.dead_keys.has_untagged() {
+            // One fence for all of it.
+            let epoch = self.store.epoch.current();
+            self.local.free.tag(epoch);
+            self.local.dead_keys.tag(epoch);
+        }
+    }
+
+    /// Reclaims what nobody reaches any more. While the epoch goes on in which the oldest died, there is nothing to look for.
     fn settle(&mut self) {
-        let Some(oldest) = self.local.free.oldest_epoch() else { return };
-        let epoch = &self.store.epoch;
+        let (epoch, local) = (&self.store.epoch, &mut self.local);
+        let Some(oldest) = local.free.oldest_epoch().into_iter().chain(local.dead_keys.oldest_epoch()).min() else { return };
         if !epoch.is_over(oldest) {
             // Nothing can be safe before the epoch ends, so there is nothing to look for.
-            if self.local.free.limbo_len() < LIMBO_BEFORE_BUMP {
+            if local.free.limbo_len() < LIMBO_BEFORE_BUMP && !local.dead_keys.press() {
                 return;
             }
             epoch.bump();
         }
         let safe = if epoch.safe_cached() >= oldest { epoch.safe_cached() } else { epoch.safe() };
-        self.local.free.settle(safe, &self.store.log, SETTLE_PER_BATCH);
-        self.local.free.share(&self.store.shared_free, false);
+        local.free.settle(safe, &self.store.log, SETTLE_PER_BATCH);
+        local.free.share(&self.store.shared_free, false);
+        local.dead_keys.settle(safe);
     }
 
     /// Passes all freed space on to the other sessions. For threads that free and do not allocate.
     pub(crate) fn surrender_free_space(&mut self) {
-        self.local.free.settle(self.store.epoch.safe(), &self.store.log, usize::MAX);
+        self.tag();
+        let safe = self.store.epoch.safe();
+        self.local.free.settle(safe, &self.store.log, usize::MAX);
+        self.local.dead_keys.settle(safe);
         self.local.free.share(&self.store.shared_free, true);
     }
 }
@@ -154,6 +169,7 @@ impl Drop for Session {
         self.local.held.release(&self.store.index);
         self.retire_chunk();
         self.surrender_free_space();
+        self.local.dead_keys.hand_over(&self.store.epoch);
         self.store.release_thread(self.local.thread);
     }
 }

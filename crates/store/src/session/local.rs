@@ -1,5 +1,6 @@
 //! The part of a session that only its thread touches.
 
+use super::dead_keys::DeadKeys;
 use super::held::Held;
 use super::staged::ColdSide;
 use super::warmer::Warmer;
@@ -31,6 +32,7 @@ pub(crate) struct Local {
     pub(super) reads_before_write: bool,
     pub(super) cold: ColdSide,
     pub(crate) free: FreeSpace,
+    pub(super) dead_keys: DeadKeys,
     pub(super) held: Held,
     pub(crate) now_ms: i64,
     pub(crate) heat: Warmer,
@@ -53,6 +55,7 @@ impl Local {
             reads_before_write: false,
             cold: ColdSide::default(),
             free: FreeSpace::new(),
+            dead_keys: DeadKeys::default(),
             held: Held::new(),
             now_ms: clock::unix_ms(),
             heat: Warmer::new(thread),

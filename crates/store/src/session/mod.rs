@@ -8,6 +8,7 @@ pub(crate) mod allocate;
 mod batch;
 mod cold;
 pub(crate) mod copies;
+mod dead_keys;
 mod entry;
 pub(crate) mod evict;
 pub(crate) mod found;
