@@ -39,8 +39,6 @@ flags! {
     SKIP_SLOWLOG = 8;
     /// Allowed before authentication.
     NO_AUTH = 9;
-    /// Sets its keys whatever they were.
-    BLIND = 10;
 }
 
 impl Flags {
@@ -74,7 +72,6 @@ impl Flags {
             (traits.skip_monitor || traits.admin, Self::SKIP_MONITOR),
             (traits.skip_slowlog, Self::SKIP_SLOWLOG),
             (traits.no_auth, Self::NO_AUTH),
-            (traits.blind, Self::BLIND),
         ]
         .into_iter()
         .fold(Self(0), |flags, (holds, flag)| flags.with(Self::when(holds, flag)))

@@ -36,7 +36,6 @@ traits! {
     asking "asking" "Accepted for a slot under import, as if ASKING came before."
     fast "fast" "Constant or logarithmic time; in the category @fast instead of @slow."
     no_auth "no_auth" "Allowed before authentication."
-    blind "" "Sets its keys whatever they were, so nobody needs to know what that was."
     may_replicate "" "Not a write, but may replicate what it does."
     no_mandatory_keys "no_mandatory_keys" "May be called with no key at all."
     protected "" "Available only when the configuration enables it for the peer."

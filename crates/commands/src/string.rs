@@ -334,7 +334,7 @@ const SETEX: Command = Command {
         summary: "Sets the string value and expiration time of a key. Creates the key if it doesn't exist.",
         group: Group::String,
         args: &[Arg::key("key", Access::Overwrite), Arg::integer("seconds"), Arg::value("value")],
-        traits: Traits { fast: false, blind: true, ..ONE_VERB },
+        traits: Traits { fast: false, ..ONE_VERB },
         deprecated: Some(Deprecated { since: "2.6.12", replaced_by: "`SET` with the `EX` argument" }),
         ..CommandSpec::BLANK
     },

@@ -59,12 +59,6 @@ impl Accessor {
         self.session.has_cold()
     }
 
-    /// Whether to look at what is overwritten, in this batch.
-    #[must_use]
-    pub fn reads_before_write(&self) -> bool {
-        self.session.reads_before_write()
-    }
-
     /// Gives the batch records that were read from the device.
     pub fn attach(&mut self, stage: Stage) {
         self.session.attach(stage);

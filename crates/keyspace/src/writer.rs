@@ -56,22 +56,24 @@ impl<'w> Writer<'w> {
         self.reader.accessor.has_cold()
     }
 
-    /// Whether to look at what is overwritten.
-    #[must_use]
-    pub fn reads_before_write(&self) -> bool {
-        self.reader.accessor.reads_before_write()
-    }
-
     /// Makes sure that all that is known of a locked key is at hand. Before a command reads what it is about to change.
     ///
     /// # Errors
     /// When something has to be read from the device first; then the command must not have changed anything.
     pub fn require(&mut self, key: Key<'_>) -> Result<(), Missing> {
+        self.require_for(key, Need::Read)
+    }
+
+    /// As [`Writer::require`], for what the command needs the key for.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn require_for(&mut self, key: Key<'_>, need: Need) -> Result<(), Missing> {
         if !self.has_cold() {
             return Ok(());
         }
         let key = self.reader.current(key);
-        self.reader.accessor.require(key, Need::Change)
+        self.reader.accessor.require(key, need)
     }
 
     /// As [`Writer::require`], for a key of any database.
@@ -84,7 +86,7 @@ impl<'w> Writer<'w> {
         }
         let namespace = self.reader.namespace_of(db);
         let key = self.reader.accessor.session.key(namespace, key);
-        self.reader.accessor.require(key, Need::Change)
+        self.reader.accessor.require(key, Need::Read)
     }
 
     /// Releases all latches, so that another set of keys can be locked.
@@ -95,7 +97,7 @@ impl<'w> Writer<'w> {
     /// Sets a key to a string, whatever it was.
     ///
     /// # Errors
-    /// When the store is full; then nothing has changed.
+    /// When the store is full, or when a record has to be read first, which [`Accessor::check_met`] tells; then nothing has changed.
     #[inline]
     pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
         let key = self.reader.current(key);
@@ -148,7 +150,9 @@ impl<'w> Writer<'w> {
     /// When the store is full; then nothing has changed.
     pub fn put(&mut self, db: u16, key: &[u8], value: Owned) -> Result<(), Full> {
         let Owned { kind, put, bytes } = value;
-        match (self.slot(db, key), bytes) {
+        let namespace = self.reader.namespace_of(db);
+        let key = self.reader.accessor.session.key(namespace, key);
+        match (self.reader.accessor.session.entry_to_replace(key), bytes) {
             (Slot::Occupied(mut entry), OwnedBytes::Inline(bytes)) => entry.replace(kind, &bytes, put),
             (Slot::Occupied(mut entry), OwnedBytes::Shared(value)) => entry.replace_shared(kind, value, put),
             (Slot::Vacant(entry), OwnedBytes::Inline(bytes)) => entry.insert(kind, &bytes, put),

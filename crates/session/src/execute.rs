@@ -117,7 +117,7 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             let mut call = WriteCall { args, keys, reply, client, context, planned: planned.key };
             if !dispatch.flags.any(Flags::SELF_LOCKING) {
                 lock(dispatch, &mut call);
-                if call.keys.has_cold() && (!dispatch.flags.any(Flags::BLIND) || call.keys.reads_before_write()) {
+                if call.keys.has_cold() {
                     residency::require(dispatch, &mut call)?;
                 }
             }

@@ -7,12 +7,10 @@ use almandine_call::{CommandError, Dispatch, Flags, Handler, Outcome, WriteCall}
 use almandine_command_spec::Access;
 use almandine_keyspace::{Accessor, Need, Stage};
 use almandine_net::Next;
-use almandine_resp::Args;
 
 use crate::admit::{Admission, admit};
 use crate::connection::Connection;
 use crate::engine::Engine;
-use crate::plan::declared_keys;
 use crate::received::Received;
 
 /// Records that a command may need from the device at once; one that needs more is refused.
@@ -37,20 +35,16 @@ impl Engine {
                     Admission::Refused(_) => continue,
                     Admission::Paused => return,
                 }
-                let need = match dispatch.run {
-                    Handler::Read(_) => Need::Read,
-                    Handler::Write(_) => Need::Change,
+                if matches!(dispatch.run, Handler::Admin(_) | Handler::Container) {
                     // It may change what the following ones mean.
-                    Handler::Admin(_) | Handler::Container => return,
-                };
+                    return;
+                }
                 let args = received.args(command);
                 for (position, access) in
                     context.table.row(dispatch.index).shape.keys_exact(args.len(), |argument| args.at(argument))
                 {
-                    if need == Need::Read || accessor.reads_before_write() || !is_blind(dispatch, access, args) {
-                        let key = planned.key.at(args, position).unwrap_or_else(|| accessor.key(db, args.at(position)));
-                        accessor.probe(key, need);
-                    }
+                    let key = planned.key.at(args, position).unwrap_or_else(|| accessor.key(db, args.at(position)));
+                    accessor.probe(key, need_of(access));
                 }
                 if accessor.wanted() >= AHEAD_MAX {
                     return;
@@ -84,21 +78,23 @@ impl Engine {
     }
 }
 
-/// Whether a call most probably sets this key without regard to what it was. A wrong guess costs a second read, or one too many.
-fn is_blind(dispatch: &Dispatch, access: Access, args: Args<'_>) -> bool {
-    let expiry = || [&b"ex"[..], b"px", b"exat", b"pxat"].iter().any(|option| args.at(3).eq_ignore_ascii_case(option));
-    let set = || args.len() == 3 || args.len() == 5 && expiry();
-    dispatch.flags.any(Flags::BLIND) || access == Access::Overwrite && dispatch.flags.any(Flags::SELF_LOCKING) && set()
+/// What a command needs a key's record for. Whoever only replaces or removes it may do so when it is lost.
+fn need_of(access: Access) -> Need {
+    match access {
+        Access::Overwrite | Access::Remove => Need::Overwrite,
+        _ => Need::Read,
+    }
 }
 
 /// Makes sure that what is known of the declared keys, which are locked, is at hand.
 #[cold]
 pub(crate) fn require(dispatch: &Dispatch, call: &mut WriteCall<'_>) -> Outcome {
     let mut outcome = Ok(());
-    for key in declared_keys(call.context, dispatch, call.args) {
-        let key = call.keys.key(key);
+    let args = call.args;
+    for (position, access) in call.context.table.row(dispatch.index).shape.keys(args.len(), |argument| args.at(argument)) {
+        let key = call.keys.key(args.at(position));
         // All of them, so that all are read together.
-        outcome = outcome.and(call.keys.require(key));
+        outcome = outcome.and(call.keys.require_for(key, need_of(access)));
     }
     outcome.map_err(CommandError::from)
 }

@@ -38,6 +38,7 @@ mod background;
 mod counters;
 mod evict;
 mod expiry;
+mod fault;
 mod free;
 mod full;
 mod heap;

@@ -7,8 +7,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Namespace numbers; 0 is never used.
+/// Namespace numbers.
 pub(crate) const NAMESPACES: usize = 1 << 16;
+/// The number that no namespace has.
+pub(crate) const NO_NAMESPACE: u16 = 0;
 
 /// Which namespaces are free, live or dropped.
 pub(crate) struct Namespaces {

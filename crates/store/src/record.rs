@@ -118,10 +118,6 @@ impl Header {
     /// The record is a copy of one on the device, whose address is in a word of its own.
     pub(crate) const CACHED: u64 = 1 << 10;
 
-    /// The kind of a tombstone: its key has no value, whatever older records say.
-    const TOMBSTONE: u64 = 15;
-    const KIND: u64 = 15;
-
     const IDENTITY: u64 = (0xFFFF << NAMESPACE_SHIFT) | (((1 << KEY_BITS) - 1) << KEY_SHIFT) | Self::DEAD | Self::HEAP_KEY;
 
     /// A header; lengths must be within their limits.
@@ -173,17 +169,6 @@ impl Header {
 
     pub(crate) fn has(self, flag: u64) -> bool {
         self.0 & flag != 0
-    }
-
-    /// Whether the record says that its key has no value. It also looks expired to whoever does not ask.
-    #[inline]
-    pub(crate) fn is_tombstone(self) -> bool {
-        self.0 & Self::KIND == Self::TOMBSTONE
-    }
-
-    /// This header as a tombstone's.
-    pub(crate) fn as_tombstone(self) -> Self {
-        Self(self.0 | Self::TOMBSTONE)
     }
 
     /// Words from the record's start to its value.

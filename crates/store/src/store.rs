@@ -3,7 +3,6 @@
 use crate::background::compactor::Compactor;
 use crate::background::flusher::Flusher;
 use crate::background::maintain::Maintenance;
-use crate::background::resolver::Resolver;
 use crate::counters::Totals;
 use crate::evict::EvictionPolicy;
 use crate::evict::heat::HeatRule;
@@ -24,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// What the background would run, for a store without one.
-type Manual = (Maintenance, Option<(Flusher, Compactor, Resolver)>);
+type Manual = (Maintenance, Option<(Flusher, Compactor)>);
 
 /// A store of records, in memory and, with a device, beyond, used through [`Session`]s.
 pub struct Store {
@@ -41,16 +40,15 @@ impl Store {
     pub fn open(options: Options) -> io::Result<Self> {
         let inner = Inner::new(options)?;
         let maintenance = Maintenance::new(&inner).ok_or_else(|| io::Error::other("no epoch slot for the background"))?;
-        let tier = (|| Some((Flusher::new(&inner)?, Compactor::new(&inner)?, Resolver::new(&inner)?)))();
+        let tier = (|| Some((Flusher::new(&inner)?, Compactor::new(&inner)?)))();
         // The first pages are ready before the first session is.
         while inner.log.prepare_ahead(inner.pages_ahead()) {}
         let (mut background, mut manual) = (Vec::new(), None);
         if inner.options.background {
             background.push(thread::spawn("store", move || maintenance.run())?);
-            if let Some((flusher, compactor, resolver)) = tier {
+            if let Some((flusher, compactor)) = tier {
                 background.push(thread::spawn("flusher", move || flusher.run())?);
                 background.push(thread::spawn("compactor", move || compactor.run())?);
-                background.push(thread::spawn("resolver", move || resolver.run())?);
             }
         } else {
             manual = Some(Mutex::new((maintenance, tier)));
@@ -69,9 +67,8 @@ impl Store {
         if let Some(maintenance) = &self.manual {
             let mut manual = maintenance.lock().unwrap_or_else(PoisonError::into_inner);
             manual.0.step(now_ms);
-            if let Some((flusher, compactor, resolver)) = &mut manual.1 {
+            if let Some((flusher, compactor)) = &mut manual.1 {
                 flusher.step();
-                resolver.step(now_ms);
                 compactor.step(now_ms);
             }
         }
@@ -235,7 +232,6 @@ impl Drop for Store {
         if let Some(tier) = &self.inner.tier {
             tier.wakers.flusher.wake();
             tier.wakers.compactor.wake();
-            tier.wakers.resolver.wake();
         }
         for thread in self.background.drain(..) {
             // A listener that held the last reference drops the store on a thread of its own, which cannot wait for itself.

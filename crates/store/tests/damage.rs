@@ -49,14 +49,25 @@ impl Rig {
         Self { store, session, namespace, fetcher, pages, values, faulty_pages, faulty_values, now_ms: START_MS }
     }
 
-    /// Sets a new key. False when the store is full.
+    /// Sets a new key. False when the store is full. One whose tag is that of a record that cannot be read is left out.
     fn set(&mut self, namespace: u16, number: u64, value: &[u8], expiry_ms: Option<i64>) -> bool {
-        self.session.enter(self.now_ms);
         let name = format!("key:{number}");
-        let key = self.session.key(namespace, name.as_bytes());
-        let set = self.session.upsert(key, value, Put { expiry_ms, ..Put::default() });
-        self.session.leave();
-        set.is_ok()
+        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+        for _ in 0..100 {
+            self.session.enter(self.now_ms);
+            self.session.attach(stage);
+            let key = self.session.key(namespace, name.as_bytes());
+            let set = self.session.upsert(key, value, Put { expiry_ms, ..Put::default() });
+            let met = self.session.take_met_cold(&mut wanted);
+            stage = self.session.detach();
+            self.session.leave();
+            match met {
+                Met::Nothing => return set.is_ok(),
+                Met::Cold => self.session.stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
+                Met::Failed => return true,
+            }
+        }
+        panic!("key {number} is cold for ever");
     }
 
     fn get(&mut self, number: u64) -> Option<Vec<u8>> {

@@ -46,7 +46,7 @@ pub(super) const MSET: Command = Command {
         summary: "Atomically creates or modifies the string values of one or more keys.",
         group: Group::String,
         args: &[Arg::block("data", &[Arg::key("key", Access::Overwrite), Arg::value("value")]).multiple()],
-        traits: Traits { fast: false, blind: true, ..WRITE },
+        traits: Traits { fast: false, ..WRITE },
         tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
         ..CommandSpec::BLANK
     },

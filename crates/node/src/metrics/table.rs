@@ -288,15 +288,12 @@ metrics! {
     Storage Counter storage_pages_compacted: "Pages on the device collected" = |r| Integer(r.tier.pages_compacted);
     Storage Counter storage_records_compacted: "Records moved by that" = |r| Integer(r.tier.records_compacted);
     Storage Counter storage_pages_salvaged: "Damaged pages given up after their readable records were moved" = |r| Integer(r.tier.pages_salvaged);
-    Storage Counter storage_records_lost: "Records lost with damaged pages" = |r| Integer(r.tier.records_lost);
+    Storage Counter storage_records_lost: "Damaged records given up: with their pages, or as their keys were set or deleted" = |r| {
+        Integer(r.tier.records_lost)
+    };
     Storage Counter storage_cached_records: "Copies made of records on the device" = |r| Integer(r.tier.records_cached);
     Storage Counter storage_cache_hits: "Reads answered from such copies" = |r| Integer(r.store.cache_hits.max(0).unsigned_abs());
     Storage Counter storage_cold_waits: "Batches that waited for the device" = |r| Integer(r.totals.device_waits);
-    Storage Counter storage_overwrites_resolved: "Older records of overwritten keys that were found" = |r| Integer(r.tier.overwrites_resolved);
-    Storage Gauge storage_unresolved_overwrites: "Keys that may be counted twice, because they were overwritten without a look" = |r| {
-        Integer(r.tier.unresolved)
-    };
-    Storage Gauge dbsize_is_estimate: "Whether there are any" = |r| Integer(u64::from(r.tier.unresolved != 0));
     Storage Gauge storage_directory_bytes: "Bytes that storage-dir keeps above object storage" = |r| Integer(r.node.gauges.objects.directory_bytes.load(Relaxed));
     Storage Gauge storage_object_bytes: "Bytes of the objects" = |r| Integer(r.node.gauges.objects.bytes.load(Relaxed));
     Storage Gauge storage_object_backlog_bytes: "Bytes on their way from the directories to object storage" = |r| {

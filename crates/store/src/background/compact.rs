@@ -6,7 +6,6 @@
 
 use super::image;
 use super::pace::Pace;
-use super::resolve::{Resolution, resolve_hashes};
 use super::salvage::{Damaged, Progress, Salvage};
 use crate::counters::add;
 use crate::heap::{self, HeapKey};
@@ -14,11 +13,11 @@ use crate::key::Key;
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::{Header, Record};
 use crate::session::found::Found;
-use crate::session::remove::{discard_copy, drop_latched, uncount, weight};
+use crate::session::remove::{discard_copy, drop_latched, unlink, weight};
 use crate::session::{Session, allocate};
 use crate::shared::Inner;
 use crate::tier::extent::Extent;
-use crate::tier::stage::{Fetcher, Lookup, Stage};
+use crate::tier::stage::{Fetcher, Lookup, Stage, Why};
 use crate::tier::statistics::bump;
 use crate::tier::{STALL_PAGES, Tier};
 use almandine_io::clock;
@@ -70,17 +69,6 @@ impl Imaged {
     pub(super) fn is_heavy(&self) -> bool {
         self.header.has(Header::HEAP_KEY) || self.header.has(Header::HEAP_VALUE)
     }
-}
-
-/// What became of a record.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// Nothing points to it any more.
-    Gone,
-    /// It could not be moved.
-    Stays,
-    /// Another entry may be a newer record of its key: that is to be resolved first.
-    Unclear,
 }
 
 /// The extents of a record of an image.
@@ -209,27 +197,8 @@ impl Compaction {
         let mut records = Vec::new();
         image::walk(&mut self.image, page, |address, record, header| records.push(Imaged { address, record, header }));
         let mut outcome = Outcome::Done;
-        let mut unclear = Vec::new();
         for group in groups(&records) {
-            outcome = outcome.max(compact_group(session, tier, fetcher, group, (now_ms, 0), &mut unclear));
-        }
-        for group in unclear.chunks(GROUP) {
-            // What leaves memory from here on is not resolved.
-            let head = session.store.log.head();
-            let hashes: Vec<u64> = group.iter().map(|&(.., hash)| hash).collect();
-            let resolutions = resolve_hashes(session, tier, fetcher, now_ms, &hashes);
-            if resolutions.iter().any(|&resolution| resolution != Resolution::Done) {
-                outcome = outcome.max(Outcome::Stuck);
-                break;
-            }
-            let mut still = Vec::new();
-            let resolved: Vec<Imaged> = group.iter().map(|&(imaged, _)| imaged).collect();
-            for group in groups(&resolved) {
-                outcome = outcome.max(compact_group(session, tier, fetcher, group, (now_ms, head), &mut still));
-            }
-            if !still.is_empty() {
-                outcome = outcome.max(Outcome::Stuck);
-            }
+            outcome = outcome.max(compact_group(session, tier, fetcher, group, now_ms));
         }
         if outcome != Outcome::Done {
             return outcome;
@@ -251,37 +220,27 @@ fn give_up(tier: &Tier, page: u64, extents: Vec<Extent>) {
     tier.free_extents(extents);
 }
 
-/// Lets go of some records of a page. Entries below `resolved` are known to be no newer records of their keys; records of which that
-/// has to be found out first go to `unclear`, with their hashes.
-pub(super) fn compact_group(
-    session: &mut Session,
-    tier: &Tier,
-    fetcher: &mut Fetcher,
-    group: &[Imaged],
-    (now_ms, resolved): (i64, u64),
-    unclear: &mut Vec<(Imaged, u64)>,
-) -> Outcome {
+/// Lets go of some records of a page.
+pub(super) fn compact_group(session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, group: &[Imaged], now_ms: i64) -> Outcome {
     // Records with heap objects are staged like those of a reader, which makes their handles whole.
     let mut addresses: Vec<u64> = group.iter().filter(|imaged| imaged.is_heavy()).map(|imaged| imaged.address).collect();
     let mut stage = Stage::default();
-    tier.stage_blocking(&mut stage, &mut addresses, true, fetcher);
-    let whole: Vec<(Imaged, Imaged)> = group
+    tier.stage_blocking(&mut stage, &mut addresses, Why::BACKGROUND, fetcher);
+    let whole: Vec<Imaged> = group
         .iter()
         .filter_map(|&imaged| match (imaged.is_heavy(), stage.get(imaged.address)) {
-            (false, _) => Some((imaged, imaged)),
-            (true, Lookup::Ready(record, header)) => Some((imaged, Imaged { record, header, ..imaged })),
+            (false, _) => Some(imaged),
+            (true, Lookup::Ready(record, header)) => Some(Imaged { record, header, ..imaged }),
             (true, _) => None,
         })
         .collect();
     let mut outcome = if whole.len() == group.len() { Outcome::Done } else { Outcome::Damaged };
     session.enter(now_ms);
-    let hashes: Vec<u64> = whole.iter().map(|(_, whole)| session.store.hash_of(whole.record, whole.header)).collect();
+    let hashes: Vec<u64> = whole.iter().map(|whole| session.store.hash_of(whole.record, whole.header)).collect();
     hashes.iter().for_each(|&hash| session.prefetch_bucket(hash));
-    for (&(imaged, whole), &hash) in whole.iter().zip(&hashes) {
-        match compact_one(session, tier, &whole, hash, resolved) {
-            Fate::Gone => {}
-            Fate::Stays => outcome = Outcome::Stuck,
-            Fate::Unclear => unclear.push((imaged, hash)),
+    for (whole, &hash) in whole.iter().zip(&hashes) {
+        if !compact_one(session, tier, whole, hash) {
+            outcome = Outcome::Stuck;
         }
     }
     session.leave();
@@ -289,83 +248,44 @@ pub(super) fn compact_group(
     outcome
 }
 
-/// Lets go of one record of a page. Entries below `resolved` are known to be no newer records of its key.
-fn compact_one(session: &mut Session, tier: &Tier, whole: &Imaged, hash: u64, resolved: u64) -> Fate {
+/// Lets go of one record of a page, which is alive if its key's entry points to it, or to a cached copy of it. False when it has to stay.
+fn compact_one(session: &mut Session, tier: &Tier, &Imaged { address, record, header }: &Imaged, hash: u64) -> bool {
     let store = Arc::clone(&session.store);
     let latch = store.index.lock_exclusive(hash);
-    compact_latched(session, &store, tier, whole, (latch.number(), hash), resolved)
-}
-
-fn compact_latched(
-    session: &mut Session,
-    store: &Inner,
-    tier: &Tier,
-    &Imaged { address, record, header }: &Imaged,
-    (number, hash): (u64, u64),
-    resolved: u64,
-) -> Fate {
+    let number = latch.number();
     let head = session.local.head;
     let key = Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
-    let (mut own, mut copy, mut newer, mut older) = (false, None, false, false);
-    let mut other_newer = false;
-    let _ = store.index.find_latched(number, hash, |at| {
+    let entry = store.index.find_latched(number, hash, |at| {
         if at == address {
-            own = true;
-        } else if at >= head {
-            if let Some((found, found_header)) = store.match_record(at, &key) {
-                if found_header.has(Header::CACHED) && found.original(found_header) == address {
-                    copy = Some((at, found, found_header));
-                } else {
-                    newer = true;
-                }
-            }
-        } else if at > address {
-            other_newer |= at >= resolved;
-        } else {
-            older = true;
+            return Some((record, header));
         }
-        None::<()>
+        let (copy, copy_header) = (at >= head).then(|| store.match_record(at, &key))??;
+        (copy_header.has(Header::CACHED) && copy.original(copy_header) == address).then_some((copy, copy_header))
     });
-    if let Some((at, cached, cached_header)) = copy {
-        let Some(position) = store.index.find_any(number, |candidate| candidate == at) else { return Fate::Stays };
-        let copy = Found { number, hash, position, record: cached, header: cached_header };
-        return move_to_tail(session, store, tier, &copy, address);
+    let Some((position, (record, header))) = entry else { return true };
+    let found = Found { number, hash, position, record, header };
+    if found.address() != address {
+        return move_to_tail(session, &store, tier, &found, address);
     }
-    if !own {
-        return Fate::Gone;
+    if store.namespaces.is_dropped(header.namespace()) {
+        // What a dropped namespace still counts is taken off the sums when its sweep ends, which may be over.
+        drop_latched(&store, &mut session.local, number, position, record, header);
+        return true;
     }
-    let Some(position) = store.index.find_any(number, |candidate| candidate == address) else { return Fate::Stays };
-    // What a dropped namespace still counts is taken off the sums when its sweep ends, which may be over.
-    let dropped = store.namespaces.is_dropped(header.namespace());
-    if newer || dropped {
-        // Overwritten without a look, or nobody's.
-        if !dropped && !header.is_tombstone() {
-            uncount(store, &session.local, header);
-        }
-        drop_latched(store, &mut session.local, number, position, record, header);
-        return Fate::Gone;
-    }
-    if other_newer {
-        return Fate::Unclear;
-    }
-    if header.is_tombstone() && !older {
-        drop_latched(store, &mut session.local, number, position, record, header);
-        return Fate::Gone;
-    }
-    if !header.is_tombstone() && record.is_expired(header, session.now_ms()) && !older {
+    if record.is_expired(header, session.now_ms()) {
         store.note_expired(&session.local, record, header);
-        uncount(store, &session.local, header);
-        drop_latched(store, &mut session.local, number, position, record, header);
-        return Fate::Gone;
+        unlink(&store, &mut session.local, number, position, record, header);
+        return true;
     }
-    move_to_tail(session, store, tier, &Found { number, hash, position, record, header }, address)
+    move_to_tail(session, &store, tier, &found, address)
 }
 
 /// Writes the record whose original is at `address` anew at the tail, from its image or its cached copy, and points the entry there.
-pub(super) fn move_to_tail(session: &mut Session, store: &Inner, tier: &Tier, found: &Found<'_>, address: u64) -> Fate {
+/// False when there is no room.
+pub(super) fn move_to_tail(session: &mut Session, store: &Inner, tier: &Tier, found: &Found<'_>, address: u64) -> bool {
     let (from, from_header) = (found.record, found.header);
     let Ok((target, got)) = allocate::allocate(store, &mut session.local, Record::packed_units(from_header, false)) else {
-        return Fate::Stays;
+        return false;
     };
     // SAFETY: freshly allocated space of at least the record's size.
     let copy = unsafe { store.log.record(target) };
@@ -389,5 +309,5 @@ pub(super) fn move_to_tail(session: &mut Session, store: &Inner, tier: &Tier, fo
     }
     tier.pages.count_dead(address, weight(store, from, from_header));
     bump(&tier.counters.records_compacted, 1);
-    Fate::Gone
+    true
 }

@@ -1,6 +1,8 @@
-//! The compactor: the thread that gives space on the device back and cools entries, where nobody waits; it may block on the device.
+//! The compactor: the thread that gives space on the device back, removes what expires there, and cools entries. Nobody waits for it; it may
+//! block on the device.
 
 use super::compact::Compaction;
+use super::expire::expire_cold;
 use super::pace::Pace;
 use crate::session::Session;
 use crate::shared::Inner;
@@ -21,7 +23,7 @@ const COOL_BUCKETS: u64 = 4096;
 /// Entries cool by one step while so many times the memory's pages leave it, in quarters.
 const COOL_TURNOVER_QUARTERS: u64 = 4;
 
-/// Gives space back, and cools entries.
+/// Gives space back, removes what expires on the device, and cools entries.
 pub(crate) struct Compactor {
     store: Arc<Inner>,
     session: Session,
@@ -71,8 +73,9 @@ impl Compactor {
         let (copies, reads) = (count(&tier.counters.records_cached), count(&tier.counters.reads));
         tier.admission.judge(&mut self.judged, copies, totals.cache_hits.max(0) as u64, reads);
         let compacted = self.compaction.step(&mut self.session, tier, &mut self.fetcher, &mut self.pace, now_ms);
+        let expired = expire_cold(&mut self.session, tier, &mut self.fetcher, now_ms);
         let cooled = self.cool(tier);
-        compacted || cooled
+        compacted || expired || cooled
     }
 
     /// Cools a few buckets' entries, when as many pages have left memory as make a round.

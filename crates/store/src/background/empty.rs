@@ -71,7 +71,7 @@ fn evict_record(session: &mut Session, store: &Inner, address: u64, cached: bool
         let header = record.header();
         let original = if cached { record.original(header) } else { address };
         let heat = store.tier.as_ref().map_or(u64::MAX, |tier| tier.admission.heat());
-        let warm = position.entry().heat() >= heat && !header.has(Header::HEAP_KEY) && !header.is_tombstone();
+        let warm = position.entry().heat() >= heat && !header.has(Header::HEAP_KEY);
         if may_stay && warm {
             stayed = copy_to_cache(store, &mut session.local, &Found { number, hash, position, record, header }, original);
             position.cool();

@@ -12,10 +12,11 @@ use super::reclaim::{rebuild_wheel, reclaim_expired};
 use crate::counters::add;
 use crate::expiry::wheel::{TICK_MS, Wheel};
 use crate::index::{BUCKETS_MIN, KEYS_PER_BUCKET, Resize, Resized};
+use crate::namespace::NO_NAMESPACE;
 use crate::session::Session;
-use crate::session::remove::{drop_latched, uncount};
+use crate::session::remove::{drop_latched, drop_lost, uncount};
 use crate::shared::Inner;
-use crate::tier::stage::{Fetcher, Lookup, Stage};
+use crate::tier::stage::{Fetcher, Lookup, Stage, Why};
 use almandine_epoch::Run;
 use almandine_io::{clock, thread};
 use std::sync::Arc;
@@ -34,6 +35,8 @@ const RESIZE_PER_STEP: u64 = 8192;
 const BUCKETS_AHEAD: u64 = 1 << 15;
 /// Keys from which overflow buckets are made resident ahead of use.
 const PREFAULT_KEYS_MIN: u64 = 1000;
+/// Milliseconds for which growth rests after the device has not given it a record.
+const GROWTH_REST_MS: u64 = 1_000;
 /// Buckets swept per epoch and per step.
 const SWEEP_GROUP: u64 = 32;
 const SWEEP_PER_STEP: u64 = 1 << 16;
@@ -70,6 +73,8 @@ pub(crate) struct Maintenance {
     resident_buckets: u64,
     /// Buckets given up by shrinking and the epoch after which their memory can go.
     surplus: Option<(u64, u64)>,
+    /// When the device last could not give a record that growth needs.
+    growth_failed_ms: Option<i64>,
 }
 
 impl Maintenance {
@@ -85,6 +90,7 @@ impl Maintenance {
             sweep: Sweep::Idle,
             resident_buckets: store.index.len(),
             surplus: None,
+            growth_failed_ms: None,
         })
     }
 
@@ -115,7 +121,7 @@ impl Maintenance {
             }
             self.pace.yield_to_workers(false);
         }
-        let mut busy = self.resize_index();
+        let mut busy = self.resize_index(now_ms);
         store.expiry.feed.drain(|notice| self.wheel.file(notice));
         if store.expiry.reclaiming.load(Ordering::Relaxed) {
             reclaim_expired(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
@@ -139,14 +145,15 @@ impl Maintenance {
         busy
     }
 
-    fn resize_index(&mut self) -> bool {
+    fn resize_index(&mut self, now_ms: i64) -> bool {
         let live = self.store.counters.totals().live.max(0) as u64;
         let buckets = self.store.index.len();
         if live >= PREFAULT_KEYS_MIN {
             self.store.index.prefault_overflow_ahead();
         }
         if live > buckets * KEYS_PER_BUCKET {
-            self.grow(live)
+            self.growth_failed_ms = self.growth_failed_ms.filter(|&failed| now_ms.abs_diff(failed) < GROWTH_REST_MS);
+            self.growth_failed_ms.is_none() && self.grow(live, now_ms)
         } else if live < buckets * KEYS_PER_BUCKET_MIN && buckets > self.floor() && !matches!(self.sweep, Sweep::Running { .. }) {
             self.shrink(live)
         } else {
@@ -159,66 +166,81 @@ impl Maintenance {
         BUCKETS_MIN.max(self.store.options.keys_expected / KEYS_PER_BUCKET)
     }
 
-    fn grow(&mut self, live: u64) -> bool {
+    fn grow(&mut self, live: u64, now_ms: i64) -> bool {
         self.surplus = None;
-        let index = &self.store.index;
         let wanted = live.div_ceil(KEYS_PER_BUCKET);
         let mut done = 0;
-        while index.len() < wanted && done < RESIZE_PER_STEP {
-            self.pace.yield_to_workers(wanted > index.len() + index.len() / HURRY_SHARE);
-            if index.len() + RESIZE_GROUP > self.resident_buckets {
-                index.prefault_ahead(self.resident_buckets, BUCKETS_AHEAD);
+        let mut last = Resized::Done;
+        while last == Resized::Done && self.store.index.len() < wanted && done < RESIZE_PER_STEP {
+            let buckets = self.store.index.len();
+            self.pace.yield_to_workers(wanted > buckets + buckets / HURRY_SHARE);
+            if buckets + RESIZE_GROUP > self.resident_buckets {
+                self.store.index.prefault_ahead(self.resident_buckets, BUCKETS_AHEAD);
                 self.resident_buckets += BUCKETS_AHEAD;
             }
-            self.session.enter(0);
-            let head = self.session.local.head;
-            let first = Resize::next_source(index);
-            let store = &self.store;
-            self.resize.entries_ahead(index, first, RESIZE_GROUP, |address| {
-                if address >= head {
-                    store.log.prefetch(address);
-                }
-            });
-            for _ in 0..RESIZE_GROUP {
-                match self.resize.grow(index, |address| store.hash_at(address, head)) {
-                    Resized::Done => done += 1,
-                    Resized::Full => {
-                        self.session.leave();
-                        return false;
-                    }
-                    Resized::Unknown(address) => {
-                        self.session.leave();
-                        self.learn(address);
-                        return true;
-                    }
-                }
-            }
-            self.session.leave();
+            last = self.grow_group(&mut done);
         }
         self.store.background.progress.buckets_split.fetch_add(done, Ordering::Relaxed);
-        self.store.index.len() < wanted
+        match last {
+            Resized::Done => self.store.index.len() < wanted,
+            Resized::Full => false,
+            Resized::Unknown(address) => self.learn(address, now_ms),
+        }
     }
 
-    /// Reads a record on the device to learn its key's hash, of which its entry knows nothing any more.
-    fn learn(&mut self, address: u64) {
-        let store = Arc::clone(&self.store);
-        let Some(tier) = &store.tier else { return };
-        let (mut stage, mut fetcher) = (Stage::default(), Fetcher::default());
-        tier.stage_blocking(&mut stage, &mut vec![address], true, &mut fetcher);
-        if let Lookup::Ready(record, header) = stage.get(address) {
-            let hash = store.hash_of(record, header);
-            self.session.enter(0);
-            let latch = store.index.lock_exclusive(hash);
-            let number = latch.number();
-            if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
-                position.point_to(store.index.tag(number, hash), address);
+    /// Splits some buckets in one epoch.
+    fn grow_group(&mut self, done: &mut u64) -> Resized {
+        let store = &self.store;
+        self.session.enter(0);
+        let head = self.session.local.head;
+        let first = Resize::next_source(&store.index);
+        self.resize.entries_ahead(&store.index, first, RESIZE_GROUP, |address| {
+            if address >= head {
+                store.log.prefetch(address);
             }
-            drop(latch);
-            self.session.leave();
-        } else {
-            // Unreadable, or moved meanwhile. Growth is tried again with the next step; until then buckets are longer.
-            self.pace.yield_to_workers(false);
+        });
+        let mut last = Resized::Done;
+        for _ in 0..RESIZE_GROUP {
+            last = self.resize.grow(&store.index, |address| store.hash_at(address, head));
+            if last != Resized::Done {
+                break;
+            }
+            *done += 1;
         }
+        self.session.leave();
+        last
+    }
+
+    /// Reads a record on the device to learn its key's hash, of which its entry knows nothing any more. A damaged one is given up: nobody
+    /// can find it. Returns false when the device does not answer; then growth rests, and buckets are longer meanwhile.
+    fn learn(&mut self, address: u64, now_ms: i64) -> bool {
+        let store = Arc::clone(&self.store);
+        let Some(tier) = &store.tier else { return false };
+        let (mut stage, mut fetcher) = (Stage::default(), Fetcher::default());
+        tier.stage_blocking(&mut stage, &mut vec![address], Why::BACKGROUND, &mut fetcher);
+        let hash = match stage.get(address) {
+            Lookup::Ready(record, header) => Some(store.hash_of(record, header)),
+            Lookup::Damaged => None,
+            // It has moved: its new entry knows more.
+            Lookup::Absent => return true,
+            Lookup::Failed => {
+                self.growth_failed_ms = Some(now_ms);
+                return false;
+            }
+        };
+        self.session.enter(0);
+        // Nobody else resizes, so the entry is where growth has found it.
+        let number = Resize::next_source(&store.index);
+        let latch = store.index.latch(number);
+        if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
+            match hash {
+                Some(hash) => position.point_to(store.index.tag(number, hash), address),
+                None => drop_lost(&store, &self.session.local, number, position, NO_NAMESPACE),
+            }
+        }
+        drop(latch);
+        self.session.leave();
+        true
     }
 
     fn shrink(&mut self, live: u64) -> bool {
@@ -347,5 +369,94 @@ impl Maintenance {
             let mutable = (words * fraction) as u64;
             self.store.log.shift_read_only(self.store.log.tail_address().saturating_sub(mutable));
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{Options, Put, Storage, Store};
+    use almandine_device::{Device, FaultPlan, FaultyDevice, MemoryDevice};
+    use almandine_io::storage::Buffer;
+
+    const NOW_MS: i64 = 1_000_000;
+
+    fn set(session: &mut Session, namespace: u16, name: &str) {
+        session.enter(NOW_MS);
+        let key = session.key(namespace, name.as_bytes());
+        // A new key whose tag is that of one on the device is left out.
+        let _ = session.upsert(key, &[b'.'; 900], Put::default());
+        let _ = session.take_met_cold(&mut Vec::new());
+        session.leave();
+    }
+
+    /// A store with a key on the device that is in the bucket which growth splits first, and whose entry knows nothing of its hash.
+    fn store_with_unknown_entry(faulty: &Arc<FaultyDevice>) -> (Store, u64) {
+        let storage = Storage { pages: Arc::clone(faulty) as Arc<dyn Device>, values: Arc::new(MemoryDevice::new()) };
+        let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), background: false, ..Options::default() };
+        let store = Store::open(options).expect("a store");
+        store.set_budget(16 << 20);
+        let (namespace, mut session) = (store.allocate_namespace().expect("a namespace"), store.session().expect("a session"));
+        let name = (0..).map(|number| format!("key:{number}")).find(|name| session.hash(namespace, name.as_bytes()) % 1024 == 0);
+        let name = name.expect("some key");
+        set(&mut session, namespace, &name);
+        let index = &store.inner.index;
+        let hash = session.hash(namespace, name.as_bytes());
+        let tier = store.inner.tier.as_ref().expect("a tier");
+        tier.emptying.ask(store.inner.log.tail_page() + 1);
+        (0..50).for_each(|_| store.maintain(NOW_MS));
+        let mut wanted = Vec::new();
+        session.enter(NOW_MS);
+        session.probe(session.key(namespace, name.as_bytes()), crate::Need::Read, &mut wanted);
+        session.leave();
+        let latch = index.lock_exclusive(hash);
+        let number = latch.number();
+        let position = index.find_any(number, |at| wanted.contains(&at)).expect("an entry of a key on the device");
+        let mut entry = position.entry();
+        while let Some((deeper, _)) = entry.split() {
+            entry = deeper;
+        }
+        position.0.store(entry.0, Ordering::Relaxed);
+        index.bucket(number).set_short_tags(true);
+        drop(latch);
+        // Now there are too many keys for the buckets.
+        for number in 0..8_000 {
+            set(&mut session, namespace, &format!("more:{number}"));
+        }
+        (store, hash)
+    }
+
+    #[test]
+    fn growth_learns_the_hash_of_an_entry_that_knows_nothing_and_rests_while_the_device_fails() {
+        let faulty = Arc::new(FaultyDevice::new(Arc::new(MemoryDevice::new()), 1, FaultPlan::default()));
+        let (store, hash) = store_with_unknown_entry(&faulty);
+        faulty.set_plan(FaultPlan { read_errors: 1_000_000, ..FaultPlan::default() });
+        store.maintain(NOW_MS);
+        let asked = store.tier().expect("a device").background_reads;
+        (0..50).for_each(|_| store.maintain(NOW_MS));
+        assert_eq!(store.index_buckets(), BUCKETS_MIN);
+        assert_eq!(store.tier().expect("a device").background_reads, asked, "it rests");
+        faulty.set_plan(FaultPlan::default());
+        (0..3).for_each(|_| store.maintain(NOW_MS + 1_000));
+        assert!(store.index_buckets() > BUCKETS_MIN);
+        let mut session = store.session().expect("a session");
+        session.enter(NOW_MS);
+        assert!(store.inner.index.peek_overflow(hash).is_some() || session.prefetch_record(hash));
+        session.leave();
+        assert_eq!(store.tier().expect("a device").records_lost, 0);
+    }
+
+    #[test]
+    fn growth_gives_up_a_damaged_record_whose_entry_knows_nothing() {
+        let memory = Arc::new(MemoryDevice::new());
+        let faulty = Arc::new(FaultyDevice::new(Arc::clone(&memory) as Arc<dyn Device>, 1, FaultPlan::default()));
+        let (store, _) = store_with_unknown_entry(&faulty);
+        let mut garbage = Buffer::new(2 << 20);
+        garbage.fill(0xA5);
+        memory.write(2 << 20, &garbage).expect("room");
+        let live = store.totals().live;
+        (0..3).for_each(|_| store.maintain(NOW_MS));
+        assert!(store.index_buckets() > BUCKETS_MIN);
+        assert_eq!((store.tier().expect("a device").records_lost, store.totals().live), (1, live - 1));
     }
 }

@@ -5,7 +5,7 @@ use crate::log::{Log, PAGE_BYTES};
 use crate::session::Session;
 use crate::session::remove::drop_latched;
 use crate::tier::pages::PageInfo;
-use crate::tier::stage::{Fetcher, Lookup, Stage};
+use crate::tier::stage::{Fetcher, Lookup, Stage, Why};
 use crate::tier::statistics::bump;
 use almandine_io::storage::{BLOCK_BYTES, Buffer};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) fn sweep_mixed_pages(session: &mut Session) -> bool {
         });
         let mut stage = Stage::default();
         let addresses = doomed.clone();
-        tier.stage_blocking(&mut stage, &mut doomed, true, &mut fetcher);
+        tier.stage_blocking(&mut stage, &mut doomed, Why::BACKGROUND, &mut fetcher);
         session.enter(0);
         for address in addresses {
             let Lookup::Ready(record, header) = stage.get(address) else {

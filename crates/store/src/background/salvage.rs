@@ -8,19 +8,20 @@
 //! The sweep goes through the index in the order of reversed hashes, like a scan (INV-SCAN-1): what it has passed stays passed while
 //! buckets split and merge.
 
-use super::compact::{Fate, Imaged, Outcome, compact_group, extents_of, groups, move_to_tail};
+use super::compact::{Imaged, Outcome, compact_group, extents_of, groups, move_to_tail};
 use super::pace::Pace;
 use crate::index::entry::Entry;
 use crate::log::{CHUNK_WORDS, Log, PAGE_BYTES, PAGE_WORDS, PageState};
+use crate::namespace::NO_NAMESPACE;
 use crate::record::{Header, Record, WORD};
 use crate::session::Session;
 use crate::session::found::Found;
-use crate::session::remove::count_live;
+use crate::session::remove::drop_lost;
 use crate::session::scan::range_len;
 use crate::shared::Inner;
 use crate::tier::Tier;
 use crate::tier::extent::Extent;
-use crate::tier::pages::{BLOCKS, PageInfo};
+use crate::tier::pages::BLOCKS;
 use crate::tier::stage::Fetcher;
 use crate::tier::statistics::bump;
 use almandine_io::storage::{BLOCK_BYTES, Buffer};
@@ -153,10 +154,8 @@ impl Salvage {
             let found: Vec<Imaged> = addresses.into_iter().filter_map(|address| self.readable(image, address)).collect();
             self.extents.extend(found.iter().flat_map(extents_of));
             for group in groups(&found) {
-                let mut unclear = Vec::new();
                 let now_ms = session.now_ms();
-                let outcome = compact_group(session, tier, fetcher, group, (now_ms, 0), &mut unclear);
-                self.outcome = self.outcome.max(if unclear.is_empty() { outcome } else { Outcome::Stuck });
+                self.outcome = self.outcome.max(compact_group(session, tier, fetcher, group, now_ms));
             }
             if ended {
                 return match self.outcome {
@@ -215,7 +214,11 @@ impl Salvage {
         }
         match self.readable(image, address) {
             Some(imaged) if !(self.second && imaged.is_heavy()) => self.found.push(address),
-            _ => drop_lost(session, &store, tier, number, address),
+            _ => {
+                if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
+                    drop_lost(&store, &session.local, number, position, NO_NAMESPACE);
+                }
+            }
         }
     }
 
@@ -230,7 +233,7 @@ impl Salvage {
         let original = record.original(header);
         let Some(position) = store.index.find_any(number, |candidate| candidate == address) else { return };
         let copy = Found { number, hash: store.hash_of(record, header), position, record, header };
-        if move_to_tail(session, store, tier, &copy, original) != Fate::Gone {
+        if !move_to_tail(session, store, tier, &copy, original) {
             self.outcome = Outcome::Stuck;
         }
     }
@@ -274,23 +277,6 @@ impl Salvage {
         let header = record.header();
         let whole = header.units() != 0 && good(offset, offset + header.units() * WORD);
         whole.then_some(Imaged { address, record, header })
-    }
-}
-
-/// Drops the entry of a record that cannot be read. Its key is not known, but its namespace may be.
-fn drop_lost(session: &mut Session, store: &Inner, tier: &Tier, number: u64, address: u64) {
-    let Some(position) = store.index.find_any(number, |candidate| candidate == address) else { return };
-    store.index.remove(number, position);
-    tier.pages.count_dead_typical(address);
-    bump(&tier.counters.records_lost, 1);
-    // In a page of several namespaces nobody knows whose record it was: their counts are too high until they are emptied.
-    let info = tier.pages.info(Log::page_of(address));
-    let namespace = info.filter(|info| info.namespace() != PageInfo::MIXED).and_then(|info| u16::try_from(info.namespace()).ok());
-    if let Some(namespace) = namespace
-        && !store.namespaces.is_dropped(namespace)
-    {
-        let volatile = info.is_some_and(PageInfo::all_expire);
-        count_live(store, &session.local, namespace, -1, -i64::from(volatile));
     }
 }
 

@@ -13,6 +13,8 @@ use std::collections::BinaryHeap;
 pub(crate) const TICK_MS: i64 = 125;
 const CELLS: usize = 256;
 const LEVELS: usize = 3;
+/// Parts in which the wheel is emptied, each with its part of all hashes.
+const PARTS: usize = 64;
 
 /// The wheel. Owned by the background.
 pub(crate) struct Wheel {
@@ -25,6 +27,8 @@ pub(crate) struct Wheel {
     /// The last tick that was handled; negative before the first turn.
     now: i64,
     entries: usize,
+    /// How many a rebuild has left, if they are not fewer now.
+    kept: usize,
 }
 
 /// What has come up.
@@ -36,7 +40,15 @@ pub(crate) struct Turn {
 impl Wheel {
     pub(crate) fn new() -> Self {
         let level = |_| (0..CELLS).map(|_| Vec::new()).collect();
-        Self { levels: std::array::from_fn(level), far: Vec::new(), near: BinaryHeap::new(), first_ms: None, now: -1, entries: 0 }
+        Self {
+            levels: std::array::from_fn(level),
+            far: Vec::new(),
+            near: BinaryHeap::new(),
+            first_ms: None,
+            now: -1,
+            entries: 0,
+            kept: 0,
+        }
     }
 
     /// Entries filed, stale ones included.
@@ -149,13 +161,37 @@ impl Wheel {
         }
     }
 
-    /// Forgets all entries, to be filed anew from the records.
-    pub(crate) fn clear(&mut self) {
-        self.levels.iter_mut().flatten().for_each(|cell| *cell = Vec::new());
-        self.far = Vec::new();
-        self.near = BinaryHeap::new();
+    /// Takes all entries out, to be filed anew: with the hash, a time that is not after the one at which the entry would have come up.
+    pub(crate) fn drain(&mut self) -> Vec<Vec<Notice>> {
+        let mut parts = vec![Vec::new(); PARTS];
+        let mut take = |hash: u64, at_ms: i64| parts[(hash >> 58) as usize % PARTS].push(Notice { hash, at_ms });
+        let now = self.now.max(0);
+        let mut width = 1i64;
+        for level in &mut self.levels {
+            for ahead in 1..=CELLS as i64 {
+                let tick = now / width + ahead;
+                let cell = std::mem::take(&mut level[tick as usize % CELLS]);
+                cell.into_iter().for_each(|hash| take(hash, (tick * width - 1) * TICK_MS));
+            }
+            width *= CELLS as i64;
+        }
+        let far_ms = ((now / width + 1) * width - 1) * TICK_MS;
+        std::mem::take(&mut self.far).into_iter().for_each(|hash| take(hash, far_ms));
+        std::mem::take(&mut self.near).into_iter().for_each(|Reverse((at_ms, hash))| take(hash, at_ms));
         self.first_ms = None;
         self.entries = 0;
+        parts
+    }
+
+    /// The entries are what a rebuild has left.
+    pub(crate) fn keep(&mut self) {
+        self.kept = self.entries;
+    }
+
+    /// How many a rebuild has left, or fewer.
+    pub(crate) fn kept(&mut self) -> usize {
+        self.kept = self.kept.min(self.entries);
+        self.kept
     }
 }
 
@@ -190,5 +226,34 @@ mod tests {
         }
         assert!(due.iter().all(|lag| lag.is_some_and(|lag| lag <= 2 * TICK_MS)), "{due:?}");
         assert_eq!(wheel.len(), 0);
+    }
+
+    #[test]
+    fn what_is_taken_out_and_filed_anew_comes_up_when_it_would_have() {
+        let start = 1_700_000_000_000;
+        let delays = [0, 124, 31_999, 32_000, 40_000, 100_000, 8_000_000, 9_000_000, 3_000_000_000];
+        let mut wheels = [Wheel::new(), Wheel::new()];
+        for wheel in &mut wheels {
+            assert!(wheel.turn(start).is_some());
+            for (hash, delay) in delays.iter().enumerate() {
+                wheel.file(Notice { hash: (hash as u64) << 58 | hash as u64, at_ms: start + delay });
+            }
+        }
+        let mut now = start;
+        for _ in 0..100_000 {
+            now += TICK_MS;
+            for notice in wheels[1].drain().into_iter().flatten() {
+                wheels[1].file(notice);
+            }
+            let mut up = [Vec::new(), Vec::new()];
+            for (wheel, up) in wheels.iter_mut().zip(&mut up) {
+                while let Some(turn) = wheel.turn(now) {
+                    up.extend(turn.hashes);
+                }
+                up.sort_unstable();
+            }
+            assert_eq!(up[0], up[1], "{}", now - start);
+            assert_eq!(wheels[0].len(), wheels[1].len());
+        }
     }
 }

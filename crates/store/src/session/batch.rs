@@ -3,11 +3,11 @@
 use super::allocate;
 use super::evict::make_room;
 use super::local::{Local, QUANTUM_WORDS};
+use crate::fault::{self, Fault};
 use crate::index::Peek;
 use crate::key::Key;
 use crate::log::NO_PAGE;
 use crate::shared::Inner;
-use crate::tier::Tier;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -38,11 +38,13 @@ impl Session {
     #[inline]
     pub fn enter(&mut self, now_ms: i64) {
         self.local.now_ms = now_ms;
+        if fault::is_made(Fault::HeadBeforeEnter) {
+            self.local.head = self.store.log.head();
+        }
         self.local.participant.enter();
         // After entering: a head that moves later leaves its pages in memory until this batch has ended (INV-TIER-1).
-        self.local.head = self.store.log.head();
-        if self.local.head != 0 {
-            self.local.reads_before_write = self.store.tier.as_ref().is_some_and(Tier::is_backlogged);
+        if !fault::is_made(Fault::HeadBeforeEnter) {
+            self.local.head = self.store.log.head();
         }
     }
 
@@ -165,9 +167,17 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        // The rest of the chunk is written to, so its page must not leave memory meanwhile (INV-TIER-1).
+        if !self.local.participant.is_inside() {
+            self.local.participant.enter();
+        }
         // A lock plan that a panic has left behind must not hold others up.
         self.local.held.release(&self.store.index);
         self.retire_chunk();
+        if self.local.free.has_untagged() {
+            self.local.free.tag(self.store.epoch.current());
+        }
+        self.local.participant.leave();
         self.surrender_free_space();
         self.local.dead_keys.hand_over(&self.store.epoch);
         self.store.release_thread(self.local.thread);

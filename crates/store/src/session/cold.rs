@@ -9,17 +9,17 @@ use super::batch::Session;
 use super::copies::keep_warm;
 use crate::key::Key;
 use crate::record::{Header, Record};
-use crate::tier::stage::{Fetch, Fetcher, Lookup, Stage};
+use crate::tier::stage::{Fetch, Fetcher, Lookup, Stage, Why};
 use almandine_io::storage::Buffer;
 use std::io;
 
-/// For which use a key must be in memory or staged.
+/// For which use a key's record must be in memory or staged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// To be read: the record that counts.
+    /// To be read, perhaps in order to be changed.
     Read,
-    /// To be changed with regard to what it was: all records that may be the key's.
-    Change,
+    /// To be replaced or removed, whatever it was. One that can never be read again does not stand in the way of that.
+    Overwrite,
 }
 
 /// What [`Session::take_met_cold`] found.
@@ -39,13 +39,6 @@ impl Session {
     #[must_use]
     pub fn has_cold(&self) -> bool {
         self.local.head != 0
-    }
-
-    /// Whether to look at what is overwritten ([`Session::probe`]) in this batch: too much that was not looked at is open, and
-    /// every open key makes the index longer.
-    #[must_use]
-    pub fn reads_before_write(&self) -> bool {
-        self.local.reads_before_write
     }
 
     /// Attaches staged records, which look-ups use until [`Session::detach`].
@@ -72,7 +65,7 @@ impl Session {
         std::mem::take(&mut self.local.cold.stage)
     }
 
-    /// What the attached stage has at an address.
+    /// What the attached stage has at an address; for the store's own threads.
     pub(crate) fn staged(&self, address: u64) -> Lookup {
         self.local.cold.stage.get(address)
     }
@@ -91,75 +84,67 @@ impl Session {
         }
     }
 
+    /// Whether look-ups since the last call of [`Session::take_met_cold`] have missed something.
+    #[must_use]
+    pub fn has_missed(&self) -> bool {
+        self.local.cold.has_missed()
+    }
+
     /// Notes a cold record that a scan came across; the staged one if there is one.
     pub(super) fn scan_cold(&self, address: u64) -> Option<(Record, Header)> {
         match self.local.cold.stage.get(address) {
             Lookup::Ready(record, header) => return Some((record, header)),
             Lookup::Failed => self.local.cold.failed.set(true),
+            // Nobody can say any more which key it was.
+            Lookup::Damaged => {}
             Lookup::Absent => self.local.cold.met.borrow_mut().push(address),
         }
         None
     }
 
-    /// Adds to `wanted` the addresses of records that must be staged before `key` can be used. Inside a batch, with or without
-    /// the key's latch. Returns false when one of them cannot be read from the device.
+    /// Adds to `wanted` the addresses of records that must be staged before `key` can be used: none if its record is in memory or
+    /// staged. Inside a batch, with or without the key's latch. Returns false when that cannot be known, because the device does not say.
     pub fn probe(&self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
         if !self.has_cold() {
             return true;
         }
-        let store = &*self.store;
-        let head = self.local.head;
+        let (store, head) = (&*self.store, self.local.head);
         let from = wanted.len();
         loop {
-            let mut resident = false;
-            let (mut best, mut failed) = (0, 0);
-            let mut visit = |address: u64| {
+            let mut unreadable = false;
+            let mut look = |address: u64| {
                 if address >= head {
-                    resident |= store.match_record(address, &key).is_some();
-                    return;
+                    return store.match_record(address, &key).map(drop);
                 }
                 match self.local.cold.stage.get(address) {
-                    Lookup::Ready(record, header) if store.matches_key(record, header, &key) => best = address.max(best),
+                    Lookup::Ready(record, header) => return store.matches_key(record, header, &key).then_some(()),
                     Lookup::Absent => wanted.push(address),
-                    Lookup::Ready(..) => {}
-                    Lookup::Failed => failed = address.max(failed),
+                    Lookup::Failed => unreadable = true,
+                    Lookup::Damaged => unreadable |= need == Need::Read,
                 }
+                None
             };
-            let valid = if let Some(number) = self.held_bucket(key.hash) {
-                let _ = store.index.find_latched(number, key.hash, |address| {
-                    visit(address);
-                    None::<()>
-                });
-                true
+            let found = if let Some(number) = self.held_bucket(key.hash) {
+                Some(store.index.find_latched(number, key.hash, look).is_some())
             } else {
                 let entered = store.index.begin_read(key.hash);
-                let walked = store.index.find_optimistic(entered, |_, entry| {
-                    visit(entry.address());
-                    None::<()>
-                });
-                walked.is_ok() && store.index.bucket(entered.number).validate(entered.seen)
+                let walked = store.index.find_optimistic(entered, |_, entry| look(entry.address()));
+                let valid = store.index.bucket(entered.number).validate(entered.seen);
+                walked.ok().filter(|_| valid).map(|found| found.is_some())
             };
-            if !valid {
+            if found != Some(false) {
                 wanted.truncate(from);
-                continue;
             }
-            if need == Need::Read {
-                // The highest address decides; older ones are asked for if it turns out to be another key's.
-                let highest = wanted[from..].iter().copied().max().unwrap_or(0);
-                wanted.truncate(from);
-                if !resident && highest > best {
-                    wanted.push(highest);
-                }
-                return resident || failed <= best;
+            if let Some(found) = found {
+                return found || !unreadable;
             }
-            return failed == 0;
         }
     }
 
     /// Plans the reads of the records at these addresses, which it takes out of `wanted`.
     pub fn plan(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
         match &self.store.tier {
-            Some(tier) => tier.plan(wanted, false, stage, fetches),
+            Some(tier) => tier.plan(wanted, Why::CLIENT, stage, fetches),
             None => wanted.clear(),
         }
     }
@@ -187,7 +172,7 @@ impl Session {
     /// Reads the records at these addresses, blocking; for threads that may. Outside a batch.
     pub fn stage_blocking(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetcher: &mut Fetcher) {
         match &self.store.tier {
-            Some(tier) => tier.stage_blocking(stage, wanted, false, fetcher),
+            Some(tier) => tier.stage_blocking(stage, wanted, Why::CLIENT, fetcher),
             None => wanted.clear(),
         }
     }

@@ -11,7 +11,6 @@ use super::remove::weight;
 use crate::counters::add;
 use crate::heap;
 use crate::index::entry::Entry;
-use crate::key::Key;
 use crate::record::{Header, Record};
 use crate::shared::Inner;
 use crate::tier::CopyReads;
@@ -27,7 +26,7 @@ pub(crate) fn keep_warm(store: &Inner, local: &mut Local, stage: &Stage) {
     }
     for address in stage.addresses() {
         let Lookup::Ready(record, header) = stage.get(address) else { continue };
-        if header.has(Header::HEAP_KEY) || header.is_tombstone() || record.is_expired(header, local.now_ms) {
+        if header.has(Header::HEAP_KEY) || record.is_expired(header, local.now_ms) {
             continue;
         }
         // A batch keeps its stage while it waits. What was emptied meanwhile would outlive the sweep, which may have been here.
@@ -40,10 +39,8 @@ pub(crate) fn keep_warm(store: &Inner, local: &mut Local, stage: &Stage) {
         }
         let latch = store.index.lock_exclusive(hash);
         let number = latch.number();
-        let key = Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
-        if is_newest(store, local, stage, number, &key, address)
-            && let Some(position) = store.index.find_any(number, |candidate| candidate == address)
-        {
+        // Whoever has replaced it since it was read has pointed the entry elsewhere.
+        if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
             let found = Found { number, hash, position, record, header };
             match mode {
                 CopyReads::Tail => copy_to_tail(store, local, &found),
@@ -54,21 +51,6 @@ pub(crate) fn keep_warm(store: &Inner, local: &mut Local, stage: &Stage) {
         }
         drop(latch);
     }
-}
-
-/// Whether no entry in the latched bucket is, or may be, a newer record of the staged record's key. A copy of an older one
-/// would outrank the newer (INV-TIER-2).
-fn is_newest(store: &Inner, local: &Local, stage: &Stage, number: u64, key: &Key<'_>, address: u64) -> bool {
-    let newer = store.index.find_latched(number, key.hash, |other| {
-        let may_be_newer = match stage.get(other) {
-            _ if other >= local.head => store.match_record(other, key).is_some(),
-            _ if other <= address => false,
-            Lookup::Ready(record, header) => store.matches_key(record, header, key),
-            Lookup::Failed | Lookup::Absent => true,
-        };
-        may_be_newer.then_some(())
-    });
-    newer.is_none()
 }
 
 /// Writes a new original at the tail and points the entry there.

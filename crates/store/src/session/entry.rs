@@ -8,15 +8,17 @@ mod occupied;
 
 use super::allocate::{allocate, drop_heap_key, drop_heap_value, release_heap_value, retire};
 use super::batch::Session;
+use super::cold::Need;
 use super::local::Local;
-use super::remove::{count_live, discard_tombstone};
-use super::staged::ColdMatches;
+use super::remove::{count_live, drop_lost};
+use super::staged::Unknown;
 use crate::counters::add;
 use crate::expiry::feed::Notice;
+use crate::fault::{self, Fault};
 use crate::full::Full;
 use crate::heap::{self, HeapKey, HeapString, SharedString};
 use crate::index::entry::Entry;
-use crate::index::{Exclusive, Position};
+use crate::index::{Exclusive, Index, Position};
 use crate::key::Key;
 use crate::record::{Header, INLINE_KEY_MAX, Kind, Record, Shape, UNITS_MAX, WORD, fits_inline};
 use crate::shared::Inner;
@@ -59,12 +61,18 @@ struct Guard<'s> {
 /// A key without a record.
 pub struct Vacant<'s> {
     guard: Guard<'s>,
-    /// The entry of the key's tombstone.
-    tombstone: Option<Position<'s>>,
-    /// An entry on the device that may be the key's and was not looked at; 0: none.
-    open: u64,
-    /// Whether that may be so.
-    blind: bool,
+    before: Before,
+}
+
+/// What is known of a vacant key's past.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// It has no record.
+    Nothing,
+    /// It had one, most probably, which could not be read any more and was given up.
+    Lost,
+    /// An entry may be the key's and could not be compared with it: nothing may be inserted.
+    Unknown,
 }
 
 /// A key with a record.
@@ -82,15 +90,17 @@ enum Payload<'v> {
 }
 
 impl Session {
-    /// Latches a key exclusively (or uses the lock plan's latch) and looks it up. An expired record is removed.
+    /// Latches a key exclusively (or uses the lock plan's latch) and looks it up. An expired record is removed. A key that is not known
+    /// to be absent, because a record has to be read first, looks vacant and takes nothing ([`Session::take_met_cold`]).
     #[inline]
     pub fn entry<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
-        self.look_up(key, false)
+        self.look_up(key, Need::Read)
     }
 
-    /// As [`Session::entry`]; a blind caller does not care what was there, so entries on the device are not looked at.
+    /// Looks a key up under its exclusive latch: each entry that may be the key's is compared with it, in memory or staged
+    /// (INV-TIER-2). So a key for which there is no entry can get one, and whoever has replaced it since the record was read is seen.
     #[inline]
-    fn look_up<'s>(&'s mut self, key: Key<'s>, blind: bool) -> Slot<'s> {
+    fn look_up<'s>(&'s mut self, key: Key<'s>, need: Need) -> Slot<'s> {
         let held = self.held_bucket(key.hash);
         debug_assert!(held.is_some() || !self.holds_latches(), "a command changes a key that its lock plan does not hold");
         if held.is_none() {
@@ -98,6 +108,8 @@ impl Session {
         }
         let Self { store, local } = self;
         let store: &'s Inner = store;
+        let early =
+            fault::is_made(Fault::LookBeforeLatch).then(|| find(store, local, Index::bucket_of(key.hash, store.index.len()), &key));
         let (number, latch) = match held {
             Some(number) => (number, None),
             None => {
@@ -105,48 +117,63 @@ impl Session {
                 (latch.number(), Some(latch))
             }
         };
+        let (found, mut unknown) = early.unwrap_or_else(|| find(store, local, number, &key));
+        if fault::is_made(Fault::InsertBlindly) && need == Need::Overwrite {
+            unknown = Unknown::default();
+        }
         let guard = Guard { store, local, number, _latch: latch, key };
-        let head = guard.local.head;
-        let mut cold = ColdMatches::default();
-        let found = store.index.find_latched(number, key.hash, |address| {
-            if address < head {
-                cold.note(store, &guard.local.cold, address, &key);
-                return None;
-            }
-            store.match_record(address, &key)
-        });
         match found {
             Some((position, (record, header))) => guard.slot(position, record, header),
-            None if cold.is_empty() => Slot::Vacant(Vacant { guard, tombstone: None, open: 0, blind }),
-            None => guard.cold_slot(&cold, blind),
+            None if unknown.is_empty() => Slot::Vacant(Vacant { guard, before: Before::Nothing }),
+            None => guard.unknown_slot(&unknown, need),
         }
     }
 
-    /// Sets a key whatever was there before. Nothing is read from a device for that, so that the count of keys may be too high
-    /// until the resolver has compared the records ([`crate::TierStatistics::unresolved`]). A caller that can wait for reads does
-    /// better to probe the key before, while [`Session::reads_before_write`].
+    /// Sets a key whatever was there before.
     ///
     /// # Errors
-    /// When the store is full; then nothing has changed.
+    /// When the store is full, or when a record has to be read first ([`Session::take_met_cold`]); then nothing has changed.
     #[inline]
     pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
-        match self.look_up(key, true) {
+        match self.look_up(key, Need::Overwrite) {
             Slot::Occupied(mut occupied) => occupied.replace(Kind::String, value, put),
             Slot::Vacant(vacant) => vacant.insert(Kind::String, value, put),
         }
     }
 
+    /// As [`Session::entry`], for a caller that replaces the record whatever it was: one that can never be read again is given up.
+    pub fn entry_to_replace<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+        self.look_up(key, Need::Overwrite)
+    }
+
     /// Removes a key; whether it was there.
     #[inline]
     pub fn delete(&mut self, key: Key<'_>) -> bool {
-        match self.entry(key) {
+        match self.look_up(key, Need::Overwrite) {
             Slot::Occupied(occupied) => {
                 occupied.remove();
                 true
             }
-            Slot::Vacant(_) => false,
+            Slot::Vacant(vacant) => vacant.before == Before::Lost,
         }
     }
+}
+
+/// A record with the entry that points to it.
+type Entered<'s> = (Position<'s>, (Record, Header));
+
+/// The record of a key in its latched bucket, in memory or staged, and the entries that could not be compared with the key.
+#[inline]
+fn find<'s>(store: &'s Inner, local: &Local, number: u64, key: &Key<'_>) -> (Option<Entered<'s>>, Unknown) {
+    let head = local.head;
+    let mut unknown = Unknown::default();
+    let found = store.index.find_latched(number, key.hash, |address| {
+        if address < head {
+            return local.cold.match_staged(store, address, key, &mut unknown);
+        }
+        store.match_record(address, key)
+    });
+    (found, unknown)
 }
 
 impl<'s> Guard<'s> {
@@ -162,25 +189,30 @@ impl<'s> Guard<'s> {
 
     #[cold]
     fn expired_slot(self, position: Position<'s>, record: Record, header: Header) -> Slot<'s> {
-        if header.is_tombstone() {
-            return Slot::Vacant(Vacant { guard: self, tombstone: Some(position), open: 0, blind: false });
-        }
         self.store.note_expired(self.local, record, header);
         Slot::Vacant(Occupied { guard: self, position, record, header }.unlink())
     }
 
+    /// What a key is with entries that may be its own and could not be compared. One that is lost for good is no reason to refuse
+    /// what replaces it; but a command that has missed something else changes nothing.
     #[cold]
-    fn cold_slot(self, cold: &ColdMatches, blind: bool) -> Slot<'s> {
-        if blind && cold.is_open() {
-            return Slot::Vacant(Vacant { guard: self, tombstone: None, open: cold.open_address(), blind });
+    fn unknown_slot(mut self, unknown: &Unknown, need: Need) -> Slot<'s> {
+        if need == Need::Overwrite && unknown.is_lost() && !self.local.cold.has_missed() {
+            self.drop_damaged();
+            return Slot::Vacant(Vacant { guard: self, before: Before::Lost });
         }
-        let store = self.store;
-        let found = cold
-            .settle(&self.local.cold)
-            .and_then(|(address, record, header)| Some((store.index.find_any(self.number, |at| at == address)?, record, header)));
-        match found {
-            Some((position, record, header)) => self.slot(position, record, header),
-            None => Slot::Vacant(Vacant { guard: self, tombstone: None, open: cold.open_address(), blind }),
+        self.local.cold.miss(unknown);
+        Slot::Vacant(Vacant { guard: self, before: Before::Unknown })
+    }
+
+    /// Gives the key's damaged records up. One of another key, whose hash has the same tag, goes with them: it is as lost.
+    fn drop_damaged(&mut self) {
+        let (store, head) = (self.store, self.local.head);
+        loop {
+            let cold = &self.local.cold;
+            let damaged = |address: u64| (address < head && cold.is_damaged(address)).then_some(());
+            let Some((position, ())) = store.index.find_latched(self.number, self.key.hash, damaged) else { return };
+            drop_lost(store, self.local, self.number, position, self.key.namespace);
         }
     }
 }
@@ -188,6 +220,21 @@ impl<'s> Guard<'s> {
 impl Guard<'_> {
     fn count_live(&self, live: i64, volatile: i64) {
         count_live(self.store, self.local, self.key.namespace, live, volatile);
+    }
+
+    /// Entries of the key, as far as this session can tell.
+    fn entries(&self) -> usize {
+        let (store, local, mut entries) = (self.store, &*self.local, 0);
+        let _ = store.index.find_latched(self.number, self.key.hash, |address| {
+            let found = if address >= local.head {
+                store.match_record(address, &self.key)
+            } else {
+                local.cold.match_staged(store, address, &self.key, &mut Unknown::default())
+            };
+            entries += usize::from(found.is_some());
+            None::<()>
+        });
+        entries
     }
 
     /// Tells the background about an expiry that no earlier notice covers.
@@ -292,7 +339,7 @@ impl<'s> Vacant<'s> {
     /// Inserts a value.
     ///
     /// # Errors
-    /// When the store is full.
+    /// When the store is full, or when the key is not known to be absent.
     #[inline]
     pub fn insert(mut self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
         let payload = self.guard.payload(value);
@@ -302,7 +349,7 @@ impl<'s> Vacant<'s> {
     /// Inserts a heap value without copying it.
     ///
     /// # Errors
-    /// When the store is full.
+    /// As for [`Vacant::insert`].
     pub fn insert_shared(mut self, kind: Kind, value: SharedString, put: Put) -> Result<(), Full> {
         if self.guard.fits_inline(value.bytes.len()) {
             return self.insert(kind, &value.bytes, put);
@@ -312,8 +359,8 @@ impl<'s> Vacant<'s> {
     }
 
     fn insert_payload(mut self, kind: Kind, payload: Payload<'_>, put: Put) -> Result<(), Full> {
-        if self.open != 0 && !self.blind {
-            // Who wants to know what was there cannot write before that is known: the caller's answer is void anyway.
+        if self.before == Before::Unknown {
+            // A second entry of the key may not come to be (INV-TIER-2). The caller's answer is void anyway.
             if let Payload::Heap(value) = payload {
                 release_heap_value(self.guard.store, self.guard.local, value);
             }
@@ -334,23 +381,15 @@ impl<'s> Vacant<'s> {
         let (address, record, header) = written?;
         let tag = guard.store.index.tag(guard.number, guard.key.hash);
         let entry = Entry::new(tag, address).with_heat(guard.local.heat.first(guard.store, guard.key.hash));
-        if let Some(position) = self.tombstone {
-            let old_address = position.entry().address();
-            position.point_to(tag, address);
-            discard_tombstone(guard.store, guard.local, old_address);
-        } else if guard.store.index.insert(guard.number, entry).is_err() {
+        if guard.store.index.insert(guard.number, entry).is_err() {
             drop_heap_value(guard.store, guard.local, record, header);
             drop_heap_key(guard.store, guard.local, record, header);
             retire(guard.store, guard.local, address, record, header);
             return Err(Full);
         }
+        debug_assert_eq!(guard.entries(), 1, "INV-TIER-2: a key has one entry");
         guard.count_live(1, i64::from(put.expiry_ms.is_some()));
         guard.announce(None, put.expiry_ms);
-        if self.open != 0
-            && let Some(tier) = &guard.store.tier
-        {
-            tier.overwritten_blindly(guard.key.namespace, guard.key.hash, self.open);
-        }
         Ok(())
     }
 }

@@ -34,7 +34,7 @@ impl Session {
             }
             match self.staged(address) {
                 Lookup::Ready(record, header) => store.matches_key(record, header, &key).then_some(()),
-                Lookup::Failed | Lookup::Absent => None,
+                Lookup::Failed | Lookup::Damaged | Lookup::Absent => None,
             }
         });
         found.map(|(position, _)| position.entry().heat())

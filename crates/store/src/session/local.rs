@@ -28,8 +28,6 @@ pub(crate) struct Local {
     pub(super) cache_chunk: Chunk,
     /// The log's head when the batch began: what lies above stays readable until it ends.
     pub(crate) head: u64,
-    /// Whether this batch had better look at what it overwrites.
-    pub(super) reads_before_write: bool,
     pub(super) cold: ColdSide,
     pub(crate) free: FreeSpace,
     pub(super) dead_keys: DeadKeys,
@@ -52,7 +50,6 @@ impl Local {
             chunk: Chunk::default(),
             cache_chunk: Chunk::default(),
             head: 0,
-            reads_before_write: false,
             cold: ColdSide::default(),
             free: FreeSpace::new(),
             dead_keys: DeadKeys::default(),

@@ -1,7 +1,7 @@
 //! Read: without a latch for values in the record, by a validated copy; under a shared latch for heap values and long ones.
 
 use super::batch::Session;
-use super::staged::ColdMatches;
+use super::staged::Unknown;
 use super::view::View;
 use crate::counters::add;
 use crate::key::Key;
@@ -43,24 +43,27 @@ impl Session {
         let head = self.local.head;
         for _ in 0..RETRIES_MAX {
             let entered = store.index.begin_read(key.hash);
-            let mut cold = ColdMatches::default();
+            let mut unknown = Unknown::default();
             let found = store.index.find_optimistic(entered, |position, entry| {
-                if entry.address() < head {
-                    cold.note(store, &self.local.cold, entry.address(), &key);
-                    return None;
-                }
-                store.match_record(entry.address(), &key).map(|(record, header)| (position, entry, record, header))
+                let found = if entry.address() < head {
+                    self.local.cold.match_staged(store, entry.address(), &key, &mut unknown)
+                } else {
+                    store.match_record(entry.address(), &key)
+                };
+                found.map(|(record, header)| (position, entry, record, header))
             });
             match found {
                 Ok(Some((position, entry, record, header))) => {
-                    if header.has(Header::HEAP_VALUE) || header.value_len() > OPTIMISTIC_VALUE_MAX {
+                    // A staged record never changes, so it is as exact as one under a latch.
+                    let staged = entry.address() < head;
+                    if !staged && (header.has(Header::HEAP_VALUE) || header.value_len() > OPTIMISTIC_VALUE_MAX) {
                         return self.read_latched(key, visit);
                     }
                     let expired = record.is_expired(header, self.local.now_ms);
                     if expired {
                         self.local.met_expired.set(true);
                     }
-                    let view = View { record, header, latched: false, session: PhantomData };
+                    let view = View { record, header, latched: staged, session: PhantomData };
                     let result = (!expired).then(|| visit(&view));
                     if store.index.bucket(entered.number).validate(entered.seen) {
                         if header.has(Header::CACHED) {
@@ -71,29 +74,16 @@ impl Session {
                     }
                 }
                 Ok(None) if store.index.bucket(entered.number).validate(entered.seen) => {
-                    return if cold.is_empty() { None } else { self.read_cold(entered.number, &cold, visit) };
+                    if !unknown.is_empty() {
+                        self.local.cold.miss(&unknown);
+                    }
+                    return None;
                 }
                 Ok(None) | Err(()) => {}
             }
             add(&store.thread(&self.local).read_retries, 1);
         }
         self.read_latched(key, visit)
-    }
-
-    /// Reads the staged record of a key that has none in memory.
-    #[cold]
-    fn read_cold<R>(&self, number: u64, cold: &ColdMatches, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
-        let (address, record, header) = cold.settle(&self.local.cold)?;
-        let store = &*self.store;
-        if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
-            self.local.heat.warm(store, position, position.entry());
-        }
-        if record.is_expired(header, self.local.now_ms) {
-            self.local.met_expired.set(!header.is_tombstone());
-            return None;
-        }
-        // A staged record never changes, so it is as exact as one under a latch.
-        Some(visit(&View::latched(record, header)))
     }
 
     #[cold]
@@ -118,16 +108,18 @@ impl Session {
     fn visit_latched<R>(&self, number: u64, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;
         let head = self.local.head;
-        let mut cold = ColdMatches::default();
+        let mut unknown = Unknown::default();
         let found = store.index.find_latched(number, key.hash, |address| {
             if address < head {
-                cold.note(store, &self.local.cold, address, &key);
-                return None;
+                return self.local.cold.match_staged(store, address, &key, &mut unknown);
             }
             store.match_record(address, &key)
         });
         let Some((position, (record, header))) = found else {
-            return if cold.is_empty() { None } else { self.read_cold(number, &cold, visit) };
+            if !unknown.is_empty() {
+                self.local.cold.miss(&unknown);
+            }
+            return None;
         };
         self.local.heat.warm(store, position, position.entry());
         if record.is_expired(header, self.local.now_ms) {

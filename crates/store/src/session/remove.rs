@@ -1,112 +1,36 @@
 //! Removal: how a record leaves the index, and what becomes of its space.
-//!
-//! With a device, entries of the same bucket may be older records of the same key that nobody has looked at. Removing the
-//! newest would bring the older one back, so then a tombstone takes its place, until the resolver has looked (INV-TIER-2).
 
-use super::allocate::{allocate, drop_heap_key, drop_heap_value, retire};
+use super::allocate::{drop_heap_key, drop_heap_value, retire};
 use super::local::Local;
 use crate::counters::add;
-use crate::heap::{self, HeapKey};
+use crate::heap;
 use crate::index::Position;
-use crate::key::Key;
-use crate::record::{Header, Kind, Record, Shape, WORD};
+use crate::log::Log;
+use crate::namespace::NO_NAMESPACE;
+use crate::record::{Header, Record};
 use crate::shared::Inner;
-use crate::tier::pages::DevicePages;
-use crate::tier::stage::Lookup;
+use crate::tier::pages::{DevicePages, PageInfo};
+use crate::tier::statistics::bump;
 
-/// Takes a key's record out of its latched bucket and gives its space up. Returns the entry of the tombstone, if one was needed.
-pub(crate) fn unlink<'s>(
-    store: &'s Inner,
-    local: &mut Local,
-    number: u64,
-    position: Position<'s>,
-    record: Record,
-    header: Header,
-) -> Option<Position<'s>> {
-    count_live(store, local, header.namespace(), -1, -i64::from(header.has(Header::EXPIRY)));
+/// Takes a key's record out of its latched bucket and gives its space up.
+pub(crate) fn unlink(store: &Inner, local: &mut Local, number: u64, position: Position<'_>, record: Record, header: Header) {
+    uncount(store, local, header);
+    drop_latched(store, local, number, position, record, header);
+}
+
+/// Takes an entry out of its latched bucket whose record on the device can never be read again. If its page does not tell whose it was, it
+/// is taken for one of `namespace`; if that is not known either, the counts are too high until their namespace is emptied.
+pub(crate) fn drop_lost(store: &Inner, local: &Local, number: u64, position: Position<'_>, namespace: u16) {
+    let Some(tier) = &store.tier else { return };
     let address = position.entry().address();
-    if local.head == 0 {
-        store.index.remove(number, position);
-        discard(store, local, address, record, header, false);
-        return None;
-    }
-    unlink_among_cold(store, local, number, address, record, header)
-}
-
-fn unlink_among_cold<'s>(
-    store: &'s Inner,
-    local: &mut Local,
-    number: u64,
-    address: u64,
-    record: Record,
-    header: Header,
-) -> Option<Position<'s>> {
-    let hash = store.hash_of(record, header);
-    let key = Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
-    let mut open = false;
-    let mut older = Vec::new();
-    let _ = store.index.find_latched(number, hash, |candidate| {
-        if candidate < local.head && candidate != address {
-            match local.cold.stage.get(candidate) {
-                Lookup::Ready(record, header) if store.matches_key(record, header, &key) => older.push((candidate, record, header)),
-                Lookup::Ready(..) => {}
-                Lookup::Failed | Lookup::Absent => open = true,
-            }
-        }
-        None::<()>
-    });
-    for (candidate, record, header) in older {
-        // An overwrite that did not look has counted this one, too.
-        if !header.is_tombstone() {
-            count_live(store, local, header.namespace(), -1, -i64::from(header.has(Header::EXPIRY)));
-        }
-        if let Some(position) = store.index.find_any(number, |at| at == candidate) {
-            store.index.remove(number, position);
-            discard(store, local, candidate, record, header, false);
-        }
-    }
-    let tombstone = if open { write_tombstone(store, local, key) } else { None };
-    let position = store.index.find_any(number, |at| at == address)?;
-    if let Some(tombstone) = tombstone {
-        position.point_to(store.index.tag(number, hash), tombstone);
-        discard(store, local, address, record, header, false);
-        if let Some(tier) = &store.tier {
-            tier.ask(hash);
-        }
-        return Some(position);
-    }
     store.index.remove(number, position);
-    discard(store, local, address, record, header, false);
-    None
-}
-
-/// Writes a tombstone for a key. `None` when the log is full.
-fn write_tombstone(store: &Inner, local: &mut Local, key: Key<'_>) -> Option<u64> {
-    let long = key.bytes.len() > crate::record::INLINE_KEY_MAX;
-    let flags = Header::EXPIRY | if long { Header::HEAP_KEY } else { 0 };
-    let key_len = if long { WORD } else { key.bytes.len() };
-    let shape = Shape { namespace: key.namespace, key_len, value_len: 0, flags, kind: Kind::String };
-    let (address, got) = allocate(store, local, shape.units()).ok()?;
-    // SAFETY: freshly allocated space that only this session knows.
-    let record = unsafe { store.log.record(address) };
-    let header = shape.header(got).as_tombstone();
-    if long {
-        add(&store.thread(local).heap_bytes, key.bytes.len() as i64);
-        record.initialise(header, &HeapKey::into_handle(key.bytes).to_ne_bytes(), &[], Some(i64::MIN), None);
-    } else {
-        record.initialise(header, key.bytes, &[], Some(i64::MIN), None);
-    }
-    Some(address)
-}
-
-/// Gives the space of a tombstone up that a record has taken the place of.
-pub(super) fn discard_tombstone(store: &Inner, local: &mut Local, address: u64) {
-    if address >= local.head {
-        // SAFETY: it was in the index until now, in memory, inside the epoch.
-        let record = unsafe { store.log.record(address) };
-        discard(store, local, address, record, record.header(), false);
-    } else if let Lookup::Ready(record, header) = local.cold.stage.get(address) {
-        discard(store, local, address, record, header, false);
+    tier.pages.count_dead_typical(address);
+    bump(&tier.counters.records_lost, 1);
+    let info = tier.pages.info(Log::page_of(address)).filter(|info| info.namespace() != PageInfo::MIXED);
+    let namespace = info.and_then(|info| u16::try_from(info.namespace()).ok()).unwrap_or(namespace);
+    if namespace != NO_NAMESPACE && !store.namespaces.is_dropped(namespace) {
+        let volatile = info.is_some_and(PageInfo::all_expire);
+        count_live(store, local, namespace, -1, -i64::from(volatile));
     }
 }
 
@@ -149,7 +73,7 @@ pub(crate) fn discard_copy(store: &Inner, local: &mut Local, address: u64, recor
     retire(store, local, address, record, header);
 }
 
-/// As [`unlink`], for one of several records of a key, or one that counts no more: nothing is counted.
+/// As [`unlink`], for a record that counts no more: nothing is counted.
 pub(crate) fn drop_latched(store: &Inner, local: &mut Local, number: u64, position: Position<'_>, record: Record, header: Header) {
     let address = position.entry().address();
     store.index.remove(number, position);

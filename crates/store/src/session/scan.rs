@@ -51,14 +51,14 @@ impl Session {
                         }
                     }
                 };
-                if header.namespace() != namespace || header.has(Header::DEAD) || header.is_tombstone() {
+                if header.namespace() != namespace || header.has(Header::DEAD) {
                     continue;
                 }
                 let key = store.key_of(record, header);
                 let hash = store.hash(namespace, key);
                 let place = hash.reverse_bits();
                 debug_assert_eq!(place & !(range - 1), position & !(range - 1), "INV-SCAN-1: a bucket is one range");
-                if place < position || address < self.local.head && self.is_superseded(&entries, address, namespace, key) {
+                if place < position {
                     continue;
                 }
                 if record.is_expired(header, self.local.now_ms) {
@@ -85,21 +85,6 @@ impl Session {
             }
         }
         position >> CURSOR_SHIFT
-    }
-}
-
-impl Session {
-    /// Whether another of the bucket's entries is a newer record of the key whose record at `address` is on the device.
-    fn is_superseded(&self, entries: &[Entry], address: u64, namespace: u16, key: &[u8]) -> bool {
-        let store = &*self.store;
-        let key = Key { namespace, bytes: key, hash: 0 };
-        entries.iter().map(|entry| entry.address()).filter(|&other| other > address).any(|other| {
-            if other >= self.local.head {
-                store.match_record(other, &key).is_some()
-            } else {
-                self.scan_cold(other).is_some_and(|(record, header)| store.matches_key(record, header, &key))
-            }
-        })
     }
 }
 

@@ -16,57 +16,64 @@ pub(crate) struct ColdSide {
     pub(super) failed: Cell<bool>,
 }
 
-/// The cold entries that a look-up came across.
+/// Cold entries that may be a key's, and whose records could not be compared with it.
 #[derive(Default)]
-pub(super) struct ColdMatches {
-    /// The staged record of the key with the highest address.
-    best: Option<(u64, Record, Header)>,
-    /// The highest address of an entry that may be the key's and is not staged; 0: none.
-    unstaged: u64,
-    failed: u64,
+pub(super) struct Unknown {
+    /// The address of one that is not staged; 0: none.
+    absent: u64,
+    failed: bool,
+    damaged: bool,
 }
 
-impl ColdMatches {
-    #[cold]
-    pub(super) fn note(&mut self, store: &Inner, cold: &ColdSide, address: u64, key: &Key<'_>) {
-        match cold.stage.get(address) {
-            Lookup::Ready(record, header) => {
-                if self.best.is_none_or(|(best, ..)| best < address) && store.matches_key(record, header, key) {
-                    self.best = Some((address, record, header));
-                }
-            }
-            Lookup::Failed => self.failed = self.failed.max(address),
-            Lookup::Absent => self.unstaged = self.unstaged.max(address),
-        }
-    }
-
+impl Unknown {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.best.is_none() && !self.is_open()
+        self.absent == 0 && !self.failed && !self.damaged
     }
 
-    /// Whether entries that may be the key's have not been looked at.
-    pub(super) fn is_open(&self) -> bool {
-        self.unstaged != 0 || self.failed != 0
+    /// Whether all of them are lost: waiting or reading again does not help.
+    pub(super) fn is_lost(&self) -> bool {
+        self.damaged && self.absent == 0 && !self.failed
     }
+}
 
-    /// The highest address of such an entry.
-    pub(super) fn open_address(&self) -> u64 {
-        self.unstaged.max(self.failed)
-    }
-
-    /// The key's record, if it is among the staged ones and no entry with a higher address may be the key's. Else what is
-    /// missing is noted in the session.
-    pub(super) fn settle(&self, cold: &ColdSide) -> Option<(u64, Record, Header)> {
-        let best = self.best.map_or(0, |(address, ..)| address);
-        if self.unstaged > best {
-            cold.met.borrow_mut().push(self.unstaged);
-            return None;
+impl ColdSide {
+    /// The staged record of a cold entry, if it is the key's. An entry that cannot be compared goes to `unknown`.
+    #[cold]
+    pub(super) fn match_staged(
+        &self,
+        store: &Inner,
+        address: u64,
+        key: &Key<'_>,
+        unknown: &mut Unknown,
+    ) -> Option<(Record, Header)> {
+        match self.stage.get(address) {
+            Lookup::Ready(record, header) => return store.matches_key(record, header, key).then_some((record, header)),
+            Lookup::Absent => unknown.absent = address,
+            Lookup::Failed => unknown.failed = true,
+            Lookup::Damaged => unknown.damaged = true,
         }
-        if self.failed > best {
-            cold.failed.set(true);
-            return None;
+        None
+    }
+
+    /// Notes that a look-up found nothing that it could compare, so that what is answered to it is void.
+    #[cold]
+    pub(super) fn miss(&self, unknown: &Unknown) {
+        debug_assert!(!unknown.is_empty());
+        if unknown.absent != 0 {
+            self.met.borrow_mut().push(unknown.absent);
+        } else {
+            self.failed.set(true);
         }
-        self.best
+    }
+
+    /// Whether a look-up has missed something since the last time that somebody asked.
+    pub(super) fn has_missed(&self) -> bool {
+        self.failed.get() || !self.met.borrow().is_empty()
+    }
+
+    /// Whether the record of a cold entry is lost.
+    pub(super) fn is_damaged(&self, address: u64) -> bool {
+        matches!(self.stage.get(address), Lookup::Damaged)
     }
 }

@@ -29,8 +29,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const DISCARD_BYTES: usize = 64 * 1024;
 /// Threads that belong to the store itself: maintenance and evacuation.
 const OWN_THREADS: usize = 2;
-/// And with a device: the flusher, the compactor and the resolver.
-const TIER_THREADS: usize = 3;
+/// And with a device: the flusher and the compactor.
+const TIER_THREADS: usize = 2;
 
 /// Expiries on their way to the background.
 pub(crate) struct Expiry {

@@ -30,7 +30,7 @@ impl Emptying {
     }
 
     /// Asks for all pages below this one to leave.
-    pub(super) fn ask(&self, below: u64) {
+    pub(crate) fn ask(&self, below: u64) {
         self.below.fetch_max(below, Ordering::Relaxed);
     }
 

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! Pages leave in their order: closed (read-only), flushed (their image is on the device), evicted (the head passes them, their
-//! memory goes). A thread of its own, the flusher, does all of that as a state machine over epochs (`background/flush.rs`). Two
-//! others give space on the device back (`background/compact.rs`) and settle what overwriting without looking left open
-//! (`background/resolve.rs`). Sessions never flush and never wait: a key whose record is on the device is *cold*, its session says so
-//! and goes on with something else until the record is staged (`stage`). Hot cold records come back as cached copies, which need no
-//! flush to leave again (`session/copies.rs`).
+//! memory goes). A thread of its own, the flusher, does all of that as a state machine over epochs (`background/flush.rs`).
+//! Another one gives space on the device back (`background/compact.rs`) and removes what expires there (`background/expire.rs`).
+//! Sessions never flush and never wait: a key whose record is on the device is *cold*, its session says so and goes on with something
+//! else until the record is staged (`stage`). Hot cold records come back as cached copies, which need no flush to leave again
+//! (`session/copies.rs`).
 //!
-//! INV-TIER-1: `head <= read_only`, and pages leave in their order. INV-TIER-2: of several entries for one key the one with the highest address counts;
-//! all others are on the device. INV-TIER-3: what a page on the device says is used only if its checksum holds.
+//! INV-TIER-1: `head <= read_only`, and pages leave in their order. INV-TIER-2: a key has one entry, wherever its
+//! record is. INV-TIER-3: what a page on the device says is used only if its checksum holds.
 
 pub(crate) mod admission;
 mod empty;
@@ -44,13 +44,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Fewest pages that the table of the device's pages has places for.
 const DEVICE_PAGES_MIN: u64 = 64;
-/// Keys are overwritten without a look while fewer than one in so many are unresolved, or fewer than [`BACKLOG_MIN`].
-const BACKLOG_SHARE: u64 = 16;
-const BACKLOG_MIN: u64 = 4096;
-/// Questions that the device did not answer and that do not count as backlog: reading before writing would only fail, too.
-const RETRIES_FREE: u64 = 1 << 16;
-/// A question's bytes with its part of the queue.
-const QUESTION_BYTES: u64 = 32;
+/// A waiting hash's bytes with its part of the queue.
+const DUE_BYTES: u64 = 16;
 /// Pages beyond the limit at which writers are asked to wait.
 pub(crate) const STALL_PAGES: u64 = 8;
 
@@ -92,15 +87,6 @@ impl CopyReads {
     }
 }
 
-/// Something for the resolver to look at.
-pub(crate) struct Question {
-    pub(crate) hash: u64,
-    /// The key's; 0: unknown.
-    pub(crate) namespace: u16,
-    /// The key was overwritten without a look.
-    pub(crate) overwritten: bool,
-}
-
 /// Called when writers that were asked to wait may go on.
 type StallEndCall = Box<dyn Fn() + Send + Sync>;
 
@@ -108,19 +94,6 @@ type StallEndCall = Box<dyn Fn() + Send + Sync>;
 pub(crate) struct Wakers {
     pub(crate) flusher: Waker,
     pub(crate) compactor: Waker,
-    pub(crate) resolver: Waker,
-}
-
-/// What blind writes have left open.
-#[derive(Default)]
-pub(crate) struct BlindWrites {
-    pub(crate) questions: SegQueue<Question>,
-    pub(crate) unresolved: AtomicU64,
-    /// Of the unresolved, those whose question the device did not answer; and the bytes that such questions take.
-    pub(crate) retries: AtomicU64,
-    pub(crate) retry_bytes: AtomicU64,
-    /// So many keys are unresolved that writers read before they write.
-    backlogged: AtomicBool,
 }
 
 /// What the tier may take and do.
@@ -143,7 +116,8 @@ pub(crate) struct Tier {
     pub(crate) pages: DevicePages,
     pub(crate) counters: Counters,
     pub(crate) wakers: Wakers,
-    pub(crate) blind: BlindWrites,
+    /// Hashes that the expiry wheel has brought up and whose records may be on the device.
+    due: SegQueue<u64>,
     /// Next free block of the value device.
     values_tail: AtomicU64,
     pub(crate) limits: Limits,
@@ -163,8 +137,8 @@ impl Tier {
             storage,
             pages: DevicePages::new(device_pages_max.max(DEVICE_PAGES_MIN))?,
             counters: Counters::default(),
-            wakers: Wakers { flusher: Waker::new(), compactor: Waker::new(), resolver: Waker::new() },
-            blind: BlindWrites::default(),
+            wakers: Wakers { flusher: Waker::new(), compactor: Waker::new() },
+            due: SegQueue::new(),
             values_tail: AtomicU64::new(0),
             limits: Limits {
                 pages: AtomicU64::new(u64::MAX),
@@ -252,18 +226,15 @@ impl Tier {
         self.copy_reads.store(mode as u8, Ordering::Relaxed);
     }
 
-    /// Asks the resolver to look at all records of a hash: whether older ones are superseded, whether they have expired.
-    pub(crate) fn ask(&self, hash: u64) {
-        self.blind.questions.push(Question { hash, namespace: 0, overwritten: false });
-        self.wakers.resolver.wake();
+    /// A hash has come up whose record may be on the device: the compactor looks, and removes it or files it anew.
+    pub(crate) fn is_due_cold(&self, hash: u64) {
+        self.due.push(hash);
+        self.wakers.compactor.wake();
     }
 
-    /// A key was written without a look at the cold record at `address`, which is probably its old one.
-    pub(crate) fn overwritten_blindly(&self, namespace: u16, hash: u64, address: u64) {
-        self.blind.unresolved.fetch_add(1, Ordering::Relaxed);
-        self.pages.count_dead_typical(address);
-        self.blind.questions.push(Question { hash, namespace, overwritten: true });
-        self.wakers.resolver.wake();
+    /// The next hash that waits for that.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        self.due.pop()
     }
 
     /// Whether so much log is in memory that writers should wait until [`Tier::on_stall_end`] is called.
@@ -293,41 +264,15 @@ impl Tier {
         }
     }
 
-    /// Whether writers had better look before they overwrite: what they leave open makes the index longer, and is bounded so.
-    pub(crate) fn is_backlogged(&self) -> bool {
-        self.blind.backlogged.load(Ordering::Relaxed)
-    }
-
-    /// Compares what is open with the number of keys.
-    pub(crate) fn judge_backlog(&self, live: u64) {
-        let open = self.unresolved().saturating_sub(self.blind.retries.load(Ordering::Relaxed).min(RETRIES_FREE));
-        let most = (live / BACKLOG_SHARE).max(BACKLOG_MIN);
-        // It ends well below where it begins, so that it does not come and go with every key.
-        let backlogged = open > if self.is_backlogged() { most / 2 } else { most };
-        self.blind.backlogged.store(backlogged, Ordering::Relaxed);
-    }
-
-    /// Bytes of what is to be resolved, and of what is known of pages.
+    /// Bytes of what is known of pages, and of hashes that wait.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let questions = self.blind.questions.len() as u64 * QUESTION_BYTES + self.blind.retry_bytes.load(Ordering::Relaxed);
-        self.pages.memory_bytes() + questions
-    }
-
-    /// Keys whose older records have not been looked at.
-    pub(crate) fn unresolved(&self) -> u64 {
-        self.blind.unresolved.load(Ordering::Relaxed)
-    }
-
-    /// Of these, the ones that there is something to be done about now.
-    pub(crate) fn pending(&self) -> u64 {
-        self.unresolved().saturating_sub(self.blind.retries.load(Ordering::Relaxed))
+        self.pages.memory_bytes() + self.due.len() as u64 * DUE_BYTES
     }
 
     pub(crate) fn statistics(&self) -> TierStatistics {
         TierStatistics {
             device_bytes: self.storage.pages.used_bytes() + self.storage.values.used_bytes(),
             device_live_bytes: self.pages.live_bytes(),
-            unresolved: self.unresolved(),
             log_limit_bytes: self.limit_pages().saturating_mul(PAGE_BYTES as u64),
             ..self.counters.read()
         }

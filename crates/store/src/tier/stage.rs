@@ -45,8 +45,7 @@ impl Hasher for AddressHasher {
 /// A read that a batch needs. `what` it means is the store's; the asker reads `bytes` from `source`.
 pub struct Fetch {
     what: What,
-    /// For the store itself, not for a client.
-    background: bool,
+    why: Why,
     /// Where to read.
     pub source: Source,
     /// How much, a multiple of the block size.
@@ -55,7 +54,23 @@ pub struct Fetch {
 
 enum What {
     Records { page: u64, start: usize, address: u64, others: Vec<u64> },
-    Field { address: u64, field: Field },
+    Field { address: u64, field: Field, extent: Extent },
+}
+
+/// Why something is read.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Why {
+    /// For the store itself, not for a client.
+    pub(crate) background: bool,
+    /// Because the first read did not have the checksum: a second one tells a passing fault from damage.
+    again: bool,
+}
+
+impl Why {
+    /// For the store itself.
+    pub(crate) const BACKGROUND: Self = Self { background: true, again: false };
+    /// For a client.
+    pub(crate) const CLIENT: Self = Self { background: false, again: false };
 }
 
 /// Bytes of a page, from `start` to `end`, that are read for the records at `address` and at `others`.
@@ -95,8 +110,10 @@ impl Drop for Staged {
 /// What a stage has at an address.
 pub(crate) enum Lookup {
     Ready(Record, Header),
-    /// The device could not give it.
+    /// The device could not give it; another time it may.
     Failed,
+    /// The device gave, twice, what does not have its checksum: the record is lost.
+    Damaged,
     Absent,
 }
 
@@ -105,7 +122,8 @@ pub(crate) enum Lookup {
 pub struct Stage {
     records: HashMap<u64, Staged, BuildHasherDefault<AddressHasher>>,
     buffers: Vec<Buffer>,
-    failed: Vec<u64>,
+    /// Addresses of records that cannot be read, and whether they are damaged.
+    unreadable: Vec<(u64, bool)>,
     bytes: usize,
 }
 
@@ -116,7 +134,7 @@ impl Stage {
     /// Whether there is nothing in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty() && self.failed.is_empty()
+        self.records.is_empty() && self.unreadable.is_empty()
     }
 
     /// Bytes of its buffers.
@@ -128,7 +146,7 @@ impl Stage {
     /// Empties it, giving the buffers to a pool.
     pub fn clear(&mut self, pool: &mut BufferPool) {
         self.records.clear();
-        self.failed.clear();
+        self.unreadable.clear();
         self.buffers.drain(..).for_each(|buffer| pool.give(buffer));
         self.bytes = 0;
     }
@@ -138,8 +156,11 @@ impl Stage {
         match self.records.get(&address) {
             Some(staged) if staged.missing == 0 => Lookup::Ready(staged.record, staged.header),
             Some(_) => Lookup::Absent,
-            None if self.failed.contains(&address) => Lookup::Failed,
-            None => Lookup::Absent,
+            None => match self.unreadable.iter().find(|(unreadable, _)| *unreadable == address) {
+                Some((_, true)) => Lookup::Damaged,
+                Some((_, false)) => Lookup::Failed,
+                None => Lookup::Absent,
+            },
         }
     }
 
@@ -148,11 +169,34 @@ impl Stage {
         self.records.iter().filter(|(_, staged)| staged.missing == 0).map(|(&address, _)| address)
     }
 
+    /// Notes that the device could not give a record.
     pub(crate) fn fail(&mut self, address: u64) {
-        self.records.remove(&address);
-        if !self.failed.contains(&address) {
-            self.failed.push(address);
+        self.set_unreadable(address, false);
+    }
+
+    /// Puts a field in its place that has been read from the value device.
+    fn fill(&mut self, address: u64, field: Field, bytes: &[u8]) {
+        let Some(staged) = self.records.get_mut(&address) else { return };
+        match field {
+            Field::Key => {
+                staged.key_handle = HeapKey::into_handle(bytes);
+                staged.record.set_key_handle(staged.key_handle);
+            }
+            Field::Value => {
+                let value = Arc::new(HeapString::new(bytes.to_vec()));
+                staged.record.set_value_handle(staged.header, Arc::as_ptr(&value) as usize as u64);
+                staged.value = Some(value);
+            }
         }
+        staged.missing -= 1;
+        self.bytes += bytes.len();
+    }
+
+    fn set_unreadable(&mut self, address: u64, damaged: bool) {
+        debug_assert!(address != 0, "an address of a record");
+        self.records.remove(&address);
+        self.unreadable.retain(|(unreadable, _)| *unreadable != address);
+        self.unreadable.push((address, damaged));
     }
 }
 
@@ -162,7 +206,7 @@ fn offset_in_page(address: u64) -> usize {
 
 impl Tier {
     /// Turns the addresses of cold records (which it sorts and takes) into reads, near ones together.
-    pub(crate) fn plan(&self, addresses: &mut Vec<u64>, background: bool, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
+    pub(crate) fn plan(&self, addresses: &mut Vec<u64>, why: Why, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
         addresses.sort_unstable();
         addresses.dedup();
         let mut open: Option<Span> = None;
@@ -180,27 +224,27 @@ impl Tier {
                 }
                 _ => {
                     if let Some(full) = open.replace(Span { page, start, end, address, others: Vec::new() }) {
-                        self.fetch_records(full, background, stage, fetches);
+                        self.fetch_records(full, why, stage, fetches);
                     }
                 }
             }
         }
         if let Some(last) = open {
-            self.fetch_records(last, background, stage, fetches);
+            self.fetch_records(last, why, stage, fetches);
         }
     }
 
-    fn count_read(&self, bytes: usize, background: bool) {
-        bump(if background { &self.counters.background_reads } else { &self.counters.reads }, 1);
+    fn count_read(&self, bytes: usize, why: Why) {
+        bump(if why.background { &self.counters.background_reads } else { &self.counters.reads }, 1);
         bump(&self.counters.read_bytes, bytes as u64);
     }
 
-    fn fetch_records(&self, span: Span, background: bool, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
+    fn fetch_records(&self, span: Span, why: Why, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
         let Span { page, start, end, address, others } = span;
         let bytes = end - start;
-        self.count_read(bytes, background);
+        self.count_read(bytes, why);
         match self.storage.pages.source(page * PAGE_BYTES as u64 + start as u64, bytes) {
-            Ok(source) => fetches.push(Fetch { what: What::Records { page, start, address, others }, background, source, bytes }),
+            Ok(source) => fetches.push(Fetch { what: What::Records { page, start, address, others }, why, source, bytes }),
             Err(_) if !self.pages.is_stored(page) => {}
             Err(_) => {
                 bump(&self.counters.read_errors, 1);
@@ -218,7 +262,7 @@ impl Tier {
 
     /// Takes a finished read into the stage; `fetches` gets those that it shows to be needed too.
     pub(crate) fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
-        let background = fetch.background;
+        let why = fetch.why;
         match fetch.what {
             What::Records { page, start, address, others } => {
                 let good = result.is_ok();
@@ -232,7 +276,7 @@ impl Tier {
                 let base = buffer.as_mut_ptr();
                 for address in [address].into_iter().chain(others) {
                     if good {
-                        self.stage_record(stage, (page, start, background), address, (base, &buffer), fetches);
+                        self.stage_record(stage, (page, start, why), address, (base, &buffer), fetches);
                     } else {
                         stage.fail(address);
                     }
@@ -240,48 +284,78 @@ impl Tier {
                 stage.bytes += buffer.len();
                 stage.buffers.push(buffer);
             }
-            What::Field { address, field } => {
-                let bytes = result.is_ok().then(|| extent::contents(&buffer)).flatten();
+            What::Field { address, field, extent } => {
                 // An extent is given up after its record's page: what it holds from then on is no damage.
                 if !self.pages.is_stored(Log::page_of(address)) {
                     stage.records.remove(&address);
-                    return;
-                }
-                let Some(bytes) = bytes else {
-                    bump(if result.is_ok() { &self.counters.corrupt_blocks } else { &self.counters.read_errors }, 1);
+                } else if result.is_err() {
+                    bump(&self.counters.read_errors, 1);
                     stage.fail(address);
-                    return;
-                };
-                let Some(staged) = stage.records.get_mut(&address) else { return };
-                match field {
-                    Field::Key => {
-                        staged.key_handle = HeapKey::into_handle(bytes);
-                        staged.record.set_key_handle(staged.key_handle);
-                    }
-                    Field::Value => {
-                        let value = Arc::new(HeapString::new(bytes.to_vec()));
-                        staged.record.set_value_handle(staged.header, Arc::as_ptr(&value) as usize as u64);
-                        staged.value = Some(value);
+                } else {
+                    match extent::contents(&buffer) {
+                        Some(bytes) => stage.fill(address, field, bytes),
+                        None => self.reject_field(stage, address, (field, extent), why, fetches),
                     }
                 }
-                staged.missing -= 1;
-                stage.bytes += bytes.len();
             }
         }
     }
 
-    /// A block does not have its checksum. In a page that was given up meanwhile that is no damage.
-    fn reject(&self, stage: &mut Stage, page: u64, address: u64) {
-        if self.pages.is_stored(page) {
-            bump(&self.counters.corrupt_blocks, 1);
-            stage.fail(address);
+    /// A block does not have its checksum: the record is read once more. In a page that was given up meanwhile that is no damage.
+    fn reject(&self, stage: &mut Stage, page: u64, address: u64, why: Why, fetches: &mut Vec<Fetch>) {
+        let Some(info) = self.pages.info(page) else { return };
+        bump(&self.counters.corrupt_blocks, 1);
+        if why.again {
+            stage.set_unreadable(address, true);
+            return;
         }
+        let offset = offset_in_page(address);
+        let start = offset / BLOCK_BYTES * BLOCK_BYTES;
+        let end = (offset + info.record_bytes()).next_multiple_of(BLOCK_BYTES).min(PAGE_BYTES);
+        let span = Span { page, start, end, address, others: Vec::new() };
+        self.fetch_records(span, Why { again: true, ..why }, stage, fetches);
+    }
+
+    /// As [`Tier::reject`], for an extent.
+    fn reject_field(&self, stage: &mut Stage, address: u64, field: (Field, Extent), why: Why, fetches: &mut Vec<Fetch>) {
+        bump(&self.counters.corrupt_blocks, 1);
+        if why.again {
+            stage.set_unreadable(address, true);
+        } else {
+            self.fetch_field(stage, address, field, Why { again: true, ..why }, fetches);
+        }
+    }
+
+    /// Asks for a field of a record. False when the device refuses at once.
+    fn fetch_field(
+        &self,
+        stage: &mut Stage,
+        address: u64,
+        (field, extent): (Field, Extent),
+        why: Why,
+        fetches: &mut Vec<Fetch>,
+    ) -> bool {
+        self.count_read(extent.bytes(), why);
+        match self.storage.values.source(extent.offset(), extent.bytes()) {
+            Ok(source) => {
+                fetches.push(Fetch { what: What::Field { address, field, extent }, why, source, bytes: extent.bytes() });
+                return true;
+            }
+            Err(_) if !self.pages.is_stored(Log::page_of(address)) => {
+                stage.records.remove(&address);
+            }
+            Err(_) => {
+                bump(&self.counters.read_errors, 1);
+                stage.fail(address);
+            }
+        }
+        false
     }
 
     fn stage_record(
         &self,
         stage: &mut Stage,
-        (page, start, background): (u64, usize, bool),
+        (page, start, why): (u64, usize, Why),
         address: u64,
         (base, buffer): (*mut u8, &Buffer),
         fetches: &mut Vec<Fetch>,
@@ -296,7 +370,7 @@ impl Tier {
         };
         let offset = offset_in_page(address) - start;
         if !intact(offset, offset + WORD) {
-            self.reject(stage, page, address);
+            self.reject(stage, page, address, why, fetches);
             return;
         }
         // SAFETY: `offset` is inside the buffer, which the stage keeps for as long as the record is in it.
@@ -304,7 +378,7 @@ impl Tier {
         let header = record.header();
         let end = offset + header.units() * WORD;
         if header.units() == 0 || header.has(Header::DEAD) || start + end > PAGE_BYTES {
-            self.reject(stage, page, address);
+            self.reject(stage, page, address, why, fetches);
             return;
         }
         if end > buffer.len() {
@@ -312,11 +386,11 @@ impl Tier {
             let to = (start + end).next_multiple_of(BLOCK_BYTES);
             let from = start + offset / BLOCK_BYTES * BLOCK_BYTES;
             let longer = Span { page, start: from, end: to, address, others: Vec::new() };
-            self.fetch_records(longer, background, stage, fetches);
+            self.fetch_records(longer, why, stage, fetches);
             return;
         }
         if !intact(offset + WORD, end) {
-            self.reject(stage, page, address);
+            self.reject(stage, page, address, why, fetches);
             return;
         }
         let mut staged = Staged { record, header, missing: 0, key_handle: 0, value: None };
@@ -326,28 +400,18 @@ impl Tier {
         ] {
             let Some(word) = word else { continue };
             debug_assert!(header.has(flag));
-            let extent = Extent::from_word(word);
-            self.count_read(extent.bytes(), background);
-            match self.storage.values.source(extent.offset(), extent.bytes()) {
-                Ok(source) => {
-                    staged.missing += 1;
-                    fetches.push(Fetch { what: What::Field { address, field }, background, source, bytes: extent.bytes() });
-                }
-                Err(_) if !self.pages.is_stored(page) => return,
-                Err(_) => {
-                    bump(&self.counters.read_errors, 1);
-                    stage.fail(address);
-                    return;
-                }
+            if !self.fetch_field(stage, address, (field, Extent::from_word(word)), why, fetches) {
+                return;
             }
+            staged.missing += 1;
         }
         stage.records.insert(address, staged);
     }
 
     /// Stages records on a thread that may block.
-    pub(crate) fn stage_blocking(&self, stage: &mut Stage, addresses: &mut Vec<u64>, background: bool, fetcher: &mut Fetcher) {
+    pub(crate) fn stage_blocking(&self, stage: &mut Stage, addresses: &mut Vec<u64>, why: Why, fetcher: &mut Fetcher) {
         let mut fetches = Vec::new();
-        self.plan(addresses, background, stage, &mut fetches);
+        self.plan(addresses, why, stage, &mut fetches);
         while !fetches.is_empty() {
             let group = fetches.split_off(fetches.len().saturating_sub(FETCHES_TOGETHER));
             let mut reads: Vec<BatchRead> =

@@ -12,8 +12,6 @@ macro_rules! statistics {
             pub device_bytes: u64,
             /// Bytes of live records on the device, as far as it is known.
             pub device_live_bytes: u64,
-            /// Keys overwritten without a look whose older records wait to be compared; the key count may be too high by so many.
-            pub unresolved: u64,
             /// Bytes of log memory that the budget allows.
             pub log_limit_bytes: u64,
         }
@@ -33,7 +31,7 @@ macro_rules! statistics {
 statistics! {
     /// Reads of the device for sessions.
     reads,
-    /// Reads of the device by the store itself: pages that are compacted, records that are resolved.
+    /// Reads of the device by the store itself: pages that are compacted, records that may have expired.
     background_reads,
     /// Bytes that they asked for.
     read_bytes,
@@ -57,12 +55,10 @@ statistics! {
     records_compacted,
     /// Pages given up because blocks of them could not be read for long.
     pages_salvaged,
-    /// Records that were lost with such blocks.
+    /// Damaged records that were given up: with their pages, or because their keys were set or deleted.
     records_lost,
     /// Copies made of records on the device.
     records_cached,
-    /// Older records of overwritten keys that were found and dropped.
-    overwrites_resolved,
 }
 
 pub(crate) fn bump(counter: &AtomicU64, by: u64) {

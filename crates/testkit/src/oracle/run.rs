@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use super::generate::{Generated, Generator};
 use super::table::{Compare, TABLE};
-use crate::storage::Figures;
 use crate::value::command_line;
 use crate::{Client, Random, Server, Value};
 
@@ -71,8 +70,6 @@ impl fmt::Display for Difference {
 const PIPELINE: usize = 64;
 /// Longer than any expiry that asks for a barrier, by more than the clocks' granularity.
 const BARRIER: Duration = Duration::from_millis(6);
-/// How long older records of overwritten keys may take to be found.
-const SETTLE_TIME: Duration = Duration::from_secs(10);
 /// Commands shown of a difference that does not repeat.
 const TAIL: usize = 30;
 const SHRINK_TIME: Duration = Duration::from_secs(20);
@@ -179,19 +176,10 @@ impl<'s> Pair<'s> {
         Ok(None)
     }
 
-    /// Waits until DBSIZE is exact again, for a bounded time: what follows shows whether it is.
-    fn await_exact_count(&self) {
-        let deadline = Instant::now() + SETTLE_TIME;
-        while Figures::of(self.server).get("dbsize_is_estimate") != 0 && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-
     /// Compares every key of both databases.
     fn keyspaces(&mut self, report: &mut Report) -> io::Result<Option<(String, String)>> {
         if self.cold_percent != 0 {
             self.server.make_cold();
-            self.await_exact_count();
         }
         for db in [&b"0"[..], b"1"] {
             let count = [&b"SCAN"[..], b"0", b"COUNT", b"100000"].map(<[u8]>::to_vec).to_vec();

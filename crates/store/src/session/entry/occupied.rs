@@ -1,6 +1,6 @@
 //! What can be done with a key that has a record: its state, replacing it, changing it in place, removing it.
 
-use super::{Occupied, Payload, Put, Vacant};
+use super::{Before, Occupied, Payload, Put, Vacant};
 use crate::counters::add;
 use crate::full::Full;
 use crate::heap::{self, HeapKey, HeapString, SharedString};
@@ -289,8 +289,8 @@ impl<'s> Occupied<'s> {
     /// Removes the key, giving its place back as vacant.
     pub(super) fn unlink(self) -> Vacant<'s> {
         let Self { guard, position, record, header } = self;
-        let tombstone = unlink(guard.store, guard.local, guard.number, position, record, header);
-        Vacant { guard, tombstone, open: 0, blind: false }
+        unlink(guard.store, guard.local, guard.number, position, record, header);
+        Vacant { guard, before: Before::Nothing }
     }
 
     /// Removes the key.

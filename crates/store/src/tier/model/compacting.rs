@@ -57,19 +57,15 @@ impl Device {
         }
         let latch = rig.index.lock_exclusive(HASH);
         let number = latch.number();
-        let newer = rig.at(number, NEWER).is_some() && fault != Some(Fault::MoveWithoutLook);
+        let own = if fault == Some(Fault::MoveWithoutLook) { Some(rig.entry(number).1) } else { rig.at(number, RECORD) };
         if let Some(position) = rig.at(number, COPY)
             && fault != Some(Fault::MoveWithoutCopies)
         {
             rig.set_memory(MOVED, rig.memory(COPY));
             rig.point(number, position, MOVED);
-        } else if let Some(position) = rig.at(number, RECORD) {
-            if newer {
-                rig.index.remove(number, position);
-            } else {
-                rig.set_memory(MOVED, image);
-                rig.point(number, position, MOVED);
-            }
+        } else if let Some(position) = own {
+            rig.set_memory(MOVED, image);
+            rig.point(number, position, MOVED);
         }
         drop(latch);
         self.give_up(fault);
@@ -93,16 +89,17 @@ impl Device {
         assert!(value == NEW || value == OLD && !overwritten, "{STALE}");
     }
 
-    /// A blind upsert: the record that compaction moved is changed in place, a cold one gets a second entry.
+    /// An upsert: the record that compaction moved is changed in place, a staged one is replaced.
     fn upsert(&self) {
         let rig = &self.rig;
         let latch = rig.index.lock_exclusive(HASH);
         let number = latch.number();
-        if rig.at(number, MOVED).is_some() {
+        let (address, position) = rig.entry(number);
+        if address == MOVED {
             rig.set_memory(MOVED, NEW);
         } else {
             rig.set_memory(NEWER, NEW);
-            rig.insert(number, NEWER);
+            rig.point(number, position, NEWER);
         }
         drop(latch);
     }
@@ -170,8 +167,7 @@ fn mutant_that_moves_an_overwritten_record_is_caught() {
 fn copied(fault: Option<Fault>) {
     let device = beside(Device::keep_warm, |device| device.collect(fault));
     let latch = device.rig.index.lock_exclusive(HASH);
-    let number = latch.number();
-    let (address, _) = device.rig.newest(number);
+    let (address, _) = device.rig.entry(latch.number());
     drop(latch);
     // A copy's original is where its entry goes back to.
     assert_eq!(address, MOVED, "{DANGLING}");

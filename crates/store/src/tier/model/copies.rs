@@ -103,21 +103,16 @@ fn mutants_of_leaving_copies_are_caught() {
     check_fails(read, Fault::ReleaseWithoutWait, RELEASED);
 }
 
-/// A session overwrites the key: a copy is never changed in place, and who finds the original cold makes a second entry.
+/// A session overwrites the key: a copy is never changed in place, and a staged original is replaced like it.
 fn overwritten(fault: Option<Fault>) {
     let rig = rig_with_copy();
     let (theirs, participant) = (Arc::clone(&rig), rig.epoch.register().expect("a slot"));
     let writer = thread::spawn(move || {
-        let head = theirs.enter(&participant, fault);
+        theirs.enter(&participant, fault);
         let latch = theirs.index.lock_exclusive(HASH);
         let number = latch.number();
-        let (address, position) = theirs.newest(number);
         theirs.set_memory(TAIL, NEW);
-        if address >= head {
-            theirs.point(number, position, TAIL);
-        } else {
-            theirs.insert(number, TAIL);
-        }
+        theirs.point(number, theirs.entry(number).1, TAIL);
         drop(latch);
         participant.leave();
     });
@@ -141,8 +136,8 @@ fn mutant_that_points_back_without_the_latch_is_caught() {
 fn keep_warm(rig: &Rig, mut chunk: Chunk, fault: Option<Fault>) {
     let latch = rig.index.lock_exclusive(HASH);
     let number = latch.number();
-    let newest = fault == Some(Fault::CopyWithoutLook) || rig.newest(number).0 == ORIGINAL;
-    if newest && let Some(position) = rig.at(number, ORIGINAL) {
+    let position = if fault == Some(Fault::CopyWithoutLook) { Some(rig.entry(number).1) } else { rig.at(number, ORIGINAL) };
+    if let Some(position) = position {
         let usable = fault == Some(Fault::CopyIntoClosed) || rig.log.is_mutable(chunk.next);
         if !usable {
             chunk = rig.log.take_cache_chunk().expect("another page for copies");
@@ -181,7 +176,7 @@ fn mutants_of_copying_into_a_leaving_page_are_caught() {
     check_fails(copied, Fault::CopyIntoClosed, DANGLING);
 }
 
-/// A copy is made of a record that is overwritten blindly: the copy's address is the higher one.
+/// A copy is made of a record that is overwritten meanwhile.
 fn copied_and_overwritten(fault: Option<Fault>) {
     let (rig, mut chunk) = rig();
     // The tail is where it was, below the page of copies.
@@ -196,20 +191,15 @@ fn copied_and_overwritten(fault: Option<Fault>) {
     });
     let latch = rig.index.lock_exclusive(HASH);
     let number = latch.number();
-    let (address, position) = rig.newest(number);
     rig.set_memory(TAIL, NEW);
-    if address >= rig.log.head() {
-        rig.point(number, position, TAIL);
-    } else {
-        rig.insert(number, TAIL);
-    }
+    rig.point(number, rig.entry(number).1, TAIL);
     drop(latch);
     join(&mut vec![copier]);
     assert_eq!(rig.settled_value(), NEW, "{LOST}");
 }
 
 #[test]
-fn no_copy_outranks_a_newer_record() {
+fn no_copy_takes_the_place_of_a_newer_record() {
     check(copied_and_overwritten);
 }
 

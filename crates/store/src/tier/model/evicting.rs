@@ -91,21 +91,21 @@ fn mutants_of_leaving_are_caught() {
 struct Ways {
     in_place: Count,
     copied: Count,
-    blind: Count,
+    staged: Count,
     reused: Count,
 }
 
-static WAYS: Ways = Ways { in_place: Count::new(0), copied: Count::new(0), blind: Count::new(0), reused: Count::new(0) };
+static WAYS: Ways = Ways { in_place: Count::new(0), copied: Count::new(0), staged: Count::new(0), reused: Count::new(0) };
 
-/// A blind upsert: in place (`Occupied::replace_in_place`), by a new record (`replace_payload`), or, if the record that the entry
-/// points to is cold, by a second entry (`Vacant::insert_payload`). `reusing`: the session holds a freed piece of the page, and
+/// An upsert: in place (`Occupied::replace_in_place`), or by a new record (`replace_payload`) instead of one in memory or, if that is
+/// cold, of a staged one. `reusing`: the session holds a freed piece of the page, and
 /// `FreeSpace::take` asks whether that is still open.
 fn overwrite(rig: &Rig, participant: &Participant, reusing: bool, fault: Option<Fault>) {
     let early = rig.log.is_mutable(RECORD);
     let head = rig.enter(participant, fault);
     let latch = rig.index.lock_exclusive(HASH);
     let number = latch.number();
-    let (address, position) = rig.newest(number);
+    let (address, position) = rig.entry(number);
     let mutable = if fault == Some(Fault::MutableBeforeEnter) { early } else { rig.log.is_mutable(address) };
     let open = || fault == Some(Fault::ReuseOfClosed) || rig.log.pages.is_open(PAGE);
     let way = if address >= head && mutable && !reusing {
@@ -114,13 +114,8 @@ fn overwrite(rig: &Rig, participant: &Participant, reusing: bool, fault: Option<
     } else {
         let (target, way) = if reusing && open() { (FREED, Some(&WAYS.reused)) } else { (TAIL, None) };
         rig.set_memory(target, NEW);
-        if address >= head {
-            rig.point(number, position, target);
-            way.unwrap_or(&WAYS.copied)
-        } else {
-            rig.insert(number, target);
-            way.unwrap_or(&WAYS.blind)
-        }
+        rig.point(number, position, target);
+        way.unwrap_or(if address >= head { &WAYS.copied } else { &WAYS.staged })
     };
     way.fetch_add(1, Ordering::Relaxed);
     drop(latch);
@@ -148,9 +143,12 @@ fn overwritten_in_freed_space(fault: Option<Fault>) {
 fn what_the_image_lacks_is_in_memory_above_it() {
     check(overwritten_in_place);
     check(overwritten_in_freed_space);
-    for (name, way) in
-        [("in place", &WAYS.in_place), ("copied", &WAYS.copied), ("blind", &WAYS.blind), ("in freed space", &WAYS.reused)]
-    {
+    for (name, way) in [
+        ("in place", &WAYS.in_place),
+        ("copied", &WAYS.copied),
+        ("of a staged record", &WAYS.staged),
+        ("in freed space", &WAYS.reused),
+    ] {
         assert_ne!(way.load(Ordering::Relaxed), 0, "no overwrite was {name}");
     }
 }

@@ -1,5 +1,5 @@
 //! The tier's protocols under the model checker: how pages leave memory, how the device's space is compacted, how cached copies
-//! come and go, each against a session.
+//! come and go, each against a session. Whole sessions and the flusher itself are explored in `background/model.rs`.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p almandine-store --lib model`
 //!
@@ -55,7 +55,7 @@ enum Fault {
     RetireBeforeMove,
     /// A staged record is used although the entry points elsewhere.
     StageWithoutEntry,
-    /// Compaction moves a record without a look for newer ones.
+    /// Compaction moves a record without a look at where its entry points.
     MoveWithoutLook,
     /// Compaction looks for the record, but not for a copy of it.
     MoveWithoutCopies,
@@ -67,7 +67,7 @@ enum Fault {
     WalkWithoutWait,
     /// A copy is put into a chunk whose page was closed.
     CopyIntoClosed,
-    /// A staged record is copied without a look for newer ones.
+    /// A staged record is copied without a look at where its entry points.
     CopyWithoutLook,
 }
 
@@ -145,14 +145,11 @@ impl Rig {
         position.point_to(self.index.tag(number, HASH), address);
     }
 
-    /// The entry that counts, of a latched bucket.
-    fn newest(&self, number: u64) -> (u64, Position<'_>) {
-        let mut highest = 0;
-        let _ = self.index.find_latched(number, HASH, |address| {
-            highest = address.max(highest);
-            None::<()>
-        });
-        (highest, self.at(number, highest).expect("the key is there"))
+    /// The key's entry, of a latched bucket.
+    fn entry(&self, number: u64) -> (u64, Position<'_>) {
+        let found = self.index.find_latched(number, HASH, Some);
+        let (position, address) = found.expect("the key is there");
+        (address, position)
     }
 
     /// The entry that points to an address, of a latched bucket.
@@ -171,19 +168,14 @@ impl Rig {
         self.log.head()
     }
 
-    /// The address that counts and what `read` gives for it, as an optimistic reader finds it (`Session::read`).
+    /// The address of the key's record and what `read` gives for it, as an optimistic reader finds it (`Session::read`).
     fn look(&self, read: impl Fn(u64) -> u64) -> (u64, u64) {
         loop {
             let entered = self.index.begin_read(HASH);
-            let mut highest = 0;
-            let walked = self.index.find_optimistic(entered, |_, entry| {
-                highest = entry.address().max(highest);
-                None::<()>
-            });
-            if walked.is_ok() {
-                let value = read(highest);
+            if let Ok(Some(address)) = self.index.find_optimistic(entered, |_, entry| Some(entry.address())) {
+                let value = read(address);
                 if self.index.bucket(entered.number).validate(entered.seen) {
-                    return (highest, value);
+                    return (address, value);
                 }
             }
         }
