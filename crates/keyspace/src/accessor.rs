@@ -20,6 +20,35 @@ pub struct Accessor {
     wanted: Vec<u64>,
     /// Namespaces of other databases, fixed for as long as one reader or writer lives.
     pub(crate) namespaces: Vec<(u16, u16)>,
+    /// Where a look for a random key goes on that has met records on the device.
+    pub(crate) random_walk: Option<RandomWalk>,
+}
+
+/// A look for a random key: through the keyspace from some place on, once around.
+#[derive(Clone, Copy)]
+pub(crate) struct RandomWalk {
+    pub(crate) namespace: u16,
+    pub(crate) random: u64,
+    pub(crate) cursor: u64,
+    pub(crate) wrapped: bool,
+}
+
+impl RandomWalk {
+    pub(crate) fn new(namespace: u16, random: u64) -> Self {
+        Self { namespace, random, cursor: Self::start(random), wrapped: false }
+    }
+
+    fn start(random: u64) -> u64 {
+        random >> 16
+    }
+
+    /// Goes on from `cursor`. False when the walk has been around.
+    pub(crate) fn go_on(&mut self, cursor: u64) -> bool {
+        let around = self.wrapped && (cursor == 0 || cursor > Self::start(self.random));
+        self.wrapped |= cursor == 0;
+        self.cursor = cursor;
+        !around
+    }
 }
 
 impl Accessor {
@@ -31,6 +60,7 @@ impl Accessor {
             hashes: Vec::with_capacity(64),
             wanted: Vec::new(),
             namespaces: Vec::new(),
+            random_walk: None,
         }
     }
 
@@ -116,6 +146,12 @@ impl Accessor {
     /// Forgets them.
     pub fn forget_wanted(&mut self) {
         self.wanted.clear();
+    }
+
+    /// Takes what was noted as needed.
+    #[cfg(test)]
+    pub(crate) fn take_wanted(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.wanted)
     }
 
     /// Turns what was noted as needed into reads.

@@ -1,5 +1,6 @@
 //! Reading: everything a command may do that changes nothing.
 
+use crate::accessor::RandomWalk;
 use crate::value::{Held, Value, to_bytes};
 use crate::{Accessor, Key};
 use almandine_base::Output;
@@ -230,17 +231,19 @@ impl<'w> Reader<'w> {
         self.accessor.session.scan(self.namespace, cursor, count, |key, view| visit(key, Metadata::of(view)))
     }
 
-    /// Puts some key of the database into `target`; false if there is none. `random` chooses where to look.
+    /// Puts some key of the database into `target`; false if there is none. `random` chooses where to look. When that has met records on
+    /// the device the answer is void, and the next call goes on at the same place, whatever `random` it gets.
     pub fn random_key(&mut self, random: u64, target: &mut Vec<u8>) -> bool {
-        if self.accessor.keyspace.store.namespace_len(self.namespace).0 == 0 {
+        let namespace = self.namespace;
+        let begun = self.accessor.random_walk.take().filter(|walk| walk.namespace == namespace);
+        if self.accessor.keyspace.store.namespace_len(namespace).0 == 0 {
             return false;
         }
-        let start = random >> 16;
-        let mut cursor = start;
-        let mut wrapped = false;
+        let mut walk = begun.unwrap_or_else(|| RandomWalk::new(namespace, random));
+        let random = walk.random;
         loop {
             let mut found = 0u64;
-            cursor = self.accessor.session.scan(self.namespace, cursor, 1, |key, _| {
+            let cursor = self.accessor.session.scan(namespace, walk.cursor, 1, |key, _| {
                 found += 1;
                 // Reservoir of one: each key of the group is as likely.
                 if random.wrapping_mul(found | 1).rotate_left(17).is_multiple_of(found) {
@@ -248,15 +251,20 @@ impl<'w> Reader<'w> {
                     target.extend_from_slice(key);
                 }
             });
+            if self.accessor.session.has_met_cold() {
+                self.accessor.random_walk = Some(walk);
+                return false;
+            }
             if found != 0 {
+                // Records that cannot be read do not matter where there are others.
+                self.accessor.forget_met();
                 return true;
             }
-            if cursor == 0 {
-                if wrapped {
-                    return false;
-                }
-                wrapped = true;
+            if !walk.go_on(cursor) {
+                return false;
             }
+            // The walk may be long where other databases are large: it does not hold memory up.
+            self.accessor.session.refresh();
         }
     }
 }
@@ -266,5 +274,85 @@ fn append_heap_value(view: &View<'_>, len: usize, out: &mut Output) {
     match view.shared() {
         Some(value) if len > REPLY_COPY_BYTES_MAX => out.attach(to_bytes(&value)),
         _ => view.append_to(&mut out.bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Keyspace, Options};
+    use almandine_device::MemoryDevice;
+    use almandine_store::{Stage, Storage};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    /// Databases 0 and 1 with so many keys, all on the device.
+    fn cold(keys: [u64; 2]) -> Accessor {
+        let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
+        let store = almandine_store::Options { memory_bytes_max: 1 << 28, storage: Some(storage), ..Default::default() };
+        let keyspace = Keyspace::open(Options { maxmemory: 32 << 20, store, ..Options::default() }).expect("a keyspace");
+        let mut accessor = keyspace.accessor().expect("an accessor");
+        for (db, keys) in (0..).zip(keys) {
+            for number in 0..keys {
+                accessor.begin_batch(0);
+                let name = format!("{db}:{number}");
+                let key = accessor.key(db, name.as_bytes());
+                accessor.writer(db).upsert(key, &[1; 100], Put::default()).expect("room");
+                accessor.end_batch();
+            }
+            // The databases share no page.
+            assert!(keyspace.store.empty_memory(Duration::from_secs(20)));
+        }
+        accessor
+    }
+
+    /// A random key of a database, and how many records it asked for.
+    fn random_key(accessor: &mut Accessor, db: u16) -> (Option<Vec<u8>>, usize) {
+        let (mut stage, mut asked, mut fetcher) = (Stage::default(), 0, almandine_store::Fetcher::default());
+        for attempt in 0..100 {
+            accessor.begin_batch(0);
+            accessor.attach(stage);
+            let mut key = Vec::new();
+            let found = accessor.reader(db).random_key(attempt << 40 | attempt << 20 | 12_345, &mut key);
+            let met = accessor.check_met();
+            stage = accessor.detach();
+            accessor.end_batch();
+            if met.is_ok() {
+                return (found.then_some(key), asked);
+            }
+            let mut wanted = accessor.take_wanted();
+            asked += wanted.len();
+            accessor.session.stage_blocking(&mut wanted, &mut stage, &mut fetcher);
+        }
+        panic!("no random key after {asked} records");
+    }
+
+    #[test]
+    fn a_random_key_asks_the_device_for_one_bucket() {
+        let mut accessor = cold([50_000, 3]);
+        for _ in 0..20 {
+            let (key, asked) = random_key(&mut accessor, 0);
+            assert!(key.is_some_and(|key| key.starts_with(b"0:")));
+            assert!((1..100).contains(&asked), "{asked} records");
+        }
+    }
+
+    #[test]
+    fn a_small_database_beside_a_large_one_is_found_without_reading_that() {
+        let mut accessor = cold([50_000, 3]);
+        let (key, asked) = random_key(&mut accessor, 1);
+        assert!(key.is_some_and(|key| key.starts_with(b"1:")));
+        assert!((1..=3).contains(&asked), "{asked} records");
+        let (mut cursor, mut keys) = (0, 0);
+        loop {
+            accessor.begin_batch(0);
+            cursor = accessor.reader(1).scan(cursor, 1000, &mut |_, _| keys += 1);
+            accessor.end_batch();
+            if cursor == 0 {
+                break;
+            }
+        }
+        let _ = accessor.check_met();
+        assert!(keys + accessor.wanted() <= 3, "a scan asks for {} records", accessor.wanted());
     }
 }

@@ -10,7 +10,9 @@ use super::view::View;
 use crate::index::Index;
 use crate::index::entry::Entry;
 use crate::key::Key;
+use crate::log::Log;
 use crate::record::Header;
+use crate::tier::pages::PageInfo;
 use std::sync::Arc;
 
 /// Low bits of a position that the cursor leaves out; no index has so many buckets that they matter.
@@ -22,8 +24,10 @@ const BUCKETS_MIN: usize = crate::index::BUCKETS_MIN as usize;
 
 impl Session {
     /// Visits keys from `cursor` (0 to begin) on, until at least `count` were seen or ten times as many buckets were, and
-    /// returns the cursor to go on with, 0 at the end. Expired keys are left out, and removed unless a lock plan is held.
+    /// returns the cursor to go on with, 0 at the end. Expired keys are left out, and removed. Not under a lock plan: it latches buckets
+    /// in an order of its own (INV-LATCH-3).
     pub fn scan(&mut self, namespace: u16, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
+        debug_assert!(!self.holds_latches(), "INV-LATCH-3: a scan latches by itself");
         let store = Arc::clone(&self.store);
         let mut entries: Vec<Entry> = Vec::with_capacity(32);
         let mut expired: Vec<Key<'_>> = Vec::new();
@@ -42,6 +46,8 @@ impl Session {
                     // SAFETY: read from a latched bucket inside the epoch.
                     let record = unsafe { store.log.record(address) };
                     (record, record.header())
+                } else if self.is_of_another(address, namespace) {
+                    continue;
                 } else {
                     match self.scan_cold(address) {
                         Some(staged) => staged,
@@ -85,6 +91,27 @@ impl Session {
             }
         }
         position >> CURSOR_SHIFT
+    }
+}
+
+impl Session {
+    /// Whether all records of the page on the device that holds `address` belong to another namespace: then none needs to be read.
+    fn is_of_another(&self, address: u64, namespace: u16) -> bool {
+        let info = self.store.tier.as_ref().and_then(|tier| tier.pages.info(Log::page_of(address)));
+        info.is_some_and(|info| info.namespace() != PageInfo::MIXED && info.namespace() != u32::from(namespace))
+    }
+
+    /// Whether look-ups have come across records that must be read from the device, so that what they answered is void.
+    #[must_use]
+    pub fn has_met_cold(&self) -> bool {
+        !self.local.cold.met.borrow().is_empty()
+    }
+
+    /// Lets go of what was read in this batch, for long walks; nothing may be latched.
+    pub fn refresh(&mut self) {
+        debug_assert!(!self.holds_latches(), "INV-LATCH-2: no latch outlives its epoch");
+        self.local.participant.refresh();
+        self.local.head = self.store.log.head();
     }
 }
 
