@@ -39,9 +39,9 @@ fn setbit(call: &mut WriteCall<'_>) -> Outcome {
     let (key, at) = (call.key(1), (offset / 8) as usize);
     let old = match call.keys.modify(key) {
         Slot::Vacant(vacant) => {
-            let mut value = vec![0; at + 1];
-            let old = bitmap::set_bit(&mut value, offset, bit);
-            vacant.insert(Kind::String, &value, Put::EDITED)?;
+            let mut byte = [0];
+            let old = bitmap::set_bit(&mut byte, offset % 8, bit);
+            vacant.insert_at(Kind::String, at, &byte, Put::EDITED)?;
             old
         }
         Slot::Occupied(mut occupied) => {

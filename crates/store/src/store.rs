@@ -208,6 +208,12 @@ impl Store {
         self.inner.budget.over_limit.load(Ordering::Relaxed)
     }
 
+    /// Whether all addresses of the log have been used, after 2 PiB of writes: then writes are refused until a restart.
+    #[must_use]
+    pub fn is_used_up(&self) -> bool {
+        self.inner.log.is_used_up()
+    }
+
     /// Compares with the budget at once.
     pub fn refresh_over_limit(&self) {
         self.inner.refresh_over_limit();

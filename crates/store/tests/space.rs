@@ -272,3 +272,44 @@ fn values_of_any_length_take_expiry_and_tag_and_grow() {
     }
     assert_eq!((store.namespace_len(namespace), store.memory().heap_bytes), ((0, 0), 0));
 }
+
+/// A write far behind the end of a value is refused before it takes memory that the budget does not have, and takes none for zeroes.
+#[test]
+fn a_gap_of_zeroes_is_asked_for_before_it_is_made() {
+    const GAP: usize = 400 << 20;
+    let store = Store::open(Options { background: false, ..Options::default() }).unwrap();
+    let namespace = store.allocate_namespace().unwrap();
+    let mut session = store.session().unwrap();
+    store.set_budget(64 << 20);
+    session.enter(0);
+    session.upsert(session.key(namespace, b"short"), &[7; 100], Put::default()).unwrap();
+    session.upsert(session.key(namespace, b"long"), &[7; 100_000], Put::default()).unwrap();
+    let write = |session: &mut almandine_store::Session, key: &'static [u8], offset: usize| {
+        let key = session.key(namespace, key);
+        match session.entry(key) {
+            Slot::Vacant(vacant) => vacant.insert_at(Kind::String, offset, b"end", Put::EDITED),
+            Slot::Occupied(mut occupied) => occupied.write_at(offset, b"end"),
+        }
+    };
+    let heap_bytes = store.memory().heap_bytes;
+    for key in [&b"new"[..], b"short", b"long"] {
+        assert!(write(&mut session, key, GAP).is_err());
+    }
+    assert_eq!((store.memory().heap_bytes, store.namespace_len(namespace).0), (heap_bytes, 2), "nothing has changed");
+    // Within the budget, beside what is there.
+    for (key, offset) in [(&b"new"[..], 10 << 20), (b"short", 10 << 20), (b"long", 10 << 20), (b"tiny", 20)] {
+        write(&mut session, key, offset).unwrap();
+        let value = session.read(session.key(namespace, key), |view| view.shared().map(|value| (*value).as_ref().to_vec()));
+        if let Some(value) = value.unwrap() {
+            assert_eq!(value.len(), offset + 3);
+            assert_eq!((&value[offset..], value[offset - 1], value[offset / 2]), (&b"end"[..], 0, 0));
+            assert_eq!(value[0], if key == b"new" { 0 } else { 7 });
+        }
+    }
+    assert!(write(&mut session, b"another", 60 << 20).is_err(), "there is not so much left");
+    store.set_budget(0);
+    write(&mut session, b"new", GAP).unwrap();
+    write(&mut session, b"another", GAP).unwrap();
+    assert!(store.memory().heap_bytes > 2 * GAP as u64);
+    session.leave();
+}

@@ -162,7 +162,7 @@ fn bitfield(call: &mut WriteCall<'_>) -> Outcome {
     if bytes_needed != 0
         && let Slot::Vacant(vacant) = call.keys.modify(key)
     {
-        vacant.insert(Kind::String, &vec![0; bytes_needed], Put::EDITED)?;
+        vacant.insert_at(Kind::String, bytes_needed, &[], Put::EDITED)?;
     }
     call.reply.array(operations.len());
     match call.keys.modify(key) {

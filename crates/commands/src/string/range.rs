@@ -90,9 +90,7 @@ fn setrange(call: &mut WriteCall<'_>) -> Outcome {
         Slot::Vacant(_) if part.is_empty() => 0,
         Slot::Vacant(vacant) => {
             let len = extent(0, offset, part.len(), string_bytes_max).ok_or(CommandError::StringTooLong)?;
-            let mut value = vec![0; len];
-            value[offset..].copy_from_slice(part);
-            vacant.insert(Kind::String, &value, Put::EDITED)?;
+            vacant.insert_at(Kind::String, offset, part, Put::EDITED)?;
             len
         }
         Slot::Occupied(mut occupied) => {

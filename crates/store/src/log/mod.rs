@@ -37,6 +37,8 @@ const LINE_WORDS: u64 = 8;
 /// Pages that are kept ready in front of the tail.
 pub(crate) const PAGES_AHEAD: u64 = 3;
 
+/// No page from this one on is used: an address has 48 bits, and something is left for pages that are opened ahead of the tail.
+const PAGES_END: u64 = (1 << 48) / PAGE_WORDS - 1024;
 /// The page number that says "no open chunk".
 pub(crate) const NO_PAGE: u64 = u64::MAX;
 
@@ -160,8 +162,16 @@ impl Log {
         address / PAGE_WORDS
     }
 
-    /// Takes the next chunk: its first address. `None` when the ring is full of live pages.
+    /// Whether all addresses have been used: then nothing can be written any more, until a restart.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.tail_page() >= PAGES_END
+    }
+
+    /// Takes the next chunk: its first address. `None` when the ring is full of live pages, or the addresses are used up.
     pub(crate) fn take_chunk(&self) -> Option<Chunk> {
+        if self.is_used_up() {
+            return None;
+        }
         for _ in 0..=self.pages.len() as u64 * CHUNKS_PER_PAGE {
             let chunk = self.tail.fetch_add(1, Ordering::AcqRel);
             let page = chunk / CHUNKS_PER_PAGE;
@@ -188,7 +198,7 @@ impl Log {
             } else {
                 // Behind all pages that the tail is about to use, so that it meets this one only when it is long in use.
                 let page = (self.tail_page() + PAGES_AHEAD + 1).max(chunk / CHUNKS_PER_PAGE + 1);
-                let page = (page..page + CACHE_PAGE_TRIES).find(|&page| self.pages.open_cache(page))?;
+                let page = (page..(page + CACHE_PAGE_TRIES).min(PAGES_END)).find(|&page| self.pages.open_cache(page))?;
                 page * CHUNKS_PER_PAGE
             };
             // A page that another session opened at the same time is left as it is: the flusher finds it empty when it gets there.
@@ -283,5 +293,20 @@ impl Chunk {
     /// Words left.
     pub(crate) fn rest(&self) -> u64 {
         self.end - self.next
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_chunk_is_handed_out_beyond_the_last_address() {
+        let log = Log::new(1 << 25, 1).expect("address space");
+        log.leave_page(PAGES_END - 2);
+        let chunks: Vec<Chunk> = std::iter::from_fn(|| log.take_chunk()).take(100).collect();
+        assert_eq!(chunks.len() as u64, CHUNKS_PER_PAGE, "those of the last page");
+        assert!(chunks.iter().all(|chunk| chunk.end < 1 << 48));
+        assert!(log.is_used_up() && log.take_chunk().is_none() && log.take_cache_chunk().is_none());
     }
 }

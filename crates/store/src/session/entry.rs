@@ -24,6 +24,9 @@ use crate::record::{Header, INLINE_KEY_MAX, Kind, Record, Shape, UNITS_MAX, WORD
 use crate::shared::Inner;
 use std::sync::Arc;
 
+/// Bytes that a value may grow by without a look at the budget.
+const LARGE_GROWTH: usize = 1 << 20;
+
 /// What goes with a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Put {
@@ -87,6 +90,13 @@ pub struct Occupied<'s> {
 enum Payload<'v> {
     Inline(&'v [u8]),
     Heap(SharedString),
+}
+
+/// Zeroes, as the system hands them out: what nobody writes into takes no time, and no memory until it is read.
+fn zeroes(len: usize, capacity: usize) -> Vec<u8> {
+    let mut value = vec![0; capacity];
+    value.truncate(len);
+    value
 }
 
 impl Session {
@@ -318,6 +328,11 @@ impl Guard<'_> {
         fits_inline(self.key.bytes.len(), value_len)
     }
 
+    /// Refuses a value that grows by so much that the budget has no room for it. What is small is not looked at: it is evicted for.
+    fn require_room(&self, bytes: usize) -> Result<(), Full> {
+        if bytes < LARGE_GROWTH || self.store.has_room_for(bytes as u64) { Ok(()) } else { Err(Full) }
+    }
+
     fn payload<'v>(&mut self, value: &'v [u8]) -> Payload<'v> {
         if self.fits_inline(value.len()) { Payload::Inline(value) } else { self.heap_payload(value.to_vec()) }
     }
@@ -343,6 +358,22 @@ impl<'s> Vacant<'s> {
     #[inline]
     pub fn insert(mut self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
         let payload = self.guard.payload(value);
+        self.insert_payload(kind, payload, put)
+    }
+
+    /// Inserts a value of zeroes up to `offset`, and `bytes` behind them.
+    ///
+    /// # Errors
+    /// When the store is full, or the budget has no room for it.
+    pub fn insert_at(mut self, kind: Kind, offset: usize, bytes: &[u8], put: Put) -> Result<(), Full> {
+        let len = offset + bytes.len();
+        self.guard.require_room(len)?;
+        let mut value = zeroes(len, len);
+        value[offset..].copy_from_slice(bytes);
+        if self.guard.fits_inline(len) {
+            return self.insert(kind, &value, put);
+        }
+        let payload = self.guard.heap_payload(value);
         self.insert_payload(kind, payload, put)
     }
 

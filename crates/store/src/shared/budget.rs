@@ -59,6 +59,12 @@ impl Inner {
         if bytes == 0 { 0 } else { self.memory().used_bytes().saturating_sub(bytes) }
     }
 
+    /// Whether a value of so many bytes could be kept at all: where nothing can be evicted for it, beside what is there.
+    pub(crate) fn has_room_for(&self, bytes: u64) -> bool {
+        let budget = self.budget_bytes();
+        budget == 0 || bytes <= budget && (self.tier.is_some() || self.can_evict() || self.excess_over(budget - bytes) == 0)
+    }
+
     /// How much of the budget is used, in so many parts.
     pub(crate) fn filled(&self, parts: u64) -> u64 {
         self.memory().used_bytes().saturating_mul(parts).checked_div(self.budget_bytes()).unwrap_or(0)
@@ -85,11 +91,11 @@ impl Inner {
         if let Some(tier) = &self.tier {
             let budget = self.budget_bytes();
             let budget = if budget == 0 { memory::physical_bytes() / 4 * 3 } else { budget };
-            let over = tier.refresh_budget(budget, &self.memory());
+            let over = tier.refresh_budget(budget, &self.memory()) || self.log.is_used_up();
             self.budget.over_limit.store(over, Ordering::Relaxed);
             return;
         }
-        let over = self.excess_bytes() != 0 && !self.can_evict();
+        let over = self.excess_bytes() != 0 && !self.can_evict() || self.log.is_used_up();
         if self.budget.over_limit.load(Ordering::Relaxed) != over {
             self.budget.over_limit.store(over, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
 //! What can be done with a key that has a record: its state, replacing it, changing it in place, removing it.
 
-use super::{Before, Occupied, Payload, Put, Vacant};
+use super::{Before, Occupied, Payload, Put, Vacant, zeroes};
 use crate::counters::add;
 use crate::full::Full;
 use crate::heap::{self, HeapKey, HeapString, SharedString};
@@ -213,13 +213,18 @@ impl<'s> Occupied<'s> {
     /// Overwrites bytes from `offset` on; a gap behind the present end is filled with zeroes.
     ///
     /// # Errors
-    /// When the store is full; then nothing has changed.
+    /// When the store is full, or the budget has no room for what is added; then nothing has changed.
     pub fn write_at(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Full> {
         let len = self.value().len();
         let new_len = len.max(offset + bytes.len());
+        self.guard.require_room(new_len - len)?;
         if self.header.has(Header::HEAP_VALUE) && self.is_mutable() {
             self.change_heap(|value| {
-                if new_len > value.capacity() {
+                if new_len > value.capacity() && offset > 2 * len {
+                    // The gap is longer than what is there: fresh zeroes and a copy of the old are less work than filling it.
+                    let old = std::mem::replace(value, zeroes(new_len, new_len + new_len / 4));
+                    value[..len].copy_from_slice(&old);
+                } else if new_len > value.capacity() {
                     // A quarter more here too: a vector left alone would double.
                     value.reserve_exact(new_len + new_len / 4 - value.len());
                 }
@@ -239,9 +244,8 @@ impl<'s> Occupied<'s> {
         }
         // Growing values get a quarter more, so that appending byte by byte does not copy each time.
         let grows = new_len > len;
-        let mut value = Vec::with_capacity(new_len + if grows { new_len / 4 } else { 0 });
-        value.extend_from_slice(self.value());
-        value.resize(new_len, 0);
+        let mut value = zeroes(new_len, new_len + if grows { new_len / 4 } else { 0 });
+        value[..len].copy_from_slice(self.value());
         value[offset..offset + bytes.len()].copy_from_slice(bytes);
         let (kind, put) = (self.kind(), Put { edited: true, ..self.put() });
         if !self.guard.fits_inline(new_len) {
