@@ -8,6 +8,27 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// In place of a namespace while its database is being swapped.
+const SWAPPING: u32 = u32::MAX;
+
+/// The namespace of a database; waits while the database is being swapped.
+#[inline]
+pub(crate) fn settled(database: &AtomicU32) -> u16 {
+    let namespace = database.load(Ordering::Acquire);
+    if namespace == SWAPPING { await_swap(database) } else { namespace as u16 }
+}
+
+#[cold]
+fn await_swap(database: &AtomicU32) -> u16 {
+    loop {
+        let namespace = database.load(Ordering::Acquire);
+        if namespace != SWAPPING {
+            return namespace as u16;
+        }
+        std::thread::yield_now();
+    }
+}
+
 /// How a keyspace is made.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -63,7 +84,7 @@ impl Keyspace {
 
     #[inline]
     pub(crate) fn namespace(&self, db: u16) -> u16 {
-        self.namespaces[usize::from(db)].load(Ordering::Acquire) as u16
+        settled(&self.namespaces[usize::from(db)])
     }
 
     /// Keys in a database, expired ones that nobody has noticed yet included. Exact, O(threads).
@@ -111,8 +132,23 @@ impl Keyspace {
     pub fn swap(&self, left: u16, right: u16) {
         let _remapping = self.remapping.lock().unwrap_or_else(PoisonError::into_inner);
         let (left, right) = (&self.namespaces[usize::from(left)], &self.namespaces[usize::from(right)]);
-        let was_left = left.load(Ordering::Acquire);
-        left.store(right.swap(was_left, Ordering::AcqRel), Ordering::Release);
+        // Nobody sees one of them swapped and the other not yet: who asks between waits.
+        let was_left = left.swap(SWAPPING, Ordering::AcqRel);
+        let was_right = if std::ptr::eq(left, right) { was_left } else { right.swap(SWAPPING, Ordering::AcqRel) };
+        left.store(was_right, Ordering::Release);
+        right.store(was_left, Ordering::Release);
+    }
+
+    /// Waits until what is used is within `budget`, which has been set, nothing more can be evicted, or the time is over. Outside an epoch.
+    pub fn await_eviction(&self, budget: u64, within: Duration) {
+        const STEP: Duration = Duration::from_millis(1);
+        let steps = within.as_millis() / STEP.as_millis();
+        for _ in 0..steps {
+            if budget == 0 || self.tier().is_some() || self.used_memory() <= budget || self.over_limit() {
+                break;
+            }
+            std::thread::sleep(STEP);
+        }
     }
 
     /// Sets the memory budget in bytes; 0 for none.
@@ -218,5 +254,41 @@ impl Keyspace {
     #[must_use]
     pub fn index_buckets(&self) -> u64 {
         self.store.index_buckets()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    /// Who has seen the second database swapped does not see the first one not yet swapped.
+    #[test]
+    fn a_swap_is_seen_of_both_databases_at_once() {
+        const SWAPS: u64 = 200_000;
+        let store = almandine_store::Options { background: false, ..Default::default() };
+        let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
+        let mapping = [keyspace.namespace(0), keyspace.namespace(1)];
+        let begun = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 1..=SWAPS {
+                    begun.store(number, Ordering::SeqCst);
+                    keyspace.swap(0, 1);
+                }
+            });
+            loop {
+                let number = begun.load(Ordering::SeqCst);
+                let (right, left) = (keyspace.namespace(1), keyspace.namespace(0));
+                if begun.load(Ordering::SeqCst) == number && number > 0 {
+                    let (new_right, old_left) = (mapping[usize::from(number % 2 == 0)], mapping[usize::from(number % 2 == 0)]);
+                    assert!(!(right == new_right && left == old_left), "swap {number}");
+                }
+                if number == SWAPS {
+                    break;
+                }
+            }
+        });
+        assert_eq!([keyspace.namespace(0), keyspace.namespace(1)], mapping);
     }
 }

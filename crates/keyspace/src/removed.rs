@@ -1,9 +1,10 @@
 //! Keys that were removed without a command, as the store reports them, with databases in place of namespaces.
 
 use crate::Keyspace;
+use crate::databases::settled;
 use almandine_store::{Removal, RemovalReason, Removals};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 /// A key that has expired, or gave way because memory was scarce.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,10 +40,12 @@ impl Keyspace {
 fn keys(namespaces: &[AtomicU32], removals: Vec<Removal>) -> Vec<RemovedKey> {
     // There may be thousands of databases, but most keys are in the one of the key before.
     let mut last = 0;
-    let is = |db: usize, namespace| namespaces[db].load(Ordering::Acquire) == u32::from(namespace);
+    let is = |db: usize, namespace| settled(&namespaces[db]) == namespace;
     let named = removals.into_iter().filter_map(|Removal { namespace, key, reason }| {
         if !is(last, namespace) {
-            last = (0..namespaces.len()).find(|&db| is(db, namespace))?;
+            let find = || (0..namespaces.len()).find(|&db| is(db, namespace));
+            // Twice, because it may have been swapped from one behind to one before.
+            last = find().or_else(find)?;
         }
         Some(RemovedKey { db: last as u16, key, reason })
     });
