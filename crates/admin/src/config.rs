@@ -1,13 +1,14 @@
 //! CONFIG: reading and changing the configuration, and the statistics' reset.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_config::{Stated, parameter};
 use almandine_datatypes::glob::{self, Case};
 
-use crate::operators::{FOR_OPERATORS, is_local};
+use crate::operators::{FOR_OPERATORS, is_local, outside_epoch};
 
 pub(super) const COMMANDS: &[&Command] = &[&CONFIG, &GET, &SET, &REWRITE, &RESETSTAT, &HELP];
 
@@ -94,9 +95,17 @@ fn set(call: &mut AdminCall<'_>) -> Outcome {
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
     let local = is_local(&call.client.shared);
     call.context.node.configure(&pairs, local).map_err(|error| errors::configuration(&error))?;
+    if pairs.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"maxmemory")) {
+        outside_epoch(call, |node| {
+            node.keyspace.await_eviction(node.config.snapshot().settings.memory.maxmemory, EVICTION_WAIT_MAX);
+        });
+    }
     call.reply.ok();
     Ok(())
 }
+
+/// How long CONFIG SET waits for others to evict what is beyond a lower `maxmemory`.
+const EVICTION_WAIT_MAX: Duration = Duration::from_secs(1);
 
 const REWRITE: Command = Command {
     spec: CommandSpec {
