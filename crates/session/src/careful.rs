@@ -78,6 +78,7 @@ impl Engine {
     ) -> Option<Mark> {
         let Self { accessor, context, timing, aftermath, now_ms, monitor_lines, .. } = self;
         let client = &mut connection.client;
+        let lines_before = monitor_lines.len();
         if context.node.monitors.active() && !dispatch.flags.any(Flags::SKIP_MONITOR) {
             let spec = &context.table.row(dispatch.index).command.spec;
             monitor::write_line(monitor_lines, client, redact::shown(spec, args));
@@ -87,6 +88,8 @@ impl Engine {
         let (mark, start, before) = (out.mark(), out.bytes.len(), out.len());
         let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
         if !answer(&mut execution, dispatch, planned, args) {
+            // It runs again, and is shown then.
+            monitor_lines.truncate(lines_before);
             execution.out.truncate(mark);
             return None;
         }

@@ -79,9 +79,11 @@ impl Engine {
 #[inline(always)]
 pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, args: Args<'_>) -> bool {
     let mark = execution.out.mark();
+    let mut lookups = None;
     if execution.accessor.has_cold() {
         // What somebody else has missed, as the aftermath of the command before, must not void this one.
         execution.accessor.forget_met();
+        lookups = Some(execution.context.statistics().lookups());
     }
     running::begin(dispatch.index, args.len());
     let mut outcome = run(execution, dispatch, planned, args);
@@ -91,6 +93,9 @@ pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned
     if let Err(error) = outcome {
         execution.out.truncate(mark);
         if error == CommandError::Cold {
+            if let Some(lookups) = lookups {
+                execution.context.statistics().restore_lookups(lookups);
+            }
             return false;
         }
         execution.context.statistics().command(usize::from(dispatch.index)).failed.add(1);

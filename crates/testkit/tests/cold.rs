@@ -49,3 +49,30 @@ fn populate_leaves_cold_keys_as_they_are() {
     assert_eq!(client.line("DBSIZE").to_string(), ":5100");
     assert!(Figures::of(&server).get("storage_reads") > 0);
 }
+
+#[test]
+fn a_command_that_waits_for_the_device_counts_once() {
+    let server = start();
+    let (mut client, mut listener) = (server.client(), server.client());
+    client.line("SET key value");
+    client.line("CONFIG RESETSTAT");
+    listener.line("MONITOR");
+    for _ in 0..5 {
+        assert!(server.make_cold());
+        // The second key is found only when the first is there, so that the command runs more than once.
+        assert_eq!(client.line("SORT nosuch BY nosort GET key").to_string(), "*[]");
+        assert_eq!(client.line("GET key").to_string(), "$\"value\"");
+        assert_eq!(client.line("RANDOMKEY").to_string(), "$\"key\"");
+    }
+    let lines = listener.receive_until_quiet(std::time::Duration::from_millis(500)).expect("lines");
+    for name in ["SORT", "GET", "RANDOMKEY"] {
+        let shown = lines.iter().filter(|line| line.to_string().contains(&format!("] \\\"{name}\\\""))).count();
+        assert_eq!(shown, 5, "{name} in MONITOR");
+    }
+    let info = client.line("INFO stats").to_string();
+    let figure = |name: &str| {
+        let (_, rest) = info.split_once(&format!("{name}:")).expect("the figure");
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>()
+    };
+    assert_eq!((figure("keyspace_hits"), figure("keyspace_misses")), ("5".to_owned(), "5".to_owned()));
+}
