@@ -224,8 +224,9 @@ const PURGE: Command = Command {
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         ..SUBCOMMAND
     },
-    // The store gives emptied pages back by itself; there is nothing to wait for.
+    // The store gives emptied pages back by itself. What the allocator keeps for later is given back at once.
     run: Handler::Admin(|call| {
+        almandine_io::allocator::ask_for_release();
         call.reply.ok();
         Ok(())
     }),

@@ -6,6 +6,8 @@
 //! live and die in any order and are mostly freed by other threads, so most of their pages would stay for ever. From
 //! 16 KiB on they get [`extents`] instead: whole pages of the system, each given back for itself.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 #[cfg(any(test, feature = "mimalloc"))]
 #[cfg_attr(not(feature = "mimalloc"), expect(dead_code, reason = "only tests use it then"))]
 mod extents;
@@ -17,6 +19,27 @@ pub use process::Allocator;
 pub fn release_unused() {
     #[cfg(feature = "mimalloc")]
     process::release_unused();
+}
+
+/// How often [`ask_for_release`] was called.
+static RELEASES_ASKED: AtomicU64 = AtomicU64::new(0);
+
+/// Gives all free memory back that the allocator keeps for later: what this thread freed, and what is shared. Takes milliseconds.
+pub fn release_all() {
+    #[cfg(feature = "mimalloc")]
+    process::release_all();
+}
+
+/// As [`release_all`]; threads that look at [`releases_asked`] follow.
+pub fn ask_for_release() {
+    RELEASES_ASKED.fetch_add(1, Ordering::Relaxed);
+    release_all();
+}
+
+/// A number that grows when everything should be released: what a thread has freed, only it can give back.
+#[must_use]
+pub fn releases_asked() -> u64 {
+    RELEASES_ASKED.load(Ordering::Relaxed)
 }
 
 #[cfg(feature = "mimalloc")]
@@ -140,6 +163,16 @@ mod process {
                 target
             }
         }
+    }
+
+    pub(super) fn release_all() {
+        if let Some(extents) = existing() {
+            // The first call finds what is free, the second what has not been used since.
+            extents.release_unused();
+            extents.release_unused();
+        }
+        // SAFETY: the function has no preconditions.
+        unsafe { mi_collect(true) };
     }
 
     pub(super) fn release_unused() {

@@ -6,7 +6,8 @@
 //! without unlinking anything: an address whose page is no longer open is dropped when it is met (INV-FREE-1).
 //!
 //! Sessions free into their own bins. A session that frees much more than it allocates (the background, or a worker that only
-//! deletes) passes batches on through queues that all sessions share.
+//! deletes) passes batches on through queues that all sessions share. When many pages have closed, as after FLUSHALL, their pieces would
+//! stay in these queues until somebody met them; [`ForgetClosed`] drops them before.
 
 use crate::log::Log;
 use crossbeam_queue::SegQueue;
@@ -193,13 +194,15 @@ impl FreeSpace {
         while let Some(bin) = next {
             while self.bins[bin].len() >= threshold {
                 let keep = self.bins[bin].len().saturating_sub(BATCH);
-                let batch = self.bins[bin].split_off(keep);
+                // Copied, so that a batch has memory of its size: `split_off(0)` would hand over that of the whole bin.
+                let batch: Vec<Piece> = self.bins[bin].drain(keep..).collect();
                 self.words -= batch.iter().map(|piece| piece.1 as usize).sum::<usize>();
                 shared.push(bin, batch);
             }
             if self.bins[bin].is_empty() {
                 self.filled[bin / 64] &= !(1 << (bin % 64));
             }
+            self.bins[bin].shrink_to(8 * BATCH);
             next = self.next_filled(bin + 1);
         }
     }
@@ -273,9 +276,88 @@ impl SharedFree {
     }
 }
 
+/// A walk over the shared queues that drops the pieces of closed pages.
+pub(crate) struct ForgetClosed {
+    bin: usize,
+    /// Batches of the bin that are still to be looked at; `None` before it begins.
+    left: Option<usize>,
+    /// What stays of the bin, gathered so that few full batches take the place of many nearly empty ones.
+    stay: Vec<Piece>,
+}
+
+impl ForgetClosed {
+    /// A walk from the first bin on.
+    pub(crate) fn new() -> Self {
+        Self { bin: 0, left: None, stay: Vec::new() }
+    }
+
+    /// Looks at up to `most` batches. Returns whether there are more. Batches that sessions share meanwhile are left alone.
+    pub(crate) fn step(&mut self, shared: &SharedFree, log: &Log, most: usize) -> bool {
+        let mut looked = 0;
+        while looked < most {
+            let Some(queue) = shared.queues.get(self.bin) else { return false };
+            let left = *self.left.get_or_insert(queue.len());
+            let Some(batch) = (left > 0).then(|| shared.pop(self.bin)).flatten() else {
+                self.push_gathered(shared, 1);
+                (self.bin, self.left) = (self.bin + 1, None);
+                continue;
+            };
+            self.stay.extend(batch.into_iter().filter(|(address, _)| log.pages.is_open(Log::page_of(*address))));
+            self.push_gathered(shared, BATCH);
+            self.left = Some(left - 1);
+            looked += 1;
+        }
+        true
+    }
+
+    fn push_gathered(&mut self, shared: &SharedFree, least: usize) {
+        while self.stay.len() >= least {
+            let keep = self.stay.len().saturating_sub(BATCH);
+            shared.push(self.bin, self.stay.drain(keep..).collect());
+        }
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shared_batch_has_memory_of_its_size() {
+        let (mut free, shared) = (FreeSpace::new(), SharedFree::new());
+        (0..10_000).for_each(|number| free.add(number * 10, 10));
+        free.share(&shared, true);
+        let batches: Vec<Vec<Piece>> = std::iter::from_fn(|| shared.pop(bin_of(10))).collect();
+        assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 10_000);
+        assert!(batches.iter().all(|batch| batch.capacity() <= BATCH));
+        assert!(free.bins[bin_of(10)].capacity() <= 8 * BATCH);
+    }
+
+    #[test]
+    fn pieces_of_closed_pages_are_forgotten_and_others_stay() {
+        let log = Log::new(1 << 25, 2).unwrap();
+        let shared = SharedFree::new();
+        let gone = log.take_chunk().unwrap();
+        let mut stays = log.take_chunk().unwrap();
+        while Log::page_of(stays.next) == Log::page_of(gone.next) {
+            stays = log.take_chunk().unwrap();
+        }
+        for number in 0..100 {
+            shared.push(bin_of(10), vec![(gone.next + number * 10, 10)]);
+            shared.push(bin_of(300), vec![(gone.next, 300), (stays.next, 300)]);
+        }
+        assert!(log.pages.close(Log::page_of(gone.next)));
+        let mut walk = ForgetClosed::new();
+        let mut steps = 0;
+        while walk.step(&shared, &log, 7) {
+            steps += 1;
+        }
+        assert!((200 / 7..=200 / 7 + 2).contains(&steps), "{steps} steps of 7 batches");
+        assert!(shared.queues[bin_of(10)].is_empty());
+        let rest: Vec<Vec<Piece>> = std::iter::from_fn(|| shared.pop(bin_of(300))).collect();
+        assert_eq!(rest.concat(), vec![(stays.next, 300); 100]);
+        assert_eq!(rest.len(), 2, "few full batches take the place of many");
+    }
 
     #[test]
     fn a_covering_bin_holds_only_pieces_that_fit() {

@@ -11,6 +11,7 @@ use super::pace::Pace;
 use super::reclaim::{rebuild_wheel, reclaim_expired};
 use crate::counters::add;
 use crate::expiry::wheel::{TICK_MS, Wheel};
+use crate::free::ForgetClosed;
 use crate::index::{BUCKETS_MIN, KEYS_PER_BUCKET, Resize, Resized};
 use crate::namespace::NO_NAMESPACE;
 use crate::session::Session;
@@ -18,7 +19,7 @@ use crate::session::remove::{drop_latched, drop_lost, uncount};
 use crate::shared::Inner;
 use crate::tier::stage::{Fetcher, Lookup, Stage, Why};
 use almandine_epoch::Run;
-use almandine_io::{clock, thread};
+use almandine_io::{allocator, clock, thread};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -40,6 +41,9 @@ const GROWTH_REST_MS: u64 = 1_000;
 /// Buckets swept per epoch and per step.
 const SWEEP_GROUP: u64 = 32;
 const SWEEP_PER_STEP: u64 = 1 << 16;
+/// How often the shared free space is searched for pieces of closed pages at rest, and batches searched per step.
+const FORGET_EVERY_MS: i64 = 1000;
+const FORGET_BATCHES_PER_STEP: usize = 4096;
 /// Longest sleep while there is nothing to do.
 const IDLE: Duration = Duration::from_millis(100);
 /// Sleep between steps while expiries are pending or memory is limited.
@@ -71,6 +75,12 @@ pub(crate) struct Maintenance {
     sweep: Sweep,
     /// Buckets up to this number have been made resident.
     resident_buckets: u64,
+    /// Most pages that were resident since the pieces of closed ones were last dropped from the shared free space, and that walk.
+    resident_most: u64,
+    forgetting: Option<ForgetClosed>,
+    forget_next_ms: i64,
+    /// Calls for the release of free memory that were followed.
+    releases_asked: u64,
     /// Buckets given up by shrinking and the epoch after which their memory can go.
     surplus: Option<(u64, u64)>,
     /// When the device last could not give a record that growth needs.
@@ -89,6 +99,10 @@ impl Maintenance {
             evacuation: evacuate::start(store)?,
             sweep: Sweep::Idle,
             resident_buckets: store.index.len(),
+            resident_most: 0,
+            forgetting: None,
+            forget_next_ms: 0,
+            releases_asked: allocator::releases_asked(),
             surplus: None,
             growth_failed_ms: None,
         })
@@ -136,6 +150,7 @@ impl Maintenance {
         self.shift_read_only();
         store.collect_garbage();
         self.session.surrender_free_space();
+        busy |= self.forget_closed_pages(busy, now_ms);
         if store.epoch.pending() != 0 {
             store.epoch.drain();
             busy |= store.epoch.pending() != 0 && store.epoch.safe() + 1 < store.epoch.current();
@@ -143,6 +158,27 @@ impl Maintenance {
         store.refresh_over_limit();
         store.removals.notify();
         busy
+    }
+
+    /// When pages have gone, drops what the shared free space still has of them, a part per step: at once when it was half of all pages,
+    /// else now and then when there is nothing else to do.
+    fn forget_closed_pages(&mut self, busy: bool, now_ms: i64) -> bool {
+        let resident = self.store.log.pages.resident();
+        self.resident_most = self.resident_most.max(resident);
+        let gone = self.resident_most - resident;
+        let due = gone > self.resident_most / 2 || gone > 0 && !busy && now_ms >= self.forget_next_ms;
+        if self.forgetting.is_none() && due {
+            self.resident_most = resident;
+            self.forget_next_ms = now_ms + FORGET_EVERY_MS;
+            self.forgetting = Some(ForgetClosed::new());
+        }
+        let store = &self.store;
+        let more = self.forgetting.as_mut().is_some_and(|walk| walk.step(&store.shared_free, &store.log, FORGET_BATCHES_PER_STEP));
+        if !more && self.forgetting.take().is_some() || self.releases_asked != allocator::releases_asked() {
+            self.releases_asked = allocator::releases_asked();
+            allocator::release_all();
+        }
+        more
     }
 
     fn resize_index(&mut self, now_ms: i64) -> bool {
