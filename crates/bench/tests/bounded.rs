@@ -1,6 +1,6 @@
 //! The procedures for bounded memory against an installed redis-server: hit ratios, reads, and a soak that must find faults.
 //!
-//! Skipped, with a word, where redis-server is not installed.
+//! They fail where redis-server is not installed: `cargo xtask test` installs it.
 
 use std::env;
 use std::fs;
@@ -10,15 +10,12 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use almandine_testkit::redis_server;
 use serde_json::Value;
 
 fn installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    if !found {
-        eprintln!("skipped: {program} is not installed");
-    }
-    found
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 fn command(arguments: &[&str]) -> Command {
@@ -71,12 +68,7 @@ fn forgetful_server() -> (Server, String) {
     let port = listener.local_addr().expect("an address").port().to_string();
     drop(listener);
     let limits = ["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-random", "--save", "", "--bind", "127.0.0.1"];
-    let child = Command::new("redis-server")
-        .args(["--port", &port])
-        .args(limits)
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("redis-server starts");
+    let child = redis_server().args(["--port", &port]).args(limits).stdout(Stdio::null()).spawn().expect("redis-server starts");
     let start = Instant::now();
     while std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
         assert!(start.elapsed() < Duration::from_secs(20));
@@ -87,9 +79,7 @@ fn forgetful_server() -> (Server, String) {
 
 #[test]
 fn hit_ratios_at_known_numbers_of_keys() {
-    if !installed("redis-server") {
-        return;
-    }
+    let _ = redis_server();
     let result = file("hits.json");
     let output = bench(&[
         "hits",
@@ -139,9 +129,7 @@ fn hit_ratios_at_known_numbers_of_keys() {
 
 #[test]
 fn loads_and_reads_are_measured_and_nothing_is_left() {
-    if !installed("redis-server") {
-        return;
-    }
+    let _ = redis_server();
     let (result, place) = (file("cold.json"), folder("cold"));
     let mut arguments = vec!["cold", "--in-memory", "--only", "redis", "--shapes", "5000x100,2000x1000", "-P", "1,16", "-n", "1"];
     let (result_name, place_name) = (result.to_string_lossy().into_owned(), place.to_string_lossy().into_owned());
@@ -169,9 +157,7 @@ fn loads_and_reads_are_measured_and_nothing_is_left() {
 
 #[test]
 fn an_interrupted_run_leaves_nothing() {
-    if !installed("redis-server") {
-        return;
-    }
+    let _ = redis_server();
     let place = folder("interrupted");
     let place_name = place.to_string_lossy().into_owned();
     let arguments = ["cold", "--in-memory", "--no-fio", "--only", "redis", "--shapes", "3000000x1000", "--dir", &place_name];
@@ -191,9 +177,7 @@ fn an_interrupted_run_leaves_nothing() {
 
 #[test]
 fn a_soak_passes_a_sound_server_and_finds_what_a_forgetful_one_lost() {
-    if !installed("redis-server") {
-        return;
-    }
+    let _ = redis_server();
     let result = file("soak.json");
     let sizes = ["--minutes", "0.03", "--maxmemory", "4mb", "--ratio", "2", "--rate", "0", "--every", "0.2"];
     let mut arguments = vec!["soak", "--only", "redis", "--json"];

@@ -2,19 +2,12 @@
 //!
 //! They fail where redis-server is not installed: `cargo xtask test` installs it.
 
-use std::env;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use almandine_testkit::redis_server;
 use serde_json::Value;
-
-/// Fails with what to do when redis-server is missing.
-fn need_redis() {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&path).any(|folder| folder.join("redis-server").is_file());
-    assert!(found, "redis-server is not installed: apt-get install redis-server, or cargo xtask test, which does it");
-}
 
 fn bench(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_almandine-bench")).args(arguments).output().expect("the program starts")
@@ -35,7 +28,7 @@ fn json(path: &PathBuf) -> Value {
 
 #[test]
 fn compares_and_plots() {
-    need_redis();
+    let _ = redis_server();
     let (result, pictures) = (file("compare.json"), file("pictures"));
     let output = bench(&[
         "compare",
@@ -79,7 +72,7 @@ fn compares_and_plots() {
 
 #[test]
 fn open_load_keeps_its_rate() {
-    need_redis();
+    let _ = redis_server();
     let result = file("latency.json");
     let output = bench(&[
         "latency",
@@ -109,7 +102,7 @@ fn open_load_keeps_its_rate() {
 
 #[test]
 fn memory_churn_and_expiry_are_measured() {
-    need_redis();
+    let _ = redis_server();
     let result = file("memory.json");
     let output =
         bench(&["memory", "--only", "redis", "-k", "20000", "--shapes", "string100,zset10", "--json", &result.to_string_lossy()]);
@@ -143,7 +136,7 @@ fn errors_say_what_to_do() {
 
 #[test]
 fn canned_replies_are_a_floor_to_compare_with() {
-    need_redis();
+    let _ = redis_server();
     // A debug build on a busy machine: only that the canned server and the client agree on every reply.
     let result = file("floor.json");
     let words = "compare --floor --only redis,floor -P 1,64 -c 4 -k 2000 -v 100 -s 0.2 -n 1 --json";

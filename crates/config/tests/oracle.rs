@@ -3,11 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails says where")]
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use almandine_config::{Config, Startup};
-use almandine_testkit::Redis;
+use almandine_testkit::{Redis, redis_server};
 
 /// What redis-server has for the parameters that match.
 fn theirs(oracle: &Redis, pattern: &str) -> BTreeMap<String, String> {
@@ -182,7 +182,7 @@ fn config_set_of_protected_parameters_answers_as_redis() {
 /// The lines that a start with `args` fails with, without the one that holds the version.
 fn failed_start(args: &[String]) -> Vec<String> {
     let mut server =
-        Command::new("redis-server").args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("redis-server");
+        redis_server().args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("redis-server can be started");
     for _ in 0..100 {
         if server.try_wait().unwrap().is_some() {
             return lines(&String::from_utf8(server.wait_with_output().unwrap().stderr).unwrap());

@@ -6,7 +6,7 @@
 //! function is total: no argument makes it panic, unless its documentation says so.
 //! **Start reading at**: [`number`] (the texts of floats), [`bitmap`], [`lcs`].
 //!
-//! `tests/` holds each module against a naive model, and against a `redis-server` where one is installed.
+//! `tests/` holds each module against a naive model, and against a `redis-server`.
 #![forbid(unsafe_code)]
 
 pub mod bitfield;

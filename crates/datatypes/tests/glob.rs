@@ -10,7 +10,7 @@ const ALPHABET: &[u8] = b"aabbcABz*??[[]]^^--\\\\\x00\xff\x80";
 
 #[test]
 fn patterns_select_the_keys_that_redis_selects() {
-    let Some(mut oracle) = Oracle::start() else { return };
+    let mut oracle = Oracle::start();
     let mut random = Random(5);
     let mut texts: Vec<_> = (0..150).map(|_| random.text(7, b"aabbcABz*?[]^-\\\x00\xff\x80")).collect();
     texts.push(Vec::new());
@@ -31,7 +31,7 @@ fn patterns_select_the_keys_that_redis_selects() {
 /// `CONFIG GET` ignores case; a text with special bytes finds nothing, and one without is a name or nothing.
 #[test]
 fn patterns_without_case_select_what_redis_selects() {
-    let Some(mut oracle) = Oracle::start() else { return };
+    let mut oracle = Oracle::start();
     let mut random = Random(6);
     let all = oracle.ask(&[b"CONFIG", b"GET", b"*"]);
     let names: Vec<_> = all.array().chunks(2).map(|pair| pair[0].text().to_vec()).collect();

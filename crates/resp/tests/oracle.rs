@@ -1,15 +1,14 @@
 //! The same damaged streams to this parser and to a real Redis: it must answer as many commands, and end with the same error.
-//!
-//! `cargo test -p almandine-resp --test oracle -- --ignored`, with `redis-server` 7.0 in the path.
 
 mod common;
 
 use almandine_resp::client::{Decoder, Value};
 use almandine_resp::{Limits, client};
+use almandine_testkit::redis_server;
 use common::{Random, parse};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 /// The connection is said to be in step when this comes back.
@@ -23,12 +22,12 @@ struct Redis {
 impl Redis {
     fn start() -> Self {
         let socket = std::env::temp_dir().join(format!("almandine-resp-oracle-{}.sock", std::process::id()));
-        let process = Command::new("redis-server")
+        let process = redis_server()
             .args(["--port", "0", "--save", "", "--unixsocket"])
             .arg(&socket)
             .stdout(Stdio::null())
             .spawn()
-            .expect("redis-server in the path");
+            .expect("redis-server can be started");
         (0..100).take_while(|_| !socket.exists()).for_each(|_| std::thread::sleep(Duration::from_millis(20)));
         Self { process, socket }
     }
@@ -72,7 +71,6 @@ impl Drop for Redis {
 }
 
 #[test]
-#[ignore = "needs redis-server 7.0"]
 fn redis_sees_the_same_commands_and_the_same_error() {
     let redis = Redis::start();
     let limits = Limits::default();

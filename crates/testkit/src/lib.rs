@@ -22,7 +22,7 @@ pub mod value;
 
 pub use client::Client;
 pub use random::Random;
-pub use redis::Redis;
+pub use redis::{Redis, redis_server};
 pub use server::{Program, Server};
 pub use value::Value;
 

@@ -2,11 +2,29 @@
 //!
 //! Unlike [`crate::Server`] it has no flags but those that place it, so that its defaults are redis-server's.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
+
+/// `redis-server`, to be started by a test that has it as its oracle.
+///
+/// # Panics
+/// With what to do, when it is not installed: a test without its oracle must not pass.
+#[must_use]
+pub fn redis_server() -> Command {
+    let found = find("redis-server", &std::env::var_os("PATH").unwrap_or_default());
+    Command::new(
+        found.expect("redis-server is not installed: `apt-get install redis-server`, or `cargo xtask test`, which does it"),
+    )
+}
+
+/// Where a program is, in a list of directories as `PATH` has it.
+fn find(program: &str, path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path).map(|directory| directory.join(program)).find(|file| file.is_file())
+}
 
 /// A running redis-server.
 #[derive(Debug)]
@@ -22,7 +40,7 @@ impl Redis {
     /// Starts one with these arguments behind those that place it.
     ///
     /// # Panics
-    /// When it does not start, as where redis-server is not installed.
+    /// When it does not start, as where it is not installed (see [`redis_server`]).
     #[must_use]
     pub fn start(arguments: &[&str]) -> Self {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -97,9 +115,7 @@ fn text(path: &Path) -> &str {
 
 /// Starts the process and waits for its socket.
 fn spawn(arguments: &[String], socket: &Path) -> Child {
-    let mut command = Command::new("redis-server");
-    let mut child =
-        command.args(arguments).stdout(Stdio::null()).spawn().expect("redis-server is installed; it is the oracle of this test");
+    let mut child = redis_server().args(arguments).stdout(Stdio::null()).spawn().expect("redis-server can be started");
     for _ in 0..100 {
         if socket.exists() {
             return child;
@@ -109,4 +125,21 @@ fn spawn(arguments: &[String], socket: &Path) -> Child {
     let _ = child.kill();
     let _ = child.wait();
     panic!("redis-server {arguments:?} opened no socket");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_in_the_path_and_nowhere_else() {
+        let directory = std::env::temp_dir().join(format!("almandine-path-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("oracle"), "").unwrap();
+        let path = std::env::join_paths([Path::new("/nowhere"), &directory]).unwrap();
+        assert_eq!(find("oracle", &path), Some(directory.join("oracle")));
+        assert_eq!(find("oracle", OsStr::new("/nowhere")), None);
+        assert_eq!(find("oracle", OsStr::new("")), None);
+        fs::remove_dir_all(&directory).unwrap();
+    }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Client, Value};
+use crate::{Client, Value, redis_server};
 
 /// Which server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,10 +33,10 @@ impl Program {
         }
     }
 
-    fn path(&self) -> PathBuf {
+    fn command(&self) -> Command {
         match self {
-            Self::Almandine => almandine_path(),
-            Self::Redis => PathBuf::from("redis-server"),
+            Self::Almandine => Command::new(almandine_path()),
+            Self::Redis => redis_server(),
         }
     }
 }
@@ -98,7 +98,7 @@ impl Server {
                 Err(reason) => last = reason,
             }
         }
-        panic!("{} {flags:?} did not start: {last}", program.path().display());
+        panic!("{} {flags:?} did not start: {last}", program.name());
     }
 
     /// Another server of the same program with the same flags and some more.
@@ -119,7 +119,8 @@ impl Server {
         fs::create_dir_all(&directory).map_err(|e| e.to_string())?;
         let log = File::create(directory.join("log")).map_err(|e| e.to_string())?;
         let port = free_port().map_err(|e| e.to_string())?;
-        let child = Command::new(program.path())
+        let child = program
+            .command()
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"])
             .arg("--dir")
             .arg(&directory)

@@ -4,8 +4,10 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
+
+use almandine_testkit::redis_server;
 
 /// A reply; errors are their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,17 +49,12 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// `None`, after a word about it, where no `redis-server` is installed.
-    pub(crate) fn start() -> Option<Self> {
+    pub(crate) fn start() -> Self {
         for _ in 0..5 {
             // The port may be taken between this and the server's start: then another one is tried.
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let arguments = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--logfile", "/dev/null", "--port"];
-            let spawned = Command::new("redis-server").args(arguments).arg(port.to_string()).stdout(Stdio::null()).spawn();
-            let Ok(mut server) = spawned else {
-                println!("skipped: redis-server cannot be started");
-                return None;
-            };
+            let mut server = redis_server().args(arguments).arg(port.to_string()).stdout(Stdio::null()).spawn().unwrap();
             let connection = (0..200).find_map(|_| {
                 std::thread::sleep(Duration::from_millis(25));
                 let running = server.try_wait().unwrap().is_none();
@@ -67,7 +64,7 @@ impl Oracle {
                 connection.set_nodelay(true).unwrap();
                 let mut oracle = Self { server, connection: BufReader::new(connection) };
                 if oracle.is_ours() {
-                    return Some(oracle);
+                    return oracle;
                 }
             } else {
                 server.kill().unwrap();
