@@ -169,7 +169,7 @@ fn reply_buffer(call: &mut AdminCall<'_>) -> Outcome {
 /// Connections of other workers are served meanwhile; in Redis none are.
 fn sleep(call: &mut AdminCall<'_>) -> Outcome {
     let seconds = parse_f64(call.args.at(2)).filter(|seconds| *seconds > 0.0).unwrap_or(0.0);
-    outside_epoch(call, |_| std::thread::sleep(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
+    outside_epoch(call, |_| almandine_io::thread::sleep(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
     call.reply.ok();
     Ok(())
 }

@@ -5,6 +5,8 @@
 //! **Invariants**: as in `commands`. A handler that waits does so outside the batch's epoch.
 //! **Start reading at**: [`COMMANDS`], then the topic's file.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod acl;
 mod client;
 mod command;

@@ -5,6 +5,8 @@
 //! **Invariants**: an output's attachments are in ascending order of their offsets, which lie within its bytes.
 //! **Start reading at**: [`limits`], then [`output`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod limits;
 pub mod output;
 

@@ -8,6 +8,8 @@
 //! its type; every error text is in [`errors`].
 //! **Start reading at**: [`call`], then [`table`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod call;
 pub mod client;
 mod command;

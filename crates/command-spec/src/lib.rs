@@ -8,6 +8,8 @@
 //! says so.
 //! **Start reading at**: [`spec`], then [`arg`], then [`shape`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod arg;
 pub mod category;
 pub mod describe;

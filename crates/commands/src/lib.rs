@@ -56,6 +56,8 @@
 //!   (SET, INCR), or because it finds its keys at run time and locks through its `Writer`.
 //! - A read command with several keys sees all of them as of one moment: the session latches them shared.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod bitmap;
 pub mod etag;
 pub mod expiry;

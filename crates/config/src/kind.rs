@@ -163,7 +163,7 @@ impl Kind {
                 Ok(()) => Ok(Value::Text(word.to_owned())),
                 Err(problem) => Err(problem.into()),
             },
-            Self::Directory => match std::fs::canonicalize(word) {
+            Self::Directory => match almandine_io::files::canonical(word) {
                 Ok(path) if path.is_dir() => path.into_os_string().into_string().map(Value::Text).map_err(|_| "Not UTF-8".into()),
                 Ok(_) => Err("Not a directory".into()),
                 Err(_) => Err("No such file or directory".into()),

@@ -130,7 +130,7 @@ fn absolute(path: &Path) -> PathBuf {
 
 fn read(file: &Path) -> Result<String, LoadError> {
     let fail = |error: String| LoadError(format!("Fatal error, can't open config file '{}': {error}\n", file.display()));
-    let bytes = std::fs::read(file).map_err(|error| fail(reason(&error)))?;
+    let bytes = almandine_io::files::read(file).map_err(|error| fail(reason(&error)))?;
     String::from_utf8(bytes).map_err(|_| fail("not UTF-8".into()))
 }
 

@@ -5,9 +5,10 @@
 //! behind a signature; lines that are left over are emptied; everything else stays.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
+
+use almandine_io::files;
 
 use crate::kind::Value;
 use crate::parameter;
@@ -26,7 +27,7 @@ pub enum Stated {
 
 /// Brings `file` in line with the values of all parameters.
 pub(crate) fn rewrite(file: &Path, values: &[Value], which: Stated) -> io::Result<()> {
-    let old = match fs::read_to_string(file) {
+    let old = match files::read_to_string(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         other => other?,
     };
@@ -92,17 +93,18 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = directory.join(name);
     let written = (|| {
-        let mut out = File::create(&temporary)?;
-        if let Ok(old) = fs::metadata(file) {
-            out.set_permissions(old.permissions())?;
+        let mut out = files::create(&temporary)?;
+        match files::copy_permissions(file, &out) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
         out.write_all(text.as_bytes())?;
         out.sync_all()?;
-        fs::rename(&temporary, file)?;
-        File::open(directory)?.sync_all()
+        files::rename(&temporary, file)?;
+        files::sync_directory(directory)
     })();
     if written.is_err() {
-        let _ = fs::remove_file(&temporary);
+        let _ = files::remove(&temporary);
     }
     written
 }

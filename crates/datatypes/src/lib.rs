@@ -7,6 +7,8 @@
 //! **Start reading at**: [`number`] (the texts of floats), [`bitmap`], [`lcs`].
 //!
 //! `tests/` holds each module against a naive model, and against a `redis-server`.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
 pub mod bitfield;

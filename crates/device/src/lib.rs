@@ -9,6 +9,8 @@
 //! never says again that anything is safe.
 //! **Start reading at**: [`Device`], then [`file::FileDevice`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 use std::io;
 
 pub use almandine_io::storage::{BLOCK_BYTES, BlockingSource, Source};

@@ -1,6 +1,6 @@
 //! The kernel: reactors, sockets, memory mappings, clocks, threads, signals, entropy.
 //!
-//! **Is**: the only crate that touches sockets, clocks, threads and entropy, so that a simulator can stand in for all of them.
+//! **Is**: the only crate that touches sockets, files, clocks, threads and entropy, so that a simulator can stand in for all of them.
 //! **Is not**: a network server or a storage engine. It knows no connection state, no protocol and no configuration.
 //! **Invariants**: *I1* the kernel reads or writes memory of ours only inside a system call of the thread that owns the
 //! memory, or inside the buffer ring of a reactor, which lives as long as the reactor, or into the buffer of a read that a
@@ -13,6 +13,7 @@ pub mod clock;
 pub mod crash;
 pub mod entropy;
 pub mod file;
+pub mod files;
 pub mod limits;
 pub mod memory;
 pub mod process;

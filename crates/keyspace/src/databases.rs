@@ -120,7 +120,7 @@ impl Keyspace {
             match self.store.allocate_namespace() {
                 Ok(namespace) => break namespace,
                 // 65,000 emptied namespaces wait for their sweep, which takes a moment.
-                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+                Err(_) => almandine_io::thread::sleep(Duration::from_millis(1)),
             }
         };
         let old = self.namespaces[usize::from(db)].swap(u32::from(fresh), Ordering::AcqRel);

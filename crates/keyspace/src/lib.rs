@@ -8,6 +8,8 @@
 //! its lock plan once it has one.
 //! **Start reading at**: [`Keyspace`], [`Reader`], [`Writer`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod accessor;
 mod databases;
 mod reader;

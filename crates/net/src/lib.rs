@@ -10,6 +10,8 @@
 //! [`Service::close`] nothing refers to that connection.
 //! **Start reading at**: [`service`], the interface; then `worker.rs`, the loop; then `connection.rs` and `input.rs`.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod counters;
 pub mod limits;
 pub mod mailbox;

@@ -7,6 +7,8 @@
 //! what happens at connect, at close, for slow commands, for errors and for administrators.
 //! **Start reading at**: [`Node`], then [`client`] and [`observe`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod client;
 mod lock;
 mod messages;

@@ -16,6 +16,7 @@
 //!
 //! **Start reading at**: [`parse`], then [`reply`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
 pub mod args;

@@ -5,7 +5,7 @@
 
 mod line;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -70,7 +70,7 @@ pub(crate) fn install(settings: &Settings) {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+    almandine_io::files::append(path)
 }
 
 fn write(text: &str) -> io::Result<()> {

@@ -4,6 +4,8 @@
 //! **Is not**: a place for behaviour: nothing depends on this crate.
 //! **Start reading at**: [`run`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod apply;
 mod background;
 mod commands;

@@ -1,14 +1,14 @@
 //! The process: working directory, background, pid file, supervisor.
 
-use std::fs;
 use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use almandine_config::Settings;
 use almandine_config::choices::Supervised;
+use almandine_io::files;
 
 /// Set in the environment of a process that was started to run in the background.
 const BACKGROUND: &str = "ALMANDINE_BACKGROUND";
@@ -47,7 +47,7 @@ impl PidFile {
             "" => return None,
             path => path,
         };
-        if let Err(error) = fs::write(path, format!("{}\n", std::process::id())) {
+        if let Err(error) = files::write(path, format!("{}\n", std::process::id())) {
             tracing::warn!("Failed to write PID file {path}: {error}");
             return None;
         }
@@ -59,7 +59,7 @@ impl Drop for PidFile {
     fn drop(&mut self) {
         tracing::info!("Removing the pid file.");
         // The process ends; there is nothing to do about a file that is gone already.
-        let _ = fs::remove_file(&self.0);
+        let _ = files::remove(&self.0);
     }
 }
 
@@ -67,7 +67,7 @@ impl Drop for PidFile {
 pub(crate) fn remove_unix_socket(settings: &Settings) {
     if !settings.network.unix_socket.is_empty() {
         tracing::info!("Removing the unix socket file.");
-        let _ = fs::remove_file(Path::new(&settings.network.unix_socket));
+        let _ = files::remove(&settings.network.unix_socket);
     }
 }
 
@@ -77,6 +77,7 @@ pub(crate) fn notify_ready(settings: &Settings) {
         return;
     }
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    #[expect(clippy::disallowed_methods, reason = "one datagram at the start, to whoever started the process")]
     let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(b"STATUS=Ready to accept connections\nREADY=1\n", path));
     if let Err(error) = sent {
         tracing::warn!("systemd was not told that the server is ready: {error}");

@@ -134,7 +134,7 @@ fn files(settings: &Settings, part: Part) -> io::Result<Arc<dyn Device>> {
     let directories: Vec<PathBuf> =
         settings.storage.directories.iter().map(|directory| Path::new(directory).join(part.name())).collect();
     for directory in &directories {
-        std::fs::create_dir_all(directory).map_err(|error| {
+        almandine_io::files::make_directories(directory).map_err(|error| {
             io::Error::new(error.kind(), format!("storage-dir: cannot create '{}': {error}", directory.display()))
         })?;
     }

@@ -31,6 +31,8 @@
 //! A panic in a handler is a broken invariant of ours while latches may be held, so it ends the process: release builds abort, and the
 //! server's panic hook does so in all builds after it has logged where. Serving on with a store in doubt would be worse.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod admit;
 mod aftermath;
 mod batch;

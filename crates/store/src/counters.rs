@@ -79,7 +79,7 @@ impl Counters {
     /// A thread's counters of a namespace: live records, and those of them with an expiry.
     #[inline]
     pub(crate) fn namespace(&self, thread: usize, namespace: u16) -> &[AtomicI64; 2] {
-        debug_assert!(thread < self.threads.len());
+        debug_assert!(thread < self.threads.len(), "each thread has counters of its own");
         let index = thread * NAMESPACES + usize::from(namespace);
         // SAFETY: the reservation holds `threads * NAMESPACES` zeroed pairs, and zero is a valid counter.
         unsafe { &*self.namespaces.base().as_ptr().cast::<[AtomicI64; 2]>().add(index) }

@@ -28,11 +28,13 @@ const BATCH: usize = 64;
 const KEEP_WORDS: usize = (1 << 20) / 8;
 
 fn bin_of(units: usize) -> usize {
+    debug_assert!(units <= crate::record::UNITS_MAX + COARSE_WIDTH, "a piece is no longer than a record");
     if units <= EXACT_MAX { units } else { EXACT_MAX + 1 + (units - EXACT_MAX - 1) / COARSE_WIDTH }
 }
 
 /// The first bin whose every piece has at least `units` words.
 fn bin_covering(units: usize) -> usize {
+    debug_assert!((1..=crate::record::UNITS_MAX).contains(&units), "what is asked for is a record");
     if units <= EXACT_MAX { units } else { bin_of(units - 1 + COARSE_WIDTH).min(BINS) }
 }
 
@@ -66,6 +68,7 @@ impl FreeSpace {
 
     /// Space that readers may still see.
     pub(crate) fn retire(&mut self, address: u64, units: usize) {
+        debug_assert!(units != 0 && address != 0, "INV-FREE-1: what dies was a record");
         self.limbo.push_back((address, units as u32));
         self.untagged += 1;
     }
@@ -101,6 +104,11 @@ impl FreeSpace {
         if units < REMAINDER_MIN {
             return;
         }
+        debug_assert_eq!(
+            Log::page_of(address),
+            Log::page_of(address + units as u64 - 1),
+            "INV-LOG-2: a free space lies within its page"
+        );
         let bin = bin_of(units);
         self.bins[bin].push((address, units as u32));
         self.filled[bin / 64] |= 1 << (bin % 64);
@@ -141,6 +149,7 @@ impl FreeSpace {
 
     fn take_from_bins(&mut self, units: usize, log: &Log, shared: &SharedFree) -> Option<(u64, usize)> {
         let covering = bin_covering(units);
+        debug_assert!(bin_of(units) <= covering, "INV-FREE-1: a covering bin holds pieces that are large enough");
         if let Some(piece) = self.pop(covering, log) {
             return Some(piece);
         }
@@ -163,6 +172,8 @@ impl FreeSpace {
     fn pop(&mut self, bin: usize, log: &Log) -> Option<(u64, usize)> {
         let list = self.bins.get_mut(bin)?;
         while let Some((address, units)) = list.pop() {
+            debug_assert!(self.words >= units as usize, "the words of all bins are counted");
+            debug_assert_eq!(bin_of(units as usize), bin, "a piece lies in the bin of its size");
             self.words -= units as usize;
             if log.pages.is_open(Log::page_of(address)) {
                 return Some((address, units as usize));
@@ -178,6 +189,7 @@ impl FreeSpace {
 
     fn refill(&mut self, bin: usize, shared: &SharedFree) -> bool {
         let Some(batch) = shared.pop(bin) else { return false };
+        debug_assert!(batch.iter().all(|piece| bin_of(piece.1 as usize) == bin), "a batch holds pieces of its bin");
         for (address, units) in batch {
             self.add(address, units as usize);
         }
@@ -256,6 +268,7 @@ impl SharedFree {
     }
 
     fn push(&self, bin: usize, batch: Vec<Piece>) {
+        debug_assert!(batch.iter().all(|piece| bin_of(piece.1 as usize) == bin), "a batch holds pieces of its bin");
         self.queues[bin].push(batch);
         self.batches.fetch_add(1, Ordering::Relaxed);
         self.filled[bin / 64].fetch_or(1 << (bin % 64), Ordering::Relaxed);

@@ -78,6 +78,7 @@ pub(crate) fn into_handle(value: SharedString) -> u64 {
 /// # Safety
 /// The handle came from [`into_handle`] and its record gives it up.
 pub(crate) unsafe fn from_handle(handle: u64) -> SharedString {
+    debug_assert_ne!(handle, 0, "a handle is an address");
     // SAFETY: by the caller's promise the count that `into_raw` kept is ours.
     let value = unsafe { Arc::from_raw(handle as usize as *const HeapString) };
     let records = value.records.fetch_sub(1, Ordering::Relaxed);
@@ -94,6 +95,7 @@ pub(crate) unsafe fn from_handle(handle: u64) -> SharedString {
 /// # Safety
 /// The handle came from [`into_handle`] and the bucket latch is held, so that the record keeps its reference meanwhile.
 pub(crate) unsafe fn share(handle: u64) -> SharedString {
+    debug_assert_ne!(handle, 0, "a handle is an address");
     let pointer = handle as usize as *const HeapString;
     // SAFETY: the record's reference keeps the count above zero while the latch is held.
     unsafe {
@@ -107,6 +109,7 @@ pub(crate) unsafe fn share(handle: u64) -> SharedString {
 /// # Safety
 /// As [`share`], for as long as the slice lives; and nobody changes the value meanwhile.
 pub(crate) unsafe fn bytes<'r>(handle: u64) -> &'r [u8] {
+    debug_assert_ne!(handle, 0, "a handle is an address");
     // SAFETY: the record's reference keeps the value alive under the latch.
     unsafe { &(*(handle as usize as *const HeapString)).bytes }
 }
@@ -116,12 +119,14 @@ pub(crate) struct HeapKey(Box<[u8]>);
 
 impl HeapKey {
     pub(crate) fn into_handle(key: &[u8]) -> u64 {
+        debug_assert!(key.len() > crate::record::INLINE_KEY_MAX, "a key that fits is in its record");
         Box::into_raw(Box::new(Self(key.into()))) as usize as u64
     }
 
     /// # Safety
     /// The handle came from [`HeapKey::into_handle`] and the epoch is held since before the record was found.
     pub(crate) unsafe fn bytes<'r>(handle: u64) -> &'r [u8] {
+        debug_assert_ne!(handle, 0, "a handle is an address");
         // SAFETY: the key is freed only after the epoch of its record's death is safe.
         unsafe { &(*(handle as usize as *const Self)).0 }
     }
@@ -129,6 +134,7 @@ impl HeapKey {
     /// # Safety
     /// The handle came from [`HeapKey::into_handle`], is given up by its last record, and no reader can see it.
     pub(crate) unsafe fn free(handle: u64) {
+        debug_assert_ne!(handle, 0, "a handle is an address");
         // SAFETY: by the caller's promise we are the only owner.
         drop(unsafe { Box::from_raw(handle as usize as *mut Self) });
     }

@@ -44,12 +44,14 @@ impl Namespaces {
         lists.free.pop().or_else(|| {
             let number = u16::try_from(lists.fresh).ok()?;
             lists.fresh += 1;
+            debug_assert_ne!(number, 0, "INV-NS-1: zero names no namespace");
             Some(number)
         })
     }
 
     /// Drops a namespace: its records are garbage.
     pub(crate) fn mark_dropped(&self, namespace: u16) {
+        debug_assert!(!self.is_dropped(namespace), "INV-NS-1: a namespace is dropped once");
         self.dropped[usize::from(namespace) / 64].fetch_or(1 << (namespace % 64), Ordering::Release);
         self.dropped_count.fetch_add(1, Ordering::Release);
         self.lists().dropped.push(namespace);
@@ -71,11 +73,14 @@ impl Namespaces {
 
     /// Keeps swept namespaces from being used again: some of their records could not be read, so they are still in the index.
     pub(crate) fn give_up(&self, swept: &[u16]) {
+        debug_assert!(swept.iter().all(|namespace| self.is_dropped(*namespace)), "INV-NS-1: what is swept was dropped");
         self.dropped_count.fetch_sub(swept.len() as u64, Ordering::Release);
     }
 
     /// Returns swept namespaces for use.
     pub(crate) fn release(&self, swept: Vec<u16>) {
+        debug_assert!(swept.iter().all(|namespace| self.is_dropped(*namespace)), "INV-NS-1: what is swept was dropped");
+        debug_assert!(!self.lists().free.iter().any(|free| swept.contains(free)), "INV-NS-1: a number is free once");
         for &namespace in &swept {
             self.dropped[usize::from(namespace) / 64].fetch_and(!(1 << (namespace % 64)), Ordering::Release);
         }

@@ -118,11 +118,13 @@ impl Header {
     /// The record is a copy of one on the device, whose address is in a word of its own.
     pub(crate) const CACHED: u64 = 1 << 10;
 
+    const FLAGS: u64 = Self::DEAD | Self::EXPIRY | Self::ETAG | Self::HEAP_VALUE | Self::HEAP_KEY | Self::EDITED | Self::CACHED;
     const IDENTITY: u64 = (0xFFFF << NAMESPACE_SHIFT) | (((1 << KEY_BITS) - 1) << KEY_SHIFT) | Self::DEAD | Self::HEAP_KEY;
 
     /// A header; lengths must be within their limits.
     pub(crate) fn new(namespace: u16, key_len: usize, value_len: usize, units: usize, flags: u64, kind: Kind) -> Self {
         debug_assert!(key_len <= INLINE_KEY_MAX && value_len < 1 << VALUE_BITS && (1..=UNITS_MAX).contains(&units));
+        debug_assert_eq!(flags & !Self::FLAGS, 0, "flags stay in their bits");
         Self(
             (u64::from(namespace) << NAMESPACE_SHIFT)
                 | ((key_len as u64) << KEY_SHIFT)
@@ -183,18 +185,22 @@ impl Header {
 
     /// Bytes that the value may take without a move.
     pub(crate) fn value_capacity(self) -> usize {
+        debug_assert!(self.value_word() + self.optional_words() <= self.units(), "INV-LOG-2: a record's parts lie within it");
         (self.units() - self.value_word() - self.optional_words()) * WORD
     }
 
     pub(crate) fn with_value_len(self, len: usize) -> Self {
+        debug_assert!(len < 1 << VALUE_BITS, "a longer value is on the heap");
         Self(self.0 & !(((1u64 << VALUE_BITS) - 1) << VALUE_SHIFT) | ((len as u64) << VALUE_SHIFT))
     }
 
     fn with_units(self, units: usize) -> Self {
+        debug_assert!((1..=UNITS_MAX).contains(&units), "INV-LOG-2: a record leads to the next one");
         Self(self.0 & !((UNITS_MAX as u64) << UNITS_SHIFT) | ((units as u64) << UNITS_SHIFT))
     }
 
     pub(crate) fn with_flags(self, flags: u64, on: bool) -> Self {
+        debug_assert_eq!(flags & !Self::FLAGS, 0, "flags stay in their bits");
         Self(if on { self.0 | flags } else { self.0 & !flags })
     }
 }
@@ -213,11 +219,13 @@ pub(crate) struct Shape {
 impl Shape {
     /// Words that a record of this shape takes.
     pub(crate) fn units(&self) -> usize {
+        debug_assert!(self.key_len <= INLINE_KEY_MAX, "a longer key is on the heap");
         let optional = (self.flags & (Header::EXPIRY | Header::ETAG | Header::CACHED)).count_ones() as usize;
         (1 + self.key_len.div_ceil(WORD) + self.value_len.div_ceil(WORD) + optional).max(UNITS_MIN)
     }
 
     pub(crate) fn header(&self, units: usize) -> Header {
+        debug_assert!(units >= self.units(), "INV-LOG-2: the space holds the record");
         Header::new(self.namespace, self.key_len, self.value_len, units, self.flags, self.kind)
     }
 }
@@ -230,10 +238,12 @@ impl Record {
     /// # Safety
     /// `pointer` is the header word of allocated log space that stays mapped and is not reused while this value is used.
     pub(crate) unsafe fn new(pointer: *const AtomicU64) -> Self {
+        debug_assert!(!pointer.is_null() && pointer.is_aligned(), "INV-LOG-2: records begin at words");
         Self(pointer)
     }
 
     fn word(self, index: usize) -> &'static AtomicU64 {
+        debug_assert!(index <= UNITS_MAX, "INV-READ-1: even a torn look stays near its record");
         // SAFETY: callers stay below `units` of a header that was valid for this record; the constructor's promise covers
         // the memory. The lifetime is shortened by every use inside this module.
         unsafe { &*self.0.add(index) }
@@ -244,6 +254,7 @@ impl Record {
     }
 
     pub(crate) fn set_header(self, header: Header) {
+        debug_assert_ne!(header.units(), 0, "INV-LOG-2: a record leads to the next one");
         self.word(0).store(header.0, Ordering::Release);
     }
 
@@ -260,6 +271,7 @@ impl Record {
     }
 
     pub(crate) fn set_key_handle(self, handle: u64) {
+        debug_assert!(self.header().has(Header::HEAP_KEY), "only a long key has a handle");
         self.word(1).store(handle, Ordering::Relaxed);
     }
 
@@ -292,10 +304,12 @@ impl Record {
 
     /// The heap handle in the value field.
     pub(crate) fn value_handle(self, header: Header) -> u64 {
+        debug_assert!(header.has(Header::HEAP_VALUE), "only a large value has a handle");
         self.word(header.value_word()).load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_value_handle(self, header: Header, handle: u64) {
+        debug_assert!(header.has(Header::HEAP_VALUE), "only a large value has a handle");
         self.word(header.value_word()).store(handle, Ordering::Relaxed);
     }
 
@@ -344,6 +358,7 @@ impl Record {
     /// Fills part of the value field with zeroes, as [`Record::write_value`] does with bytes.
     pub(crate) fn zero_value(self, header: Header, offset: usize, len: usize) {
         const ZEROES: [u8; 64] = [0; 64];
+        debug_assert!(offset + len <= header.value_capacity(), "INV-LOG-2: a value stays within its record");
         let mut done = 0;
         while done < len {
             let take = (len - done).min(ZEROES.len());
@@ -360,6 +375,7 @@ impl Record {
 
     /// Writes the optional words where they belong in an allocation cut to `units`, and returns the header for it.
     pub(crate) fn shrink_optional(self, header: Header, units: usize, expiry: Option<i64>, etag: Option<u64>) -> Header {
+        debug_assert!((UNITS_MIN..=header.units()).contains(&units), "INV-LOG-2: a record shrinks within its space");
         let smaller = header.with_units(units);
         self.write_optional(smaller, expiry, etag);
         smaller
@@ -369,6 +385,8 @@ impl Record {
     /// latch of the record's bucket.
     pub(crate) fn copy_whole(self, header: Header, target: Self, units: usize) {
         debug_assert!(!header.has(Header::CACHED), "a cached record is dropped, not moved");
+        debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: what is moved is alive");
+        debug_assert!(Self::packed_units(header, false) <= units, "INV-LOG-2: the space holds the record");
         for index in 1..header.units().min(units) - header.optional_words() {
             target.word(index).store(self.word(index).load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -402,12 +420,14 @@ impl Record {
 
     /// Says what this cached record is a copy of.
     pub(crate) fn set_original(self, header: Header, address: u64) {
+        debug_assert!(header.has(Header::CACHED) && address != 0, "INV-TIER-2: a copy stands for its original");
         self.word(header.units() - header.optional_words()).store(address, Ordering::Relaxed);
     }
 
     /// Writes a copy of this record, marked as cached, into unpublished space of `units` words: one more than it needs itself,
     /// unless it is a cached copy already.
     pub(crate) fn copy_as_cached(self, header: Header, target: Self, units: usize, original: u64) {
+        debug_assert!(!header.has(Header::CACHED) && !header.has(Header::DEAD), "INV-TIER-2: a copy is made of an original");
         let words = if header.has(Header::HEAP_VALUE) { 1 } else { header.value_len().div_ceil(WORD) };
         for index in 1..header.value_word() + words {
             target.word(index).store(self.word(index).load(Ordering::Relaxed), Ordering::Relaxed);
@@ -421,6 +441,7 @@ impl Record {
 
     /// Writes a copy that is an original of its own into unpublished space of `units` words.
     pub(crate) fn copy_as_original(self, header: Header, target: Self, units: usize) {
+        debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: what is copied is alive");
         let words = if header.has(Header::HEAP_VALUE) { 1 } else { header.value_len().div_ceil(WORD) };
         for index in 1..header.value_word() + words {
             target.word(index).store(self.word(index).load(Ordering::Relaxed), Ordering::Relaxed);
@@ -433,6 +454,7 @@ impl Record {
 
     /// Words that a copy needs: the record without its slack, plus or minus the word for the original's address.
     pub(crate) fn packed_units(header: Header, cached: bool) -> usize {
+        debug_assert_ne!(header.units(), 0, "INV-LOG-2: there is a record");
         let words = if header.has(Header::HEAP_VALUE) { 1 } else { header.value_len().div_ceil(WORD) };
         let copied = header.with_flags(Header::CACHED, cached);
         (copied.value_word() + words + copied.optional_words()).max(UNITS_MIN)
@@ -440,6 +462,8 @@ impl Record {
 
     /// Writes the optional words for which `header` has flags.
     pub(crate) fn write_optional(self, header: Header, expiry: Option<i64>, etag: Option<u64>) {
+        debug_assert_eq!(header.has(Header::EXPIRY), expiry.is_some(), "a header says whether there is an expiry");
+        debug_assert_eq!(header.has(Header::ETAG), etag.is_some(), "a header says whether there is an ETag");
         let mut index = header.units();
         if header.has(Header::EXPIRY) {
             index -= 1;
@@ -453,6 +477,7 @@ impl Record {
 
     /// Sets or removes the optional words in place if there is room; returns the new header.
     pub(crate) fn try_set_optional(self, header: Header, expiry: Option<i64>, etag: Option<u64>) -> Option<Header> {
+        debug_assert!(!header.has(Header::CACHED) && !header.has(Header::DEAD), "only a live original changes in place");
         let changed = header.with_flags(Header::EXPIRY, expiry.is_some()).with_flags(Header::ETAG, etag.is_some());
         let value_words = if header.has(Header::HEAP_VALUE) { 1 } else { header.value_len().div_ceil(WORD) };
         if header.value_word() + value_words + changed.optional_words() > header.units() {
@@ -466,6 +491,11 @@ impl Record {
     /// Writes a whole new record into unpublished space; the header last, so that a page walk never sees half of it.
     pub(crate) fn initialise(self, header: Header, key: &[u8], value: &[u8], expiry: Option<i64>, etag: Option<u64>) {
         debug_assert_eq!(key.len(), header.key_len());
+        debug_assert_eq!(value.len(), header.value_len(), "a header says how long the value is");
+        debug_assert!(
+            Self::packed_units(header, header.has(Header::CACHED)) <= header.units(),
+            "INV-LOG-2: the space holds the record"
+        );
         for (index, chunk) in (1..).zip(key.chunks(WORD).chain(value.chunks(WORD))) {
             let word = match <[u8; WORD]>::try_from(chunk) {
                 Ok(whole) => u64::from_ne_bytes(whole),

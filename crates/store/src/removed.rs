@@ -89,6 +89,7 @@ impl Outbox {
 
     fn pop(&self) -> Option<Removal> {
         let removal = self.queue.pop()?;
+        debug_assert!(self.bytes.load(Ordering::Relaxed) >= removal.memory_bytes(), "INV-REMOVED-1: what waits is counted");
         self.bytes.fetch_sub(removal.memory_bytes(), Ordering::Relaxed);
         Some(removal)
     }

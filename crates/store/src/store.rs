@@ -13,6 +13,7 @@ use crate::options::Options;
 use crate::progress::Work;
 use crate::removed::Removals;
 use crate::session::Session;
+use crate::session::check::check_whole;
 use crate::shared::Inner;
 use crate::tier::statistics::TierStatistics;
 use crate::tier::{CopyReads, Tier};
@@ -244,6 +245,10 @@ impl Drop for Store {
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
             }
+        }
+        self.manual = None;
+        if cfg!(debug_assertions) && !std::thread::panicking() {
+            check_whole(&self.inner);
         }
     }
 }

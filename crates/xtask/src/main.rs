@@ -15,6 +15,7 @@ const USAGE: &str = "usage: cargo xtask <command>
   test [--full]   install what the tests need, then run all of them; --full adds the heavy sets
   tidy            check layers, headers, unsafe fences, invariants, lengths, paths, licences, generated documents
   circles [crate] show which files of a crate need each other
+  assertions      show how many assertions per function there are
   docs            write the generated documents of docs/reference again
 ";
 
@@ -25,7 +26,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(false),
         ["test", "--full"] => test::run(true),
         ["tidy"] => tidy::run(),
-        ["circles", name @ ..] => show_circles(name.first().unwrap_or(&"")),
+        ["circles", name @ ..] => show(|sources| tidy::circles::print(sources, name.first().unwrap_or(&""))),
+        ["assertions"] => show(tidy::assertions::print),
         ["docs"] => generated::refresh(&root::root()),
         _ => {
             eprint!("{USAGE}");
@@ -35,10 +37,11 @@ fn main() -> ExitCode {
     if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn show_circles(name: &str) -> bool {
+/// Hands the sources to a report.
+fn show(report: impl FnOnce(&[tidy::source::Source])) -> bool {
     match tidy::sources(&root::root()) {
-        Ok(sources) => tidy::circles::print(&sources, name),
-        Err(e) => eprintln!("circles: {e}"),
+        Ok(sources) => report(&sources),
+        Err(e) => eprintln!("{e}"),
     }
     true
 }

@@ -3,10 +3,11 @@
 //! Nothing is made, deleted or overwritten before it is certain that the directory holds only files of ours and that no other
 //! process uses it. A file system's own `lost+found` is nobody's.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use almandine_io::files;
 
 use super::{FileOptions, OpenMode, Removed, probe_direct};
 use crate::{BLOCK_BYTES, error};
@@ -36,7 +37,7 @@ impl Directory {
             let text = format!("a segment of {size} bytes is not made of blocks of {BLOCK_BYTES}: choose a multiple");
             return Err(io::Error::new(ErrorKind::InvalidInput, text));
         }
-        fs::create_dir_all(&path).map_err(|e| error::at_path("make directory", &path, &e))?;
+        files::make_directories(&path).map_err(|e| error::at_path("make directory", &path, &e))?;
         refuse_foreign_files(&path)?;
         let lock = lock(&path)?;
         let mut indices = segments(&path)?;
@@ -65,7 +66,7 @@ impl Directory {
                 for index in indices.drain(..) {
                     let segment = segment_path(&path, index);
                     removed.files += 1;
-                    removed.bytes += fs::metadata(&segment).map_or(0, |data| data.blocks() * 512);
+                    removed.bytes += files::disk_bytes(&segment).unwrap_or(0);
                     remove_if_there(&segment)?;
                 }
                 write_format(&path, size, &options.label)?;
@@ -101,7 +102,7 @@ impl Directory {
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(path).and_then(|directory| directory.sync_all()).map_err(|e| error::at_path("sync directory", path, &e))
+    files::sync_directory(path).map_err(|e| error::at_path("sync directory", path, &e))
 }
 
 fn segment_path(directory: &Path, index: u64) -> PathBuf {
@@ -115,10 +116,7 @@ fn segment_index(name: &str) -> Option<u64> {
 }
 
 fn names(path: &Path) -> io::Result<Vec<String>> {
-    let read = || -> io::Result<Vec<String>> {
-        fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
-    };
-    read().map_err(|e| error::at_path("list directory", path, &e))
+    files::names(path).map_err(|e| error::at_path("list directory", path, &e))
 }
 
 fn segments(path: &Path) -> io::Result<Vec<u64>> {
@@ -156,7 +154,7 @@ fn lock(path: &Path) -> io::Result<File> {
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
+    match files::remove(path) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(error::at_path("delete", path, &e)),
         _ => Ok(()),
     }
@@ -164,7 +162,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 
 /// The segments' size and the label that the directory was made with.
 fn read_format(path: &Path) -> io::Result<Option<(u64, String)>> {
-    let text = match fs::read_to_string(path) {
+    let text = match files::read_to_string(path) {
         Ok(text) => text,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(error::at_path("read", path, &e)),
@@ -185,10 +183,10 @@ fn write_format(directory: &Path, segment_bytes: u64, label: &str) -> io::Result
     let path = directory.join(FORMAT_NEW);
     let label = label.replace('\n', " ");
     let write = || -> io::Result<()> {
-        let mut file = File::create(&path)?;
+        let mut file = files::create(&path)?;
         write!(file, "{FIRST_LINE}\nsegment-bytes {segment_bytes}\nlabel {label}\n")?;
         file.sync_all()?;
-        fs::rename(&path, directory.join(FORMAT))
+        files::rename(&path, directory.join(FORMAT))
     };
     write().map_err(|e| error::at_path("write", &path, &e))
 }

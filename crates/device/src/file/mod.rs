@@ -306,7 +306,7 @@ fn probe_direct(path: &Path) -> io::Result<bool> {
         Err(e) => return Err(error::at_path("make", path, &e)),
     };
     // A file system that refuses the flag may have made the file all the same.
-    match std::fs::remove_file(path) {
+    match almandine_io::files::remove(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(error::at_path("remove", path, &e)),
         _ => Ok(direct),
     }

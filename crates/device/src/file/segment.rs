@@ -134,7 +134,7 @@ impl Segment {
 
     /// Removes the file's name; whoever reads from it meanwhile goes on doing so.
     pub(super) fn delete(&self) -> io::Result<()> {
-        std::fs::remove_file(&self.path).map_err(|e| error::at_path("delete", &self.path, &e))
+        almandine_io::files::remove(&self.path).map_err(|e| error::at_path("delete", &self.path, &e))
     }
 
     /// The ranges that are held.

@@ -138,6 +138,7 @@ impl ObjectDevice {
             let text = format!("an object of {object_bytes} bytes is not made of blocks of {BLOCK_BYTES}: choose a multiple");
             return Err(io::Error::new(ErrorKind::InvalidInput, text));
         }
+        // The library's requests need its runtime, with threads and a clock of their own: the one way to the kernel beside `io`.
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(1).thread_name("object-store").enable_all().build()?;
         let locks = (0..LOCKS).map(|_| Mutex::new(())).collect();

@@ -14,7 +14,9 @@
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use almandine_io::clock;
 
 use crate::ranges::Ranges;
 use crate::{BlockingSource, Device, Source, error};
@@ -141,13 +143,13 @@ impl TieredDevice {
     /// Waits until the later tiers have everything; false when they do not after this time.
     #[must_use]
     pub fn drain(&self, time_max: Duration) -> bool {
-        let until = Instant::now() + time_max;
+        let until = deadline(time_max);
         self.tiers.levels.iter().all(|level| wait(until, || level.backlog() == 0))
     }
 
     /// Waits until every tier can take this much; says which one cannot.
     fn wait_for_room(&self, bytes: u64) -> io::Result<()> {
-        let until = Instant::now() + self.options.wait_max;
+        let until = deadline(self.options.wait_max);
         let (now, later) = self.tiers.levels.split_at(self.options.commit + 1);
         // A single write above the bound is let through alone.
         let bound = self.options.backlog_bytes.saturating_sub(bytes);
@@ -181,10 +183,15 @@ impl TieredDevice {
     }
 }
 
+/// The monotonic time in nanoseconds after this long.
+fn deadline(time_max: Duration) -> u64 {
+    clock::monotonic_ns().saturating_add(u64::try_from(time_max.as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// Waits for other threads to make something true; false when they have not by then. For background threads, which may be late.
-fn wait(until: Instant, condition: impl Fn() -> bool) -> bool {
+fn wait(until_ns: u64, condition: impl Fn() -> bool) -> bool {
     while !condition() {
-        if Instant::now() >= until {
+        if clock::monotonic_ns() >= until_ns {
             return false;
         }
         almandine_io::thread::sleep(Duration::from_millis(1));

@@ -321,7 +321,7 @@ fn difference(left: u64, right: u64) -> i64 {
 }
 
 fn operating_system() -> String {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = almandine_io::files::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("Linux {} {}", release.trim(), std::env::consts::ARCH)
 }
 

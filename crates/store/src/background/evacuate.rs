@@ -141,6 +141,7 @@ impl Evacuator {
                     self.evacuated += 1;
                     return Step::Wait;
                 }
+                debug_assert_eq!(self.evacuated, self.pages.len(), "INV-LOG-1: every page is emptied before any is released");
                 self.evacuated = 0;
                 Step::Next(EvacuationPhase::Releasing)
             }
@@ -261,6 +262,7 @@ fn release(session: &Session, page: u64) {
         store.log.pages.reopen(page);
         return;
     }
+    debug_assert!(!is_active(store, page), "INV-FREE-1: nobody writes to a page that is given back");
     let free = store.log.pages.free_words(page);
     let counters = store.thread(&session.local);
     add(&counters.taken_words, -(free as i64));

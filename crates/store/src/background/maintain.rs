@@ -157,6 +157,9 @@ impl Maintenance {
         }
         store.refresh_over_limit();
         store.removals.notify();
+        if cfg!(debug_assertions) {
+            self.session.check_sample(now_ms);
+        }
         busy
     }
 
@@ -307,6 +310,7 @@ impl Maintenance {
             && self.store.epoch.safe() >= epoch
         {
             let from = self.store.index.len();
+            debug_assert!(self.store.epoch.safe() >= epoch, "INV-INDEX-1: nobody looks at buckets beyond the count any more");
             self.store.index.release_range(from, top);
             self.resident_buckets = from;
             self.surplus = None;

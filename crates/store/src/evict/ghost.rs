@@ -65,6 +65,7 @@ impl Ghosts {
     }
 
     fn resize(&self, sets: u64) {
+        debug_assert!(sets * PER_SET <= self.memory.bytes() as u64, "ghosts lie within their memory");
         let before = self.sets.swap(sets, Ordering::Relaxed) * PER_SET;
         let after = sets * PER_SET;
         let (from, to) = (after.next_multiple_of(4096), before.next_multiple_of(4096));
@@ -76,6 +77,7 @@ impl Ghosts {
     fn place(&self, hash: u64) -> Option<&AtomicU64> {
         let sets = self.sets.load(Ordering::Relaxed);
         let set = ((hash >> 32) * sets) >> 32;
+        debug_assert!(sets == 0 || set < sets, "a hash leads to one of the sets");
         // SAFETY: `set < sets`, and the reservation holds that many zeroed words, which are valid atomics. It is never unmapped
         // while the store lives; a word of a part that was given back reads as zero.
         (sets != 0).then(|| unsafe { &*self.memory.base().as_ptr().cast::<AtomicU64>().add(set as usize) })
@@ -83,7 +85,9 @@ impl Ghosts {
 
     fn fingerprint(hash: u64) -> u64 {
         // Bits that choose neither the set nor, in most sizes, the bucket.
-        (hash >> 20) % 127 + 1
+        let fingerprint = (hash >> 20) % 127 + 1;
+        debug_assert!(fingerprint & PROVEN == 0 && fingerprint != 0, "a fingerprint is told from an empty place and from its mark");
+        fingerprint
     }
 
     /// A record was evicted.
@@ -106,6 +110,7 @@ impl Ghosts {
             return None;
         }
         let shift = equal.trailing_zeros() - 7;
+        debug_assert_eq!(word >> shift & 0x7F, Self::fingerprint(hash), "the lowest match is a true one");
         let found = word >> shift & 0xFF;
         set.store(word & !(0xFF << shift), Ordering::Relaxed);
         Some(if found & PROVEN == 0 { Return::Unproven } else { Return::Proven })

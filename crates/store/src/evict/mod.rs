@@ -178,6 +178,7 @@ impl Eviction {
                     if next == 0 {
                         self.idle.lap_ended(&[true; idle::LEVELS]);
                     }
+                    debug_assert!(start < end && end <= buckets, "the hand moves on within the buckets");
                     return start..end;
                 }
                 Err(current) => from = current,
@@ -229,6 +230,7 @@ impl Eviction {
             }
             None => {
                 let age = self.entry_age.load(Ordering::Relaxed) + (chance % AGE_ONE as u64) as i64;
+                debug_assert!(age >= 0, "an age is a fraction of the oldest");
                 (age / AGE_ONE).clamp(0, AGE_MAX as i64) as u64
             }
         }

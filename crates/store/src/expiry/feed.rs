@@ -40,6 +40,10 @@ impl Feed {
     pub(crate) fn push(&self, thread: usize, notice: Notice) -> bool {
         let ring = &self.rings[thread];
         let written = ring.written.load(Ordering::Relaxed);
+        debug_assert!(
+            written - ring.read.load(Ordering::Acquire) <= CELLS,
+            "INV-EXP-1: no notice is overwritten before it is read"
+        );
         if written - ring.read.load(Ordering::Acquire) == CELLS {
             self.spill.push(notice);
             return true;
@@ -57,6 +61,7 @@ impl Feed {
         for ring in &self.rings {
             let written = ring.written.load(Ordering::Acquire);
             let read = ring.read.load(Ordering::Relaxed);
+            debug_assert!(read <= written && written - read <= CELLS, "INV-EXP-1: each notice is read once");
             if let Some(cells) = ring.cells.get() {
                 for at in read..written {
                     let cell = &cells[(at % CELLS) as usize];

@@ -66,6 +66,7 @@ impl Wheel {
     pub(crate) fn file(&mut self, notice: Notice) {
         // The cell after the due time, so that the key is due when its cell comes up.
         let tick = (notice.at_ms.div_euclid(TICK_MS).saturating_add(1)).max(self.now + 1);
+        debug_assert!(tick > self.now, "INV-EXP-1: a notice is filed for a tick to come");
         self.entries += 1;
         self.first_ms = self.first_ms.map(|first| first.min(notice.at_ms));
         if self.now < 0 {
@@ -96,6 +97,7 @@ impl Wheel {
         if self.now >= today {
             return None;
         }
+        debug_assert!(self.now < today, "INV-EXP-1: no tick is left out");
         self.now += 1;
         self.first_ms = None;
         let mut hashes = Vec::new();
@@ -133,6 +135,7 @@ impl Wheel {
             }
             let cell = self.find_first().map(|(_, cell)| std::mem::take(cell)).unwrap_or_default();
             self.first_ms = None;
+            debug_assert!(self.entries >= cell.len(), "INV-EXP-1: every notice is counted");
             self.entries -= cell.len();
             let before = self.near.len();
             self.near.extend(cell.into_iter().filter_map(&expiry_of).map(|notice| Reverse((notice.at_ms, notice.hash))));

@@ -105,6 +105,7 @@ impl Bucket {
     /// The entry at position `at`.
     #[inline]
     pub(crate) fn entry(&self, at: u32) -> Entry {
+        debug_assert!((at as usize) < ENTRIES, "a bucket has so many entries");
         Entry(self.entries[at as usize % ENTRIES].load(Ordering::Acquire))
     }
 
@@ -141,6 +142,11 @@ impl Bucket {
         if self.control.compare_exchange(seen, seen | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.lock_contended(EXCLUSIVE | SHARED_MASK, EXCLUSIVE);
         }
+        debug_assert_eq!(
+            self.control.load(Ordering::Relaxed) & (EXCLUSIVE | SHARED_MASK),
+            EXCLUSIVE,
+            "INV-LATCH-1: who writes is alone"
+        );
         // Keeps the writer's stores behind the bit, for readers that validate (pairs with the fence in `validate`).
         fence(Ordering::Release);
     }
@@ -149,9 +155,12 @@ impl Bucket {
     #[inline]
     pub(crate) fn lock_shared(&self) {
         let seen = self.control.load(Ordering::Relaxed) & !EXCLUSIVE;
+        debug_assert_ne!(seen & SHARED_MASK, SHARED_MASK, "INV-LATCH-1: one more holder can be counted");
         if self.control.compare_exchange(seen, seen + SHARED_ONE, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.lock_contended(EXCLUSIVE, SHARED_ONE);
         }
+        debug_assert_eq!(self.control.load(Ordering::Relaxed) & EXCLUSIVE, 0, "INV-LATCH-1: nobody writes while others read");
+        debug_assert_ne!(self.control.load(Ordering::Relaxed) & SHARED_MASK, 0, "INV-LATCH-1: the hold is counted");
     }
 
     #[cold]
@@ -180,6 +189,7 @@ impl Bucket {
     pub(crate) fn unlock_shared(&self) {
         let before = self.control.fetch_sub(SHARED_ONE, Ordering::Release);
         debug_assert!(before & SHARED_MASK != 0, "INV-LATCH-1: a shared hold was taken");
+        debug_assert_eq!(before & EXCLUSIVE, 0, "INV-LATCH-1: nobody writes while others read");
     }
 
     /// The control word without any claim to consistency; for hints and for holders of the latch.
@@ -188,15 +198,25 @@ impl Bucket {
         Seen(self.control.load(Ordering::Relaxed))
     }
 
-    /// Whether somebody holds the exclusive latch.
+    /// Whether somebody holds the latch, in whatever way.
+    pub(crate) fn is_latched(&self) -> bool {
+        self.control.load(Ordering::Relaxed) & (EXCLUSIVE | SHARED_MASK) != 0
+    }
+
+    /// Whether somebody holds the latch exclusively.
     pub(crate) fn is_latched_exclusively(&self) -> bool {
         self.control.load(Ordering::Relaxed) & EXCLUSIVE != 0
+    }
+
+    /// Whether its own line is empty; for assertions.
+    pub(crate) fn matches_nothing(&self) -> bool {
+        self.entries.iter().all(|cell| cell.load(Ordering::Relaxed) == 0)
     }
 
     /// Says whether entries know less than a whole tag; under the exclusive latch.
     pub(crate) fn set_short_tags(&self, short: bool) {
         let seen = self.control.load(Ordering::Relaxed);
-        debug_assert!(seen & EXCLUSIVE != 0);
+        debug_assert!(seen & EXCLUSIVE != 0, "INV-LATCH-1: the control word changes under the latch");
         self.control.store(if short { seen | SHORT_TAGS } else { seen & !SHORT_TAGS }, Ordering::Relaxed);
     }
 
@@ -207,8 +227,9 @@ impl Bucket {
 
     /// Links the first overflow bucket; under the exclusive latch.
     pub(crate) fn set_overflow(&self, cell: u32) {
+        debug_assert!(u64::from(cell) <= OVERFLOW_MASK, "a link stays in its bits");
         let seen = self.control.load(Ordering::Relaxed);
-        debug_assert!(seen & EXCLUSIVE != 0);
+        debug_assert!(seen & EXCLUSIVE != 0, "INV-LATCH-1: the control word changes under the latch");
         self.control.store((seen & !OVERFLOW_MASK) | u64::from(cell), Ordering::Relaxed);
     }
 }

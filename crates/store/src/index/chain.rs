@@ -11,6 +11,12 @@ use crate::sync::{AtomicU64, Ordering};
 /// Overflow buckets that an optimistic reader follows before it checks that it is not lost on recycled links.
 const HOPS_BETWEEN_CHECKS: usize = 16;
 
+/// How full a bucket of the overflow area is.
+pub(crate) struct Link {
+    pub(crate) used: usize,
+    pub(crate) places: usize,
+}
+
 /// The place of an entry: the cell that holds it.
 #[derive(Clone, Copy)]
 pub(crate) struct Position<'i>(pub(crate) &'i AtomicU64);
@@ -22,6 +28,7 @@ impl Position<'_> {
 
     /// Points the entry to another record of the same key; under the exclusive latch.
     pub(crate) fn point_to(self, tag: Tag, address: u64) {
+        debug_assert_ne!(self.entry(), Entry::EMPTY, "INV-LOG-1: an entry moves with its record");
         self.0.store(self.entry().at(tag, address).0, Ordering::Release);
     }
 
@@ -35,6 +42,7 @@ impl Position<'_> {
 
     /// Gives the entry that was seen here another heat. Whoever changed the entry meanwhile wins.
     pub(crate) fn set_heat(self, seen: Entry, heat: u64) {
+        debug_assert_ne!(seen, Entry::EMPTY, "INV-INDEX-3: nothing is warm where nothing is");
         let _ = self.0.compare_exchange(seen.0, seen.with_heat(heat).0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
@@ -92,6 +100,8 @@ impl Index {
         mut found: impl FnMut(u64) -> Option<R>,
     ) -> Option<(Position<'i>, R)> {
         let bucket = self.bucket(number);
+        debug_assert!(bucket.is_latched(), "INV-LATCH-1: a look without validation is made under the latch");
+        debug_assert_eq!(Self::bucket_of(hash, self.len()), number, "INV-INDEX-1: a latched bucket keeps its keys");
         let tag = self.tag(number, hash);
         let seen = bucket.glance();
         let short = seen.has_short_tags();
@@ -126,6 +136,8 @@ impl Index {
     #[inline]
     pub(crate) fn insert(&self, number: u64, entry: Entry) -> Result<(), ()> {
         let bucket = self.bucket(number);
+        debug_assert!(bucket.is_latched_exclusively(), "INV-LATCH-1: entries change under the latch");
+        debug_assert_ne!(entry.address(), 0, "INV-INDEX-3: an entry is not empty");
         match bucket.entries.iter().find(|cell| cell.load(Ordering::Relaxed) == 0) {
             Some(cell) => {
                 debug_assert_eq!(bucket.overflow(), 0, "INV-INDEX-3: no overflow while the own line has room");
@@ -137,6 +149,10 @@ impl Index {
     }
 
     fn insert_overflow(&self, bucket: &Bucket, entry: Entry) -> Result<(), ()> {
+        debug_assert!(
+            bucket.entries.iter().all(|cell| cell.load(Ordering::Relaxed) != 0),
+            "INV-INDEX-3: no overflow while the own line has room"
+        );
         let first = bucket.overflow();
         if first != 0
             && let Some(cell) = self.overflow.at(first).entries.iter().find(|cell| cell.load(Ordering::Relaxed) == 0)
@@ -146,7 +162,12 @@ impl Index {
         }
         // All overflow buckets behind the front one are full (INV-INDEX-3), so a new one goes in front.
         let number = self.overflow.allocate().ok_or(())?;
+        debug_assert_ne!(number, first, "INV-INDEX-3: a chain has no circle");
         let overflow = self.overflow.at(number);
+        debug_assert!(
+            overflow.entries.iter().all(|cell| cell.load(Ordering::Relaxed) == 0),
+            "INV-INDEX-3: a bucket of the overflow area is given back empty"
+        );
         overflow.next.store(u64::from(first), Ordering::Relaxed);
         overflow.entries[0].store(entry.0, Ordering::Release);
         bucket.set_overflow(number);
@@ -156,6 +177,8 @@ impl Index {
     /// Removes the entry at `position`; under the exclusive latch.
     pub(crate) fn remove(&self, number: u64, position: Position<'_>) {
         let bucket = self.bucket(number);
+        debug_assert!(bucket.is_latched_exclusively(), "INV-LATCH-1: entries change under the latch");
+        debug_assert_ne!(position.entry(), Entry::EMPTY, "INV-INDEX-3: what is removed is there");
         let first = bucket.overflow();
         if first == 0 {
             let last = (0..ENTRIES).rev().map(|at| &bucket.entries[at]).find(|cell| cell.load(Ordering::Relaxed) != 0);
@@ -173,6 +196,7 @@ impl Index {
     }
 
     fn fill_hole(position: Position<'_>, last: Option<&AtomicU64>) {
+        debug_assert!(last.is_some(), "INV-INDEX-3: the place that has room holds an entry until it is given back");
         if let Some(last) = last {
             position.0.store(last.load(Ordering::Relaxed), Ordering::Release);
             last.store(0, Ordering::Release);
@@ -186,6 +210,7 @@ impl Index {
             entry != Entry::EMPTY && wanted(entry.address())
         };
         let bucket = self.bucket(number);
+        debug_assert!(number < self.len(), "INV-INDEX-1: a bucket within the count");
         if let Some(cell) = bucket.entries.iter().find(check) {
             return Some(Position(cell));
         }
@@ -224,6 +249,21 @@ impl Index {
             next = overflow.next.load(Ordering::Relaxed) as u32;
             hops += 1;
         }
+    }
+
+    /// How full each link of a latched bucket's chain is, the front first.
+    pub(crate) fn overflow_counts(&self, number: u64) -> impl Iterator<Item = Link> {
+        let mut next = self.bucket(number).overflow();
+        std::iter::from_fn(move || {
+            (next != 0).then(|| {
+                let overflow = self.overflow.at(next);
+                next = overflow.next.load(Ordering::Relaxed) as u32;
+                Link {
+                    used: overflow.entries.iter().filter(|cell| cell.load(Ordering::Relaxed) != 0).count(),
+                    places: OVERFLOW_ENTRIES,
+                }
+            })
+        })
     }
 
     /// Asks the cache for a bucket.

@@ -26,6 +26,7 @@ pub(crate) struct Tag(u64);
 impl Tag {
     #[inline]
     pub(crate) fn new(hash: u64, level: u32) -> Self {
+        debug_assert!(level < u64::BITS, "a hash has as many bits as the deepest level uses");
         let known = (hash >> level) & ((1 << KNOWN_BITS) - 1);
         Self((known | 1 << KNOWN_BITS) << ADDRESS_BITS)
     }
@@ -51,6 +52,7 @@ impl Entry {
 
     /// The entry for another record of the same key, as warm as this one.
     pub(crate) fn at(self, tag: Tag, address: u64) -> Self {
+        debug_assert_ne!(self, Self::EMPTY, "INV-LOG-1: an entry moves; none begins so");
         Self(Self::new(tag, address).0 | self.0 & !(TAG_MASK | Self::ADDRESS_MASK))
     }
 
@@ -88,6 +90,7 @@ impl Entry {
 
     /// The entry one level deeper, and the bit that decided its side. `None` when no bit is known.
     pub(crate) fn split(self) -> Option<(Self, bool)> {
+        debug_assert_ne!(self, Self::EMPTY, "INV-INDEX-3: entries are dense");
         let tag = (self.0 & TAG_MASK) >> ADDRESS_BITS;
         (tag > 1).then(|| (self.with_tag(tag >> 1), tag & 1 != 0))
     }
@@ -95,6 +98,7 @@ impl Entry {
     /// The entry one level up, coming from the side of `bit`.
     pub(crate) fn merge(self, bit: bool) -> Self {
         let tag = (self.0 & TAG_MASK) >> ADDRESS_BITS;
+        debug_assert_ne!(tag, 0, "INV-INDEX-3: entries are dense");
         let longer = tag << 1 | u64::from(bit);
         // A whole tag stays whole: its highest known bit goes.
         self.with_tag(if longer >> TAG_BITS == 0 { longer } else { longer & ((1 << KNOWN_BITS) - 1) | 1 << KNOWN_BITS })
@@ -102,10 +106,13 @@ impl Entry {
 
     /// The same record and heat under a whole tag.
     pub(crate) fn renew(self, tag: Tag) -> Self {
+        debug_assert_eq!(tag.0 & !TAG_MASK, 0, "a tag stays in its bits");
+        debug_assert_ne!(self.address(), 0, "INV-INDEX-3: entries are dense");
         Self(self.0 & !TAG_MASK | tag.0)
     }
 
     fn with_tag(self, tag: u64) -> Self {
+        debug_assert!(tag != 0 && tag >> TAG_BITS == 0, "a tag has a mark above the bits that are known, and stays in its bits");
         Self(self.0 & !TAG_MASK | tag << ADDRESS_BITS)
     }
 

@@ -53,6 +53,7 @@ impl Index {
         let buckets_max = buckets_max.max(BUCKETS_MIN);
         let memory = Table::<Bucket>::new(buckets_max)?;
         let buckets_max = memory.len();
+        debug_assert!(buckets_max >= BUCKETS_MIN, "the index has room for the fewest buckets");
         let buckets = buckets_initial.clamp(BUCKETS_MIN, buckets_max);
         Ok(Self { memory, overflow: OverflowArea::new(buckets_max / 2)?, buckets: AtomicU64::new(buckets), buckets_max })
     }
@@ -69,6 +70,7 @@ impl Index {
 
     #[inline]
     pub(crate) fn bucket_of(hash: u64, buckets: u64) -> u64 {
+        debug_assert_ne!(buckets, 0, "there is always a bucket");
         let mask = u64::MAX >> buckets.leading_zeros();
         let wide = hash & mask;
         if wide < buckets { wide } else { wide & (mask >> 1) }
@@ -77,6 +79,7 @@ impl Index {
     /// How many low hash bits the keys of a bucket share.
     #[inline]
     pub(crate) fn level(number: u64, buckets: u64) -> u32 {
+        debug_assert!(number < buckets, "INV-INDEX-1: a bucket within the count");
         let half_bits = u64::BITS - 1 - buckets.leading_zeros();
         let half = 1u64 << half_bits;
         half_bits + u32::from(number & (half - 1) < buckets - half)

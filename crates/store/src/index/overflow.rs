@@ -33,12 +33,14 @@ impl OverflowArea {
         let buckets_max = buckets_max.clamp(1024, (1 << super::bucket::OVERFLOW_BITS) - 2);
         let memory = Table::<OverflowBucket>::new(buckets_max + 1)?;
         let buckets_max = memory.len() - 1;
+        debug_assert!(buckets_max < 1 << super::bucket::OVERFLOW_BITS, "a link reaches every bucket");
         let zero = || CachePadded::new(AtomicU64::new(0));
         Ok(Self { memory, buckets_max, used: zero(), free: zero(), free_count: zero(), resident: AtomicU64::new(0) })
     }
 
     #[inline]
     pub(super) fn at(&self, number: u32) -> &OverflowBucket {
+        debug_assert_ne!(number, 0, "INV-INDEX-3: zero ends a chain");
         self.memory.at(u64::from(number))
     }
 
@@ -67,8 +69,13 @@ impl OverflowArea {
 
     /// Takes back an overflow bucket whose entries are empty.
     pub(super) fn release(&self, number: u32) {
+        debug_assert!(u64::from(number) <= self.buckets_max, "what comes back was given out");
         self.free_count.fetch_add(1, Ordering::Relaxed);
         let cell = self.at(number);
+        debug_assert!(
+            cell.entries.iter().all(|entry| entry.load(Ordering::Relaxed) == 0),
+            "INV-INDEX-2: a bucket is given back when no entry is in it"
+        );
         let mut head = self.free.load(Ordering::Acquire);
         loop {
             cell.next.store(u64::from(head as u32), Ordering::Relaxed);

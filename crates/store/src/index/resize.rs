@@ -39,6 +39,7 @@ impl Resize {
             return Resized::Full;
         }
         let source = buckets - Self::half(buckets);
+        debug_assert!(source < buckets, "INV-LATCH-3: the lower bucket is latched first");
         let _source_latch = index.latch(source);
         self.entries.clear();
         index.collect(source, &mut self.entries);
@@ -47,6 +48,10 @@ impl Resize {
             return Resized::Unknown(entry.address());
         }
         let _new_latch = index.latch(buckets);
+        debug_assert!(
+            index.bucket(buckets).overflow() == 0 && index.bucket(buckets).matches_nothing(),
+            "INV-INDEX-2: a bucket beyond the count is empty"
+        );
         index.clear(source);
         let level = Index::level(source, buckets) + 1;
         let mut short = [false; 2];
@@ -74,6 +79,7 @@ impl Resize {
         }
         let last = buckets - 1;
         let target = last - Self::half(last);
+        debug_assert!(target < last, "INV-LATCH-3: the lower bucket is latched first");
         let _target_latch = index.latch(target);
         let _last_latch = index.latch(last);
         let mut short = false;
@@ -100,6 +106,7 @@ impl Resize {
 
     /// The largest power of two not above `buckets`.
     fn half(buckets: u64) -> u64 {
+        debug_assert_ne!(buckets, 0, "there is always a bucket");
         1 << (u64::BITS - 1 - buckets.leading_zeros())
     }
 

@@ -24,6 +24,7 @@ mod reserved {
     impl<T: Zeroed> Table<T> {
         pub(in crate::index) fn new(len: u64) -> io::Result<Self> {
             let memory = Reservation::new(usize::try_from(len).map_err(io::Error::other)?.saturating_mul(size_of::<T>()))?;
+            debug_assert_eq!(HUGE_PAGE_BYTES % size_of::<T>(), 0, "elements do not straddle pages");
             let len = (memory.bytes() / size_of::<T>()) as u64;
             Ok(Self { memory, len, kind: PhantomData })
         }
@@ -34,7 +35,7 @@ mod reserved {
 
         #[inline]
         pub(in crate::index) fn at(&self, number: u64) -> &T {
-            debug_assert!(number < self.len);
+            debug_assert!(number < self.len, "INV-INDEX-1: a bucket within the reserved ones");
             // SAFETY: the reservation is zeroed memory of `len` cells, zeroes are a valid cell (`Zeroed`), and all access to
             // it is atomic. Callers pass numbers that were handed out, all below `len`.
             unsafe { &*self.memory.base().as_ptr().cast::<T>().add(number as usize) }
@@ -50,6 +51,7 @@ mod reserved {
 
         /// Gives the whole huge pages inside `from..to` back to the system.
         pub(in crate::index) fn release(&self, from: u64, to: u64) {
+            debug_assert!(from <= self.len, "what is given back was reserved");
             let per_page = (HUGE_PAGE_BYTES / size_of::<T>()) as u64;
             let (first, last) = (from.div_ceil(per_page), to.min(self.len) / per_page);
             if first < last {

@@ -73,6 +73,7 @@ impl Log {
         let ring_bytes = memory.bytes() as u64;
         let pages = PageTable::new((ring_bytes / PAGE_BYTES as u64) as usize, threads)?;
         // Page 0 is never used, so that address 0 can mean "none".
+        debug_assert!(ring_bytes.is_power_of_two(), "an address is a position by a mask");
         let tail = CachePadded::new(AtomicU64::new(CHUNKS_PER_PAGE));
         let zero = || CachePadded::new(AtomicU64::new(0));
         Ok(Self {
@@ -93,6 +94,7 @@ impl Log {
     /// was read, so that its page is not released meanwhile.
     #[inline]
     pub(crate) unsafe fn record(&self, address: u64) -> Record {
+        debug_assert!(address >= PAGE_WORDS, "INV-LOG-1: the first page is never used, so that no record is at address 0");
         // SAFETY: the masked offset lies inside the reservation, whose memory is always mapped.
         unsafe { Record::new(self.pointer(address).cast()) }
     }
@@ -143,6 +145,7 @@ impl Log {
 
     /// Lets the tail leave `page`, so that no chunk of it is handed out any more.
     pub(crate) fn leave_page(&self, page: u64) {
+        debug_assert!(page <= self.tail_page(), "INV-TIER-1: the tail leaves pages that it has reached");
         self.tail.fetch_max((page + 1) * CHUNKS_PER_PAGE, Ordering::AcqRel);
     }
 
@@ -205,6 +208,11 @@ impl Log {
             let taken = self.cache_tail.compare_exchange(chunk, next + 1, Ordering::AcqRel, Ordering::Acquire).is_ok();
             if taken && usable(next) {
                 let start = next * CHUNK_WORDS;
+                debug_assert_eq!(
+                    Self::page_of(start),
+                    Self::page_of(start + CHUNK_WORDS - 1),
+                    "INV-LOG-2: a chunk lies within its page"
+                );
                 return Some(Chunk { next: start, end: start + CHUNK_WORDS });
             }
         }
@@ -228,6 +236,10 @@ impl Log {
 
     /// Gives an evacuated page's memory back. The caller has waited for the epoch after the page was closed.
     pub(crate) fn release_page(&self, page: u64) {
+        debug_assert!(
+            matches!(self.pages.state(page), PageState::Closing | PageState::Flushed | PageState::Cache),
+            "INV-FREE-1: memory of an open page is not given back"
+        );
         self.memory.release(self.page_offset(page), PAGE_BYTES);
         self.pages.vacate(page);
     }
@@ -262,6 +274,7 @@ impl Log {
                 at = (at / CHUNK_WORDS + 1) * CHUNK_WORDS;
                 continue;
             }
+            debug_assert!(at + header.units() as u64 <= PAGE_WORDS, "INV-LOG-2: a record ends within its page");
             if !header.has(Header::DEAD) {
                 visit(start + at, record, header);
             }
@@ -282,6 +295,7 @@ impl Chunk {
     /// Takes `units` words.
     #[inline]
     pub(crate) fn take(&mut self, units: usize) -> Option<u64> {
+        debug_assert!(self.next <= self.end, "INV-LOG-2: a chunk is used from front to back");
         let address = self.next;
         if address + units as u64 > self.end {
             return None;
@@ -292,6 +306,7 @@ impl Chunk {
 
     /// Words left.
     pub(crate) fn rest(&self) -> u64 {
+        debug_assert!(self.next <= self.end, "INV-LOG-2: a chunk is used from front to back");
         self.end - self.next
     }
 }

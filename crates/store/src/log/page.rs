@@ -54,7 +54,8 @@ pub(crate) struct PageTable {
 
 impl PageTable {
     pub(crate) fn new(places: usize, threads: usize) -> io::Result<Self> {
-        debug_assert!(places.is_power_of_two());
+        debug_assert!(places.is_power_of_two(), "a page's place is found by a mask");
+        debug_assert_ne!(threads, 0, "somebody counts");
         Ok(Self {
             places: (0..places).map(|_| AtomicU64::new(VACANT)).collect(),
             mask: places as u64 - 1,
@@ -68,6 +69,11 @@ impl PageTable {
 
     pub(crate) fn len(&self) -> usize {
         self.places.len()
+    }
+
+    /// Places that hold a page, counted one by one; for assertions.
+    pub(crate) fn present(&self) -> u64 {
+        self.places.iter().filter(|place| place.load(Ordering::Acquire) != VACANT).count() as u64
     }
 
     /// Pages that hold memory.
@@ -111,7 +117,7 @@ impl PageTable {
 
     /// A closing page is on the device now.
     pub(crate) fn mark_flushed(&self, page: u64) {
-        debug_assert_eq!(self.state(page), PageState::Closing);
+        debug_assert_eq!(self.state(page), PageState::Closing, "INV-TIER-1: closed, flushed, evicted");
         self.place(page).store(page << STATE_BITS | FLUSHED, Ordering::Release);
     }
 
@@ -155,6 +161,9 @@ impl PageTable {
     }
 
     pub(crate) fn vacate(&self, page: u64) {
+        debug_assert!(!self.is_open(page), "INV-FREE-1: memory of an open page is not given back");
+        debug_assert_ne!(self.state(page), PageState::Absent, "INV-TIER-1: a page leaves once");
+        debug_assert_ne!(self.resident(), 0, "a page that leaves was resident");
         self.taken[(page & self.mask) as usize].store(0, Ordering::Relaxed);
         self.settled[(page & self.mask) as usize].store(self.free_total(page), Ordering::Relaxed);
         self.place(page).store(VACANT, Ordering::Release);
@@ -171,7 +180,7 @@ impl PageTable {
     }
 
     fn counter(&self, thread: usize, page: u64) -> &AtomicU32 {
-        debug_assert!(thread < self.threads);
+        debug_assert!(thread < self.threads, "each thread has counters of its own");
         let index = thread * self.places.len() + (page & self.mask) as usize;
         // SAFETY: the reservation holds `threads * places` zeroed counters.
         unsafe { &*self.free.base().as_ptr().cast::<AtomicU32>().add(index) }
@@ -192,6 +201,10 @@ impl PageTable {
     pub(crate) fn free_words(&self, page: u64) -> u64 {
         let settled = self.settled[(page & self.mask) as usize].load(Ordering::Relaxed);
         let words = self.free_total(page).wrapping_sub(settled) as i32;
+        debug_assert!(
+            i64::from(words).unsigned_abs() <= 2 * super::PAGE_WORDS,
+            "INV-LOG-2: a page has no more free words than words, as far as racing counters tell"
+        );
         words.max(0) as u64
     }
 }

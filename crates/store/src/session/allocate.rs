@@ -16,6 +16,8 @@ const WAKE_WORDS: u64 = PAGE_WORDS / 4;
 /// Space for a record of `units` words: its address, and the words it got (sometimes a little more).
 #[inline]
 pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
+    debug_assert!((1..=UNITS_MAX).contains(&units), "INV-LOG-2: a record has words");
+    debug_assert!(local.participant.is_inside(), "INV-FREE-1: space is taken and used within one epoch");
     local.allocated_words += units;
     if let Some((address, got)) = local.free.take(units, &store.log, &store.shared_free) {
         return Ok((address, reuse(store, local, address, got, units)));
@@ -30,6 +32,7 @@ pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result
 
 fn reuse(store: &Inner, local: &mut Local, address: u64, got: usize, units: usize) -> usize {
     debug_assert!(is_dead(store, address, got), "INV-FREE-1: only dead space is used again");
+    debug_assert!(got >= units, "INV-FREE-1: a space that is used again is large enough");
     let rest = got - units;
     let used = if rest >= REMAINDER_MIN {
         // The remainder's header first: a page walk that still sees the whole piece skips both.
@@ -59,6 +62,8 @@ fn allocate_from_new_chunk(store: &Inner, local: &mut Local, units: usize) -> Re
         }
     }
     store.refresh_over_limit();
+    debug_assert!(chunk.rest() >= units as u64, "INV-LOG-2: a new chunk holds any record");
+    debug_assert_eq!(local.chunk.rest(), 0, "INV-LOG-2: the old chunk was used up or given back");
     local.chunk = chunk;
     local.chunk.take(units).map(|address| (address, units)).ok_or(Full)
 }
@@ -101,6 +106,7 @@ fn is_dead(store: &Inner, address: u64, units: usize) -> bool {
 }
 
 fn write_dead(store: &Inner, address: u64, units: usize) {
+    debug_assert!((1..=UNITS_MAX).contains(&units), "INV-LOG-2: dead space leads to the next record, too");
     // SAFETY: the space belongs to this session.
     unsafe { store.log.record(address) }.set_header(Header::dead(units));
 }
@@ -113,6 +119,8 @@ fn count_dead(store: &Inner, local: &Local, address: u64, units: usize) {
 /// Declares a record dead that the index no longer reaches. Its heap value and key must have been taken out or moved.
 pub(crate) fn retire(store: &Inner, local: &mut Local, address: u64, record: Record, header: Header) {
     let units = header.units();
+    debug_assert!(!header.has(Header::DEAD), "INV-FREE-1: a record dies once");
+    debug_assert_eq!(record.header().units(), units, "INV-LOG-2: what dies keeps its length");
     record.set_header(Header::dead(units));
     count_dead(store, local, address, units);
     local.free.retire(address, units);
@@ -120,6 +128,7 @@ pub(crate) fn retire(store: &Inner, local: &mut Local, address: u64, record: Rec
 
 /// Cuts a live record down to `units` words and retires the rest, if that is worth it.
 pub(crate) fn trim(store: &Inner, local: &mut Local, address: u64, record: Record, header: Header, units: usize) -> Header {
+    debug_assert!(header.units() >= units, "INV-LOG-2: a record is cut within its space");
     let rest = header.units() - units;
     if rest < REMAINDER_MIN {
         return header;

@@ -37,6 +37,7 @@ impl Session {
     /// Begins a batch: from here on, what is read stays readable. `now_ms` is the time by which records expire.
     #[inline]
     pub fn enter(&mut self, now_ms: i64) {
+        debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: a batch begins without latches");
         self.local.now_ms = now_ms;
         if fault::is_made(Fault::HeadBeforeEnter) {
             self.local.head = self.store.log.head();
@@ -52,7 +53,11 @@ impl Session {
     #[inline]
     pub fn leave(&mut self) {
         debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: no latch outlives its batch");
+        debug_assert!(self.local.participant.is_inside(), "INV-LATCH-2: a batch ends once");
         self.look_at_budget();
+        if cfg!(debug_assertions) {
+            self.check_touched();
+        }
         let anything_died = self.local.free.limbo_len() != 0 || !self.local.dead_keys.is_empty();
         if anything_died {
             self.tag();

@@ -127,6 +127,9 @@ impl Session {
                 (latch.number(), Some(latch))
             }
         };
+        debug_assert!(store.index.bucket(number).is_latched_exclusively(), "INV-LATCH-1: an entry is looked up under its latch");
+        debug_assert_eq!(key.hash, store.hash(key.namespace, key.bytes), "INV-INDEX-1: a key's hash leads to its bucket");
+        local.touched.note(key.hash);
         let (found, mut unknown) = early.unwrap_or_else(|| find(store, local, number, &key));
         if fault::is_made(Fault::InsertBlindly) && need == Need::Overwrite {
             unknown = Unknown::default();
@@ -190,6 +193,8 @@ impl<'s> Guard<'s> {
     /// What a key with this record in memory or staged is.
     #[inline]
     fn slot(self, position: Position<'s>, record: Record, header: Header) -> Slot<'s> {
+        debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: an entry leads to a live record");
+        debug_assert_eq!(header.namespace(), self.key.namespace, "INV-NS-1: a key is found in its own namespace");
         if record.is_expired(header, self.local.now_ms) {
             return self.expired_slot(position, record, header);
         }
@@ -292,6 +297,7 @@ impl Guard<'_> {
                 WORD
             }
         };
+        debug_assert!(self.store.index.bucket(self.number).is_latched_exclusively(), "INV-LATCH-1: who writes holds the latch");
         let shape = Shape { namespace: self.key.namespace, key_len: key_field.len(), value_len, flags, kind };
         let units = (shape.units() + slack / WORD).min(UNITS_MAX);
         let (address, got) = match allocate(self.store, self.local, units) {
@@ -410,6 +416,7 @@ impl<'s> Vacant<'s> {
             unsafe { HeapKey::free(key_handle) };
         }
         let (address, record, header) = written?;
+        debug_assert_eq!(header.has(Header::EXPIRY), put.expiry_ms.is_some(), "INV-EXP-1: an expiry that is set is announced");
         let tag = guard.store.index.tag(guard.number, guard.key.hash);
         let entry = Entry::new(tag, address).with_heat(guard.local.heat.first(guard.store, guard.key.hash));
         if guard.store.index.insert(guard.number, entry).is_err() {

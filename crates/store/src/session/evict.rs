@@ -148,6 +148,7 @@ fn evict_entry(store: &Inner, local: &mut Local, policy: EvictionPolicy, number:
 
 fn count_eviction(store: &Inner, local: &Local, found: &Found<'_>, order: EvictionOrder) {
     let Found { hash, position, record, header, .. } = *found;
+    debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: an entry leads to a live record");
     if store.namespaces.is_dropped(header.namespace()) {
         return;
     }
@@ -191,6 +192,7 @@ fn evict_noticed(store: &Inner, local: &mut Local, notice: Notice) -> u64 {
 impl Search {
     /// Whether the entry is evicted, else what it cools down to.
     fn judge(&mut self, entry: Entry, random: impl FnOnce() -> u64) -> (bool, Option<u64>) {
+        debug_assert_ne!(entry, Entry::EMPTY, "INV-INDEX-3: nothing is evicted where nothing is");
         let heat = entry.heat();
         let by_frequency = self.policy.order == EvictionOrder::Frequency;
         let cold = if by_frequency { heat == 0 } else { heat & AGE_MAX == 0 };

@@ -3,6 +3,7 @@
 use super::dead_keys::DeadKeys;
 use super::held::Held;
 use super::staged::ColdSide;
+use super::touched::Touched;
 use super::warmer::Warmer;
 use crate::counters::ThreadCounters;
 use crate::free::FreeSpace;
@@ -40,6 +41,8 @@ pub(crate) struct Local {
     pub(crate) victims: Vec<(u64, Entry)>,
     /// Whether a read has met a record past its time.
     pub(super) met_expired: Cell<bool>,
+    /// What debug builds check when the batch ends.
+    pub(super) touched: Touched,
 }
 
 impl Local {
@@ -59,6 +62,7 @@ impl Local {
             allocated_words: 0,
             victims: Vec::with_capacity(64),
             met_expired: Cell::new(false),
+            touched: Touched::default(),
         }
     }
 }

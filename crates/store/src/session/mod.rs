@@ -6,6 +6,7 @@
 
 pub(crate) mod allocate;
 mod batch;
+pub(crate) mod check;
 mod cold;
 pub(crate) mod copies;
 mod dead_keys;
@@ -21,6 +22,7 @@ mod read;
 pub(crate) mod remove;
 pub(crate) mod scan;
 mod staged;
+mod touched;
 mod view;
 mod warmer;
 

@@ -38,6 +38,7 @@ pub(crate) fn drop_lost(store: &Inner, local: &Local, number: u64, position: Pos
 pub(super) fn discard(store: &Inner, local: &mut Local, address: u64, record: Record, header: Header, key_moved: bool) {
     if let Some(tier) = &store.tier {
         let words = weight(store, record, header);
+        debug_assert!(words != 0, "INV-LOG-2: a record has words");
         if header.has(Header::CACHED) {
             tier.pages.count_dead(record.original(header), words - 1);
         } else {

@@ -117,7 +117,11 @@ impl Session {
 
 /// Length of the range of reversed hashes that a bucket covers.
 pub(crate) fn range_len(number: u64, buckets: u64) -> u64 {
-    debug_assert_eq!(Index::bucket_of(number, buckets), number);
+    debug_assert_eq!(
+        Index::bucket_of(number, buckets),
+        number,
+        "INV-SCAN-1: a bucket stands for the hashes that end like its number"
+    );
     1 << (u64::BITS - Index::level(number, buckets))
 }
 

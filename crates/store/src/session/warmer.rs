@@ -43,6 +43,7 @@ impl Warmer {
                 HeatRule::Uses if self.random() & ((1 << seen.heat().saturating_sub(USES_EXACT - 1)) - 1) != 0 => return,
                 HeatRule::Uses => seen.heat() + 1,
             };
+            debug_assert!(heat <= HEAT_MAX, "heat stays in its bits");
             position.set_heat(seen, heat);
         }
     }

@@ -55,6 +55,7 @@ impl Admission {
         } else {
             return;
         };
+        debug_assert!((HEAT_MIN..=HEAT_MAX).contains(&next), "a record can be warm enough");
         self.heat.store(next, Ordering::Relaxed);
         *last = Judged { copies, hits, reads };
     }

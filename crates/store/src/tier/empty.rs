@@ -31,6 +31,7 @@ impl Emptying {
 
     /// Asks for all pages below this one to leave.
     pub(crate) fn ask(&self, below: u64) {
+        debug_assert_ne!(below, 0, "there is a page to empty");
         self.below.fetch_max(below, Ordering::Relaxed);
     }
 

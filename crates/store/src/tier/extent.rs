@@ -12,7 +12,9 @@ pub(super) const HEAD_BYTES: usize = 16;
 
 /// Blocks for contents of this length.
 pub(crate) fn blocks_for(len: usize) -> usize {
-    (HEAD_BYTES + len).div_ceil(BLOCK_BYTES)
+    let blocks = (HEAD_BYTES + len).div_ceil(BLOCK_BYTES);
+    debug_assert_ne!(blocks, 0, "INV-TIER-3: even nothing has a checksum");
+    blocks
 }
 
 /// A place on the value device.
@@ -56,6 +58,7 @@ pub(crate) fn contents(buffer: &[u8]) -> Option<&[u8]> {
 
 /// Makes an extent of its contents.
 pub(super) fn fill(extent: &mut [u8], bytes: &[u8]) {
+    debug_assert_eq!(extent.len(), blocks_for(bytes.len()) * BLOCK_BYTES, "INV-TIER-3: an extent is as long as its word says");
     let end = HEAD_BYTES + bytes.len();
     extent[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
     extent[8..HEAD_BYTES].copy_from_slice(&sum(bytes).to_le_bytes());

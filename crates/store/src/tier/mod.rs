@@ -177,6 +177,7 @@ impl Tier {
         }
         let resident = memory.log_resident_bytes / PAGE_BYTES as u64;
         // The heap comes back when its pages are evicted; the rest does not.
+        debug_assert!(beside >= memory.heap_bytes, "what is on the heap is beside the log");
         let fixed = beside - memory.heap_bytes;
         fixed + LIMIT_PAGES_MIN * PAGE_BYTES as u64 / 2 > budget_bytes
             || self.failing.load(Ordering::Relaxed) && self.is_overfull(resident)
@@ -210,6 +211,7 @@ impl Tier {
 
     /// Resident pages from which on writers should wait.
     pub(crate) fn stall_pages(&self) -> u64 {
+        debug_assert!(self.limit_pages() >= LIMIT_PAGES_MIN, "the log has room to work");
         self.limit_pages().saturating_add(STALL_PAGES)
     }
 
@@ -281,14 +283,14 @@ impl Tier {
     /// Lets all pages leave that are in memory now. False when the device has not taken them in time.
     pub(crate) fn empty_memory(&self, log: &Log, within: std::time::Duration) -> bool {
         let below = log.tail_page().max(log.cache_page()) + 1;
-        let deadline = std::time::Instant::now() + within;
+        let deadline_ns = almandine_io::clock::monotonic_ns().saturating_add(within.as_nanos() as u64);
         self.emptying.ask(below);
         while !self.emptying.has_reached(below) {
-            if std::time::Instant::now() > deadline {
+            if almandine_io::clock::monotonic_ns() > deadline_ns {
                 return false;
             }
             self.wakers.flusher.wake();
-            std::thread::sleep(empty::LOOK);
+            almandine_io::thread::sleep(empty::LOOK);
         }
         true
     }

@@ -115,11 +115,13 @@ impl PageInfo<'_> {
     pub(crate) fn dead_words(self) -> u64 {
         let live = self.head.live_words.load(Ordering::Relaxed);
         let dead = self.head.dead_words.load(Ordering::Relaxed).min(live);
+        debug_assert!(u64::from(live) <= self.capacity_words(), "INV-LOG-2: what lives on a page fits it");
         self.capacity_words().saturating_sub(u64::from(live - dead))
     }
 
     /// Whether the block number `block` of the page has these bytes.
     pub(crate) fn is_intact(self, block: usize, bytes: &[u8]) -> bool {
+        debug_assert_eq!(bytes.len(), BLOCK_BYTES, "INV-TIER-3: a checksum is one of a whole block");
         self.sums.get(block).is_some_and(|sum| sum.load(Ordering::Relaxed) == checksum(bytes))
     }
 }
@@ -146,6 +148,7 @@ pub(crate) struct DevicePages {
 impl DevicePages {
     pub(crate) fn new(pages_max: u64) -> io::Result<Self> {
         let pages = pages_max.next_power_of_two() as usize;
+        debug_assert!(pages.is_power_of_two() && pages as u64 >= pages_max, "a page's place is found by a mask");
         let heads = Reservation::small_pages(pages * size_of::<PageHead>())?;
         let sums = Reservation::small_pages(pages * size_of::<PageSums>())?;
         let zero = || AtomicU64::new(0);
@@ -193,6 +196,7 @@ impl DevicePages {
         head.dead_words.store(0, Ordering::Relaxed);
         head.live_words.store(0, Ordering::Relaxed);
         head.word.store(page << 2 | WRITING, Ordering::Release);
+        debug_assert!(!self.is_stored(page), "INV-TIER-1: a page is being written, then stored");
         true
     }
 
@@ -200,6 +204,9 @@ impl DevicePages {
     pub(crate) fn publish(&self, page: u64, contents: Contents, image: &[u8]) {
         let row = self.row(page);
         let head = row.head;
+        debug_assert_eq!(head.word.load(Ordering::Relaxed), page << 2 | WRITING, "INV-TIER-1: what is stored was being written");
+        debug_assert_eq!(image.len(), PAGE_BYTES, "INV-TIER-3: every block of the page has a checksum");
+        debug_assert!(contents.records == 0 || contents.largest != 0, "INV-LOG-2: a record has words");
         for (sum, block) in row.sums.iter().zip(image.chunks_exact(BLOCK_BYTES)) {
             sum.store(checksum(block), Ordering::Relaxed);
         }
@@ -221,17 +228,21 @@ impl DevicePages {
 
     /// The page will not be written after all.
     pub(crate) fn cancel(&self, page: u64) {
+        debug_assert!(!self.is_stored(page), "INV-TIER-1: only what is being written can be given up");
         self.head(page).word.store(page << 2, Ordering::Release);
     }
 
     /// Words that a record takes on the devices, given the lengths of its heap objects.
     pub(crate) fn weight(units: usize, heap_lengths: [Option<usize>; 2]) -> u32 {
         let extents: usize = heap_lengths.into_iter().flatten().map(super::extent::blocks_for).sum();
+        debug_assert!(units != 0, "INV-LOG-2: a record has words");
         (units + extents * (BLOCK_BYTES / WORD)) as u32
     }
 
     /// A page is given up: nothing points to it any more. What readers got of it before counts, what they get from now on does not.
     pub(crate) fn retire(&self, page: u64) {
+        debug_assert!(self.is_stored(page), "INV-TIER-3: what is given up was stored");
+        debug_assert_ne!(self.len(), 0, "INV-TIER-3: stored pages are counted");
         let row = self.row(page);
         let dead = row.head.dead_words.load(Ordering::Relaxed);
         let live = row.head.live_words.load(Ordering::Relaxed);
@@ -256,6 +267,7 @@ impl DevicePages {
     fn release_around(&self, page: u64) {
         for (table, entry) in [(&self.sums, size_of::<PageSums>()), (&self.heads, size_of::<PageHead>())] {
             let sharing = (SMALL_PAGE / entry) as u64;
+            debug_assert!(sharing.is_power_of_two(), "entries do not straddle pages of memory");
             let first = page / sharing * sharing;
             if (first..first + sharing).all(|page| self.head(page).word.load(Ordering::Acquire) == page << 2 | RETIRED) {
                 table.release((first & self.mask) as usize * entry, SMALL_PAGE);

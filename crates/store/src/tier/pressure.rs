@@ -35,6 +35,7 @@ impl Pressure {
         let step = budget_bytes / STEP_SHARE;
         let needed = memory.beside_log_bytes() + LIMIT_PAGES_MIN * PAGE_BYTES as u64;
         // Without much on the heap nothing would be won, nor where the rest alone is too much: then writes are refused.
+        debug_assert!(needed >= memory.heap_bytes, "what is on the heap is beside the log");
         let in_vain = memory.heap_bytes < HEAP_MIN.max(step / 4) || needed - memory.heap_bytes > budget_bytes;
         if needed + 2 * step <= budget_bytes || in_vain {
             Self::None

@@ -201,6 +201,7 @@ impl Stage {
 }
 
 fn offset_in_page(address: u64) -> usize {
+    debug_assert_ne!(address, 0, "INV-LOG-1: no record is at address 0");
     (address % PAGE_WORDS) as usize * WORD
 }
 
@@ -217,6 +218,11 @@ impl Tier {
             let offset = offset_in_page(address);
             let start = offset / BLOCK_BYTES * BLOCK_BYTES;
             let end = (offset + info.record_bytes()).next_multiple_of(BLOCK_BYTES).min(PAGE_BYTES);
+            debug_assert!(start <= offset && offset < end, "INV-TIER-3: what is read holds the record's beginning");
+            debug_assert!(
+                start.is_multiple_of(BLOCK_BYTES) && end.is_multiple_of(BLOCK_BYTES),
+                "INV-TIER-3: whole blocks are read"
+            );
             match &mut open {
                 Some(open) if open.page == page && start <= open.end && end - open.start <= MERGED_BYTES_MAX => {
                     open.end = end.max(open.end);
@@ -241,6 +247,7 @@ impl Tier {
 
     fn fetch_records(&self, span: Span, why: Why, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
         let Span { page, start, end, address, others } = span;
+        debug_assert!(start < end && end <= PAGE_BYTES, "INV-TIER-3: a read stays within its page");
         let bytes = end - start;
         self.count_read(bytes, why);
         match self.storage.pages.source(page * PAGE_BYTES as u64 + start as u64, bytes) {
@@ -399,12 +406,14 @@ impl Tier {
             (Header::HEAP_VALUE, Field::Value, header.has(Header::HEAP_VALUE).then(|| record.value_handle(header))),
         ] {
             let Some(word) = word else { continue };
-            debug_assert!(header.has(flag));
+            debug_assert!(header.has(flag), "INV-TIER-3: only a handle's word names an extent");
             if !self.fetch_field(stage, address, (field, Extent::from_word(word)), why, fetches) {
                 return;
             }
             staged.missing += 1;
         }
+        debug_assert!(!staged.header.has(Header::DEAD), "INV-TIER-3: what is staged is a record");
+        debug_assert!(staged.missing <= 2, "INV-TIER-3: a record has at most a key and a value elsewhere");
         stage.records.insert(address, staged);
     }
 

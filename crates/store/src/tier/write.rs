@@ -3,7 +3,7 @@
 use super::Tier;
 use super::extent::{COUNT_BITS, Extent, blocks_for, fill};
 use super::statistics::bump;
-use almandine_io::storage::Buffer;
+use almandine_io::storage::{BLOCK_BYTES, Buffer};
 use std::io;
 use std::sync::atomic::Ordering;
 
@@ -43,6 +43,12 @@ impl ExtentWriter {
         }
         fill(&mut self.buffer[self.filled..self.filled + extent.bytes()], bytes);
         self.filled += extent.bytes();
+        debug_assert!(self.filled <= self.buffer.len(), "what is gathered fits the buffer");
+        debug_assert_eq!(
+            self.offset + self.filled as u64,
+            extent.offset() + extent.bytes() as u64,
+            "extents are gathered side by side"
+        );
         Ok(extent)
     }
 
@@ -56,6 +62,10 @@ impl ExtentWriter {
 }
 
 fn write(tier: &Tier, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    debug_assert!(
+        (offset as usize).is_multiple_of(BLOCK_BYTES) && bytes.len().is_multiple_of(BLOCK_BYTES),
+        "INV-TIER-3: whole blocks are written"
+    );
     bump(&tier.counters.writes, 1);
     bump(&tier.counters.written_bytes, bytes.len() as u64);
     tier.storage.values.write(offset, bytes)

@@ -34,7 +34,7 @@ pub(super) fn check(sources: &[Source]) -> (Vec<Problem>, Vec<Problem>) {
 }
 
 /// Name, first line and number of lines of each function with a body.
-fn functions(code: &[String]) -> Vec<(String, usize, usize)> {
+pub(super) fn functions(code: &[String]) -> Vec<(String, usize, usize)> {
     let mut found = Vec::new();
     for (start, line) in code.iter().enumerate().filter(|(_, line)| has_word(line, "fn")) {
         let Some(name) = name_after_fn(line) else { continue };

@@ -9,10 +9,10 @@ const LAYERS: &[(&str, u8, u8)] = &[
     ("almandine-base", 0, 0),
     ("almandine-resp", 0, 1),
     ("almandine-command-spec", 0, 1),
-    ("almandine-config", 0, 1),
     ("almandine-datatypes", 0, 1),
     ("almandine-io", 1, 0),
     ("almandine-epoch", 1, 0),
+    ("almandine-config", 1, 1),
     ("almandine-net", 1, 1),
     ("almandine-device", 2, 0),
     ("almandine-store", 2, 1),
@@ -55,6 +55,11 @@ pub(super) fn check(metadata: &Value) -> Vec<Problem> {
     problems
 }
 
+/// Whether a crate is of the product, by the name of its folder.
+pub(super) fn is_product(folder: &str) -> bool {
+    rank(&format!("almandine-{folder}")).is_some_and(|rank| rank.0 != TOOLS)
+}
+
 fn rank(name: &str) -> Option<(u8, u8)> {
     LAYERS.iter().find(|(n, _, _)| *n == name).map(|(_, layer, position)| (*layer, *position))
 }
@@ -80,7 +85,7 @@ mod tests {
         assert!(one("almandine-store", "serde", None).is_empty());
         assert_eq!(one("almandine-epoch", "almandine-store", None).len(), 1);
         assert_eq!(one("almandine-io", "almandine-net", None).len(), 1);
-        assert_eq!(one("almandine-resp", "almandine-config", None).len(), 1, "equal ranks do not know each other");
+        assert_eq!(one("almandine-resp", "almandine-datatypes", None).len(), 1, "equal ranks do not know each other");
         assert_eq!(one("almandine-epoch", "almandine-store", Some("dev")).len(), 1);
     }
 

@@ -5,12 +5,14 @@
 //! sources to problems, and its tests show it a violation: a check that cannot fail is a defect.
 
 mod allowances;
+pub(crate) mod assertions;
 pub(crate) mod circles;
 mod dependencies;
 mod findings;
 mod functions;
 mod headers;
 mod invariants;
+mod kernel;
 mod latches;
 mod layers;
 mod places;
@@ -61,7 +63,9 @@ fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
     problems.extend(circles::check(&sources));
     problems.extend(shape::check(&sources));
     problems.extend(latches::check(&sources));
+    problems.extend(kernel::check(&sources));
     problems.extend(findings::check(&sources));
+    problems.extend(assertions::check(&sources));
     problems.extend(dependencies::check(&metadata));
     let read = |path: &str| fs::read_to_string(root.join(path)).ok();
     let print = |name: &str| generated::print_reference(root, name);

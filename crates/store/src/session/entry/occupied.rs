@@ -106,6 +106,11 @@ impl<'s> Occupied<'s> {
             .with_flags(Header::EXPIRY, expiry)
             .with_flags(Header::ETAG, etag)
             .with_flags(Header::EDITED, put.edited);
+        debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: only a live record is updated");
+        debug_assert!(
+            changed.optional_words() + header.value_word() <= header.units(),
+            "INV-LOG-2: a value stays within its record"
+        );
         self.record.write_value(changed, 0, value);
         if changed.optional_words() != 0 {
             self.record.write_optional(changed, put.expiry_ms, put.etag);
@@ -146,8 +151,10 @@ impl<'s> Occupied<'s> {
             unsafe { HeapKey::free(key_handle) };
         }
         let (address, record, header) = written?;
+        debug_assert_ne!(address, old_address, "INV-LOG-1: the copy is another record");
         let tag = self.guard.store.index.tag(self.guard.number, self.guard.key.hash);
         self.position.point_to(tag, address);
+        debug_assert_eq!(self.address(), address, "INV-LOG-1: reachable before the original dies");
         (self.record, self.header) = (record, header);
         discard(self.guard.store, self.guard.local, old_address, old_record, old_header, true);
         add(&self.guard.store.thread(self.guard.local).updates_copied, 1);
@@ -204,6 +211,7 @@ impl<'s> Occupied<'s> {
     /// Moves the heap value out of the old record into the caller's hands: a second reference, while the old one is dropped
     /// together with its record. The heap count stays balanced because dropping subtracts what is added here.
     fn take_heap_value(&mut self) -> SharedString {
+        debug_assert!(self.header.has(Header::HEAP_VALUE), "only a large value has a handle");
         // SAFETY: the exclusive latch is ours and the record holds its reference.
         let value = unsafe { heap::share(self.record.value_handle(self.header)) };
         self.guard.count_heap(&value);
@@ -217,6 +225,7 @@ impl<'s> Occupied<'s> {
     pub fn write_at(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Full> {
         let len = self.value().len();
         let new_len = len.max(offset + bytes.len());
+        debug_assert!(new_len >= len, "a write never shortens a value");
         self.guard.require_room(new_len - len)?;
         if self.header.has(Header::HEAP_VALUE) && self.is_mutable() {
             self.change_heap(|value| {

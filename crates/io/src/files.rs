@@ -1,0 +1,141 @@
+//! Files by their names: read, written, replaced, removed and listed.
+//!
+//! What the standard library does, in one place, so that a simulator can stand in for it. For start-up, configuration and background threads:
+//! everything here may block.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A file's bytes.
+///
+/// # Errors
+/// As the system reports them; so with all of these.
+pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    fs::read(path)
+}
+
+/// A file's text.
+///
+/// # Errors
+/// `InvalidData` when it is not UTF-8.
+pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
+    fs::read_to_string(path)
+}
+
+/// Writes a whole file, in place of what it held.
+///
+/// # Errors
+/// As the system reports them.
+pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    fs::write(path, bytes)
+}
+
+/// Makes a file, or empties the one that is there.
+///
+/// # Errors
+/// As the system reports them.
+pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
+    File::create(path)
+}
+
+/// Opens a file for writing at its end, and makes it when it is missing.
+///
+/// # Errors
+/// As the system reports them.
+pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+/// Removes a file's name.
+///
+/// # Errors
+/// As the system reports them.
+pub fn remove(path: impl AsRef<Path>) -> io::Result<()> {
+    fs::remove_file(path)
+}
+
+/// Gives a file another name, in place of a file that has it.
+///
+/// # Errors
+/// As the system reports them.
+pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
+/// Makes a directory and those above it that are missing.
+///
+/// # Errors
+/// As the system reports them.
+pub fn make_directories(path: impl AsRef<Path>) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// Makes durable which files a directory has.
+///
+/// # Errors
+/// As the system reports them.
+pub fn sync_directory(path: impl AsRef<Path>) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// The names in a directory.
+///
+/// # Errors
+/// As the system reports them.
+pub fn names(directory: impl AsRef<Path>) -> io::Result<Vec<String>> {
+    fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
+
+/// The path without links and dots.
+///
+/// # Errors
+/// `NotFound` when there is nothing.
+pub fn canonical(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
+/// Bytes that a file takes on its file system; holes take none.
+///
+/// # Errors
+/// As the system reports them.
+pub fn disk_bytes(path: impl AsRef<Path>) -> io::Result<u64> {
+    Ok(fs::metadata(path)?.blocks() * 512)
+}
+
+/// Gives a file the permissions of another one.
+///
+/// # Errors
+/// As the system reports them; `NotFound` when there is no other one.
+pub fn copy_permissions(from: impl AsRef<Path>, to: &File) -> io::Result<()> {
+    to.set_permissions(fs::metadata(from)?.permissions())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn files_come_and_go_by_their_names() {
+        let directory = std::env::temp_dir().join(format!("almandine-files-{}", std::process::id()));
+        make_directories(&directory).unwrap();
+        let (old, new) = (directory.join("old"), directory.join("new"));
+        write(&old, "one\n").unwrap();
+        append(&old).unwrap().write_all(b"two\n").unwrap();
+        rename(&old, &new).unwrap();
+        sync_directory(&directory).unwrap();
+        assert_eq!(names(&directory).unwrap(), ["new"]);
+        assert_eq!(read_to_string(&new).unwrap(), "one\ntwo\n");
+        assert_eq!(read(&new).unwrap().len(), 8);
+        assert!(disk_bytes(&new).is_ok() && disk_bytes(&old).is_err());
+        assert!(canonical(directory.join(".").join("new")).unwrap().ends_with("new"));
+        copy_permissions(&new, &create(&old).unwrap()).unwrap();
+        assert_eq!(read(&old).unwrap(), b"");
+        remove(&old).unwrap();
+        remove(&new).unwrap();
+        assert!(names(&directory).unwrap().is_empty());
+        fs::remove_dir(&directory).unwrap();
+    }
+}
