@@ -79,6 +79,7 @@ impl Outbox {
 
     pub(crate) fn push(&self, removal: Removal) {
         let bytes = removal.memory_bytes();
+        debug_assert_ne!(removal.namespace, 0, "INV-NS-1: zero names no namespace");
         if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > REMOVALS_BYTES_MAX {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.missed.store(true, Ordering::Release);

@@ -54,6 +54,8 @@ impl Store {
         } else {
             manual = Some(Mutex::new((maintenance, tier)));
         }
+        debug_assert!(inner.log.pages.resident() != 0, "INV-TIER-1: the tail has a page before anybody writes");
+        debug_assert_ne!(background.is_empty(), manual.is_none(), "the background is a thread's or the caller's");
         Ok(Self { inner, background, manual })
     }
 
@@ -85,6 +87,7 @@ impl Store {
 
     /// Declares all records of a namespace garbage. Nobody may use the namespace in a batch that begins after this.
     pub fn drop_namespace(&self, namespace: u16) {
+        debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
         self.inner.namespaces.mark_dropped(namespace);
         self.inner.background.waker.wake();
     }
@@ -92,6 +95,7 @@ impl Store {
     /// Live records of a namespace, and those of them with an expiry. Exact.
     #[must_use]
     pub fn namespace_len(&self, namespace: u16) -> (u64, u64) {
+        debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
         self.inner.counters.namespace_totals(namespace)
     }
 
@@ -187,6 +191,7 @@ impl Store {
         if self.inner.eviction.policy() != policy {
             self.inner.eviction.set_policy(policy);
         }
+        debug_assert_eq!(self.inner.eviction.policy(), policy, "a policy survives its bits");
         self.set_heat_rule(if self.inner.tier.is_some() { HeatRule::Uses } else { policy.heat_rule() });
         self.inner.refresh_over_limit();
         self.inner.background.waker.wake();
@@ -199,6 +204,7 @@ impl Store {
 
     /// Sets how use is turned into heat.
     pub fn set_heat_rule(&self, rule: HeatRule) {
+        debug_assert_eq!(HeatRule::from_bits(rule as u8), rule, "a rule survives its bits");
         self.inner.eviction.heat_rule.store(rule as u8, Ordering::Relaxed);
     }
 
@@ -240,6 +246,7 @@ impl Drop for Store {
             tier.wakers.flusher.wake();
             tier.wakers.compactor.wake();
         }
+        debug_assert!(self.background.is_empty() || self.manual.is_none(), "the background is a thread's or the caller's");
         for thread in self.background.drain(..) {
             // A listener that held the last reference drops the store on a thread of its own, which cannot wait for itself.
             if thread.thread().id() != std::thread::current().id() {

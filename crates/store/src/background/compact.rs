@@ -87,6 +87,7 @@ pub(super) fn groups(mut records: &[Imaged]) -> impl Iterator<Item = &[Imaged]> 
             bytes <= GROUP_BYTES
         };
         let len = records.iter().take(GROUP).take_while(fits).count().max(1);
+        debug_assert!((1..=GROUP).contains(&len), "a group is bounded, and goes on");
         let (group, rest) = records.split_at_checked(len)?;
         records = rest;
         Some(group)
@@ -115,6 +116,7 @@ impl Compaction {
         }
         let head = Log::page_of(session.store.log.head());
         let Some(page) = self.choose(session, tier, head, now_ms) else { return false };
+        debug_assert!(page < head, "INV-TIER-1: what is compacted is on the device only");
         let rate = tier.limits.compaction_rate.load(Ordering::Relaxed);
         self.not_before_ms = clock_ms + PAGE_BYTES as u64 * 1000 / rate;
         if self.damaged.is_hopeless(page) {
@@ -130,6 +132,7 @@ impl Compaction {
     }
 
     fn begin_salvage(&mut self, session: &Session, tier: &Tier, page: u64, now_ms: i64) {
+        debug_assert!(self.salvage.is_none(), "one page is salvaged at a time");
         self.salvage = Salvage::begin(&session.store, tier, page, &mut self.image);
         if self.salvage.is_none() {
             // A device that reads nothing at all may come back whole. It is waited for, until the page is in the way.
@@ -212,6 +215,8 @@ impl Compaction {
 
 /// Gives up the space of a page that nothing points into.
 fn give_up(tier: &Tier, page: u64, extents: Vec<Extent>) {
+    debug_assert!(tier.pages.is_stored(page), "INV-TIER-3: what is given up was stored");
+    debug_assert!(extents.iter().all(|extent| extent.blocks() != 0), "INV-TIER-3: an extent has blocks");
     tier.pages.retire(page);
     // Who reads the page now finds it retired and looks again, so its space may go at once.
     if tier.storage.pages.discard(page * PAGE_BYTES as u64, PAGE_BYTES as u64).is_err() {
@@ -234,6 +239,7 @@ pub(super) fn compact_group(session: &mut Session, tier: &Tier, fetcher: &mut Fe
             (true, _) => None,
         })
         .collect();
+    debug_assert!(whole.len() <= group.len(), "each record is moved once");
     let mut outcome = if whole.len() == group.len() { Outcome::Done } else { Outcome::Damaged };
     session.enter(now_ms);
     let hashes: Vec<u64> = whole.iter().map(|whole| session.store.hash_of(whole.record, whole.header)).collect();
@@ -254,6 +260,8 @@ fn compact_one(session: &mut Session, tier: &Tier, &Imaged { address, record, he
     let latch = store.index.lock_exclusive(hash);
     let number = latch.number();
     let head = session.local.head;
+    debug_assert!(address < head, "INV-TIER-1: what is compacted is on the device only");
+    debug_assert!(store.index.bucket(number).is_latched_exclusively(), "INV-LATCH-1: who moves a record holds the latch");
     let key = Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
     let entry = store.index.find_latched(number, hash, |at| {
         if at == address {
@@ -302,7 +310,9 @@ pub(super) fn move_to_tail(session: &mut Session, store: &Inner, tier: &Tier, fo
         copy.set_key_handle(HeapKey::into_handle(key));
     }
     let old = found.address();
+    debug_assert!(target > address, "INV-TIER-2: a record moves upwards, where the newest are");
     found.position.point_to(store.index.tag(found.number, found.hash), target);
+    debug_assert_eq!(found.address(), target, "INV-LOG-1: reachable before the original dies");
     if old != address {
         // The cached copy is garbage now.
         discard_copy(store, &mut session.local, old, from, from_header);

@@ -91,6 +91,7 @@ impl Compactor {
             return false;
         }
         let end = (next + COOL_BUCKETS).min(buckets);
+        debug_assert!(next < end, "a lap goes on");
         for number in next..end {
             self.store.index.cool_bucket(number);
         }

@@ -69,6 +69,8 @@ fn evict_record(session: &mut Session, store: &Inner, address: u64, cached: bool
     let mut stayed = false;
     if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
         let header = record.header();
+        debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: an entry leads to a live record");
+        debug_assert_eq!(header.has(Header::CACHED), cached, "INV-TIER-2: copies are on pages of their own");
         let original = if cached { record.original(header) } else { address };
         let heat = store.tier.as_ref().map_or(u64::MAX, |tier| tier.admission.heat());
         let warm = position.entry().heat() >= heat && !header.has(Header::HEAP_KEY);
@@ -102,7 +104,7 @@ pub(super) fn empty_page(session: &mut Session, page: u64, pace: &mut Pace) -> b
     let mut left = 0;
     // SAFETY: as above.
     unsafe { store.log.walk_page(page, |_, _, _| left += 1) };
-    debug_assert!(left != 0 || store.log.pages.state(page) == PageState::Closing);
-    debug_assert!(Log::page_of(store.log.read_only()) > page);
+    debug_assert!(left != 0 || store.log.pages.state(page) == PageState::Closing, "INV-TIER-1: what is emptied was closed");
+    debug_assert!(Log::page_of(store.log.read_only()) > page, "INV-TIER-1: what leaves is read-only");
     left == 0
 }

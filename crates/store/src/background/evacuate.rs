@@ -125,6 +125,7 @@ impl Evacuator {
             EvacuationPhase::Rest => {
                 self.choose();
                 let store = &self.session.store;
+                debug_assert_eq!(self.evacuated, 0, "INV-LOG-1: a round begins with its first page");
                 self.pages.retain(|&page| store.log.pages.close(page));
                 if self.pages.is_empty() { Step::Wait } else { Step::Next(EvacuationPhase::Closing) }
             }

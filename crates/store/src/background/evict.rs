@@ -139,7 +139,7 @@ pub(crate) fn age_at_rest(session: &mut Session, ageing: &mut Ageing) -> bool {
                 HeatRule::Frequency => heat > 0,
                 _ => (1..=AGE_MAX).contains(&(heat & AGE_MAX)) && ageing.levels[(heat & AGE_MAX) as usize - 1],
             };
-            debug_assert!(heat <= JUST_USED);
+            debug_assert!(heat <= JUST_USED, "heat stays in its bits");
             if cools {
                 position.set_heat(entry, heat - 1);
             }

@@ -107,10 +107,13 @@ impl Flush {
                     && self.may_evict(&store, tier)
                     && let Some(page) = self.clean.pop_front()
                 {
+                    debug_assert!(self.evicting.last().is_none_or(|last| *last < page), "INV-TIER-1: pages leave in their order");
                     empty_of_copies(&mut self.session, page, &mut self.pace);
                     self.evicting.push(page);
                     return Step::Wait;
                 }
+                debug_assert!(self.evicting.is_sorted(), "INV-TIER-1: pages leave in the order of their numbers");
+                debug_assert!(self.closing.iter().is_sorted(), "INV-TIER-1: pages are closed in the order of their numbers");
                 if let Some(&last) = self.evicting.last() {
                     store.log.shift_head((last + 1) * PAGE_WORDS);
                     return Step::Next(FlushPhase::Evicting);
@@ -182,6 +185,7 @@ impl Flush {
         while due(self.next, unclosed) && self.closing.len() < PAGES_PER_ROUND && self.next <= last {
             let page = self.next;
             self.next += 1;
+            debug_assert!(self.closing.back().is_none_or(|last| *last < page), "INV-TIER-1: pages are closed in their order");
             // Whatever the page is: the tail must not come to it once the flusher has passed it.
             if page >= store.log.tail_page() {
                 store.log.leave_page(page);
@@ -222,6 +226,7 @@ impl Flush {
     }
 
     fn flush(&mut self, store: &Inner, tier: &Tier, page: u64) -> bool {
+        debug_assert_eq!(store.log.pages.state(page), PageState::Closing, "INV-TIER-1: closed, flushed, evicted");
         if !tier.pages.begin(page) {
             // The device is full of pages: compaction makes room.
             return false;
@@ -258,7 +263,7 @@ impl Flush {
 
     fn release(&mut self, store: &Inner, tier: &Tier, page: u64) {
         debug_assert!(page < Log::page_of(store.log.head()), "INV-TIER-1: only pages below the head leave");
-        debug_assert!(DevicePages::first_address(page) < store.log.read_only());
+        debug_assert!(DevicePages::first_address(page) < store.log.read_only(), "INV-TIER-1: head <= read_only");
         self.heap_mark.1 -= image::drop_heavy(&mut self.session, page);
         let counters = store.thread(&self.session.local);
         add(&counters.taken_words, -((store.log.pages.taken(page) * CHUNK_WORDS) as i64));

@@ -32,6 +32,7 @@ pub(super) fn make(
     image: &mut Buffer,
     extents: &mut ExtentWriter,
 ) -> io::Result<Contents> {
+    debug_assert_eq!(image.len(), PAGE_WORDS as usize * WORD, "INV-TIER-3: an image is one of a whole page");
     let mut contents = Contents::default();
     let mut heavy = Vec::new();
     copy(session, page, image, &mut contents, &mut heavy);
@@ -43,6 +44,7 @@ pub(super) fn make(
         tier.free_extents(written);
         return Err(error);
     }
+    debug_assert!(written.iter().all(|extent| extent.blocks() != 0), "INV-TIER-3: an extent has blocks");
     contents.extent_blocks = written.iter().map(|extent| extent.blocks() as u32).sum();
     Ok(contents)
 }
@@ -63,6 +65,7 @@ fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Con
             continue;
         }
         put(image, at, header.0);
+        debug_assert!(at + units <= words.len(), "INV-LOG-2: records tile their page");
         let end = (at + units).min(words.len());
         for (target, word) in image[(at + 1) * WORD..end * WORD].chunks_exact_mut(WORD).zip(&words[at + 1..end]) {
             target.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
@@ -89,6 +92,7 @@ fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Con
 }
 
 fn count(contents: &mut Contents, header: Header, words: u32) {
+    debug_assert!(words as usize >= header.units(), "INV-LOG-2: a record weighs its words and its extents");
     contents.live_words += words;
     contents.records += 1;
     contents.volatile += u32::from(header.has(Header::EXPIRY));
@@ -110,6 +114,7 @@ fn put(image: &mut [u8], index: usize, word: u64) {
 fn take_heavy(store: &Inner, page: u64, at: usize, header: Header, word: &AtomicU64) -> Option<Heavy> {
     // SAFETY: a record of a page that stays in memory meanwhile, inside the epoch.
     let record = unsafe { Record::new(word) };
+    debug_assert!((at as u64) < PAGE_WORDS, "INV-LOG-2: a record begins within its page");
     let address = page * PAGE_WORDS + at as u64;
     let hash = store.hash_of(record, header);
     let latch = store.index.lock_shared(hash);
@@ -131,6 +136,7 @@ fn write_heavy(
     extents: &mut ExtentWriter,
     written: &mut Vec<Extent>,
 ) -> io::Result<()> {
+    debug_assert!(record.key.is_some() || record.value.is_some(), "only what is on the heap needs extents");
     if let Some(key) = &record.key {
         let extent = extents.put(tier, key)?;
         written.push(extent);
@@ -182,6 +188,7 @@ pub(super) fn extents(image: &mut Buffer, page: u64) -> Vec<Extent> {
 /// Drops the heap objects of the records of a page that leaves memory; how many bytes. Nobody reaches them any more.
 pub(super) fn drop_heavy(session: &mut Session, page: u64) -> i64 {
     let store = std::sync::Arc::clone(&session.store);
+    debug_assert!(page < crate::log::Log::page_of(store.log.head()), "INV-TIER-1: only pages below the head leave");
     let mut bytes = 0;
     // SAFETY: the page is below the head for every session, and released only after this.
     unsafe {

@@ -331,6 +331,10 @@ impl Maintenance {
                 self.sweep = if settled { Sweep::Running { namespaces, next: 0 } } else { Sweep::Settling { namespaces, epoch } };
             }
             Sweep::Running { namespaces, next } => {
+                debug_assert!(
+                    namespaces.iter().all(|it| self.store.namespaces.is_dropped(*it)),
+                    "INV-NS-1: what is swept was dropped"
+                );
                 let end = self.store.index.len();
                 let stop = (next + SWEEP_PER_STEP).min(end);
                 self.sweep_buckets(next, stop);
@@ -364,6 +368,7 @@ impl Maintenance {
     /// the end, which the sweep reaches too; shrinking would move them to swept ones and waits.
     fn sweep_buckets(&mut self, from: u64, to: u64) {
         let store = Arc::clone(&self.store);
+        debug_assert!(from <= to, "INV-NS-1: a sweep goes upwards");
         let mut first = from;
         while first < to {
             self.pace.yield_to_workers(false);

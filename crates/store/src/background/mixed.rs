@@ -40,6 +40,7 @@ pub(crate) fn sweep_mixed_pages(session: &mut Session) -> bool {
                 doomed.push(address);
             }
         });
+        debug_assert!(doomed.iter().all(|address| Log::page_of(*address) == page), "INV-TIER-3: an image tells of its own page");
         let mut stage = Stage::default();
         let addresses = doomed.clone();
         tier.stage_blocking(&mut stage, &mut doomed, Why::BACKGROUND, &mut fetcher);

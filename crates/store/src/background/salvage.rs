@@ -55,6 +55,7 @@ impl Damaged {
         let attempts = self.attempts.entry(page).or_insert(Attempts { failed: 0, due_ms: 0 });
         attempts.due_ms = now_ms.saturating_add(REST_MS << attempts.failed.min(ATTEMPTS_MAX));
         attempts.failed = attempts.failed.saturating_add(1);
+        debug_assert!(attempts.due_ms >= now_ms, "the next attempt is later");
     }
 
     /// Whether the page is not to be tried yet. A clock that was set back by much does not put it off.
@@ -105,6 +106,7 @@ impl Salvage {
     /// Reads what can be read of a page. `None` when that is nothing.
     pub(super) fn begin(store: &Inner, tier: &Tier, page: u64, image: &mut Buffer) -> Option<Self> {
         let info = tier.pages.info(page)?;
+        debug_assert_eq!(image.len(), BLOCKS * BLOCK_BYTES, "INV-TIER-3: every block of the page is looked at");
         let mut good_blocks = vec![false; BLOCKS];
         let mut any_read = false;
         for (at, block) in image.chunks_exact_mut(BLOCK_BYTES).enumerate() {
@@ -126,6 +128,7 @@ impl Salvage {
     }
 
     fn new(page: u64, good_blocks: Vec<bool>) -> Self {
+        debug_assert_eq!(good_blocks.len(), BLOCKS, "INV-TIER-3: every block of the page was looked at");
         Self {
             page,
             good_blocks,
@@ -175,6 +178,7 @@ impl Salvage {
     /// Sweeps some buckets inside one epoch. Returns whether it has come to the end.
     fn sweep_group(&mut self, session: &mut Session, tier: &Tier, image: &mut Buffer) -> bool {
         let store = Arc::clone(&session.store);
+        debug_assert!(self.found.is_empty(), "INV-TIER-2: what one group found was dealt with");
         session.enter(session.now_ms());
         let mut ended = false;
         for _ in 0..GROUP_BUCKETS {
@@ -202,6 +206,7 @@ impl Salvage {
     /// What becomes of an entry of a latched bucket.
     fn settle(&mut self, session: &mut Session, tier: &Tier, image: &mut Buffer, number: u64, address: u64) {
         let store = Arc::clone(&session.store);
+        debug_assert!(store.index.bucket(number).is_latched_exclusively(), "INV-LATCH-1: who drops entries holds the latch");
         let page = Log::page_of(address);
         if address >= session.local.head {
             if store.log.pages.state(page) == PageState::Cache {
@@ -231,6 +236,7 @@ impl Salvage {
             return;
         }
         let original = record.original(header);
+        debug_assert!(original < session.local.head, "INV-TIER-2: the original of a copy is on the device");
         let Some(position) = store.index.find_any(number, |candidate| candidate == address) else { return };
         let copy = Found { number, hash: store.hash_of(record, header), position, record, header };
         if !move_to_tail(session, store, tier, &copy, original) {
@@ -265,6 +271,7 @@ impl Salvage {
 
     /// What is at `address`, if all of its blocks are good.
     fn imaged(&self, image: &mut Buffer, address: u64) -> Option<Imaged> {
+        debug_assert_eq!(Log::page_of(address), self.page, "INV-TIER-3: an image is asked for what is on it");
         let offset = (address % PAGE_WORDS) as usize * WORD;
         let good = |from: usize, to: usize| {
             self.good_blocks.get(from / BLOCK_BYTES..to.div_ceil(BLOCK_BYTES)).is_some_and(|blocks| blocks.iter().all(|good| *good))

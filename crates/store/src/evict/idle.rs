@@ -39,6 +39,10 @@ impl IdleClock {
                 self.unused_since_ms[level].store(newcomers, Ordering::Relaxed);
             }
         }
+        debug_assert!(
+            self.unused_since_ms.windows(2).all(|pair| read(&pair[0]) <= now_ms() && read(&pair[1]) <= now_ms()),
+            "what is unused has been so since a time that has passed"
+        );
         self.lap_start_ms.store(now_ms(), Ordering::Relaxed);
         self.laps.fetch_add(1, Ordering::Relaxed);
     }

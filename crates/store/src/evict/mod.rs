@@ -141,6 +141,7 @@ impl Eviction {
     }
 
     pub(crate) fn set_policy(&self, policy: EvictionPolicy) {
+        debug_assert_eq!(EvictionPolicy::from_bits(policy.to_bits()), policy, "a policy survives its bits");
         self.policy.store(policy.to_bits(), Ordering::Relaxed);
         self.barren.store(0, Ordering::Relaxed);
         self.pressed.store(false, Ordering::Relaxed);
@@ -163,6 +164,7 @@ impl Eviction {
     pub(crate) fn is_hopeful(&self, live: i64, volatile: i64, buckets: u64) -> bool {
         let policy = self.policy();
         let candidates = if policy.volatile_only { volatile } else { live };
+        debug_assert_ne!(buckets, 0, "there is always a bucket");
         policy.order != EvictionOrder::Never && candidates > 0 && self.barren.load(Ordering::Relaxed) < BARREN_LAPS * buckets
     }
 
@@ -187,11 +189,14 @@ impl Eviction {
     }
 
     pub(crate) fn passed_in_vain(&self, buckets: u64) {
+        debug_assert_ne!(buckets, 0, "the hand has moved");
         self.barren.fetch_add(buckets, Ordering::Relaxed);
     }
 
     /// A record with this hash and heat is evicted.
     pub(crate) fn evicted(&self, hash: u64, heat: u64, order: EvictionOrder) {
+        debug_assert_ne!(order, EvictionOrder::Never, "without a policy nothing is evicted");
+        debug_assert!(heat <= JUST_USED, "heat stays in its bits");
         if self.barren.load(Ordering::Relaxed) != 0 {
             self.barren.store(0, Ordering::Relaxed);
         }
@@ -239,6 +244,7 @@ impl Eviction {
     /// Moves the age of newcomers by one part in as many as there are ghosts; more, as in ARC, if the other kind is commoner.
     fn adapt(&self, came_back: Return) {
         let [unproven, proven] = [&self.left[0], &self.left[1]].map(|count| count.load(Ordering::Relaxed).max(1));
+        debug_assert!(unproven != 0 && proven != 0, "a share of nothing is none");
         let step = AGE_ONE / (self.ghosts.capacity().max(1) as i64).min(AGE_ONE);
         let change = match came_back {
             Return::Unproven => step * (proven / unproven).clamp(1, 1000) as i64,

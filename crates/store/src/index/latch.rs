@@ -18,6 +18,7 @@ impl<'i> Exclusive<'i> {
     #[inline]
     pub(super) fn take(bucket: &'i Bucket, number: u64) -> Self {
         bucket.lock_exclusive();
+        debug_assert!(bucket.is_latched_exclusively(), "INV-LATCH-1: a guard proves a hold");
         Self { bucket, number }
     }
 
@@ -37,6 +38,7 @@ impl<'i> Exclusive<'i> {
 impl Drop for Exclusive<'_> {
     #[inline]
     fn drop(&mut self) {
+        debug_assert!(self.bucket.is_latched_exclusively(), "INV-LATCH-1: released holds were taken");
         self.bucket.unlock_exclusive();
     }
 }
@@ -45,6 +47,7 @@ impl<'i> Shared<'i> {
     #[inline]
     pub(super) fn take(bucket: &'i Bucket, number: u64) -> Self {
         bucket.lock_shared();
+        debug_assert!(bucket.is_latched() && !bucket.is_latched_exclusively(), "INV-LATCH-1: a guard proves a hold");
         Self { bucket, number }
     }
 
@@ -64,6 +67,7 @@ impl<'i> Shared<'i> {
 impl Drop for Shared<'_> {
     #[inline]
     fn drop(&mut self) {
+        debug_assert!(!self.bucket.is_latched_exclusively(), "INV-LATCH-1: nobody writes while others read");
         self.bucket.unlock_shared();
     }
 }

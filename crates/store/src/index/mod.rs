@@ -107,6 +107,7 @@ impl Index {
     #[inline]
     pub(crate) fn peek(&self, hash: u64) -> Peek {
         let buckets = self.buckets.load(Ordering::Relaxed);
+        debug_assert!(buckets <= self.buckets_max, "INV-INDEX-1: the count stays within what is reserved");
         let number = Self::bucket_of(hash, buckets);
         let bucket = self.bucket(number);
         let seen = bucket.glance();
@@ -146,6 +147,7 @@ impl Index {
             // The count as it is now: a split before `seen` is in it, a later one fails the validation.
             let buckets = self.buckets.load(Ordering::Acquire);
             if Self::bucket_of(hash, buckets) == number {
+                debug_assert!(number < buckets, "INV-INDEX-1: a bucket within the count");
                 return Entered { number, seen, tag: Tag::new(hash, Self::level(number, buckets)) };
             }
         }

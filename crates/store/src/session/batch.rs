@@ -25,6 +25,7 @@ impl Session {
     /// A session with a thread number and an epoch slot of its own; none when all are taken.
     pub(crate) fn open(store: &Arc<Inner>) -> Option<Self> {
         let thread = store.take_thread()?;
+        debug_assert!(thread < store.counters.threads.len(), "each thread has counters of its own");
         match store.epoch.register() {
             Some(participant) => Some(Self { store: Arc::clone(store), local: Local::new(participant, thread) }),
             None => {
@@ -191,6 +192,7 @@ impl Drop for Session {
 
 impl Session {
     fn retire_chunk(&mut self) {
+        debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: a session ends without latches");
         let Self { store, local } = self;
         allocate::abandon_chunk(store, local);
         store.threads.active_pages[local.thread].store(NO_PAGE, Ordering::Release);

@@ -43,6 +43,7 @@ impl Session {
 
     /// Attaches staged records, which look-ups use until [`Session::detach`].
     pub fn attach(&mut self, stage: Stage) {
+        debug_assert!(self.local.cold.stage.is_empty(), "INV-TIER-3: a batch has one stage");
         self.local.cold.stage = stage;
     }
 
@@ -57,6 +58,7 @@ impl Session {
 
     /// As [`Session::attach`].
     pub(crate) fn attach_quietly(&mut self, stage: Stage) {
+        debug_assert!(self.local.cold.stage.is_empty(), "INV-TIER-3: a batch has one stage");
         self.local.cold.stage = stage;
     }
 
@@ -92,6 +94,7 @@ impl Session {
 
     /// Notes a cold record that a scan came across; the staged one if there is one.
     pub(super) fn scan_cold(&self, address: u64) -> Option<(Record, Header)> {
+        debug_assert!(address < self.local.head, "INV-TIER-1: cold is what lies below the head");
         match self.local.cold.stage.get(address) {
             Lookup::Ready(record, header) => return Some((record, header)),
             Lookup::Failed => self.local.cold.failed.set(true),
@@ -151,6 +154,7 @@ impl Session {
 
     /// Says that the records at these addresses cannot be had: who needs one gets an error.
     pub fn give_up(&self, wanted: &mut Vec<u64>, stage: &mut Stage) {
+        debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
         wanted.drain(..).for_each(|address| stage.fail(address));
     }
 

@@ -61,6 +61,7 @@ fn copy_to_tail(store: &Inner, local: &mut Local, found: &Found<'_>) {
     let copy = unsafe { store.log.record(target) };
     record.copy_as_original(header, copy, got);
     own_heap_value(store, local, record, header, copy);
+    debug_assert!(target > address, "INV-TIER-2: a record moves upwards, where the newest are");
     found.position.point_to(store.index.tag(found.number, found.hash), target);
     if let Some(tier) = &store.tier {
         tier.pages.count_dead(address, weight(store, record, header));
@@ -72,6 +73,8 @@ fn copy_to_tail(store: &Inner, local: &mut Local, found: &Found<'_>) {
 pub(crate) fn copy_to_cache(store: &Inner, local: &mut Local, found: &Found<'_>, original: u64) -> bool {
     let (record, header) = (found.record, found.header);
     let units = Record::packed_units(header, true);
+    debug_assert!(store.index.bucket(found.number).is_latched_exclusively(), "INV-LATCH-1: who moves a record holds the latch");
+    debug_assert!(!header.is_tombstone() && !header.has(Header::HEAP_KEY), "INV-TIER-2: a copy is one of a readable record");
     let Some(target) = allocate::allocate_cached(store, local, units) else { return false };
     // SAFETY: freshly allocated space of the copy's size.
     let copy = unsafe { store.log.record(target) };

@@ -70,6 +70,7 @@ pub(crate) fn evict(store: &Inner, local: &mut Local, goal: u64, buckets: u64, i
             return freed;
         }
     }
+    debug_assert!(store.tier.is_none() || policy.order == EvictionOrder::Never, "with a device nothing is evicted");
     let totals = store.counters.totals();
     let scarce = policy.volatile_only && totals.volatile.saturating_mul(SCARCE) < totals.live;
     let any_heat = scarce || matches!(policy.order, EvictionOrder::Random | EvictionOrder::Expiry);

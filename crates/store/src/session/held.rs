@@ -38,6 +38,7 @@ impl Held {
     /// Latches the bucket of a hash.
     #[inline]
     pub(super) fn take_one(&mut self, index: &Index, hash: u64, exclusive: bool) {
+        debug_assert!(self.numbers.is_empty() && self.taken == 0, "INV-LATCH-3: one lock plan at a time");
         let number = if exclusive { index.lock_exclusive(hash).keep() } else { index.lock_shared(hash).keep() };
         self.numbers.push(number);
         (self.taken, self.exclusive) = (1, exclusive);
@@ -80,7 +81,7 @@ impl Held {
                 index.prefetch_bucket(ahead);
             }
             let kept = if self.exclusive { index.latch(number).keep() } else { index.latch_shared(number).keep() };
-            debug_assert_eq!(kept, number);
+            debug_assert_eq!(kept, number, "INV-LATCH-1: what is latched is what is released later");
             self.taken += 1;
         }
     }
@@ -96,6 +97,7 @@ impl Held {
 
     #[inline]
     fn release_latches(&mut self, index: &Index) {
+        debug_assert!(self.taken <= self.numbers.len(), "INV-LATCH-1: released holds were taken");
         let taken = std::mem::take(&mut self.taken);
         for (at, &number) in self.numbers[..taken].iter().enumerate() {
             if let Some(&ahead) = self.numbers.get(at + BUCKETS_AHEAD) {
@@ -108,6 +110,7 @@ impl Held {
 
     #[cold]
     fn forget_keys(&mut self) {
+        debug_assert!(self.is_empty(), "INV-LATCH-2: a plan is forgotten when nothing is held");
         self.hashes.clear();
         self.hashes.shrink_to(KEYS_KEPT);
         self.numbers.shrink_to(KEYS_KEPT);

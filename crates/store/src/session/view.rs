@@ -17,6 +17,8 @@ pub struct View<'v> {
 
 impl View<'_> {
     pub(crate) fn latched(record: Record, header: Header) -> Self {
+        debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: an entry leads to a live record");
+        debug_assert_ne!(header.units(), 0, "INV-LOG-2: a record has words");
         Self { record, header, latched: true, session: PhantomData }
     }
 
@@ -101,12 +103,14 @@ impl View<'_> {
 
     #[cold]
     fn append_latched(&self, target: &mut Vec<u8>) {
+        debug_assert!(self.latched, "INV-READ-1: bytes are borrowed under the latch only");
         target.extend_from_slice(self.bytes().unwrap_or_default());
     }
 
     #[inline(always)]
     fn append_optimistic(&self, target: &mut Vec<u8>) {
         let len = self.header.value_len();
+        debug_assert!(!self.latched && !self.is_heap(), "INV-READ-1: a large value is read under the latch");
         debug_assert!(len <= self.header.value_capacity(), "INV-READ-1: a header is one word, so its lengths belong together");
         target.reserve(len + WORD);
         let start = target.len();

@@ -52,7 +52,9 @@ impl Inner {
     /// Bytes in use beyond what the background leaves to sessions.
     pub(crate) fn excess_bytes_ahead(&self) -> u64 {
         let budget = self.budget_bytes();
-        self.excess_over(budget - budget / HEADROOM_SHARE)
+        let ahead = budget - budget / HEADROOM_SHARE;
+        debug_assert!(ahead <= budget, "the background evicts before the workers have to");
+        self.excess_over(ahead)
     }
 
     fn excess_over(&self, bytes: u64) -> u64 {
@@ -73,6 +75,7 @@ impl Inner {
     /// Whether eviction is likely to be needed soon.
     pub(crate) fn is_near_limit(&self) -> bool {
         let budget = self.budget_bytes();
+        debug_assert!(budget / 8 <= budget - budget / 8, "near is most of it");
         self.excess_over(budget - budget / 8) != 0
     }
 

@@ -95,6 +95,7 @@ impl Inner {
         let own = if options.storage.is_some() { OWN_THREADS + TIER_THREADS } else { OWN_THREADS };
         options.sessions_max = options.sessions_max.clamp(1, almandine_base::limits::STORE_THREADS_MAX - own);
         let threads = options.sessions_max + own;
+        debug_assert!(threads <= almandine_base::limits::STORE_THREADS_MAX, "INV-LATCH-1: a latch can count every holder");
         let tier = options.storage.clone().map(|storage| Tier::new(storage, options.device_pages_max)).transpose()?;
         let memory_max = if options.memory_bytes_max == 0 { memory::physical_bytes() } else { options.memory_bytes_max };
         // Holes make the log's span longer than its contents: four times the memory keeps forced evacuations rare.

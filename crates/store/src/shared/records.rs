@@ -12,6 +12,7 @@ impl Inner {
         // SAFETY: the address was read from the index inside the epoch.
         let record = unsafe { self.log.record(address) };
         let header = record.header();
+        debug_assert_ne!(address, 0, "INV-LOG-1: no record is at address 0");
         self.matches_key(record, header, key).then_some((record, header))
     }
 

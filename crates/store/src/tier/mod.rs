@@ -162,6 +162,7 @@ impl Tier {
     }
 
     pub(crate) fn set_limit_bytes(&self, bytes: u64) {
+        debug_assert!(bytes / (PAGE_BYTES as u64) < 1 << 40, "a budget is one of memory");
         self.limits.pages.store((bytes / PAGE_BYTES as u64).max(LIMIT_PAGES_MIN), Ordering::Relaxed);
     }
 
@@ -206,6 +207,7 @@ impl Tier {
 
     /// Pages kept ready in front of the tail.
     pub(crate) fn pages_ahead(&self) -> u64 {
+        debug_assert!(self.limit_pages() >= LIMIT_PAGES_MIN, "the log has room to work");
         (self.limit_pages() / 8).clamp(1, crate::log::PAGES_AHEAD)
     }
 
@@ -225,6 +227,7 @@ impl Tier {
     }
 
     pub(crate) fn set_copy_reads(&self, mode: CopyReads) {
+        debug_assert_eq!(CopyReads::from_bits(mode as u8), mode, "a mode survives its bits");
         self.copy_reads.store(mode as u8, Ordering::Relaxed);
     }
 

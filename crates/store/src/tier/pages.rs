@@ -277,6 +277,7 @@ impl DevicePages {
 
     /// Counts words of a record as dead, if its page is on the device or on its way.
     pub(crate) fn count_dead(&self, address: u64, words: u32) {
+        debug_assert_ne!(address, 0, "INV-LOG-1: no record is at address 0");
         let Some(info) = self.info(Log::page_of(address)) else { return };
         let before = info.head.dead_words.fetch_add(words, Ordering::Relaxed);
         let live = info.head.live_words.load(Ordering::Relaxed);

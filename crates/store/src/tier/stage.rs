@@ -371,7 +371,6 @@ impl Tier {
         let intact = |from: usize, to: usize| {
             (from / BLOCK_BYTES..to.div_ceil(BLOCK_BYTES)).all(|block| {
                 let bytes = &buffer[block * BLOCK_BYTES..(block + 1) * BLOCK_BYTES];
-                debug_assert!(bytes.len() == BLOCK_BYTES, "INV-TIER-3: whole blocks are compared");
                 info.is_intact(start / BLOCK_BYTES + block, bytes)
             })
         };
@@ -400,6 +399,7 @@ impl Tier {
             self.reject(stage, page, address, why, fetches);
             return;
         }
+        debug_assert!(intact(offset, end), "INV-TIER-3: what is used has the checksums that memory keeps of it");
         let mut staged = Staged { record, header, missing: 0, key_handle: 0, value: None };
         for (flag, field, word) in [
             (Header::HEAP_KEY, Field::Key, header.has(Header::HEAP_KEY).then(|| record.key_handle())),

@@ -45,6 +45,7 @@ impl<'s> Occupied<'s> {
     /// The value.
     #[must_use]
     pub fn value(&self) -> &[u8] {
+        debug_assert!(!self.header.has(Header::DEAD), "INV-LOG-1: an entry leads to a live record");
         // SAFETY: the exclusive latch is ours, and changes need `&mut self`.
         unsafe {
             if self.header.has(Header::HEAP_VALUE) {
@@ -72,6 +73,7 @@ impl<'s> Occupied<'s> {
     }
 
     fn is_mutable(&self) -> bool {
+        debug_assert_ne!(self.address(), 0, "INV-LOG-1: no record is at address 0");
         self.guard.store.log.is_mutable(self.address()) && !self.header.has(Header::CACHED)
     }
 
@@ -125,6 +127,11 @@ impl<'s> Occupied<'s> {
     }
 
     fn note_expiry(&mut self, before: Option<i64>, after: Option<i64>) {
+        debug_assert_eq!(
+            self.header.has(Header::EXPIRY),
+            after.is_some(),
+            "INV-EXP-1: the record has the expiry that is announced"
+        );
         if before != after {
             self.guard.count_live(0, i64::from(after.is_some()) - i64::from(before.is_some()));
             self.guard.announce(before, after);
@@ -133,6 +140,10 @@ impl<'s> Occupied<'s> {
 
     /// Writes a new record and points the entry to it.
     fn replace_payload(&mut self, kind: Kind, payload: Payload<'_>, put: Put, slack: usize) -> Result<(), Full> {
+        debug_assert!(
+            self.guard.store.index.bucket(self.guard.number).is_latched_exclusively(),
+            "INV-LATCH-1: who writes holds the latch"
+        );
         let before = self.expiry_ms();
         let (old_address, old_record, old_header) = (self.address(), self.record, self.header);
         let staged = old_address < self.guard.local.head;
