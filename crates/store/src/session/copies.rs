@@ -74,7 +74,7 @@ pub(crate) fn copy_to_cache(store: &Inner, local: &mut Local, found: &Found<'_>,
     let (record, header) = (found.record, found.header);
     let units = Record::packed_units(header, true);
     debug_assert!(store.index.bucket(found.number).is_latched_exclusively(), "INV-LATCH-1: who moves a record holds the latch");
-    debug_assert!(!header.is_tombstone() && !header.has(Header::HEAP_KEY), "INV-TIER-2: a copy is one of a readable record");
+    debug_assert!(!header.has(Header::HEAP_KEY) && !header.has(Header::DEAD), "INV-TIER-2: a copy is one of a readable record");
     let Some(target) = allocate::allocate_cached(store, local, units) else { return false };
     // SAFETY: freshly allocated space of the copy's size.
     let copy = unsafe { store.log.record(target) };
