@@ -25,7 +25,7 @@ fn await_swap(database: &AtomicU32) -> u16 {
         if namespace != SWAPPING {
             return namespace as u16;
         }
-        std::thread::yield_now();
+        almandine_io::thread::yield_now();
     }
 }
 
@@ -147,7 +147,7 @@ impl Keyspace {
             if budget == 0 || self.tier().is_some() || self.used_memory() <= budget || self.over_limit() {
                 break;
             }
-            std::thread::sleep(STEP);
+            almandine_io::thread::sleep(STEP);
         }
     }
 
