@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use almandine_testkit::golden::{Outcome, Temperature, run_file_with};
+use almandine_testkit::history::faults::{final_read, with_faults, without_refused};
 use almandine_testkit::history::mock::{self, Bug};
-use almandine_testkit::history::upset::{final_read, while_upset, without_refused};
 use almandine_testkit::history::{self, History, check, record};
 use almandine_testkit::oracle;
 use almandine_testkit::storage::{FAULTY, Figures, MODES, Mode, OBJECTS};
@@ -110,9 +110,9 @@ fn settings(groups: usize, pipeline: usize, millis: u64) -> history::Settings {
     history::Settings { clients: 6, groups, pipeline, duration: Duration::from_millis(millis), seed: seed() }
 }
 
-/// Records while the server is upset; what its device refused has changed nothing, and what is left at the end is what was written.
-fn upset_run(address: std::net::SocketAddr, settings: history::Settings) -> Result<(usize, usize, usize), String> {
-    let (recorded, cold) = while_upset(address, || record(address, settings));
+/// Records with faults; what its device refused has changed nothing, and what is left at the end is what was written.
+fn run_with_faults(address: std::net::SocketAddr, settings: history::Settings) -> Result<(usize, usize, usize), String> {
+    let (recorded, cold) = with_faults(address, || record(address, settings));
     let mut histories: Vec<History> = recorded.map_err(|e| e.to_string())?;
     for history in &mut histories {
         let last = final_read(address, &history.keys, settings.clients);
@@ -130,7 +130,7 @@ fn histories_are_linearizable_while_keys_leave_memory() {
     for mode in modes(&["files", "files, copies to the tail"]) {
         for (name, settings) in [("contended", settings(1, 1, millis)), ("pipelined", settings(8, 6, millis))] {
             let server = mode.start();
-            let (checked, _, cold) = upset_run(server.address(), settings)
+            let (checked, _, cold) = run_with_faults(server.address(), settings)
                 .unwrap_or_else(|e| panic!("{name} on {}: {e}\nserver log:\n{}", mode.name, server.log()));
             let figures = Figures::of(&server);
             let count = |name: &str| figures.get(name);
@@ -159,7 +159,7 @@ fn a_faulty_device_gives_errors_and_never_a_wrong_answer() {
     for (name, settings) in [("contended", settings(1, 1, millis)), ("pipelined", settings(8, 6, millis))] {
         let server = FAULTY.start();
         let (checked, refused, cold) =
-            upset_run(server.address(), settings).unwrap_or_else(|e| panic!("{name}: {e}\nserver log:\n{}", server.log()));
+            run_with_faults(server.address(), settings).unwrap_or_else(|e| panic!("{name}: {e}\nserver log:\n{}", server.log()));
         let figures = Figures::of(&server);
         let count = |name: &str| figures.get(name);
         println!(
@@ -181,10 +181,10 @@ fn a_faulty_device_gives_errors_and_never_a_wrong_answer() {
 #[test]
 fn every_mutant_is_caught() {
     for bug in [Bug::StaleWhenCold, Bug::LostWhenCold, Bug::ErrorThatWrote] {
-        let found = upset_run(mock::start(bug), settings(2, 1, 1000));
+        let found = run_with_faults(mock::start(bug), settings(2, 1, 1000));
         assert!(found.as_ref().is_err_and(|e| e.contains("no order")), "{bug:?} was not caught: {found:?}");
     }
-    upset_run(mock::start(Bug::None), settings(2, 1, 500)).expect("the right mock is right");
+    run_with_faults(mock::start(Bug::None), settings(2, 1, 500)).expect("the right mock is right");
 }
 
 /// The other control: without a device nothing can be made cold, and the proofs above fail instead of passing for nothing.

@@ -5,10 +5,10 @@
 //! all of them. Groups do not affect each other, so each is checked alone, which is what makes long histories affordable.
 
 pub mod check;
+pub mod faults;
 pub mod mock;
 pub mod model;
 pub mod record;
-pub mod upset;
 
 pub use check::check;
 pub use model::{Kind, Op};

@@ -1,4 +1,4 @@
-//! What upsets a server with a storage device while a history is recorded: everything is made cold again and again, and garbage is
+//! Faults for a server with a storage device while a history is recorded: everything is made cold again and again, and garbage is
 //! made, so that pages are flushed, evicted and collected under the clients' feet.
 
 use std::net::SocketAddr;
@@ -18,11 +18,11 @@ const CHURN_BYTES: usize = 12_000;
 const FLOOD_KEYS: usize = 160_000;
 const FLOOD_PIPELINE: usize = 500;
 
-/// Runs `work` while the server is upset. Returns its result and how often all keys were made cold.
+/// Runs `work` beside these faults. Returns its result and how often all keys were made cold.
 ///
 /// # Panics
 /// When a client cannot connect, or the server gives an answer that is neither right nor an error of its device.
-pub fn while_upset<R>(address: SocketAddr, work: impl FnOnce() -> R) -> (R, usize) {
+pub fn with_faults<R>(address: SocketAddr, work: impl FnOnce() -> R) -> (R, usize) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let evictor = scope.spawn(|| evict(address, &stop));
