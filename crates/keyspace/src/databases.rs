@@ -151,6 +151,12 @@ impl Keyspace {
         }
     }
 
+    /// The memory budget in bytes; 0: none.
+    #[must_use]
+    pub fn maxmemory(&self) -> u64 {
+        self.store.budget_bytes()
+    }
+
     /// Sets the memory budget in bytes; 0 for none.
     pub fn set_maxmemory(&self, bytes: u64) {
         self.store.set_budget(bytes);

@@ -46,7 +46,12 @@ pub(crate) fn apply(
     open_files::follow(settings, workers)?;
     set_limits(limits, settings);
     set_eviction(settings, keyspace);
-    crate::storage::check_budget(settings).map_err(|problem| SetError::failed("maxmemory", problem))?;
+    // A server that runs takes it, as Redis does: writes are then refused until there is room.
+    if let Err(problem) = crate::storage::check_budget(settings)
+        && settings.memory.maxmemory != keyspace.maxmemory()
+    {
+        tracing::warn!("{problem}. Writes are refused until it is raised");
+    }
     oom_score::apply(settings)?;
     keyspace.set_maxmemory(settings.memory.maxmemory);
     set_storage(settings, keyspace);

@@ -131,6 +131,12 @@ impl Store {
         self.inner.index.len()
     }
 
+    /// The memory budget in bytes; 0: none.
+    #[must_use]
+    pub fn budget_bytes(&self) -> u64 {
+        self.inner.budget_bytes()
+    }
+
     /// Sets the memory budget in bytes; 0 for none.
     pub fn set_budget(&self, bytes: u64) {
         self.inner.budget.bytes.store(bytes, Ordering::Relaxed);
