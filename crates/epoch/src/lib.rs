@@ -12,6 +12,8 @@
 //! Sources: Li, Chandramouli and Madden, *Performant Almost-Latch-Free Data Structures Using Epoch Protection* (DaMoN 2022);
 //! the Garnet paper (VLDB 2025), section 3.3.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod deferred;
 pub mod epoch;
 pub mod fault;

@@ -81,13 +81,14 @@ mod tests {
 
     #[test]
     fn keys_die_without_the_queue_of_actions_and_are_freed_when_their_epoch_is_safe() {
+        const KEY_BYTES: usize = crate::record::INLINE_KEY_MAX + 1;
         let epoch = Arc::new(Epoch::new(2));
         let (own, reader) = (epoch.register().unwrap(), epoch.register().unwrap());
         let mut keys = DeadKeys::default();
         own.enter();
         reader.enter();
         for _ in 0..3 {
-            keys.push(HeapKey::into_handle(&[1; 1000]), 1000);
+            keys.push(HeapKey::into_handle(&[1; KEY_BYTES]), KEY_BYTES);
         }
         keys.tag(epoch.current());
         own.leave();
@@ -95,7 +96,7 @@ mod tests {
         assert!(keys.oldest_epoch().is_some_and(|oldest| !epoch.is_over(oldest)) && !keys.press());
         epoch.bump();
         keys.settle(epoch.safe());
-        assert_eq!(keys.bytes, 3000, "a reader may see them");
+        assert_eq!(keys.bytes, 3 * KEY_BYTES, "a reader may see them");
         reader.leave();
         keys.settle(epoch.safe());
         assert!(keys.is_empty());

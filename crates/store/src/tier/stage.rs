@@ -399,7 +399,6 @@ impl Tier {
             self.reject(stage, page, address, why, fetches);
             return;
         }
-        debug_assert!(intact(offset, end), "INV-TIER-3: what is used has the checksums that memory keeps of it");
         let mut staged = Staged { record, header, missing: 0, key_handle: 0, value: None };
         for (flag, field, word) in [
             (Header::HEAP_KEY, Field::Key, header.has(Header::HEAP_KEY).then(|| record.key_handle())),
