@@ -427,7 +427,7 @@ impl Record {
     /// Writes a copy of this record, marked as cached, into unpublished space of `units` words: one more than it needs itself,
     /// unless it is a cached copy already.
     pub(crate) fn copy_as_cached(self, header: Header, target: Self, units: usize, original: u64) {
-        debug_assert!(!header.has(Header::CACHED) && !header.has(Header::DEAD), "INV-TIER-2: a copy is made of an original");
+        debug_assert!(!header.has(Header::DEAD) && original != 0, "INV-TIER-2: a copy stands for a live original");
         let words = if header.has(Header::HEAP_VALUE) { 1 } else { header.value_len().div_ceil(WORD) };
         for index in 1..header.value_word() + words {
             target.word(index).store(self.word(index).load(Ordering::Relaxed), Ordering::Relaxed);
