@@ -28,7 +28,8 @@ struct Ended {
 }
 
 /// Proofs of the test kit, each a test binary.
-const PROOFS: [&str; 8] = ["golden", "oracle", "histories", "storage", "tracking", "moving_head", "hostile", "smoke"];
+const PROOFS: [&str; 11] =
+    ["golden", "oracle", "histories", "storage", "cold", "eviction", "tracking", "secrets", "moving_head", "hostile", "smoke"];
 
 /// Crates with tests under loom, and the arguments that select them.
 const LOOM: &[(&str, &[&str])] =
