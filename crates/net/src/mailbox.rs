@@ -99,20 +99,23 @@ impl<M> Handle<M> {
     }
 
     /// Sends a message that brings a connection of that worker `bytes` bytes of output. When too many of those wait there already, the
-    /// message is dropped and the connection is closed: it would not know what it has missed.
+    /// message is dropped and the connection is closed, because it would not know what it has missed. Returns whether the message was
+    /// sent; the connection may still be gone when it arrives.
     ///
     /// # Panics
     /// When there is no such worker.
-    pub fn push(&self, worker: usize, connection: ConnectionId, message: M, bytes: usize) {
+    pub fn push(&self, worker: usize, connection: ConnectionId, message: M, bytes: usize) -> bool {
         let worker = &self.shared.workers[worker];
         let bytes = bytes + MESSAGE_BYTES;
         // Added before it is compared, so that senders together keep to the bound.
-        if worker.pushed_bytes.fetch_add(bytes, Ordering::Relaxed) < BYTES_MAX {
+        let fits = worker.pushed_bytes.fetch_add(bytes, Ordering::Relaxed) < BYTES_MAX;
+        if fits {
             worker.post(Mail::Push(message, bytes));
         } else {
             worker.pushed_bytes.fetch_sub(bytes, Ordering::Relaxed);
             worker.miss(connection);
         }
+        fits
     }
 
     /// Bytes of [`Handle::push`] that a worker has not seen yet.

@@ -23,8 +23,8 @@ pub enum Message {
     Invalidate {
         /// The connection that is notified.
         client: u64,
-        /// Whether it is notified in place of another.
-        redirected: bool,
+        /// The client in whose place it is notified, if not its own. It learns when this connection is gone.
+        origin: Option<u64>,
         /// The keys.
         keys: Changed,
     },
@@ -39,8 +39,9 @@ pub enum Message {
 
 /// Where a worker's messages go. Installed once by the server.
 pub trait Mailbox: Send + Sync {
-    /// Queues `message` and wakes the worker.
-    fn send(&self, message: Message);
+    /// Queues `message` and wakes the worker. Returns false when the message was dropped, because too much waits for the worker; the
+    /// connection that it was for is closed then.
+    fn send(&self, message: Message) -> bool;
 }
 
 /// The workers' mailboxes.
@@ -61,16 +62,14 @@ impl Workers {
         let _ = self.mailboxes.set(mailboxes);
     }
 
-    /// Sends to one worker; nobody hears it before the server is up.
-    pub fn send(&self, worker: usize, message: Message) {
-        if let Some(mailbox) = self.mailboxes.get().and_then(|mailboxes| mailboxes.get(worker)) {
-            mailbox.send(message);
-        }
+    /// Sends to one worker; nobody hears it before the server is up. Returns false when the message was dropped ([`Mailbox::send`]).
+    pub fn send(&self, worker: usize, message: Message) -> bool {
+        self.mailboxes.get().and_then(|mailboxes| mailboxes.get(worker)).is_some_and(|mailbox| mailbox.send(message))
     }
 
     /// Sends to every worker.
     pub fn broadcast(&self, message: &Message) {
-        self.mailboxes.get().into_iter().flatten().for_each(|mailbox| mailbox.send(message.clone()));
+        self.mailboxes.get().into_iter().flatten().for_each(|mailbox| _ = mailbox.send(message.clone()));
     }
 
     /// Closes a connection, whichever worker owns it.

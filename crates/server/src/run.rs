@@ -199,17 +199,20 @@ struct WorkerMailbox {
 }
 
 impl Mailbox for WorkerMailbox {
-    fn send(&self, message: Message) {
+    fn send(&self, message: Message) -> bool {
         match message {
             Message::Push(client, ref bytes) => {
                 let bytes = bytes.len();
-                self.network.push(self.worker, client, message, bytes);
+                self.network.push(self.worker, client, message, bytes)
             }
             Message::Invalidate { client, ref keys, .. } => {
                 let bytes = keys.as_ref().map_or(0, |keys| keys.len());
-                self.network.push(self.worker, client, message, bytes);
+                self.network.push(self.worker, client, message, bytes)
             }
-            message => self.network.send(self.worker, message),
+            message => {
+                self.network.send(self.worker, message);
+                true
+            }
         }
     }
 }

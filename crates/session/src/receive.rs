@@ -205,11 +205,11 @@ impl Service for Sessions {
                     out.bytes.extend_from_slice(&bytes);
                 }
             }
-            Message::Invalidate { client, redirected, keys } => {
-                if let Some((connection, out)) = control.connection(client) {
-                    connection.client.write_invalidation(&keys, redirected, out);
-                }
-            }
+            Message::Invalidate { client, origin, keys } => match (control.connection(client), origin) {
+                (Some((connection, out)), _) => connection.client.write_invalidation(&keys, origin.is_some(), out),
+                (None, Some(origin)) => self.engine.context.node.tracking.redirect_broken(origin, client),
+                (None, None) => {}
+            },
             Message::RedirectBroken { client, redirect } => {
                 if let Some((connection, out)) = control.connection(client) {
                     connection.client.write_broken_redirect(redirect, out);

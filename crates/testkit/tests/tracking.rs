@@ -63,6 +63,31 @@ fn redirection(program: &Program) {
     assert_eq!(reader.line("CLIENT GETREDIR").to_string(), ":0");
 }
 
+/// The target leaves, and at once a key changes: it may still be on its way out when it should be notified.
+fn broken_redirection(program: &Program, flags: &[&str]) {
+    const ROUNDS: usize = 500;
+    let server = Server::start(program, flags);
+    let (mut reader, mut writer) = (resp3(&server), server.client());
+    for round in 0..ROUNDS {
+        let mut target = resp3(&server);
+        let target_id = id(&mut target);
+        assert_eq!(reader.line(&format!("CLIENT TRACKING on REDIRECT {target_id}")), Value::ok());
+        reader.line("GET a");
+        drop(target);
+        writer.line(&format!("SET a {round}"));
+        let expected = format!(r#">[$"tracking-redir-broken", :{target_id}]"#);
+        assert_eq!(next(&mut reader), expected, "{program:?} {flags:?}, round {round}");
+    }
+}
+
+#[test]
+fn a_redirection_breaks_with_its_client() {
+    broken_redirection(&Program::Redis, &[]);
+    for workers in ["1", "2"] {
+        broken_redirection(&Program::Almandine, &["--workers", workers]);
+    }
+}
+
 #[test]
 fn redirection_as_in_redis() {
     redirection(&Program::Redis);

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::options::Changed;
 use super::registry::Tracker;
 use super::trackers::Tracking;
+use crate::client::ClientShared;
 use crate::messages::Message;
 
 /// Keys that one call takes out of an overfull table at most; more wait for the next call.
@@ -115,21 +116,37 @@ impl Tracking {
     }
 
     fn deliver(&self, tracker: &Tracker, message: &Changed, is_own: bool, own: &mut Vec<Changed>) {
-        let shared = &tracker.shared;
-        let redirect = tracker.options.redirect;
+        let (shared, redirect) = (&tracker.shared, tracker.options.redirect);
         if redirect == 0 {
             if is_own {
                 own.push(message.clone());
             } else {
-                self.workers
-                    .send(shared.worker, Message::Invalidate { client: shared.id, redirected: false, keys: message.clone() });
+                self.workers.send(shared.worker, Message::Invalidate { client: shared.id, origin: None, keys: message.clone() });
             }
-        } else if let Some(target) = self.clients.find(redirect) {
-            self.workers.send(target.worker, Message::Invalidate { client: redirect, redirected: true, keys: message.clone() });
-        } else {
-            shared.tracking.broken.store(true, Ordering::Relaxed);
-            self.workers.send(shared.worker, Message::RedirectBroken { client: shared.id, redirect });
+            return;
         }
+        let reaches = |target: Arc<ClientShared>| {
+            self.workers
+                .send(target.worker, Message::Invalidate { client: redirect, origin: Some(shared.id), keys: message.clone() })
+        };
+        if !self.clients.find(redirect).is_some_and(reaches) {
+            self.tell_broken(shared, redirect);
+        }
+    }
+
+    /// Tells a client that a message for it, redirected to `redirect`, found that connection gone. For workers: a connection may end
+    /// after the message was sent to it and before it arrived.
+    pub fn redirect_broken(&self, client: u64, redirect: u64) {
+        if let Some(client) = self.clients.find(client)
+            && client.tracking.redirect.load(Ordering::Relaxed) == redirect.cast_signed()
+        {
+            self.tell_broken(&client, redirect);
+        }
+    }
+
+    fn tell_broken(&self, client: &ClientShared, redirect: u64) {
+        client.tracking.broken.store(true, Ordering::Relaxed);
+        self.workers.send(client.worker, Message::RedirectBroken { client: client.id, redirect });
     }
 }
 

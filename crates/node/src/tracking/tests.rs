@@ -1,5 +1,6 @@
 //! Who is told of what, through the mailboxes that a test can read.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,12 +13,17 @@ use super::*;
 use crate::lock::lock;
 use crate::{ClientOrigin, ClientShared, Mailbox, Message, Node};
 
+/// The messages, and whether it refuses those of invalidation.
 #[derive(Default)]
-struct Inbox(Mutex<Vec<Message>>);
+struct Inbox(Mutex<Vec<Message>>, AtomicBool);
 
 impl Mailbox for Inbox {
-    fn send(&self, message: Message) {
-        lock(&self.0).push(message);
+    fn send(&self, message: Message) -> bool {
+        let dropped = self.1.load(Relaxed) && matches!(message, Message::Invalidate { .. });
+        if !dropped {
+            lock(&self.0).push(message);
+        }
+        !dropped
     }
 }
 
@@ -52,8 +58,8 @@ impl Fixture {
     fn sent(&self) -> Vec<String> {
         let text = |keys: Changed| String::from_utf8_lossy(&keys.unwrap_or_default()).replace("\r\n", " ");
         let show = |message| match message {
-            Message::Invalidate { client, redirected, keys } => {
-                format!("{client}{}{}", if redirected { '>' } else { ':' }, text(keys))
+            Message::Invalidate { client, origin, keys } => {
+                format!("{client}{}{}", if origin.is_some() { '>' } else { ':' }, text(keys))
             }
             Message::RedirectBroken { client, redirect } => format!("{client} broken {redirect}"),
             other => panic!("{other:?}"),
@@ -126,6 +132,30 @@ fn redirection_needs_its_target() {
     assert_eq!(fixture.sent(), ["1 broken 2"]);
     assert!(one.tracking.broken.load(Relaxed));
     assert_eq!(one.flags(), "tR");
+}
+
+/// The target is still registered when the message is sent, and gone when it arrives; or it is closed because too much waits for it.
+#[test]
+fn a_redirection_whose_message_does_not_arrive_is_broken() {
+    let fixture = Fixture::new();
+    let Fixture { node, mail } = &fixture;
+    let (one, _two, _three) = (fixture.client(1), fixture.client(2), fixture.client(3));
+    let change = || {
+        node.tracking.remember(1, b"k");
+        node.tracking.invalidate(b"k", Some(1), &mut Vec::new());
+        fixture.sent()
+    };
+    node.tracking.enable(&one, TrackingOptions { redirect: 2, ..PLAIN }, &[]);
+    assert_eq!(change(), ["2>*1 $1 k "]);
+    node.tracking.redirect_broken(1, 2);
+    assert_eq!((fixture.sent(), one.flags().as_str()), (vec!["1 broken 2".to_owned()], "tR"));
+    // Word of a redirection that has been replaced since.
+    node.tracking.enable(&one, TrackingOptions { redirect: 3, ..PLAIN }, &[]);
+    node.tracking.redirect_broken(1, 2);
+    node.tracking.redirect_broken(9, 3);
+    assert_eq!((fixture.sent(), one.flags().as_str()), (Vec::new(), "t"));
+    mail.1.store(true, Relaxed);
+    assert_eq!(change(), ["1 broken 3"]);
 }
 
 #[test]
