@@ -17,5 +17,6 @@ pub mod digest;
 pub mod glob;
 pub mod lcs;
 pub mod number;
+pub mod packed;
 pub mod range;
 pub mod rdb;
