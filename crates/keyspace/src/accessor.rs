@@ -29,24 +29,27 @@ pub struct Accessor {
 pub(crate) struct RandomWalk {
     pub(crate) namespace: u16,
     pub(crate) random: u64,
+    /// Where it began.
+    start: u64,
     pub(crate) cursor: u64,
-    pub(crate) wrapped: bool,
+    wrapped: bool,
+    /// Its next step looks at a part that has keys, as far as that is known: one of all of them is taken.
+    pub(crate) in_part: bool,
 }
 
 impl RandomWalk {
-    pub(crate) fn new(namespace: u16, random: u64) -> Self {
-        Self { namespace, random, cursor: Self::start(random), wrapped: false }
-    }
-
-    fn start(random: u64) -> u64 {
-        random >> 16
+    pub(crate) fn new(session: &Session, namespace: u16, random: u64) -> Self {
+        let part = session.random_cursor(namespace, random);
+        let start = part.unwrap_or(random >> 16);
+        Self { namespace, random, start, cursor: start, wrapped: false, in_part: part.is_some() }
     }
 
     /// Goes on from `cursor`. False when the walk has been around.
     pub(crate) fn go_on(&mut self, cursor: u64) -> bool {
-        let around = self.wrapped && (cursor == 0 || cursor > Self::start(self.random));
+        let around = self.wrapped && (cursor == 0 || cursor > self.start);
         self.wrapped |= cursor == 0;
         self.cursor = cursor;
+        self.in_part = false;
         !around
     }
 }

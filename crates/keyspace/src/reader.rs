@@ -239,18 +239,24 @@ impl<'w> Reader<'w> {
         if self.accessor.keyspace.store.namespace_len(namespace).0 == 0 {
             return false;
         }
-        let mut walk = begun.unwrap_or_else(|| RandomWalk::new(namespace, random));
+        let session = &mut self.accessor.session;
+        let mut walk = begun.unwrap_or_else(|| RandomWalk::new(session, namespace, random));
         let random = walk.random;
         loop {
             let mut found = 0u64;
-            let cursor = self.accessor.session.scan(namespace, walk.cursor, 1, |key, _| {
+            let visit = |key: &[u8], _: &View<'_>| {
                 found += 1;
                 // Reservoir of one: each key of the group is as likely.
                 if random.wrapping_mul(found | 1).rotate_left(17).is_multiple_of(found) {
                     target.clear();
                     target.extend_from_slice(key);
                 }
-            });
+            };
+            let session = &mut self.accessor.session;
+            let cursor = match walk.in_part {
+                true => session.scan_part(namespace, walk.cursor, visit),
+                false => session.scan(namespace, walk.cursor, 1, visit),
+            };
             if self.accessor.session.has_met_cold() {
                 self.accessor.random_walk = Some(walk);
                 return false;
@@ -325,6 +331,37 @@ mod tests {
             accessor.session.stage_blocking(&mut wanted, &mut stage, &mut fetcher);
         }
         panic!("no random key after {asked} records");
+    }
+
+    /// A small database beside a large one, in memory: as in the index that FLUSHALL leaves behind, nearly all buckets have nothing of it.
+    #[test]
+    fn a_small_database_costs_what_it_holds_and_its_keys_are_as_likely() {
+        const DRAWS: u64 = 3000;
+        let store = almandine_store::Options { background: false, keys_expected: 2_000_000, ..Default::default() };
+        let keyspace = Keyspace::open(Options { store, ..Options::default() }).expect("a keyspace");
+        let mut accessor = keyspace.accessor().expect("an accessor");
+        accessor.begin_batch(0);
+        for name in ["a", "b", "c"] {
+            let key = accessor.key(1, name.as_bytes());
+            accessor.writer(1).upsert(key, b"", Put::default()).expect("room");
+        }
+        let (mut cursor, mut keys, mut calls) = (0, 0, 0);
+        loop {
+            cursor = accessor.reader(1).scan(cursor, 10, &mut |_, _| keys += 1);
+            calls += 1;
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert!(keys == 3 && calls < 10, "{keys} keys in {calls} calls");
+        let (mut drawn, mut name, mut random) = ([0; 3], Vec::new(), 1u64);
+        for _ in 0..DRAWS {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            assert!(accessor.reader(1).random_key(random ^ random >> 33, &mut name));
+            drawn[usize::from(name[0] - b'a')] += 1;
+        }
+        assert!(drawn.iter().all(|draws| (850..1150).contains(draws)), "{drawn:?}");
+        accessor.end_batch();
     }
 
     #[test]

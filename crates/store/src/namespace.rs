@@ -4,6 +4,8 @@
 //! a fresh namespace in O(1): the old records are unreachable at once, a background sweep frees them, and only then is the old
 //! number used again (INV-NS-1).
 
+use crate::regions::Regions;
+use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +19,7 @@ pub(crate) struct Namespaces {
     dropped: Box<[AtomicU64]>,
     dropped_count: AtomicU64,
     lists: Mutex<Lists>,
+    pub(crate) regions: Regions,
 }
 
 struct Lists {
@@ -26,12 +29,13 @@ struct Lists {
 }
 
 impl Namespaces {
-    pub(crate) fn new() -> Self {
-        Self {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
             dropped: (0..NAMESPACES / 64).map(|_| AtomicU64::new(0)).collect(),
             dropped_count: AtomicU64::new(0),
             lists: Mutex::new(Lists { free: Vec::new(), fresh: 1, dropped: Vec::new() }),
-        }
+            regions: Regions::new()?,
+        })
     }
 
     fn lists(&self) -> std::sync::MutexGuard<'_, Lists> {
@@ -51,6 +55,7 @@ impl Namespaces {
 
     /// Drops a namespace: its records are garbage.
     pub(crate) fn mark_dropped(&self, namespace: u16) {
+        debug_assert_ne!(namespace, NO_NAMESPACE, "INV-NS-1: zero names no namespace");
         debug_assert!(!self.is_dropped(namespace), "INV-NS-1: a namespace is dropped once");
         self.dropped[usize::from(namespace) / 64].fetch_or(1 << (namespace % 64), Ordering::Release);
         self.dropped_count.fetch_add(1, Ordering::Release);

@@ -349,6 +349,7 @@ impl Maintenance {
                         add(&counters.live, -(records as i64));
                         add(&counters.volatile, -(with_expiry as i64));
                         self.store.counters.clear_namespace(namespace);
+                        self.store.namespaces.regions.clear(namespace);
                     }
                     // Entries of pages that cannot be read stay behind: their namespaces are not used again.
                     if complete {

@@ -101,6 +101,10 @@ fn check_record(store: &Inner, number: u64, entry: Entry) {
     debug_assert!(!header.has(Header::CACHED) || store.tier.is_some(), "INV-TIER-2: a copy without a device");
     let hash = store.hash_of(record, header);
     debug_assert_eq!(Index::bucket_of(hash, store.index.len()), number, "INV-INDEX-1: the key at {address} is in the wrong bucket");
+    debug_assert!(
+        store.namespaces.regions.may_have(header.namespace(), hash),
+        "INV-SCAN-2: the key at {address} lies where its namespace has none"
+    );
     let short = store.index.bucket(number).glance().has_short_tags();
     debug_assert!(entry.matches(store.index.tag(number, hash), short), "INV-INDEX-2: the entry of {address} has another key's tag");
 }

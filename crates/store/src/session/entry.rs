@@ -23,6 +23,7 @@ use crate::key::Key;
 use crate::record::{Header, INLINE_KEY_MAX, Kind, Record, Shape, UNITS_MAX, WORD, fits_inline};
 use crate::shared::Inner;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Bytes that a value may grow by without a look at the budget.
 const LARGE_GROWTH: usize = 1 << 20;
@@ -419,6 +420,8 @@ impl<'s> Vacant<'s> {
         debug_assert_eq!(header.has(Header::EXPIRY), put.expiry_ms.is_some(), "INV-EXP-1: an expiry that is set is announced");
         let tag = guard.store.index.tag(guard.number, guard.key.hash);
         let entry = Entry::new(tag, address).with_heat(guard.local.heat.first(guard.store, guard.key.hash));
+        let [records, _] = guard.store.counters.namespace(guard.local.thread, guard.key.namespace);
+        guard.store.namespaces.regions.note(guard.key.namespace, guard.key.hash, records.load(Ordering::Relaxed));
         if guard.store.index.insert(guard.number, entry).is_err() {
             drop_heap_value(guard.store, guard.local, record, header);
             drop_heap_key(guard.store, guard.local, record, header);

@@ -12,6 +12,7 @@ use crate::index::entry::Entry;
 use crate::key::Key;
 use crate::log::Log;
 use crate::record::Header;
+use crate::regions;
 use crate::tier::pages::PageInfo;
 use std::sync::Arc;
 
@@ -22,18 +23,46 @@ const BUCKETS_PER_KEY: usize = 10;
 /// Buckets visited in any case: an index of the smallest size is scanned in one go.
 const BUCKETS_MIN: usize = crate::index::BUCKETS_MIN as usize;
 
+/// How far a scan goes.
+#[derive(Clone, Copy)]
+struct Until {
+    /// Until so many keys were seen.
+    count: usize,
+    /// Or to the end of the part that it begins in.
+    part_ends: bool,
+}
+
 impl Session {
     /// Visits keys from `cursor` (0 to begin) on, until at least `count` were seen or ten times as many buckets were, and
     /// returns the cursor to go on with, 0 at the end. Expired keys are left out, and removed. Not under a lock plan: it latches buckets
     /// in an order of its own (INV-LATCH-3).
-    pub fn scan(&mut self, namespace: u16, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
+    pub fn scan(&mut self, namespace: u16, cursor: u64, count: usize, visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
+        self.scan_until(namespace, cursor, Until { count, part_ends: false }, visit)
+    }
+
+    /// As [`Session::scan`], for all keys from `cursor` on to the end of its part ([`Session::random_cursor`]). Returns the cursor behind it.
+    pub fn scan_part(&mut self, namespace: u16, cursor: u64, visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
+        self.scan_until(namespace, cursor, Until { count: usize::MAX, part_ends: true }, visit)
+    }
+
+    fn scan_until(&mut self, namespace: u16, cursor: u64, until: Until, mut visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
         debug_assert!(!self.holds_latches(), "INV-LATCH-3: a scan latches by itself");
         let store = Arc::clone(&self.store);
         let mut entries: Vec<Entry> = Vec::with_capacity(32);
         let mut expired: Vec<Key<'_>> = Vec::new();
         let mut position = cursor << CURSOR_SHIFT;
+        let leaves = |place: u64| until.part_ends && !regions::is_same(place, cursor << CURSOR_SHIFT);
         let mut seen = 0;
-        for _ in 0..count.saturating_mul(BUCKETS_PER_KEY).max(BUCKETS_MIN) {
+        let noted = &store.namespaces.regions;
+        let is_small = noted.are_known(namespace);
+        for _ in 0..until.count.saturating_mul(BUCKETS_PER_KEY).max(BUCKETS_MIN) {
+            if is_small {
+                let Some(next) = noted.next(namespace, position) else { return 0 };
+                position = next;
+                if leaves(position) {
+                    break;
+                }
+            }
             let latch = store.index.lock_shared(position.reverse_bits());
             let number = latch.number();
             // Latched, the bucket cannot split or merge, so its range is fixed.
@@ -64,7 +93,7 @@ impl Session {
                 let hash = store.hash(namespace, key);
                 let place = hash.reverse_bits();
                 debug_assert_eq!(place & !(range - 1), position & !(range - 1), "INV-SCAN-1: a bucket is one range");
-                if place < position {
+                if place < position || leaves(place) {
                     continue;
                 }
                 if record.is_expired(header, self.local.now_ms) {
@@ -86,7 +115,8 @@ impl Session {
             if position == 0 {
                 return 0;
             }
-            if seen >= count {
+            debug_assert!(position > cursor << CURSOR_SHIFT, "INV-SCAN-1: a scan goes forward");
+            if seen >= until.count || leaves(position) {
                 break;
             }
         }
@@ -95,6 +125,16 @@ impl Session {
 }
 
 impl Session {
+    /// A cursor of [`Session::scan`] at which a part of the keyspace begins that has keys of the namespace, as far as that is known: none of a
+    /// namespace with many keys. Each such part is as likely.
+    #[must_use]
+    pub fn random_cursor(&self, namespace: u16, random: u64) -> Option<u64> {
+        debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
+        let noted = &self.store.namespaces.regions;
+        let begin = if noted.are_known(namespace) { noted.any(namespace, random)? } else { return None };
+        Some(begin >> CURSOR_SHIFT)
+    }
+
     /// Whether all records of the page on the device that holds `address` belong to another namespace: then none needs to be read.
     fn is_of_another(&self, address: u64, namespace: u16) -> bool {
         let info = self.store.tier.as_ref().and_then(|tier| tier.pages.info(Log::page_of(address)));

@@ -108,7 +108,7 @@ impl Inner {
             index,
             log,
             counters: Counters::new(threads)?,
-            namespaces: Namespaces::new(),
+            namespaces: Namespaces::new()?,
             shared_free: SharedFree::new(),
             expiry: Expiry { feed: Feed::new(threads), reclaiming: AtomicBool::new(true) },
             removals: Outbox::default(),
