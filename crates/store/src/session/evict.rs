@@ -131,6 +131,10 @@ fn evict_in(store: &Inner, local: &mut Local, search: &mut Search, range: Range<
 fn evict_entry(store: &Inner, local: &mut Local, policy: EvictionPolicy, number: u64, entry: Entry) -> u64 {
     let _latch = store.index.latch(number);
     let mut freed = 0;
+    if number >= store.index.len() {
+        // The index has shrunk since: the bucket's entries are in another one.
+        return 0;
+    }
     if let Some(position) = store.index.find_any(number, |address| address == entry.address())
         && position.entry().heat() == entry.heat()
     {
