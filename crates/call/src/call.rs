@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use almandine_config::Settings;
 use almandine_config::config::View;
-use almandine_keyspace::{Accessor, Key, Reader, Writer};
+use almandine_keyspace::{Accessor, GlanceId, Key, Reader, Writer};
 use almandine_node::{Node, WorkerStatistics};
 use almandine_resp::{Args, Reply};
 
@@ -61,6 +61,8 @@ pub struct PlannedKey {
     pub position: u16,
     /// The namespace that the client's database had then.
     pub namespace: u16,
+    /// What the session's glance at it has to say.
+    pub glance: GlanceId,
     /// Its hash in that namespace.
     pub hash: u64,
 }
@@ -71,7 +73,7 @@ impl PlannedKey {
     #[must_use]
     pub fn at<'c>(&self, args: Args<'c>, position: usize) -> Option<Key<'c>> {
         let planned = position == usize::from(self.position);
-        planned.then(|| Key { namespace: self.namespace, bytes: args.at(position), hash: self.hash })
+        planned.then(|| Key { namespace: self.namespace, glance: self.glance, bytes: args.at(position), hash: self.hash })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Keyspace, Reader, Writer};
 use almandine_io::storage::Buffer;
-use almandine_store::{Fetch, Met, Need, Session, Stage};
+use almandine_store::{Fetch, GlanceId, Met, Need, Session, Stage};
 use std::io;
 use std::sync::Arc;
 
@@ -185,23 +185,25 @@ impl Accessor {
         self.session.key(self.keyspace.namespace(db), bytes)
     }
 
-    /// Asks the cache for the key's index bucket.
+    /// Begins a group of keys that are used together.
     #[inline]
-    pub fn prefetch_bucket(&self, hash: u64) {
-        self.session.prefetch_bucket(hash);
+    pub fn begin_group(&mut self) {
+        self.session.forget_glances();
     }
 
-    /// Asks the cache for the key's record; the bucket should have arrived. False when the entry is not in the bucket's own line:
-    /// then [`Accessor::prefetch_overflow`] asks for the record a little later.
+    /// A key of the group: asks the cache for its index bucket. The result belongs into the [`Key`].
     #[inline]
-    pub fn prefetch_record(&self, hash: u64) -> bool {
-        self.session.prefetch_record(hash)
+    pub fn expect(&mut self, hash: u64) -> GlanceId {
+        self.session.expect(hash)
     }
 
-    /// The second half of [`Accessor::prefetch_record`].
+    /// Asks the cache for the records of the group's keys, whose buckets should have arrived.
     #[inline]
-    pub fn prefetch_overflow(&self, hash: u64) {
-        self.session.prefetch_overflow(hash);
+    pub fn prefetch_records(&mut self) {
+        // A single key gains nothing: its bucket would be waited for at once.
+        if self.session.expected() > 1 {
+            self.session.glance();
+        }
     }
 
     /// Read access to a database.

@@ -19,8 +19,8 @@ mod writer;
 
 pub use accessor::{Accessor, Key, Missing};
 pub use almandine_store::{
-    CopyReads, EvictionOrder, EvictionPolicy, Fetch, Full, Kind, MemoryUse, Need, Occupied, Put, RemovalReason, SharedString, Slot,
-    Stage, Storage, TierStatistics, Totals, Vacant, Work,
+    CopyReads, EvictionOrder, EvictionPolicy, Fetch, Full, GlanceId, Kind, MemoryUse, Need, Occupied, Put, RemovalReason,
+    SharedString, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
 };
 pub use databases::{Keyspace, Options};
 pub use reader::{Metadata, Reader, WrongKind};

@@ -38,7 +38,7 @@ impl Engine {
             connection.client.reply_mode = ReplyMode::Skip;
         }
         let mut mark = out.mark();
-        let planned = self.planner.plan_alone(&self.accessor, connection.client.db, args);
+        let planned = self.planner.plan_alone(&mut self.accessor, connection.client.db, args);
         match planned.dispatch {
             None if is_other_protocol(args) => return Step::Hostile,
             None => reply::error(&self.context, &connection.client, out, &refusal(&self.context, args)),

@@ -14,7 +14,7 @@
 //! They run in groups ([`batch`]), and each group takes these steps:
 //!
 //! 1. [`plan`]: each command is looked up and its first key hashed; its bucket is prefetched, together with those of its other keys;
-//! 2. [`prefetch`]: the records that the buckets name are prefetched;
+//! 2. the buckets are glanced at and the records that they name prefetched, so that misses overlap; look-ups go on from the glances;
 //! 3. [`admit`]: what may not run is refused;
 //! 4. [`residency`]: while anything of the data is on the device, the batch asks for its cold records first and waits for them ([`cold`],
 //!    [`reads`]);
@@ -44,7 +44,6 @@ mod execute;
 mod execution;
 mod monitor;
 mod plan;
-mod prefetch;
 mod protected;
 mod reads;
 mod receive;

@@ -4,7 +4,6 @@ use almandine_call::{Context, Dispatch, Flags, PlannedKey, Table};
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 
-use crate::prefetch::Prefetch;
 use crate::received::Received;
 
 /// Commands that are planned before the first of them runs. Enough to hide the latency of memory, and few enough that what was prefetched
@@ -31,21 +30,11 @@ pub(crate) struct Planner {
     memo: Memo,
     group: [Planned; GROUP_COMMANDS_MAX],
     len: usize,
-    /// Hashes of the keys behind the first of commands with several.
-    more_keys: Vec<u64>,
-    prefetch: Prefetch,
 }
 
 impl Planner {
     pub(crate) fn new(table: &'static Table) -> Self {
-        Self {
-            table,
-            memo: Memo::default(),
-            group: [Planned::default(); GROUP_COMMANDS_MAX],
-            len: 0,
-            more_keys: Vec::with_capacity(PREFETCHED_KEYS_MAX),
-            prefetch: Prefetch::default(),
-        }
+        Self { table, memo: Memo::default(), group: [Planned::default(); GROUP_COMMANDS_MAX], len: 0 }
     }
 
     /// The planned commands of the current group.
@@ -57,40 +46,29 @@ impl Planner {
     /// Plans commands from `first` on and asks for their cache lines. The group ends at [`GROUP_COMMANDS_MAX`], at the end of the batch,
     /// or behind a command after which the rest may mean something else.
     #[inline]
-    pub(crate) fn plan_group(&mut self, accessor: &Accessor, db: u16, received: Received<'_>, first: usize) {
-        let Self { table, memo, group, len, more_keys, prefetch } = self;
-        more_keys.clear();
+    pub(crate) fn plan_group(&mut self, accessor: &mut Accessor, db: u16, received: Received<'_>, first: usize) {
+        let Self { table, memo, group, len } = self;
+        accessor.begin_group();
         *len = 0;
         for (planned, command) in group.iter_mut().zip(first..received.len()) {
-            *planned = plan_one(table, memo, more_keys, accessor, db, received.args(command));
+            *planned = plan_one(table, memo, accessor, db, received.args(command));
             *len += 1;
             if planned.dispatch.is_some_and(|dispatch| dispatch.flags.any(Flags::BARRIER)) {
                 break;
             }
         }
-        // A single key gains nothing: its bucket would be waited for at once.
-        if *len + more_keys.len() > 1 {
-            let first_keys = group[..*len].iter().filter(|planned| planned.key.position != 0).map(|planned| planned.key.hash);
-            prefetch.records(accessor, first_keys.chain(more_keys.iter().copied()));
-        }
+        accessor.prefetch_records();
     }
 
     /// Plans one command by itself.
-    pub(crate) fn plan_alone(&mut self, accessor: &Accessor, db: u16, args: Args<'_>) -> Planned {
-        self.more_keys.clear();
-        plan_one(self.table, &mut self.memo, &mut self.more_keys, accessor, db, args)
+    pub(crate) fn plan_alone(&mut self, accessor: &mut Accessor, db: u16, args: Args<'_>) -> Planned {
+        accessor.begin_group();
+        plan_one(self.table, &mut self.memo, accessor, db, args)
     }
 }
 
 #[inline]
-fn plan_one(
-    table: &'static Table,
-    memo: &mut Memo,
-    more_keys: &mut Vec<u64>,
-    accessor: &Accessor,
-    db: u16,
-    args: Args<'_>,
-) -> Planned {
+fn plan_one(table: &'static Table, memo: &mut Memo, accessor: &mut Accessor, db: u16, args: Args<'_>) -> Planned {
     let mut dispatch = memo.lookup(table, args.at(0));
     if let Some(container) = dispatch.filter(|dispatch| dispatch.flags.any(Flags::CONTAINER)) {
         // Without a subcommand the arity of the container refuses the call.
@@ -99,10 +77,9 @@ fn plan_one(
     let Some(dispatch) = dispatch.filter(|dispatch| dispatch.accepts(args.len())) else { return Planned::default() };
     let key = if dispatch.key != 0 {
         let key = accessor.key(db, args.at(usize::from(dispatch.key)));
-        accessor.prefetch_bucket(key.hash);
-        PlannedKey { position: dispatch.key, namespace: key.namespace, hash: key.hash }
+        PlannedKey { position: dispatch.key, namespace: key.namespace, glance: accessor.expect(key.hash), hash: key.hash }
     } else if dispatch.flags.any(Flags::MANY_KEYS) {
-        plan_many(table, more_keys, accessor, db, dispatch, args)
+        plan_many(table, accessor, db, dispatch, args)
     } else {
         PlannedKey::default()
     };
@@ -110,23 +87,16 @@ fn plan_one(
 }
 
 #[cold]
-fn plan_many(
-    table: &'static Table,
-    more_keys: &mut Vec<u64>,
-    accessor: &Accessor,
-    db: u16,
-    dispatch: &Dispatch,
-    args: Args<'_>,
-) -> PlannedKey {
+fn plan_many(table: &'static Table, accessor: &mut Accessor, db: u16, dispatch: &Dispatch, args: Args<'_>) -> PlannedKey {
     let shape = &table.row(dispatch.index).shape;
     let mut first = PlannedKey::default();
     for (position, _) in shape.keys(args.len(), |argument| args.at(argument)).take(PREFETCHED_KEYS_MAX) {
         let key = accessor.key(db, args.at(position));
-        accessor.prefetch_bucket(key.hash);
-        if first.position != 0 {
-            more_keys.push(key.hash);
-        } else if let Ok(position) = u16::try_from(position) {
-            first = PlannedKey { position, namespace: key.namespace, hash: key.hash };
+        let glance = accessor.expect(key.hash);
+        if first.position == 0
+            && let Ok(position) = u16::try_from(position)
+        {
+            first = PlannedKey { position, namespace: key.namespace, glance, hash: key.hash };
         }
     }
     first

@@ -57,7 +57,7 @@ impl Engine {
     /// Whether any command of the batch may take memory.
     pub(crate) fn writes(&mut self, connection: &Connection, received: Received<'_>) -> bool {
         (0..received.len()).any(|command| {
-            let planned = self.planner.plan_alone(&self.accessor, connection.client.db, received.args(command));
+            let planned = self.planner.plan_alone(&mut self.accessor, connection.client.db, received.args(command));
             planned.dispatch.is_some_and(|dispatch| dispatch.flags.any(Flags::DENY_OOM))
         })
     }

@@ -2,7 +2,7 @@
 //!
 //! Prefetches in groups of 64 keys as a session with a pipeline does. Prints medians of five runs.
 
-use almandine_store::{Key, Options, Put, Session, Store};
+use almandine_store::{GlanceId, Key, Options, Put, Session, Store};
 use std::time::Instant;
 
 const GROUP: usize = 64;
@@ -67,24 +67,18 @@ fn run(session: &mut Session, namespace: u16, numbers: impl Iterator<Item = u64>
     while numbers.peek().is_some() {
         session.enter(0);
         let mut count = 0;
-        let mut hashes = [0u64; GROUP];
+        let mut expected = [(0u64, GlanceId::default()); GROUP];
+        session.forget_glances();
         for number in numbers.by_ref().take(GROUP) {
             texts[count][..8].copy_from_slice(&number.to_le_bytes());
             texts[count][8..].copy_from_slice(b"key-----");
-            hashes[count] = session.hash(namespace, &texts[count]);
-            session.prefetch_bucket(hashes[count]);
+            let hash = session.hash(namespace, &texts[count]);
+            expected[count] = (hash, session.expect(hash));
             count += 1;
         }
-        let late = hashes[..count].iter().filter(|&&hash| !session.prefetch_record(hash)).fold(
-            ([0; GROUP], 0),
-            |(mut late, at), &hash| {
-                late[at] = hash;
-                (late, at + 1)
-            },
-        );
-        late.0[..late.1].iter().for_each(|&hash| session.prefetch_overflow(hash));
-        for (text, &hash) in texts[..count].iter().zip(&hashes) {
-            verb(session, Key { namespace, bytes: text, hash });
+        session.glance();
+        for (text, &(hash, glance)) in texts[..count].iter().zip(&expected) {
+            verb(session, Key { namespace, glance, bytes: text, hash });
         }
         session.leave();
     }

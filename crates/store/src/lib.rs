@@ -65,7 +65,7 @@ pub use evict::heat::HeatRule;
 pub use evict::{EvictionOrder, EvictionPolicy};
 pub use full::Full;
 pub use heap::{HeapString, SharedString};
-pub use key::Key;
+pub use key::{GlanceId, Key};
 pub use memory::MemoryUse;
 pub use options::Options;
 pub use progress::Work;

@@ -9,7 +9,7 @@ use super::pace::Pace;
 use super::salvage::{Damaged, Progress, Salvage};
 use crate::counters::add;
 use crate::heap::{self, HeapKey};
-use crate::key::Key;
+use crate::key::{GlanceId, Key};
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::{Header, Record};
 use crate::session::found::Found;
@@ -262,7 +262,7 @@ fn compact_one(session: &mut Session, tier: &Tier, &Imaged { address, record, he
     let head = session.local.head;
     debug_assert!(address < head, "INV-TIER-1: what is compacted is on the device only");
     debug_assert!(store.index.bucket(number).is_latched_exclusively(), "INV-LATCH-1: who moves a record holds the latch");
-    let key = Key { namespace: header.namespace(), bytes: store.key_of(record, header), hash };
+    let key = Key { namespace: header.namespace(), glance: GlanceId::default(), bytes: store.key_of(record, header), hash };
     let entry = store.index.find_latched(number, hash, |at| {
         if at == address {
             return Some((record, header));

@@ -29,6 +29,7 @@ const SHARED_ONE: u64 = 1 << 30;
 const SHARED_MASK: u64 = 0x7F << 30;
 pub(super) const EXCLUSIVE: u64 = 1 << 37;
 pub(super) const VERSION_ONE: u64 = 1 << 38;
+const VERSION_MASK: u64 = !(VERSION_ONE - 1);
 /// What must not change while a reader reads: the version and the exclusive bit.
 const VALIDATION_MASK: u64 = !(OVERFLOW_MASK | SHORT_TAGS | SHARED_MASK);
 
@@ -57,13 +58,19 @@ impl OverflowBucket {
 }
 
 /// The control word as a reader saw it before reading.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Seen(u64);
 
 impl Seen {
     #[inline]
     pub(crate) fn overflow(self) -> u32 {
         (self.0 & OVERFLOW_MASK) as u32
+    }
+
+    /// Whether a writer was inside.
+    #[inline]
+    pub(crate) fn is_exclusive(self) -> bool {
+        self.0 & EXCLUSIVE != 0
     }
 
     /// Whether entries are to be matched by the bits that they know.
@@ -133,6 +140,19 @@ impl Bucket {
     pub(crate) fn validate(&self, seen: Seen) -> bool {
         fence(Ordering::Acquire);
         (self.control.load(Ordering::Relaxed) ^ seen.0) & VALIDATION_MASK == 0
+    }
+
+    /// The control word as it is, for who does not wait for a writer that is inside. What is read afterwards can be validated if none was.
+    #[inline]
+    pub(crate) fn peep(&self) -> Seen {
+        Seen(self.control.load(Ordering::Acquire))
+    }
+
+    /// Whether nobody else has changed the bucket since `seen`, for the holder of its latch.
+    #[inline]
+    pub(crate) fn is_version_of(&self, seen: Seen) -> bool {
+        debug_assert!(!seen.is_exclusive(), "INV-READ-1: what is read while a writer is inside is worth nothing");
+        (self.control.load(Ordering::Relaxed) ^ seen.0) & VERSION_MASK == 0
     }
 
     /// Takes the exclusive latch.

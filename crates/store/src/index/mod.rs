@@ -11,6 +11,7 @@
 pub(crate) mod bucket;
 mod chain;
 pub(crate) mod entry;
+mod glance;
 mod latch;
 #[cfg(all(test, loom))]
 mod model;
@@ -27,6 +28,7 @@ use std::io;
 use table::Table;
 
 pub(crate) use chain::Position;
+pub(crate) use glance::Glance;
 pub(crate) use latch::Exclusive;
 pub(crate) use resize::{Resize, Resized};
 
@@ -164,6 +166,18 @@ impl Index {
                 return latch;
             }
         }
+    }
+
+    /// As [`Index::lock_exclusive`], for a hash that belonged to bucket `number` a moment ago.
+    #[inline]
+    pub(crate) fn lock_expected(&self, hash: u64, number: u64) -> Exclusive<'_> {
+        let latch = self.latch(number);
+        debug_assert_eq!(latch.number(), number, "INV-LATCH-1: a guard proves a hold");
+        if Self::bucket_of(hash, self.len()) == number {
+            return latch;
+        }
+        drop(latch);
+        self.lock_exclusive(hash)
     }
 
     /// Takes a shared hold of the bucket of `hash`. Nothing else may be latched by the caller.

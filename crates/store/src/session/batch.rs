@@ -5,7 +5,7 @@ use super::evict::make_room;
 use super::local::{Local, QUANTUM_WORDS};
 use crate::fault::{self, Fault};
 use crate::index::Peek;
-use crate::key::Key;
+use crate::key::{GlanceId, Key};
 use crate::log::NO_PAGE;
 use crate::shared::Inner;
 use std::sync::Arc;
@@ -40,6 +40,7 @@ impl Session {
     pub fn enter(&mut self, now_ms: i64) {
         debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: a batch begins without latches");
         self.local.now_ms = now_ms;
+        self.forget_glances();
         if fault::is_made(Fault::HeadBeforeEnter) {
             self.local.head = self.store.log.head();
         }
@@ -100,7 +101,33 @@ impl Session {
     #[inline]
     #[must_use]
     pub fn key<'k>(&self, namespace: u16, bytes: &'k [u8]) -> Key<'k> {
-        Key { namespace, bytes, hash: self.hash(namespace, bytes) }
+        Key { namespace, glance: GlanceId::default(), bytes, hash: self.hash(namespace, bytes) }
+    }
+
+    /// Begins a group of keys, and forgets the one before.
+    #[inline]
+    pub fn forget_glances(&mut self) {
+        self.local.glances.clear();
+    }
+
+    /// A key will be used soon, together with others of its group: asks the cache for its bucket. The result belongs into the [`Key`].
+    #[inline]
+    pub fn expect(&mut self, hash: u64) -> GlanceId {
+        self.local.glances.expect(&self.store.index, hash)
+    }
+
+    /// How many keys are expected.
+    #[inline]
+    #[must_use]
+    pub fn expected(&self) -> usize {
+        self.local.glances.len()
+    }
+
+    /// Glances at the buckets of the expected keys and asks the cache for their records. Inside the batch in which the keys are used.
+    #[inline]
+    pub fn glance(&mut self) {
+        debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: an address is used in the epoch in which it was read");
+        self.local.glances.look(&self.store.index, &self.store.log, self.local.head);
     }
 
     /// Asks the cache for the bucket of a hash.

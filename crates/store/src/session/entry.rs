@@ -124,7 +124,10 @@ impl Session {
         let (number, latch) = match held {
             Some(number) => (number, None),
             None => {
-                let latch = store.index.lock_exclusive(key.hash);
+                let latch = match local.glances.of(&key) {
+                    Some(glance) => store.index.lock_expected(key.hash, glance.number),
+                    None => store.index.lock_exclusive(key.hash),
+                };
                 (latch.number(), Some(latch))
             }
         };
@@ -181,6 +184,9 @@ type Entered<'s> = (Position<'s>, (Record, Header));
 fn find<'s>(store: &'s Inner, local: &Local, number: u64, key: &Key<'_>) -> (Option<Entered<'s>>, Unknown) {
     let head = local.head;
     let mut unknown = Unknown::default();
+    if let Some(found) = find_glanced(store, local, number, key) {
+        return (Some(found), unknown);
+    }
     let found = store.index.find_latched(number, key.hash, |address| {
         if address < head {
             return local.cold.match_staged(store, address, key, &mut unknown);
@@ -188,6 +194,22 @@ fn find<'s>(store: &'s Inner, local: &Local, number: u64, key: &Key<'_>) -> (Opt
         store.match_record(address, key)
     });
     (found, unknown)
+}
+
+/// As [`find`], where a glance saw the entry. None when that was not the key's, or the bucket has changed since.
+#[inline]
+fn find_glanced<'s>(store: &'s Inner, local: &Local, number: u64, key: &Key<'_>) -> Option<Entered<'s>> {
+    let glance = local.glances.of(key).filter(|glance| glance.number == number)?;
+    if !store.index.bucket(number).is_version_of(glance.seen) {
+        return None;
+    }
+    let position = store.index.position(glance);
+    let address = position.entry().address();
+    debug_assert_eq!(address, glance.entry.address(), "INV-READ-1: nobody has changed the entry since the glance");
+    if address < local.head {
+        return None;
+    }
+    Some((position, store.match_record(address, key)?))
 }
 
 impl<'s> Guard<'s> {
@@ -199,7 +221,7 @@ impl<'s> Guard<'s> {
         if record.is_expired(header, self.local.now_ms) {
             return self.expired_slot(position, record, header);
         }
-        self.local.heat.warm(self.store, position, position.entry());
+        self.local.heat.warm(self.store, || position, position.entry());
         Slot::Occupied(Occupied { guard: self, position, record, header })
     }
 

@@ -1,6 +1,7 @@
 //! The part of a session that only its thread touches.
 
 use super::dead_keys::DeadKeys;
+use super::glances::Glances;
 use super::held::Held;
 use super::staged::ColdSide;
 use super::touched::Touched;
@@ -33,6 +34,8 @@ pub(crate) struct Local {
     pub(crate) free: FreeSpace,
     pub(super) dead_keys: DeadKeys,
     pub(super) held: Held,
+    /// Of the keys that are about to be used.
+    pub(super) glances: Glances,
     pub(crate) now_ms: i64,
     pub(crate) heat: Warmer,
     /// Words allocated since the last look at the budget; those of heap values too.
@@ -57,6 +60,7 @@ impl Local {
             free: FreeSpace::new(),
             dead_keys: DeadKeys::default(),
             held: Held::new(),
+            glances: Glances::default(),
             now_ms: clock::unix_ms(),
             heat: Warmer::new(thread),
             allocated_words: 0,

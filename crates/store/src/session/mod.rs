@@ -13,6 +13,7 @@ mod dead_keys;
 mod entry;
 pub(crate) mod evict;
 pub(crate) mod found;
+mod glances;
 mod heat;
 mod held;
 mod local;

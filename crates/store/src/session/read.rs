@@ -4,6 +4,7 @@ use super::batch::Session;
 use super::staged::Unknown;
 use super::view::View;
 use crate::counters::add;
+use crate::index::Glance;
 use crate::key::Key;
 use crate::record::Header;
 use std::marker::PhantomData;
@@ -39,6 +40,42 @@ impl Session {
 
     #[inline]
     fn read_free<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
+        if let Some(glance) = self.local.glances.of(&key)
+            && let Some(result) = self.read_glanced(&key, glance, visit)
+        {
+            return Some(result);
+        }
+        self.read_anew(key, visit)
+    }
+
+    /// Reads the record of an entry that was seen before. None when that was not the key's, has changed since, or is anything unusual.
+    #[inline(always)]
+    fn read_glanced<R>(&self, key: &Key<'_>, glance: &Glance, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
+        let store = &*self.store;
+        let address = glance.entry.address();
+        if address < self.local.head {
+            return None;
+        }
+        let (record, header) = store.match_record(address, key)?;
+        debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: a key is never that of dead space");
+        let is_long = header.has(Header::HEAP_VALUE) || header.value_len() > OPTIMISTIC_VALUE_MAX;
+        if is_long || record.is_expired(header, self.local.now_ms) {
+            return None;
+        }
+        let result = visit(&View { record, header, latched: false, session: PhantomData });
+        if !store.index.bucket(glance.number).validate(glance.seen) {
+            return None;
+        }
+        if header.has(Header::CACHED) {
+            add(&store.thread(&self.local).cache_hits, 1);
+        }
+        self.local.heat.warm(store, || store.index.position(glance), glance.entry);
+        Some(result)
+    }
+
+    /// Looks the key up from the beginning.
+    #[inline(never)]
+    fn read_anew<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;
         let head = self.local.head;
         for _ in 0..RETRIES_MAX {
@@ -69,7 +106,7 @@ impl Session {
                         if header.has(Header::CACHED) {
                             add(&store.thread(&self.local).cache_hits, 1);
                         }
-                        self.local.heat.warm(store, position, entry);
+                        self.local.heat.warm(store, || position, entry);
                         return result;
                     }
                 }
@@ -121,7 +158,7 @@ impl Session {
             }
             return None;
         };
-        self.local.heat.warm(store, position, position.entry());
+        self.local.heat.warm(store, || position, position.entry());
         if record.is_expired(header, self.local.now_ms) {
             self.local.met_expired.set(true);
             return None;

@@ -9,7 +9,7 @@ use super::batch::Session;
 use super::view::View;
 use crate::index::Index;
 use crate::index::entry::Entry;
-use crate::key::Key;
+use crate::key::{GlanceId, Key};
 use crate::log::Log;
 use crate::record::Header;
 use crate::regions;
@@ -99,7 +99,7 @@ impl Session {
                 if record.is_expired(header, self.local.now_ms) {
                     // Not the bytes of a staged key, which go with the stage: the background removes that one.
                     if address >= self.local.head {
-                        expired.push(Key { namespace, bytes: key, hash });
+                        expired.push(Key { namespace, glance: GlanceId::default(), bytes: key, hash });
                     }
                 } else {
                     seen += 1;

@@ -25,12 +25,12 @@ impl Warmer {
         Self { random: Cell::new((thread as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)), quiet: Cell::new(false) }
     }
 
-    /// A key was used whose entry was seen at `position`.
+    /// A key was used whose entry was seen at a position.
     #[inline]
-    pub(crate) fn warm(&self, store: &Inner, position: Position<'_>, seen: Entry) {
+    pub(crate) fn warm<'i>(&self, store: &Inner, position: impl FnOnce() -> Position<'i>, seen: Entry) {
         let rule = store.eviction.heat_rule.load(Ordering::Relaxed);
         if rule != HeatRule::Off as u8 && seen.heat() != HEAT_MAX {
-            self.warm_by(HeatRule::from_bits(rule), position, seen);
+            self.warm_by(HeatRule::from_bits(rule), position(), seen);
         }
     }
 
