@@ -1,4 +1,4 @@
-//! Pure values: bitmaps, bit fields, numbers, subsequences, globs, and strings in snapshots. No I/O, no clock.
+//! Pure values: bitmaps, bit fields, numbers, subsequences, globs, and values in snapshots and payloads. No I/O, no clock.
 //!
 //! **Is**: what Redis' string commands compute, as functions over byte slices. The texts and the edge cases are Redis'.
 //! **Is not**: a place that knows commands, replies, keys or records; it never fails with a RESP error text.

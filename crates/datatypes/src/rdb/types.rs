@@ -1,0 +1,22 @@
+//! The type bytes that say in what form a value follows. Each family has its codec in a file of its own.
+
+/// A string.
+pub const STRING: u8 = 0;
+/// A hash: its length, then fields and values in turn.
+pub const HASH: u8 = 4;
+/// A hash as a zipmap: Redis 2.4 and older.
+pub const HASH_ZIPMAP: u8 = 9;
+/// A hash as a ziplist of fields and values: Redis 2.6 to 6.2.
+pub const HASH_ZIPLIST: u8 = 13;
+/// A hash as a listpack of fields and values: Redis 7.0 and younger.
+pub const HASH_LISTPACK: u8 = 16;
+/// Of Valkey 9 (version 80): a hash whose fields may expire.
+pub const HASH_VALKEY: u8 = 22;
+/// As [`HASH_METADATA`] with absolute times: candidates for Redis 7.4. Valkey 9 gives the number another meaning.
+pub const HASH_METADATA_CANDIDATE: u8 = 22;
+/// As [`HASH_LISTPACK_EX`] without the earliest expiry: candidates for Redis 7.4.
+pub const HASH_LISTPACK_EX_CANDIDATE: u8 = 23;
+/// A hash whose fields may expire: Redis 7.4 and younger.
+pub const HASH_METADATA: u8 = 24;
+/// A hash whose fields may expire as a listpack of fields, values and expiries: Redis 7.4 and younger.
+pub const HASH_LISTPACK_EX: u8 = 25;
