@@ -5,6 +5,7 @@
 //!                                                                 FILL h 5 sets the fields f0 to f4 to v0 to v4
 //! = 1006…                                                         DUMP h, in hexadecimal digits
 //! ```
+#![expect(clippy::unwrap_used, reason = "support of tests: whatever fails here fails the test")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
