@@ -37,10 +37,10 @@ pub struct Entry<'a> {
 
 /// Where the parts of an entry lie, from its first byte on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
-    pub(crate) head: usize,
-    pub(crate) field: usize,
-    pub(crate) value: usize,
+pub(super) struct Extent {
+    pub(super) head: usize,
+    pub(super) field: usize,
+    pub(super) value: usize,
 }
 
 impl Extent {
@@ -101,7 +101,7 @@ impl<'a> Entry<'a> {
 
 /// The expiry that the first bytes of an entry tell.
 #[inline]
-pub(crate) fn due_of(head: &[u8]) -> Option<u64> {
+fn due_of(head: &[u8]) -> Option<u64> {
     if head.first()? & HAS_DUE == 0 {
         return None;
     }

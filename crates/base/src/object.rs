@@ -1,0 +1,83 @@
+//! What the store knows of a collection that is too large for a record.
+//!
+//! The store holds it behind its record, counts its memory, expires, saves and frees it, and knows nothing of what is in it. A type of values
+//! implements [`Object`]; its view, above the store, gets the type back by [`Any`].
+
+use std::any::Any;
+
+/// A part of the value is not in memory. Who meets this has it read and runs again.
+///
+/// Nothing returns it yet: all parts of an object are in memory. Operations have it in their signatures, so that this can change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing;
+
+/// Bytes are no part of an image, or not the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged;
+
+/// The type of a value. The numbers are those of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Bytes.
+    String = 0,
+    /// A list.
+    List = 1,
+    /// A hash.
+    Hash = 2,
+    /// A set.
+    Set = 3,
+    /// A sorted set.
+    SortedSet = 4,
+    /// A stream.
+    Stream = 5,
+}
+
+/// How far an image is written. It begins as the default, and means something only for the snapshot that it was made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImageCursor {
+    /// Where the object goes on; what this means is its own.
+    pub position: u64,
+    /// The number of the next part, from 0 on.
+    pub part: u32,
+}
+
+/// A collection of elements in memory. Readers share it; who changes it is alone with it.
+pub trait Object: Any + Send + Sync {
+    /// The type of the value.
+    fn kind(&self) -> Kind;
+
+    /// Bytes of memory that it takes, in constant time. What it shares with snapshots counts in each of them.
+    fn memory(&self) -> usize;
+
+    /// The value as it is now, in constant time. Neither one sees a change of the other.
+    fn snapshot(&self) -> Box<dyn Object>;
+
+    /// Appends the next part of the value's image to `out`, and gives where to go on, or None after the last part. A part ends as soon as it has
+    /// `limit` bytes. Use a snapshot where the value may change between parts.
+    ///
+    /// # Errors
+    /// [`Missing`]: a part of the value is not in memory; nothing was appended.
+    fn write_part(&self, cursor: ImageCursor, limit: usize, out: &mut Vec<u8>) -> Result<Option<ImageCursor>, Missing>;
+
+    /// Takes one part of an image into a value that was made empty for it. Says whether it was the last one.
+    ///
+    /// # Errors
+    /// [`Damaged`]: the bytes are not the next part; the value is as before.
+    fn read_part(&mut self, part: &[u8]) -> Result<bool, Damaged>;
+
+    /// The earliest time at which an element expires, in milliseconds since 1970.
+    fn next_due(&self) -> Option<u64>;
+
+    /// Removes at most `limit` elements that are due at `now`, tells each to `removed`, and says how many they were.
+    ///
+    /// # Errors
+    /// [`Missing`]: as many were removed as were told; the next is not in memory.
+    fn expire(&mut self, now: u64, limit: usize, removed: &mut dyn FnMut(&[u8])) -> Result<usize, Missing>;
+
+    /// Frees about `limit` parts of the value. True when nothing is left. After the first call the value has no meaning any more.
+    fn drop_step(&mut self, limit: usize) -> bool;
+
+    /// Brings to the processor's cache what the element with this hash is on: with step 0 the root, with 1 what is above its chunk, with 2 the chunk.
+    fn prefetch(&self, step: u32, hash: u64);
+}

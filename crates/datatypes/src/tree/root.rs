@@ -1,0 +1,89 @@
+//! A tree and how it is read.
+
+use std::sync::Arc;
+
+use almandine_base::object::Missing;
+
+use super::leaf::{Leaf, NEVER, Summary};
+use super::leaves::Leaves;
+use super::node::{Child, Children, Node};
+use super::route::Route;
+
+/// A counted tree of chunks. Its clone is a snapshot: one counted reference, whatever the size.
+#[derive(Clone, Debug)]
+pub struct Tree<L: Leaf> {
+    pub(super) root: Arc<Node<L>>,
+    pub(super) summary: Summary,
+    pub(super) memory: usize,
+}
+
+impl<L: Leaf> Default for Tree<L> {
+    fn default() -> Self {
+        let leaf = L::default();
+        let (summary, memory) = (leaf.summary(), leaf.memory());
+        let root = Node::new(Child::Leaf(leaf), summary);
+        Self { memory: memory + root.memory(), root: Arc::new(root), summary }
+    }
+}
+
+impl<L: Leaf> Tree<L> {
+    /// How many elements there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.summary.count
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.summary.count == 0
+    }
+
+    /// The earliest expiry of an element.
+    #[must_use]
+    pub fn next_due(&self) -> Option<u64> {
+        (self.summary.due != NEVER).then_some(self.summary.due)
+    }
+
+    /// Bytes of all nodes and leaves, shared ones included.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// The leaf that a route leads to.
+    ///
+    /// # Errors
+    /// [`Missing`]: the leaf is not in memory.
+    #[inline]
+    pub fn leaf(&self, route: &mut impl Route<L>) -> Result<&L, Missing> {
+        let mut node = &*self.root;
+        loop {
+            let at = route.child(node);
+            match &node.children {
+                Children::Leaves(leaves) => return Ok(&leaves[at]),
+                Children::Nodes(nodes) => node = &nodes[at],
+            }
+        }
+    }
+
+    /// The leaves in order, from the one that a route leads to.
+    pub fn leaves(&self, route: &mut impl Route<L>) -> Leaves<'_, L> {
+        Leaves::new(&self.root, route)
+    }
+
+    /// Brings to the processor's cache, with step 0, the root; with 1, the nodes on the route; with 2, the leaf.
+    pub fn prefetch(&self, step: u32, route: &mut impl Route<L>) {
+        match step {
+            0 => drop(std::hint::black_box(self.root.bounds.len())),
+            1 => {
+                let mut node = &*self.root;
+                while let Children::Nodes(nodes) = &node.children {
+                    node = &nodes[route.child(node)];
+                }
+                std::hint::black_box(route.child(node));
+            }
+            _ => self.leaf(route).map_or((), L::prefetch),
+        }
+    }
+}
