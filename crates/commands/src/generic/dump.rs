@@ -8,6 +8,7 @@ use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
 use almandine_datatypes::rdb;
 use almandine_keyspace::{Kind, Put};
 
+use super::object::frequency_steps;
 use crate::payload;
 use crate::traits::{CHANGE, READ};
 
@@ -103,25 +104,26 @@ pub(super) const RESTORE_ASKING: Command = Command {
 struct RestoreOptions {
     replace: bool,
     absolute: bool,
+    idle_s: Option<i64>,
+    frequency: Option<i64>,
 }
 
 fn restore_options(call: &WriteCall<'_>) -> Result<RestoreOptions, CommandError> {
     let mut restore = RestoreOptions::default();
-    let (mut idle, mut frequency) = (false, false);
     let mut options = Options::after(call.args, 4);
     while let Some(option) = options.next() {
         match option {
             o if o.is("REPLACE") => restore.replace = true,
             o if o.is("ABSTTL") => restore.absolute = true,
-            o if o.is("IDLETIME") && !frequency => {
-                idle = true;
-                if options.integer()? < 0 {
+            o if o.is("IDLETIME") && restore.frequency.is_none() => {
+                restore.idle_s = Some(options.integer()?);
+                if restore.idle_s < Some(0) {
                     return Err(CommandError::InvalidIdleTime);
                 }
             }
-            o if o.is("FREQ") && !idle => {
-                frequency = true;
-                if !(0..=255).contains(&options.integer()?) {
+            o if o.is("FREQ") && restore.idle_s.is_none() => {
+                restore.frequency = Some(options.integer()?);
+                if !restore.frequency.is_some_and(|frequency| (0..=255).contains(&frequency)) {
                     return Err(CommandError::InvalidFrequency);
                 }
             }
@@ -151,6 +153,13 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
         call.keys.delete(key);
     } else {
         call.keys.upsert(key, &value, Put { expiry_ms, ..Put::default() })?;
+        // Whichever of them the eviction policy does not keep is left out, as in Redis.
+        if let Some(idle_s) = options.idle_s {
+            call.keys.set_idle_ms(key, idle_s.saturating_mul(1000));
+        }
+        if let Some(frequency) = options.frequency {
+            call.keys.set_frequency(key, frequency_steps(frequency));
+        }
     }
     call.reply.ok();
     Ok(())

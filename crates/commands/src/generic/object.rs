@@ -14,6 +14,11 @@ const EMBEDDED_BYTES_MAX: usize = 44;
 const FREQUENCY_INITIAL: i64 = 5;
 const FREQUENCY_STEP: i64 = 10;
 
+/// The step whose figure is nearest to an access frequency, and not above it.
+pub(super) fn frequency_steps(frequency: i64) -> u64 {
+    u64::try_from((frequency - FREQUENCY_INITIAL) / FREQUENCY_STEP).unwrap_or(0)
+}
+
 pub(super) const OBJECT: Command = Command {
     spec: CommandSpec {
         name: "OBJECT",

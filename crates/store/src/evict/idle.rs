@@ -58,6 +58,12 @@ impl IdleClock {
         let since = self.unused_since_ms.get(age as usize).map_or(i64::MAX, |time| time.load(Ordering::Relaxed));
         now_ms().saturating_sub(since).max(0)
     }
+
+    /// The greatest age that says no more than that a record was not used for `idle_ms`.
+    pub(crate) fn age(&self, idle_ms: i64) -> u64 {
+        debug_assert!(idle_ms >= 0, "the last use is in the past");
+        (0..LEVELS as u64).find(|age| self.idle_ms(*age) <= idle_ms).unwrap_or(LEVELS as u64)
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -75,6 +81,7 @@ mod tests {
         let idle: Vec<i64> = (0..4).map(|age| clock.idle_ms(age)).collect();
         assert!(idle[0] >= 60 && idle[1] >= 40 && idle[2] >= 20 && idle[3] == 0, "{idle:?}");
         assert!(idle[0] > idle[1] && idle[1] > idle[2]);
+        assert_eq!([0, idle[2] + 5, idle[1] + 5, 1_000_000].map(|idle_ms| clock.age(idle_ms)), [3, 2, 1, 0]);
         assert_eq!(clock.calm_lap(), [false, false, true]);
     }
 }
