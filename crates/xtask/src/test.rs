@@ -28,8 +28,20 @@ struct Ended {
 }
 
 /// Proofs of the test kit, each a test binary.
-const PROOFS: [&str; 11] =
-    ["golden", "oracle", "histories", "storage", "cold", "eviction", "tracking", "secrets", "moving_head", "hostile", "smoke"];
+const PROOFS: [&str; 12] = [
+    "golden",
+    "oracle",
+    "effects",
+    "histories",
+    "storage",
+    "cold",
+    "eviction",
+    "tracking",
+    "secrets",
+    "moving_head",
+    "hostile",
+    "smoke",
+];
 
 /// Crates with tests under loom, and the arguments that select them.
 const LOOM: &[(&str, &[&str])] =
