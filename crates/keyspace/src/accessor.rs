@@ -151,15 +151,25 @@ impl Accessor {
         self.wanted.clear();
     }
 
-    /// Takes what was noted as needed.
-    #[cfg(test)]
-    pub(crate) fn take_wanted(&mut self) -> Vec<u64> {
+    /// Takes what was noted as needed: addresses of records.
+    pub fn take_wanted(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.wanted)
     }
 
     /// Turns what was noted as needed into reads.
     pub fn plan(&mut self, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
         self.session.plan(&mut self.wanted, stage, fetches);
+    }
+
+    /// As [`Accessor::plan`], for what [`Accessor::take_wanted`] gave; it is taken out of `wanted`.
+    pub fn plan_some(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
+        self.session.plan(wanted, stage, fetches);
+    }
+
+    /// Bytes of the records that have been noted as needed, about.
+    #[must_use]
+    pub fn wanted_bytes(&self) -> u64 {
+        self.session.estimate(&self.wanted)
     }
 
     /// Says that what was noted as needed cannot be had.

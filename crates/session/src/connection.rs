@@ -50,6 +50,8 @@ impl Connection {
 pub(crate) struct Waiting {
     /// Records that have been read for the batch.
     pub(crate) stage: Stage,
+    /// Addresses of records that it needs and that are not asked for yet.
+    pub(crate) needed: Vec<u64>,
     /// Reads that have not ended.
     pub(crate) reads: usize,
     /// The batch was looked at before; it goes on with what has been read since.

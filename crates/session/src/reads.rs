@@ -6,6 +6,9 @@ use almandine_net::{ConnectionId, Control};
 
 use crate::connection::{Connection, Waiting};
 
+/// Records that are asked for at once for one connection. More are read one such group after the other.
+pub(crate) const TOGETHER_MAX: usize = 1 << 11;
+
 /// One worker's reads of the device.
 pub(crate) struct Reads {
     pool: BufferPool,
@@ -55,6 +58,20 @@ impl Reads {
         }
     }
 
+    /// Asks for the next of the records that a batch needs, if there are any that it was not asked for: as many as keep the device busy.
+    pub(crate) fn request_next(&mut self, id: ConnectionId, accessor: &Accessor, waiting: &mut Waiting, stage: &mut Stage) {
+        while waiting.reads == 0 && !waiting.needed.is_empty() {
+            // The blocks of those before give way to their records.
+            stage.condense();
+            stage.give_spare(&mut self.pool);
+            self.buffer_bytes = self.buffer_bytes - waiting.buffer_bytes + stage.bytes();
+            waiting.buffer_bytes = stage.bytes();
+            let mut next = waiting.needed.split_off(waiting.needed.len().saturating_sub(TOGETHER_MAX));
+            accessor.plan_some(&mut next, stage, &mut self.fetches);
+            self.request(id, waiting);
+        }
+    }
+
     /// Who waits for a read, and what for.
     fn landed(&mut self, token: u64) -> Option<(ConnectionId, Fetch)> {
         let number = u32::try_from(token).ok()?;
@@ -71,6 +88,7 @@ impl Reads {
     /// A batch is done with what was read for it.
     pub(crate) fn release(&mut self, waiting: &mut Waiting, stage: &mut Stage) {
         stage.clear(&mut self.pool);
+        waiting.needed = Vec::new();
         self.buffer_bytes -= std::mem::take(&mut waiting.buffer_bytes);
     }
 
@@ -105,6 +123,11 @@ impl Reads {
         accessor.accept(&mut connection.waiting.stage, fetch, buffer, result, &mut self.fetches);
         connection.waiting.reads -= 1;
         self.request(id, &mut connection.waiting);
+        if connection.waiting.reads == 0 && !connection.waiting.needed.is_empty() {
+            let mut stage = std::mem::take(&mut connection.waiting.stage);
+            self.request_next(id, accessor, &mut connection.waiting, &mut stage);
+            connection.waiting.stage = stage;
+        }
         if connection.waiting.reads == 0 {
             control.resume(id);
         }

@@ -11,10 +11,13 @@ use almandine_net::Next;
 use crate::admit::{Admission, admit};
 use crate::connection::Connection;
 use crate::engine::Engine;
+use crate::reads::TOGETHER_MAX;
 use crate::received::Received;
 
-/// Records that a command may need from the device at once; one that needs more is refused.
-const RECORDS_MAX: usize = 1 << 16;
+/// Bytes of records that a command may need from the device, in any case and as a part of `maxmemory`. They are in memory together, so one
+/// that needs more is refused.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+const MEMORY_SHARE: u64 = 4;
 /// Records that the commands of a batch ask for before the first of them runs.
 const AHEAD_MAX: usize = 1 << 12;
 
@@ -68,8 +71,17 @@ impl Engine {
         if accessor.wanted() == 0 {
             return None;
         }
-        accessor.plan(stage, &mut reads.fetches);
-        reads.request(connection.id, &mut connection.waiting);
+        if accessor.wanted() <= TOGETHER_MAX {
+            accessor.plan(stage, &mut reads.fetches);
+            reads.request(connection.id, &mut connection.waiting);
+        } else if is_too_much(accessor) {
+            // The command whose they are is refused when it asks for them itself.
+            accessor.forget_wanted();
+        } else {
+            connection.waiting.needed = accessor.take_wanted();
+            connection.waiting.needed.sort_unstable();
+            reads.request_next(connection.id, accessor, &mut connection.waiting, stage);
+        }
         connection.waiting.resumed = connection.waiting.reads != 0;
         if connection.waiting.resumed {
             context.statistics().counters.device_waits.add(1);
@@ -99,16 +111,23 @@ pub(crate) fn require(dispatch: &Dispatch, call: &mut WriteCall<'_>) -> Outcome 
     outcome.map_err(CommandError::from)
 }
 
+/// Whether more is needed than may be in memory together.
+fn is_too_much(accessor: &Accessor) -> bool {
+    let few = accessor.wanted() <= TOGETHER_MAX;
+    !few && accessor.wanted_bytes() > RECORD_BYTES_MAX.max(accessor.keyspace().maxmemory() / MEMORY_SHARE)
+}
+
 /// What a command's outcome is worth, when it may have met records that are on the device.
 #[cold]
 pub(crate) fn settle(outcome: Outcome, accessor: &mut Accessor) -> Outcome {
     let met = accessor.check_met();
-    if matches!(outcome, Err(CommandError::Cold | CommandError::StorageUnreadable)) || met.is_ok() {
+    let is_cold = outcome == Err(CommandError::Cold);
+    if !is_cold && (outcome == Err(CommandError::StorageUnreadable) || met.is_ok()) {
         return outcome;
     }
-    if accessor.wanted() > RECORDS_MAX {
+    if is_too_much(accessor) {
         accessor.forget_wanted();
         return Err(CommandError::TooManyCold);
     }
-    met.map_err(CommandError::from)
+    if is_cold { outcome } else { met.map_err(CommandError::from) }
 }

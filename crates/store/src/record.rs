@@ -242,6 +242,11 @@ impl Record {
         Self(pointer)
     }
 
+    /// Appends its first `units` words to `words`.
+    pub(crate) fn append_words(self, units: usize, words: &mut Vec<u64>) {
+        words.extend((0..units).map(|index| self.word(index).load(Ordering::Relaxed)));
+    }
+
     fn word(self, index: usize) -> &'static AtomicU64 {
         debug_assert!(index <= UNITS_MAX, "INV-READ-1: even a torn look stays near its record");
         // SAFETY: callers stay below `units` of a header that was valid for this record; the constructor's promise covers

@@ -1,7 +1,7 @@
 //! Commands whose keys are on the device: what they must not read, and what they must not overwrite.
 
-use almandine_testkit::Server;
 use almandine_testkit::storage::{Figures, MODES};
+use almandine_testkit::{Program, Server, Value};
 
 fn start() -> Server {
     MODES.iter().find(|mode| mode.name == "memory").expect("the mode").start()
@@ -75,4 +75,49 @@ fn a_command_that_waits_for_the_device_counts_once() {
         rest.chars().take_while(char::is_ascii_digit).collect::<String>()
     };
     assert_eq!((figure("keyspace_hits"), figure("keyspace_misses")), ("5".to_owned(), "5".to_owned()));
+}
+
+/// Commands of very many cold keys are executed, in bounded memory: what is read for them is kept as records, not as blocks.
+#[test]
+fn many_cold_keys_in_one_command_take_bounded_memory() {
+    const KEYS: usize = 195_000;
+    const STEP: usize = 13;
+    let flags = ["--maxmemory", "64mb", "--storage-dir", "{dir}/s", "--enable-debug-command", "yes"];
+    let server = Server::start(&Program::Almandine, &flags);
+    let mut client = server.client();
+    let info = client.line("INFO server").to_string();
+    let process: String = info.split("process_id:").nth(1).expect("the figure").chars().take_while(char::is_ascii_digit).collect();
+    let peak_kb = || {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the server's status");
+        let (_, peak) = status.split_once("VmHWM:").expect("the peak of resident memory");
+        peak.split_whitespace().next().and_then(|kb| kb.parse::<u64>().ok()).expect("a number")
+    };
+    let name = |number: usize| format!("key:{number}");
+    let value_of = |name: &str| format!("value of {name} {}", "x".repeat(1000));
+    // In an order of their own, so that neighbours on the device are not asked for together.
+    let order = |index: usize| index * 7919 % KEYS;
+    for first in (0..KEYS).step_by(1000) {
+        let sets: Vec<Vec<String>> = (first..first + 1000)
+            .map(|n| name(order(n)))
+            .map(|name| vec!["SET".to_owned(), name.clone(), value_of(&name)])
+            .collect();
+        assert!(client.pipeline(&sets).expect("writes").iter().all(|reply| *reply == Value::ok()));
+    }
+    let before_kb = peak_kb();
+    // So few that they share no block, and no two blocks are read together.
+    let keys = || (0..KEYS).step_by(STEP).map(name);
+    let count = KEYS / STEP;
+    let mut run = |command: &str, arguments: Vec<String>| {
+        assert!(server.make_cold());
+        client.call(&[vec![command.to_owned()], arguments].concat()).expect("a reply")
+    };
+    assert_eq!(run("EXISTS", keys().collect()).to_string(), format!(":{count}"));
+    let Value::Array(values) = run("MGET", keys().collect()) else { panic!("an array") };
+    let wrong = keys().zip(&values).find(|(name, value)| **value != Value::Bulk(value_of(name).into_bytes()));
+    assert!(wrong.is_none() && values.len() == count, "{wrong:?}");
+    assert_eq!(run("MSET", keys().flat_map(|name| [name, "new".to_owned()]).collect()), Value::ok());
+    assert_eq!(run("DEL", keys().chain((1..KEYS).step_by(STEP).map(name)).collect()).to_string(), format!(":{}", 2 * count));
+    assert_eq!(run("DBSIZE", Vec::new()).to_string(), format!(":{}", KEYS - 2 * count));
+    let grown = peak_kb() - before_kb;
+    assert!(grown < 64 << 10, "{grown} kB for what was read");
 }

@@ -152,6 +152,13 @@ impl Session {
         }
     }
 
+    /// Bytes of the records at these addresses on the device, about.
+    #[must_use]
+    pub fn estimate(&self, wanted: &[u64]) -> u64 {
+        debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
+        self.store.tier.as_ref().map_or(0, |tier| tier.estimate(wanted))
+    }
+
     /// Says that the records at these addresses cannot be had: who needs one gets an error.
     pub fn give_up(&self, wanted: &mut Vec<u64>, stage: &mut Stage) {
         debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");

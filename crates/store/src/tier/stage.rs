@@ -20,6 +20,9 @@ use std::sync::atomic::AtomicU64;
 /// Most bytes that one read of several records may span.
 const MERGED_BYTES_MAX: usize = 128 * 1024;
 
+/// Words of a piece of memory that condensed records are copied to.
+const CONDENSED_WORDS: usize = 32 * 1024;
+
 /// Reads that a blocking thread has in flight together.
 const FETCHES_TOGETHER: usize = 64;
 
@@ -123,8 +126,14 @@ pub struct Stage {
     records: HashMap<u64, Staged, BuildHasherDefault<AddressHasher>>,
     buffers: Vec<Buffer>,
     /// Addresses of records that cannot be read, and whether they are damaged.
-    unreadable: Vec<(u64, bool)>,
+    unreadable: HashMap<u64, bool, BuildHasherDefault<AddressHasher>>,
     bytes: usize,
+    /// Records are copied out of the buffers that they were read into.
+    condenses: bool,
+    /// Where they are copied to. None of these grows, so records stay where they are.
+    condensed: Vec<Vec<u64>>,
+    /// Buffers that are not needed any more.
+    spare: Vec<Buffer>,
 }
 
 // SAFETY: the raw pointers of the staged records point into the stage's own buffers and boxes, which move with it.
@@ -147,8 +156,36 @@ impl Stage {
     pub fn clear(&mut self, pool: &mut BufferPool) {
         self.records.clear();
         self.unreadable.clear();
-        self.buffers.drain(..).for_each(|buffer| pool.give(buffer));
-        self.bytes = 0;
+        self.buffers.drain(..).chain(self.spare.drain(..)).for_each(|buffer| pool.give(buffer));
+        self.condensed = Vec::new();
+        (self.bytes, self.condenses) = (0, false);
+    }
+
+    /// Keeps records instead of the blocks that they were read with from now on, for commands that need very many.
+    pub fn condense(&mut self) {
+        self.condenses = true;
+    }
+
+    /// Gives the buffers that are not needed any more to a pool.
+    pub fn give_spare(&mut self, pool: &mut BufferPool) {
+        self.spare.drain(..).for_each(|buffer| pool.give(buffer));
+    }
+
+    /// Copies a record out of its buffer.
+    fn copy_out(&mut self, address: u64) {
+        let Some(staged) = self.records.get_mut(&address) else { return };
+        let units = staged.header.units();
+        debug_assert!(units != 0 && units <= CONDENSED_WORDS, "INV-TIER-3: what is staged is a record");
+        if self.condensed.last().is_none_or(|words| words.capacity() - words.len() < units) {
+            self.condensed.push(Vec::with_capacity(CONDENSED_WORDS));
+            self.bytes += CONDENSED_WORDS * WORD;
+        }
+        let Some(words) = self.condensed.last_mut() else { return };
+        let start = words.len();
+        debug_assert!(words.capacity() - start >= units, "INV-TIER-3: records stay where they are");
+        staged.record.append_words(units, words);
+        // SAFETY: inside what was just written; the vector does not grow beyond its capacity, so it stays there while the stage lives.
+        staged.record = unsafe { Record::new(words.as_mut_ptr().add(start).cast::<AtomicU64>()) };
     }
 
     #[inline]
@@ -156,9 +193,9 @@ impl Stage {
         match self.records.get(&address) {
             Some(staged) if staged.missing == 0 => Lookup::Ready(staged.record, staged.header),
             Some(_) => Lookup::Absent,
-            None => match self.unreadable.iter().find(|(unreadable, _)| *unreadable == address) {
-                Some((_, true)) => Lookup::Damaged,
-                Some((_, false)) => Lookup::Failed,
+            None => match self.unreadable.get(&address) {
+                Some(true) => Lookup::Damaged,
+                Some(false) => Lookup::Failed,
                 None => Lookup::Absent,
             },
         }
@@ -195,8 +232,7 @@ impl Stage {
     fn set_unreadable(&mut self, address: u64, damaged: bool) {
         debug_assert!(address != 0, "an address of a record");
         self.records.remove(&address);
-        self.unreadable.retain(|(unreadable, _)| *unreadable != address);
-        self.unreadable.push((address, damaged));
+        self.unreadable.insert(address, damaged);
     }
 }
 
@@ -206,6 +242,12 @@ fn offset_in_page(address: u64) -> usize {
 }
 
 impl Tier {
+    /// Bytes of the records at these addresses, as their pages say.
+    pub(crate) fn estimate(&self, addresses: &[u64]) -> u64 {
+        let bytes = |address: &u64| self.pages.info(Log::page_of(*address)).map_or(0, |info| info.record_bytes() as u64);
+        addresses.iter().map(bytes).sum()
+    }
+
     /// Turns the addresses of cold records (which it sorts and takes) into reads, near ones together.
     pub(crate) fn plan(&self, addresses: &mut Vec<u64>, why: Why, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
         addresses.sort_unstable();
@@ -287,9 +329,16 @@ impl Tier {
                     } else {
                         stage.fail(address);
                     }
+                    if stage.condenses {
+                        stage.copy_out(address);
+                    }
                 }
-                stage.bytes += buffer.len();
-                stage.buffers.push(buffer);
+                if stage.condenses {
+                    stage.spare.push(buffer);
+                } else {
+                    stage.bytes += buffer.len();
+                    stage.buffers.push(buffer);
+                }
             }
             What::Field { address, field, extent } => {
                 // An extent is given up after its record's page: what it holds from then on is no damage.
