@@ -226,7 +226,7 @@ impl Keyspace {
         self.store.empty_memory(within)
     }
 
-    /// Whether commands that write should wait, because the device takes what leaves memory more slowly than it comes.
+    /// Whether commands that write should wait, because the device, or compaction in memory, is slower than they are.
     #[inline]
     #[must_use]
     pub fn is_stalled(&self) -> bool {

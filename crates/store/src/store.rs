@@ -43,7 +43,10 @@ impl Store {
         let maintenance = Maintenance::new(&inner).ok_or_else(|| io::Error::other("no epoch slot for the background"))?;
         let tier = (|| Some((Flusher::new(&inner)?, Compactor::new(&inner)?)))();
         // The first pages are ready before the first session is.
-        while inner.log.prepare_ahead(inner.pages_ahead()) {}
+        while let Some(page) = inner.log.vacant_ahead(inner.pages_ahead()) {
+            inner.log.prefault_page(page);
+            inner.log.pages.open(page);
+        }
         let (mut background, mut manual) = (Vec::new(), None);
         if inner.options.background {
             background.push(thread::spawn("store", move || maintenance.run())?);
@@ -177,17 +180,19 @@ impl Store {
         self.inner.tier.as_ref().is_some_and(|tier| tier.empty_memory(&self.inner.log, within))
     }
 
-    /// Whether writers should wait, because they write faster than the device takes; [`Store::on_stall_end`] tells when not any more.
+    /// Whether writers should wait, because they write faster than the device takes, or, without one, than memory is compacted;
+    /// [`Store::on_stall_end`] tells when not any more.
     #[inline]
     #[must_use]
     pub fn is_stalled(&self) -> bool {
-        self.inner.tier.as_ref().is_some_and(|tier| tier.is_stalled(self.inner.log.pages.resident()))
+        self.inner.is_stalled()
     }
 
     /// Sets what is called, by a background thread, when writers that found [`Store::is_stalled`] may go on.
     pub fn on_stall_end(&self, call: impl Fn() + Send + Sync + 'static) {
-        if let Some(tier) = &self.inner.tier {
-            tier.on_stall_end(Box::new(call));
+        match &self.inner.tier {
+            Some(tier) => tier.on_stall_end(Box::new(call)),
+            None => self.inner.budget.stall.on_end(Box::new(call)),
         }
     }
 

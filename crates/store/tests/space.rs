@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use almandine_store::{Kind, Options, Put, Slot, Store};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -59,6 +60,54 @@ fn churn_stays_within_its_bound_and_loses_nothing() {
     let total: u64 = lengths.iter().flatten().map(|&len| len as u64).sum();
     assert!(store.memory().log_live_bytes < total + 64 * KEYS, "accounting: {:?}", store.memory());
     assert!(store.totals().revivified > 100_000);
+}
+
+/// Without a background that keeps up, memory passes its bound by no more than what a batch writes: then writers wait, until one step of compaction.
+#[test]
+fn writers_wait_for_compaction_before_memory_passes_its_bound() {
+    let store = Store::open(Options { background: false, ..Options::default() }).unwrap();
+    let ends = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let count = std::sync::Arc::clone(&ends);
+    store.on_stall_end(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    let namespace = store.allocate_namespace().unwrap();
+    let mut session = store.session().unwrap();
+    const KEYS: u64 = 50_000;
+    let (mut stalls, mut steps) = (0, 0);
+    for number in 0..20 * KEYS {
+        if number < KEYS {
+            // What only grows waits for nobody.
+            assert!(!store.is_stalled());
+        } else if store.is_stalled() {
+            stalls += 1;
+            while store.is_stalled() {
+                store.maintain(0);
+                steps += 1;
+                assert!(steps < 100 * stalls, "writers wait for a few steps");
+            }
+        }
+        session.enter(0);
+        // Each round's values are larger than the holes that the last one's have left.
+        let value = vec![b'v'; 1_000 + (number / KEYS) as usize * 8];
+        session.upsert(session.key(namespace, &(number % KEYS).to_le_bytes()), &value, Put::default()).unwrap();
+        session.leave();
+        if number % 1_000 == 0 {
+            let memory = store.memory();
+            let bound = memory.log_live_bytes + memory.log_live_bytes / 4 + (40 << 20);
+            assert!(memory.log_resident_bytes <= bound, "{number}: {memory:?}");
+        }
+    }
+    assert!(stalls > 5, "{stalls} stalls");
+    assert_eq!(ends.load(Ordering::Relaxed), stalls, "each end is told once");
+    // When much dies at once, nobody waits until all of it is given back.
+    for number in 0..KEYS {
+        session.enter(0);
+        assert!(session.delete(session.key(namespace, &number.to_le_bytes())));
+        session.upsert(session.key(namespace, b"one"), &[b'v'; 100], Put::default()).unwrap();
+        session.leave();
+        assert!(!store.is_stalled());
+    }
 }
 
 #[test]

@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::{Client, Value, redis_server};
 
 /// Which server.
@@ -238,10 +241,37 @@ impl Server {
     /// When the process has ended.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// The most bytes of the process that were ever resident at once, from `/proc`.
+    ///
+    /// # Panics
+    /// When the process has ended.
+    #[must_use]
+    pub fn resident_bytes_most(&self) -> u64 {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, field: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))
             .unwrap_or_else(|e| panic!("server is gone ({e}):\n{}", self.log()));
-        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap_or("0 kB");
+        let line = status.lines().find_map(|l| l.strip_prefix(field)).unwrap_or("0 kB");
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) * 1024
+    }
+
+    /// Lets all threads of the server that run now share one core, the first that this process may use.
+    ///
+    /// # Panics
+    /// When the process has ended.
+    pub fn share_one_core(&self) {
+        let allowed = sched_getaffinity(None).expect("the cores of this process");
+        let mut one = CpuSet::new();
+        one.set((0..CpuSet::MAX_CPU).find(|&core| allowed.is_set(core)).expect("a core"));
+        for thread in fs::read_dir(format!("/proc/{}/task", self.pid())).expect("the server's threads").flatten() {
+            let number = thread.file_name().to_string_lossy().parse().ok().and_then(Pid::from_raw);
+            sched_setaffinity(number, &one).expect("a thread of the server");
+        }
     }
 
     /// Panics with the log when the process has ended or no longer answers.

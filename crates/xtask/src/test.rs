@@ -28,7 +28,7 @@ struct Ended {
 }
 
 /// Proofs of the test kit, each a test binary.
-const PROOFS: [&str; 12] = [
+const PROOFS: [&str; 13] = [
     "golden",
     "oracle",
     "effects",
@@ -39,6 +39,7 @@ const PROOFS: [&str; 12] = [
     "tracking",
     "secrets",
     "moving_head",
+    "churn",
     "hostile",
     "smoke",
 ];

@@ -127,6 +127,7 @@ impl Evacuator {
                 let store = &self.session.store;
                 debug_assert_eq!(self.evacuated, 0, "INV-LOG-1: a round begins with its first page");
                 self.pages.retain(|&page| store.log.pages.close(page));
+                store.budget.stall.evacuation_chose(!self.pages.is_empty());
                 if self.pages.is_empty() { Step::Wait } else { Step::Next(EvacuationPhase::Closing) }
             }
             EvacuationPhase::Closing => {
@@ -208,7 +209,7 @@ impl Evacuator {
         unsafe { store.log.walk_page(page, |address, _, _| live.push(address)) };
         self.session.leave();
         for group in live.chunks(64) {
-            self.pace.yield_to_workers(false);
+            self.pace.yield_to_workers(store.is_near_ceiling());
             self.session.enter(now_ms);
             for &address in group {
                 move_record(&mut self.session, &store, address);

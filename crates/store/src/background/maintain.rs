@@ -13,6 +13,7 @@ use crate::counters::add;
 use crate::expiry::wheel::{TICK_MS, Wheel};
 use crate::free::ForgetClosed;
 use crate::index::{BUCKETS_MIN, KEYS_PER_BUCKET, Resize, Resized};
+use crate::log::PAGES_AHEAD;
 use crate::namespace::NO_NAMESPACE;
 use crate::session::Session;
 use crate::session::remove::{drop_latched, drop_lost, uncount};
@@ -125,17 +126,8 @@ impl Maintenance {
     pub(crate) fn step(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
         store.removals.notify();
-        loop {
-            // Inside the epoch: a page that the flusher passes meanwhile is not released before this is done with it.
-            self.session.enter(now_ms);
-            let prepared = store.log.prepare_ahead(store.pages_ahead());
-            self.session.leave();
-            if !prepared {
-                break;
-            }
-            self.pace.yield_to_workers(false);
-        }
-        let mut busy = self.resize_index(now_ms);
+        let mut busy = self.prepare_pages(now_ms);
+        busy |= self.resize_index(now_ms);
         store.expiry.feed.drain(|notice| self.wheel.file(notice));
         if store.expiry.reclaiming.load(Ordering::Relaxed) {
             reclaim_expired(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
@@ -147,6 +139,7 @@ impl Maintenance {
         busy |= self.sweep_namespaces();
         let _ = self.evacuation.poll();
         busy |= self.evacuation.phase() != EvacuationPhase::Rest;
+        store.move_ceiling();
         self.shift_read_only();
         store.collect_garbage();
         self.session.surrender_free_space();
@@ -161,6 +154,24 @@ impl Maintenance {
             self.session.check_sample(now_ms);
         }
         busy
+    }
+
+    /// Makes pages ready in front of the tail. They become resident outside the epoch: that may take milliseconds, in which sessions could
+    /// not use the space again that they free, and would need yet more pages. Returns whether sessions took as many meanwhile.
+    fn prepare_pages(&mut self, now_ms: i64) -> bool {
+        let store = Arc::clone(&self.store);
+        for _ in 0..=PAGES_AHEAD {
+            let Some(page) = store.log.vacant_ahead(store.pages_ahead()) else { return false };
+            store.log.prefault_page(page);
+            // Inside the epoch: a page that the flusher passes meanwhile is not released before this is done with it.
+            self.session.enter(now_ms);
+            if store.log.vacant_ahead(store.pages_ahead()) == Some(page) {
+                store.log.pages.open(page);
+            }
+            self.session.leave();
+            self.pace.yield_to_workers(false);
+        }
+        true
     }
 
     /// When pages have gone, drops what the shared free space still has of them, a part per step: at once when it was half of all pages,

@@ -222,15 +222,17 @@ impl Log {
         self.cache_tail.load(Ordering::Acquire).saturating_sub(1) / CHUNKS_PER_PAGE
     }
 
-    /// Makes one of the `ahead` pages in front of the tail resident and opens it. False when all of them are. Background only.
-    pub(crate) fn prepare_ahead(&self, ahead: u64) -> bool {
+    /// The first of the tail's page and the `ahead` pages in front of it that is not open and could be.
+    pub(crate) fn vacant_ahead(&self, ahead: u64) -> Option<u64> {
         let tail_page = self.tail_page();
-        let vacant = (tail_page..=tail_page + ahead).find(|&page| self.pages.is_vacant(page));
-        if let Some(page) = vacant {
-            self.memory.prefault(self.page_offset(page), PAGE_BYTES);
-            self.pages.open(page);
-        }
-        vacant.is_some()
+        debug_assert!(tail_page != 0, "INV-LOG-1: the first page is never used");
+        debug_assert!(ahead < self.pages.len() as u64 / 2, "pages ahead of the tail have places of their own");
+        (tail_page..=tail_page + ahead).find(|&page| self.pages.is_vacant(page))
+    }
+
+    /// Makes a page's memory resident, which may take milliseconds. Its contents stay as they are, whoever uses it meanwhile.
+    pub(crate) fn prefault_page(&self, page: u64) {
+        self.memory.prefault(self.page_offset(page), PAGE_BYTES);
     }
 
     /// Gives an evacuated page's memory back. The caller has waited for the epoch after the page was closed.

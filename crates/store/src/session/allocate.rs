@@ -62,6 +62,7 @@ fn allocate_from_new_chunk(store: &Inner, local: &mut Local, units: usize) -> Re
         }
     }
     store.refresh_over_limit();
+    store.stall_above_ceiling();
     debug_assert!(chunk.rest() >= units as u64, "INV-LOG-2: a new chunk holds any record");
     debug_assert_eq!(local.chunk.rest(), 0, "INV-LOG-2: the old chunk was used up or given back");
     local.chunk = chunk;

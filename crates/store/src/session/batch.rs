@@ -73,7 +73,7 @@ impl Session {
     /// As [`crate::Store::is_stalled`].
     #[must_use]
     pub fn is_stalled(&self) -> bool {
-        self.store.tier.as_ref().is_some_and(|tier| tier.is_stalled(self.store.log.pages.resident()))
+        self.store.is_stalled()
     }
 
     /// Makes room when enough has been allocated since the last look. Inside the epoch, without latches.

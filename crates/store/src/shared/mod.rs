@@ -2,6 +2,7 @@
 
 mod budget;
 mod records;
+mod stall;
 
 use crate::counters::Counters;
 use crate::evict::Eviction;
@@ -21,6 +22,7 @@ use almandine_io::thread::Waker;
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
+use stall::Stall;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -68,6 +70,7 @@ pub(crate) struct Budget {
     pub(crate) external_bytes: OnceLock<ExternalBytes>,
     /// More is used than allowed, and nothing can be evicted.
     pub(crate) over_limit: AtomicBool,
+    pub(crate) stall: Stall,
 }
 
 /// Everything that sessions share.
