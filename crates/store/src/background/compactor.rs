@@ -1,8 +1,9 @@
-//! The compactor: the thread that gives space on the device back, removes what expires there, and cools entries. Nobody waits for it; it may
+//! The compactor: the thread that gives space on the device back, removes what expires there, sweeps emptied namespaces from it, and cools entries. Nobody waits for it; it may
 //! block on the device.
 
 use super::compact::Compaction;
 use super::expire::expire_cold;
+use super::mixed::MixedPages;
 use super::pace::Pace;
 use crate::session::Session;
 use crate::shared::Inner;
@@ -30,6 +31,7 @@ pub(crate) struct Compactor {
     pace: Pace,
     compaction: Compaction,
     fetcher: Fetcher,
+    mixed: MixedPages,
     /// The next bucket to cool, and the count of evicted pages at which the next round begins.
     cooling: (u64, u64),
     judged: Judged,
@@ -45,6 +47,7 @@ impl Compactor {
             pace: Pace::new(store.options.background),
             compaction: Compaction::new(),
             fetcher: Fetcher::default(),
+            mixed: MixedPages::default(),
             cooling: (u64::MAX, 0),
             judged: Judged::default(),
         })
@@ -75,7 +78,8 @@ impl Compactor {
         let compacted = self.compaction.step(&mut self.session, tier, &mut self.fetcher, &mut self.pace, now_ms);
         let expired = expire_cold(&mut self.session, tier, &mut self.fetcher, now_ms);
         let cooled = self.cool(tier);
-        compacted || expired || cooled
+        let swept = self.mixed.step(&mut self.session, tier, &mut self.fetcher, &mut self.pace);
+        compacted || expired || cooled || swept
     }
 
     /// Cools a few buckets' entries, when as many pages have left memory as make a round.

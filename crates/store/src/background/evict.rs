@@ -5,7 +5,7 @@ use super::pace::Pace;
 use crate::evict::heat::HeatRule;
 use crate::evict::{AGE_MAX, EvictionOrder, JUST_USED, idle};
 use crate::expiry::feed::Notice;
-use crate::expiry::wheel::Wheel;
+use crate::expiry::wheel::{Soonest, Wheel};
 use crate::record::Header;
 use crate::session::Session;
 use crate::session::evict::evict;
@@ -20,6 +20,9 @@ const BURSTS_PER_STEP: u64 = 64;
 const HURRY_SHARE: u64 = 100;
 /// Keys that are held ready in the order of expiry.
 const SOONEST_READY: usize = 4096;
+/// Keys whose expiry is looked up for that in one epoch, and in one step.
+const LOOK_UPS_PER_EPOCH: usize = 128;
+const LOOK_UPS_PER_STEP: usize = 1 << 18;
 /// Milliseconds of a lap at rest in a small index, and by frequency.
 const LAP_MS: i64 = 4_000;
 /// Parts of the budget after each of which all records age while a cache fills.
@@ -45,14 +48,14 @@ impl Ageing {
 /// Evicts until the budget has some room. Returns whether there is more to do.
 pub(crate) fn evict_ahead(session: &mut Session, wheel: &mut Wheel, pace: &mut Pace, now_ms: i64) -> bool {
     let store = Arc::clone(&session.store);
-    offer_soonest(session, wheel, now_ms);
+    let more = offer_soonest(session, wheel, pace, now_ms);
     let remembers = matches!(store.eviction_policy().order, EvictionOrder::Recency | EvictionOrder::Frequency);
     let wanted = store.wants_eviction_ahead();
     if wanted || !remembers {
         store.eviction.ghosts.follow(if remembers { store.counters.totals().live.max(0) as u64 } else { 0 });
     }
     if !wanted {
-        return false;
+        return more;
     }
     for _ in 0..BURSTS_PER_STEP {
         let hurry = store.excess_bytes() > store.budget_bytes() / HURRY_SHARE;
@@ -66,25 +69,39 @@ pub(crate) fn evict_ahead(session: &mut Session, wheel: &mut Wheel, pace: &mut P
     }
     session.surrender_free_space();
     store.refresh_over_limit();
-    store.wants_eviction_ahead()
+    more || store.wants_eviction_ahead()
 }
 
-/// Keeps what expires soonest ready while the policy asks for it and memory is scarce; else takes the notices back.
-fn offer_soonest(session: &mut Session, wheel: &mut Wheel, now_ms: i64) {
+/// Keeps what expires soonest ready while the policy asks for it and memory is scarce; else takes the notices back. Returns whether there is
+/// more to do.
+fn offer_soonest(session: &mut Session, wheel: &mut Wheel, pace: &mut Pace, now_ms: i64) -> bool {
     let store = Arc::clone(&session.store);
     let ready = &store.eviction.soonest;
     if store.eviction_policy().order != EvictionOrder::Expiry || !store.is_near_limit() {
         while let Some(notice) = ready.pop() {
             wheel.file(notice);
         }
-        return;
+        return false;
     }
-    session.enter(now_ms);
+    let mut looked_up = 0;
     while ready.len() < SOONEST_READY {
-        let Some(notice) = wheel.pop_soonest(|hash| expiry_of(session, hash)) else { break };
-        ready.push(notice);
+        match wheel.pop_soonest() {
+            Soonest::Known(notice) => ready.push(notice),
+            Soonest::Nothing => break,
+            Soonest::Unknown if looked_up >= LOOK_UPS_PER_STEP => return true,
+            Soonest::Unknown => {
+                // A cell may hold the keys of hours: they are looked up in many epochs, and in several steps.
+                let hashes = wheel.take_first(LOOK_UPS_PER_EPOCH);
+                looked_up += hashes.len();
+                pace.yield_to_workers(false);
+                session.enter(now_ms);
+                hashes.iter().for_each(|&hash| session.prefetch_bucket(hash));
+                hashes.iter().filter_map(|&hash| expiry_of(session, hash)).for_each(|notice| wheel.file_exact(notice));
+                session.leave();
+            }
+        }
     }
-    session.leave();
+    false
 }
 
 /// The expiry of the record with this hash.

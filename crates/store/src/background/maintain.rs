@@ -6,7 +6,6 @@
 
 use super::evacuate::{self, EvacuationPhase};
 use super::evict::{Ageing, age_at_rest, evict_ahead};
-use super::mixed::sweep_mixed_pages;
 use super::pace::Pace;
 use super::reclaim::{rebuild_wheel, reclaim_expired};
 use crate::counters::add;
@@ -61,6 +60,10 @@ enum Sweep {
     Running {
         namespaces: Vec<u16>,
         next: u64,
+    },
+    /// The compactor looks at pages on the device.
+    Mixed {
+        namespaces: Vec<u16>,
     },
 }
 
@@ -130,7 +133,7 @@ impl Maintenance {
         busy |= self.resize_index(now_ms);
         store.expiry.feed.drain(|notice| self.wheel.file(notice));
         if store.expiry.reclaiming.load(Ordering::Relaxed) {
-            reclaim_expired(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
+            busy |= reclaim_expired(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
         }
         rebuild_wheel(&mut self.session, &mut self.wheel, &mut self.pace);
         store.background.progress.wheel_bytes.store(self.wheel.memory_bytes() as u64, Ordering::Relaxed);
@@ -349,31 +352,47 @@ impl Maintenance {
                 let end = self.store.index.len();
                 let stop = (next + SWEEP_PER_STEP).min(end);
                 self.sweep_buckets(next, stop);
-                if stop == end {
-                    let complete = sweep_mixed_pages(&mut self.session);
-                    self.store.background.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
-                    for &namespace in &namespaces {
-                        let (records, with_expiry) = self.store.counters.namespace_totals(namespace);
-                        debug_assert!(records == 0 || self.store.tier.is_some(), "INV-NS-1: swept means empty");
-                        // Records on the device were dropped without a look, so what the namespace still counts is taken off the sums at once.
-                        let counters = self.store.thread(&self.session.local);
-                        add(&counters.live, -(records as i64));
-                        add(&counters.volatile, -(with_expiry as i64));
-                        self.store.counters.clear_namespace(namespace);
-                        self.store.namespaces.regions.clear(namespace);
-                    }
-                    // Entries of pages that cannot be read stay behind: their namespaces are not used again.
-                    if complete {
-                        self.store.namespaces.release(namespaces);
-                    } else {
-                        self.store.namespaces.give_up(&namespaces);
-                    }
-                } else {
+                if stop != end {
                     self.sweep = Sweep::Running { namespaces, next: stop };
+                } else if let Some(tier) = &self.store.tier {
+                    tier.mixed.ask();
+                    tier.wakers.compactor.wake();
+                    self.sweep = Sweep::Mixed { namespaces };
+                } else {
+                    self.end_sweep(namespaces, true);
                 }
+            }
+            Sweep::Mixed { namespaces } => {
+                let Some(complete) = self.store.tier.as_ref().and_then(|tier| tier.mixed.take_result()) else {
+                    // The compactor wakes this thread.
+                    self.sweep = Sweep::Mixed { namespaces };
+                    return false;
+                };
+                self.end_sweep(namespaces, complete);
             }
         }
         true
+    }
+
+    /// Nothing of these namespaces is in the index any more, but for entries that could not be read if the sweep was not `complete`.
+    fn end_sweep(&self, namespaces: Vec<u16>, complete: bool) {
+        self.store.background.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
+        for &namespace in &namespaces {
+            let (records, with_expiry) = self.store.counters.namespace_totals(namespace);
+            debug_assert!(records == 0 || self.store.tier.is_some(), "INV-NS-1: swept means empty");
+            // Records on the device were dropped without a look, so what the namespace still counts is taken off the sums at once.
+            let counters = self.store.thread(&self.session.local);
+            add(&counters.live, -(records as i64));
+            add(&counters.volatile, -(with_expiry as i64));
+            self.store.counters.clear_namespace(namespace);
+            self.store.namespaces.regions.clear(namespace);
+        }
+        // Entries of pages that cannot be read stay behind: their namespaces are not used again.
+        if complete {
+            self.store.namespaces.release(namespaces);
+        } else {
+            self.store.namespaces.give_up(&namespaces);
+        }
     }
 
     /// Frees all records of dropped namespaces in some buckets. Growth during a sweep only moves entries to buckets behind

@@ -10,13 +10,19 @@ use std::sync::Arc;
 
 /// Keys whose buckets and records are fetched together.
 const GROUP: usize = 32;
+/// Hashes that one step looks at, before other work gets its turn: a cell of the wheel may hold the keys of hours.
+const HASHES_PER_STEP: usize = 1 << 16;
 /// Stale entries that the wheel may hold beyond its live ones before it is rebuilt.
 const STALE_SLACK: usize = if cfg!(test) { 1 << 8 } else { 1 << 20 };
 
-/// Handles everything that is due at `now_ms`. The session is not inside a batch.
-pub(crate) fn reclaim_expired(session: &mut Session, wheel: &mut Wheel, pace: &mut Pace, now_ms: i64) {
-    while let Some(turn) = wheel.turn(now_ms) {
-        for group in turn.hashes.chunks(GROUP) {
+/// Handles what is due at `now_ms`. The session is not inside a batch. Returns whether there is more than a step does.
+pub(crate) fn reclaim_expired(session: &mut Session, wheel: &mut Wheel, pace: &mut Pace, now_ms: i64) -> bool {
+    let mut left = HASHES_PER_STEP;
+    while left != 0 {
+        let Some(hashes) = wheel.take_due(now_ms, left) else { return false };
+        debug_assert!(hashes.len() <= left, "other work gets its turn after a step's hashes");
+        left -= hashes.len();
+        for group in hashes.chunks(GROUP) {
             pace.yield_to_workers(false);
             session.enter(now_ms);
             prefetch(session, group.iter().copied());
@@ -27,6 +33,7 @@ pub(crate) fn reclaim_expired(session: &mut Session, wheel: &mut Wheel, pace: &m
         }
         session.surrender_free_space();
     }
+    true
 }
 
 /// Removes the expired records of this hash; files the others with an expiry anew.

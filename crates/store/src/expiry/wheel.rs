@@ -20,6 +20,8 @@ const PARTS: usize = 64;
 pub(crate) struct Wheel {
     levels: [Vec<Vec<u64>>; LEVELS],
     far: Vec<u64>,
+    /// What has come up and was not taken yet.
+    due: Vec<u64>,
     /// The soonest, with their exact times, once they were asked for: pairs of time and hash.
     near: BinaryHeap<Reverse<(i64, u64)>>,
     /// When the first cell begins that holds something; `None`: not known.
@@ -31,10 +33,19 @@ pub(crate) struct Wheel {
     kept: usize,
 }
 
+/// What comes up soonest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Soonest {
+    Known(Notice),
+    /// One of those that [`Wheel::take_first`] gives: only their records know the exact times.
+    Unknown,
+    Nothing,
+}
+
 /// What has come up.
-pub(crate) struct Turn {
+struct Turn {
     /// Hashes to look at: due, or to be filed anew.
-    pub(crate) hashes: Vec<u64>,
+    hashes: Vec<u64>,
 }
 
 impl Wheel {
@@ -43,6 +54,7 @@ impl Wheel {
         Self {
             levels: std::array::from_fn(level),
             far: Vec::new(),
+            due: Vec::new(),
             near: BinaryHeap::new(),
             first_ms: None,
             now: -1,
@@ -58,7 +70,7 @@ impl Wheel {
 
     /// Bytes that the entries take.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let cells = self.levels.iter().flatten().map(Vec::capacity).sum::<usize>() + self.far.capacity();
+        let cells = self.levels.iter().flatten().map(Vec::capacity).sum::<usize>() + self.far.capacity() + self.due.capacity();
         cells * size_of::<u64>() + self.near.capacity() * size_of::<(i64, u64)>()
     }
 
@@ -84,8 +96,18 @@ impl Wheel {
         self.far.push(notice.hash);
     }
 
+    /// Takes up to `most` hashes that have come up by `now_ms`: due, or to be filed anew. `None` when there are no more.
+    pub(crate) fn take_due(&mut self, now_ms: i64, most: usize) -> Option<Vec<u64>> {
+        debug_assert_ne!(most, 0, "who takes nothing gets nowhere");
+        if self.due.is_empty() {
+            self.due = self.turn(now_ms)?.hashes;
+        }
+        let rest = self.due.len().saturating_sub(most);
+        Some(if rest == 0 { std::mem::take(&mut self.due) } else { self.due.split_off(rest) })
+    }
+
     /// Turns the wheel by at most one tick towards `now_ms`; `None` when it is up to date.
-    pub(crate) fn turn(&mut self, now_ms: i64) -> Option<Turn> {
+    fn turn(&mut self, now_ms: i64) -> Option<Turn> {
         let today = now_ms.div_euclid(TICK_MS);
         if self.now < 0 {
             // The first turn sets the time; what was filed before is looked at once and filed anew.
@@ -120,27 +142,36 @@ impl Wheel {
         Some(Turn { hashes })
     }
 
-    /// Takes out the notice that comes up soonest. `expiry_of` says when the record of a hash expires, if it does.
-    pub(crate) fn pop_soonest(&mut self, expiry_of: impl Fn(u64) -> Option<Notice>) -> Option<Notice> {
-        loop {
-            let first_ms = match self.first_ms {
-                Some(first_ms) => first_ms,
-                None => self.find_first().map_or(i64::MAX, |(first_ms, _)| first_ms),
-            };
-            self.first_ms = Some(first_ms);
-            if first_ms == i64::MAX || self.near.peek().is_some_and(|soonest| soonest.0.0 <= first_ms) {
-                let Reverse((at_ms, hash)) = self.near.pop()?;
-                self.entries -= 1;
-                return Some(Notice { hash, at_ms });
-            }
-            let cell = self.find_first().map(|(_, cell)| std::mem::take(cell)).unwrap_or_default();
-            self.first_ms = None;
-            debug_assert!(self.entries >= cell.len(), "INV-EXP-1: every notice is counted");
-            self.entries -= cell.len();
-            let before = self.near.len();
-            self.near.extend(cell.into_iter().filter_map(&expiry_of).map(|notice| Reverse((notice.at_ms, notice.hash))));
-            self.entries += self.near.len() - before;
+    /// Takes out the notice that comes up soonest.
+    pub(crate) fn pop_soonest(&mut self) -> Soonest {
+        let first_ms = match self.first_ms {
+            Some(first_ms) => first_ms,
+            None => self.find_first().map_or(i64::MAX, |(first_ms, _)| first_ms),
+        };
+        self.first_ms = Some(first_ms);
+        if first_ms != i64::MAX && self.near.peek().is_none_or(|soonest| soonest.0.0 > first_ms) {
+            return Soonest::Unknown;
         }
+        let Some(Reverse((at_ms, hash))) = self.near.pop() else { return Soonest::Nothing };
+        debug_assert_ne!(self.entries, 0, "INV-EXP-1: every notice is counted");
+        self.entries -= 1;
+        Soonest::Known(Notice { hash, at_ms })
+    }
+
+    /// Takes up to `most` hashes out of the first cell. They are to be filed again with their exact times, unless they have none any more.
+    pub(crate) fn take_first(&mut self, most: usize) -> Vec<u64> {
+        let Some((_, cell)) = self.find_first() else { return Vec::new() };
+        let taken = if cell.len() <= most { std::mem::take(cell) } else { cell.split_off(cell.len() - most) };
+        self.first_ms = None;
+        debug_assert!(self.entries >= taken.len(), "INV-EXP-1: every notice is counted");
+        self.entries -= taken.len();
+        taken
+    }
+
+    /// Files a key whose exact time is known among the soonest.
+    pub(crate) fn file_exact(&mut self, notice: Notice) {
+        self.entries += 1;
+        self.near.push(Reverse((notice.at_ms, notice.hash)));
     }
 
     /// The first cell that holds something, and when it begins.
@@ -229,6 +260,53 @@ mod tests {
         }
         assert!(due.iter().all(|lag| lag.is_some_and(|lag| lag <= 2 * TICK_MS)), "{due:?}");
         assert_eq!(wheel.len(), 0);
+    }
+
+    #[test]
+    fn what_comes_up_together_is_taken_in_parts() {
+        let start = 1_700_000_000_000;
+        let mut wheel = Wheel::new();
+        assert_eq!(wheel.take_due(start, 1), Some(Vec::new()));
+        (0..1_000).for_each(|hash| wheel.file(Notice { hash, at_ms: start + 100_000_000 }));
+        let mut taken = Vec::new();
+        while taken.len() < 1_000 {
+            let Some(hashes) = wheel.take_due(start + 110_000_000, 300) else { panic!("{} of 1000 came up", taken.len()) };
+            assert!(hashes.len() <= 300);
+            // In the middle of them, everything else goes on.
+            wheel.file(Notice { hash: 5_000, at_ms: start + 200_000_000 });
+            taken.extend(hashes);
+        }
+        taken.sort_unstable();
+        assert_eq!(taken, (0..1_000).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn the_soonest_are_found_by_bounded_look_ups() {
+        let start = 1_700_000_000_000;
+        let mut wheel = Wheel::new();
+        assert!(wheel.turn(start).is_some());
+        // All in one cell of hours, but for one that comes earlier.
+        let at_ms = |hash: u64| if hash == 77 { start + 40_000 } else { start + 40_000_000 - hash as i64 };
+        const KEYS: u64 = 100_000;
+        (0..KEYS).for_each(|hash| wheel.file(Notice { hash, at_ms: at_ms(hash) }));
+        let (mut last_ms, mut known, mut looks) = (0, 0, 0);
+        loop {
+            match wheel.pop_soonest() {
+                Soonest::Known(notice) => {
+                    assert!(notice.at_ms == at_ms(notice.hash) && notice.at_ms >= last_ms);
+                    (last_ms, known) = (notice.at_ms, known + 1);
+                }
+                Soonest::Unknown => {
+                    let taken = wheel.take_first(100);
+                    assert!((1..=100).contains(&taken.len()));
+                    looks += taken.len() as u64;
+                    taken.into_iter().for_each(|hash| wheel.file_exact(Notice { hash, at_ms: at_ms(hash) }));
+                }
+                Soonest::Nothing => break,
+            }
+            assert_eq!(wheel.len() as u64 + known, KEYS);
+        }
+        assert_eq!((known, looks, wheel.memory_bytes()), (KEYS, KEYS, wheel.near.capacity() * 16));
     }
 
     #[test]

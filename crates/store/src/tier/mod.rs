@@ -19,6 +19,7 @@
 pub(crate) mod admission;
 mod empty;
 pub(crate) mod extent;
+pub(crate) mod mixed;
 #[cfg(all(test, loom))]
 mod model;
 pub(crate) mod pages;
@@ -35,6 +36,7 @@ use almandine_device::Device;
 use almandine_io::thread::Waker;
 use crossbeam_queue::SegQueue;
 use empty::Emptying;
+use mixed::MixedSweep;
 use pages::DevicePages;
 use pressure::{LIMIT_PAGES_MIN, Pressure};
 use statistics::{Counters, TierStatistics};
@@ -122,6 +124,7 @@ pub(crate) struct Tier {
     values_tail: AtomicU64,
     pub(crate) limits: Limits,
     pub(crate) emptying: Emptying,
+    pub(crate) mixed: MixedSweep,
     copy_reads: AtomicU8,
     pub(crate) admission: Admission,
     /// The device refuses writes.
@@ -148,6 +151,7 @@ impl Tier {
                 compaction_rate: AtomicU64::new(256 << 20),
             },
             emptying: Emptying::default(),
+            mixed: MixedSweep::default(),
             copy_reads: AtomicU8::new(CopyReads::default() as u8),
             admission: Admission::new(),
             failing: AtomicBool::new(false),
