@@ -78,6 +78,8 @@ pub trait Object: Any + Send + Sync {
     /// Frees about `limit` parts of the value. True when nothing is left. After the first call the value has no meaning any more.
     fn drop_step(&mut self, limit: usize) -> bool;
 
-    /// Brings to the processor's cache what the element with this hash is on: with step 0 the root, with 1 what is above its chunk, with 2 the chunk.
-    fn prefetch(&self, step: u32, hash: u64);
+    /// Tells `fetch` the cache lines that a look-up of the element with this hash reads next: with step 0 of the root, with 1 of the chunk, with 2 of the
+    /// element. Each step reads what the one before has told, so a batch takes each step for all its elements. The addresses are hints: nobody
+    /// reads from them.
+    fn prefetch(&self, step: u32, hash: u64, fetch: &mut dyn FnMut(*const u8));
 }

@@ -3,13 +3,15 @@
 //! A chunk covers a range of hashes and has up to 64 fields, found by one byte of their hashes. As hashes are uniform, so are chunks. A scan goes
 //! through the hashes in order; whatever chunks split or merge meanwhile, a field keeps its place in that order.
 //!
-//! [`HashObject`] is what commands see and what the store holds; [`chunk`] is where the bytes lie.
+//! [`HashObject`] is what commands see and what the store holds; `layout` says where the bytes lie.
 
 mod chunk;
 mod convert;
 mod expiry;
 mod image;
 mod iter;
+mod layout;
+mod leaf;
 mod object;
 mod place;
 mod sample;

@@ -189,7 +189,12 @@ impl Object for HashObject {
         self.tree.release(limit)
     }
 
-    fn prefetch(&self, step: u32, hash: u64) {
-        self.tree.prefetch(step, &mut ByBound(bound(hash)));
+    fn prefetch(&self, step: u32, hash: u64, fetch: &mut dyn FnMut(*const u8)) {
+        if step == 0 {
+            return self.tree.prefetch_root(fetch);
+        }
+        if let Ok(chunk) = self.tree.leaf(&mut ByBound(bound(hash))) {
+            chunk.prefetch(step > 1, hash, fetch);
+        }
     }
 }

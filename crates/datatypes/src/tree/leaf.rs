@@ -53,9 +53,6 @@ pub trait Leaf: Clone + Debug + Default {
         bounds.partition_point(|other| other <= bound).saturating_sub(1)
     }
 
-    /// Touches the chunk, so that it comes to the processor's cache.
-    fn prefetch(&self);
-
     /// Panics unless the leaf is sound and its elements lie between the bounds. For tests.
     fn check(&self, bounds: (&Self::Bound, Option<&Self::Bound>), context: &Self::Context);
 }

@@ -72,18 +72,9 @@ impl<L: Leaf> Tree<L> {
         Leaves::new(&self.root, route)
     }
 
-    /// Brings to the processor's cache, with step 0, the root; with 1, the nodes on the route; with 2, the leaf.
-    pub fn prefetch(&self, step: u32, route: &mut impl Route<L>) {
-        match step {
-            0 => drop(std::hint::black_box(self.root.bounds.len())),
-            1 => {
-                let mut node = &*self.root;
-                while let Children::Nodes(nodes) = &node.children {
-                    node = &nodes[route.child(node)];
-                }
-                std::hint::black_box(route.child(node));
-            }
-            _ => self.leaf(route).map_or((), L::prefetch),
-        }
+    /// The cache lines that a look-up reads first.
+    pub fn prefetch_root(&self, fetch: &mut dyn FnMut(*const u8)) {
+        fetch(std::ptr::from_ref(&*self.root).cast());
+        fetch(self.root.bounds.as_ptr().cast());
     }
 }

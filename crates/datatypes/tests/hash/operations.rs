@@ -233,3 +233,27 @@ fn a_write_after_a_snapshot_copies_one_path() {
     hash.set(&0u32.to_le_bytes(), b"abcdefghij", Due::Keep).unwrap();
     assert_eq!(entry(&hash, 0), at, "with one owner a chunk changes in place");
 }
+
+#[test]
+fn prefetching_tells_where_an_element_is() {
+    for (count, bits) in [(70, 64), (70, 0), (50_000, 64)] {
+        let mut hash = HashObject::new(Placement::weak(2, bits));
+        for i in 0..count {
+            hash.set(&u32::to_le_bytes(i), b"0123456789", Due::Keep).unwrap();
+        }
+        let (mut right, mut all) = (0, 0);
+        for i in (0..2 * count).step_by(7) {
+            let field = u32::to_le_bytes(i);
+            let mut told = Vec::new();
+            (0..3).for_each(|step| hash.prefetch(step, hash.hash(&field), &mut |line| told.push(line)));
+            assert!((2..=8).contains(&told.len()), "{told:?}");
+            let entry = hash.find(&field).unwrap().map(|entry| entry.field.as_ptr().wrapping_sub(2));
+            right += usize::from(entry.is_some_and(|entry| told.contains(&entry)));
+            all += usize::from(entry.is_some());
+        }
+        // The first field with the same byte of its hash is told; seldom it is another one.
+        assert!(bits == 0 || right * 10 > all * 8, "{right} of {all}");
+        hash.drop_step(usize::MAX);
+        (0..3).for_each(|step| hash.prefetch(step, 5, &mut |line| assert!(!line.is_null())));
+    }
+}
