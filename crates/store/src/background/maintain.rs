@@ -36,6 +36,8 @@ const RESIZE_PER_STEP: u64 = 8192;
 const BUCKETS_AHEAD: u64 = 1 << 15;
 /// Keys from which overflow buckets are made resident ahead of use.
 const PREFAULT_KEYS_MIN: u64 = 1000;
+/// Pages that the log may have in memory from which on one is kept ready for cached copies.
+const CACHE_AHEAD_PAGES_MIN: u64 = 32;
 /// Milliseconds for which growth rests after the device has not given it a record.
 const GROWTH_REST_MS: u64 = 1_000;
 /// Buckets swept per epoch and per step.
@@ -159,10 +161,18 @@ impl Maintenance {
         busy
     }
 
-    /// Makes pages ready in front of the tail. They become resident outside the epoch: that may take milliseconds, in which sessions could
+    /// Makes pages ready in front of the tail, and one for cached copies. They become resident outside the epoch: that may take milliseconds, in which sessions could
     /// not use the space again that they free, and would need yet more pages. Returns whether sessions took as many meanwhile.
     fn prepare_pages(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
+        if store.tier.as_ref().is_some_and(|tier| tier.limit_pages() >= CACHE_AHEAD_PAGES_MIN)
+            && let Some(page) = store.log.vacant_cache_page()
+        {
+            store.log.prefault_page(page);
+            self.session.enter(now_ms);
+            store.log.open_cache_ahead(page);
+            self.session.leave();
+        }
         for _ in 0..=PAGES_AHEAD {
             let Some(page) = store.log.vacant_ahead(store.pages_ahead()) else { return false };
             store.log.prefault_page(page);

@@ -60,6 +60,8 @@ pub(crate) struct Log {
     head: CachePadded<AtomicU64>,
     /// Next chunk for cached copies, counted as the tail's; the end of its page when a new one is needed.
     cache_tail: CachePadded<AtomicU64>,
+    /// A page that is open and resident for the cached copies to come; 0: none. Set by the background, taken by a session.
+    cache_ahead: AtomicU64,
 }
 
 impl Log {
@@ -84,6 +86,7 @@ impl Log {
             read_only: zero(),
             head: zero(),
             cache_tail: zero(),
+            cache_ahead: AtomicU64::new(0),
         })
     }
 
@@ -198,9 +201,10 @@ impl Log {
             let next = if !chunk.is_multiple_of(CHUNKS_PER_PAGE) && usable(chunk) {
                 chunk
             } else {
-                // Behind all pages that the tail is about to use, so that it meets this one only when it is long in use.
-                let page = (self.tail_page() + PAGES_AHEAD + 1).max(chunk / CHUNKS_PER_PAGE + 1);
-                let page = (page..(page + CACHE_PAGE_TRIES).min(PAGES_END)).find(|&page| self.pages.open_cache(page))?;
+                let page = match self.take_cache_page_ahead(chunk) {
+                    Some(page) => page,
+                    None => self.cache_places(chunk).find(|&page| self.pages.open_cache(page))?,
+                };
                 page * CHUNKS_PER_PAGE
             };
             // A page that another session opened at the same time is left as it is: the flusher finds it empty when it gets there.
@@ -214,6 +218,40 @@ impl Log {
                 );
                 return Some(Chunk { next: start, end: start + CHUNK_WORDS });
             }
+        }
+    }
+
+    /// Where the next page for cached copies may be. Behind all pages that the tail is about to use, so that it meets this one only when it
+    /// is long in use.
+    fn cache_places(&self, chunk: u64) -> std::ops::Range<u64> {
+        let page = (self.tail_page() + PAGES_AHEAD + 1).max(chunk / CHUNKS_PER_PAGE + 1);
+        page..(page + CACHE_PAGE_TRIES).min(PAGES_END)
+    }
+
+    /// Takes the page that is ready for cached copies, unless the tail or the flusher has come to it, or copies to one behind it.
+    fn take_cache_page_ahead(&self, chunk: u64) -> Option<u64> {
+        let page = self.cache_ahead.load(Ordering::Acquire);
+        if page == 0 || self.cache_ahead.compare_exchange(page, 0, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return None;
+        }
+        // What is not taken is met by the flusher in its order, empty.
+        let first = self.tail_page().max(chunk.saturating_sub(1) / CHUNKS_PER_PAGE) + 1;
+        (page >= first && page * PAGE_WORDS >= self.read_only()).then_some(page)
+    }
+
+    /// A vacant page for the cached copies to come, when the one in use is half full and none is ready.
+    pub(crate) fn vacant_cache_page(&self) -> Option<u64> {
+        let chunk = self.cache_tail.load(Ordering::Acquire);
+        let wanted = chunk % CHUNKS_PER_PAGE >= CHUNKS_PER_PAGE / 2 && self.cache_ahead.load(Ordering::Acquire) == 0;
+        self.cache_places(chunk).find(|&page| wanted && self.pages.is_vacant(page))
+    }
+
+    /// Opens such a page, inside the epoch and when its memory is resident. Background only.
+    pub(crate) fn open_cache_ahead(&self, page: u64) {
+        debug_assert_eq!(self.cache_ahead.load(Ordering::Acquire), 0, "one page at a time is ready for cached copies");
+        // The flusher may have passed it: then it would never leave (INV-TIER-1).
+        if page > self.tail_page() && page * PAGE_WORDS >= self.read_only() && self.pages.open_cache(page) {
+            self.cache_ahead.store(page, Ordering::Release);
         }
     }
 
@@ -315,6 +353,30 @@ impl Chunk {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_for_cached_copies_is_ready_before_it_is_needed() {
+        let log = Log::new(1 << 25, 1).expect("address space");
+        assert_eq!(log.vacant_cache_page(), None, "nobody keeps copies");
+        let first = Log::page_of(log.take_cache_chunk().expect("room").next);
+        assert_eq!(log.vacant_cache_page(), None);
+        (1..CHUNKS_PER_PAGE / 2).for_each(|_| assert!(log.take_cache_chunk().is_some()));
+        let ready = log.vacant_cache_page().expect("half of the page is used");
+        assert!(ready > first);
+        log.prefault_page(ready);
+        log.open_cache_ahead(ready);
+        assert_eq!((log.vacant_cache_page(), log.pages.state(ready)), (None, PageState::Cache));
+        let rest: Vec<u64> =
+            (0..CHUNKS_PER_PAGE).filter_map(|_| log.take_cache_chunk()).map(|chunk| Log::page_of(chunk.next)).collect();
+        let half = CHUNKS_PER_PAGE as usize / 2;
+        assert_eq!(rest, [vec![first; half], vec![ready; half]].concat());
+        // One that the tail has come to is left to the flusher.
+        let late = log.vacant_cache_page().expect("half of the page is used");
+        log.open_cache_ahead(late);
+        log.leave_page(late);
+        let next = (0..=half).filter_map(|_| log.take_cache_chunk()).map(|chunk| Log::page_of(chunk.next)).max();
+        assert!(next.is_some_and(|page| page > late));
+    }
 
     #[test]
     fn no_chunk_is_handed_out_beyond_the_last_address() {

@@ -77,6 +77,9 @@ pub(crate) fn allocate_cached(store: &Inner, local: &mut Local, units: usize) ->
         return Some(address);
     }
     local.cache_chunk = store.log.take_cache_chunk()?;
+    if store.log.vacant_cache_page().is_some() {
+        store.background.waker.wake();
+    }
     if let Some(tier) = &store.tier {
         tier.wakers.flusher.wake();
     }
