@@ -180,12 +180,12 @@ fn storage(call: &mut AdminCall<'_>) -> Outcome {
         return Err(errors::subcommand_syntax("DEBUG", call.args.at(1)));
     }
     if call.context.node.keyspace.tier().is_none() {
-        return Err(CommandError::new(b"ERR There is no storage device"));
+        return Err(CommandError::NoStorageDevice);
     }
     let mut emptied = false;
     outside_epoch(call, |node| emptied = node.keyspace.empty_memory(EVICT_TIMEOUT));
     if !emptied {
-        return Err(CommandError::new(b"ERR The storage device has not taken all data in time"));
+        return Err(CommandError::StorageDeviceSlow);
     }
     call.reply.ok();
     Ok(())

@@ -103,6 +103,12 @@ fixed_errors! {
     MaxAgeNotInteger => "ERR maxage is not an integer or out of range",
     /// CLIENT KILL MAXAGE with zero or less.
     MaxAgeNotPositive => "ERR maxage should be greater than 0",
+    /// CLIENT LIST or KILL IDLE with zero or less.
+    IdleNotPositive => "ERR idle should be greater than 0",
+    /// DEBUG STORAGE without a device.
+    NoStorageDevice => "ERR There is no storage device",
+    /// DEBUG STORAGE EVICT whose time is over.
+    StorageDeviceSlow => "ERR The storage device has not taken all data in time",
     /// CLIENT PAUSE with an unknown mode.
     PauseMode => "ERR CLIENT PAUSE mode must be WRITE or ALL",
     /// A timeout beyond the range of times.
@@ -360,6 +366,27 @@ pub fn no_such_user(user: &[u8]) -> CommandError {
 #[must_use]
 pub fn unknown_client_type(kind: &[u8]) -> CommandError {
     CommandError::quoting("ERR Unknown client type '", kind, "'")
+}
+
+/// Flags of clients that do not exist, in a filter.
+#[cold]
+#[must_use]
+pub fn unknown_client_flags(flags: &[u8]) -> CommandError {
+    CommandError::quoting("ERR Unknown flags found in the provided filter: ", flags, "")
+}
+
+/// Capabilities of clients that do not exist, in a filter.
+#[cold]
+#[must_use]
+pub fn unknown_client_capability(capabilities: &[u8]) -> CommandError {
+    CommandError::quoting("ERR Unknown capa found in the provided filter: ", capabilities, "")
+}
+
+/// A database beyond the last one, in a filter of clients.
+#[cold]
+#[must_use]
+pub fn database_beyond(last: usize) -> CommandError {
+    CommandError::new(format!("ERR DB number should be between 0 and {last}"))
 }
 
 /// CLIENT SETINFO with an attribute that does not exist.

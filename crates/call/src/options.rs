@@ -60,6 +60,12 @@ impl<'c> Options<'c> {
         self.at
     }
 
+    /// The argument that comes next, which stays.
+    #[must_use]
+    pub fn peek(&self) -> Option<&'c [u8]> {
+        self.args.get(self.at)
+    }
+
     /// Arguments left.
     #[must_use]
     pub fn remaining(&self) -> usize {

@@ -93,7 +93,11 @@ const BITCOUNT: Command = Command {
         complexity: "O(N)",
         summary: "Counts the number of set bits (population counting) in a string.",
         group: Group::Bitmap,
-        args: &[Arg::key("key", Access::Read), Arg::block("range", &[Arg::integer("start"), Arg::integer("end"), UNIT]).optional()],
+        args: &[
+            Arg::key("key", Access::Read),
+            Arg::block("range", &[Arg::integer("start"), Arg::block("end-unit-block", &[Arg::integer("end"), UNIT]).optional()])
+                .optional(),
+        ],
         traits: SLOW_READ,
         history: UNIT_HISTORY,
         ..CommandSpec::BLANK
@@ -109,8 +113,10 @@ fn bitcount(call: &mut ReadCall<'_>) -> Outcome {
     let count = match (bits(value.as_ref())?, args.len()) {
         (None, _) => 0,
         (Some(bits), 2) => bitmap::count(bits),
-        (Some(bits), 4 | 5) => {
-            let (start, end) = (number::integer(args.at(2))?, number::integer(args.at(3))?);
+        (Some(bits), 3..=5) => {
+            let start = number::integer(args.at(2))?;
+            // The end may be missing, as in Valkey 8.
+            let end = args.get(3).map_or(Ok(-1), number::integer)?;
             match unit(args.get(4)) {
                 _ if start < 0 && end < 0 && start > end => 0,
                 None => return Err(CommandError::Syntax),

@@ -1,29 +1,56 @@
-//! The filters of CLIENT KILL and CLIENT LIST.
+//! The filters of CLIENT LIST and CLIENT KILL: those of Redis, and those of Valkey 8.1 and 9.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::{CommandError, Options, errors};
+use almandine_call::{CommandError, Options, Word, errors};
 use almandine_datatypes::number::parse_i64;
 use almandine_node::ClientShared;
 
 use crate::names::DEFAULT_USER;
 
-/// Which clients are meant. Every filter that is given must match.
+/// The letters of CLIENT LIST's flags that a filter may name.
+const FLAGS: &[u8] = b"OSMPxtRBdrbuAUceTIiECN";
+/// The letter of a client without flags.
+const NO_FLAG: &[u8] = b"N";
+/// What a client may say with CLIENT CAPA: that it understands redirections, which nobody sends yet.
+const CAPABILITIES: &[u8] = b"r";
+
+/// Which clients are meant. Every filter that is given must match; of one that is given twice the later counts.
 #[derive(Default)]
 pub(super) struct ClientFilter<'c> {
-    id: Option<u64>,
-    kind: Option<ClientKind>,
-    address: Option<&'c [u8]>,
-    local_address: Option<&'c [u8]>,
-    user: Option<&'c [u8]>,
+    /// Those of ID, in the order given. Numbers that no client can have are kept, because CLIENT LIST takes them.
+    pub(super) ids: Option<Vec<i64>>,
+    conditions: Vec<Condition<'c>>,
     age_s_min: Option<i64>,
+    idle_s_min: Option<i64>,
     /// Whether the calling client is left out.
     pub(super) skip_me: bool,
 }
 
+/// What must be so, or with `NOT-` before its name must not.
+struct Condition<'c> {
+    what: What<'c>,
+    negated: bool,
+}
+
+enum What<'c> {
+    Ids(Vec<i64>),
+    Kind(ClientKind),
+    Address(&'c [u8]),
+    LocalAddress(&'c [u8]),
+    User(&'c [u8]),
+    Name(&'c [u8]),
+    Flags(&'c [u8]),
+    LibraryName(&'c [u8]),
+    LibraryVersion(&'c [u8]),
+    Database(u16),
+    Capabilities(&'c [u8]),
+    Ip(&'c [u8]),
+}
+
 /// CLIENT LIST TYPE. Only normal clients exist until replication and publish/subscribe do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ClientKind {
+enum ClientKind {
     Normal,
     Primary,
     Replica,
@@ -31,7 +58,7 @@ pub(super) enum ClientKind {
 }
 
 impl ClientKind {
-    pub(super) fn parse(name: &[u8]) -> Result<Self, CommandError> {
+    fn parse(name: &[u8]) -> Result<Self, CommandError> {
         Ok(match name.to_ascii_lowercase().as_slice() {
             b"normal" => Self::Normal,
             b"master" | b"primary" => Self::Primary,
@@ -43,50 +70,126 @@ impl ClientKind {
 }
 
 impl<'c> ClientFilter<'c> {
-    /// Reads CLIENT KILL's filters, each a name and a value.
-    pub(super) fn parse(mut options: Options<'c>) -> Result<Self, CommandError> {
-        let mut filter = Self { skip_me: true, ..Self::default() };
-        while let Some(option) = options.next() {
-            let value = options.value()?;
-            match option {
-                o if o.is("ID") => filter.id = Some(client_id(value).ok_or(CommandError::InvalidClientId)?),
-                o if o.is("TYPE") => filter.kind = Some(ClientKind::parse(value)?),
-                o if o.is("ADDR") => filter.address = Some(value),
-                o if o.is("LADDR") => filter.local_address = Some(value),
-                o if o.is("USER") => filter.user = Some(known_user(value)?),
-                o if o.is("MAXAGE") => filter.age_s_min = Some(max_age(value)?),
-                o if o.is("SKIPME") => filter.skip_me = yes_or_no(value)?,
-                _ => return Err(CommandError::Syntax),
-            }
-        }
-        Ok(filter)
+    /// Reads CLIENT KILL's filters, each a name and a value. `databases` is how many there are.
+    pub(super) fn for_kill(options: Options<'c>, databases: usize) -> Result<Self, CommandError> {
+        let id = |value: &[u8]| parse_i64(value).filter(|id| *id > 0).ok_or(CommandError::InvalidClientId);
+        Self { skip_me: true, ..Self::default() }.parse(options, databases, id)
     }
 
+    /// As [`ClientFilter::for_kill`], for CLIENT LIST.
+    pub(super) fn for_list(options: Options<'c>, databases: usize) -> Result<Self, CommandError> {
+        Self::default().parse(options, databases, |value| parse_i64(value).ok_or(CommandError::InvalidClientIdList))
+    }
+
+    fn parse(
+        mut self,
+        mut options: Options<'c>,
+        databases: usize,
+        id: impl Fn(&[u8]) -> Result<i64, CommandError>,
+    ) -> Result<Self, CommandError> {
+        while let Some(Word(option)) = options.next() {
+            let (name, negated) = match option.get(..4) {
+                Some(prefix) if prefix.eq_ignore_ascii_case(b"NOT-") => (Word(&option[4..]), true),
+                _ => (Word(option), false),
+            };
+            let value = options.value()?;
+            let what = match name {
+                o if o.is("ID") => {
+                    let mut ids = vec![id(value)?];
+                    while let Some(next) = options.peek().filter(|next| parse_i64(next).is_some()) {
+                        ids.push(id(next)?);
+                        options.next();
+                    }
+                    if !negated {
+                        self.ids = Some(ids);
+                        continue;
+                    }
+                    What::Ids(ids)
+                }
+                o if o.is("TYPE") => What::Kind(ClientKind::parse(value)?),
+                o if o.is("ADDR") => What::Address(value),
+                o if o.is("LADDR") => What::LocalAddress(value),
+                o if o.is("USER") => What::User(known_user(value)?),
+                o if o.is("NAME") => What::Name(value),
+                o if o.is("FLAGS") => What::Flags(known_letters(value, FLAGS, errors::unknown_client_flags)?),
+                o if o.is("LIB-NAME") => What::LibraryName(value),
+                o if o.is("LIB-VER") => What::LibraryVersion(value),
+                o if o.is("DB") => What::Database(database(value, databases)?),
+                o if o.is("CAPA") => What::Capabilities(known_letters(value, CAPABILITIES, errors::unknown_client_capability)?),
+                o if o.is("IP") => What::Ip(value),
+                o if o.is("MAXAGE") && !negated => {
+                    self.age_s_min = Some(seconds(value, CommandError::MaxAgeNotInteger, CommandError::MaxAgeNotPositive)?);
+                    continue;
+                }
+                o if o.is("IDLE") && !negated => {
+                    self.idle_s_min = Some(seconds(value, CommandError::NotInteger, CommandError::IdleNotPositive)?);
+                    continue;
+                }
+                o if o.is("SKIPME") && !negated => {
+                    self.skip_me = yes_or_no(value)?;
+                    continue;
+                }
+                _ => return Err(CommandError::Syntax),
+            };
+            let replaced = |other: &Condition<'_>| {
+                other.negated == negated && std::mem::discriminant(&other.what) == std::mem::discriminant(&what)
+            };
+            self.conditions.retain(|other| !replaced(other));
+            self.conditions.push(Condition { what, negated });
+        }
+        Ok(self)
+    }
+
+    /// Whether a client is meant, but for [`ClientFilter::skip_me`].
     pub(super) fn matches(&self, client: &ClientShared, now_ms: i64) -> bool {
-        self.id.is_none_or(|id| id == client.id)
-            && self.kind.is_none_or(|kind| kind == ClientKind::Normal)
-            && self.address.is_none_or(|address| address == client.address.as_bytes())
-            && self.local_address.is_none_or(|address| address == client.local_address.as_bytes())
-            && self.user.is_none_or(|user| user == client.identity().user.as_bytes())
-            && self.age_s_min.is_none_or(|age_s| now_ms - client.created_ms >= age_s.saturating_mul(1000))
+        let lasts = |since_ms: i64, least_s: Option<i64>| least_s.is_none_or(|s| now_ms - since_ms >= s.saturating_mul(1000));
+        self.ids.as_ref().is_none_or(|ids| ids.contains(&client.id.cast_signed()))
+            && self.conditions.iter().all(|condition| condition.what.is_so_of(client) != condition.negated)
+            && lasts(client.created_ms, self.age_s_min)
+            && lasts(client.activity.at_ms.load(Relaxed), self.idle_s_min)
             && !client.killed.load(Relaxed)
     }
 }
 
-/// A client's number, which is positive.
-fn client_id(value: &[u8]) -> Option<u64> {
-    parse_i64(value).filter(|id| *id > 0).and_then(|id| u64::try_from(id).ok())
+impl What<'_> {
+    fn is_so_of(&self, client: &ClientShared) -> bool {
+        match *self {
+            Self::Ids(ref ids) => ids.contains(&client.id.cast_signed()),
+            Self::Kind(kind) => kind == ClientKind::Normal,
+            Self::Address(address) => address == client.address.as_bytes(),
+            Self::LocalAddress(address) => address == client.local_address.as_bytes(),
+            Self::User(user) => user == client.identity().user.as_bytes(),
+            Self::Name(name) => name == client.identity().name.as_bytes(),
+            Self::Flags(letters) => letters.iter().all(|letter| client.flags().as_bytes().contains(letter)),
+            Self::LibraryName(name) => name == client.identity().library_name.as_bytes(),
+            Self::LibraryVersion(version) => version == client.identity().library_version.as_bytes(),
+            Self::Database(db) => db == client.activity.db.load(Relaxed),
+            // What a client says of itself is not kept, because nothing depends on it yet.
+            Self::Capabilities(capabilities) => capabilities.is_empty(),
+            Self::Ip(ip) => client.address.rsplit_once(':').is_some_and(|(own, _)| own.trim_matches(['[', ']']).as_bytes() == ip),
+        }
+    }
 }
 
 fn known_user(user: &[u8]) -> Result<&[u8], CommandError> {
     if user == DEFAULT_USER { Ok(user) } else { Err(errors::no_such_user(user)) }
 }
 
-fn max_age(value: &[u8]) -> Result<i64, CommandError> {
+fn known_letters<'v>(value: &'v [u8], known: &[u8], error: fn(&[u8]) -> CommandError) -> Result<&'v [u8], CommandError> {
+    if value == NO_FLAG || value.iter().all(|letter| known.contains(letter)) { Ok(value) } else { Err(error(value)) }
+}
+
+fn database(value: &[u8], databases: usize) -> Result<u16, CommandError> {
+    let number = parse_i64(value).ok_or(CommandError::NotInteger)?;
+    let known = usize::try_from(number).ok().filter(|number| *number < databases);
+    known.and_then(|number| u16::try_from(number).ok()).ok_or_else(|| errors::database_beyond(databases - 1))
+}
+
+fn seconds(value: &[u8], no_number: CommandError, not_positive: CommandError) -> Result<i64, CommandError> {
     match parse_i64(value) {
-        None => Err(CommandError::MaxAgeNotInteger),
-        Some(age_s) if age_s <= 0 => Err(CommandError::MaxAgeNotPositive),
-        Some(age_s) => Ok(age_s),
+        None => Err(no_number),
+        Some(seconds) if seconds <= 0 => Err(not_positive),
+        Some(seconds) => Ok(seconds),
     }
 }
 

@@ -1,12 +1,13 @@
 //! CLIENT LIST and KILL: finding connections, and closing them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome};
 use almandine_command_spec::{Arg, CommandSpec};
-use almandine_datatypes::number::parse_i64;
+use almandine_node::ClientShared;
 
-use super::filter::{ClientFilter, ClientKind};
+use super::filter::ClientFilter;
 use super::line;
 use super::subcommand::{FOR_OPERATORS, SUBCOMMAND};
 
@@ -31,6 +32,31 @@ pub(super) const LIST: Command = Command {
             .optional()
             .since("5.0.0"),
             Arg::integer("client-id").token("ID").multiple().optional().since("6.2.0"),
+            Arg::value("username").token("USER").optional().since("8.1.0"),
+            Arg::value("addr").display("ip:port").token("ADDR").optional().since("8.1.0"),
+            Arg::value("laddr").display("ip:port").token("LADDR").optional().since("8.1.0"),
+            Arg::value("skipme").display("yes/no").token("SKIPME").optional().since("8.1.0"),
+            Arg::integer("maxage").token("MAXAGE").optional().since("8.1.0"),
+            Arg::value("name").token("NAME").optional().since("8.1.0"),
+            Arg::integer("idle").token("IDLE").optional().since("8.1.0"),
+            Arg::value("flags").token("FLAGS").optional().since("8.1.0"),
+            Arg::value("lib-name").token("LIB-NAME").optional().since("8.1.0"),
+            Arg::value("lib-ver").token("LIB-VER").optional().since("8.1.0"),
+            Arg::integer("db").token("DB").optional().since("8.1.0"),
+            Arg::value("capa").token("CAPA").optional().since("8.1.0"),
+            Arg::value("ip").token("IP").optional().since("8.1.0"),
+            Arg::integer("not-client-id").token("NOT-ID").multiple().optional().since("9.0.0"),
+            Arg::value("not-client-type").token("NOT-TYPE").optional().since("9.0.0"),
+            Arg::value("not-username").token("NOT-USER").optional().since("9.0.0"),
+            Arg::value("not-addr").token("NOT-ADDR").optional().since("9.0.0"),
+            Arg::value("not-laddr").token("NOT-LADDR").optional().since("9.0.0"),
+            Arg::value("not-name").token("NOT-NAME").optional().since("9.0.0"),
+            Arg::value("not-flags").token("NOT-FLAGS").optional().since("9.0.0"),
+            Arg::value("not-lib-name").token("NOT-LIB-NAME").optional().since("9.0.0"),
+            Arg::value("not-lib-ver").token("NOT-LIB-VER").optional().since("9.0.0"),
+            Arg::integer("not-db").token("NOT-DB").optional().since("9.0.0"),
+            Arg::value("not-capa").token("NOT-CAPA").optional().since("9.0.0"),
+            Arg::value("not-ip").token("NOT-IP").optional().since("9.0.0"),
         ],
         traits: FOR_OPERATORS,
         tips: &["nondeterministic_output"],
@@ -40,21 +66,14 @@ pub(super) const LIST: Command = Command {
 };
 
 fn list(call: &mut AdminCall<'_>) -> Outcome {
-    let clients = &call.context.node.clients;
-    let mut options = Options::after(call.args, 2);
-    let chosen = match (options.next(), options.remaining()) {
-        (None, _) => clients.all(),
-        (Some(option), 1) if option.is("TYPE") => match ClientKind::parse(options.value()?)? {
-            ClientKind::Normal => clients.all(),
-            _ => Vec::new(),
-        },
-        (Some(option), 1..) if option.is("ID") => {
-            let ids: Option<Vec<i64>> = options.map(|word| parse_i64(word.0)).collect();
-            let ids = ids.ok_or(CommandError::InvalidClientIdList)?;
-            ids.into_iter().filter_map(|id| u64::try_from(id).ok().and_then(|id| clients.find(id))).collect()
-        }
-        _ => return Err(CommandError::Syntax),
-    };
+    let node = &call.context.node;
+    let filter = ClientFilter::for_list(Options::after(call.args, 2), node.keyspace.databases())?;
+    let clients = &node.clients;
+    // Those that are named come in the order of their names.
+    let named = filter.ids.as_ref().map(|ids| ids.iter().filter_map(|id| clients.find(u64::try_from(*id).ok()?)).collect());
+    let mut chosen: Vec<Arc<ClientShared>> = named.unwrap_or_else(|| clients.all());
+    let is_left_out = |client: &ClientShared| filter.skip_me && client.id == call.client.shared.id;
+    chosen.retain(|client| filter.matches(client, call.now_ms) && !is_left_out(client));
     let mut lines = String::new();
     for client in chosen {
         line::write(&mut lines, &client, call.context.table, call.now_ms);
@@ -78,13 +97,33 @@ pub(super) const KILL: Command = Command {
                 Arg::one_of(
                     "new-format",
                     &[
-                        Arg::integer("client-id").token("ID").optional().since("2.8.12"),
+                        Arg::integer("client-id").token("ID").multiple().optional().since("2.8.12"),
                         Arg::value("client-type").token("TYPE").optional().since("2.8.12"),
                         Arg::value("username").token("USER").optional(),
                         Arg::value("addr").display("ip:port").token("ADDR").optional(),
                         Arg::value("laddr").display("ip:port").token("LADDR").optional().since("6.2.0"),
                         Arg::value("skipme").display("yes/no").token("SKIPME").optional(),
                         Arg::integer("maxage").token("MAXAGE").optional().since("7.4.0"),
+                        Arg::value("name").token("NAME").optional().since("8.1.0"),
+                        Arg::integer("idle").token("IDLE").optional().since("8.1.0"),
+                        Arg::value("flags").token("FLAGS").optional().since("8.1.0"),
+                        Arg::value("lib-name").token("LIB-NAME").optional().since("8.1.0"),
+                        Arg::value("lib-ver").token("LIB-VER").optional().since("8.1.0"),
+                        Arg::integer("db").token("DB").optional().since("8.1.0"),
+                        Arg::value("capa").token("CAPA").optional().since("8.1.0"),
+                        Arg::value("ip").token("IP").optional().since("8.1.0"),
+                        Arg::integer("not-client-id").token("NOT-ID").multiple().optional().since("9.0.0"),
+                        Arg::value("not-client-type").token("NOT-TYPE").optional().since("9.0.0"),
+                        Arg::value("not-username").token("NOT-USER").optional().since("9.0.0"),
+                        Arg::value("not-addr").token("NOT-ADDR").optional().since("9.0.0"),
+                        Arg::value("not-laddr").token("NOT-LADDR").optional().since("9.0.0"),
+                        Arg::value("not-name").token("NOT-NAME").optional().since("9.0.0"),
+                        Arg::value("not-flags").token("NOT-FLAGS").optional().since("9.0.0"),
+                        Arg::value("not-lib-name").token("NOT-LIB-NAME").optional().since("9.0.0"),
+                        Arg::value("not-lib-ver").token("NOT-LIB-VER").optional().since("9.0.0"),
+                        Arg::integer("not-db").token("NOT-DB").optional().since("9.0.0"),
+                        Arg::value("not-capa").token("NOT-CAPA").optional().since("9.0.0"),
+                        Arg::value("not-ip").token("NOT-IP").optional().since("9.0.0"),
                     ],
                 )
                 .multiple(),
@@ -101,7 +140,7 @@ fn kill(call: &mut AdminCall<'_>) -> Outcome {
     if call.args.len() == 3 {
         return kill_address(call, call.args.at(2));
     }
-    let filter = ClientFilter::parse(Options::after(call.args, 2))?;
+    let filter = ClientFilter::for_kill(Options::after(call.args, 2), call.context.node.keyspace.databases())?;
     let node = &call.context.node;
     let mut killed = 0;
     for client in node.clients.all() {

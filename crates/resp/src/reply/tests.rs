@@ -32,7 +32,7 @@ fn scalars() {
     assert_eq!(both(|r| r.bulk(&[b'x'; 100])), same(&format!("$100\r\n{}\r\n", "x".repeat(100))));
     assert_eq!(both(|r| r.bulk_integer(-42)), same("$3\r\n-42\r\n"));
     assert_eq!(both(|r| r.bulk_double(0.5)), same("$3\r\n0.5\r\n"));
-    assert_eq!(both(|r| r.bulk_double(0.1)), same("$19\r\n0.10000000000000001\r\n"));
+    assert_eq!(both(|r| r.bulk_double(0.1)), same("$3\r\n0.1\r\n"));
     assert_eq!(both(|r| r.null()), differ("$-1\r\n", "_\r\n"));
     assert_eq!(both(|r| r.null_array()), differ("*-1\r\n", "_\r\n"));
     assert_eq!(both(|r| r.double(3.25)), differ("$4\r\n3.25\r\n", ",3.25\r\n"));
