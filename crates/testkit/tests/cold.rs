@@ -118,6 +118,13 @@ fn many_cold_keys_in_one_command_take_bounded_memory() {
     assert_eq!(run("MSET", keys().flat_map(|name| [name, "new".to_owned()]).collect()), Value::ok());
     assert_eq!(run("DEL", keys().chain((1..KEYS).step_by(STEP).map(name)).collect()).to_string(), format!(":{}", 2 * count));
     assert_eq!(run("DBSIZE", Vec::new()).to_string(), format!(":{}", KEYS - 2 * count));
+    // Buffers that wait for the next reads are no client's.
+    let figure = |info: &str, name: &str| {
+        let (_, rest) = info.split_once(name).expect("the figure");
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().expect("a number")
+    };
+    let of_clients = figure(&client.line("INFO memory").to_string(), "mem_clients_normal:");
+    assert!(of_clients < 1 << 20, "{of_clients} bytes of one client's buffers");
     let grown = peak_kb() - before_kb;
     assert!(grown < 64 << 10, "{grown} kB for what was read");
 }

@@ -61,6 +61,12 @@ impl<'n> Readings<'n> {
         self.memory.used_bytes()
     }
 
+    /// Bytes of connections' buffers; those that records are read into from the device are not theirs.
+    #[must_use]
+    pub fn client_bytes(&self) -> u64 {
+        self.memory.external_bytes.saturating_sub(self.node.statistics.device_buffer_bytes())
+    }
+
     /// Of these, what is not records: index, expiry wheel, client buffers.
     #[must_use]
     pub fn overhead_bytes(&self) -> u64 {

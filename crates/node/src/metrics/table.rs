@@ -127,7 +127,7 @@ metrics! {
     Memory Gauge mem_replication_backlog: "Bytes of the replication backlog" = NONE;
     Memory Gauge mem_total_replication_buffers: "Bytes of replication" = NONE;
     Memory Gauge mem_clients_slaves: "Bytes of replicas' connections" = NONE;
-    Memory Gauge mem_clients_normal: "Bytes of connections' buffers" = |r| Integer(r.memory.external_bytes);
+    Memory Gauge mem_clients_normal: "Bytes of connections' buffers" = |r| Integer(r.client_bytes());
     Memory Gauge mem_cluster_links: "Bytes of the cluster bus" = NONE;
     Memory Gauge mem_aof_buffer: "Bytes of the log of writes" = NONE;
     Memory Text mem_allocator: "The allocator of what is not in the store" = |r| Text(r.node.build().allocator.to_owned());
