@@ -3,6 +3,7 @@
 
 use almandine_call::{
     AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, Word, errors, number, tracking,
+    transaction,
 };
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
@@ -65,7 +66,7 @@ const QUIT: Command = Command {
         summary: "Closes the connection.",
         group: Group::Connection,
         arity: -1,
-        traits: Traits { subscribed: true, ..ANY_TIME },
+        traits: Traits { subscribed: true, not_queued: true, ..ANY_TIME },
         ..CommandSpec::BLANK
     },
     run: Handler::Admin(quit),
@@ -215,7 +216,7 @@ const RESET: Command = Command {
         since: "6.2.0",
         summary: "Resets the connection.",
         group: Group::Connection,
-        traits: Traits { subscribed: true, ..ANY_TIME },
+        traits: Traits { subscribed: true, not_queued: true, ..ANY_TIME },
         ..CommandSpec::BLANK
     },
     run: Handler::Admin(reset),
@@ -226,6 +227,7 @@ fn reset(call: &mut AdminCall<'_>) -> Outcome {
     reset_client(call.client, authenticated);
     call.context.node.monitors.remove(&call.client.shared);
     tracking::stop(call.client, &call.context.node);
+    transaction::end(call.client, call.accessor);
     call.reply.simple("RESET");
     Ok(())
 }

@@ -5,8 +5,6 @@ use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_resp::Args;
 
-use crate::operators::outside_epoch;
-
 pub(super) const COMMANDS: &[&Command] = &[&DBSIZE, &FLUSHDB, &FLUSHALL, &SWAPDB];
 
 const DBSIZE: Command = Command {
@@ -15,7 +13,7 @@ const DBSIZE: Command = Command {
         id: 415,
         summary: "Returns the number of keys in the database.",
         group: Group::Server,
-        traits: Traits { readonly: true, fast: true, ..Traits::NONE },
+        traits: Traits { readonly: true, fast: true, all_keyspace: true, ..Traits::NONE },
         categories: Some(&[Category::Keyspace]),
         tips: &["request_policy:all_shards", "response_policy:agg_sum"],
         ..CommandSpec::BLANK
@@ -47,10 +45,7 @@ const FLUSHDB: Command = Command {
     spec: CommandSpec { name: "FLUSHDB", id: 416, summary: "Removes all keys from the current database.", ..FLUSH },
     run: Handler::Admin(|call| {
         check_mode(call.args)?;
-        let db = call.client.db;
-        outside_epoch(call, |node| {
-            node.keyspace.flush(db);
-        });
+        call.accessor.flush(&[call.client.db]);
         tracking::emptied(call.client, &call.context.node);
         call.reply.ok();
         Ok(())
@@ -61,9 +56,7 @@ const FLUSHALL: Command = Command {
     spec: CommandSpec { name: "FLUSHALL", id: 417, summary: "Removes all keys from all databases.", ..FLUSH },
     run: Handler::Admin(|call| {
         check_mode(call.args)?;
-        outside_epoch(call, |node| {
-            node.keyspace.flush_all();
-        });
+        call.accessor.flush_all();
         tracking::emptied(call.client, &call.context.node);
         call.reply.ok();
         Ok(())
@@ -102,7 +95,7 @@ fn swapdb(call: &mut AdminCall<'_>) -> Outcome {
     let keyspace = &call.context.node.keyspace;
     let database = |number| u16::try_from(number).ok().filter(|db| usize::from(*db) < keyspace.databases());
     let (left, right) = database(left).zip(database(right)).ok_or(CommandError::DatabaseOutOfRange)?;
-    keyspace.swap(left, right);
+    call.accessor.swap(left, right);
     call.reply.ok();
     Ok(())
 }

@@ -29,6 +29,7 @@ mod replication;
 mod script;
 mod slowlog;
 mod sparkline;
+mod transactions;
 
 use almandine_call::Command;
 
@@ -36,6 +37,7 @@ use almandine_call::Command;
 pub const COMMANDS: &[&[&Command]] = &[
     connection::COMMANDS,
     client::COMMANDS,
+    transactions::COMMANDS,
     info::COMMANDS,
     config::COMMANDS,
     command::COMMANDS,

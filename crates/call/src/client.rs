@@ -8,6 +8,8 @@ use almandine_base::Output;
 use almandine_node::{Changed, ClientShared, TrackingOptions};
 use almandine_resp::{ProtocolVersion, Reply};
 
+use crate::transaction::{Transaction, Watching};
+
 /// CLIENT REPLY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplyMode {
@@ -67,6 +69,10 @@ pub struct Client {
     pub no_touch: bool,
     /// CLIENT TRACKING; `None` while it is off.
     pub tracking: Option<Box<ClientTracking>>,
+    /// What MULTI began; `None` outside of a transaction.
+    pub transaction: Option<Box<Transaction>>,
+    /// WATCH; `None` while no key is watched.
+    pub watching: Option<Box<Watching>>,
     /// Invalidations that must follow the reply of the current command.
     pub invalidations: Vec<Changed>,
 }
@@ -85,6 +91,8 @@ impl Client {
             monitor: false,
             no_touch: false,
             tracking: None,
+            transaction: None,
+            watching: None,
             invalidations: Vec::new(),
         }
     }
@@ -101,11 +109,15 @@ impl Client {
         self.shared.activity.protocol.store(if version == ProtocolVersion::Resp3 { 3 } else { 2 }, Relaxed);
     }
 
-    /// Whether every command must be looked at one by one: for authentication, silence, tracking, or its end.
+    /// Whether every command must be looked at one by one: for authentication, silence, tracking, a transaction, or its end.
     #[inline]
     #[must_use]
     pub fn needs_care(&self) -> bool {
-        !self.authenticated || self.reply_mode != ReplyMode::On || self.closing || self.tracking.is_some()
+        !self.authenticated
+            || self.reply_mode != ReplyMode::On
+            || self.closing
+            || self.tracking.is_some()
+            || self.transaction.is_some()
     }
 
     /// Appends the invalidations that wait for the end of the command.

@@ -43,6 +43,20 @@ fixed_errors! {
     StorageUnreadable => "ERR the storage device cannot give a record that this command needs; see INFO storage",
     /// A command would bring too many records from the device into memory at once.
     TooManyCold => "ERR this needs too many keys from the storage device at once; use SCAN",
+    /// MULTI inside a transaction.
+    MultiNested => "ERR MULTI calls can not be nested",
+    /// EXEC outside of one.
+    ExecWithoutMulti => "ERR EXEC without MULTI",
+    /// DISCARD outside of one.
+    DiscardWithoutMulti => "ERR DISCARD without MULTI",
+    /// WATCH inside of one.
+    WatchInsideMulti => "ERR WATCH inside MULTI is not allowed",
+    /// A command was refused when it was queued.
+    TransactionRefused => "EXECABORT Transaction discarded because of previous errors.",
+    /// A command that transactions may not have.
+    NotInTransaction => "ERR Command not allowed inside a transaction",
+    /// More waits for EXEC than a client may send.
+    TransactionTooLarge => "ERR the transaction is too large: 1 GiB may wait for EXEC",
     /// The key holds another type than the command works on.
     WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
     /// Unknown, misplaced or contradicting options.
@@ -291,6 +305,13 @@ impl From<Full> for CommandError {
 
 /// Most bytes of a client's own words that an error repeats.
 const REPEATED_BYTES_MAX: usize = 128;
+
+/// EXEC cannot run, for a reason that came up after the commands were queued.
+#[must_use]
+pub fn transaction_aborted(reason: &CommandError) -> CommandError {
+    let reason = reason.text();
+    CommandError::new(format!("EXECABORT Transaction discarded because of: {}", reason.strip_prefix("ERR ").unwrap_or(&reason)))
+}
 
 /// A name that no command has, with the first arguments, as the client sent them.
 #[cold]

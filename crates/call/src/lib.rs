@@ -20,6 +20,7 @@ pub mod options;
 pub mod redact;
 pub mod table;
 pub mod tracking;
+pub mod transaction;
 
 pub use call::{AdminCall, Context, PlannedKey, ReadCall, WriteCall};
 pub use client::{Client, ClientTracking, ReplyMode};
@@ -27,3 +28,4 @@ pub use command::{Command, Handler};
 pub use errors::{CommandError, Outcome};
 pub use options::{Options, Word};
 pub use table::{Dispatch, Flags, Row, Table};
+pub use transaction::{Transaction, WatchedKey, Watching};

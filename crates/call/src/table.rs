@@ -39,6 +39,14 @@ flags! {
     SKIP_SLOWLOG = 8;
     /// Allowed before authentication.
     NO_AUTH = 9;
+    /// Runs at once inside a transaction, too.
+    NOT_QUEUED = 10;
+    /// Refused inside a transaction.
+    NO_MULTI = 11;
+    /// Executes what the client has queued: EXEC.
+    EXECUTES = 12;
+    /// May touch more than the keys that it declares: a transaction with it runs alone.
+    ANY_KEY = 13;
 }
 
 impl Flags {
@@ -53,6 +61,12 @@ impl Flags {
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// This set without those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     const fn when(condition: bool, flag: Self) -> Self {
@@ -72,6 +86,10 @@ impl Flags {
             (traits.skip_monitor || traits.admin, Self::SKIP_MONITOR),
             (traits.skip_slowlog, Self::SKIP_SLOWLOG),
             (traits.no_auth, Self::NO_AUTH),
+            (traits.not_queued, Self::NOT_QUEUED),
+            (traits.no_multi, Self::NO_MULTI),
+            (traits.executes, Self::EXECUTES),
+            (traits.all_keyspace || matches!(command.run, Handler::Admin(_)), Self::ANY_KEY),
         ]
         .into_iter()
         .fold(Self(0), |flags, (holds, flag)| flags.with(Self::when(holds, flag)))

@@ -3,7 +3,6 @@
 //! The session calls [`before_read`] and [`after_read`] around the commands of a tracking client, and [`after_write`] behind commands that
 //! may write, of any client, while somebody tracks. Who is notified, and how, is the node's business ([`almandine_node::tracking`]).
 
-use almandine_base::Output;
 use almandine_node::Node;
 use almandine_resp::Args;
 
@@ -31,13 +30,12 @@ pub struct Tracked {
 }
 
 /// Remembers the keys that a command of a client is about to read, if it is one to remember. Keys beyond `tracking-table-max-keys` are
-/// taken out first; what the client hears of that precedes its reply.
+/// taken out first; what the client hears of that is in its invalidations.
 pub fn before_read(
     client: &mut Client,
     dispatch: &Dispatch,
     args: Args<'_>,
     context: &Context,
-    out: &mut Output,
 ) -> Option<Tracked> {
     let tracking = client.tracking.as_ref()?;
     let entry = context.table.row(dispatch.index);
@@ -46,7 +44,6 @@ pub fn before_read(
     }
     let node = &context.node;
     node.tracking.limit(keys_max(context), Some(client.shared.id), &mut client.invalidations);
-    client.write_invalidations(out);
     let tracked = Tracked { stamp: node.tracking.stamp() };
     remember(client, dispatch, args, context);
     Some(tracked)

@@ -46,6 +46,8 @@ traits! {
     allow_busy "allow_busy" "Allowed while a script runs too long."
     all_keyspace "" "Sees or changes any key: the session gives it the keyspace as a whole instead of a lock plan."
     self_locking "" "Takes its own locks: the session must not lock the keys that the spec declares."
+    not_queued "" "Runs at once inside a transaction, too."
+    executes "" "Executes the commands that the client has queued."
     system "" "Internal: for other servers and developers, not for applications."
     subscribed "" "Allowed on a RESP2 connection with subscriptions."
 }

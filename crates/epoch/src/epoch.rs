@@ -41,6 +41,7 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 
 use crate::fault::Fault;
+use crate::gate::Gate;
 use crate::participant::Participant;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, fence};
 
@@ -59,6 +60,8 @@ pub(crate) struct Reservation {
     /// The epoch the owner is inside of, or [`OUTSIDE`].
     pub(crate) epoch: AtomicU64,
     pub(crate) taken: AtomicBool,
+    /// Whether its owner enters through the gate.
+    pub(crate) gated: AtomicBool,
 }
 
 impl Reservation {
@@ -75,6 +78,7 @@ pub struct Epoch {
     /// The largest result of any scan.
     safe: CachePadded<AtomicU64>,
     reservations: Box<[CachePadded<Reservation>]>,
+    pub(crate) gate: Gate,
     /// In the order of their epochs. Control plane only; no worker takes this lock.
     actions: Mutex<VecDeque<(u64, Action)>>,
     #[cfg(loom)]
@@ -84,11 +88,15 @@ pub struct Epoch {
 impl Epoch {
     /// An epoch that at most `participants_max` participants can be registered with at a time.
     pub fn new(participants_max: usize) -> Self {
-        let reservation = || CachePadded::new(Reservation { epoch: AtomicU64::new(OUTSIDE), taken: AtomicBool::new(false) });
+        let reservation = || {
+            let (taken, gated) = (AtomicBool::new(false), AtomicBool::new(false));
+            CachePadded::new(Reservation { epoch: AtomicU64::new(OUTSIDE), taken, gated })
+        };
         Self {
             current: CachePadded::new(AtomicU64::new(FIRST)),
             safe: CachePadded::new(AtomicU64::new(FIRST - 1)),
             reservations: (0..participants_max).map(|_| reservation()).collect(),
+            gate: Gate::default(),
             actions: Mutex::new(VecDeque::new()),
             #[cfg(loom)]
             fault: None,
@@ -115,12 +123,33 @@ impl Epoch {
 
     /// Claims a reservation; `None` when all are taken.
     pub fn register(self: &Arc<Self>) -> Option<Participant> {
+        self.claim(false)
+    }
+
+    /// As [`Self::register`], for a participant that enters through the gate ([`Participant::enter_gated`]).
+    pub fn register_gated(self: &Arc<Self>) -> Option<Participant> {
+        self.claim(true)
+    }
+
+    fn claim(self: &Arc<Self>, gated: bool) -> Option<Participant> {
         let claim = |reservation: &CachePadded<Reservation>| {
             reservation.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };
         let index = self.reservations.iter().position(claim)?;
         debug_assert!(!self.reservation(index).is_inside(), "a reservation is given back empty");
+        // Before it enters for the first time: whoever closes the gate then sees it.
+        self.reservation(index).gated.store(gated, Ordering::Release);
         Some(Participant::new(Arc::clone(self), index))
+    }
+
+    /// Whether no participant but number `index` is inside, of those that enter through the gate. The caller has closed it.
+    pub(crate) fn others_are_outside(&self, index: usize) -> bool {
+        // Acquire: what they did happens before what the one that is alone does.
+        self.reservations.iter().enumerate().all(|(other, reservation)| {
+            other == index
+                || !reservation.gated.load(Ordering::Acquire)
+                || reservation.epoch.load(Ordering::Acquire) == OUTSIDE
+        })
     }
 
     /// The epoch in which whatever the caller has unlinked so far counts as retired: it can be reclaimed once [`Self::safe`] has reached it.

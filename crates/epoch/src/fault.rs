@@ -17,4 +17,8 @@ pub enum Fault {
     OneLock,
     /// Publishing the phase before the epoch is bumped.
     PublishBeforeBump,
+    /// The fence between closing the gate and looking who is inside.
+    GateFence,
+    /// Waiting for those who are inside.
+    GateWait,
 }

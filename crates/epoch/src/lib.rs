@@ -6,7 +6,7 @@
 //! on a worker.
 //! **Invariants**: *E1* what was retired in an epoch at or below [`Epoch::safe`] is reachable by no participant. *E2* an action
 //! of [`Epoch::bump_with`] runs at most once, and only when its epoch is safe. *E3* when a machine's step for phase *n* runs, no
-//! participant is in an earlier phase. `tests/loom.rs` checks each, and that breaking the protocol breaks the test.
+//! participant is in an earlier phase. *E4* while one participant is alone, no other one that enters through the gate is inside. `tests/loom.rs` checks each, and that breaking the protocol breaks the test.
 //! **Start reading at**: [`epoch`], whose header gives the memory-ordering argument; then [`machine`].
 //!
 //! Sources: Li, Chandramouli and Madden, *Performant Almost-Latch-Free Data Structures Using Epoch Protection* (DaMoN 2022);
@@ -17,6 +17,7 @@
 pub mod deferred;
 pub mod epoch;
 pub mod fault;
+mod gate;
 pub mod machine;
 pub mod participant;
 mod sync;

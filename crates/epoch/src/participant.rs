@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::epoch::{Epoch, OUTSIDE};
@@ -13,14 +12,14 @@ use crate::sync::{Ordering, fence};
 pub struct Participant {
     epoch: Arc<Epoch>,
     index: usize,
-    /// Not `Sync`: two threads must not enter through one reservation.
-    unshared: PhantomData<Cell<()>>,
+    /// Whether it has the gate closed. (The cell makes it `!Sync`, too: two threads must not enter through one reservation.)
+    alone: Cell<bool>,
 }
 
 impl Participant {
     pub(crate) fn new(epoch: Arc<Epoch>, index: usize) -> Self {
         debug_assert!(epoch.reservation(index).taken.load(Ordering::Relaxed), "nobody else gets this reservation");
-        Self { epoch, index, unshared: PhantomData }
+        Self { epoch, index, alone: Cell::new(false) }
     }
 
     /// The epoch it takes part in.
@@ -35,6 +34,53 @@ impl Participant {
         debug_assert!(!self.is_inside(), "entered twice");
         self.occupy(self.epoch.observed());
         debug_assert!(self.is_inside(), "E1: what it reads from here on is not reclaimed");
+    }
+
+    /// As [`Self::enter`], through the gate: waits while another participant is alone.
+    #[inline]
+    pub fn enter_gated(&self) {
+        self.enter();
+        // Acquire: what was done alone happens before what follows.
+        if self.epoch.gate.closed.load(Ordering::Acquire) && !self.alone.get() {
+            self.wait_at_gate();
+        }
+    }
+
+    #[cold]
+    fn wait_at_gate(&self) {
+        loop {
+            self.leave();
+            drop(self.epoch.gate.await_opened());
+            self.enter();
+            if !self.epoch.gate.closed.load(Ordering::Acquire) {
+                return;
+            }
+        }
+    }
+
+    /// Closes the gate, once nobody else has it closed. From outside the epoch. [`Self::is_alone`] says when the others have left.
+    pub fn ask_alone(&self) {
+        debug_assert!(!self.is_inside() && !self.alone.get(), "E4: whoever waits for others holds none of them up");
+        self.epoch.gate.take_turn();
+        self.alone.set(true);
+        self.epoch.gate.closed.store(true, Ordering::Relaxed);
+        if self.epoch.keeps(Fault::GateFence) {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Whether all others that enter through the gate, which this participant has closed, are outside. Once true, it stays so.
+    pub fn is_alone(&self) -> bool {
+        debug_assert!(self.alone.get(), "E4: only behind a closed gate is anybody alone");
+        !self.epoch.keeps(Fault::GateWait) || self.epoch.others_are_outside(self.index)
+    }
+
+    /// Opens the gate.
+    pub fn end_alone(&self) {
+        debug_assert!(self.alone.get(), "E4: who opens the gate has closed it");
+        self.alone.set(false);
+        self.epoch.gate.closed.store(false, Ordering::Release);
+        self.epoch.gate.end_turn();
     }
 
     /// Leaves the epoch: pointers into protected memory that were obtained since `enter` are dead.
@@ -78,6 +124,9 @@ impl Drop for Participant {
     fn drop(&mut self) {
         let reservation = self.epoch.reservation(self.index);
         debug_assert!(reservation.taken.load(Ordering::Relaxed), "a reservation is given back once");
+        if self.alone.get() {
+            self.end_alone();
+        }
         reservation.epoch.store(OUTSIDE, Ordering::Release);
         reservation.taken.store(false, Ordering::Release);
     }

@@ -2,11 +2,11 @@
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{
-    Mutex, MutexGuard,
+    Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU64, Ordering, fence},
 };
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
-    Mutex, MutexGuard,
+    Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU64, Ordering, fence},
 };

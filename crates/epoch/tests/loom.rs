@@ -257,3 +257,65 @@ fn the_machine_needs_each_step() {
     check_fails(Fault::ScanFence, machine);
     check_fails(Fault::LeaveRelease, machine);
 }
+
+/// E4: one works alone, on a cell that the other one uses in every visit.
+fn alone(epoch: Epoch) {
+    let (epoch, shared) = (Arc::new(epoch), Shared::new());
+    let (sole, visitor) = (epoch.register_gated().unwrap(), epoch.register_gated().unwrap());
+    let theirs = Arc::clone(&shared);
+    let thread = thread::spawn(move || {
+        visitor.enter_gated();
+        // SAFETY: loom reports it if the other one's access can be concurrent.
+        theirs.cell.with_mut(|cell| unsafe { *cell += 1 });
+        visitor.leave();
+    });
+    sole.ask_alone();
+    while !sole.is_alone() {
+        thread::yield_now();
+    }
+    sole.enter_gated();
+    // SAFETY: as above.
+    shared.cell.with_mut(|cell| unsafe { *cell += 1 });
+    sole.leave();
+    sole.end_alone();
+    thread.join().unwrap();
+    // SAFETY: the other thread has ended.
+    shared.cell.with(|cell| assert_eq!(unsafe { *cell }, LIVE + 2, "reclaimed under a reader"));
+}
+
+/// E4, when both want to be alone.
+fn alone_in_turns(epoch: Epoch) {
+    let (epoch, shared) = (Arc::new(epoch), Shared::new());
+    let work = |participant: Participant, shared: Arc<Shared>| {
+        participant.ask_alone();
+        while !participant.is_alone() {
+            thread::yield_now();
+        }
+        participant.enter_gated();
+        // SAFETY: loom reports it if the other one's access can be concurrent.
+        shared.cell.with_mut(|cell| unsafe { *cell += 1 });
+        participant.leave();
+        participant.end_alone();
+    };
+    let (first, second) = (epoch.register_gated().unwrap(), epoch.register_gated().unwrap());
+    let theirs = Arc::clone(&shared);
+    let thread = thread::spawn(move || work(second, theirs));
+    work(first, Arc::clone(&shared));
+    thread.join().unwrap();
+    // SAFETY: the other thread has ended.
+    shared.cell.with(|cell| assert_eq!(unsafe { *cell }, LIVE + 2, "reclaimed under a reader"));
+}
+
+#[test]
+fn who_is_alone_meets_nobody() {
+    check(None, alone);
+    check(None, alone_in_turns);
+}
+
+#[test]
+fn being_alone_needs_each_step() {
+    check_fails(Fault::GateFence, alone);
+    check_fails(Fault::EnterFence, alone);
+    check_fails(Fault::GateWait, alone);
+    check_fails(Fault::LeaveRelease, alone);
+}

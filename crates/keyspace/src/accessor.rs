@@ -1,5 +1,6 @@
 //! An accessor: one worker's way to the databases.
 
+use crate::unit::Unit;
 use crate::{Keyspace, Reader, Writer};
 use almandine_io::storage::Buffer;
 use almandine_store::{Fetch, GlanceId, Met, Need, Session, Stage};
@@ -16,8 +17,11 @@ pub struct Accessor {
     pub(crate) session: Session,
     pub(crate) scratch: Vec<u8>,
     pub(crate) hashes: Vec<u64>,
+    /// Of each hash of a unit, whether its key may be written.
+    pub(crate) modes: Vec<bool>,
+    pub(crate) unit: Unit,
     /// Addresses of records on the device that the batch needs.
-    wanted: Vec<u64>,
+    pub(crate) wanted: Vec<u64>,
     /// Namespaces of other databases, fixed for as long as one reader or writer lives.
     pub(crate) namespaces: Vec<(u16, u16)>,
     /// Where a look for a random key goes on that has met records on the device.
@@ -61,6 +65,8 @@ impl Accessor {
             session,
             scratch: Vec::with_capacity(4096),
             hashes: Vec::with_capacity(64),
+            modes: Vec::new(),
+            unit: Unit::Command,
             wanted: Vec::new(),
             namespaces: Vec::new(),
             random_walk: None,
@@ -83,6 +89,14 @@ impl Accessor {
     #[inline]
     pub fn end_batch(&mut self) {
         self.session.leave();
+    }
+
+    /// Does something between two commands of a batch that may wait for the background.
+    pub(crate) fn outside_epoch(&mut self, work: impl FnOnce()) {
+        let now_ms = self.session.now_ms();
+        self.session.leave();
+        work();
+        self.session.enter(now_ms);
     }
 
     /// Whether records may be on a device, in this batch.

@@ -1,11 +1,12 @@
 //! The logical databases: each is, at any time, one namespace of the store.
 
 use crate::Accessor;
+use crate::watch::Watches;
 use almandine_base::limits::DATABASES_MAX;
 use almandine_store::{EvictionPolicy, MemoryUse, Store, Totals, Work};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// In place of a namespace while its database is being swapped.
@@ -50,8 +51,7 @@ impl Default for Options {
 pub struct Keyspace {
     pub(crate) store: Store,
     pub(crate) namespaces: Arc<[AtomicU32]>,
-    /// Held while the mapping of databases changes.
-    remapping: Mutex<()>,
+    pub(crate) watches: Arc<Watches>,
 }
 
 impl Keyspace {
@@ -67,7 +67,10 @@ impl Keyspace {
             .collect::<Result<_, _>>()
             .map_err(io::Error::other)?;
         store.set_budget(options.maxmemory);
-        Ok(Arc::new(Self { store, namespaces, remapping: Mutex::new(()) }))
+        let watches = Arc::new(Watches::new());
+        let told = Arc::clone(&watches);
+        store.on_change(move |key| told.changed(key));
+        Ok(Arc::new(Self { store, namespaces, watches }))
     }
 
     /// Access for one worker thread; none when all sessions of the store are taken.
@@ -99,19 +102,7 @@ impl Keyspace {
         self.store.namespace_len(self.namespace(db)).1
     }
 
-    /// Empties a database in O(1); its records are freed in the background. Returns how many keys it held.
-    pub fn flush(&self, db: u16) -> u64 {
-        let _remapping = self.remapping.lock().unwrap_or_else(PoisonError::into_inner);
-        self.flush_remapped(db)
-    }
-
-    /// Empties all databases. Returns how many keys they held.
-    pub fn flush_all(&self) -> u64 {
-        let _remapping = self.remapping.lock().unwrap_or_else(PoisonError::into_inner);
-        (0..self.namespaces.len()).map(|db| self.flush_remapped(db as u16)).sum()
-    }
-
-    fn flush_remapped(&self, db: u16) -> u64 {
+    fn replace_namespace(&self, db: u16) -> u64 {
         let keys = self.dbsize(db);
         if keys == 0 {
             return 0;
@@ -128,9 +119,7 @@ impl Keyspace {
         keys
     }
 
-    /// Swaps the contents of two databases.
-    pub fn swap(&self, left: u16, right: u16) {
-        let _remapping = self.remapping.lock().unwrap_or_else(PoisonError::into_inner);
+    fn swap_namespaces(&self, left: u16, right: u16) {
         let (left, right) = (&self.namespaces[usize::from(left)], &self.namespaces[usize::from(right)]);
         // Nobody sees one of them swapped and the other not yet: who asks between waits.
         let was_left = left.swap(SWAPPING, Ordering::AcqRel);
@@ -263,6 +252,28 @@ impl Keyspace {
     }
 }
 
+impl Accessor {
+    /// Empties databases in O(1), for everybody at once (INV-NS-2); their records are freed in the background. Returns how many keys they held.
+    pub fn flush(&mut self, dbs: &[u16]) -> u64 {
+        self.alone(|accessor| {
+            let mut keys = 0;
+            accessor.remap_watched(dbs, false, |keyspace| keys = dbs.iter().map(|&db| keyspace.replace_namespace(db)).sum());
+            keys
+        })
+    }
+
+    /// As [`Accessor::flush`], for all databases.
+    pub fn flush_all(&mut self) -> u64 {
+        let dbs: Vec<u16> = (0..self.keyspace.databases() as u16).collect();
+        self.flush(&dbs)
+    }
+
+    /// Swaps the contents of two databases, for everybody at once (INV-NS-2).
+    pub fn swap(&mut self, left: u16, right: u16) {
+        self.alone(|accessor| accessor.remap_watched(&[left, right], true, |keyspace| keyspace.swap_namespaces(left, right)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,7 +291,7 @@ mod tests {
             scope.spawn(|| {
                 for number in 1..=SWAPS {
                     begun.store(number, Ordering::SeqCst);
-                    keyspace.swap(0, 1);
+                    keyspace.swap_namespaces(0, 1);
                 }
             });
             loop {

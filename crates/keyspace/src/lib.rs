@@ -14,7 +14,9 @@ mod accessor;
 mod databases;
 mod reader;
 mod removed;
+mod unit;
 mod value;
+mod watch;
 mod writer;
 
 pub use accessor::{Accessor, Key, Missing};
@@ -26,4 +28,5 @@ pub use databases::{Keyspace, Options};
 pub use reader::{Metadata, Reader, WrongKind};
 pub use removed::RemovedKey;
 pub use value::{Owned, Value};
+pub use watch::Watcher;
 pub use writer::Writer;

@@ -52,8 +52,10 @@ pub struct Reader<'w> {
 impl Drop for Reader<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.accessor.session.unlock_all();
-        self.accessor.namespaces.clear();
+        if !self.accessor.in_unit() {
+            self.accessor.session.unlock_all();
+            self.accessor.namespaces.clear();
+        }
     }
 }
 
@@ -101,6 +103,9 @@ impl<'w> Reader<'w> {
     }
 
     pub(crate) fn lock_keys<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>, exclusive: bool) {
+        if self.accessor.in_unit() {
+            return;
+        }
         let mut hashes = std::mem::take(&mut self.accessor.hashes);
         hashes.clear();
         for (db, key) in keys {
@@ -220,6 +225,12 @@ impl<'w> Reader<'w> {
             self.accessor.session.remove_met_expired(key);
         }
         found
+    }
+
+    /// As [`Reader::exists`], but looking is no use of the key: it gets no warmer, and nothing is removed.
+    pub(crate) fn peek(&mut self, key: Key<'_>) -> bool {
+        let key = self.current(key);
+        self.accessor.session.quietly(|session| session.read(key, |_| ()).is_some())
     }
 
     /// Visits keys from `cursor` on, at least `count` if there are so many, and returns the cursor to go on with; 0 begins and

@@ -85,8 +85,8 @@ mod tests {
         let key = writer.key(b"other");
         writer.upsert(key, b"", Put::default()).unwrap();
         drop(writer);
+        accessor.flush(&[7]);
         accessor.end_batch();
-        keyspace.flush(7);
         keyspace.store.maintain(2_000);
         let told = told.lock().unwrap();
         let removed = |db| RemovedKey { db, key: (*b"k").into(), reason: RemovalReason::Expired };

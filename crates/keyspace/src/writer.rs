@@ -45,8 +45,10 @@ impl<'w> Writer<'w> {
     /// Latches one key of this database exclusively.
     #[inline]
     pub fn lock_one(&mut self, key: Key<'_>) {
-        let key = self.reader.current(key);
-        self.reader.accessor.session.lock_all(&[key.hash], true);
+        if !self.reader.accessor.in_unit() {
+            let key = self.reader.current(key);
+            self.reader.accessor.session.lock_all(&[key.hash], true);
+        }
     }
 
     /// Whether records may be on a device.
@@ -91,7 +93,9 @@ impl<'w> Writer<'w> {
 
     /// Releases all latches, so that another set of keys can be locked.
     pub fn unlock(&mut self) {
-        self.reader.accessor.session.unlock_all();
+        if !self.reader.accessor.in_unit() {
+            self.reader.accessor.session.unlock_all();
+        }
     }
 
     /// Sets a key to a string, whatever it was.

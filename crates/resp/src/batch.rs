@@ -79,6 +79,27 @@ impl Batch {
         Args::new(base, &self.spans[first as usize..][..(count & !UNESCAPED) as usize])
     }
 
+    /// Adds a command with its bytes, which the batch keeps: it needs no input.
+    ///
+    /// # Panics
+    /// When the commands that the batch keeps would exceed 4 GiB.
+    pub fn push(&mut self, args: Args<'_>) {
+        let first = self.spans.len();
+        for arg in args.iter() {
+            let offset = u32::try_from(self.unescaped.len()).expect("commands below 4 GiB");
+            self.unescaped.extend_from_slice(arg);
+            self.spans.push(Span { offset, len: u32::try_from(arg.len()).expect("an argument below 4 GiB") });
+        }
+        self.finish_inline(first);
+    }
+
+    /// Bytes that it takes, in all.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let spans = self.spans.capacity() * size_of::<Span>();
+        self.unescaped.capacity() + spans + self.commands.capacity() * size_of::<Command>()
+    }
+
     /// Ends a command whose spans, from `first` on, point into the input.
     #[inline]
     pub(crate) fn finish_multibulk(&mut self, first: usize) {

@@ -23,18 +23,21 @@ impl Engine {
     }
 }
 
-/// Whether a client may run this command now: authentication, memory, pause.
-pub(crate) fn admit(context: &Context, client: &Client, dispatch: &Dispatch, now_ms: i64) -> Admission {
+/// Whether a client may run this command now: authentication, memory, pause. `flags` are the command's; for EXEC those of what it executes.
+pub(crate) fn admit(context: &Context, client: &Client, dispatch: &Dispatch, flags: Flags, now_ms: i64) -> Admission {
     let node = &context.node;
     if !client.authenticated && !dispatch.flags.any(Flags::NO_AUTH) {
         return Admission::Refused(CommandError::AuthenticationRequired);
     }
-    if dispatch.flags.any(Flags::DENY_OOM) && node.keyspace.over_limit() {
+    if client.transaction.is_some() && flags.any(Flags::NO_MULTI) {
+        return Admission::Refused(CommandError::NotInTransaction);
+    }
+    if flags.any(Flags::DENY_OOM) && node.keyspace.over_limit() {
         return Admission::Refused(out_of_memory(node));
     }
     match node.pause.active(now_ms) {
         Some(PauseScope::All) => Admission::Paused,
-        Some(PauseScope::Writes) if dispatch.flags.any(Flags::MAY_WRITE) => Admission::Paused,
+        Some(PauseScope::Writes) if flags.any(Flags::MAY_WRITE) => Admission::Paused,
         _ => Admission::Granted,
     }
 }
@@ -52,7 +55,9 @@ pub(crate) fn refusal(context: &Context, args: Args<'_>) -> CommandError {
             Some(dispatch) => dispatch,
         },
     };
-    count_refusal(context, dispatch, errors::wrong_arity(&table.row(dispatch.index).name))
+    let error = errors::wrong_arity(&table.row(dispatch.index).name);
+    count_refusal(context, dispatch, &error);
+    if dispatch.flags.any(Flags::EXECUTES) { errors::transaction_aborted(&error) } else { error }
 }
 
 /// Why there is no memory: the limit, or the storage below it.
@@ -67,12 +72,11 @@ pub(crate) fn out_of_memory(node: &Node) -> CommandError {
 
 /// Counts a command that is refused before it runs.
 #[cold]
-pub(crate) fn count_refusal(context: &Context, dispatch: &Dispatch, error: CommandError) -> CommandError {
+pub(crate) fn count_refusal(context: &Context, dispatch: &Dispatch, error: &CommandError) {
     context.statistics().command(usize::from(dispatch.index)).rejected.add(1);
     if matches!(error, CommandError::OutOfMemory | CommandError::StorageFull | CommandError::StorageFailing) {
         context.statistics().counters.refused_out_of_memory.add(1);
     }
-    error
 }
 
 /// Whether a web browser was tricked into speaking to this port.

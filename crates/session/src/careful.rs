@@ -5,7 +5,7 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::{Dispatch, Flags, ReplyMode, redact, tracking};
+use almandine_call::{Client, CommandError, Dispatch, Flags, ReplyMode, errors, redact, tracking, transaction};
 use almandine_resp::Args;
 
 use crate::admit::{Admission, admit, count_refusal, is_other_protocol, refusal};
@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::execute::answer;
 use crate::execution::Execution;
 use crate::plan::Planned;
+use crate::transaction::queue;
 use crate::{monitor, reply};
 
 /// What became of a command.
@@ -41,17 +42,21 @@ impl Engine {
         let planned = self.planner.plan_alone(&mut self.accessor, connection.client.db, args);
         match planned.dispatch {
             None if is_other_protocol(args) => return Step::Hostile,
-            None => reply::error(&self.context, &connection.client, out, &refusal(&self.context, args)),
-            Some(dispatch) => match admit(&self.context, &connection.client, dispatch, self.now_ms) {
+            None => {
+                if self.context.table.lookup(args.at(0)).is_some_and(|dispatch| dispatch.flags.any(Flags::EXECUTES)) {
+                    transaction::end(&mut connection.client, &mut self.accessor);
+                } else {
+                    transaction::refuse(&mut connection.client);
+                }
+                reply::error(&self.context, &connection.client, out, &refusal(&self.context, args));
+            }
+            Some(dispatch) => match self.admit_carefully(&connection.client, dispatch) {
                 Admission::Paused => return Step::Paused,
-                Admission::Granted => match self.run_alone(connection, dispatch, &planned, args, out) {
+                Admission::Granted => match self.run_carefully(connection, dispatch, &planned, args, out) {
                     Some(begin) => mark = begin,
                     None => return Step::NeedsRecords,
                 },
-                Admission::Refused(error) => {
-                    let error = count_refusal(&self.context, dispatch, error);
-                    reply::error(&self.context, &connection.client, out, &error);
-                }
+                Admission::Refused(error) => self.refuse(&mut connection.client, dispatch, &error, out),
             },
         }
         match connection.client.reply_mode {
@@ -65,6 +70,50 @@ impl Engine {
         // Silence is for replies only.
         connection.client.write_invalidations(out);
         if connection.client.closing { Step::Close } else { Step::Done }
+    }
+
+    /// Whether a command may run now; EXEC, if what it executes may.
+    fn admit_carefully(&self, client: &Client, dispatch: &Dispatch) -> Admission {
+        let queued = client.transaction.as_ref().filter(|queued| dispatch.flags.any(Flags::EXECUTES) && !queued.is_refused());
+        let flags = queued.map_or(dispatch.flags, |queued| queued.flags().without(Flags::NO_MULTI));
+        admit(&self.context, client, dispatch, flags, self.now_ms)
+    }
+
+    /// Answers a command that may not run. A transaction ends with its EXEC, and will not be executed without one of its commands.
+    fn refuse(&mut self, client: &mut Client, dispatch: &Dispatch, error: &CommandError, out: &mut Output) {
+        count_refusal(&self.context, dispatch, error);
+        if client.transaction.is_some() && dispatch.flags.any(Flags::EXECUTES) {
+            transaction::end(client, &mut self.accessor);
+            reply::error(&self.context, client, out, &errors::transaction_aborted(error));
+        } else {
+            transaction::refuse(client);
+            reply::error(&self.context, client, out, error);
+        }
+    }
+
+    /// Runs a command, or has it wait for EXEC. Returns where the reply begins; nothing when it waits for the device.
+    fn run_carefully(
+        &mut self,
+        connection: &mut Connection,
+        dispatch: &'static Dispatch,
+        planned: &Planned,
+        args: Args<'_>,
+        out: &mut Output,
+    ) -> Option<Mark> {
+        if connection.client.transaction.is_none() {
+            return self.run_alone(connection, dispatch, planned, args, out);
+        }
+        if dispatch.flags.any(Flags::EXECUTES) {
+            return self.execute_transaction(connection, dispatch, args, out);
+        }
+        if dispatch.flags.any(Flags::NOT_QUEUED) {
+            return self.run_alone(connection, dispatch, planned, args, out);
+        }
+        let mark = out.mark();
+        if let Err(error) = queue(&mut connection.client, dispatch, args, out) {
+            reply::error(&self.context, &connection.client, out, &error);
+        }
+        Some(mark)
     }
 
     /// Returns where the reply begins; nothing when the command waits for the device.
@@ -84,7 +133,8 @@ impl Engine {
             monitor::write_line(monitor_lines, client, redact::shown(spec, args));
         }
         let start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
-        let tracked = tracking::before_read(client, dispatch, args, context, out);
+        let tracked = tracking::before_read(client, dispatch, args, context);
+        client.write_invalidations(out);
         let (mark, start, before) = (out.mark(), out.bytes.len(), out.len());
         let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
         if !answer(&mut execution, dispatch, planned, args) {

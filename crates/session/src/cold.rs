@@ -26,7 +26,7 @@ impl Engine {
         let mut stage = std::mem::take(&mut connection.waiting.stage);
         if !std::mem::take(&mut connection.waiting.resumed) {
             self.accessor.attach(stage);
-            self.look_ahead(connection, received);
+            self.look_ahead(connection, received, 0);
             stage = self.accessor.detach();
             if let Some(next) = self.request_records(connection, &mut stage) {
                 connection.waiting.stage = stage;
@@ -34,6 +34,13 @@ impl Engine {
             }
         }
         self.run_cold(connection, received, out, stage, 0)
+    }
+
+    /// Asks for what the commands behind the one numbered `done`, which waits for the device, need of it.
+    fn look_further(&mut self, connection: &Connection, received: Received<'_>, done: usize, stage: &mut Stage) {
+        self.accessor.attach(std::mem::take(stage));
+        self.look_ahead(connection, received, done + 1);
+        *stage = self.accessor.detach();
     }
 
     /// Goes on with a batch of which a command met a cold record although there was none yet when the batch began.
@@ -75,6 +82,8 @@ impl Engine {
                 connection.waiting.stage = stage;
                 return executed;
             }
+            // What stopped the batch stands in the way of others that wait behind it: they are read together with it.
+            self.look_further(connection, received, done, &mut stage);
             fruitless += 1;
             if fruitless == FRUITLESS_MAX {
                 self.accessor.give_up(&mut stage);

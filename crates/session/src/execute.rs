@@ -41,7 +41,8 @@ impl Engine {
                 continue;
             };
             if dispatch.flags.any(refused) {
-                let error = count_refusal(context, dispatch, out_of_memory(&context.node));
+                let error = out_of_memory(&context.node);
+                count_refusal(context, dispatch, &error);
                 reply::error(context, execution.client, execution.out, &error);
                 continue;
             }

@@ -19,8 +19,9 @@
 //! 4. [`residency`]: while anything of the data is on the device, the batch asks for its cold records first and waits for them ([`cold`],
 //!    [`reads`]);
 //! 5. [`execute`]: lock what the spec declares, run the handler, which writes its reply behind the others;
-//! 6. [`reply`]: errors take the place of what a handler has written;
-//! 7. [`aftermath`]: logs of large commands, and clients that track keys.
+//! 6. [`transaction`]: EXEC runs what was queued as one unit;
+//! 7. [`reply`]: errors take the place of what a handler has written;
+//! 8. [`aftermath`]: logs of large commands, and clients that track keys.
 //!
 //! A group ends behind a command that may change what the following ones mean (SELECT, AUTH, CONFIG …). While anything is unusual —
 //! authentication outstanding, replies off, a client that tracks, a MONITOR listening, a pause, every command to be timed — commands go
@@ -52,6 +53,7 @@ mod reply;
 mod residency;
 mod running;
 mod timing;
+mod transaction;
 
 pub use connection::Connection;
 pub use receive::Sessions;

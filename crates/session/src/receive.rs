@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::Output;
 use almandine_base::limits::BATCH_COMMANDS_MAX;
-use almandine_call::{Client, Table, tracking};
+use almandine_call::{Client, Table, tracking, transaction};
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_io::storage::{ReadDone, ReadRequest};
@@ -185,6 +185,12 @@ impl Service for Sessions {
     }
 
     fn close(&mut self, mut connection: Connection) {
+        if connection.client.watching.is_some() {
+            let Engine { accessor, now_ms, .. } = &mut self.engine;
+            accessor.begin_batch(*now_ms);
+            transaction::end(&mut connection.client, accessor);
+            accessor.end_batch();
+        }
         let node = &self.engine.context.node;
         tracking::stop(&mut connection.client, node);
         node.monitors.remove(&connection.client.shared);

@@ -22,17 +22,20 @@ const MEMORY_SHARE: u64 = 4;
 const AHEAD_MAX: usize = 1 << 12;
 
 impl Engine {
-    /// Notes what the commands of the batch need from the device.
-    pub(crate) fn look_ahead(&mut self, connection: &Connection, received: Received<'_>) {
+    /// Notes what the commands of the batch from the one numbered `first` on need from the device.
+    pub(crate) fn look_ahead(&mut self, connection: &Connection, received: Received<'_>, mut first: usize) {
+        if connection.client.transaction.is_some() {
+            // Nothing runs before EXEC, which asks for all that its commands need.
+            return;
+        }
         let Self { planner, accessor, context, now_ms, .. } = self;
         let db = connection.client.db;
-        let mut first = 0;
         while first < received.len() {
             // In groups, as they run: the cache lines of all buckets are on their way before the first is looked at.
             planner.plan_group(accessor, db, received, first);
             for (planned, command) in planner.group().iter().zip(first..) {
                 let Some(dispatch) = planned.dispatch else { continue };
-                match admit(context, &connection.client, dispatch, *now_ms) {
+                match admit(context, &connection.client, dispatch, dispatch.flags, *now_ms) {
                     Admission::Granted => {}
                     // It will be refused, and must not cost a read.
                     Admission::Refused(_) => continue,
@@ -91,7 +94,7 @@ impl Engine {
 }
 
 /// What a command needs a key's record for. Whoever only replaces or removes it may do so when it is lost.
-fn need_of(access: Access) -> Need {
+pub(crate) fn need_of(access: Access) -> Need {
     match access {
         Access::Overwrite | Access::Remove => Need::Overwrite,
         _ => Need::Read,

@@ -7,6 +7,7 @@ use crate::counters::Totals;
 use crate::evict::EvictionPolicy;
 use crate::evict::heat::HeatRule;
 use crate::full::Full;
+use crate::key::Key;
 use crate::log::CHUNK_BYTES;
 use crate::memory::MemoryUse;
 use crate::options::Options;
@@ -65,7 +66,7 @@ impl Store {
     /// A session for the calling thread, or none when all are taken.
     #[must_use]
     pub fn session(&self) -> Option<Session> {
-        Session::open(&self.inner)
+        Session::open_gated(&self.inner)
     }
 
     /// Does what the background thread would do at `now_ms`. Only without one ([`Options::background`]).
@@ -283,5 +284,16 @@ impl Store {
     pub fn notify_removals(&self, hear: bool) {
         self.inner.removals.watched.store(hear && self.inner.removals.listener.get().is_some(), Ordering::SeqCst);
         fence(Ordering::SeqCst);
+    }
+
+    /// Installs who is told of each change of a key by a session, under the latch of its bucket; a second call changes nothing. Nobody is
+    /// told before [`Store::tell_changes`] says so.
+    pub fn on_change(&self, listener: impl Fn(&Key<'_>) + Send + Sync + 'static) {
+        let _ = self.inner.changes.listener.set(Box::new(listener));
+    }
+
+    /// Whether changes are told. Of a key that a session latches after it has turned this on, every later change is told.
+    pub fn tell_changes(&self, tell: bool) {
+        self.inner.changes.heard.store(tell && self.inner.changes.listener.get().is_some(), Ordering::SeqCst);
     }
 }

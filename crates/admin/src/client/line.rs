@@ -15,8 +15,8 @@ pub(super) fn write(line: &mut String, client: &ClientShared, table: &Table, now
     // Writing to a String does not fail.
     let _ = write!(
         line,
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf={} \
-         qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={} redir={} resp={} \
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi={} watch={} qbuf={} \
+         qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={} redir={} resp={} \
          lib-name={} lib-ver={} tot-net-in={} tot-net-out={} tot-cmds={}",
         client.id,
         client.address,
@@ -27,8 +27,11 @@ pub(super) fn write(line: &mut String, client: &ClientShared, table: &Table, now
         seconds_since(client.activity.at_ms.load(Relaxed)),
         client.flags(),
         client.activity.db.load(Relaxed),
+        client.transaction.queued.load(Relaxed),
+        client.transaction.watched.load(Relaxed),
         query_bytes,
-        query_bytes + size_of::<ClientShared>(),
+        client.transaction.bytes.load(Relaxed),
+        query_bytes + client.transaction.bytes.load(Relaxed) + size_of::<ClientShared>(),
         command,
         identity.user,
         client.tracking.redirect.load(Relaxed),

@@ -21,7 +21,7 @@ pub(super) const RANDOMKEY: Command = Command {
         name: "RANDOMKEY",
         id: 218,
         summary: "Returns a random key name from the database.",
-        traits: Traits { fast: false, ..READ },
+        traits: Traits { fast: false, all_keyspace: true, ..READ },
         tips: &["request_policy:all_shards", "nondeterministic_output"],
         ..CommandSpec::BLANK
     },
@@ -44,7 +44,7 @@ pub(super) const KEYS: Command = Command {
         complexity: "O(N) with N being the number of keys in the database, under the assumption that the key names in the database and the given pattern have limited length.",
         summary: "Returns all key names that match a pattern.",
         args: &[Arg::pattern("pattern")],
-        traits: Traits { fast: false, ..READ },
+        traits: Traits { fast: false, all_keyspace: true, ..READ },
         categories: Some(&[Category::Keyspace, Category::Dangerous]),
         tips: &["request_policy:all_shards", "nondeterministic_output_order"],
         ..CommandSpec::BLANK
@@ -85,7 +85,7 @@ pub(super) const SCAN: Command = Command {
             Arg::integer("count").token("COUNT").optional(),
             Arg::value("type").token("TYPE").optional().since("6.0.0"),
         ],
-        traits: Traits { fast: false, ..READ },
+        traits: Traits { fast: false, all_keyspace: true, ..READ },
         tips: &["nondeterministic_output", "request_policy:special"],
         history: &[("6.0.0", "Added the `TYPE` subcommand.")],
         ..CommandSpec::BLANK

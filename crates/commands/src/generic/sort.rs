@@ -37,7 +37,7 @@ pub(super) const SORT: Command = Command {
             ALPHA,
             Arg::key("destination", Access::Overwrite).token("STORE").optional().key_spec(2),
         ],
-        traits: Traits { fast: false, denyoom: true, ..CHANGE },
+        traits: Traits { fast: false, denyoom: true, all_keyspace: true, ..CHANGE },
         keys: Keys::Computed(&[KEY, PATTERN_KEYS, DESTINATION], next_key),
         categories: Some(CATEGORIES),
         ..CommandSpec::BLANK
@@ -52,7 +52,7 @@ pub(super) const SORT_RO: Command = Command {
         since: "7.0.0",
         summary: "Returns the sorted elements of a list, a set, or a sorted set.",
         args: &[Arg::key("key", Access::Read), BY, LIMIT, GET, ORDER, ALPHA],
-        traits: Traits { fast: false, ..READ },
+        traits: Traits { fast: false, all_keyspace: true, ..READ },
         keys: Keys::Specs(&[KEY, PATTERN_KEYS]),
         ..SORT.spec
     },

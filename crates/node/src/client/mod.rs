@@ -4,4 +4,4 @@ mod registry;
 mod shared;
 
 pub use registry::Clients;
-pub use shared::{Activity, ClientIdentity, ClientOrigin, ClientShared, TrackingShown};
+pub use shared::{Activity, ClientIdentity, ClientOrigin, ClientShared, TrackingShown, TransactionShown};

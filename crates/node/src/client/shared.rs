@@ -72,6 +72,8 @@ pub struct ClientShared {
     pub no_touch: AtomicBool,
     /// CLIENT TRACKING.
     pub tracking: TrackingShown,
+    /// MULTI and WATCH.
+    pub transaction: TransactionShown,
     /// Receives messages of Publish/Subscribe, and nothing else in RESP2.
     pub subscriber: AtomicBool,
     /// Marked by CLIENT KILL; the owner closes it when it next looks.
@@ -96,6 +98,23 @@ pub struct ClientOrigin {
     pub descriptor: i32,
     /// See [`ClientShared::created_ms`].
     pub created_ms: i64,
+}
+
+/// How a client's transaction stands, for CLIENT LIST.
+#[derive(Debug)]
+pub struct TransactionShown {
+    /// Commands that wait for EXEC; -1 outside of a transaction.
+    pub queued: AtomicI64,
+    /// Bytes that they take.
+    pub bytes: AtomicUsize,
+    /// Watched keys.
+    pub watched: AtomicUsize,
+}
+
+impl Default for TransactionShown {
+    fn default() -> Self {
+        Self { queued: AtomicI64::new(-1), bytes: AtomicUsize::new(0), watched: AtomicUsize::new(0) }
+    }
 }
 
 /// How a client tracks, for CLIENT LIST and for whoever finds that its redirection is broken.
@@ -162,6 +181,7 @@ impl ClientShared {
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             tracking: TrackingShown::default(),
+            transaction: TransactionShown::default(),
             subscriber: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             identity: Mutex::new(ClientIdentity { user: "default".to_owned(), ..ClientIdentity::default() }),
@@ -180,6 +200,7 @@ impl ClientShared {
         let letters = [
             (self.monitor.load(Relaxed), 'O'),
             (self.subscriber.load(Relaxed), 'P'),
+            (self.transaction.queued.load(Relaxed) >= 0, 'x'),
             (self.tracking.redirect.load(Relaxed) >= 0, 't'),
             (self.tracking.broken.load(Relaxed), 'R'),
             (self.tracking.broadcast.load(Relaxed), 'B'),

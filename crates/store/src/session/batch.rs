@@ -8,6 +8,8 @@ use crate::index::Peek;
 use crate::key::{GlanceId, Key};
 use crate::log::NO_PAGE;
 use crate::shared::Inner;
+use crate::sync::Backoff;
+use almandine_epoch::Participant;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,8 +27,18 @@ impl Session {
     /// A session with a thread number and an epoch slot of its own; none when all are taken.
     pub(crate) fn open(store: &Arc<Inner>) -> Option<Self> {
         let thread = store.take_thread()?;
+        Self::register(store, thread, store.epoch.register())
+    }
+
+    /// As [`Session::open`], for a session that others may keep out while they are alone ([`Session::enter_alone`]).
+    pub(crate) fn open_gated(store: &Arc<Inner>) -> Option<Self> {
+        let thread = store.take_thread()?;
+        Self::register(store, thread, store.epoch.register_gated())
+    }
+
+    fn register(store: &Arc<Inner>, thread: usize, participant: Option<Participant>) -> Option<Self> {
         debug_assert!(thread < store.counters.threads.len(), "each thread has counters of its own");
-        match store.epoch.register() {
+        match participant {
             Some(participant) => Some(Self { store: Arc::clone(store), local: Local::new(participant, thread) }),
             None => {
                 store.release_thread(thread);
@@ -44,7 +56,7 @@ impl Session {
         if fault::is_made(Fault::HeadBeforeEnter) {
             self.local.head = self.store.log.head();
         }
-        self.local.participant.enter();
+        self.local.participant.enter_gated();
         // After entering: a head that moves later leaves its pages in memory until this batch has ended (INV-TIER-1).
         if !fault::is_made(Fault::HeadBeforeEnter) {
             self.local.head = self.store.log.head();
@@ -68,6 +80,26 @@ impl Session {
         if anything_died {
             self.settle();
         }
+    }
+
+    /// Between two operations of a batch: waits until all other sessions of [`crate::Store::session`] have ended their batches, and keeps
+    /// them from beginning others until [`Session::leave_alone`]. What lies between is one step for everybody, whatever it touches.
+    pub fn enter_alone(&mut self) {
+        debug_assert!(!self.holds_latches(), "INV-LATCH-2: whoever waits for others holds none of them up");
+        let now_ms = self.local.now_ms;
+        self.leave();
+        self.local.participant.ask_alone();
+        let mut backoff = Backoff::new();
+        while !self.local.participant.is_alone() {
+            backoff.wait();
+        }
+        self.enter(now_ms);
+    }
+
+    /// Lets the others go on, within the batch.
+    pub fn leave_alone(&mut self) {
+        debug_assert!(!self.holds_latches(), "INV-LATCH-2: what was done alone holds nobody up");
+        self.local.participant.end_alone();
     }
 
     /// As [`crate::Store::is_stalled`].

@@ -171,7 +171,12 @@ impl Session {
                 occupied.remove();
                 true
             }
-            Slot::Vacant(vacant) => vacant.before == Before::Lost,
+            Slot::Vacant(vacant) => {
+                if vacant.before == Before::Lost {
+                    vacant.guard.say_changed();
+                }
+                vacant.before == Before::Lost
+            }
         }
     }
 }
@@ -256,6 +261,16 @@ impl<'s> Guard<'s> {
 }
 
 impl Guard<'_> {
+    /// Says that the key's value, expiry or entity tag is another one now, or that the key is gone or new.
+    #[inline]
+    fn say_changed(&self) {
+        debug_assert!(
+            self.store.index.bucket(self.number).is_latched_exclusively(),
+            "INV-CHANGE-1: a change is said before anybody else can look at the key"
+        );
+        self.store.changes.say(&self.key);
+    }
+
     fn count_live(&self, live: i64, volatile: i64) {
         count_live(self.store, self.local, self.key.namespace, live, volatile);
     }
@@ -453,6 +468,7 @@ impl<'s> Vacant<'s> {
         debug_assert_eq!(guard.entries(), 1, "INV-TIER-2: a key has one entry");
         guard.count_live(1, i64::from(put.expiry_ms.is_some()));
         guard.announce(None, put.expiry_ms);
+        guard.say_changed();
         Ok(())
     }
 }

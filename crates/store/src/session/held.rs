@@ -11,13 +11,52 @@ const BUCKETS_AHEAD: usize = 16;
 /// Keys for which a plan keeps its memory when it is released.
 const KEYS_KEPT: usize = 1 << 14;
 
+/// How the buckets of a plan's keys are latched.
+#[derive(Clone, Copy)]
+pub(super) enum Modes<'m> {
+    /// All exclusively, or all shared.
+    All(bool),
+    /// Each as its key says; a bucket of several exclusively if one of them says so.
+    Each(&'m [bool]),
+}
+
+impl Modes<'_> {
+    fn of(self, key: usize) -> bool {
+        match self {
+            Self::All(exclusive) => exclusive,
+            Self::Each(exclusive) => exclusive[key],
+        }
+    }
+}
+
+/// One bucket of a plan: its number, and in the lowest bit whether its latch is exclusive. So they sort by number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Wanted(u64);
+
+impl Wanted {
+    #[inline]
+    fn new(number: u64, exclusive: bool) -> Self {
+        debug_assert!(number < 1 << 63, "an index has fewer buckets");
+        Self(number << 1 | u64::from(exclusive))
+    }
+
+    #[inline]
+    fn number(self) -> u64 {
+        self.0 >> 1
+    }
+
+    #[inline]
+    fn is_exclusive(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
 /// The latches of a lock plan.
 pub(super) struct Held {
     /// Their buckets, ascending, each once.
-    numbers: Vec<u64>,
+    buckets: Vec<Wanted>,
     /// So many of them have been latched.
     taken: usize,
-    exclusive: bool,
     /// The hashes of several keys, in the command's order.
     hashes: Vec<u64>,
     /// Which of them the command is expected to use next.
@@ -26,34 +65,33 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn new() -> Self {
-        let (numbers, hashes) = (Vec::with_capacity(64), Vec::with_capacity(64));
-        Self { numbers, taken: 0, exclusive: false, hashes, next: Cell::new(0) }
+        let (buckets, hashes) = (Vec::with_capacity(64), Vec::with_capacity(64));
+        Self { buckets, taken: 0, hashes, next: Cell::new(0) }
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
+        self.buckets.is_empty()
     }
 
     /// Latches the bucket of a hash.
     #[inline]
     pub(super) fn take_one(&mut self, index: &Index, hash: u64, exclusive: bool) {
-        debug_assert!(self.numbers.is_empty() && self.taken == 0, "INV-LATCH-3: one lock plan at a time");
+        debug_assert!(self.buckets.is_empty() && self.taken == 0, "INV-LATCH-3: one lock plan at a time");
         let number = if exclusive { index.lock_exclusive(hash).keep() } else { index.lock_shared(hash).keep() };
-        self.numbers.push(number);
-        (self.taken, self.exclusive) = (1, exclusive);
+        self.buckets.push(Wanted::new(number, exclusive));
+        self.taken = 1;
     }
 
     /// Latches the buckets of several hashes.
-    pub(super) fn take(&mut self, index: &Index, hashes: &[u64], exclusive: bool) {
-        debug_assert!(self.numbers.is_empty() && self.taken == 0, "INV-LATCH-3: one lock plan at a time");
-        self.exclusive = exclusive;
+    pub(super) fn take(&mut self, index: &Index, hashes: &[u64], modes: Modes<'_>) {
+        debug_assert!(self.buckets.is_empty() && self.taken == 0, "INV-LATCH-3: one lock plan at a time");
         self.hashes.extend_from_slice(hashes);
         self.next.set(0);
         let (mut known, mut first_wanted) = (index.len(), 0);
         loop {
-            let wanted = hashes.iter().map(|&hash| Index::bucket_of(hash, known)).filter(|&number| number >= first_wanted);
-            self.numbers.extend(wanted);
+            let wanted = hashes.iter().enumerate().map(|(key, &hash)| Wanted::new(Index::bucket_of(hash, known), modes.of(key)));
+            self.buckets.extend(wanted.filter(|bucket| bucket.number() >= first_wanted));
             self.latch_wanted(index);
             let now = index.len();
             if now == known {
@@ -72,15 +110,26 @@ impl Held {
 
     /// Latches the buckets behind those that have been latched.
     fn latch_wanted(&mut self, index: &Index) {
-        self.numbers[self.taken..].sort_unstable();
-        self.numbers.dedup();
-        debug_assert!(self.numbers.is_sorted(), "INV-LATCH-3: latches are taken in ascending bucket order");
-        self.numbers[self.taken..].iter().take(BUCKETS_AHEAD).for_each(|&number| index.prefetch_bucket(number));
-        while let Some(&number) = self.numbers.get(self.taken) {
-            if let Some(&ahead) = self.numbers.get(self.taken + BUCKETS_AHEAD) {
-                index.prefetch_bucket(ahead);
+        self.buckets[self.taken..].sort_unstable();
+        self.buckets.dedup_by(|later, earlier| {
+            let same = later.number() == earlier.number();
+            if same {
+                // The exclusive one of the two comes later.
+                *earlier = *later;
             }
-            let kept = if self.exclusive { index.latch(number).keep() } else { index.latch_shared(number).keep() };
+            same
+        });
+        debug_assert!(
+            self.buckets.is_sorted_by(|a, b| a.number() < b.number()),
+            "INV-LATCH-3: latches are taken in ascending bucket order"
+        );
+        self.buckets[self.taken..].iter().take(BUCKETS_AHEAD).for_each(|bucket| index.prefetch_bucket(bucket.number()));
+        while let Some(&bucket) = self.buckets.get(self.taken) {
+            if let Some(&ahead) = self.buckets.get(self.taken + BUCKETS_AHEAD) {
+                index.prefetch_bucket(ahead.number());
+            }
+            let number = bucket.number();
+            let kept = if bucket.is_exclusive() { index.latch(number).keep() } else { index.latch_shared(number).keep() };
             debug_assert_eq!(kept, number, "INV-LATCH-1: what is latched is what is released later");
             self.taken += 1;
         }
@@ -97,15 +146,15 @@ impl Held {
 
     #[inline]
     fn release_latches(&mut self, index: &Index) {
-        debug_assert!(self.taken <= self.numbers.len(), "INV-LATCH-1: released holds were taken");
+        debug_assert!(self.taken <= self.buckets.len(), "INV-LATCH-1: released holds were taken");
         let taken = std::mem::take(&mut self.taken);
-        for (at, &number) in self.numbers[..taken].iter().enumerate() {
-            if let Some(&ahead) = self.numbers.get(at + BUCKETS_AHEAD) {
-                index.prefetch_bucket(ahead);
+        for (at, &bucket) in self.buckets[..taken].iter().enumerate() {
+            if let Some(&ahead) = self.buckets.get(at + BUCKETS_AHEAD) {
+                index.prefetch_bucket(ahead.number());
             }
-            index.unlatch(number, self.exclusive);
+            index.unlatch(bucket.number(), bucket.is_exclusive());
         }
-        self.numbers.clear();
+        self.buckets.clear();
     }
 
     #[cold]
@@ -113,7 +162,7 @@ impl Held {
         debug_assert!(self.is_empty(), "INV-LATCH-2: a plan is forgotten when nothing is held");
         self.hashes.clear();
         self.hashes.shrink_to(KEYS_KEPT);
-        self.numbers.shrink_to(KEYS_KEPT);
+        self.buckets.shrink_to(KEYS_KEPT);
     }
 
     /// Hashes of the plan's keys in the command's order from position `from` on, at most `count`; none in a plan of one key.
@@ -126,11 +175,11 @@ impl Held {
     #[inline]
     pub(super) fn holds(&self, hash: u64, number: u64) -> (bool, Option<usize>) {
         if self.hashes.is_empty() {
-            return (self.numbers.first() == Some(&number), None);
+            return (self.buckets.first().is_some_and(|bucket| bucket.number() == number), None);
         }
         let next = self.next.get();
         if self.hashes.get(next) == Some(&hash) {
-            debug_assert!(self.numbers.binary_search(&number).is_ok(), "INV-LATCH-3: the buckets of a plan's keys are latched");
+            debug_assert!(self.has(number), "INV-LATCH-3: the buckets of a plan's keys are latched");
             self.next.set(next + 1);
             return (true, Some(next));
         }
@@ -142,7 +191,11 @@ impl Held {
             self.next.set(1);
             return (true, Some(0));
         }
-        (self.numbers.binary_search(&number).is_ok(), None)
+        (self.has(number), None)
+    }
+
+    fn has(&self, number: u64) -> bool {
+        self.buckets.binary_search_by_key(&number, |bucket| bucket.number()).is_ok()
     }
 }
 
@@ -155,7 +208,7 @@ mod tests {
         let index = Index::new(5000, 5000).unwrap();
         let hashes: Vec<u64> = (0..3000u64).map(|number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(20)).collect();
         let mut held = Held::new();
-        held.take(&index, &hashes, true);
+        held.take(&index, &hashes, Modes::All(true));
         let holds = |hash: u64| held.holds(hash, Index::bucket_of(hash, index.len()));
         // In the command's order, each key twice; then all again; then backwards.
         for _ in 0..2 {
@@ -165,11 +218,30 @@ mod tests {
             }
         }
         assert!(hashes.iter().rev().all(|&hash| holds(hash).0));
-        let others = (0..5000u64).filter(|number| held.numbers.binary_search(number).is_err());
+        let others = (0..5000u64).filter(|number| !held.has(*number));
         assert!(others.clone().count() > 1000 && others.into_iter().all(|number| !holds(number).0));
-        assert!(held.numbers.iter().all(|&number| index.bucket(number).is_latched_exclusively()));
+        assert!(held.buckets.iter().all(|bucket| index.bucket(bucket.number()).is_latched_exclusively()));
         held.release(&index);
         assert!(held.is_empty() && held.hashes.is_empty());
         assert!((0..index.len()).all(|number| !index.bucket(number).is_latched_exclusively()));
+    }
+
+    #[test]
+    fn a_bucket_of_several_keys_is_latched_exclusively_if_one_of_them_needs_it() {
+        let index = Index::new(1000, 1000).unwrap();
+        let buckets = index.len();
+        // Three keys of one bucket, one of another, two of a third.
+        let hashes = [5, 5 + (1 << 40), 7, 5 + (1 << 41), 9, 9 + (1 << 40)];
+        let exclusive = [false, true, false, false, true, true];
+        let mut held = Held::new();
+        held.take(&index, &hashes, Modes::Each(&exclusive));
+        let state = |hash: u64| {
+            let bucket = index.bucket(Index::bucket_of(hash, buckets));
+            (bucket.is_latched(), bucket.is_latched_exclusively())
+        };
+        assert_eq!([state(5), state(7), state(9)], [(true, true), (true, false), (true, true)]);
+        assert!(hashes.iter().all(|&hash| held.holds(hash, Index::bucket_of(hash, buckets)).0));
+        held.release(&index);
+        assert!([5, 7, 9].iter().all(|&hash| !state(hash).0));
     }
 }

@@ -4,6 +4,7 @@
 //! no cycle of waiting (INV-LATCH-3). While a command uses one key, the cache lines of those behind it are on their way.
 
 use super::batch::Session;
+use super::held::Modes;
 use crate::index::{Index, Peek};
 
 /// Keys whose cache lines are asked for together.
@@ -20,7 +21,16 @@ impl Session {
             held.take_one(index, *hash, exclusive);
             return;
         }
-        held.take(index, hashes, exclusive);
+        held.take(index, hashes, Modes::All(exclusive));
+        self.fetch_ahead(0);
+    }
+
+    /// As [`Session::lock_all`], each key's bucket exclusively or shared as `exclusive` says of the hash in its place.
+    pub fn lock_each(&mut self, hashes: &[u64], exclusive: &[bool]) {
+        debug_assert!(self.local.held.is_empty(), "INV-LATCH-3: one lock plan at a time");
+        debug_assert_eq!(hashes.len(), exclusive.len(), "INV-LATCH-3: each key has its mode");
+        self.look_at_budget();
+        self.local.held.take(&self.store.index, hashes, Modes::Each(exclusive));
         self.fetch_ahead(0);
     }
 

@@ -1,6 +1,7 @@
 //! What all sessions share: the parts of the store, without its threads.
 
 mod budget;
+pub(crate) mod changes;
 mod records;
 mod stall;
 
@@ -19,6 +20,7 @@ use crate::tier::Tier;
 use almandine_epoch::Epoch;
 use almandine_io::memory;
 use almandine_io::thread::Waker;
+use changes::Changes;
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
@@ -83,6 +85,7 @@ pub(crate) struct Inner {
     pub(crate) shared_free: SharedFree,
     pub(crate) expiry: Expiry,
     pub(crate) removals: Outbox,
+    pub(crate) changes: Changes,
     pub(crate) threads: Threads,
     pub(crate) background: Background,
     pub(crate) options: Options,
@@ -115,6 +118,7 @@ impl Inner {
             shared_free: SharedFree::new(),
             expiry: Expiry { feed: Feed::new(threads), reclaiming: AtomicBool::new(true) },
             removals: Outbox::default(),
+            changes: Changes::default(),
             threads: Threads {
                 active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
                 free: Mutex::new((0..threads).rev().collect()),

@@ -123,6 +123,7 @@ impl<'s> Occupied<'s> {
         self.header = trim(self.guard.store, self.guard.local, self.address(), self.record, changed, words.max(2));
         add(&self.guard.store.thread(self.guard.local).updates_in_place, 1);
         self.note_expiry(before, put.expiry_ms);
+        self.guard.say_changed();
         true
     }
 
@@ -170,6 +171,7 @@ impl<'s> Occupied<'s> {
         discard(self.guard.store, self.guard.local, old_address, old_record, old_header, true);
         add(&self.guard.store.thread(self.guard.local).updates_copied, 1);
         self.note_expiry(before, put.expiry_ms);
+        self.guard.say_changed();
         Ok(())
     }
 
@@ -208,6 +210,7 @@ impl<'s> Occupied<'s> {
         {
             self.header = header;
             self.note_expiry(before, put.expiry_ms);
+            self.guard.say_changed();
             return Ok(());
         }
         let kind = self.kind();
@@ -251,6 +254,7 @@ impl<'s> Occupied<'s> {
                 value.resize(new_len, 0);
                 value[offset..offset + bytes.len()].copy_from_slice(bytes);
             });
+            self.guard.say_changed();
             return Ok(());
         }
         if self.is_mutable() && new_len <= self.header.value_capacity() && self.guard.fits_inline(new_len) {
@@ -260,6 +264,7 @@ impl<'s> Occupied<'s> {
             self.record.write_value(self.header, offset, bytes);
             self.header = self.record.set_value_len(self.header.with_flags(Header::EDITED, true), new_len);
             add(&self.guard.store.thread(self.guard.local).updates_in_place, 1);
+            self.guard.say_changed();
             return Ok(());
         }
         // Growing values get a quarter more, so that appending byte by byte does not copy each time.
@@ -320,6 +325,6 @@ impl<'s> Occupied<'s> {
     /// Removes the key.
     #[inline]
     pub fn remove(self) {
-        self.unlink();
+        self.unlink().guard.say_changed();
     }
 }

@@ -1,0 +1,162 @@
+//! EXEC: the commands of a transaction as one unit of work.
+//!
+//! The unit is planned when its commands declare all keys that they use: the buckets of these, and of the watched keys, are latched together.
+//! Else it runs alone: all other workers are outside their batches meanwhile. Before the first command runs, everything that the declared
+//! keys need is at hand; if not, the connection waits for it and EXEC begins anew. So a transaction is never undone, and a command that
+//! fails leaves the others standing, as in Redis.
+
+use almandine_base::Output;
+use almandine_base::output::Mark;
+use almandine_call::{Client, CommandError, Dispatch, Flags, Handler, Transaction, redact, tracking, transaction};
+use almandine_command_spec::Access;
+use almandine_keyspace::{Accessor, Missing};
+use almandine_resp::{Args, Reply};
+
+use crate::connection::Connection;
+use crate::engine::Engine;
+use crate::execute::answer;
+use crate::execution::Execution;
+use crate::residency::need_of;
+use crate::{monitor, reply};
+
+/// Times that a command of a unit that is alone reads what it has missed before that counts as lost.
+const READS_MAX: u32 = 1000;
+
+impl Engine {
+    /// Executes what the client has queued. Returns where the reply begins; nothing when it waits for the device.
+    #[cold]
+    pub(crate) fn execute_transaction(
+        &mut self,
+        connection: &mut Connection,
+        exec: &Dispatch,
+        args: Args<'_>,
+        out: &mut Output,
+    ) -> Option<Mark> {
+        let client = &mut connection.client;
+        let queued = client.transaction.take()?;
+        let (mark, start_ns) = (out.mark(), self.timing.begin_alone(&self.context, client, exec, self.now_ms));
+        let outcome = if queued.is_refused() { Err(CommandError::TransactionRefused) } else { self.begin(client, &queued) };
+        match outcome {
+            Err(CommandError::Cold) => {
+                client.transaction = Some(queued);
+                return None;
+            }
+            Err(error) => {
+                self.context.statistics().command(usize::from(exec.index)).failed.add(1);
+                reply::error(&self.context, client, out, &error);
+            }
+            Ok(()) => {
+                if is_broken(&mut self.accessor, client) {
+                    Reply::new(out, client.version).null_array();
+                } else {
+                    self.run_queued(client, &queued, out);
+                }
+                self.accessor.end_unit();
+            }
+        }
+        self.show(client, exec, args);
+        transaction::end(client, &mut self.accessor);
+        self.timing.end_alone(&self.context, client, exec, args, start_ns);
+        connection.last_command = u32::from(exec.index);
+        Some(mark)
+    }
+
+    /// Begins the unit, with all that its commands need at hand.
+    fn begin(&mut self, client: &Client, queued: &Transaction) -> Result<(), CommandError> {
+        let Self { accessor, context, .. } = self;
+        let db = client.db;
+        let keys = || {
+            queued.commands().flat_map(|(dispatch, args)| {
+                let may_write = matches!(dispatch.run, Handler::Write(_));
+                let shape = &context.table.row(dispatch.index).shape;
+                shape.keys(args.len(), move |argument| args.at(argument)).map(move |(position, access)| (args.at(position), access, may_write))
+            })
+        };
+        let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
+        if queued.flags().any(Flags::ANY_KEY) {
+            accessor.begin_alone();
+        } else {
+            let watched = watched.iter().map(|watched| (watched.db, &*watched.key, false));
+            accessor.begin_unit(keys().map(|(key, _, may_write)| (db, key, may_write)).chain(watched));
+        }
+        let mut required = Ok(());
+        // All of them, so that all are read together.
+        for (key, access, _) in keys() {
+            required = worse(required, accessor.require_in_unit(db, key, need_of(access)));
+        }
+        for watched in watched.iter().filter(|watched| watched.existed) {
+            required = worse(required, accessor.require_in_unit(watched.db, &watched.key, need_of(Access::Read)));
+        }
+        // A record that cannot be read is the error of the command that needs it.
+        if required == Err(Missing::Cold) {
+            accessor.end_unit();
+            return Err(CommandError::Cold);
+        }
+        Ok(())
+    }
+
+    /// Runs the commands, one after the other.
+    fn run_queued(&mut self, client: &mut Client, queued: &Transaction, out: &mut Output) {
+        Reply::new(out, client.version).array(queued.len());
+        for (dispatch, args) in queued.commands() {
+            self.show(client, dispatch, args);
+            let planned = self.planner.plan_alone(&self.accessor, client.db, args);
+            let Self { accessor, context, timing, aftermath, now_ms, .. } = self;
+            let start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
+            let tracked = tracking::before_read(client, dispatch, args, context);
+            let (start, before) = (out.bytes.len(), out.len());
+            let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
+            let mut reads = 0;
+            while !answer(&mut execution, dispatch, &planned, args) {
+                reads += 1;
+                if reads > READS_MAX || !execution.accessor.read_missing() {
+                    execution.accessor.forget_wanted();
+                    reply::error(context, execution.client, execution.out, &CommandError::StorageUnreadable);
+                    break;
+                }
+            }
+            timing.end_alone(context, execution.client, dispatch, args, start_ns);
+            if let Some(tracked) = tracked {
+                tracking::after_read(tracked, execution.client, dispatch, args, context);
+            }
+            tracking::finish(execution.client, dispatch, context);
+            let written = execution.out.len() - before;
+            aftermath.of(&mut execution, dispatch, args, start, written);
+        }
+    }
+
+    /// Shows a command to those who MONITOR.
+    fn show(&mut self, client: &Client, dispatch: &Dispatch, args: Args<'_>) {
+        if self.context.node.monitors.active() && !dispatch.flags.any(Flags::SKIP_MONITOR) {
+            let spec = &self.context.table.row(dispatch.index).command.spec;
+            monitor::write_line(&mut self.monitor_lines, client, redact::shown(spec, args));
+        }
+    }
+}
+
+/// Whether a key that the client watches has changed, or has expired or been evicted since.
+fn is_broken(accessor: &mut Accessor, client: &Client) -> bool {
+    let Some(watching) = &client.watching else { return false };
+    watching.watcher.has_changed()
+        || watching.keys.iter().any(|watched| watched.existed && !accessor.exists_in_unit(watched.db, &watched.key))
+}
+
+/// What has to be read first comes before what cannot be.
+fn worse(one: Result<(), Missing>, other: Result<(), Missing>) -> Result<(), Missing> {
+    match (one, other) {
+        (Err(Missing::Cold), _) | (_, Err(Missing::Cold)) => Err(Missing::Cold),
+        _ => one.and(other),
+    }
+}
+
+/// A command that waits for EXEC is answered so.
+pub(crate) fn queue(
+    client: &mut Client,
+    dispatch: &'static Dispatch,
+    args: Args<'_>,
+    out: &mut Output,
+) -> Result<(), CommandError> {
+    transaction::queue(client, dispatch, args)?;
+    Reply::new(out, client.version).simple("QUEUED");
+    Ok(())
+}
