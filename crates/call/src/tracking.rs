@@ -63,9 +63,10 @@ fn remember(client: &Client, dispatch: &Dispatch, args: Args<'_>, context: &Cont
     }
 }
 
-/// Ends a command of a tracking client: CLIENT CACHING was about it, unless it was one about the client.
+/// Ends a command of a tracking client: CLIENT CACHING was about it, unless it was one about the client. A transaction is one command.
 pub fn finish(client: &mut Client, dispatch: &Dispatch, context: &Context) {
-    if let Some(tracking) = &mut client.tracking
+    if client.transaction.is_none()
+        && let Some(tracking) = &mut client.tracking
         && !context.table.row(dispatch.index).name.starts_with("client|")
     {
         tracking.caching_said = false;

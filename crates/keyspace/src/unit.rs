@@ -78,6 +78,20 @@ impl Accessor {
         self.namespaces.clear();
     }
 
+    /// After a unit that held latches: removes those of its keys that its reads have found past their time, as a read by itself does.
+    pub fn remove_expired<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>) {
+        debug_assert!(!self.in_unit(), "a unit removes nothing that it may only read");
+        if !self.session.has_met_expired() {
+            return;
+        }
+        for (db, key) in keys {
+            let key = self.key(db, key);
+            // Looking at it removes it.
+            let _ = self.writer(db).modify(key);
+        }
+        self.session.forget_met_expired();
+    }
+
     /// Does something alone, within a unit that is alone already or in one of its own.
     pub(crate) fn alone<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         if self.is_alone() {

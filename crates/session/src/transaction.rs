@@ -7,7 +7,7 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::{Client, CommandError, Dispatch, Flags, Handler, Transaction, redact, tracking, transaction};
+use almandine_call::{Client, CommandError, Context, Dispatch, Flags, Handler, Transaction, redact, tracking, transaction};
 use almandine_command_spec::Access;
 use almandine_keyspace::{Accessor, Missing};
 use almandine_resp::{Args, Reply};
@@ -52,10 +52,13 @@ impl Engine {
                     self.run_queued(client, &queued, out);
                 }
                 self.accessor.end_unit();
+                let keys = keys_of(&self.context, &queued);
+                self.accessor.remove_expired(keys.map(|key| (client.db, key.bytes)));
             }
         }
         self.show(client, exec, args);
         transaction::end(client, &mut self.accessor);
+        tracking::finish(client, exec, &self.context);
         self.timing.end_alone(&self.context, client, exec, args, start_ns);
         connection.last_command = u32::from(exec.index);
         Some(mark)
@@ -65,24 +68,17 @@ impl Engine {
     fn begin(&mut self, client: &Client, queued: &Transaction) -> Result<(), CommandError> {
         let Self { accessor, context, .. } = self;
         let db = client.db;
-        let keys = || {
-            queued.commands().flat_map(|(dispatch, args)| {
-                let may_write = matches!(dispatch.run, Handler::Write(_));
-                let shape = &context.table.row(dispatch.index).shape;
-                shape.keys(args.len(), move |argument| args.at(argument)).map(move |(position, access)| (args.at(position), access, may_write))
-            })
-        };
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
         if queued.flags().any(Flags::ANY_KEY) {
             accessor.begin_alone();
         } else {
             let watched = watched.iter().map(|watched| (watched.db, &*watched.key, false));
-            accessor.begin_unit(keys().map(|(key, _, may_write)| (db, key, may_write)).chain(watched));
+            accessor.begin_unit(keys_of(context, queued).map(|key| (db, key.bytes, key.may_write)).chain(watched));
         }
         let mut required = Ok(());
         // All of them, so that all are read together.
-        for (key, access, _) in keys() {
-            required = worse(required, accessor.require_in_unit(db, key, need_of(access)));
+        for key in keys_of(context, queued) {
+            required = worse(required, accessor.require_in_unit(db, key.bytes, need_of(key.access)));
         }
         for watched in watched.iter().filter(|watched| watched.existed) {
             required = worse(required, accessor.require_in_unit(watched.db, &watched.key, need_of(Access::Read)));
@@ -119,7 +115,6 @@ impl Engine {
             if let Some(tracked) = tracked {
                 tracking::after_read(tracked, execution.client, dispatch, args, context);
             }
-            tracking::finish(execution.client, dispatch, context);
             let written = execution.out.len() - before;
             aftermath.of(&mut execution, dispatch, args, start, written);
         }
@@ -132,6 +127,24 @@ impl Engine {
             monitor::write_line(&mut self.monitor_lines, client, redact::shown(spec, args));
         }
     }
+}
+
+/// A key that a queued command declares.
+struct DeclaredKey<'a> {
+    bytes: &'a [u8],
+    access: Access,
+    /// Whether the command may change any of its keys.
+    may_write: bool,
+}
+
+/// The keys that queued commands declare.
+fn keys_of<'a>(context: &'a Context, queued: &'a Transaction) -> impl Iterator<Item = DeclaredKey<'a>> {
+    queued.commands().flat_map(|(dispatch, args)| {
+        let may_write = matches!(dispatch.run, Handler::Write(_));
+        let shape = &context.table.row(dispatch.index).shape;
+        let keys = shape.keys(args.len(), move |argument| args.at(argument));
+        keys.map(move |(position, access)| DeclaredKey { bytes: args.at(position), access, may_write })
+    })
 }
 
 /// Whether a key that the client watches has changed, or has expired or been evicted since.

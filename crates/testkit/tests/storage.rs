@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use almandine_testkit::golden::{Outcome, Temperature, run_file_with};
+use almandine_testkit::golden::{Outcome, Manner, run_file_with};
 use almandine_testkit::history::faults::{final_read, with_faults, without_refused};
 use almandine_testkit::history::mock::{self, Bug};
 use almandine_testkit::history::{self, History, check, record};
@@ -49,7 +49,7 @@ fn files() -> Vec<PathBuf> {
 fn golden(mode: &Mode) {
     let server = mode.start();
     let mut outcome = Outcome::default();
-    files().iter().for_each(|file| run_file_with(file, &server, Temperature::Cold, &wanted, &mut outcome));
+    files().iter().for_each(|file| run_file_with(file, &server, Manner::Cold, &wanted, &mut outcome));
     let figures = Figures::of(&server);
     let (reads, evicted) = (figures.get("storage_reads"), figures.get("storage_pages_evicted"));
     println!(

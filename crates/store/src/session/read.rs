@@ -22,12 +22,24 @@ impl Session {
     }
 
     /// Removes `key` if a read since the last call has met an expired record, so that counts follow what readers see. Under a
-    /// lock plan it is left to the background.
+    /// lock plan it is left to a later call, or to the background.
     #[inline]
     pub fn remove_met_expired(&mut self, key: Key<'_>) {
-        if self.local.met_expired.take() {
+        if !self.holds_latches() && self.local.met_expired.take() {
             self.remove_if_expired(key);
         }
+    }
+
+    /// Forgets that a read has met one.
+    pub fn forget_met_expired(&mut self) {
+        self.local.met_expired.set(false);
+    }
+
+    /// Whether a read has met an expired record that nobody has removed yet.
+    #[inline]
+    #[must_use]
+    pub fn has_met_expired(&self) -> bool {
+        self.local.met_expired.get()
     }
 
     /// Removes `key` if its record is past its time and no lock plan is held.

@@ -37,16 +37,18 @@ pub struct Outcome {
 /// # Panics
 /// When the file cannot be read.
 pub fn run_file(path: &Path, shared: &Server, outcome: &mut Outcome) {
-    run_file_with(path, shared, Temperature::Any, &|_, _| true, outcome);
+    run_file_with(path, shared, Manner::AsItComes, &|_, _| true, outcome);
 }
 
-/// How the keys are that a command meets.
+/// How the commands of a session are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Temperature {
-    /// As it comes.
-    Any,
-    /// Cold before each command, so that there are no pipelines.
+pub enum Manner {
+    /// As they come: neighbouring commands of one connection are one pipeline.
+    AsItComes,
+    /// One by one, with all keys cold before each.
     Cold,
+    /// Each in a transaction of its own, where it may be.
+    InTransaction,
 }
 
 /// As [`run_file`], with keys made cold, for the sessions that `wanted` accepts by file and name.
@@ -56,7 +58,7 @@ pub enum Temperature {
 pub fn run_file_with(
     path: &Path,
     shared: &Server,
-    temperature: Temperature,
+    manner: Manner,
     wanted: &dyn Fn(&str, &str) -> bool,
     outcome: &mut Outcome,
 ) {
@@ -75,7 +77,7 @@ pub fn run_file_with(
             continue;
         }
         outcome.sessions += 1;
-        let result = play(session, shared, temperature, &mut |step, replies| {
+        let result = play(session, shared, manner, &mut |step, replies| {
             outcome.replies += replies.len();
             difference(step, replies).map_or(Ok(()), Err)
         });
@@ -103,7 +105,7 @@ pub fn bless_file(path: &Path, oracle: &Server) -> Result<usize, String> {
         if session.only == Some(Program::Almandine) {
             continue;
         }
-        play(session, oracle, Temperature::Any, &mut |step, replies| {
+        play(session, oracle, Manner::AsItComes, &mut |step, replies| {
             if difference(step, replies).is_some() {
                 replacements.push((step.lines.clone(), blessed(step, replies)));
             }
@@ -148,7 +150,7 @@ fn remaining_time(action: Option<&&Action>, value: &Value) -> Option<String> {
 type Check<'c> = &'c mut dyn FnMut(&Step, &[Value]) -> Result<(), String>;
 
 /// Plays one session; `check` sees each step's replies and may stop it.
-fn play(session: &Session, shared: &Server, temperature: Temperature, check: Check<'_>) -> Result<(), String> {
+fn play(session: &Session, shared: &Server, manner: Manner, check: Check<'_>) -> Result<(), String> {
     let own;
     // A server that cannot FLUSHALL fails that command's own sessions; the others still tell something.
     let server = if session.own_server || !session.flags.is_empty() || shared.client().line("FLUSHALL") != Value::ok() {
@@ -157,12 +159,12 @@ fn play(session: &Session, shared: &Server, temperature: Temperature, check: Che
     } else {
         shared
     };
-    if temperature != Temperature::Any {
+    if manner != Manner::AsItComes {
         await_room(server)?;
     }
     let mut clients: BTreeMap<usize, Client> = BTreeMap::new();
     for step in &session.steps {
-        let replies = perform(step, session, server, temperature, &mut clients)
+        let replies = perform(step, session, server, manner, &mut clients)
             .map_err(|e| format!("{}: {e}\nserver log:\n{}", describe(step), tail(&server.log())))?;
         check(step, &replies)?;
     }
@@ -191,7 +193,7 @@ fn perform(
     step: &Step,
     session: &Session,
     server: &Server,
-    temperature: Temperature,
+    manner: Manner,
     clients: &mut BTreeMap<usize, Client>,
 ) -> io::Result<Vec<Value>> {
     let mut replies = Vec::new();
@@ -207,9 +209,13 @@ fn perform(
                 client.send_raw(bytes)?;
                 replies.extend(client.receive_until_quiet(QUIET)?);
             }
-            Action::Command(n, args) if temperature == Temperature::Cold => {
+            Action::Command(n, args) if manner == Manner::Cold => {
                 server.make_cold();
                 replies.push(client(*n, session, server, clients)?.call(args)?);
+            }
+            Action::Command(n, args) if manner == Manner::InTransaction => {
+                let client = client(*n, session, server, clients)?;
+                replies.push(if runs_at_once(args) { client.call(args)? } else { in_transaction(client, args)? });
             }
             Action::Command(n, _) => {
                 // Neighbouring commands of one connection are one pipeline.
@@ -227,6 +233,27 @@ fn perform(
         actions = &actions[used..];
     }
     Ok(replies)
+}
+
+/// Whether a command is not queued, or changes what its connection takes and gets.
+fn runs_at_once(args: &[Vec<u8>]) -> bool {
+    let name = args.first().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+    matches!(
+        name.as_slice(),
+        b"multi" | b"exec" | b"discard" | b"watch" | b"unwatch" | b"quit" | b"reset" | b"monitor" | b"client" | b"hello" | b"auth"
+    )
+}
+
+/// The reply of a command that a transaction executes; its own error when it is not queued.
+fn in_transaction(client: &mut Client, args: &[Vec<u8>]) -> io::Result<Value> {
+    let words = |word: &str| vec![word.as_bytes().to_vec()];
+    let mut replies = client.pipeline(&[&words("MULTI"), &args.to_vec(), &words("EXEC")])?;
+    let (executed, queued) = (replies.pop(), replies.pop());
+    Ok(match (queued, executed) {
+        (Some(Value::Simple(status)), Some(Value::Array(mut items))) if status == b"QUEUED" && items.len() == 1 => items.remove(0),
+        (Some(error @ Value::Error(_)), Some(Value::Error(_))) => error,
+        (_, executed) => executed.unwrap_or(Value::Null),
+    })
 }
 
 fn client<'c>(
