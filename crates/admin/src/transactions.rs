@@ -6,15 +6,8 @@ use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 /// The family.
 pub(crate) const COMMANDS: &[&Command] = &[&MULTI, &EXEC, &DISCARD, &WATCH, &UNWATCH];
 
-const AT_ONCE: Traits = Traits {
-    noscript: true,
-    loading: true,
-    stale: true,
-    fast: true,
-    allow_busy: true,
-    not_queued: true,
-    ..Traits::NONE
-};
+const AT_ONCE: Traits =
+    Traits { noscript: true, loading: true, stale: true, fast: true, allow_busy: true, not_queued: true, ..Traits::NONE };
 
 const MULTI: Command = Command {
     spec: CommandSpec {

@@ -8,7 +8,7 @@ use almandine_base::Output;
 use almandine_node::{Changed, ClientShared, TrackingOptions};
 use almandine_resp::{ProtocolVersion, Reply};
 
-use crate::transaction::{Transaction, Watching};
+use crate::queue::{Transaction, Watching};
 
 /// CLIENT REPLY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,95 +6,7 @@
 use almandine_command_spec::{Layout, Shape, Table as Names};
 
 use crate::command::{Command, Handler};
-
-/// What the session asks of a command, one bit each, so that the ordinary case is one comparison with zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(u16);
-
-macro_rules! flags {
-    ($($(#[$doc:meta])* $name:ident = $bit:literal;)+) => {
-        impl Flags { $($(#[$doc])* pub const $name: Self = Self(1 << $bit);)+ }
-    };
-}
-
-flags! {
-    /// Takes about constant time, so it is timed together with its neighbours instead of alone: what Redis calls fast, and writes of one key
-    /// by one verb (SET, which Redis calls slow).
-    FAST = 0;
-    /// Refused beyond the memory limit.
-    DENY_OOM = 1;
-    /// May change keys: held back by CLIENT PAUSE WRITE.
-    MAY_WRITE = 2;
-    /// An [`Handler::Admin`]: it may change what the rest of the batch means, so planning stops behind it.
-    BARRIER = 3;
-    /// Has subcommands.
-    CONTAINER = 4;
-    /// Has several keys, or keys at places that the arguments decide.
-    MANY_KEYS = 5;
-    /// Locks its keys itself.
-    SELF_LOCKING = 6;
-    /// Not shown to MONITOR.
-    SKIP_MONITOR = 7;
-    /// Not in the slow log.
-    SKIP_SLOWLOG = 8;
-    /// Allowed before authentication.
-    NO_AUTH = 9;
-    /// Runs at once inside a transaction, too.
-    NOT_QUEUED = 10;
-    /// Refused inside a transaction.
-    NO_MULTI = 11;
-    /// Executes what the client has queued: EXEC.
-    EXECUTES = 12;
-    /// May touch more than the keys that it declares: a transaction with it runs alone.
-    ANY_KEY = 13;
-}
-
-impl Flags {
-    /// Whether any flag of `other` is set.
-    #[inline]
-    #[must_use]
-    pub const fn any(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    /// Both sets.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// This set without those of `other`.
-    #[must_use]
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    const fn when(condition: bool, flag: Self) -> Self {
-        if condition { flag } else { Self(0) }
-    }
-
-    fn of(command: &Command, shape: &Shape) -> Self {
-        let traits = command.spec.traits;
-        [
-            (traits.fast || (traits.self_locking && matches!(shape.layout, Layout::One(_))), Self::FAST),
-            (traits.denyoom, Self::DENY_OOM),
-            (traits.write || traits.may_replicate, Self::MAY_WRITE),
-            (matches!(command.run, Handler::Admin(_)), Self::BARRIER),
-            (command.spec.is_container(), Self::CONTAINER),
-            (shape.layout == Layout::Many, Self::MANY_KEYS),
-            (traits.self_locking, Self::SELF_LOCKING),
-            (traits.skip_monitor || traits.admin, Self::SKIP_MONITOR),
-            (traits.skip_slowlog, Self::SKIP_SLOWLOG),
-            (traits.no_auth, Self::NO_AUTH),
-            (traits.not_queued, Self::NOT_QUEUED),
-            (traits.no_multi, Self::NO_MULTI),
-            (traits.executes, Self::EXECUTES),
-            (traits.all_keyspace || matches!(command.run, Handler::Admin(_)), Self::ANY_KEY),
-        ]
-        .into_iter()
-        .fold(Self(0), |flags, (holds, flag)| flags.with(Self::when(holds, flag)))
-    }
-}
+use crate::flags::Flags;
 
 /// What the execution loop needs of a command: small, so that the rows in use stay in the first cache level.
 #[derive(Clone, Copy, Debug)]
@@ -263,6 +175,28 @@ fn dispatch(index: usize, row: &Row) -> Dispatch {
         arguments_more: if row.shape.arity < 0 { u32::MAX } else { 0 },
         key: if let Layout::One(key) = row.shape.layout { key } else { 0 },
         index: u16::try_from(index).unwrap_or(u16::MAX),
-        flags: Flags::of(row.command, &row.shape),
+        flags: flags_of(row.command, &row.shape),
     }
+}
+
+fn flags_of(command: &Command, shape: &Shape) -> Flags {
+    let traits = command.spec.traits;
+    [
+        (traits.fast || (traits.self_locking && matches!(shape.layout, Layout::One(_))), Flags::FAST),
+        (traits.denyoom, Flags::DENY_OOM),
+        (traits.write || traits.may_replicate, Flags::MAY_WRITE),
+        (matches!(command.run, Handler::Admin(_)), Flags::BARRIER),
+        (command.spec.is_container(), Flags::CONTAINER),
+        (shape.layout == Layout::Many, Flags::MANY_KEYS),
+        (traits.self_locking, Flags::SELF_LOCKING),
+        (traits.skip_monitor || traits.admin, Flags::SKIP_MONITOR),
+        (traits.skip_slowlog, Flags::SKIP_SLOWLOG),
+        (traits.no_auth, Flags::NO_AUTH),
+        (traits.not_queued, Flags::NOT_QUEUED),
+        (traits.no_multi, Flags::NO_MULTI),
+        (traits.executes, Flags::EXECUTES),
+        (traits.all_keyspace || matches!(command.run, Handler::Admin(_)), Flags::ANY_KEY),
+    ]
+    .into_iter()
+    .fold(Flags::default(), |flags, (holds, flag)| flags.with(Flags::when(holds, flag)))
 }

@@ -8,7 +8,8 @@ use almandine_resp::Args;
 
 use crate::call::Context;
 use crate::client::Client;
-use crate::table::{Dispatch, Flags};
+use crate::flags::Flags;
+use crate::table::Dispatch;
 
 /// Ends tracking for a client: CLIENT TRACKING OFF, RESET, the end of the connection.
 pub fn stop(client: &mut Client, node: &Node) {
@@ -31,12 +32,7 @@ pub struct Tracked {
 
 /// Remembers the keys that a command of a client is about to read, if it is one to remember. Keys beyond `tracking-table-max-keys` are
 /// taken out first; what the client hears of that is in its invalidations.
-pub fn before_read(
-    client: &mut Client,
-    dispatch: &Dispatch,
-    args: Args<'_>,
-    context: &Context,
-) -> Option<Tracked> {
+pub fn before_read(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, context: &Context) -> Option<Tracked> {
     let tracking = client.tracking.as_ref()?;
     let entry = context.table.row(dispatch.index);
     if !entry.command.spec.traits.readonly || !tracking.remembers() {

@@ -146,9 +146,7 @@ impl Epoch {
     pub(crate) fn others_are_outside(&self, index: usize) -> bool {
         // Acquire: what they did happens before what the one that is alone does.
         self.reservations.iter().enumerate().all(|(other, reservation)| {
-            other == index
-                || !reservation.gated.load(Ordering::Acquire)
-                || reservation.epoch.load(Ordering::Acquire) == OUTSIDE
+            other == index || !reservation.gated.load(Ordering::Acquire) || reservation.epoch.load(Ordering::Acquire) == OUTSIDE
         })
     }
 

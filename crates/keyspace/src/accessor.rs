@@ -1,6 +1,5 @@
 //! An accessor: one worker's way to the databases.
 
-use crate::unit::Unit;
 use crate::{Keyspace, Reader, Writer};
 use almandine_io::storage::Buffer;
 use almandine_store::{Fetch, GlanceId, Met, Need, Session, Stage};
@@ -10,6 +9,18 @@ use std::sync::Arc;
 /// A key with its hash. The hash belongs to the namespace that its database had when it was computed; readers and writers
 /// notice when that has changed (FLUSHDB, SWAPDB, SELECT in the same batch) and compute it anew.
 pub type Key<'k> = almandine_store::Key<'k>;
+
+/// The unit of work that an accessor is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// None: each command is one by itself.
+    #[default]
+    Command,
+    /// Its latches are held.
+    Planned,
+    /// All others are kept out.
+    Alone,
+}
 
 /// Access for one worker thread.
 pub struct Accessor {

@@ -5,8 +5,8 @@ use crate::watch::Watches;
 use almandine_base::limits::DATABASES_MAX;
 use almandine_store::{EvictionPolicy, MemoryUse, Store, Totals, Work};
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// In place of a namespace while its database is being swapped.

@@ -17,6 +17,7 @@ mod removed;
 mod unit;
 mod value;
 mod watch;
+mod watching;
 mod writer;
 
 pub use accessor::{Accessor, Key, Missing};

@@ -5,20 +5,9 @@
 //! *alone*: all other workers are outside their batches meanwhile. Within a unit, readers and writers take and release no latches of a plan of
 //! their own, and databases keep their namespaces.
 
+use crate::accessor::Unit;
 use crate::{Accessor, Missing};
 use almandine_store::{Fetcher, Need};
-
-/// The unit of work that an accessor is in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Unit {
-    /// None: each command is one by itself.
-    #[default]
-    Command,
-    /// Its latches are held.
-    Planned,
-    /// All others are kept out.
-    Alone,
-}
 
 impl Accessor {
     /// Whether a unit of several commands has begun.
@@ -118,7 +107,6 @@ impl Accessor {
 
     /// Whether a key of the unit exists. Looking is no use of it.
     pub fn exists_in_unit(&mut self, db: u16, key: &[u8]) -> bool {
-        debug_assert!(self.in_unit(), "a unit looks at its keys once it has its latches");
         let mut reader = self.reader(db);
         let key = reader.key(key);
         reader.peek(key)

@@ -95,7 +95,7 @@ impl Engine {
     fn run_carefully(
         &mut self,
         connection: &mut Connection,
-        dispatch: &'static Dispatch,
+        dispatch: &Dispatch,
         planned: &Planned,
         args: Args<'_>,
         out: &mut Output,

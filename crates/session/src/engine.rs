@@ -9,6 +9,7 @@ use almandine_keyspace::Accessor;
 use almandine_node::Node;
 
 use crate::aftermath::Aftermath;
+use crate::fault::{self, Fault};
 use crate::plan::Planner;
 use crate::reads::Reads;
 use crate::timing::Timing;
@@ -24,6 +25,8 @@ pub(crate) struct Engine {
     pub(crate) reads: Reads,
     /// The batch's time, Unix milliseconds.
     pub(crate) now_ms: i64,
+    /// The step of transactions that is left out; see `fault`.
+    pub(crate) fault: Option<Fault>,
     /// What MONITOR's listeners are to see of this batch.
     pub(crate) monitor_lines: String,
 }
@@ -40,6 +43,7 @@ impl Engine {
             aftermath,
             reads: Reads::new(),
             now_ms: clock::unix_ms(),
+            fault: fault::made(),
             monitor_lines: String::new(),
         }
     }

@@ -43,6 +43,7 @@ mod connection;
 mod engine;
 mod execute;
 mod execution;
+mod fault;
 mod monitor;
 mod plan;
 mod protected;

@@ -16,6 +16,7 @@ use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::execute::answer;
 use crate::execution::Execution;
+use crate::fault::Fault;
 use crate::residency::need_of;
 use crate::{monitor, reply};
 
@@ -35,6 +36,7 @@ impl Engine {
         let client = &mut connection.client;
         let queued = client.transaction.take()?;
         let (mark, start_ns) = (out.mark(), self.timing.begin_alone(&self.context, client, exec, self.now_ms));
+        let early = self.fault == Some(Fault::WatchBeforeLatch) && is_broken(&mut self.accessor, client);
         let outcome = if queued.is_refused() { Err(CommandError::TransactionRefused) } else { self.begin(client, &queued) };
         match outcome {
             Err(CommandError::Cold) => {
@@ -46,7 +48,11 @@ impl Engine {
                 reply::error(&self.context, client, out, &error);
             }
             Ok(()) => {
-                if is_broken(&mut self.accessor, client) {
+                let broken = match self.fault {
+                    Some(Fault::WatchBeforeLatch) => early,
+                    _ => is_broken(&mut self.accessor, client),
+                };
+                if broken {
                     Reply::new(out, client.version).null_array();
                 } else {
                     self.run_queued(client, &queued, out);
@@ -66,10 +72,13 @@ impl Engine {
 
     /// Begins the unit, with all that its commands need at hand.
     fn begin(&mut self, client: &Client, queued: &Transaction) -> Result<(), CommandError> {
-        let Self { accessor, context, .. } = self;
+        let Self { accessor, context, fault, .. } = self;
         let db = client.db;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
-        if queued.flags().any(Flags::ANY_KEY) {
+        let alone = queued.flags().any(Flags::ANY_KEY);
+        if *fault == Some(if alone { Fault::NotAlone } else { Fault::NoPlan }) {
+            accessor.begin_unit(std::iter::empty());
+        } else if alone {
             accessor.begin_alone();
         } else {
             let watched = watched.iter().map(|watched| (watched.db, &*watched.key, false));
@@ -94,9 +103,10 @@ impl Engine {
     /// Runs the commands, one after the other.
     fn run_queued(&mut self, client: &mut Client, queued: &Transaction, out: &mut Output) {
         Reply::new(out, client.version).array(queued.len());
-        for (dispatch, args) in queued.commands() {
+        for (index, args) in queued.commands() {
+            let dispatch = self.context.table.dispatch(index);
             self.show(client, dispatch, args);
-            let planned = self.planner.plan_alone(&self.accessor, client.db, args);
+            let planned = self.planner.plan_alone(&mut self.accessor, client.db, args);
             let Self { accessor, context, timing, aftermath, now_ms, .. } = self;
             let start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
             let tracked = tracking::before_read(client, dispatch, args, context);
@@ -139,7 +149,8 @@ struct DeclaredKey<'a> {
 
 /// The keys that queued commands declare.
 fn keys_of<'a>(context: &'a Context, queued: &'a Transaction) -> impl Iterator<Item = DeclaredKey<'a>> {
-    queued.commands().flat_map(|(dispatch, args)| {
+    queued.commands().flat_map(|(index, args)| {
+        let dispatch = context.table.dispatch(index);
         let may_write = matches!(dispatch.run, Handler::Write(_));
         let shape = &context.table.row(dispatch.index).shape;
         let keys = shape.keys(args.len(), move |argument| args.at(argument));
@@ -163,12 +174,7 @@ fn worse(one: Result<(), Missing>, other: Result<(), Missing>) -> Result<(), Mis
 }
 
 /// A command that waits for EXEC is answered so.
-pub(crate) fn queue(
-    client: &mut Client,
-    dispatch: &'static Dispatch,
-    args: Args<'_>,
-    out: &mut Output,
-) -> Result<(), CommandError> {
+pub(crate) fn queue(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, out: &mut Output) -> Result<(), CommandError> {
     transaction::queue(client, dispatch, args)?;
     Reply::new(out, client.version).simple("QUEUED");
     Ok(())

@@ -19,6 +19,7 @@ pub mod redis;
 pub mod s3;
 pub mod server;
 pub mod storage;
+pub mod transactions;
 pub mod value;
 
 pub use client::Client;

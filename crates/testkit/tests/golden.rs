@@ -65,7 +65,9 @@ fn redis_answers_as_the_golden_sessions_say() {
 fn differ_in_transaction(program: &Program) -> (BTreeSet<String>, usize) {
     let server = Server::start(program, &[]);
     let mut outcome = Outcome::default();
-    files().iter().for_each(|file| run_file_with(file, &server, Manner::InTransaction, &|file, _| !file.starts_with("transactions/"), &mut outcome));
+    files().iter().for_each(|file| {
+        run_file_with(file, &server, Manner::InTransaction, &|file, _| !file.starts_with("transactions/"), &mut outcome)
+    });
     assert!(outcome.sessions > 200 || std::env::var_os("ALMANDINE_GOLDEN").is_some(), "{} sessions", outcome.sessions);
     let title = |report: &String| report.lines().next().unwrap_or_default().to_owned();
     if *program == Program::Almandine {

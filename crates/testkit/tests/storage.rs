@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use almandine_testkit::golden::{Outcome, Manner, run_file_with};
+use almandine_testkit::golden::{Manner, Outcome, run_file_with};
 use almandine_testkit::history::faults::{final_read, with_faults, without_refused};
 use almandine_testkit::history::mock::{self, Bug};
 use almandine_testkit::history::{self, History, check, record};

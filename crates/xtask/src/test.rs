@@ -37,6 +37,7 @@ const PROOFS: [&str; 13] = [
     "cold",
     "eviction",
     "tracking",
+    "transactions",
     "secrets",
     "moving_head",
     "churn",

@@ -22,4 +22,4 @@ pub mod run;
 
 pub use expect::Expect;
 pub use file::{Session, Step, parse};
-pub use run::{Outcome, Manner, bless_file, run_file, run_file_with};
+pub use run::{Manner, Outcome, bless_file, run_file, run_file_with};

@@ -55,13 +55,7 @@ pub enum Manner {
 ///
 /// # Panics
 /// When the file cannot be read.
-pub fn run_file_with(
-    path: &Path,
-    shared: &Server,
-    manner: Manner,
-    wanted: &dyn Fn(&str, &str) -> bool,
-    outcome: &mut Outcome,
-) {
+pub fn run_file_with(path: &Path, shared: &Server, manner: Manner, wanted: &dyn Fn(&str, &str) -> bool, outcome: &mut Outcome) {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let sessions = match parse(&text) {
         Ok(sessions) => sessions,

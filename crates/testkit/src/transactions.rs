@@ -1,0 +1,326 @@
+//! Transactions of many clients at once, on keys that they share: no client may see one half done, and none may run on what has changed
+//! since its client looked.
+//!
+//! Three promises, each with a way to see it broken from outside:
+//!
+//! - *Atomic*: money moves between accounts in transactions whose keys are known, in ones that may touch any key (SELECT, DBSIZE inside) and in
+//!   ones that watch. Whoever reads all accounts, by MGET or in a transaction of either sort, must find the same sum.
+//! - *Optimistic locks hold*: counters are read, and written by EXEC if nobody was faster. At the end a counter is as high as there were
+//!   executed transactions and plain increments.
+//! - *An executed transaction sees what was watched*: clients watch keys, read them, and read them again in the transaction, while others set,
+//!   append, delete, rename, expire, empty and swap databases. If EXEC executes, both must be equal.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{Client, Random, Server, Value};
+
+const ACCOUNTS: usize = 6;
+const BALANCE: i64 = 1000;
+const COUNTERS: usize = 2;
+/// Databases in which watched keys change, and are swapped and emptied.
+const SHARED_DBS: [usize; 2] = [4, 5];
+const SHARED_KEYS: usize = 4;
+
+/// How to load the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// For how long.
+    pub duration: Duration,
+    /// Threads of each kind.
+    pub threads: usize,
+    /// Bytes that one more client writes to other keys again and again; 0: none.
+    pub churn_bytes: usize,
+    /// For the choice of operations; the interleaving is the machine's.
+    pub seed: u64,
+}
+
+/// What was done, and what was wrong.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Executed transactions.
+    pub executed: u64,
+    /// Transactions that did not run because a watched key had changed.
+    pub aborted: u64,
+    /// Reads of all accounts.
+    pub sums: u64,
+    /// Watched keys that were compared.
+    pub compared: u64,
+    /// What was wrong, the first of each client.
+    pub breaches: Vec<String>,
+}
+
+impl Report {
+    fn add(&mut self, other: Self) {
+        self.executed += other.executed;
+        self.aborted += other.aborted;
+        self.sums += other.sums;
+        self.compared += other.compared;
+        self.breaches.extend(other.breaches);
+    }
+
+    fn breach(&mut self, what: String) {
+        if self.breaches.len() < 3 {
+            self.breaches.push(what);
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { executed, aborted, sums, compared, breaches } = self;
+        write!(f, "{executed} transactions executed, {aborted} aborted, {sums} sums, {compared} watched reads compared, ")?;
+        write!(f, "{} breaches", breaches.len())?;
+        breaches.iter().try_for_each(|breach| write!(f, "\n  {breach}"))
+    }
+}
+
+/// Runs all clients, and checks what is left.
+///
+/// # Errors
+/// When the server does not answer any more.
+///
+/// # Panics
+/// When a thread panics.
+pub fn run(server: &Server, settings: Settings) -> io::Result<Report> {
+    let address = server.address();
+    let mut client = Client::connect(address)?;
+    for account in 0..ACCOUNTS {
+        client.call(&["SET", &account_key(account), &BALANCE.to_string()])?;
+    }
+    let deadline = Instant::now() + settings.duration;
+    type Work = fn(&mut Worker) -> io::Result<()>;
+    let kinds: [Work; 8] = [
+        Worker::transfer_planned,
+        Worker::transfer_alone,
+        Worker::transfer_watching,
+        Worker::sum,
+        Worker::sum_alone,
+        Worker::count,
+        Worker::compare_watched,
+        Worker::disturb_watched,
+    ];
+    let mut report = Report::default();
+    let mut counted = [0; COUNTERS];
+    thread::scope(|scope| -> io::Result<()> {
+        let mut threads = Vec::new();
+        for (number, work) in kinds.iter().cycle().take(kinds.len() * settings.threads).enumerate() {
+            let mut worker = Worker::new(address, settings.seed + number as u64)?;
+            threads.push(scope.spawn(move || -> io::Result<Worker> {
+                while Instant::now() < deadline {
+                    work(&mut worker)?;
+                }
+                Ok(worker)
+            }));
+        }
+        if settings.churn_bytes > 0 {
+            scope.spawn(move || churn(address, settings.churn_bytes, deadline));
+        }
+        for thread in threads {
+            let worker = thread.join().expect("a client's thread")?;
+            report.add(worker.report);
+            counted.iter_mut().zip(worker.counted).for_each(|(sum, more)| *sum += more);
+        }
+        Ok(())
+    })?;
+    for (counter, expected) in counted.into_iter().enumerate() {
+        let found = client.call(&["GET", &format!("counter:{counter}")])?;
+        if number(&found) != Some(expected) {
+            report.breach(format!("counter {counter} is {found} after {expected} increments"));
+        }
+    }
+    Ok(report)
+}
+
+fn account_key(account: usize) -> String {
+    format!("account:{account}")
+}
+
+fn number(value: &Value) -> Option<i64> {
+    value.integer().or_else(|| std::str::from_utf8(value.bytes()?).ok()?.parse().ok())
+}
+
+/// Fills memory beside, so that keys become cold and the index grows and shrinks.
+fn churn(address: SocketAddr, bytes: usize, deadline: Instant) -> io::Result<()> {
+    let mut client = Client::connect(address)?;
+    client.call(&["SELECT", "9"])?;
+    let value = "x".repeat(1000);
+    while Instant::now() < deadline {
+        for first in (0..bytes / 1000).step_by(100) {
+            let keys: Vec<String> = (first..first + 100).map(|key| format!("churn:{key}")).collect();
+            let commands: Vec<[&str; 3]> = keys.iter().map(|key| ["SET", key, &value]).collect();
+            client.pipeline(&commands)?;
+            if Instant::now() >= deadline {
+                return Ok(());
+            }
+        }
+        client.call(&["FLUSHDB"])?;
+    }
+    Ok(())
+}
+
+/// One client.
+struct Worker {
+    client: Client,
+    random: Random,
+    report: Report,
+    counted: [i64; COUNTERS],
+}
+
+impl Worker {
+    fn new(address: SocketAddr, seed: u64) -> io::Result<Self> {
+        let (client, random) = (Client::connect(address)?, Random::new(seed));
+        Ok(Self { client, random, report: Report::default(), counted: [0; COUNTERS] })
+    }
+
+    /// Sends a transaction and returns what EXEC answered.
+    fn execute(&mut self, commands: &[Vec<String>]) -> io::Result<Value> {
+        let whole = [vec![vec!["MULTI".to_owned()]], commands.to_vec(), vec![vec!["EXEC".to_owned()]]].concat();
+        let reply = self.client.pipeline(&whole)?.pop().unwrap_or(Value::Null);
+        match &reply {
+            Value::Array(items) if items.len() == commands.len() && !items.iter().any(Value::is_error) => self.report.executed += 1,
+            reply if reply.is_null() => self.report.aborted += 1,
+            reply => self.report.breach(format!("EXEC of {commands:?} answered {reply}")),
+        }
+        Ok(reply)
+    }
+
+    /// Two accounts and an amount.
+    fn choose(&mut self) -> (String, String, String) {
+        let from = self.random.below(ACCOUNTS);
+        let to = (from + 1 + self.random.below(ACCOUNTS - 1)) % ACCOUNTS;
+        (account_key(from), account_key(to), self.random.between(1, 50).to_string())
+    }
+
+    fn transfer_planned(&mut self) -> io::Result<()> {
+        let (from, to, amount) = self.choose();
+        self.execute(&[words(&["DECRBY", &from, &amount]), words(&["INCRBY", &to, &amount])]).map(drop)
+    }
+
+    fn transfer_alone(&mut self) -> io::Result<()> {
+        let (from, to, amount) = self.choose();
+        let (first, second) = (words(&["DECRBY", &from, &amount]), words(&["INCRBY", &to, &amount]));
+        self.execute(&[words(&["SELECT", "0"]), first, words(&["DBSIZE"]), second]).map(drop)
+    }
+
+    fn transfer_watching(&mut self) -> io::Result<()> {
+        let (from, to, amount) = self.choose();
+        self.client.call(&["WATCH", &from, &to])?;
+        let read = self.client.call(&["MGET", &from, &to])?;
+        let balances: Vec<i64> = read.elements().unwrap_or_default().iter().filter_map(number).collect();
+        let [before, after] = balances[..] else {
+            self.report.breach(format!("MGET of accounts answered {read}"));
+            return Ok(());
+        };
+        let amount: i64 = amount.parse().unwrap_or(0);
+        let commands =
+            [words(&["SET", &from, &(before - amount).to_string()]), words(&["SET", &to, &(after + amount).to_string()])];
+        self.execute(&commands).map(drop)
+    }
+
+    fn check_sum(&mut self, how: &str, balances: &[Value]) {
+        self.report.sums += 1;
+        let sum: i64 = balances.iter().filter_map(number).sum();
+        if sum != ACCOUNTS as i64 * BALANCE {
+            self.report.breach(format!("{how} found {sum} in all accounts: {balances:?}"));
+        }
+    }
+
+    fn sum(&mut self) -> io::Result<()> {
+        let keys: Vec<String> = (0..ACCOUNTS).map(account_key).collect();
+        let mget = [&["MGET".to_owned()][..], &keys].concat();
+        if self.random.chance(50) {
+            let reply = self.client.call(&mget)?;
+            self.check_sum("MGET", reply.elements().unwrap_or_default());
+            return Ok(());
+        }
+        let gets: Vec<Vec<String>> = keys.iter().map(|key| words(&["GET", key])).collect();
+        let reply = self.execute(&gets)?;
+        self.check_sum("a transaction", reply.elements().unwrap_or_default());
+        Ok(())
+    }
+
+    fn sum_alone(&mut self) -> io::Result<()> {
+        let gets = (0..ACCOUNTS).map(|account| words(&["GET", &account_key(account)]));
+        let commands: Vec<Vec<String>> = [words(&["SELECT", "0"])].into_iter().chain(gets).collect();
+        let reply = self.execute(&commands)?;
+        self.check_sum("a transaction that runs alone", reply.elements().unwrap_or_default().get(1..).unwrap_or_default());
+        Ok(())
+    }
+
+    fn count(&mut self) -> io::Result<()> {
+        let counter = self.random.below(COUNTERS);
+        let key = format!("counter:{counter}");
+        if self.random.chance(20) {
+            self.client.call(&["INCR", &key])?;
+            self.counted[counter] += 1;
+            return Ok(());
+        }
+        self.client.call(&["WATCH", &key])?;
+        let value = number(&self.client.call(&["GET", &key])?).unwrap_or(0);
+        let mut commands = vec![words(&["SET", &key, &(value + 1).to_string()])];
+        if self.random.chance(20) {
+            commands.push(words(&["DBSIZE"]));
+        }
+        let reply = self.execute(&commands)?;
+        self.counted[counter] += i64::from(!reply.is_null());
+        Ok(())
+    }
+
+    fn compare_watched(&mut self) -> io::Result<()> {
+        let db = self.random.pick(&SHARED_DBS).to_string();
+        self.client.call(&["SELECT", &db])?;
+        let keys: Vec<String> = (0..2).map(|_| format!("shared:{}", self.random.below(SHARED_KEYS))).collect();
+        let mget = [&["MGET".to_owned()][..], &keys].concat();
+        self.client.call(&[&["WATCH".to_owned()][..], &keys].concat())?;
+        let before = self.client.call(&mget)?;
+        if self.random.chance(30) {
+            thread::sleep(Duration::from_millis(2));
+        }
+        let mut commands = vec![mget];
+        if self.random.chance(30) {
+            commands.push(words(&["DBSIZE"]));
+        }
+        if let Value::Array(items) = self.execute(&commands)? {
+            self.report.compared += 1;
+            if items[0] != before {
+                self.report.breach(format!("{keys:?} of database {db} were {before} when watched and {} in EXEC", items[0]));
+            }
+        }
+        Ok(())
+    }
+
+    fn disturb_watched(&mut self) -> io::Result<()> {
+        let db = self.random.pick(&SHARED_DBS).to_string();
+        self.client.call(&["SELECT", &db])?;
+        let key = format!("shared:{}", self.random.below(SHARED_KEYS));
+        let other = format!("shared:{}", self.random.below(SHARED_KEYS));
+        let value = self.random.bits().to_string();
+        let command = match self.random.below(40) {
+            0..12 => words(&["SET", &key, &value]),
+            12..18 => words(&["SET", &key, &value, "PX", "3"]),
+            18..22 => words(&["APPEND", &key, &value]),
+            22..26 => words(&["DEL", &key]),
+            26..29 => words(&["RENAME", &key, &other]),
+            29..31 => words(&["COPY", &key, &other, "REPLACE"]),
+            31..33 => words(&["GETDEL", &key]),
+            33..35 => words(&["MSET", &key, &value, &other, "x"]),
+            35 => words(&["FLUSHDB"]),
+            36 | 37 => words(&["SWAPDB", "4", "5"]),
+            38 => words(&["MOVE", &key, "5"]),
+            _ => words(&["SETRANGE", &key, "3", "abc"]),
+        };
+        if self.random.chance(10) {
+            return self.client.pipeline(&[words(&["MULTI"]), command, words(&["EXEC"])]).map(drop);
+        }
+        self.client.call(&command)?;
+        Ok(())
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
