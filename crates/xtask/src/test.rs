@@ -28,7 +28,7 @@ struct Ended {
 }
 
 /// Proofs of the test kit, each a test binary.
-const PROOFS: [&str; 13] = [
+const PROOFS: [&str; 14] = [
     "golden",
     "oracle",
     "effects",
