@@ -15,8 +15,15 @@ pub struct Iter<'a> {
 }
 
 impl<'a> Iter<'a> {
-    pub(super) fn new(leaves: Leaves<'a, Chunk>) -> Self {
-        Self { leaves: Some(leaves), entries: Entries::default() }
+    /// From the entry of a rank within the first of some leaves on.
+    pub(super) fn new(leaves: Leaves<'a, Chunk>, rank: usize) -> Self {
+        let mut iter = Self { leaves: Some(leaves), entries: Entries::default() };
+        iter.by_ref().take(rank).for_each(drop);
+        iter
+    }
+
+    pub(super) fn empty() -> Self {
+        Self { leaves: None, entries: Entries::default() }
     }
 }
 

@@ -11,6 +11,8 @@ use super::place::{Placement, bound};
 
 /// A hash of any number of fields.
 ///
+/// A field and its value have less than 2 GiB together.
+///
 /// A field whose expiry has passed is there until [`Object::expire`] removes it: nothing here knows the time.
 #[derive(Clone, Debug)]
 pub struct HashObject {
@@ -141,7 +143,18 @@ impl HashObject {
     /// All entries, in an order that only a change of the hash changes.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
-        Iter::new(self.tree.leaves(&mut ByRank(0)))
+        self.iter_from(0)
+    }
+
+    /// As [`HashObject::iter`], from the entry of this rank on: to go on with a snapshot after a pause.
+    #[must_use]
+    pub fn iter_from(&self, rank: usize) -> Iter<'_> {
+        if rank >= self.len() {
+            return Iter::empty();
+        }
+        let mut route = ByRank(rank as u64);
+        let leaves = self.tree.leaves(&mut route);
+        Iter::new(leaves, route.0 as usize)
     }
 
     /// The hash of a field, for `prefetch`, `find_hashed` and `set_hashed`.

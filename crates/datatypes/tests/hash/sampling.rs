@@ -36,3 +36,20 @@ fn samples_are_distinct_and_uniform() {
     let ones = (0..100_000).filter(|_| hash.random(random.bits()).unwrap().is_some_and(|entry| entry.value.len() == 2)).count();
     assert!((48_500..51_500).contains(&ones), "{ones}");
 }
+
+#[test]
+fn ranks_are_the_order_of_iteration() {
+    for count in [0, 1, 65, 3000, 20_000u32] {
+        let mut hash = HashObject::new(Placement::new(9));
+        for i in 0..count {
+            hash.set(&i.to_le_bytes(), b"v", Due::Keep).unwrap();
+        }
+        let all: Vec<_> = hash.iter().map(|entry| entry.unwrap()).collect();
+        for rank in (0..all.len()).step_by(1 + all.len() / 200) {
+            assert_eq!(hash.nth(rank).unwrap(), Some(all[rank]));
+            assert!(hash.iter_from(rank).map(Result::unwrap).take(200).eq(all[rank..].iter().copied().take(200)));
+        }
+        assert_eq!(hash.nth(all.len()).unwrap(), None);
+        assert!(hash.iter_from(all.len()).next().is_none() && hash.iter_from(usize::MAX).next().is_none());
+    }
+}
