@@ -1,10 +1,11 @@
-//! Pure values: bitmaps, bit fields, numbers, subsequences, globs, and values in snapshots and payloads. No I/O, no clock.
+//! Pure values: bitmaps, bit fields, numbers, subsequences, globs, hashes, and values in snapshots and payloads. No I/O, no clock.
 //!
-//! **Is**: what Redis' string commands compute, as functions over byte slices. The texts and the edge cases are Redis'.
+//! **Is**: what Redis' string commands compute, as functions over byte slices, and collections: as bytes within a record ([`packed`]), and as trees of
+//! chunks ([`tree`], [`hash`]). The texts and the edge cases are Redis'.
 //! **Is not**: a place that knows commands, replies, keys or records; it never fails with a RESP error text.
-//! **Invariants**: no `unsafe`; no allocation but of results and of [`lcs`]' and [`number`]'s bounded scratch; every
-//! function is total: no argument makes it panic, unless its documentation says so.
-//! **Start reading at**: [`number`] (the texts of floats), [`bitmap`], [`lcs`].
+//! **Invariants**: no `unsafe`; functions over bytes allocate nothing but results and [`lcs`]' and [`number`]'s bounded scratch, collections nothing per
+//! element; every function is total: no argument makes it panic, unless its documentation says so. A snapshot never changes (INV-TREE-2).
+//! **Start reading at**: [`number`] (the texts of floats), [`bitmap`], [`lcs`]; for collections [`packed`], then [`tree`].
 //!
 //! `tests/` holds each module against a naive model, and against a `redis-server`.
 
