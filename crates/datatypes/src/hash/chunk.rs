@@ -125,6 +125,9 @@ impl Chunk {
         }
         Header { count, ..header }.write(bytes);
         self.note_due(before, after);
+        if size < old_size {
+            self.tighten();
+        }
         found.is_none()
     }
 

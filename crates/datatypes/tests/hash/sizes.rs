@@ -48,3 +48,17 @@ fn churn_costs_little() {
     println!("after shrinking: {:.3} times", hash.memory() as f64 / by_itself);
     assert!(hash.memory() as f64 <= 1.2 * by_itself);
 }
+
+#[test]
+fn values_that_become_short_give_their_memory_back() {
+    let mut hash = filled(2000, 700);
+    hash.set(b"large", &[1; 300_000], Due::At(5)).unwrap();
+    for i in 0..2000 {
+        hash.set(format!("{i:011}").as_bytes(), b"0123456789", Due::Keep).unwrap();
+    }
+    hash.set(b"large", b"small", Due::Never).unwrap();
+    hash.check();
+    let by_itself = filled(2000, 10).memory() as f64;
+    println!("after shrinking values: {:.3} times", hash.memory() as f64 / by_itself);
+    assert!(hash.memory() as f64 <= 1.2 * by_itself);
+}
