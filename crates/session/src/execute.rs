@@ -113,10 +113,15 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
     match dispatch.run {
         Handler::Read(handler) => {
             let mut keys = accessor.reader(client.db);
-            if dispatch.flags.any(Flags::MANY_KEYS) && declared_keys(context, dispatch, args).nth(1).is_some() {
+            let together = dispatch.flags.any(Flags::MANY_KEYS) && declared_keys(context, dispatch, args).nth(1).is_some();
+            if together {
                 keys.lock_shared_all(declared_keys(context, dispatch, args));
             }
-            handler(&mut ReadCall { args, keys, reply, client, context, planned: planned.key })
+            let outcome = handler(&mut ReadCall { args, keys, reply, client, context, planned: planned.key });
+            if together {
+                accessor.remove_expired(declared_keys(context, dispatch, args).map(|key| (client.db, key)));
+            }
+            outcome
         }
         Handler::Write(handler) => {
             let keys = accessor.writer(client.db);

@@ -93,5 +93,6 @@ fn each_command_answers_the_same_inside_a_transaction() {
     let known: BTreeSet<String> = OTHERWISE_IN_TRANSACTION.iter().map(|(session, _)| (*session).to_owned()).collect();
     let unexplained: Vec<_> = ours.iter().filter(|session| !theirs.contains(*session) && !known.contains(*session)).collect();
     assert!(unexplained.is_empty(), "{unexplained:#?}");
-    assert!(known.is_subset(&ours), "stale: {:?}", known.difference(&ours));
+    let all = std::env::var_os("ALMANDINE_GOLDEN").is_none();
+    assert!(!all || known.is_subset(&ours), "stale: {:?}", known.difference(&ours));
 }
