@@ -205,6 +205,8 @@ fn run(operation: &Operation, occupied: &mut Occupied<'_>) -> Result<Option<i64>
     let bytes = &mut bytes[..after - first];
     bytes.copy_from_slice(&occupied.value()[first..after]);
     encoding.put(bytes, offset % 8, new);
-    occupied.write_at(first, bytes)?;
+    if occupied.value()[first..after] != *bytes {
+        occupied.write_at(first, bytes)?;
+    }
     Ok(Some(answer))
 }

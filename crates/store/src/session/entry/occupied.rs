@@ -280,12 +280,21 @@ impl<'s> Occupied<'s> {
         self.replace_payload(kind, Payload::Inline(&value), put, if grows { new_len / 4 } else { 0 })
     }
 
-    /// Marks the value as edited without a change. A heap value is long, which tells as much.
+    /// Marks the value as edited without a change, which nobody is told of where the record can be marked in place. A heap value is long, which
+    /// tells as much.
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn mark_edited(&mut self) -> Result<(), Full> {
-        if self.header.has(Header::HEAP_VALUE) || self.header.has(Header::EDITED) { Ok(()) } else { self.append(&[]) }
+        if self.header.has(Header::HEAP_VALUE) || self.header.has(Header::EDITED) {
+            return Ok(());
+        }
+        if !self.is_mutable() {
+            return self.append(&[]);
+        }
+        self.header = self.header.with_flags(Header::EDITED, true);
+        self.record.set_header(self.header);
+        Ok(())
     }
 
     /// Appends bytes.
