@@ -136,6 +136,11 @@ impl FreeSpace {
                 }
             }
         }
+        debug_assert_eq!(
+            self.limbo.len(),
+            self.untagged + self.epochs.iter().map(|tagged| tagged.1).sum::<usize>(),
+            "INV-FREE-1: each piece in limbo waits for its epoch"
+        );
     }
 
     /// A free piece of at least `units` words: its address and size. A much larger piece is only given when nothing fits.
@@ -217,6 +222,7 @@ impl FreeSpace {
             self.bins[bin].shrink_to(8 * BATCH);
             next = self.next_filled(bin + 1);
         }
+        debug_assert!(!all || self.words == 0, "INV-FREE-1: what was passed on is not used here, too");
     }
 }
 
@@ -268,6 +274,7 @@ impl SharedFree {
     }
 
     fn push(&self, bin: usize, batch: Vec<Piece>) {
+        debug_assert!(!batch.is_empty(), "whoever takes a batch gets space with it");
         debug_assert!(batch.iter().all(|piece| bin_of(piece.1 as usize) == bin), "a batch holds pieces of its bin");
         self.queues[bin].push(batch);
         self.batches.fetch_add(1, Ordering::Relaxed);

@@ -60,6 +60,7 @@ impl HeapString {
 
 impl Drop for HeapString {
     fn drop(&mut self) {
+        debug_assert_eq!(*self.records.get_mut(), 0, "a value lives as long as a record holds it");
         OUTLIVING.fetch_sub(*self.outliving.get_mut() as u64, Ordering::Relaxed);
     }
 }

@@ -45,6 +45,10 @@ impl Namespaces {
     /// A namespace without records; `None` while all others wait for the sweep.
     pub(crate) fn allocate(&self) -> Option<u16> {
         let mut lists = self.lists();
+        debug_assert!(
+            lists.free.last().is_none_or(|free| !self.is_dropped(*free)),
+            "INV-NS-1: a namespace is used again only when it was swept"
+        );
         lists.free.pop().or_else(|| {
             let number = u16::try_from(lists.fresh).ok()?;
             lists.fresh += 1;

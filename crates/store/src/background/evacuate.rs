@@ -12,7 +12,7 @@
 
 use super::pace::Pace;
 use crate::counters::{Totals, add};
-use crate::log::PAGE_WORDS;
+use crate::log::{PAGE_WORDS, PageState};
 use crate::record::{Header, Record};
 use crate::session::{Session, allocate};
 use crate::shared::Inner;
@@ -51,6 +51,7 @@ impl Phase for EvacuationPhase {
     }
 
     fn from_word(word: u64) -> Self {
+        debug_assert!(word <= Self::Releasing as u64, "a phase survives its word");
         match word {
             1 => Self::Closing,
             2 => Self::Evacuating,
@@ -202,6 +203,11 @@ impl Evacuator {
 
     fn evacuate(&mut self, page: u64) {
         let store = Arc::clone(&self.session.store);
+        debug_assert_eq!(
+            store.log.pages.state(page),
+            PageState::Closing,
+            "INV-FREE-1: nothing new comes into a page that is emptied"
+        );
         let now_ms = self.session.now_ms();
         self.session.enter(now_ms);
         let mut live = Vec::new();
@@ -264,6 +270,7 @@ fn release(session: &Session, page: u64) {
         store.log.pages.reopen(page);
         return;
     }
+    debug_assert!(page < store.log.tail_page(), "INV-FREE-1: the tail has left a page that is given back");
     debug_assert!(!is_active(store, page), "INV-FREE-1: nobody writes to a page that is given back");
     let free = store.log.pages.free_words(page);
     let counters = store.thread(&session.local);

@@ -107,6 +107,7 @@ fn offer_soonest(session: &mut Session, wheel: &mut Wheel, pace: &mut Pace, now_
 /// The expiry of the record with this hash.
 fn expiry_of(session: &Session, hash: u64) -> Option<Notice> {
     let store = &*session.store;
+    debug_assert_eq!(session.local.head, 0, "INV-TIER-1: where records are evicted all of them are in memory");
     let latch = store.index.lock_shared(hash);
     let number = latch.number();
     let found = store.index.find_latched(number, hash, |address| {

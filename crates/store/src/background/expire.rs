@@ -86,6 +86,7 @@ fn expire_hash(session: &mut Session, store: &Inner, tier: &Tier, hash: u64) {
 
 /// Removes a record of the hash if it is due, else files it anew.
 fn expire_record(session: &mut Session, store: &Inner, (number, hash): (u64, u64), address: u64, record: Record, header: Header) {
+    debug_assert!(store.index.bucket(number).is_latched_exclusively(), "INV-LATCH-1: who removes a record holds the latch");
     let Some(position) = store.index.find_any(number, |at| at == address) else { return };
     if store.namespaces.is_dropped(header.namespace()) {
         // A sweep counts its records off, and finds those that are in memory.

@@ -47,6 +47,7 @@ impl Phase for FlushPhase {
     }
 
     fn from_word(word: u64) -> Self {
+        debug_assert!(word <= Self::Evicting as u64, "a phase survives its word");
         match word {
             1 => Self::Closing,
             2 => Self::Evicting,
@@ -202,6 +203,7 @@ impl Flush {
                 _ => continue,
             }
             store.log.shift_read_only((page + 1) * PAGE_WORDS);
+            debug_assert!(store.log.read_only() <= store.log.tail_address(), "INV-TIER-1: new records are mutable");
             self.closing.push_back(page);
             unclosed = unclosed.saturating_sub(1);
         }

@@ -50,7 +50,9 @@ impl IdleClock {
     /// Which levels the present lap at rest leads to.
     pub(crate) fn calm_lap(&self) -> [bool; LEVELS] {
         let lap = self.laps.load(Ordering::Relaxed) + 1;
-        [lap.is_multiple_of(LAPS_PER_LEVEL * LAPS_PER_LEVEL), lap.is_multiple_of(LAPS_PER_LEVEL), true]
+        let levels = [lap.is_multiple_of(LAPS_PER_LEVEL * LAPS_PER_LEVEL), lap.is_multiple_of(LAPS_PER_LEVEL), true];
+        debug_assert!(levels.is_sorted(), "a level gives records away only in laps in which it takes others in");
+        levels
     }
 
     /// Milliseconds for which a record of this age has not been used, at least.

@@ -164,6 +164,7 @@ impl Wheel {
         let taken = if cell.len() <= most { std::mem::take(cell) } else { cell.split_off(cell.len() - most) };
         self.first_ms = None;
         debug_assert!(self.entries >= taken.len(), "INV-EXP-1: every notice is counted");
+        debug_assert!(!taken.is_empty(), "the first cell holds something, so whoever empties it gets on");
         self.entries -= taken.len();
         taken
     }
@@ -212,6 +213,7 @@ impl Wheel {
         let far_ms = ((now / width + 1) * width - 1) * TICK_MS;
         std::mem::take(&mut self.far).into_iter().for_each(|hash| take(hash, far_ms));
         std::mem::take(&mut self.near).into_iter().for_each(|Reverse((at_ms, hash))| take(hash, at_ms));
+        debug_assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), self.entries, "INV-EXP-1: a rebuild leaves no notice out");
         self.first_ms = None;
         self.entries = 0;
         parts

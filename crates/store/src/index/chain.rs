@@ -210,6 +210,7 @@ impl Index {
             entry != Entry::EMPTY && wanted(entry.address())
         };
         let bucket = self.bucket(number);
+        debug_assert!(bucket.is_latched(), "INV-LATCH-1: a place stays an entry's while the bucket is latched");
         debug_assert!(number < self.len(), "INV-INDEX-1: a bucket within the count");
         if let Some(cell) = bucket.entries.iter().find(check) {
             return Some(Position(cell));

@@ -90,6 +90,7 @@ impl Index {
     /// The tag of a hash in the bucket where it belongs, which the caller has latched.
     #[inline]
     pub(crate) fn tag(&self, number: u64, hash: u64) -> Tag {
+        debug_assert!(self.bucket(number).is_latched(), "INV-INDEX-1: a bucket keeps its level while it is latched");
         Tag::new(hash, Self::level(number, self.buckets.load(Ordering::Relaxed)))
     }
 

@@ -157,6 +157,7 @@ impl Index {
     /// Gives the whole huge pages between `from` and `to` back to the system. The caller has let an epoch pass since these
     /// buckets went out of use, so that no reader or waiting writer is on them.
     pub(crate) fn release_range(&self, from: u64, to: u64) {
+        debug_assert!(from >= self.len(), "INV-INDEX-1: buckets in use keep their memory");
         self.memory.release(from, to);
     }
 }

@@ -284,7 +284,9 @@ impl Log {
     }
 
     fn page_offset(&self, page: u64) -> usize {
-        (((page * PAGE_WORDS) & self.ring_mask) as usize) * WORD
+        let offset = (((page * PAGE_WORDS) & self.ring_mask) as usize) * WORD;
+        debug_assert!(offset + PAGE_BYTES <= self.memory.bytes(), "INV-LOG-2: a page lies in the ring in one piece");
+        offset
     }
 
     /// A page's memory as words.

@@ -96,6 +96,7 @@ impl PageTable {
 
     /// Puts a page into its vacant place; true if it is open afterwards.
     pub(crate) fn open(&self, page: u64) -> bool {
+        debug_assert_ne!(page, 0, "INV-LOG-1: the first page is never used");
         match self.place(page).compare_exchange(VACANT, page << STATE_BITS | OPEN, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 self.resident.fetch_add(1, Ordering::Relaxed);
@@ -152,7 +153,8 @@ impl PageTable {
 
     /// Counts a chunk of an open page as taken.
     pub(crate) fn count_taken(&self, page: u64) {
-        self.taken[(page & self.mask) as usize].fetch_add(1, Ordering::Relaxed);
+        let before = self.taken[(page & self.mask) as usize].fetch_add(1, Ordering::Relaxed);
+        debug_assert!(u64::from(before) < super::CHUNKS_PER_PAGE, "INV-LOG-2: a chunk is handed out once");
     }
 
     /// Chunks taken of a page that is in memory.

@@ -71,6 +71,7 @@ fn allocate_from_new_chunk(store: &Inner, local: &mut Local, units: usize) -> Re
 
 /// Space for a cached copy of `units` words.
 pub(crate) fn allocate_cached(store: &Inner, local: &mut Local, units: usize) -> Option<u64> {
+    debug_assert!(local.participant.is_inside(), "INV-TIER-1: a page does not leave memory under who writes into it");
     if store.log.is_mutable(local.cache_chunk.next)
         && let Some(address) = local.cache_chunk.take(units)
     {

@@ -111,6 +111,10 @@ impl Session {
         if !self.has_cold() {
             return true;
         }
+        debug_assert!(
+            self.local.participant.is_inside(),
+            "INV-TIER-1: what is above the head stays in memory within the batch only"
+        );
         let (store, head) = (&*self.store, self.local.head);
         let from = wanted.len();
         loop {
@@ -182,6 +186,7 @@ impl Session {
 
     /// Reads the records at these addresses, blocking; for threads that may. Outside a batch.
     pub fn stage_blocking(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetcher: &mut Fetcher) {
+        debug_assert!(!self.holds_latches(), "INV-LATCH-2: a latch is never held across I/O");
         match &self.store.tier {
             Some(tier) => tier.stage_blocking(stage, wanted, Why::CLIENT, fetcher),
             None => wanted.clear(),

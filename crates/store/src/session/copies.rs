@@ -20,6 +20,7 @@ use crate::tier::statistics::bump;
 /// Keeps copies of the staged records that are warm enough. Inside a batch, holding no latch.
 pub(crate) fn keep_warm(store: &Inner, local: &mut Local, stage: &Stage) {
     let Some(tier) = &store.tier else { return };
+    debug_assert!(local.held.is_empty(), "INV-LATCH-3: who latches one bucket after the other has no lock plan");
     let mode = tier.copy_reads();
     if mode == CopyReads::None || tier.is_overfull(store.log.pages.resident()) {
         return;

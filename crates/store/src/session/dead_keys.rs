@@ -4,6 +4,7 @@
 //! background, if the session ends before.
 
 use crate::heap::HeapKey;
+use crate::record::INLINE_KEY_MAX;
 use almandine_epoch::{Deferred, Epoch};
 
 /// Bytes of dead keys from which on a session begins an epoch itself instead of waiting for others to do so.
@@ -19,6 +20,7 @@ pub(crate) struct DeadKeys {
 impl DeadKeys {
     /// Takes the handle of a key that no record holds any more. Inside the epoch.
     pub(crate) fn push(&mut self, handle: u64, bytes: usize) {
+        debug_assert!(bytes > INLINE_KEY_MAX, "a key that fits is in its record");
         self.handles.push((handle, bytes));
         self.bytes += bytes;
     }

@@ -95,6 +95,7 @@ enum Payload<'v> {
 
 /// Zeroes, as the system hands them out: what nobody writes into takes no time, and no memory until it is read.
 fn zeroes(len: usize, capacity: usize) -> Vec<u8> {
+    debug_assert!(len <= capacity, "zeroes are cut to their length, never added to");
     let mut value = vec![0; capacity];
     value.truncate(len);
     value
@@ -113,6 +114,7 @@ impl Session {
     #[inline]
     fn look_up<'s>(&'s mut self, key: Key<'s>, need: Need) -> Slot<'s> {
         let held = self.held_bucket(key.hash);
+        debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: a record is used in the epoch in which it was found");
         debug_assert!(held.is_some() || !self.holds_latches(), "a command changes a key that its lock plan does not hold");
         if held.is_none() {
             self.look_at_budget();
@@ -309,6 +311,11 @@ impl Guard<'_> {
         key_handle: u64,
         slack: usize,
     ) -> Result<(u64, Record, Header), Full> {
+        debug_assert_eq!(
+            self.key.bytes.len() > INLINE_KEY_MAX,
+            key_handle != 0,
+            "INV-LOG-2: a key that does not fit its record has a handle there"
+        );
         let mut flags = 0;
         let handle_bytes;
         let heap_key;
@@ -382,6 +389,7 @@ impl Guard<'_> {
     }
 
     fn heap_payload<'v>(&mut self, value: Vec<u8>) -> Payload<'v> {
+        debug_assert!(!self.fits_inline(value.len()), "a value that fits is in its record, which can be moved");
         let value = HeapString::new(value);
         self.count_heap(&value);
         Payload::Heap(Arc::new(value))

@@ -129,6 +129,7 @@ fn evict_in(store: &Inner, local: &mut Local, search: &mut Search, range: Range<
 
 /// Removes the record of `entry` unless it was moved, used or is not to be evicted. Returns its bytes.
 fn evict_entry(store: &Inner, local: &mut Local, policy: EvictionPolicy, number: u64, entry: Entry) -> u64 {
+    debug_assert_eq!(local.head, 0, "INV-TIER-1: where records are evicted all of them are in memory");
     let _latch = store.index.latch(number);
     let mut freed = 0;
     if number >= store.index.len() {
@@ -167,6 +168,7 @@ fn count_eviction(store: &Inner, local: &Local, found: &Found<'_>, order: Evicti
 
 /// Evicts the record that a notice is about, unless it has been given more time. Returns its bytes.
 fn evict_noticed(store: &Inner, local: &mut Local, notice: Notice) -> u64 {
+    debug_assert_eq!(local.head, 0, "INV-TIER-1: where records are evicted all of them are in memory");
     let latch = store.index.lock_exclusive(notice.hash);
     let number = latch.number();
     let found = store.index.find_latched(number, notice.hash, |address| {

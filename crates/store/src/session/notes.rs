@@ -11,6 +11,7 @@ impl Inner {
     /// Counts an expired record that is about to be removed, and notes it for the listener. Its bucket is latched exclusively.
     #[inline]
     pub(crate) fn note_expired(&self, local: &Local, record: Record, header: Header) {
+        debug_assert!(record.is_expired(header, local.now_ms), "INV-EXP-1: only what is due is removed");
         add(&self.thread(local).expired, 1);
         self.note_removal(record, header, RemovalReason::Expired);
     }

@@ -90,6 +90,7 @@ impl Session {
     fn read_anew<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;
         let head = self.local.head;
+        debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: a record is read in the epoch in which it was found");
         for _ in 0..RETRIES_MAX {
             let entered = store.index.begin_read(key.hash);
             let mut unknown = Unknown::default();
@@ -137,6 +138,7 @@ impl Session {
 
     #[cold]
     fn read_latched<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
+        debug_assert!(!self.holds_latches(), "INV-LATCH-3: who has a lock plan latches nothing beside it");
         let latch = self.store.index.lock_shared(key.hash);
         let number = latch.number();
         let result = self.visit_latched(number, key, visit);

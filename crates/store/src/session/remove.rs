@@ -23,6 +23,7 @@ pub(crate) fn unlink(store: &Inner, local: &mut Local, number: u64, position: Po
 pub(crate) fn drop_lost(store: &Inner, local: &Local, number: u64, position: Position<'_>, namespace: u16) {
     let Some(tier) = &store.tier else { return };
     let address = position.entry().address();
+    debug_assert!(address < local.head, "INV-TIER-1: only what is on the device can be lost");
     store.index.remove(number, position);
     tier.pages.count_dead_typical(address);
     bump(&tier.counters.records_lost, 1);
@@ -70,6 +71,7 @@ pub(crate) fn uncount(store: &Inner, local: &Local, header: Header) {
 
 /// Gives up the memory of a cached copy that the index no longer reaches; its original is accounted for by the caller.
 pub(crate) fn discard_copy(store: &Inner, local: &mut Local, address: u64, record: Record, header: Header) {
+    debug_assert!(header.has(Header::CACHED), "INV-TIER-2: what dies alone is a copy");
     drop_heap_value(store, local, record, header);
     retire(store, local, address, record, header);
 }
@@ -83,6 +85,7 @@ pub(crate) fn drop_latched(store: &Inner, local: &mut Local, number: u64, positi
 
 /// Counts live records of a namespace, and those of them with an expiry, up or down.
 pub(crate) fn count_live(store: &Inner, local: &Local, namespace: u16, live: i64, volatile: i64) {
+    debug_assert!(live.abs() <= 1 && volatile.abs() <= 1, "INV-EXP-1: keys are counted one by one as they come and go");
     let counters = store.thread(local);
     let [records, with_expiry] = store.counters.namespace(local.thread, namespace);
     if live != 0 {

@@ -47,6 +47,10 @@ impl Session {
 
     fn scan_until(&mut self, namespace: u16, cursor: u64, until: Until, mut visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
         debug_assert!(!self.holds_latches(), "INV-LATCH-3: a scan latches by itself");
+        debug_assert!(
+            self.local.participant.is_inside(),
+            "INV-FREE-1: keys that a scan has met stay readable until its batch ends"
+        );
         let store = Arc::clone(&self.store);
         let mut entries: Vec<Entry> = Vec::with_capacity(32);
         let mut expired: Vec<Key<'_>> = Vec::new();
@@ -151,7 +155,9 @@ impl Session {
     pub fn refresh(&mut self) {
         debug_assert!(!self.holds_latches(), "INV-LATCH-2: no latch outlives its epoch");
         self.local.participant.refresh();
-        self.local.head = self.store.log.head();
+        let head = self.store.log.head();
+        debug_assert!(head >= self.local.head, "INV-TIER-1: the head only grows");
+        self.local.head = head;
     }
 }
 

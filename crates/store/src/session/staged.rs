@@ -47,6 +47,7 @@ impl ColdSide {
         key: &Key<'_>,
         unknown: &mut Unknown,
     ) -> Option<(Record, Header)> {
+        debug_assert_ne!(address, 0, "INV-LOG-1: no record is at address 0, which stands for none that is absent");
         match self.stage.get(address) {
             Lookup::Ready(record, header) => return store.matches_key(record, header, key).then_some((record, header)),
             Lookup::Absent => unknown.absent = address,

@@ -92,6 +92,10 @@ impl View<'_> {
     #[inline]
     #[must_use]
     pub fn is_heap(&self) -> bool {
+        debug_assert!(
+            self.latched || !self.header.has(Header::HEAP_VALUE),
+            "INV-READ-1: a handle is followed under the latch only"
+        );
         self.header.has(Header::HEAP_VALUE)
     }
 

@@ -63,6 +63,7 @@ impl Warmer {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
+        debug_assert_ne!(random, 0, "from nothing there would be no chance any more");
         self.random.set(random);
         random.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 8
     }

@@ -26,7 +26,7 @@ use crossbeam_utils::CachePadded;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use stall::Stall;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Heap values from this size on are freed by the background thread.
@@ -144,11 +144,19 @@ impl Inner {
 
     /// The number of a thread that no session has.
     pub(crate) fn take_thread(&self) -> Option<usize> {
-        self.threads.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        let thread = self.threads.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        debug_assert_eq!(
+            self.threads.active_pages[thread].load(Ordering::Acquire),
+            NO_PAGE,
+            "INV-FREE-1: a session that ended keeps no page from being given back"
+        );
+        Some(thread)
     }
 
     pub(crate) fn release_thread(&self, thread: usize) {
-        self.threads.free.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        let mut free = self.threads.free.lock().unwrap_or_else(PoisonError::into_inner);
+        debug_assert!(!free.contains(&thread), "a number comes back once: no two sessions write the same counters");
+        free.push(thread);
     }
 
     /// Lets go of a heap value, in the background if freeing it takes long.
@@ -161,6 +169,7 @@ impl Inner {
 
     pub(crate) fn collect_garbage(&self) {
         while let Some(value) = self.background.garbage.pop() {
+            debug_assert_eq!(Arc::strong_count(&value), 1, "nobody reads garbage, so it is freed here");
             drop(value);
         }
     }

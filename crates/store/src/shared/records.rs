@@ -36,6 +36,7 @@ impl Inner {
     /// The key of a record.
     #[inline]
     pub(crate) fn key_of<'r>(&self, record: Record, header: Header) -> &'r [u8] {
+        debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: dead space has no key");
         if header.has(Header::HEAP_KEY) {
             // SAFETY: the record is read inside the epoch, and its key is freed only after it.
             unsafe { HeapKey::bytes(record.key_handle()) }

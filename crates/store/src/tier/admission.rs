@@ -40,6 +40,7 @@ impl Admission {
 
     /// Judges the threshold by the sums of copies made, reads that copies answered, and reads of the device.
     pub(crate) fn judge(&self, last: &mut Judged, copies: u64, hits: u64, reads: u64) {
+        debug_assert!(copies >= last.copies && reads >= last.reads, "copies and reads are only ever counted up");
         let (made, answered) = (copies - last.copies, hits.saturating_sub(last.hits));
         let heat = self.heat();
         let next = if made >= SAMPLE {

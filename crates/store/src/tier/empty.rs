@@ -26,7 +26,8 @@ impl Emptying {
 
     /// The flusher has nothing below this page any more.
     pub(crate) fn reached(&self, page: u64) {
-        self.left.fetch_max(page, Ordering::AcqRel);
+        let before = self.left.fetch_max(page, Ordering::AcqRel);
+        debug_assert!(before <= page, "INV-TIER-1: pages leave memory in their order");
     }
 
     /// Asks for all pages below this one to leave.

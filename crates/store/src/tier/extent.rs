@@ -23,6 +23,7 @@ pub(crate) struct Extent(pub(super) u64);
 
 impl Extent {
     pub(crate) fn from_word(word: u64) -> Self {
+        debug_assert_ne!(word & ((1 << COUNT_BITS) - 1), 0, "INV-TIER-3: an extent has blocks, so a word without is none");
         Self(word)
     }
 
@@ -50,6 +51,7 @@ fn sum(bytes: &[u8]) -> u64 {
 
 /// The contents of an extent as it was read; none if they are not what was written.
 pub(crate) fn contents(buffer: &[u8]) -> Option<&[u8]> {
+    debug_assert!(buffer.len().is_multiple_of(BLOCK_BYTES), "INV-TIER-3: an extent is read whole, as it was written");
     let word = |at: usize| buffer.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
     let (len, expected) = (usize::try_from(word(0)?).ok()?, word(8)?);
     let bytes = buffer.get(HEAD_BYTES..HEAD_BYTES.checked_add(len)?)?;

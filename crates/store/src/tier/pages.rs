@@ -190,6 +190,7 @@ impl DevicePages {
     pub(crate) fn begin(&self, page: u64) -> bool {
         let head = self.head(page);
         let word = head.word.load(Ordering::Acquire);
+        debug_assert!(word >> 2 <= page, "INV-TIER-1: pages are written in their order, so a place never goes to an older page");
         if is_taken(word) && word >> 2 != page {
             return false;
         }
@@ -246,6 +247,10 @@ impl DevicePages {
         let row = self.row(page);
         let dead = row.head.dead_words.load(Ordering::Relaxed);
         let live = row.head.live_words.load(Ordering::Relaxed);
+        debug_assert!(
+            self.capacity_words.load(Ordering::Relaxed) >= row.capacity_words(),
+            "INV-TIER-3: what a page takes is part of what all take"
+        );
         row.head.word.store(page << 2 | RETIRED, Ordering::Release);
         self.stored.fetch_sub(1, Ordering::Relaxed);
         self.capacity_words.fetch_sub(row.capacity_words(), Ordering::Relaxed);

@@ -49,6 +49,7 @@ impl Pressure {
     }
 
     pub(super) fn from_bits(bits: u8) -> Self {
+        debug_assert!(bits <= Self::Stall as u8, "a pressure survives its bits");
         match bits {
             0 => Self::None,
             1 => Self::Close,

@@ -214,8 +214,10 @@ impl Stage {
     /// Puts a field in its place that has been read from the value device.
     fn fill(&mut self, address: u64, field: Field, bytes: &[u8]) {
         let Some(staged) = self.records.get_mut(&address) else { return };
+        debug_assert_ne!(staged.missing, 0, "INV-TIER-3: a field comes once, and only one that was asked for");
         match field {
             Field::Key => {
+                debug_assert_eq!(staged.key_handle, 0, "a staged record frees one key");
                 staged.key_handle = HeapKey::into_handle(bytes);
                 staged.record.set_key_handle(staged.key_handle);
             }
@@ -283,6 +285,7 @@ impl Tier {
     }
 
     fn count_read(&self, bytes: usize, why: Why) {
+        debug_assert!(bytes != 0 && bytes.is_multiple_of(BLOCK_BYTES), "INV-TIER-3: what is read can be checked, block by block");
         bump(if why.background { &self.counters.background_reads } else { &self.counters.reads }, 1);
         bump(&self.counters.read_bytes, bytes as u64);
     }

@@ -17,7 +17,7 @@ pub(super) const WIDE_STRUCTS: &[(&str, usize)] = &[("bench", 2)];
 pub(super) const UNLOCKS: &[(&str, usize)] = &[("store", 4)];
 
 /// Assertions per hundred functions, at least, by crate. These numbers only rise, to fifty.
-pub(super) const ASSERTIONS: &[(&str, usize)] = &[("epoch", 50), ("store", 44)];
+pub(super) const ASSERTIONS: &[(&str, usize)] = &[("epoch", 50), ("store", 50)];
 
 /// A crate's row.
 pub(super) fn of(table: &[(&str, usize)], name: &str) -> Option<usize> {

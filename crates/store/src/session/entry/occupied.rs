@@ -315,6 +315,7 @@ impl<'s> Occupied<'s> {
             let copy = HeapString::new(value.bytes.clone());
             value = Arc::new(copy);
         }
+        debug_assert_eq!(Arc::strong_count(&value), 1, "INV-READ-1: a value that a reader holds is copied, not changed");
         if let Some(unique) = Arc::get_mut(&mut value) {
             change(&mut unique.bytes);
         }
