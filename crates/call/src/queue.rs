@@ -68,7 +68,9 @@ impl Transaction {
         self.refused
     }
 
-    pub(crate) fn memory_bytes(&self) -> usize {
+    /// Bytes of memory that the commands take.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
         self.commands.memory_bytes() + self.indexes.capacity() * size_of::<u16>()
     }
 }

@@ -24,12 +24,13 @@ impl Accessor {
     /// Begins a unit on these keys of databases, each with whether it may be written. All are latched.
     pub fn begin_unit<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8], bool)>) {
         debug_assert!(!self.in_unit(), "a unit has no other one in it");
-        self.hashes.clear();
-        self.modes.clear();
-        for (db, key, write) in keys {
-            self.hashes.push(self.session.hash(self.keyspace.namespace(db), key));
-            self.modes.push(write);
-        }
+        let Self { hashes, modes, session, keyspace, .. } = self;
+        hashes.clear();
+        modes.clear();
+        keys.for_each(|(db, key, write)| {
+            hashes.push(session.hash(keyspace.namespace(db), key));
+            modes.push(write);
+        });
         if !self.hashes.is_empty() {
             self.session.lock_each(&self.hashes, &self.modes);
         }

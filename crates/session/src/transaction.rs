@@ -9,6 +9,7 @@ use almandine_base::Output;
 use almandine_base::output::Mark;
 use almandine_call::{Client, CommandError, Context, Dispatch, Flags, Handler, Transaction, redact, tracking, transaction};
 use almandine_command_spec::Access;
+use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
 use almandine_resp::{Args, Reply};
 
@@ -84,6 +85,9 @@ impl Engine {
             let watched = watched.iter().map(|watched| (watched.db, &*watched.key, false));
             accessor.begin_unit(keys_of(context, queued).map(|key| (db, key.bytes, key.may_write)).chain(watched));
         }
+        if !accessor.has_cold() {
+            return Ok(());
+        }
         let mut required = Ok(());
         // All of them, so that all are read together.
         for key in keys_of(context, queued) {
@@ -103,12 +107,22 @@ impl Engine {
     /// Runs the commands, one after the other.
     fn run_queued(&mut self, client: &mut Client, queued: &Transaction, out: &mut Output) {
         Reply::new(out, client.version).array(queued.len());
+        let watched_bytes = self.aftermath.watch(&self.context, queued.memory_bytes());
+        // Fast commands are timed together, as everywhere.
+        let mut first_together = None;
         for (index, args) in queued.commands() {
             let dispatch = self.context.table.dispatch(index);
             self.show(client, dispatch, args);
             let planned = self.planner.plan_alone(&mut self.accessor, client.db, args);
             let Self { accessor, context, timing, aftermath, now_ms, .. } = self;
-            let start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
+            let alone = timing.exact || !dispatch.flags.any(Flags::FAST);
+            let mut start_ns = 0;
+            if alone {
+                start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
+                first_together = None;
+            } else {
+                first_together = first_together.or(Some(args));
+            }
             let tracked = tracking::before_read(client, dispatch, args, context);
             let (start, before) = (out.bytes.len(), out.len());
             let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
@@ -121,12 +135,24 @@ impl Engine {
                     break;
                 }
             }
-            timing.end_alone(context, execution.client, dispatch, args, start_ns);
+            if alone {
+                timing.end_alone(context, execution.client, dispatch, args, start_ns);
+            } else {
+                timing.count(dispatch.index);
+            }
             if let Some(tracked) = tracked {
                 tracking::after_read(tracked, execution.client, dispatch, args, context);
             }
             let written = execution.out.len() - before;
-            aftermath.of(&mut execution, dispatch, args, start, written);
+            if written >= watched_bytes {
+                aftermath.of(&mut execution, dispatch, args, start, written);
+            }
+        }
+        let Self { context, timing, .. } = self;
+        if let Some(first) = first_together
+            && let Some((elapsed_ns, together)) = timing.end(clock::monotonic_ns(), context.statistics())
+        {
+            timing.note_segment(context, client, first, together, elapsed_ns);
         }
     }
 
