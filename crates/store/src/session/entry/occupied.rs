@@ -139,8 +139,15 @@ impl<'s> Occupied<'s> {
         }
     }
 
-    /// Writes a new record and points the entry to it.
+    /// Writes a new record with another state of the key.
     fn replace_payload(&mut self, kind: Kind, payload: Payload<'_>, put: Put, slack: usize) -> Result<(), Full> {
+        self.move_to_new(kind, payload, put, slack)?;
+        self.guard.say_changed();
+        Ok(())
+    }
+
+    /// Writes a new record and points the entry to it.
+    fn move_to_new(&mut self, kind: Kind, payload: Payload<'_>, put: Put, slack: usize) -> Result<(), Full> {
         debug_assert!(
             self.guard.store.index.bucket(self.guard.number).is_latched_exclusively(),
             "INV-LATCH-1: who writes holds the latch"
@@ -171,7 +178,6 @@ impl<'s> Occupied<'s> {
         discard(self.guard.store, self.guard.local, old_address, old_record, old_header, true);
         add(&self.guard.store.thread(self.guard.local).updates_copied, 1);
         self.note_expiry(before, put.expiry_ms);
-        self.guard.say_changed();
         Ok(())
     }
 
@@ -280,8 +286,7 @@ impl<'s> Occupied<'s> {
         self.replace_payload(kind, Payload::Inline(&value), put, if grows { new_len / 4 } else { 0 })
     }
 
-    /// Marks the value as edited without a change, which nobody is told of where the record can be marked in place. A heap value is long, which
-    /// tells as much.
+    /// Marks the value as edited without a change, which nobody is told of. A heap value is long, which tells as much.
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
@@ -290,7 +295,8 @@ impl<'s> Occupied<'s> {
             return Ok(());
         }
         if !self.is_mutable() {
-            return self.append(&[]);
+            let (kind, value) = (self.kind(), self.value().to_vec());
+            return self.move_to_new(kind, Payload::Inline(&value), Put { edited: true, ..self.put() }, 0);
         }
         self.header = self.header.with_flags(Header::EDITED, true);
         self.record.set_header(self.header);
