@@ -11,32 +11,11 @@ use super::filter::ClientFilter;
 use super::line;
 use super::subcommand::{FOR_OPERATORS, SUBCOMMAND};
 
-pub(super) const LIST: Command = Command {
-    spec: CommandSpec {
-        name: "CLIENT|LIST",
-        id: 81,
-        since: "2.4.0",
-        complexity: "O(N) where N is the number of client connections",
-        summary: "Lists open connections.",
-        args: &[
-            Arg::one_of(
-                "client-type",
-                &[
-                    Arg::pure_token("normal", "NORMAL"),
-                    Arg::pure_token("master", "MASTER"),
-                    Arg::pure_token("replica", "REPLICA"),
-                    Arg::pure_token("pubsub", "PUBSUB"),
-                ],
-            )
-            .token("TYPE")
-            .optional()
-            .since("5.0.0"),
-            Arg::integer("client-id").token("ID").multiple().optional().since("6.2.0"),
-            Arg::value("username").token("USER").optional().since("8.1.0"),
-            Arg::value("addr").display("ip:port").token("ADDR").optional().since("8.1.0"),
-            Arg::value("laddr").display("ip:port").token("LADDR").optional().since("8.1.0"),
-            Arg::value("skipme").display("yes/no").token("SKIPME").optional().since("8.1.0"),
-            Arg::integer("maxage").token("MAXAGE").optional().since("8.1.0"),
+/// Filters of one command, and behind them those that CLIENT LIST and CLIENT KILL have in common.
+macro_rules! with_common_filters {
+    ($($own:expr),* $(,)?) => {
+        &[
+            $($own,)*
             Arg::value("name").token("NAME").optional().since("8.1.0"),
             Arg::integer("idle").token("IDLE").optional().since("8.1.0"),
             Arg::value("flags").token("FLAGS").optional().since("8.1.0"),
@@ -57,6 +36,36 @@ pub(super) const LIST: Command = Command {
             Arg::integer("not-db").token("NOT-DB").optional().since("9.0.0"),
             Arg::value("not-capa").token("NOT-CAPA").optional().since("9.0.0"),
             Arg::value("not-ip").token("NOT-IP").optional().since("9.0.0"),
+        ]
+    };
+}
+
+pub(super) const LIST: Command = Command {
+    spec: CommandSpec {
+        name: "CLIENT|LIST",
+        id: 81,
+        since: "2.4.0",
+        complexity: "O(N) where N is the number of client connections",
+        summary: "Lists open connections.",
+        args: with_common_filters![
+            Arg::one_of(
+                "client-type",
+                &[
+                    Arg::pure_token("normal", "NORMAL"),
+                    Arg::pure_token("master", "MASTER"),
+                    Arg::pure_token("replica", "REPLICA"),
+                    Arg::pure_token("pubsub", "PUBSUB"),
+                ],
+            )
+            .token("TYPE")
+            .optional()
+            .since("5.0.0"),
+            Arg::integer("client-id").token("ID").multiple().optional().since("6.2.0"),
+            Arg::value("username").token("USER").optional().since("8.1.0"),
+            Arg::value("addr").display("ip:port").token("ADDR").optional().since("8.1.0"),
+            Arg::value("laddr").display("ip:port").token("LADDR").optional().since("8.1.0"),
+            Arg::value("skipme").display("yes/no").token("SKIPME").optional().since("8.1.0"),
+            Arg::integer("maxage").token("MAXAGE").optional().since("8.1.0"),
         ],
         traits: FOR_OPERATORS,
         tips: &["nondeterministic_output"],
@@ -96,7 +105,7 @@ pub(super) const KILL: Command = Command {
                 Arg::value("old-format").display("ip:port").deprecated_since("2.8.12"),
                 Arg::one_of(
                     "new-format",
-                    &[
+                    with_common_filters![
                         Arg::integer("client-id").token("ID").multiple().optional().since("2.8.12"),
                         Arg::value("client-type").token("TYPE").optional().since("2.8.12"),
                         Arg::value("username").token("USER").optional(),
@@ -104,26 +113,6 @@ pub(super) const KILL: Command = Command {
                         Arg::value("laddr").display("ip:port").token("LADDR").optional().since("6.2.0"),
                         Arg::value("skipme").display("yes/no").token("SKIPME").optional(),
                         Arg::integer("maxage").token("MAXAGE").optional().since("7.4.0"),
-                        Arg::value("name").token("NAME").optional().since("8.1.0"),
-                        Arg::integer("idle").token("IDLE").optional().since("8.1.0"),
-                        Arg::value("flags").token("FLAGS").optional().since("8.1.0"),
-                        Arg::value("lib-name").token("LIB-NAME").optional().since("8.1.0"),
-                        Arg::value("lib-ver").token("LIB-VER").optional().since("8.1.0"),
-                        Arg::integer("db").token("DB").optional().since("8.1.0"),
-                        Arg::value("capa").token("CAPA").optional().since("8.1.0"),
-                        Arg::value("ip").token("IP").optional().since("8.1.0"),
-                        Arg::integer("not-client-id").token("NOT-ID").multiple().optional().since("9.0.0"),
-                        Arg::value("not-client-type").token("NOT-TYPE").optional().since("9.0.0"),
-                        Arg::value("not-username").token("NOT-USER").optional().since("9.0.0"),
-                        Arg::value("not-addr").token("NOT-ADDR").optional().since("9.0.0"),
-                        Arg::value("not-laddr").token("NOT-LADDR").optional().since("9.0.0"),
-                        Arg::value("not-name").token("NOT-NAME").optional().since("9.0.0"),
-                        Arg::value("not-flags").token("NOT-FLAGS").optional().since("9.0.0"),
-                        Arg::value("not-lib-name").token("NOT-LIB-NAME").optional().since("9.0.0"),
-                        Arg::value("not-lib-ver").token("NOT-LIB-VER").optional().since("9.0.0"),
-                        Arg::integer("not-db").token("NOT-DB").optional().since("9.0.0"),
-                        Arg::value("not-capa").token("NOT-CAPA").optional().since("9.0.0"),
-                        Arg::value("not-ip").token("NOT-IP").optional().since("9.0.0"),
                     ],
                 )
                 .multiple(),
