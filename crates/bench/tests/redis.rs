@@ -71,6 +71,24 @@ fn compares_and_plots() {
 }
 
 #[test]
+fn hashes_are_filled_and_no_field_is_missing() {
+    let _ = redis_server();
+    let result = file("hashes.json");
+    // More fields than one request of the filling has.
+    let words = "compare --only redis -k 3 --members 2500 -o hget,hincrby,hmget,hgetall,hscan,hrandfield,hdel+hset \
+                 -P 16 -c 4 -n 1 -s 0.1 --warm-up 0.02 --json";
+    let arguments: Vec<&str> = words.split_whitespace().collect();
+    let output = bench(&[&arguments[..], &[&result.to_string_lossy()]].concat());
+    assert!(output.status.success(), "{}", text(&output));
+    let document = json(&result);
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 7);
+    for run in runs {
+        assert_eq!((run["errors"].as_u64(), run["nulls"].as_u64()), (Some(0), Some(0)), "{run}");
+    }
+}
+
+#[test]
 fn open_load_keeps_its_rate() {
     let _ = redis_server();
     let result = file("latency.json");
@@ -109,6 +127,16 @@ fn memory_churn_and_expiry_are_measured() {
     assert!(output.status.success(), "{}", text(&output));
     for run in json(&result)["runs"].as_array().unwrap() {
         assert!((100.0..1000.0).contains(&run["bytes_per_key"].as_f64().unwrap()), "{run}");
+    }
+    let result = file("memory-churned.json");
+    let words = "memory --only redis -k 20000 --shapes hash5,hash2k --churn 0.3 --json";
+    let arguments: Vec<&str> = words.split(' ').collect();
+    let output = bench(&[&arguments[..], &[&result.to_string_lossy()]].concat());
+    assert!(output.status.success() && text(&output).contains("used after churn"), "{}", text(&output));
+    for run in json(&result)["runs"].as_array().unwrap() {
+        let per_element =
+            run["used_bytes_per_key"].as_f64().unwrap() * run["keys"].as_f64().unwrap() / run["elements"].as_f64().unwrap();
+        assert!((21.0..200.0).contains(&per_element) && run["churned_used"].as_f64().unwrap() > 0.5, "{run}");
     }
     let result = file("churn.json");
     let output =

@@ -6,6 +6,7 @@
 
 use super::key::{Chooser, Distribution, write_digits};
 use super::random::Random;
+use super::template::Hole;
 use crate::workload::Workload;
 
 /// Most commands a pool holds.
@@ -63,8 +64,10 @@ impl Pool {
         let mut scopes: Vec<_> = workload.operations.iter().map(|o| workload.scope(o.data, plan.thread, plan.threads)).collect();
         let weights: u64 = workload.operations.iter().map(|o| u64::from(o.weight)).sum();
         let sequential = workload.shape.distribution == Distribution::Sequential;
-        let keyed = workload.operations.iter().any(|o| o.template.has(super::template::Hole::Key));
-        let wanted = if keyed { (workload.shape.keys.saturating_mul(2)).clamp(1 << 14, COMMANDS_MAX as u64) } else { 1 << 12 };
+        let has = |hole| workload.operations.iter().any(|o| o.template.has(hole));
+        let keyed = has(Hole::Key);
+        let places = workload.shape.keys.saturating_mul(if has(Hole::Member) { workload.shape.members } else { 1 });
+        let wanted = if keyed { places.saturating_mul(2).clamp(1 << 14, COMMANDS_MAX as u64) } else { 1 << 12 };
         let batches_min = 4;
         let mut pool = Self {
             bytes: Vec::new(),
@@ -198,6 +201,15 @@ mod tests {
         let again = pool.next_batch();
         assert_eq!((first.start, first.end), (again.start, again.end));
         assert_ne!(before, pool.bytes(again.start, again.end));
+    }
+
+    #[test]
+    fn few_keys_of_many_members_are_all_named() {
+        let shape = Shape { keys: 10, members: 10_000, ..Shape::default() };
+        let pool = pool("hget", shape, Plan { bytes_max: 64 << 20, ..PLAN });
+        let text = String::from_utf8(pool.bytes.clone()).unwrap();
+        let named: std::collections::HashSet<&str> = text.split("*3").collect();
+        assert!(named.len() > 80_000, "{}", named.len());
     }
 
     #[test]

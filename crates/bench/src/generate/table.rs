@@ -16,6 +16,8 @@ pub enum DataType {
     Counter,
     /// A hash of `--members` fields.
     Hash,
+    /// A hash of `--members` fields that hold integers.
+    HashCounter,
     /// A list of `--members` values.
     List,
     /// A set of `--members` names.
@@ -38,6 +40,7 @@ impl DataType {
             Self::String => "string",
             Self::Counter => "counter",
             Self::Hash => "hash",
+            Self::HashCounter => "hash counter",
             Self::List => "list",
             Self::Set => "set",
             Self::SortedSet => "zset",
@@ -53,6 +56,7 @@ impl DataType {
             Self::None | Self::String => "",
             Self::Counter => "c",
             Self::Hash => "h",
+            Self::HashCounter => "n",
             Self::List => "l",
             Self::Set => "s",
             Self::SortedSet => "z",
@@ -69,6 +73,7 @@ impl DataType {
             Self::String => "SET __key__ __value__",
             Self::Counter => "SET __key__ 0",
             Self::Hash => "HSET __key__ {__member__ __value__}",
+            Self::HashCounter => "HSET __key__ {__member__ 0}",
             Self::List => "RPUSH __key__ {__value__}",
             Self::Set => "SADD __key__ {__member__}",
             Self::SortedSet => "ZADD __key__ {__score__ __member__}",
@@ -155,6 +160,14 @@ pub const TABLE: &[Entry] = &[
     entry("hexists", DataType::Hash, "HEXISTS __key__ __member__", INTEGER),
     entry("hlen", DataType::Hash, "HLEN __key__", INTEGER),
     entry("hdel", DataType::Hash, "HDEL __key__ __member__", INTEGER),
+    entry("hsetnx", DataType::Hash, "HSETNX __key__ __member__ __value__", INTEGER),
+    entry("hmset", DataType::Hash, "HSET __key__ {__member__ __value__}", INTEGER),
+    entry("hstrlen", DataType::Hash, "HSTRLEN __key__ __member__", INTEGER),
+    entry("hscan", DataType::Hash, "HSCAN __key__ 0 COUNT 100", MANY),
+    entry("hrandfield", DataType::Hash, "HRANDFIELD __key__", VALUE),
+    entry("hexpire", DataType::Hash, "HEXPIRE __key__ 3600 FIELDS 1 __member__", MANY),
+    entry("httl", DataType::Hash, "HTTL __key__ FIELDS 1 __member__", MANY),
+    entry("hincrby", DataType::HashCounter, "HINCRBY __key__ __member__ 1", INTEGER),
     entry("lpush", DataType::List, "LPUSH __key__ __value__", INTEGER),
     entry("rpush", DataType::List, "RPUSH __key__ __value__", INTEGER),
     entry("lpop", DataType::List, "LPOP __key__", VALUE),

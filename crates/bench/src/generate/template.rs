@@ -4,6 +4,8 @@
 //! repeated as a group, once per member when a collection is filled, `--group` times otherwise. Encoding yields finished
 //! RESP request bytes and the positions at which keys end within them.
 
+use std::ops::Range;
+
 use super::key::{Chooser, KeyFormat, write_digits};
 use super::random::Random;
 use super::value::{Lengths, Text};
@@ -56,6 +58,9 @@ enum Piece {
 }
 
 type Argument = Vec<Piece>;
+
+/// Members that one request of a fill brings; servers bound the arguments of a request.
+const FILL_MEMBERS: u64 = 1000;
 
 /// A parsed command with holes.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,12 +117,19 @@ impl Template {
 
     /// Appends one request with random contents; `keys` receives the offset in `out` past each key's last digit.
     pub fn encode(&self, scope: &mut Scope<'_>, random: &mut Random, out: &mut Vec<u8>, keys: &mut Vec<usize>) {
-        self.write(scope, random, None, scope.group, out, keys);
+        self.write(scope, random, None, 0..scope.group, out, keys);
     }
 
-    /// Appends the request that fills key `number` with members 0, 1, 2, …
-    pub fn encode_fill(&self, scope: &mut Scope<'_>, random: &mut Random, number: u64, out: &mut Vec<u8>) {
-        self.write(scope, random, Some(number), scope.members, out, &mut Vec::new());
+    /// Appends the requests that fill key `number` with members 0, 1, 2, …: one, or several of [`FILL_MEMBERS`]. Returns how many.
+    pub fn encode_fill(&self, scope: &mut Scope<'_>, random: &mut Random, number: u64, out: &mut Vec<u8>) -> u64 {
+        let step = if self.group.is_empty() { scope.members } else { FILL_MEMBERS };
+        let mut requests = 0;
+        for first in (0..scope.members).step_by(step as usize) {
+            let members = first..(first + step).min(scope.members);
+            self.write(scope, random, Some(number), members, out, &mut Vec::new());
+            requests += 1;
+        }
+        requests
     }
 
     fn write(
@@ -125,16 +137,17 @@ impl Template {
         scope: &mut Scope<'_>,
         random: &mut Random,
         fill: Option<u64>,
-        repeats: u64,
+        members: Range<u64>,
         out: &mut Vec<u8>,
         keys: &mut Vec<usize>,
     ) {
-        let count = self.before.len() + self.group.len() * repeats as usize + self.after.len();
+        let repeats = (members.end - members.start) as usize;
+        let count = self.before.len() + self.group.len() * repeats + self.after.len();
         write_header(b'*', count, out);
         let mut writer = Writer { scope, random, fill, member: fill.map(|_| 0), out, keys };
         self.before.iter().for_each(|argument| writer.argument(argument));
-        for repeat in 0..repeats {
-            writer.member = fill.map(|_| repeat);
+        for member in members {
+            writer.member = fill.map(|_| member);
             self.group.iter().for_each(|argument| writer.argument(argument));
         }
         self.after.iter().for_each(|argument| writer.argument(argument));
@@ -280,7 +293,7 @@ mod tests {
         let template = Template::parse(text).unwrap();
         let mut random = Random::new(1, 0);
         match fill {
-            Some(number) => template.encode_fill(&mut scope, &mut random, number, &mut out),
+            Some(number) => assert_eq!(template.encode_fill(&mut scope, &mut random, number, &mut out), 1),
             None => template.encode(&mut scope, &mut random, &mut out, &mut keys),
         }
         (String::from_utf8(out).unwrap(), keys)
@@ -307,6 +320,23 @@ mod tests {
         assert!(request.starts_with("*5\r\n$4\r\nSADD\r\n$8\r\nkey:0007\r\n$4\r\nm000\r\n$4\r\nm001\r\n$4\r\nm002\r\n"));
         let (request, _) = encode("SET __key__ x PXAT __due__", Some(5));
         assert!(request.ends_with("$4\r\n1050\r\n"), "{request}");
+    }
+
+    #[test]
+    fn many_members_take_several_requests() {
+        let format = KeyFormat::new("key:", 8, 10).unwrap();
+        let (lengths, value) = (Lengths::fixed(4), Text::new(4));
+        let chooser = Chooser::new(Distribution::Uniform, 10, 0, 1);
+        let (keys, members, member_len, group, due) = (10, FILL_MEMBERS + 2, 8, 1, (0, 0));
+        let mut scope = Scope { format: &format, chooser, lengths: &lengths, text: &value, keys, members, member_len, group, due };
+        let mut out = Vec::new();
+        let template = Template::parse("HSET __key__ {__member__ __value__}").unwrap();
+        assert_eq!(template.encode_fill(&mut scope, &mut Random::new(1, 0), 7, &mut out), 2);
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!((text.matches("HSET").count(), text.matches("key:0007").count()), (2, 2));
+        for member in 0..members {
+            assert_eq!(text.matches(&format!("m{member:07}")).count(), 1);
+        }
     }
 
     #[test]

@@ -103,9 +103,8 @@ impl Filler {
         self.sent = 0;
         let mut scope = self.filling.workload.scope(DataType::String, 0, 1);
         for number in self.next..to {
-            self.template.encode_fill(&mut scope, &mut self.random, number, &mut self.request);
+            self.outstanding += self.template.encode_fill(&mut scope, &mut self.random, number, &mut self.request);
         }
-        self.outstanding += to - self.next;
         self.next_ns += ((to - self.next) as f64 * 1e9 / self.filling.rate) as u64;
         self.next = to;
         self.flush()

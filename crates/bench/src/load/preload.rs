@@ -137,8 +137,7 @@ fn fill(
         request.clear();
         let repeats = if data.fills_by_member() { scope.members } else { 1 };
         for number in from..(from + step).min(plan.range.1) {
-            (0..repeats).for_each(|_| template.encode_fill(&mut scope, &mut random, number, &mut request));
-            line.awaited += repeats;
+            line.awaited += (0..repeats).map(|_| template.encode_fill(&mut scope, &mut random, number, &mut request)).sum::<u64>();
         }
         commands += line.awaited;
         send_all(line, &request)?;
