@@ -33,6 +33,48 @@ pub enum Kind {
     Stream = 5,
 }
 
+impl Kind {
+    /// The kind with this number; unknown ones are strings.
+    #[must_use]
+    pub const fn of(number: u8) -> Self {
+        match number {
+            1 => Self::List,
+            2 => Self::Hash,
+            3 => Self::Set,
+            4 => Self::SortedSet,
+            5 => Self::Stream,
+            _ => Self::String,
+        }
+    }
+
+    /// The name that the TYPE command answers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::List => "list",
+            Self::Hash => "hash",
+            Self::Set => "set",
+            Self::SortedSet => "zset",
+            Self::Stream => "stream",
+        }
+    }
+}
+
+/// What the store asks of the types of values beside what an [`Object`] answers: of values that lie packed in their records.
+///
+/// Packed bytes that are not sound give any answer, but no panic.
+pub trait Types: Send + Sync {
+    /// An empty object of a kind, to read an image into. None: there are no objects of this kind.
+    fn empty(&self, kind: Kind) -> Option<Box<dyn Object>>;
+
+    /// The earliest time at which an element of a packed value expires, in milliseconds since 1970.
+    fn next_due(&self, kind: Kind, packed: &[u8]) -> Option<u64>;
+
+    /// Appends a packed value to `out` without the elements that are due at `now`, each of which is told to `removed`. Says how many elements are left.
+    fn expire(&self, kind: Kind, packed: &[u8], now: u64, out: &mut Vec<u8>, removed: &mut dyn FnMut(&[u8])) -> usize;
+}
+
 /// How far an image is written. It begins as the default, and means something only for the snapshot that it was made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImageCursor {
@@ -46,6 +88,15 @@ pub struct ImageCursor {
 pub trait Object: Any + Send + Sync {
     /// The type of the value.
     fn kind(&self) -> Kind;
+
+    /// The value as its type knows it.
+    fn as_any(&self) -> &dyn Any;
+
+    /// As [`Object::as_any`], to be changed.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+
+    /// How many elements there are.
+    fn elements(&self) -> usize;
 
     /// Bytes of memory that it takes, in constant time. What it shares with snapshots counts in each of them.
     fn memory(&self) -> usize;

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use almandine_keyspace::{Full, Missing, WrongKind};
+use almandine_keyspace::{Full, Missing, Refusal, WrongKind};
 use almandine_resp::Args;
 
 /// What a handler answers instead of a reply. One word wide in the usual case, so that `Ok` costs a register.
@@ -294,6 +294,16 @@ impl From<Missing> for CommandError {
 impl From<WrongKind> for CommandError {
     fn from(_: WrongKind) -> Self {
         Self::WrongType
+    }
+}
+
+impl From<Refusal> for CommandError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::WrongKind => Self::WrongType,
+            Refusal::Missing(missing) => missing.into(),
+            Refusal::Full => Self::OutOfMemory,
+        }
     }
 }
 

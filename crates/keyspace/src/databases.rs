@@ -1,8 +1,10 @@
 //! The logical databases: each is, at any time, one namespace of the store.
 
 use crate::Accessor;
+use crate::types::TypeTable;
 use crate::watch::Watches;
 use almandine_base::limits::DATABASES_MAX;
+use almandine_datatypes::hash::Placement;
 use almandine_store::{EvictionPolicy, MemoryUse, Store, Totals, Work};
 use std::io;
 use std::sync::Arc;
@@ -50,6 +52,7 @@ impl Default for Options {
 /// All databases of a server.
 pub struct Keyspace {
     pub(crate) store: Store,
+    pub(crate) types: Arc<TypeTable>,
     pub(crate) namespaces: Arc<[AtomicU32]>,
     pub(crate) watches: Arc<Watches>,
 }
@@ -60,7 +63,11 @@ impl Keyspace {
     /// # Errors
     /// When the store cannot be opened.
     pub fn open(options: Options) -> io::Result<Arc<Self>> {
-        let store = Store::open(options.store)?;
+        // Who knows where fields lie could choose those that collide.
+        let types = Arc::new(TypeTable { placement: Placement::new(options.store.seed.rotate_left(32)) });
+        let mut store_options = options.store;
+        store_options.types = Some(types.clone());
+        let store = Store::open(store_options)?;
         let databases = options.databases.clamp(1, DATABASES_MAX);
         let namespaces = (0..databases)
             .map(|_| store.allocate_namespace().map(|namespace| AtomicU32::new(u32::from(namespace))))
@@ -70,7 +77,7 @@ impl Keyspace {
         let watches = Arc::new(Watches::new());
         let told = Arc::clone(&watches);
         store.on_change(move |key| told.changed(key));
-        Ok(Arc::new(Self { store, namespaces, watches }))
+        Ok(Arc::new(Self { store, types, namespaces, watches }))
     }
 
     /// Access for one worker thread; none when all sessions of the store are taken.

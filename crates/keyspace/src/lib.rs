@@ -14,6 +14,7 @@ mod accessor;
 mod databases;
 mod reader;
 mod removed;
+pub mod types;
 mod unit;
 mod value;
 mod watch;
@@ -23,11 +24,12 @@ mod writer;
 pub use accessor::{Accessor, Key, Missing};
 pub use almandine_store::{
     CopyReads, EvictionOrder, EvictionPolicy, Fetch, Full, GlanceId, Kind, MemoryUse, Need, Occupied, Put, RemovalReason,
-    SharedString, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
+    SharedValue, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
 };
 pub use databases::{Keyspace, Options};
 pub use reader::{Metadata, Reader, WrongKind};
 pub use removed::RemovedKey;
+pub use types::Refusal;
 pub use value::{Owned, Value};
 pub use watch::Watcher;
 pub use writer::Writer;

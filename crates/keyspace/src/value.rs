@@ -1,6 +1,6 @@
 //! Values as handlers get them.
 
-use almandine_store::{Kind, Put, SharedString};
+use almandine_store::{Kind, Put, SharedValue};
 use bytes::Bytes;
 use std::ops::Deref;
 
@@ -13,7 +13,7 @@ pub struct Value<'v> {
 
 pub(crate) enum Held<'v> {
     Copied(&'v [u8]),
-    Shared(SharedString),
+    Shared(SharedValue),
 }
 
 impl Deref for Value<'_> {
@@ -63,11 +63,11 @@ impl Value<'_> {
 }
 
 /// The bytes of a large value as a counted slice.
-pub(crate) fn to_bytes(value: &SharedString) -> Bytes {
+pub(crate) fn to_bytes(value: &SharedValue) -> Bytes {
     Bytes::from_owner(Arced(value.clone()))
 }
 
-struct Arced(SharedString);
+struct Arced(SharedValue);
 
 impl AsRef<[u8]> for Arced {
     fn as_ref(&self) -> &[u8] {
@@ -86,7 +86,7 @@ pub struct Owned {
 
 pub(crate) enum OwnedBytes {
     Inline(Vec<u8>),
-    Shared(SharedString),
+    Shared(SharedValue),
 }
 
 impl Owned {

@@ -1,12 +1,13 @@
-//! Heap values: strings too large for a record. The record holds a handle, one counted reference.
+//! Heap values: strings too large for a record, and objects. The record holds a handle, one counted reference.
 //!
 //! A reader takes its own reference under a shared latch and then reads without any; a writer that finds itself the only
-//! holder, under the exclusive latch, changes the bytes in place. So a value of 512 MB is never copied to be read, and an
-//! APPEND to one costs what it appends.
+//! holder, under the exclusive latch, changes the value in place. So a value of 512 MB is never copied to be read, and an
+//! APPEND to one costs what it appends. An object that somebody else holds is changed as a snapshot of it, made in constant time.
 //!
 //! A value that no record holds any more may still be on its way to a client. It is in the memory, so it counts ([`outliving_bytes`]), but
 //! only then: while a record holds it, it counts as the record's.
 
+use almandine_base::object::Object;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -21,34 +22,126 @@ pub(crate) fn outliving_bytes() -> u64 {
     OUTLIVING.load(Ordering::Relaxed)
 }
 
-/// A large string.
-#[derive(Debug)]
-pub struct HeapString {
-    pub(crate) bytes: Vec<u8>,
+/// What a heap value is.
+enum Body {
+    String(Vec<u8>),
+    Object {
+        object: Box<dyn Object>,
+        /// What the value counts as on the device; 0: what it takes in memory. So it counts the same when it is written and when it goes.
+        weight: usize,
+    },
+}
+
+/// A value too large for a record.
+pub struct HeapValue {
+    body: Body,
     /// Records that hold it; a copy of a record holds it, too.
     records: AtomicU32,
     /// What of it is in [`OUTLIVING`]. Changed by whoever takes the last record's reference or gives a new one.
     outliving: AtomicUsize,
 }
 
-impl AsRef<[u8]> for HeapString {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
+impl std::fmt::Debug for HeapValue {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("HeapValue").field("memory_bytes", &self.memory_bytes()).finish_non_exhaustive()
     }
 }
 
-/// A shared large string.
-pub type SharedString = Arc<HeapString>;
+/// The bytes of a string; an object has none.
+impl AsRef<[u8]> for HeapValue {
+    fn as_ref(&self) -> &[u8] {
+        match &self.body {
+            Body::String(bytes) => bytes,
+            Body::Object { .. } => &[],
+        }
+    }
+}
 
-impl HeapString {
-    /// A value that no record holds yet.
-    pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes, records: AtomicU32::new(0), outliving: AtomicUsize::new(0) }
+/// A shared heap value. Who holds one of an object has a snapshot of it.
+pub type SharedValue = Arc<HeapValue>;
+
+impl HeapValue {
+    fn of(body: Body) -> Self {
+        Self { body, records: AtomicU32::new(0), outliving: AtomicUsize::new(0) }
+    }
+
+    /// A string that no record holds yet.
+    pub(crate) fn string(bytes: Vec<u8>) -> Self {
+        Self::of(Body::String(bytes))
+    }
+
+    /// An object that no record holds yet.
+    #[must_use]
+    pub fn object(object: Box<dyn Object>) -> Self {
+        Self::weighing(object, 0)
+    }
+
+    /// An object that was read from the device, where it counts as `weight`.
+    pub(crate) fn weighing(object: Box<dyn Object>, weight: usize) -> Self {
+        Self::of(Body::Object { object, weight })
+    }
+
+    /// The object that it is, if it is one.
+    #[must_use]
+    pub fn as_object(&self) -> Option<&dyn Object> {
+        match &self.body {
+            Body::String(_) => None,
+            Body::Object { object, .. } => Some(object.as_ref()),
+        }
+    }
+
+    /// The object, to be changed.
+    pub(crate) fn as_object_mut(&mut self) -> Option<&mut dyn Object> {
+        match &mut self.body {
+            Body::String(_) => None,
+            Body::Object { object, weight } => {
+                *weight = 0;
+                Some(object.as_mut())
+            }
+        }
+    }
+
+    /// The bytes of a string, to be changed.
+    pub(crate) fn as_bytes_mut(&mut self) -> Option<&mut Vec<u8>> {
+        match &mut self.body {
+            Body::String(bytes) => Some(bytes),
+            Body::Object { .. } => None,
+        }
+    }
+
+    /// A value of its own that is equal: a copy of a string, a snapshot of an object.
+    pub(crate) fn duplicate(&self) -> Self {
+        match &self.body {
+            Body::String(bytes) => Self::string(bytes.clone()),
+            Body::Object { object, .. } => Self::object(object.snapshot()),
+        }
     }
 
     /// Bytes that this value takes.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + OVERHEAD_BYTES
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let body = match &self.body {
+            Body::String(bytes) => bytes.capacity(),
+            Body::Object { object, .. } => object.memory(),
+        };
+        body + OVERHEAD_BYTES
+    }
+
+    /// Bytes as which the value counts on the device.
+    pub(crate) fn device_bytes(&self) -> usize {
+        match &self.body {
+            Body::String(bytes) => bytes.len(),
+            Body::Object { object, weight: 0 } => object.memory(),
+            Body::Object { weight, .. } => *weight,
+        }
+    }
+
+    /// Frees about `limit` parts of the value; true when what is left can be dropped at once.
+    pub(crate) fn drop_step(&mut self, limit: usize) -> bool {
+        match &mut self.body {
+            Body::String(_) => true,
+            Body::Object { object, .. } => object.drop_step(limit),
+        }
     }
 
     fn count_outliving(&self, bytes: usize) {
@@ -58,7 +151,7 @@ impl HeapString {
     }
 }
 
-impl Drop for HeapString {
+impl Drop for HeapValue {
     fn drop(&mut self) {
         debug_assert_eq!(*self.records.get_mut(), 0, "a value lives as long as a record holds it");
         OUTLIVING.fetch_sub(*self.outliving.get_mut() as u64, Ordering::Relaxed);
@@ -66,7 +159,7 @@ impl Drop for HeapString {
 }
 
 /// Turns a reference into the number that a record holds.
-pub(crate) fn into_handle(value: SharedString) -> u64 {
+pub(crate) fn into_handle(value: SharedValue) -> u64 {
     value.records.fetch_add(1, Ordering::Relaxed);
     if value.outliving.load(Ordering::Relaxed) != 0 {
         value.count_outliving(0);
@@ -78,10 +171,10 @@ pub(crate) fn into_handle(value: SharedString) -> u64 {
 ///
 /// # Safety
 /// The handle came from [`into_handle`] and its record gives it up.
-pub(crate) unsafe fn from_handle(handle: u64) -> SharedString {
+pub(crate) unsafe fn from_handle(handle: u64) -> SharedValue {
     debug_assert_ne!(handle, 0, "a handle is an address");
     // SAFETY: by the caller's promise the count that `into_raw` kept is ours.
-    let value = unsafe { Arc::from_raw(handle as usize as *const HeapString) };
+    let value = unsafe { Arc::from_raw(handle as usize as *const HeapValue) };
     let records = value.records.fetch_sub(1, Ordering::Relaxed);
     debug_assert!(records > 0, "a record's reference is counted");
     // Who else holds it lets go of it later than this, so that its drop finds the count.
@@ -95,9 +188,9 @@ pub(crate) unsafe fn from_handle(handle: u64) -> SharedString {
 ///
 /// # Safety
 /// The handle came from [`into_handle`] and the bucket latch is held, so that the record keeps its reference meanwhile.
-pub(crate) unsafe fn share(handle: u64) -> SharedString {
+pub(crate) unsafe fn share(handle: u64) -> SharedValue {
     debug_assert_ne!(handle, 0, "a handle is an address");
-    let pointer = handle as usize as *const HeapString;
+    let pointer = handle as usize as *const HeapValue;
     // SAFETY: the record's reference keeps the count above zero while the latch is held.
     unsafe {
         Arc::increment_strong_count(pointer);
@@ -105,14 +198,31 @@ pub(crate) unsafe fn share(handle: u64) -> SharedString {
     }
 }
 
-/// The bytes behind a handle.
+/// The value behind a handle.
 ///
 /// # Safety
-/// As [`share`], for as long as the slice lives; and nobody changes the value meanwhile.
-pub(crate) unsafe fn bytes<'r>(handle: u64) -> &'r [u8] {
+/// As [`share`], for as long as the reference lives; and nobody changes the value meanwhile.
+pub(crate) unsafe fn value<'r>(handle: u64) -> &'r HeapValue {
     debug_assert_ne!(handle, 0, "a handle is an address");
     // SAFETY: the record's reference keeps the value alive under the latch.
-    unsafe { &(*(handle as usize as *const HeapString)).bytes }
+    unsafe { &*(handle as usize as *const HeapValue) }
+}
+
+/// Makes the value behind a handle one that nobody else holds, and gives it to be changed. The handle may be another one afterwards.
+///
+/// # Safety
+/// The handle came from [`into_handle`], and the caller holds the exclusive latch of its record's bucket for as long as the reference lives.
+pub(crate) unsafe fn unique<'r>(handle: &mut u64) -> &'r mut HeapValue {
+    debug_assert_ne!(*handle, 0, "a handle is an address");
+    // SAFETY: the latch is exclusive, so the record's reference is ours to look at; it stays the record's.
+    let mut held = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(*handle as usize as *const HeapValue) });
+    if Arc::get_mut(&mut held).is_none() {
+        // SAFETY: as above; the record gives its reference up here, and gets the new one.
+        let shared = unsafe { from_handle(*handle) };
+        *handle = into_handle(Arc::new(shared.duplicate()));
+    }
+    // SAFETY: the count is one, the record's, and nobody can share the value without the latch.
+    unsafe { &mut *(*handle as usize as *mut HeapValue) }
 }
 
 /// A key too long for its record.
@@ -149,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_value_counts_by_itself_only_while_readers_hold_it_and_no_record_does() {
-        let value = Arc::new(HeapString::new(vec![1; 100 << 20]));
+        let value = Arc::new(HeapValue::string(vec![1; 100 << 20]));
         let (first, second) = (into_handle(value.clone()), into_handle(value.clone()));
         assert!(outliving_bytes() < 100 * MIB);
         // SAFETY: both handles are from above, and each is given up once.

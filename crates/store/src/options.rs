@@ -1,9 +1,11 @@
 //! How a store is made.
 
 use crate::tier::Storage;
+use almandine_base::object::Types;
+use std::sync::Arc;
 
 /// How a store is made.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// Most sessions at once.
     pub sessions_max: usize,
@@ -21,6 +23,8 @@ pub struct Options {
     pub storage: Option<Storage>,
     /// Pages of 2 MiB that the device may hold at once, and as many writes from the oldest to the newest.
     pub device_pages_max: u64,
+    /// What is to be known of values that are no strings. Without it there are none.
+    pub types: Option<Arc<dyn Types>>,
     /// Whether the background thread runs. Without it, call [`Store::maintain`].
     pub background: bool,
 }
@@ -36,7 +40,20 @@ impl Default for Options {
             free_fraction_max: 0.15,
             storage: None,
             device_pages_max: 1 << 20,
+            types: None,
             background: true,
         }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Options")
+            .field("sessions_max", &self.sessions_max)
+            .field("keys_expected", &self.keys_expected)
+            .field("memory_bytes_max", &self.memory_bytes_max)
+            .field("storage", &self.storage)
+            .finish_non_exhaustive()
     }
 }

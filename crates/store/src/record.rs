@@ -22,6 +22,7 @@
 //! as plain memory under the epoch. Everything else changes only under the exclusive bucket latch, by atomic word stores,
 //! because optimistic readers may look at it meanwhile (they validate afterwards, INV-READ-1).
 
+pub use almandine_base::object::Kind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a word; all records are multiples of it.
@@ -49,53 +50,10 @@ const _: () = assert!((UNITS_MAX - RESERVED_WORDS) * WORD < 1 << VALUE_BITS, "a 
 /// Whether a value lies in the record with its key; else it lies on the heap. As much as possible lies in records, because
 /// only records can be moved out of sparse pages.
 #[inline]
-pub(crate) const fn fits_inline(key_len: usize, value_len: usize) -> bool {
+#[must_use]
+pub const fn fits_inline(key_len: usize, value_len: usize) -> bool {
     let key_words = if key_len > INLINE_KEY_MAX { 1 } else { key_len.div_ceil(WORD) };
     RESERVED_WORDS + key_words + value_len.div_ceil(WORD) <= UNITS_MAX
-}
-
-/// What a value is. The numbers are part of the record format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// A string of bytes.
-    String = 0,
-    /// A list.
-    List = 1,
-    /// A hash.
-    Hash = 2,
-    /// A set.
-    Set = 3,
-    /// A sorted set.
-    SortedSet = 4,
-    /// A stream.
-    Stream = 5,
-}
-
-impl Kind {
-    /// The name that the TYPE command answers.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::String => "string",
-            Self::List => "list",
-            Self::Hash => "hash",
-            Self::Set => "set",
-            Self::SortedSet => "zset",
-            Self::Stream => "stream",
-        }
-    }
-
-    const fn from_bits(bits: u64) -> Self {
-        match bits {
-            1 => Self::List,
-            2 => Self::Hash,
-            3 => Self::Set,
-            4 => Self::SortedSet,
-            5 => Self::Stream,
-            _ => Self::String,
-        }
-    }
 }
 
 /// The header word of a record.
@@ -166,7 +124,7 @@ impl Header {
     }
 
     pub(crate) fn kind(self) -> Kind {
-        Kind::from_bits(self.0 & 0xF)
+        Kind::of((self.0 & 0xF) as u8)
     }
 
     pub(crate) fn has(self, flag: u64) -> bool {

@@ -2,7 +2,7 @@
 
 use almandine_base::object::Missing;
 
-use crate::packed::{Due, ELEMENTS_MAX, Edit, PACKED_MAX_BYTES, PackedHash};
+use crate::packed::{Due, ELEMENTS_MAX, PACKED_MAX_BYTES, PackedHash};
 
 use super::object::HashObject;
 use super::place::Placement;
@@ -42,22 +42,14 @@ impl HashObject {
             return Ok(false);
         }
         let mut bytes = Vec::new();
-        apply(&PackedHash::new(&[]).set_encoding(self.encoding), &mut bytes);
+        PackedHash::new(&[]).set_encoding(self.encoding).apply(&mut bytes);
         for entry in self.iter() {
             let entry = entry?;
             let due = entry.due.map_or(Due::Never, Due::At);
             let Ok((edit, _)) = PackedHash::new(&bytes).set(entry.field, entry.value, due) else { return Ok(false) };
-            apply(&edit, &mut bytes);
+            edit.apply(&mut bytes);
         }
         out.append(&mut bytes);
         Ok(true)
     }
-}
-
-fn apply(edit: &Edit, bytes: &mut Vec<u8>) {
-    let len = bytes.len();
-    let new_len = edit.new_len(len);
-    bytes.resize(len.max(new_len), 0);
-    edit.apply_within(bytes, len);
-    bytes.truncate(new_len);
 }

@@ -1,5 +1,7 @@
 //! A large hash: what commands do with it, and what the store does.
 
+use std::any::Any;
+
 use almandine_base::object::{Damaged, ImageCursor, Kind, Missing, Object};
 
 use crate::packed::{Due, Encoding, Entry};
@@ -172,6 +174,18 @@ impl HashObject {
 impl Object for HashObject {
     fn kind(&self) -> Kind {
         Kind::Hash
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn elements(&self) -> usize {
+        self.len()
     }
 
     fn memory(&self) -> usize {

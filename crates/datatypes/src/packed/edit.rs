@@ -81,6 +81,15 @@ impl<'a> Edit<'a> {
         self.splices().iter().fold(len, |len, splice| splice.apply(buffer, len))
     }
 
+    /// Applies the edit to all of `bytes`.
+    pub fn apply(&self, bytes: &mut Vec<u8>) {
+        let len = bytes.len();
+        let new_len = self.new_len(len);
+        bytes.resize(len.max(new_len), 0);
+        self.apply_within(bytes, len);
+        bytes.truncate(new_len);
+    }
+
     /// Writes the bytes after the edit to a buffer of [`Edit::new_len`] bytes; each byte is copied once.
     ///
     /// # Panics

@@ -70,12 +70,18 @@ fn expire_hash(session: &mut Session, store: &Inner, tier: &Tier, hash: u64) {
         }
         None
     });
+    let mut elements = Vec::new();
     for (address, record, header) in found {
-        if header.has(Header::EXPIRY) && store.hash_of(record, header) == hash {
-            expire_record(session, store, (number, hash), address, record, header);
+        if store.first_due(record, header).is_some() && store.hash_of(record, header) == hash {
+            elements.extend(expire_record(session, store, (number, hash), address, record, header));
         }
     }
     drop(latch);
+    for (namespace, key) in elements {
+        let key = session.key(namespace, &key);
+        // Looking at it removes them.
+        drop(session.entry_of_elements(key));
+    }
     if absent {
         // It left memory between the look and the latch.
         tier.is_due_cold(hash);
@@ -84,10 +90,17 @@ fn expire_hash(session: &mut Session, store: &Inner, tier: &Tier, hash: u64) {
     }
 }
 
-/// Removes a record of the hash if it is due, else files it anew.
-fn expire_record(session: &mut Session, store: &Inner, (number, hash): (u64, u64), address: u64, record: Record, header: Header) {
+/// Removes a record of the hash if it is due, else files it anew. Its key, if it is elements of it that are due.
+fn expire_record(
+    session: &mut Session,
+    store: &Inner,
+    (number, hash): (u64, u64),
+    address: u64,
+    record: Record,
+    header: Header,
+) -> Option<(u16, Vec<u8>)> {
     debug_assert!(store.index.bucket(number).is_latched_exclusively(), "INV-LATCH-1: who removes a record holds the latch");
-    let Some(position) = store.index.find_any(number, |at| at == address) else { return };
+    let position = store.index.find_any(number, |at| at == address)?;
     if store.namespaces.is_dropped(header.namespace()) {
         // A sweep counts its records off, and finds those that are in memory.
         if address < session.local.head {
@@ -96,10 +109,13 @@ fn expire_record(session: &mut Session, store: &Inner, (number, hash): (u64, u64
     } else if record.is_expired(header, session.now_ms()) {
         store.note_expired(&session.local, record, header);
         unlink(store, &mut session.local, number, position, record, header);
-    } else if let Some(at_ms) = record.expiry(header) {
-        debug_assert!(at_ms > session.now_ms(), "INV-EXP-1: what is filed anew is not due");
+    } else if let Some(at_ms) = store.first_due(record, header) {
+        if at_ms <= session.now_ms() {
+            return Some((header.namespace(), store.key_of(record, header).to_vec()));
+        }
         file(session, store, Notice { hash, at_ms });
     }
+    None
 }
 
 fn file(session: &Session, store: &Inner, notice: Notice) {

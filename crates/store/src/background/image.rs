@@ -3,15 +3,16 @@
 //! The copy is made word by word, because sessions may still declare records of a closed page dead; what the copy then says of
 //! such a record does not matter, for the index no longer points to it. Handles of heap values and keys become extents.
 
-use crate::heap::{self, HeapKey, SharedString};
+use crate::heap::{self, HeapKey, SharedValue};
 use crate::log::PAGE_WORDS;
 use crate::record::{Header, Record, WORD};
 use crate::session::Session;
 use crate::shared::Inner;
-use crate::tier::Tier;
 use crate::tier::extent::Extent;
 use crate::tier::pages::{Contents, DevicePages, PageInfo};
 use crate::tier::write::ExtentWriter;
+use crate::tier::{self, Tier};
+use almandine_base::object::Missing;
 use almandine_io::storage::Buffer;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,7 @@ struct Heavy {
     at: usize,
     header: Header,
     key: Option<Vec<u8>>,
-    value: Option<SharedString>,
+    value: Option<SharedValue>,
 }
 
 /// Copies a closed page into `image`. The extents that it refers to have been written then.
@@ -75,8 +76,7 @@ fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Con
             if header.has(Header::HEAP_VALUE) || header.has(Header::HEAP_KEY) {
                 match take_heavy(&store, page, at, header, &words[at]) {
                     Some(record) => {
-                        let lengths =
-                            [record.key.as_ref().map(Vec::len), record.value.as_ref().map(|value| value.as_ref().as_ref().len())];
+                        let lengths = [record.key.as_ref().map(Vec::len), record.value.as_ref().map(|value| value.device_bytes())];
                         count(contents, header, DevicePages::weight(units, lengths));
                         heavy.push(record);
                     }
@@ -143,7 +143,13 @@ fn write_heavy(
         put(image, record.at + 1, extent.to_word());
     }
     if let Some(value) = &record.value {
-        let extent = extents.put(tier, value.as_ref().as_ref())?;
+        let extent = match value.as_object() {
+            None => extents.put(tier, value.as_ref().as_ref())?,
+            Some(object) => {
+                let bytes = tier::image::of(object, value.device_bytes());
+                extents.put(tier, &bytes.map_err(|Missing| io::Error::other("a part of a value is not in memory"))?)?
+            }
+        };
         written.push(extent);
         put(image, record.at + record.header.value_word(), extent.to_word());
     }

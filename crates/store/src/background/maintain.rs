@@ -146,7 +146,7 @@ impl Maintenance {
         busy |= self.evacuation.phase() != EvacuationPhase::Rest;
         store.move_ceiling();
         self.shift_read_only();
-        store.collect_garbage();
+        busy |= store.collect_garbage();
         self.session.surrender_free_space();
         busy |= self.forget_closed_pages(busy, now_ms);
         if store.epoch.pending() != 0 {

@@ -43,8 +43,9 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
     let latch = store.index.lock_exclusive(hash);
     let number = latch.number();
     debug_assert_eq!(Index::bucket_of(hash, store.index.len()), number);
-    let mut known = false;
+    let (mut known, mut elements) = (false, Vec::new());
     loop {
+        elements.clear();
         let mut refile = None;
         let head = session.local.head;
         let mut cold = false;
@@ -63,7 +64,11 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
             if record.is_expired(header, now_ms) {
                 return Some((record, header));
             }
-            refile = record.expiry(header).or(refile);
+            match store.next_due(record, header) {
+                // Looked up again below: the key's latch is another one than this walk's.
+                Some(due) if due <= now_ms => elements.push((header.namespace(), store.key_of(record, header).to_vec())),
+                due => refile = [refile, record.expiry(header), due].into_iter().flatten().min(),
+            }
             None
         });
         match due {
@@ -86,6 +91,12 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
                 break;
             }
         }
+    }
+    drop(latch);
+    for (namespace, key) in elements {
+        let key = session.key(namespace, &key);
+        // Looking at it removes them.
+        drop(session.entry_of_elements(key));
     }
 }
 
@@ -124,7 +135,7 @@ fn valid_notice(session: &Session, notice: Notice) -> Option<Notice> {
         // SAFETY: read from a latched bucket inside the epoch.
         let record = unsafe { store.log.record(address) };
         let header = record.header();
-        (store.hash_of(record, header) == hash).then(|| record.expiry(header))
+        (store.hash_of(record, header) == hash).then(|| store.first_due(record, header))
     });
     drop(latch);
     match found {

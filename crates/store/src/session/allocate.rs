@@ -158,7 +158,7 @@ pub(crate) fn drop_heap_value(store: &Inner, local: &Local, record: Record, head
 }
 
 /// Lets go of a heap value; a large one is freed in the background.
-pub(crate) fn release_heap_value(store: &Inner, local: &Local, value: heap::SharedString) {
+pub(crate) fn release_heap_value(store: &Inner, local: &Local, value: heap::SharedValue) {
     add(&store.thread(local).heap_bytes, -(value.memory_bytes() as i64));
     store.discard(value);
 }

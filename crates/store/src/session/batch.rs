@@ -4,6 +4,7 @@ use super::allocate;
 use super::evict::make_room;
 use super::local::{Local, QUANTUM_WORDS};
 use crate::fault::{self, Fault};
+use crate::heap::SharedValue;
 use crate::index::Peek;
 use crate::key::{GlanceId, Key};
 use crate::log::NO_PAGE;
@@ -24,6 +25,11 @@ pub struct Session {
 }
 
 impl Session {
+    /// Lets go of a heap value that was shared; one that nobody else holds and that takes long to free is freed in the background.
+    pub fn release(&self, value: SharedValue) {
+        self.store.discard(value);
+    }
+
     /// A session with a thread number and an epoch slot of its own; none when all are taken.
     pub(crate) fn open(store: &Arc<Inner>) -> Option<Self> {
         let thread = store.take_thread()?;

@@ -4,6 +4,7 @@
 //! fits; else a new record is written and the index entry is pointed to it, in one store. The user of an entry does not know
 //! which. Dropping an entry releases the latch, unless it belongs to a lock plan.
 
+mod elements;
 mod occupied;
 
 use super::allocate::{allocate, drop_heap_key, drop_heap_value, release_heap_value, retire};
@@ -16,7 +17,7 @@ use crate::counters::add;
 use crate::expiry::feed::Notice;
 use crate::fault::{self, Fault};
 use crate::full::Full;
-use crate::heap::{self, HeapKey, HeapString, SharedString};
+use crate::heap::{self, HeapKey, HeapValue, SharedValue};
 use crate::index::entry::Entry;
 use crate::index::{Exclusive, Index, Position};
 use crate::key::Key;
@@ -90,7 +91,7 @@ pub struct Occupied<'s> {
 /// A value on its way into a record.
 enum Payload<'v> {
     Inline(&'v [u8]),
-    Heap(SharedString),
+    Heap(SharedValue),
 }
 
 /// Zeroes, as the system hands them out: what nobody writes into takes no time, and no memory until it is read.
@@ -368,7 +369,7 @@ impl Guard<'_> {
         Ok((address, record, header))
     }
 
-    fn count_heap(&mut self, value: &HeapString) {
+    fn count_heap(&mut self, value: &HeapValue) {
         self.local.allocated_words += value.memory_bytes() / WORD;
         add(&self.store.thread(self.local).heap_bytes, value.memory_bytes() as i64);
     }
@@ -390,7 +391,7 @@ impl Guard<'_> {
 
     fn heap_payload<'v>(&mut self, value: Vec<u8>) -> Payload<'v> {
         debug_assert!(!self.fits_inline(value.len()), "a value that fits is in its record, which can be moved");
-        let value = HeapString::new(value);
+        let value = HeapValue::string(value);
         self.count_heap(&value);
         Payload::Heap(Arc::new(value))
     }
@@ -433,9 +434,9 @@ impl<'s> Vacant<'s> {
     ///
     /// # Errors
     /// As for [`Vacant::insert`].
-    pub fn insert_shared(mut self, kind: Kind, value: SharedString, put: Put) -> Result<(), Full> {
-        if self.guard.fits_inline(value.bytes.len()) {
-            return self.insert(kind, &value.bytes, put);
+    pub fn insert_shared(mut self, kind: Kind, value: SharedValue, put: Put) -> Result<(), Full> {
+        if kind == Kind::String && self.guard.fits_inline(value.as_ref().as_ref().len()) {
+            return self.insert(kind, value.as_ref().as_ref(), put);
         }
         self.guard.count_heap(&value);
         self.insert_payload(kind, Payload::Heap(value), put)
@@ -476,6 +477,9 @@ impl<'s> Vacant<'s> {
         debug_assert_eq!(guard.entries(), 1, "INV-TIER-2: a key has one entry");
         guard.count_live(1, i64::from(put.expiry_ms.is_some()));
         guard.announce(None, put.expiry_ms);
+        if kind != Kind::String {
+            guard.announce(None, guard.store.next_due(record, header));
+        }
         guard.say_changed();
         Ok(())
     }

@@ -6,16 +6,17 @@ use super::view::View;
 use crate::counters::add;
 use crate::index::Glance;
 use crate::key::Key;
-use crate::record::Header;
+use crate::record::{Header, Kind};
 use std::marker::PhantomData;
 
 /// Longest inline value that is copied optimistically; for longer ones the latch is cheaper than word-wise copying.
-const OPTIMISTIC_VALUE_MAX: usize = 1024;
+const OPTIMISTIC_VALUE_MAX: usize = View::COPIED_MAX;
 /// Failed validations after which a reader takes the latch, so that writers cannot starve it.
 const RETRIES_MAX: u32 = 8;
 
 impl Session {
-    /// Reads a key. `visit` may run more than once; only its last result counts, so it must overwrite what it wrote before.
+    /// Reads a key. `visit` may run more than once; only its last result counts, so it must overwrite what it wrote before. On a value of another
+    /// kind than a string that is an object or longer than [`View::COPIED_MAX`] it runs once.
     #[inline]
     pub fn read<R>(&self, key: Key<'_>, mut visit: impl FnMut(&View<'_>) -> R) -> Option<R> {
         if self.holds_latches() { self.read_held(key, &mut visit) } else { self.read_free(key, &mut visit) }
@@ -106,7 +107,9 @@ impl Session {
                 Ok(Some((position, entry, record, header))) => {
                     // A staged record never changes, so it is as exact as one under a latch.
                     let staged = entry.address() < head;
-                    if !staged && (header.has(Header::HEAP_VALUE) || header.value_len() > OPTIMISTIC_VALUE_MAX) {
+                    let is_long = header.has(Header::HEAP_VALUE) || header.value_len() > OPTIMISTIC_VALUE_MAX;
+                    // A collection that is read in place is visited once: what is read of it is not undone.
+                    if is_long && (!staged || header.kind() != Kind::String) {
                         return self.read_latched(key, visit);
                     }
                     let expired = record.is_expired(header, self.local.now_ms);

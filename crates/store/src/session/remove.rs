@@ -60,7 +60,7 @@ pub(super) fn discard(store: &Inner, local: &mut Local, address: u64, record: Re
 pub(crate) fn weight(store: &Inner, record: Record, header: Header) -> u32 {
     let key = header.has(Header::HEAP_KEY).then(|| store.key_of(record, header).len());
     // SAFETY: the record's bucket is latched, or it is staged; either way it has its reference.
-    let value = header.has(Header::HEAP_VALUE).then(|| unsafe { heap::bytes(record.value_handle(header)) }.len());
+    let value = header.has(Header::HEAP_VALUE).then(|| unsafe { heap::value(record.value_handle(header)) }.device_bytes());
     DevicePages::weight(header.units(), [key, value])
 }
 

@@ -1,7 +1,8 @@
 //! What a reader sees of a record.
 
-use crate::heap::{self, SharedString};
+use crate::heap::{self, SharedValue};
 use crate::record::{Header, Kind, Record, WORD};
+use almandine_base::object::Object;
 use std::marker::PhantomData;
 
 /// A record as a reader sees it.
@@ -16,6 +17,9 @@ pub struct View<'v> {
 }
 
 impl View<'_> {
+    /// Longest value that may be seen without a latch.
+    pub const COPIED_MAX: usize = 1024;
+
     pub(crate) fn latched(record: Record, header: Header) -> Self {
         debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: an entry leads to a live record");
         debug_assert_ne!(header.units(), 0, "INV-LOG-2: a record has words");
@@ -46,7 +50,7 @@ impl View<'_> {
         self.record.etag(self.header)
     }
 
-    /// Length of the value in bytes.
+    /// Length of the value in bytes; of an object none.
     #[must_use]
     pub fn len(&self) -> usize {
         if self.header.has(Header::HEAP_VALUE) { self.bytes().map_or(0, <[u8]>::len) } else { self.header.value_len() }
@@ -65,7 +69,7 @@ impl View<'_> {
         self.header.units() * WORD + heap
     }
 
-    /// The value in place; only of a latched view.
+    /// The bytes of the value in place; only of a latched view. An object has none.
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         if !self.latched {
@@ -74,16 +78,31 @@ impl View<'_> {
         // SAFETY: the bucket latch is held for as long as this view exists, so nobody writes.
         Some(unsafe {
             if self.header.has(Header::HEAP_VALUE) {
-                heap::bytes(self.record.value_handle(self.header))
+                heap::value(self.record.value_handle(self.header)).as_ref()
             } else {
                 self.record.value(self.header)
             }
         })
     }
 
+    /// The object that the value is; only of a latched view.
+    #[must_use]
+    pub fn object(&self) -> Option<&dyn Object> {
+        // SAFETY: the bucket latch is held for as long as this view exists, so nobody writes.
+        (self.latched && self.header.has(Header::HEAP_VALUE))
+            .then(|| unsafe { heap::value(self.record.value_handle(self.header)) })?
+            .as_object()
+    }
+
+    /// The bytes of a packed collection in place, when they are too many to be copied; only of a latched view.
+    #[must_use]
+    pub fn long_bytes(&self) -> Option<&[u8]> {
+        self.bytes().filter(|bytes| bytes.len() > Self::COPIED_MAX)
+    }
+
     /// A reference to a heap value, to be read without any latch.
     #[must_use]
-    pub fn shared(&self) -> Option<SharedString> {
+    pub fn shared(&self) -> Option<SharedValue> {
         // SAFETY: the bucket latch is held for as long as this view exists.
         (self.latched && self.header.has(Header::HEAP_VALUE)).then(|| unsafe { heap::share(self.record.value_handle(self.header)) })
     }

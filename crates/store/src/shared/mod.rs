@@ -2,6 +2,7 @@
 
 mod budget;
 pub(crate) mod changes;
+mod elements;
 mod records;
 mod stall;
 
@@ -9,7 +10,7 @@ use crate::counters::Counters;
 use crate::evict::Eviction;
 use crate::expiry::feed::Feed;
 use crate::free::SharedFree;
-use crate::heap::SharedString;
+use crate::heap::SharedValue;
 use crate::index::{Index, KEYS_PER_BUCKET};
 use crate::log::{Log, NO_PAGE};
 use crate::namespace::Namespaces;
@@ -31,6 +32,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Heap values from this size on are freed by the background thread.
 const DISCARD_BYTES: usize = 64 * 1024;
+/// Parts of an object that are freed before other work gets its turn.
+const GARBAGE_STEP: usize = 1024;
 /// Threads that belong to the store itself: maintenance and evacuation.
 const OWN_THREADS: usize = 2;
 /// And with a device: the flusher and the compactor.
@@ -56,7 +59,7 @@ pub(crate) struct Background {
     pub(crate) waker: Waker,
     pub(crate) progress: Progress,
     /// Large values to be freed.
-    garbage: SegQueue<SharedString>,
+    garbage: SegQueue<SharedValue>,
     pub(crate) stop: AtomicBool,
 }
 
@@ -102,7 +105,11 @@ impl Inner {
         options.sessions_max = options.sessions_max.clamp(1, almandine_base::limits::STORE_THREADS_MAX - own);
         let threads = options.sessions_max + own;
         debug_assert!(threads <= almandine_base::limits::STORE_THREADS_MAX, "INV-LATCH-1: a latch can count every holder");
-        let tier = options.storage.clone().map(|storage| Tier::new(storage, options.device_pages_max)).transpose()?;
+        let tier = options
+            .storage
+            .clone()
+            .map(|storage| Tier::new(storage, options.types.clone(), options.device_pages_max))
+            .transpose()?;
         let memory_max = if options.memory_bytes_max == 0 { memory::physical_bytes() } else { options.memory_bytes_max };
         // Holes make the log's span longer than its contents: four times the memory keeps forced evacuations rare.
         let log = reserve(memory_max.saturating_mul(4).max(1 << 26), |bytes| Log::new(bytes, threads))?;
@@ -160,18 +167,23 @@ impl Inner {
     }
 
     /// Lets go of a heap value, in the background if freeing it takes long.
-    pub(crate) fn discard(&self, value: SharedString) {
+    pub(crate) fn discard(&self, value: SharedValue) {
         if value.memory_bytes() >= DISCARD_BYTES && Arc::strong_count(&value) == 1 {
             self.background.garbage.push(value);
             self.background.waker.wake();
         }
     }
 
-    pub(crate) fn collect_garbage(&self) {
-        while let Some(value) = self.background.garbage.pop() {
+    /// Frees some of the garbage; whether there is more.
+    pub(crate) fn collect_garbage(&self) -> bool {
+        while let Some(mut value) = self.background.garbage.pop() {
             debug_assert_eq!(Arc::strong_count(&value), 1, "nobody reads garbage, so it is freed here");
-            drop(value);
+            if Arc::get_mut(&mut value).is_some_and(|value| !value.drop_step(GARBAGE_STEP)) {
+                self.background.garbage.push(value);
+                return true;
+            }
         }
+        false
     }
 }
 

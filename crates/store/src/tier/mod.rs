@@ -19,6 +19,7 @@
 pub(crate) mod admission;
 mod empty;
 pub(crate) mod extent;
+pub(crate) mod image;
 pub(crate) mod mixed;
 #[cfg(all(test, loom))]
 mod model;
@@ -32,6 +33,7 @@ use crate::log::{Log, PAGE_BYTES};
 use crate::memory::MemoryUse;
 use crate::namespace::Namespaces;
 use admission::Admission;
+use almandine_base::object::Types;
 use almandine_device::Device;
 use almandine_io::thread::Waker;
 use crossbeam_queue::SegQueue;
@@ -115,6 +117,8 @@ pub(crate) struct Limits {
 /// The shared part of the tier.
 pub(crate) struct Tier {
     pub(crate) storage: Storage,
+    /// What makes objects of their images.
+    pub(crate) types: Option<Arc<dyn Types>>,
     pub(crate) pages: DevicePages,
     pub(crate) counters: Counters,
     pub(crate) wakers: Wakers,
@@ -135,8 +139,9 @@ pub(crate) struct Tier {
 }
 
 impl Tier {
-    pub(crate) fn new(storage: Storage, device_pages_max: u64) -> io::Result<Self> {
+    pub(crate) fn new(storage: Storage, types: Option<Arc<dyn Types>>, device_pages_max: u64) -> io::Result<Self> {
         Ok(Self {
+            types,
             storage,
             pages: DevicePages::new(device_pages_max.max(DEVICE_PAGES_MIN))?,
             counters: Counters::default(),

@@ -6,10 +6,12 @@
 
 use super::Tier;
 use super::extent::{self, Extent};
+use super::image;
 use super::statistics::bump;
-use crate::heap::{HeapKey, HeapString, SharedString};
+use crate::heap::{HeapKey, HeapValue, SharedValue};
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
-use crate::record::{Header, Record, WORD};
+use crate::record::{Header, Kind, Record, WORD};
+use almandine_base::object::Types;
 use almandine_io::storage::{BLOCK_BYTES, BatchRead, BatchReader, Buffer, BufferPool, Source};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -98,7 +100,7 @@ struct Staged {
     /// Fields on the value device that have not arrived.
     missing: u8,
     key_handle: u64,
-    value: Option<SharedString>,
+    value: Option<SharedValue>,
 }
 
 impl Drop for Staged {
@@ -212,7 +214,7 @@ impl Stage {
     }
 
     /// Puts a field in its place that has been read from the value device.
-    fn fill(&mut self, address: u64, field: Field, bytes: &[u8]) {
+    fn fill(&mut self, address: u64, field: Field, bytes: &[u8], types: Option<&dyn Types>) {
         let Some(staged) = self.records.get_mut(&address) else { return };
         debug_assert_ne!(staged.missing, 0, "INV-TIER-3: a field comes once, and only one that was asked for");
         match field {
@@ -222,7 +224,12 @@ impl Stage {
                 staged.record.set_key_handle(staged.key_handle);
             }
             Field::Value => {
-                let value = Arc::new(HeapString::new(bytes.to_vec()));
+                let kind = staged.header.kind();
+                let value = match kind {
+                    Kind::String => Some(HeapValue::string(bytes.to_vec())),
+                    _ => image::read(types, kind, bytes),
+                };
+                let Some(value) = value.map(Arc::new) else { return self.set_unreadable(address, true) };
                 staged.record.set_value_handle(staged.header, Arc::as_ptr(&value) as usize as u64);
                 staged.value = Some(value);
             }
@@ -352,7 +359,7 @@ impl Tier {
                     stage.fail(address);
                 } else {
                     match extent::contents(&buffer) {
-                        Some(bytes) => stage.fill(address, field, bytes),
+                        Some(bytes) => stage.fill(address, field, bytes, self.types.as_deref()),
                         None => self.reject_field(stage, address, (field, extent), why, fetches),
                     }
                 }

@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn what_was_written_comes_back_and_damage_is_seen() {
         let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
-        let tier = Tier::new(storage, 64).unwrap();
+        let tier = Tier::new(storage, None, 64).unwrap();
         let mut writer = ExtentWriter::new();
         let lengths = [0usize, 1, 4079, 4080, 4081, 100_000, 1_500_000, 900_000, 3_000_000, 17];
         let bytes_of = |len: usize| (0..len).map(|at| (at + len) as u8).collect::<Vec<u8>>();

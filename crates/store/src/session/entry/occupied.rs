@@ -3,13 +3,12 @@
 use super::{Before, Occupied, Payload, Put, Vacant, zeroes};
 use crate::counters::add;
 use crate::full::Full;
-use crate::heap::{self, HeapKey, HeapString, SharedString};
+use crate::heap::{self, HeapKey, HeapValue, SharedValue};
 use crate::key::Key;
 use crate::record::{Header, Kind, WORD};
 use crate::session::allocate::trim;
 use crate::session::remove::{discard, unlink};
 use crate::session::view::View;
-use std::sync::Arc;
 
 impl<'s> Occupied<'s> {
     /// The key.
@@ -49,7 +48,7 @@ impl<'s> Occupied<'s> {
         // SAFETY: the exclusive latch is ours, and changes need `&mut self`.
         unsafe {
             if self.header.has(Header::HEAP_VALUE) {
-                heap::bytes(self.record.value_handle(self.header))
+                heap::value(self.record.value_handle(self.header)).as_ref()
             } else {
                 self.record.value(self.header)
             }
@@ -58,7 +57,7 @@ impl<'s> Occupied<'s> {
 
     /// A reference to a heap value.
     #[must_use]
-    pub fn shared(&self) -> Option<SharedString> {
+    pub fn shared(&self) -> Option<SharedValue> {
         View::latched(self.record, self.header).shared()
     }
 
@@ -72,7 +71,7 @@ impl<'s> Occupied<'s> {
         self.position.entry().address()
     }
 
-    fn is_mutable(&self) -> bool {
+    pub(super) fn is_mutable(&self) -> bool {
         debug_assert_ne!(self.address(), 0, "INV-LOG-1: no record is at address 0");
         self.guard.store.log.is_mutable(self.address()) && !self.header.has(Header::CACHED)
     }
@@ -83,11 +82,16 @@ impl<'s> Occupied<'s> {
     /// When the store is full; then nothing has changed.
     #[inline]
     pub fn replace(&mut self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
-        if self.replace_in_place(kind, value, put) {
-            return Ok(());
+        debug_assert!(kind == Kind::String || self.guard.fits_inline(value.len()), "a packed collection is in its record");
+        let due = if kind == Kind::String { None } else { self.next_due() };
+        if !self.replace_in_place(kind, value, put) {
+            let payload = self.guard.payload(value);
+            self.replace_payload(kind, payload, put, 0)?;
         }
-        let payload = self.guard.payload(value);
-        self.replace_payload(kind, payload, put, 0)
+        if kind != Kind::String {
+            self.announce_elements(due);
+        }
+        Ok(())
     }
 
     #[inline]
@@ -147,7 +151,7 @@ impl<'s> Occupied<'s> {
     }
 
     /// Writes a new record and points the entry to it.
-    fn move_to_new(&mut self, kind: Kind, payload: Payload<'_>, put: Put, slack: usize) -> Result<(), Full> {
+    pub(super) fn move_to_new(&mut self, kind: Kind, payload: Payload<'_>, put: Put, slack: usize) -> Result<(), Full> {
         debug_assert!(
             self.guard.store.index.bucket(self.guard.number).is_latched_exclusively(),
             "INV-LATCH-1: who writes holds the latch"
@@ -185,12 +189,15 @@ impl<'s> Occupied<'s> {
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
-    pub fn replace_shared(&mut self, kind: Kind, value: SharedString, put: Put) -> Result<(), Full> {
-        if self.guard.fits_inline(value.bytes.len()) {
-            return self.replace(kind, &value.bytes, put);
+    pub fn replace_shared(&mut self, kind: Kind, value: SharedValue, put: Put) -> Result<(), Full> {
+        if kind == Kind::String && self.guard.fits_inline(value.as_ref().as_ref().len()) {
+            return self.replace(kind, value.as_ref().as_ref(), put);
         }
         self.guard.count_heap(&value);
-        self.replace_payload(kind, Payload::Heap(value), put, 0)
+        let due = self.next_due();
+        self.replace_payload(kind, Payload::Heap(value), put, 0)?;
+        self.announce_elements(due);
+        Ok(())
     }
 
     /// Sets or removes the expiry.
@@ -230,7 +237,7 @@ impl<'s> Occupied<'s> {
 
     /// Moves the heap value out of the old record into the caller's hands: a second reference, while the old one is dropped
     /// together with its record. The heap count stays balanced because dropping subtracts what is added here.
-    fn take_heap_value(&mut self) -> SharedString {
+    pub(super) fn take_heap_value(&mut self) -> SharedValue {
         debug_assert!(self.header.has(Header::HEAP_VALUE), "only a large value has a handle");
         // SAFETY: the exclusive latch is ours and the record holds its reference.
         let value = unsafe { heap::share(self.record.value_handle(self.header)) };
@@ -311,24 +318,28 @@ impl<'s> Occupied<'s> {
         self.write_at(self.value().len(), bytes)
     }
 
-    /// Changes a heap value in place if no reader holds it, else a copy.
+    /// Changes the bytes of a heap value in place if no reader holds it, else a copy.
     fn change_heap(&mut self, change: impl FnOnce(&mut Vec<u8>)) {
-        let handle = self.record.value_handle(self.header);
-        // SAFETY: the exclusive latch is ours; the record's reference is taken out and a reference is put back below.
-        let mut value = unsafe { heap::from_handle(handle) };
-        let before = value.memory_bytes() as i64;
-        if Arc::get_mut(&mut value).is_none() {
-            let copy = HeapString::new(value.bytes.clone());
-            value = Arc::new(copy);
+        self.change_heap_value(|value| value.as_bytes_mut().map(change));
+    }
+
+    /// Changes a heap value in place if nobody else holds it, else a copy or a snapshot of it.
+    pub(super) fn change_heap_value<R>(&mut self, change: impl FnOnce(&mut HeapValue) -> R) -> R {
+        debug_assert!(self.is_mutable(), "INV-LOG-1: what is on its way to the device changes no more");
+        let before = self.record.value_handle(self.header);
+        let mut handle = before;
+        // SAFETY: the exclusive latch is ours, and the record gets the handle back below.
+        let (bytes, value) = unsafe { (heap::value(before).memory_bytes() as i64, heap::unique(&mut handle)) };
+        if handle != before {
+            self.record.set_value_handle(self.header, handle);
         }
-        debug_assert_eq!(Arc::strong_count(&value), 1, "INV-READ-1: a value that a reader holds is copied, not changed");
-        if let Some(unique) = Arc::get_mut(&mut value) {
-            change(&mut unique.bytes);
+        let result = change(value);
+        let grown = value.memory_bytes() as i64 - bytes;
+        self.guard.local.allocated_words += grown.max(0) as usize / WORD;
+        if grown != 0 {
+            add(&self.guard.store.thread(self.guard.local).heap_bytes, grown);
         }
-        let after = value.memory_bytes() as i64;
-        self.guard.local.allocated_words += (after - before).max(0) as usize / WORD;
-        self.record.set_value_handle(self.header, heap::into_handle(value));
-        add(&self.guard.store.thread(self.guard.local).heap_bytes, after - before);
+        result
     }
 
     /// Removes the key, giving its place back as vacant.

@@ -1,0 +1,8 @@
+//! The types of values: views that open a key as a type, and do not show whether the value is packed in its record or an object.
+
+pub mod hash;
+mod refusal;
+mod table;
+
+pub use refusal::Refusal;
+pub use table::TypeTable;

@@ -1,0 +1,36 @@
+//! What the store asks of the types.
+
+use almandine_base::object::{Kind, Object, Types};
+use almandine_datatypes::hash::{HashObject, Placement};
+use almandine_datatypes::packed::PackedHash;
+
+/// The types that there are.
+#[derive(Clone, Copy, Debug)]
+pub struct TypeTable {
+    /// Where elements lie in objects; the same for all of a process.
+    pub placement: Placement,
+}
+
+impl Types for TypeTable {
+    fn empty(&self, kind: Kind) -> Option<Box<dyn Object>> {
+        match kind {
+            Kind::Hash => Some(Box::new(HashObject::new(self.placement))),
+            _ => None,
+        }
+    }
+
+    fn next_due(&self, kind: Kind, packed: &[u8]) -> Option<u64> {
+        match kind {
+            Kind::Hash => PackedHash::new(packed).next_due(),
+            _ => None,
+        }
+    }
+
+    fn expire(&self, kind: Kind, packed: &[u8], now: u64, out: &mut Vec<u8>, removed: &mut dyn FnMut(&[u8])) -> usize {
+        debug_assert!(kind == Kind::Hash, "elements of other types do not expire");
+        let hash = PackedHash::new(packed);
+        let keep = |due: Option<u64>| due.is_none_or(|due| due > now);
+        hash.iter().filter(|entry| !keep(entry.due)).for_each(|entry| removed(entry.field));
+        hash.len() - hash.retain(|entry| keep(entry.due), out)
+    }
+}

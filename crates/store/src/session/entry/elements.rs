@@ -1,0 +1,118 @@
+//! Collections under their exclusive latch: changing an object, and the times at which elements expire.
+
+use super::{Occupied, Payload, Slot};
+use crate::full::Full;
+use crate::heap;
+use crate::key::Key;
+use crate::record::{Header, Kind};
+use crate::session::Session;
+use almandine_base::object::Object;
+
+/// Elements of an object that are removed under one latch.
+const ELEMENTS_PER_STEP: usize = 256;
+
+impl Occupied<'_> {
+    /// The object that the value is; None: it lies in the record.
+    #[must_use]
+    pub fn object(&self) -> Option<&dyn Object> {
+        // SAFETY: the exclusive latch is ours, and changes need `&mut self`.
+        self.header.has(Header::HEAP_VALUE).then(|| unsafe { heap::value(self.record.value_handle(self.header)) })?.as_object()
+    }
+
+    /// Changes the object that the value is, or a snapshot of it that becomes the value when somebody else reads it. Say
+    /// [`Occupied::object_changed`] behind the last change.
+    ///
+    /// # Errors
+    /// When the store is full, or the value is no object; then nothing has changed.
+    #[inline]
+    pub fn change_object<R>(&mut self, change: impl FnOnce(&mut dyn Object) -> R) -> Result<R, Full> {
+        if !self.header.has(Header::HEAP_VALUE) {
+            return Err(Full);
+        }
+        if !self.is_mutable() {
+            let (kind, put, value) = (self.kind(), self.put(), self.take_heap_value());
+            self.move_to_new(kind, Payload::Heap(value), put, 0)?;
+        }
+        self.change_heap_value(|value| value.as_object_mut().map(change)).ok_or(Full)
+    }
+
+    /// Says that the object has changed, which had this [`Occupied::next_due`] before.
+    pub fn object_changed(&mut self, due: Option<i64>) {
+        debug_assert!(self.object().is_some(), "a value in its record changes as a whole");
+        self.announce_elements(due);
+        self.guard.say_changed();
+    }
+
+    /// When the first element expires, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn next_due(&self) -> Option<i64> {
+        self.guard.store.next_due(self.record, self.header)
+    }
+
+    pub(super) fn announce_elements(&mut self, before: Option<i64>) {
+        let after = self.next_due();
+        self.guard.announce(before, after);
+    }
+}
+
+impl<'s> Occupied<'s> {
+    /// Removes elements that are due at `now`, a bounded number of them. What is left is filed anew; a value without elements goes.
+    #[cold]
+    fn expire_elements(mut self, now: u64) -> Slot<'s> {
+        let left = match self.object() {
+            Some(_) => self.expire_in_object(now),
+            None => self.expire_packed(now),
+        };
+        match left {
+            Ok(0) => {
+                let vacant = self.unlink();
+                vacant.guard.say_changed();
+                Slot::Vacant(vacant)
+            }
+            // Without room elements stay until there is some; who reads passes them over.
+            Err(Full) => Slot::Occupied(self),
+            Ok(_) => {
+                let due = self.next_due();
+                self.guard.announce(None, due);
+                Slot::Occupied(self)
+            }
+        }
+    }
+
+    fn expire_in_object(&mut self, now: u64) -> Result<usize, Full> {
+        let left = self.change_object(|object| {
+            // What is not in memory is met again by the next notice.
+            let _ = object.expire(now, ELEMENTS_PER_STEP, &mut |_| ());
+            object.elements()
+        })?;
+        if left != 0 {
+            self.guard.say_changed();
+        }
+        Ok(left)
+    }
+
+    fn expire_packed(&mut self, now: u64) -> Result<usize, Full> {
+        let Some(types) = &self.guard.store.options.types else { return Err(Full) };
+        let mut packed = Vec::with_capacity(self.value().len());
+        let left = types.expire(self.kind(), self.value(), now, &mut packed, &mut |_| ());
+        if left != 0 {
+            let (kind, put) = (self.kind(), self.put());
+            self.replace(kind, &packed, put)?;
+        }
+        Ok(left)
+    }
+}
+
+impl Session {
+    /// As [`Session::entry`], for a collection: elements that are past their time are removed first, a bounded number of them.
+    #[inline]
+    pub fn entry_of_elements<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+        let now_ms = self.now_ms();
+        match self.entry(key) {
+            Slot::Occupied(entry) if entry.kind() != Kind::String && entry.next_due().is_some_and(|due| due <= now_ms) => {
+                entry.expire_elements(now_ms.max(0) as u64)
+            }
+            slot => slot,
+        }
+    }
+}
