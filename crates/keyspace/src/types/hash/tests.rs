@@ -1,0 +1,243 @@
+//! Hashes against a map, in memory and on a device.
+
+use super::{Hash, HashLimits};
+use crate::{Accessor, Refusal};
+use crate::{Keyspace, Options};
+use almandine_datatypes::packed::Due;
+use almandine_device::MemoryDevice;
+use almandine_store::Put;
+use almandine_store::{Fetcher, Stage, Storage};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+const LIMITS: HashLimits = HashLimits { entries: 128, value: 64 };
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
+
+fn keyspace(storage: bool) -> Arc<Keyspace> {
+    let memory = || Arc::new(MemoryDevice::new());
+    let storage = storage.then(|| Storage { pages: memory(), values: memory() });
+    let store = almandine_store::Options { memory_bytes_max: 1 << 28, storage, ..Default::default() };
+    Keyspace::open(Options { maxmemory: 64 << 20, store, ..Options::default() }).expect("a keyspace")
+}
+
+/// Does something in a batch of its own, again with what it needed from the device until it has that.
+fn batch<R>(accessor: &mut Accessor, now_ms: i64, mut work: impl FnMut(&mut Accessor) -> Result<R, Refusal>) -> R {
+    let (mut stage, mut fetcher) = (Stage::default(), Fetcher::default());
+    for _ in 0..100 {
+        accessor.begin_batch(now_ms);
+        accessor.attach(stage);
+        let result = work(accessor);
+        let met = accessor.check_met();
+        stage = accessor.detach();
+        accessor.end_batch();
+        match (result, met) {
+            (Ok(result), Ok(())) => return result,
+            (Err(refusal @ (Refusal::WrongKind | Refusal::Full)), Ok(())) => panic!("{refusal:?}"),
+            _ => accessor.session.stage_blocking(&mut accessor.wanted, &mut stage, &mut fetcher),
+        }
+    }
+    panic!("never at hand");
+}
+
+fn fields(accessor: &mut Accessor, now_ms: i64, key: &[u8]) -> Option<Model> {
+    batch(accessor, now_ms, |accessor| {
+        let mut reader = accessor.reader(0);
+        let key = reader.key(key);
+        reader.read_whole_hash(key, |hash| {
+            let entries: Result<Model, Refusal> =
+                hash.try_iter().map(|entry| entry.map(|e| (e.field.to_vec(), (e.value.to_vec(), e.due)))).collect();
+            entries.inspect(|entries| assert!(entries.len() <= hash.len()))
+        })
+    })
+}
+
+fn set(accessor: &mut Accessor, now_ms: i64, key: &[u8], pairs: &[(Vec<u8>, Vec<u8>, Due)]) -> usize {
+    batch(accessor, now_ms, |accessor| {
+        let mut writer = accessor.writer(0);
+        let key = writer.key(key);
+        let mut hash = writer.write_hash(key, LIMITS)?;
+        let mut added = 0;
+        for (field, value, due) in pairs {
+            added += usize::from(hash.set(field, value, *due)?);
+        }
+        hash.commit().map(|()| added)
+    })
+}
+
+/// A small generator, so that a failure repeats.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// Random changes of hashes of all sizes are those of a map; with a device, all of it leaves memory now and then.
+fn changes_are_those_of_a_map(cold: bool) {
+    let keyspace = keyspace(cold);
+    let mut accessor = keyspace.accessor().expect("an accessor");
+    keyspace.store.set_reclaiming(false);
+    let mut random = Random(0x00DD_BA11 + u64::from(cold));
+    let mut models: Vec<Model> = vec![Model::new(); 4];
+    let sizes = [6, 60, 400, 3000];
+    for round in 0..3000 {
+        let which = random.below(4) as usize;
+        let (key, model) = ([b'k', which as u8], &mut models[which]);
+        let field = |random: &mut Random| format!("field:{}", random.below(sizes[which])).into_bytes();
+        match random.below(12) {
+            0..6 => {
+                let pairs: Vec<_> = (0..=random.below(sizes[which] / 4 + 1))
+                    .map(|_| {
+                        let len = if random.below(200) == 0 { random.below(30_000) } else { random.below(40) };
+                        (field(&mut random), vec![b'v'; len as usize], Due::Keep)
+                    })
+                    .collect();
+                let mut added = 0;
+                for (field, value, _) in &pairs {
+                    let due = model.get(field).and_then(|(_, due)| *due);
+                    added += usize::from(model.insert(field.clone(), (value.clone(), due)).is_none());
+                }
+                assert_eq!(set(&mut accessor, 0, &key, &pairs), added, "round {round}");
+            }
+            6..9 => {
+                let field = field(&mut random);
+                let removed = batch(&mut accessor, 0, |accessor| {
+                    let mut writer = accessor.writer(0);
+                    let key = writer.key(&key);
+                    let mut hash = writer.write_hash(key, LIMITS)?;
+                    let removed = hash.remove(&field)?;
+                    hash.commit().map(|()| removed)
+                });
+                assert_eq!(removed, model.remove(&field).is_some());
+            }
+            9 => {
+                let (field, due) = (field(&mut random), Some(1_000_000 + random.below(1000)).filter(|_| round % 3 != 0));
+                let there = batch(&mut accessor, 0, |accessor| {
+                    let mut writer = accessor.writer(0);
+                    let key = writer.key(&key);
+                    let mut hash = writer.write_hash(key, LIMITS)?;
+                    let there = hash.set_due(&field, due)?;
+                    hash.commit().map(|()| there)
+                });
+                assert_eq!(there, model.contains_key(&field));
+                model.entry(field).and_modify(|(_, at)| *at = due);
+            }
+            10 if round % 7 == 0 => {
+                batch(&mut accessor, 0, |accessor| {
+                    let mut writer = accessor.writer(0);
+                    let key = writer.key(&key);
+                    writer.require(key)?;
+                    writer.delete(key);
+                    Ok(())
+                });
+                model.clear();
+            }
+            _ => {
+                let field = field(&mut random);
+                let found = batch(&mut accessor, 0, |accessor| {
+                    let mut reader = accessor.reader(0);
+                    let key = reader.key(&key);
+                    let look = |hash: &Hash<'_>| Ok(hash.get(&field)?.map(|entry| (entry.value.to_vec(), entry.due)));
+                    reader.read_hash(key, look).map(Option::flatten)
+                });
+                assert_eq!(found.as_ref(), model.get(&field), "round {round}");
+            }
+        }
+        if round % 100 == 0 {
+            if cold {
+                assert!(keyspace.store.empty_memory(Duration::from_secs(20)));
+            }
+            for (which, model) in models.iter().enumerate() {
+                let found = fields(&mut accessor, 0, &[b'k', which as u8]);
+                assert_eq!(found, Some(model.clone()).filter(|model| !model.is_empty()), "round {round}");
+            }
+        }
+    }
+    let keys = models.iter().filter(|model| !model.is_empty()).count() as u64;
+    assert_eq!(keyspace.dbsize(0), keys);
+    accessor.begin_batch(0);
+    for which in 0..4u8 {
+        let key = [b'k', which];
+        let mut writer = accessor.writer(0);
+        let key = writer.key(&key);
+        writer.delete(key);
+    }
+    accessor.end_batch();
+}
+
+#[test]
+fn changes_are_those_of_a_map_in_memory() {
+    changes_are_those_of_a_map(false);
+}
+
+#[test]
+fn changes_are_those_of_a_map_on_a_device() {
+    changes_are_those_of_a_map(true);
+}
+
+/// Fields of packed hashes and of objects that are past their time are absent for who reads, and go without a touch, with the key behind
+/// the last one.
+#[test]
+fn fields_past_their_time_go_without_a_touch() {
+    for (cold, count) in [(false, 5u64), (false, 1000), (true, 5), (true, 1000)] {
+        let keyspace = keyspace(cold);
+        keyspace.store.set_reclaiming(false);
+        let mut accessor = keyspace.accessor().expect("an accessor");
+        let pairs: Vec<_> = (0..count)
+            .map(|n| (n.to_string().into_bytes(), b"value".to_vec(), if n % 2 == 0 { Due::At(5000) } else { Due::At(9000 + n) }))
+            .collect();
+        assert_eq!(set(&mut accessor, 0, b"h", &pairs), pairs.len());
+        if cold {
+            assert!(keyspace.store.empty_memory(Duration::from_secs(20)));
+        }
+        let left = fields(&mut accessor, 6000, b"h").expect("a hash");
+        assert_eq!(left.len() as u64, count / 2, "{cold} {count}");
+        assert!(left.values().all(|(_, due)| due.is_some_and(|due| due >= 9000)));
+        keyspace.store.set_reclaiming(true);
+        // The clock of the background is the one of the machine, for which all of it was long ago.
+        let gone = (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            keyspace.dbsize(0) == 0
+        });
+        assert!(gone, "{cold} {count}");
+        assert_eq!(fields(&mut accessor, 0, b"h"), None);
+    }
+}
+
+#[test]
+fn a_hash_copied_and_changed_is_another_one() {
+    let keyspace = keyspace(false);
+    let mut accessor = keyspace.accessor().expect("an accessor");
+    let pairs: Vec<_> = (0..1000u32).map(|n| (n.to_string().into_bytes(), b"value".to_vec(), Due::Keep)).collect();
+    set(&mut accessor, 0, b"h", &pairs);
+    accessor.begin_batch(0);
+    {
+        let mut writer = accessor.writer(0);
+        let value = writer.copy(0, b"h").expect("a value");
+        writer.put(0, b"copy", value).expect("room");
+    }
+    accessor.end_batch();
+    set(&mut accessor, 0, b"copy", &[(b"7".to_vec(), b"other".to_vec(), Due::Keep)]);
+    let (one, other) = (fields(&mut accessor, 0, b"h"), fields(&mut accessor, 0, b"copy"));
+    assert_eq!(one.expect("a hash")[&b"7"[..]].0, b"value");
+    assert_eq!(other.expect("a hash")[&b"7"[..]].0, b"other");
+}
+
+#[test]
+fn another_type_is_refused() {
+    let keyspace = keyspace(false);
+    let mut accessor = keyspace.accessor().expect("an accessor");
+    accessor.begin_batch(0);
+    let mut writer = accessor.writer(0);
+    let key = writer.key(b"s");
+    writer.upsert(key, b"string", Put::default()).expect("room");
+    assert_eq!(writer.read_hash(key, |_| Ok(())), Err(Refusal::WrongKind));
+    assert!(writer.write_hash(key, LIMITS).is_err_and(|refusal| refusal == Refusal::WrongKind));
+    drop(writer);
+    accessor.end_batch();
+}
