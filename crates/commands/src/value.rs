@@ -30,10 +30,13 @@ pub(crate) fn reply_value(reply: &mut Reply<'_>, value: Option<&Value<'_>>) {
     }
 }
 
-/// Stores a string, or deletes the key when its expiry has passed.
+/// Stores a string, or deletes the key when its expiry has passed. That is a change even if there was no key, and told to who watches it.
 pub(crate) fn store(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], expiry_ms: Option<i64>) -> Outcome {
     if expiry_ms.is_some_and(|at| at <= call.now_ms()) {
-        call.keys.delete(key);
+        if !call.keys.delete(key) {
+            call.keys.upsert(key, value, Put::default())?;
+            call.keys.delete(key);
+        }
         return Ok(());
     }
     call.keys.upsert(key, value, Put { expiry_ms, ..Put::default() })?;

@@ -127,10 +127,11 @@ impl Keyspace {
     }
 
     fn swap_namespaces(&self, left: u16, right: u16) {
+        debug_assert_ne!(left, right, "INV-NS-2: a database is not swapped with itself, or it would never have a namespace again");
         let (left, right) = (&self.namespaces[usize::from(left)], &self.namespaces[usize::from(right)]);
         // Nobody sees one of them swapped and the other not yet: who asks between waits.
         let was_left = left.swap(SWAPPING, Ordering::AcqRel);
-        let was_right = if std::ptr::eq(left, right) { was_left } else { right.swap(SWAPPING, Ordering::AcqRel) };
+        let was_right = right.swap(SWAPPING, Ordering::AcqRel);
         left.store(was_right, Ordering::Release);
         right.store(was_left, Ordering::Release);
     }
@@ -277,6 +278,9 @@ impl Accessor {
 
     /// Swaps the contents of two databases, for everybody at once (INV-NS-2).
     pub fn swap(&mut self, left: u16, right: u16) {
+        if left == right {
+            return;
+        }
         self.alone(|accessor| accessor.remap_watched(&[left, right], true, |keyspace| keyspace.swap_namespaces(left, right)));
     }
 }

@@ -204,7 +204,7 @@ fn find<'s>(store: &'s Inner, local: &Local, number: u64, key: &Key<'_>) -> (Opt
     (found, unknown)
 }
 
-/// As [`find`], where a glance saw the entry. None when that was not the key's, or the bucket has changed since.
+/// As [`find`], where a glance saw the entry. None when that was not the key's, or the entry has changed since.
 #[inline]
 fn find_glanced<'s>(store: &'s Inner, local: &Local, number: u64, key: &Key<'_>) -> Option<Entered<'s>> {
     let glance = local.glances.of(key).filter(|glance| glance.number == number)?;
@@ -212,9 +212,9 @@ fn find_glanced<'s>(store: &'s Inner, local: &Local, number: u64, key: &Key<'_>)
         return None;
     }
     let position = store.index.position(glance);
-    let address = position.entry().address();
-    debug_assert_eq!(address, glance.entry.address(), "INV-READ-1: nobody has changed the entry since the glance");
-    if address < local.head {
+    let address = glance.entry.address();
+    // Another address is one that this holder of the latch has entered itself.
+    if address < local.head || position.entry().address() != address {
         return None;
     }
     Some((position, store.match_record(address, key)?))
