@@ -114,6 +114,11 @@ impl<C> Connection<C> {
         self.output.pending.as_ref().map_or(0, |pending| pending.len())
     }
 
+    /// Whether a reply is still being made.
+    pub(crate) fn streams(&self) -> bool {
+        self.output.pending.as_ref().is_some_and(|pending| pending.has_stream())
+    }
+
     /// What the reactor should watch.
     pub(crate) fn wanted(&self) -> Interest {
         match self.life {

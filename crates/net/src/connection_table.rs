@@ -77,6 +77,9 @@ impl<S: Service> ConnectionTable<S> {
             return;
         }
         if let Some(transport) = &mut connection.transport {
+            if self.scratch.finish_stream().is_err() {
+                connection.life = Life::Dead;
+            }
             self.wire.clear();
             transport.encode(&self.scratch, &mut self.wire);
             self.scratch.clear();
@@ -86,7 +89,9 @@ impl<S: Service> ConnectionTable<S> {
             self.scratch.clear();
             return;
         }
-        if let Some(pending) = &mut connection.output.pending {
+        if self.scratch.has_stream() {
+            self.begin_stream(connection);
+        } else if let Some(pending) = &mut connection.output.pending {
             pending.push(&mut self.scratch);
         } else {
             match self.send(connection) {
@@ -108,6 +113,19 @@ impl<S: Service> ConnectionTable<S> {
         }
         let pause = self.shared.limits.output_pause_bytes.load(Ordering::Relaxed);
         connection.output.full |= connection.pending_bytes() > pause;
+    }
+
+    /// Sends a scratch output that ends in a stream. The connection executes nothing more before the stream's end.
+    #[cold]
+    fn begin_stream(&mut self, connection: &mut Connection<S::Connection>) {
+        self.withdraw(connection);
+        let pending = connection.output.pending.get_or_insert_default();
+        if !self.queued.is_empty() {
+            pending.push_bytes(self.queued.clone());
+        }
+        pending.push(&mut self.scratch);
+        self.send_pending(connection);
+        connection.output.full |= connection.streams();
     }
 
     /// Sends the scratch output of a connection that has nothing pending. Returns how much of it needs no further care.
@@ -145,7 +163,7 @@ impl<S: Service> ConnectionTable<S> {
         let Some(pending) = &mut connection.output.pending else { return };
         match pending.send(&connection.stream) {
             Ok(sent) => {
-                if pending.len() == 0 {
+                if pending.is_empty() {
                     connection.output.pending = None;
                 }
                 self.counters().bytes_out.add(sent);

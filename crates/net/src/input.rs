@@ -126,7 +126,7 @@ impl<S: Service> ConnectionTable<S> {
                 Next::CloseAfterFlush => connection.life = Life::Closing,
                 Next::Close => connection.life = Life::Dead,
             }
-            if self.scratch.len() >= FLUSH_BYTES {
+            if self.scratch.len() >= FLUSH_BYTES || self.scratch.has_stream() {
                 self.deliver(connection);
                 self.check_output(service, connection);
             }
@@ -172,7 +172,8 @@ impl<S: Service> ConnectionTable<S> {
         if pending < before && connection.life == Life::Closing {
             connection.second = self.now_s;
         }
-        if connection.output.full && pending <= self.shared.limits.output_pause_bytes.load(Ordering::Relaxed) / 2 {
+        let bearable = self.shared.limits.output_pause_bytes.load(Ordering::Relaxed) / 2;
+        if connection.output.full && pending <= bearable && !connection.streams() {
             connection.output.full = false;
             self.run_kept(service, connection);
         }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
 use almandine_base::Output;
+use almandine_base::output::Broken;
 use almandine_io::socket::Stream;
 use bytes::Bytes;
 
@@ -14,6 +15,10 @@ use bytes::Bytes;
 const SLICES_MAX: usize = 64;
 /// One connection's share of a round in bytes, so that a fast reader of much data does not hold up the others.
 const SHARE_BYTES: usize = 1024 * 1024;
+/// Bytes of a stream that are made at once.
+const SLICE_BYTES: usize = 64 * 1024;
+/// Slices of a stream that are made in one round: making them takes the time of others.
+const STREAM_SLICES_MAX: usize = 4;
 /// Small outputs are joined up to this size.
 const JOIN_BYTES_MAX: usize = 64 * 1024;
 
@@ -40,6 +45,16 @@ impl Pending {
         self.len
     }
 
+    /// Whether all is sent.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0 && !self.has_stream()
+    }
+
+    /// Whether a reply is still being made.
+    pub(crate) fn has_stream(&self) -> bool {
+        self.queue.iter().any(Output::has_stream)
+    }
+
     /// Memory of its own. Attachments are not: whoever attached them knows who else holds them.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.queue.iter().map(|output| output.bytes.capacity()).sum()
@@ -48,7 +63,10 @@ impl Pending {
     /// Moves everything from `output` to the end.
     pub(crate) fn push(&mut self, output: &mut Output) {
         self.len += output.len();
-        if let Some(last) = self.queue.back_mut()
+        if output.has_stream() {
+            self.queue.push_back(std::mem::take(output));
+        } else if let Some(last) = self.queue.back_mut()
+            && !last.has_stream()
             && output.attachments.is_empty()
             && last.bytes.len() + output.bytes.len() <= JOIN_BYTES_MAX
         {
@@ -70,8 +88,14 @@ impl Pending {
 
     /// Sends what the kernel takes, up to one connection's share of a round. Returns how much that was.
     pub(crate) fn send(&mut self, stream: &Stream) -> io::Result<usize> {
-        let mut total = 0;
-        while self.len > 0 && total < SHARE_BYTES {
+        let (mut total, mut slices_left) = (0, STREAM_SLICES_MAX);
+        while total < SHARE_BYTES {
+            if self.len == 0 || self.front_is_sent() {
+                if slices_left == 0 || !self.make_slice()? {
+                    break;
+                }
+                slices_left -= 1;
+            }
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             let batch = self.fill(&mut slices);
             let sent = stream.send_slices(&slices[..batch.count])?;
@@ -84,12 +108,27 @@ impl Pending {
         Ok(total)
     }
 
+    /// Whether of the first output all is sent but what its stream makes.
+    fn front_is_sent(&self) -> bool {
+        self.queue.front().is_some_and(|output| piece(output, &self.sent).is_none())
+    }
+
+    /// Has the first output's stream make its next slice. False when there is no stream.
+    fn make_slice(&mut self) -> io::Result<bool> {
+        let Some(output) = self.queue.front_mut().filter(|output| output.has_stream()) else { return Ok(false) };
+        output.advance_stream(SLICE_BYTES).map_err(|Broken| io::Error::other("a reply cannot be finished"))?;
+        self.sent = Cursor::default();
+        self.len += output.len();
+        self.advance(0);
+        Ok(true)
+    }
+
     /// Puts the first unsent slices into `slices`, about one share of a round.
     fn fill<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> Batch {
         let mut batch = Batch { count: 0, bytes: 0 };
         let mut cursor = self.sent;
         for output in &self.queue {
-            if !batch.add(output, cursor, slices) {
+            if !batch.add(output, cursor, slices) || output.has_stream() {
                 break;
             }
             cursor = Cursor::default();
@@ -112,7 +151,7 @@ impl Pending {
                     output.attachments[before].1 = Bytes::new();
                 }
             }
-            if piece(output, &self.sent).is_some() {
+            if output.has_stream() || piece(output, &self.sent).is_some() {
                 return;
             }
             self.queue.pop_front();

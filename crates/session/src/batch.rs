@@ -58,7 +58,7 @@ impl Engine {
                     return Executed { commands: done, next };
                 }
             }
-            if out.len() > output_max {
+            if out.len() > output_max || out.has_stream() {
                 break;
             }
         }

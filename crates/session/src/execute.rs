@@ -29,6 +29,7 @@ impl Engine {
         let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
         let watched_bytes = aftermath.watch(context, received.input.len());
         let group = planner.group();
+        let mut ran = group.len();
         let mut execution = Execution { client: &mut connection.client, accessor, context, out, now_ms: *now_ms };
         for (offset, planned) in group.iter().enumerate() {
             let args = received.args(first + offset);
@@ -65,13 +66,18 @@ impl Engine {
             if written >= watched_bytes {
                 aftermath.of(&mut execution, dispatch, args, start, written);
             }
+            if !is_fast && execution.out.has_stream() {
+                // The commands behind it wait for its end.
+                ran = offset + 1;
+                break;
+            }
         }
         if watched_bytes > 0 && context.node.tracking.active() {
-            aftermath.catch_up(execution.client, group, |offset| received.args(first + offset), context);
+            aftermath.catch_up(execution.client, &group[..ran], |offset| received.args(first + offset), context);
         }
-        let last = group.last().and_then(|planned| planned.dispatch);
+        let last = group[..ran].last().and_then(|planned| planned.dispatch);
         connection.last_command = last.map_or(connection.last_command, |dispatch| u32::from(dispatch.index));
-        group.len()
+        ran
     }
 }
 

@@ -107,6 +107,7 @@ impl Engine {
     /// Runs the commands, one after the other.
     fn run_queued(&mut self, client: &mut Client, queued: &Transaction, out: &mut Output) {
         Reply::new(out, client.version).array(queued.len());
+        out.set_whole(true);
         let watched_bytes = self.aftermath.watch(&self.context, queued.memory_bytes());
         // Fast commands are timed together, as everywhere.
         let mut first_together = None;
@@ -148,6 +149,7 @@ impl Engine {
                 aftermath.of(&mut execution, dispatch, args, start, written);
             }
         }
+        out.set_whole(false);
         let Self { context, timing, .. } = self;
         if let Some(first) = first_together
             && let Some((elapsed_ns, together)) = timing.end(clock::monotonic_ns(), context.statistics())

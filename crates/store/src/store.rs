@@ -7,6 +7,7 @@ use crate::counters::Totals;
 use crate::evict::EvictionPolicy;
 use crate::evict::heat::HeatRule;
 use crate::full::Full;
+use crate::heap::SharedValue;
 use crate::key::Key;
 use crate::log::CHUNK_BYTES;
 use crate::memory::MemoryUse;
@@ -121,6 +122,11 @@ impl Store {
             records_moved: read(&progress.records_moved),
             namespaces_swept: read(&progress.namespaces_swept),
         }
+    }
+
+    /// Lets go of a heap value that was shared; one that nobody else holds and that takes long to free is freed in the background.
+    pub fn release(&self, value: SharedValue) {
+        self.inner.discard(value);
     }
 
     /// Memory by use.

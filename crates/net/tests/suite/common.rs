@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use almandine_base::Output;
+use almandine_base::output::{Broken, Stream};
 use almandine_io::reactor::Kind;
 use almandine_io::socket::{Address, Listener, bind};
 use almandine_net::{
@@ -34,12 +35,42 @@ pub(crate) struct Session {
     class: OutputClass,
 }
 
+/// Makes `count` bytes, each its place; cannot make the one numbered [`UNREADABLE`].
+struct Counting {
+    next: u32,
+    count: u32,
+    streams: Arc<AtomicUsize>,
+}
+
+/// The byte that no stream can make.
+pub(crate) const UNREADABLE: u32 = 50_000_000;
+
+impl Stream for Counting {
+    fn next(&mut self, limit: usize, out: &mut Vec<u8>) -> Result<bool, Broken> {
+        let end = self.count.min(self.next.saturating_add(limit.min(1 << 20) as u32));
+        if (self.next..end).contains(&UNREADABLE) {
+            return Err(Broken);
+        }
+        out.extend((self.next..end).map(|place| place as u8));
+        self.next = end;
+        Ok(end < self.count)
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        self.streams.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// One worker's echo service.
 pub(crate) struct Echo {
     pub(crate) worker: usize,
     pub(crate) open: Arc<AtomicUsize>,
     pub(crate) executed: Arc<AtomicUsize>,
     pub(crate) value: Bytes,
+    /// Streams that are not at their end.
+    pub(crate) streams: Arc<AtomicUsize>,
 }
 
 impl Service for Echo {
@@ -76,6 +107,13 @@ impl Service for Echo {
                 b"BIG" => {
                     out.bytes.extend_from_slice(&(self.value.len() as u32).to_le_bytes());
                     out.attach(self.value.clone());
+                }
+                [b'S', b'T', b'R', b'E', b'A', b'M', count @ ..] => {
+                    let count = u32::from_le_bytes(count.try_into().unwrap());
+                    out.bytes.extend_from_slice(&count.to_le_bytes());
+                    self.streams.fetch_add(1, Ordering::SeqCst);
+                    out.end_with(Box::new(Counting { next: 0, count, streams: Arc::clone(&self.streams) }));
+                    return progress;
                 }
                 _ => frame(&mut out.bytes, payload),
             }
@@ -127,6 +165,7 @@ pub(crate) struct Server {
     pub(crate) address: Address,
     pub(crate) open: Arc<AtomicUsize>,
     pub(crate) executed: Arc<AtomicUsize>,
+    pub(crate) streams: Arc<AtomicUsize>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -143,18 +182,19 @@ impl Server {
         let (handle, workers) = almandine_net::open(options).unwrap();
         let open = Arc::new(AtomicUsize::new(0));
         let executed = Arc::new(AtomicUsize::new(0));
+        let streams = Arc::new(AtomicUsize::new(0));
         let threads = workers
             .into_iter()
             .map(|worker| {
-                let (open, executed) = (Arc::clone(&open), Arc::clone(&executed));
+                let (open, executed, streams) = (Arc::clone(&open), Arc::clone(&executed), Arc::clone(&streams));
                 std::thread::spawn(move || {
                     let value = Bytes::from(vec![7; 300_000]);
-                    let echo = Echo { worker: worker.index(), open, executed, value };
+                    let echo = Echo { worker: worker.index(), open, executed, value, streams };
                     worker.run(echo).map(drop).unwrap();
                 })
             })
             .collect();
-        Self { handle, limits, address, open, executed, threads }
+        Self { handle, limits, address, open, executed, streams, threads }
     }
 
     pub(crate) fn socket_address(&self) -> SocketAddr {
@@ -193,6 +233,7 @@ impl Drop for Server {
             return;
         }
         assert_eq!(self.open.load(Ordering::SeqCst), 0, "every session is closed");
+        assert_eq!(self.streams.load(Ordering::SeqCst), 0, "every stream has ended or was given up");
         assert_eq!(self.handle.sum(|counters| &counters.output_pending_bytes), 0);
         assert_eq!(self.handle.sum(|counters| &counters.output_memory_bytes), 0);
         assert_eq!(self.handle.sum(|counters| &counters.input_buffer_bytes), 0);

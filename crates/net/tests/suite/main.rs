@@ -6,3 +6,4 @@ mod control;
 mod echo;
 mod limits;
 mod reads;
+mod stream;

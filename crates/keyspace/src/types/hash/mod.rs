@@ -2,10 +2,12 @@
 //!
 //! A field past its time is absent here, whether or not it has been removed.
 
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use snapshot::HashSnapshot;
 pub use write::{HashLimits, HashMut};
 
 use almandine_datatypes::hash::{HashObject, Placement};

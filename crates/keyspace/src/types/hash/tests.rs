@@ -241,3 +241,38 @@ fn another_type_is_refused() {
     drop(writer);
     accessor.end_batch();
 }
+
+#[test]
+fn a_snapshot_of_a_large_hash_is_read_in_pieces_while_it_changes() {
+    let keyspace = keyspace(false);
+    let mut accessor = keyspace.accessor().expect("an accessor");
+    let pairs: Vec<_> = (0..20_000u32).map(|n| (n.to_string().into_bytes(), vec![b'v'; 10], Due::Keep)).collect();
+    set(&mut accessor, 0, b"h", &pairs);
+    set(&mut accessor, 0, b"small", &pairs[..100]);
+    let mut snapshot = |key: &[u8]| {
+        accessor.begin_batch(0);
+        let mut reader = accessor.reader(0);
+        let key = reader.key(key);
+        let snapshot = reader.large_hash(key);
+        drop(reader);
+        accessor.end_batch();
+        snapshot
+    };
+    assert!(snapshot(b"small").is_none() && snapshot(b"none").is_none());
+    let snapshot = snapshot(b"h").expect("a large hash");
+    let (mut next, mut seen) = (Some(0), Model::new());
+    while let Some(from) = next {
+        let mut left = 77;
+        next = snapshot
+            .visit_from(from, |entry| {
+                seen.insert(entry.field.to_vec(), (entry.value.to_vec(), entry.due));
+                left -= 1;
+                left > 0
+            })
+            .expect("all of it is in memory");
+        let field = seen.len().to_string().into_bytes();
+        set(&mut accessor, 0, b"h", &[(field, b"changed".to_vec(), Due::Keep)]);
+    }
+    assert_eq!((seen.len(), snapshot.len()), (20_000, 20_000));
+    assert!(seen.values().all(|(value, _)| value == &[b'v'; 10]));
+}
