@@ -202,8 +202,8 @@ fn set_active_expire(call: &mut AdminCall<'_>) -> Outcome {
 fn object(call: &mut AdminCall<'_>) -> Outcome {
     let mut reader = call.accessor.reader(call.client.db);
     let key = reader.key(call.args.at(2));
-    let value = reader.read(key).ok_or(CommandError::NoSuchKey)?;
-    let (encoding, len) = (encoding_of(&value), value.len());
+    let encoding = encoding_of(&mut reader, key)?.ok_or(CommandError::NoSuchKey)?;
+    let len = reader.metadata(key).map_or(0, |metadata| metadata.len);
     let line = format!("Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{len} lru:0 lru_seconds_idle:0");
     call.reply.simple(&line);
     Ok(())

@@ -65,6 +65,36 @@ fixed_errors! {
     NotInteger => "ERR value is not an integer or out of range",
     /// An argument or a value that must be a number is not.
     NotFloat => "ERR value is not a valid float",
+    /// HINCRBY of a field that is no 64-bit integer.
+    FieldNotInteger => "ERR hash value is not an integer",
+    /// HINCRBYFLOAT of a field that is not a number.
+    FieldNotFloat => "ERR hash value is not a float",
+    /// HINCRBYFLOAT by an infinite number.
+    NotFinite => "ERR value is NaN or Infinity",
+    /// HEXPIRE and its relatives with a bad number of fields.
+    FieldsToExpireNotPositive => "ERR Parameter `numFields` should be greater than 0",
+    /// Other commands with a bad number of fields.
+    FieldsNotPositive => "ERR Number of fields must be a positive integer",
+    /// A number of fields that others follow than it says.
+    FieldsMismatch => "ERR The `numfields` parameter must match the number of arguments",
+    /// A command on some fields that does not name them.
+    FieldsMissing => "ERR Mandatory argument FIELDS is missing or not at the right position",
+    /// A negative expiry of a field.
+    FieldExpiryNegative => "ERR invalid expire time, must be >= 0",
+    /// HGETEX with two words about expiries.
+    FieldExpiryOrPersist => "ERR Only one of EX, PX, EXAT, PXAT or PERSIST arguments can be specified",
+    /// HSETEX with two words about expiries.
+    FieldExpiryOrKeep => "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified",
+    /// HSETEX with two conditions on fields.
+    FieldConditions => "ERR Only one of FXX or FNX arguments can be specified",
+    /// HIMPORT PREPARE of a field twice.
+    FieldTwice => "ERR duplicate field name in fieldset",
+    /// HIMPORT SET of what was not prepared.
+    NoSuchFieldset => "ERR no such fieldset",
+    /// HIMPORT SET with more or fewer values than fields.
+    FieldsetMismatch => "ERR value count does not match fieldset field count",
+    /// HIMPORT PREPARE beyond what one connection may keep.
+    FieldsetsTooLarge => "ERR the fieldsets of this connection are too large: 16 MiB may be prepared",
     /// INCR and its relatives would leave the 64-bit range.
     IncrementOverflow => "ERR increment or decrement would overflow",
     /// DECRBY of the one number that has no opposite.
@@ -485,6 +515,13 @@ pub fn no_latency_samples(event: &[u8]) -> CommandError {
 #[must_use]
 pub fn unknown_argument(argument: &[u8]) -> CommandError {
     CommandError::quoting("ERR Unknown argument ", argument, "")
+}
+
+/// HGETEX or HSETEX with an argument that it does not take.
+#[cold]
+#[must_use]
+pub fn unknown_field_option(argument: &[u8]) -> CommandError {
+    CommandError::quoting("ERR unknown argument: ", argument, "")
 }
 
 /// ACL CAT of a category that does not exist.

@@ -62,7 +62,9 @@ pub mod bitmap;
 pub mod etag;
 pub mod expiry;
 pub mod generic;
+pub mod hash;
 pub mod payload;
+mod scan;
 pub mod string;
 mod traits;
 mod value;
@@ -70,4 +72,4 @@ mod value;
 use almandine_call::Command;
 
 /// The families.
-pub const COMMANDS: &[&[&Command]] = &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS];
+pub const COMMANDS: &[&[&Command]] = &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS, hash::COMMANDS];

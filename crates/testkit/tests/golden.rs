@@ -9,11 +9,7 @@ use almandine_testkit::golden::{Manner, Outcome, bless_file, run_file, run_file_
 use almandine_testkit::{Program, Server};
 
 fn files() -> Vec<PathBuf> {
-    files_below("golden")
-}
-
-fn files_below(root: &str) -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(root);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
     let filter = std::env::var("ALMANDINE_GOLDEN").unwrap_or_default();
     let mut files: Vec<PathBuf> = Vec::new();
     for family in fs::read_dir(&root).expect("a folder of families").flatten() {
@@ -62,13 +58,6 @@ fn our_server_answers_as_the_golden_sessions_say() {
 #[test]
 fn redis_answers_as_the_golden_sessions_say() {
     run(&Program::Redis, &files());
-}
-
-/// Sessions of commands that our server does not have yet, in `tests/planned`: they are true of redis-server, where it has them, and move to
-/// `tests/golden` with their commands.
-#[test]
-fn redis_answers_as_the_planned_sessions_say() {
-    run(&Program::Redis, &files_below("planned"));
 }
 
 /// Sessions that show another reply inside a transaction, there as here.

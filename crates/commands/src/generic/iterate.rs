@@ -2,16 +2,14 @@
 
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall};
 use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
-use almandine_datatypes::glob::{self, Case};
 use almandine_io::entropy;
 use almandine_resp::reply::write_header;
 
+use crate::scan;
 use crate::traits::READ;
 
 /// Keys that KEYS asks the keyspace for at a time.
 const KEYS_AT_A_TIME: usize = 1024;
-/// Keys that SCAN visits when COUNT says nothing.
-const SCAN_COUNT: usize = 10;
 /// Keys that a SCAN which meets none asks the keyspace for before it rests. The index is shared by all databases, so that a small
 /// one may lie behind many empty buckets; this is under a millisecond, and crosses an index of 40,000 buckets in one call.
 const SCAN_PATIENCE: usize = 4096;
@@ -94,21 +92,15 @@ pub(super) const SCAN: Command = Command {
 };
 
 fn scan(call: &mut ReadCall<'_>) -> Outcome {
-    let cursor = cursor(call.args.at(1)).ok_or(CommandError::InvalidCursor)?;
+    let cursor = scan::cursor(call.args.at(1))?;
     let mut wanted = Filter { pattern: b"*", kind: None };
-    let mut count = SCAN_COUNT;
+    let mut count = scan::COUNT;
     let mut options = Options::after(call.args, 2);
     while let Some(option) = options.next() {
         match option {
             o if o.is("MATCH") => wanted.pattern = options.value()?,
             o if o.is("TYPE") => wanted.kind = Some(options.value()?),
-            o if o.is("COUNT") => {
-                let at_least_one = options.integer()?.max(0);
-                count = usize::try_from(at_least_one).unwrap_or(usize::MAX);
-                if count == 0 {
-                    return Err(CommandError::Syntax);
-                }
-            }
+            o if o.is("COUNT") => count = scan::count(&mut options)?,
             _ => return Err(CommandError::Syntax),
         }
     }
@@ -145,9 +137,8 @@ struct Filter<'c> {
 }
 
 impl Filter<'_> {
-    /// The lone star also takes the empty name, which as a pattern it does not match.
     fn takes_name(&self, key: &[u8]) -> bool {
-        self.pattern == b"*" || glob::matches(self.pattern, key, Case::Sensitive)
+        scan::takes(self.pattern, key)
     }
 
     /// A type that does not exist is a type that no key has.
@@ -156,38 +147,13 @@ impl Filter<'_> {
     }
 }
 
-/// A cursor as C's `strtoul` reads it, which Redis' clients may rely on: with a sign, or empty for zero. No leading spaces.
-fn cursor(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return Some(0);
-    }
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
-    if !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let value: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    Some(if negative { value.wrapping_neg() } else { value })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn cursors() {
-        assert_eq!([cursor(b"0"), cursor(b""), cursor(b"+7"), cursor(b"007")], [Some(0), Some(0), Some(7), Some(7)]);
-        assert_eq!([cursor(b"18446744073709551615"), cursor(b"-1")], [Some(u64::MAX); 2]);
-        assert_eq!([cursor(b"18446744073709551616"), cursor(b" 1"), cursor(b"1 "), cursor(b"-"), cursor(b"abc")], [None; 5]);
-    }
-
-    #[test]
-    fn the_star_takes_the_empty_name() {
-        let star = Filter { pattern: b"*", kind: Some(b"STRING") };
-        assert!(star.takes_name(b"") && star.takes_kind("string") && !star.takes_kind("hash"));
-        assert!(!Filter { pattern: b"**", kind: None }.takes_name(b""));
+    fn a_type_is_a_word() {
+        let strings = Filter { pattern: b"*", kind: Some(b"STRING") };
+        assert!(strings.takes_kind("string") && !strings.takes_kind("hash"));
     }
 }

@@ -4,7 +4,7 @@ use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, help};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_config::choices::EvictionPolicy;
 use almandine_datatypes::number::parse_i64;
-use almandine_keyspace::{Kind, Metadata, Value};
+use almandine_keyspace::{Key, Kind, Metadata, Reader, Refusal};
 
 use crate::traits::READ;
 
@@ -53,24 +53,38 @@ pub(super) const ENCODING: Command = Command {
 
 fn encoding(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(2);
-    let value = call.keys.read(key);
-    call.context.statistics().looked_up(value.is_some());
-    match value {
+    let encoding = encoding_of(&mut call.keys, key)?;
+    call.looked_up(encoding.is_some());
+    match encoding {
         None => call.reply.null(),
-        Some(value) => call.reply.bulk(encoding_of(&value).as_bytes()),
+        Some(encoding) => call.reply.bulk(encoding.as_bytes()),
     }
     Ok(())
 }
 
-/// The name of the encoding that Redis would choose.
-pub fn encoding_of(value: &Value<'_>) -> &'static str {
-    match value.kind() {
-        Kind::String if value.is_edited() => "raw",
-        Kind::String => string_encoding(value),
-        Kind::List => "quicklist",
-        Kind::Hash | Kind::Set => "hashtable",
-        Kind::SortedSet => "skiplist",
-        Kind::Stream => "stream",
+/// The name of the encoding that Redis would choose for a key's value. None: there is no such key.
+///
+/// # Errors
+/// When what says it is not in memory.
+pub fn encoding_of(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<&'static str>, CommandError> {
+    // A key that becomes one of another type between two looks at it is looked at again.
+    loop {
+        let Some(metadata) = keys.metadata(key) else { return Ok(None) };
+        match metadata.kind {
+            Kind::String if metadata.edited => return Ok(Some("raw")),
+            Kind::String => match keys.read(key) {
+                Some(value) if value.kind() != Kind::String => {}
+                value => return Ok(value.map(|value| string_encoding(&value))),
+            },
+            Kind::Hash => match keys.read_hash(key, |hash| Ok(hash.encoding().name())) {
+                Err(Refusal::WrongKind) => {}
+                encoding => return Ok(encoding?),
+            },
+            Kind::List => return Ok(Some("quicklist")),
+            Kind::Set => return Ok(Some("hashtable")),
+            Kind::SortedSet => return Ok(Some("skiplist")),
+            Kind::Stream => return Ok(Some("stream")),
+        }
     }
 }
 

@@ -9,8 +9,10 @@ const LIST_SIZE: Kind = Kind::Integer(i32::MIN as i64, i32::MAX as i64);
 section! {
     /// When a collection changes its encoding.
     Values "Values"
-    "hash-max-listpack-entries" / "hash-max-ziplist-entries": LONG = "512" [] "Fields up to which a hash is packed.";
-    "hash-max-listpack-value" / "hash-max-ziplist-value": MEMORY = "64" [] "Longest field or value of a packed hash.";
+    "hash-max-listpack-entries" / "hash-max-ziplist-entries": LONG = "512" []
+        "Fields up to which OBJECT ENCODING says that a hash is a listpack." => hash_entries_max: u64;
+    "hash-max-listpack-value" / "hash-max-ziplist-value": MEMORY = "64" []
+        "Longest field or value of a hash that OBJECT ENCODING says is a listpack." => hash_value_bytes_max: u64;
     "list-max-listpack-size" / "list-max-ziplist-size": LIST_SIZE = "-2" []
         "Elements of a node of a list; negative for bytes, -2 is 8 kb.";
     "list-compress-depth": NATURAL = "0" [] "Nodes at each end of a list that are not compressed.";

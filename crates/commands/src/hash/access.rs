@@ -1,0 +1,57 @@
+//! What the commands of the family have in common: the first key as a hash, to be read or to be changed.
+
+use almandine_call::{CommandError, ReadCall, WriteCall};
+use almandine_command_spec::{CommandSpec, Group};
+use almandine_datatypes::packed::Entry;
+use almandine_keyspace::Refusal;
+use almandine_keyspace::types::hash::{Hash, HashLimits, HashMut};
+use almandine_resp::Reply;
+
+/// What most specs of the family have in common.
+pub(super) const HASH: CommandSpec = CommandSpec { since: "2.0.0", group: Group::Hash, ..CommandSpec::BLANK };
+
+/// Shows the hash at the first key to `look`. None if there is none.
+pub(super) fn look<'c, R>(
+    call: &mut ReadCall<'c>,
+    look: impl FnOnce(&Hash<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
+) -> Result<Option<R>, CommandError> {
+    let key = call.key(1);
+    let ReadCall { keys, reply, .. } = call;
+    let found = keys.read_hash(key, |hash| look(hash, reply))?;
+    call.looked_up(found.is_some());
+    Ok(found)
+}
+
+/// As [`look`], for a look at many fields.
+pub(super) fn look_at_all<'c, R>(
+    call: &mut ReadCall<'c>,
+    look: impl FnOnce(&Hash<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
+) -> Result<Option<R>, CommandError> {
+    let key = call.key(1);
+    let ReadCall { keys, reply, .. } = call;
+    let found = keys.read_whole_hash(key, |hash| look(hash, reply))?;
+    call.looked_up(found.is_some());
+    Ok(found)
+}
+
+/// Answers the value of a field, or null.
+pub(super) fn reply_value(reply: &mut Reply<'_>, entry: Option<Entry<'_>>) {
+    match entry {
+        Some(entry) => reply.bulk(entry.value),
+        None => reply.null(),
+    }
+}
+
+/// How large a hash may be that OBJECT ENCODING names a listpack.
+pub(super) fn limits(call: &WriteCall<'_>) -> HashLimits {
+    let values = &call.context.settings().values;
+    let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+    HashLimits { entries: size(values.hash_entries_max), value: size(values.hash_value_bytes_max) }
+}
+
+/// The first key as a hash to be changed.
+pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<HashMut<'s>, CommandError> {
+    let key = call.key(1);
+    let limits = limits(call);
+    Ok(call.keys.write_hash(key, limits)?)
+}

@@ -1,0 +1,67 @@
+//! Fields that hold a number.
+
+use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
+use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_datatypes::number::{Extended, parse_i64};
+use almandine_datatypes::packed::Due;
+
+use super::access::{HASH, change};
+use crate::traits::WRITE;
+
+pub(super) const HINCRBY: Command = Command {
+    spec: CommandSpec {
+        name: "HINCRBY",
+        id: 612,
+        summary: "Increments the integer value of a field in a hash by a number. Uses 0 as initial value if the field doesn't exist.",
+        args: &[Arg::key("key", Access::ReadUpdate), Arg::value("field"), Arg::integer("increment")],
+        traits: WRITE,
+        ..HASH
+    },
+    run: Handler::Write(hincrby),
+};
+
+fn hincrby(call: &mut WriteCall<'_>) -> Outcome {
+    let (field, by) = (call.args.at(2), number::integer(call.args.at(3))?);
+    let mut hash = change(call)?;
+    let value = match hash.get(field)? {
+        Some(entry) => parse_i64(entry.value).ok_or(CommandError::FieldNotInteger)?,
+        None => 0,
+    };
+    let sum = value.checked_add(by).ok_or(CommandError::IncrementOverflow)?;
+    hash.set(field, itoa::Buffer::new().format(sum).as_bytes(), Due::Keep)?;
+    hash.commit()?;
+    call.reply.integer(sum);
+    Ok(())
+}
+
+pub(super) const HINCRBYFLOAT: Command = Command {
+    spec: CommandSpec {
+        name: "HINCRBYFLOAT",
+        id: 613,
+        since: "2.6.0",
+        summary: "Increments the floating point value of a field by a number. Uses 0 as initial value if the field doesn't exist.",
+        args: &[Arg::key("key", Access::ReadUpdate), Arg::value("field"), Arg::double("increment")],
+        traits: WRITE,
+        ..HASH
+    },
+    run: Handler::Write(hincrbyfloat),
+};
+
+fn hincrbyfloat(call: &mut WriteCall<'_>) -> Outcome {
+    let field = call.args.at(2);
+    let by = Extended::parse(call.args.at(3)).ok_or(CommandError::NotFloat)?;
+    if !by.is_finite() {
+        return Err(CommandError::NotFinite);
+    }
+    let mut hash = change(call)?;
+    let value = match hash.get(field)? {
+        Some(entry) => Extended::parse(entry.value).ok_or(CommandError::FieldNotFloat)?,
+        None => Extended::ZERO,
+    };
+    let mut sum = Vec::new();
+    value.checked_add(by).ok_or(CommandError::IncrementNotFinite)?.write(&mut sum);
+    hash.set(field, &sum, Due::Keep)?;
+    hash.commit()?;
+    call.reply.bulk(&sum);
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! HEXPIRE and its relatives: when fields cease to exist.
+
+use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall};
+use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_datatypes::hash::Condition;
+
+use super::access::{HASH, change};
+use super::fields::{self, FIELDS, Form};
+use crate::expiry::{Expiry, Unit};
+use crate::traits::CHANGE;
+
+const CONDITION: Arg = Arg::one_of(
+    "condition",
+    &[Arg::pure_token("nx", "NX"), Arg::pure_token("xx", "XX"), Arg::pure_token("gt", "GT"), Arg::pure_token("lt", "LT")],
+)
+.optional();
+
+pub(super) const HEXPIRE: Command = Command {
+    spec: CommandSpec {
+        name: "HEXPIRE",
+        id: 616,
+        since: "7.4.0",
+        complexity: "O(N) where N is the number of specified fields",
+        summary: "Set expiry for hash field using relative time to expire (seconds)",
+        args: &[Arg::key("key", Access::Update), Arg::integer("seconds"), CONDITION, FIELDS],
+        traits: CHANGE,
+        ..HASH
+    },
+    run: Handler::Write(|call| expire(call, Unit::Seconds, false, "hexpire")),
+};
+
+pub(super) const HPEXPIRE: Command = Command {
+    spec: CommandSpec {
+        name: "HPEXPIRE",
+        id: 617,
+        summary: "Set expiry for hash field using relative time to expire (milliseconds)",
+        args: &[Arg::key("key", Access::Update), Arg::integer("milliseconds"), CONDITION, FIELDS],
+        ..HEXPIRE.spec
+    },
+    run: Handler::Write(|call| expire(call, Unit::Milliseconds, false, "hpexpire")),
+};
+
+pub(super) const HEXPIREAT: Command = Command {
+    spec: CommandSpec {
+        name: "HEXPIREAT",
+        id: 618,
+        summary: "Set expiry for hash field using an absolute Unix timestamp (seconds)",
+        args: &[Arg::key("key", Access::Update), Arg::unix_time("unix-time-seconds"), CONDITION, FIELDS],
+        ..HEXPIRE.spec
+    },
+    run: Handler::Write(|call| expire(call, Unit::Seconds, true, "hexpireat")),
+};
+
+pub(super) const HPEXPIREAT: Command = Command {
+    spec: CommandSpec {
+        name: "HPEXPIREAT",
+        id: 619,
+        summary: "Set expiry for hash field using an absolute Unix timestamp (milliseconds)",
+        args: &[Arg::key("key", Access::Update), Arg::unix_time("unix-time-milliseconds"), CONDITION, FIELDS],
+        ..HEXPIRE.spec
+    },
+    run: Handler::Write(|call| expire(call, Unit::Milliseconds, true, "hpexpireat")),
+};
+
+const NO_FIELD: i64 = -2;
+const NOT_ALLOWED: i64 = 0;
+const SET: i64 = 1;
+const DELETED: i64 = 2;
+
+fn expire(call: &mut WriteCall<'_>, unit: Unit, absolute: bool, command: &str) -> Outcome {
+    let now_ms = call.now_ms();
+    let due = fields::due(Expiry { amount: call.args.at(2), unit, absolute }, now_ms, command)?;
+    let mut condition = Condition::Always;
+    let form = Form { at: 3, width: 1, bad_count: CommandError::FieldsToExpireNotPositive };
+    let fields = fields::parse(
+        call.args,
+        form,
+        |_| CommandError::FieldsMissing,
+        |word, _| {
+            let given = match word {
+                w if w.is("NX") => Condition::IfNone,
+                w if w.is("XX") => Condition::IfAny,
+                w if w.is("GT") => Condition::IfLater,
+                w if w.is("LT") => Condition::IfEarlier,
+                _ => return Ok(false),
+            };
+            let first = condition == Condition::Always;
+            condition = given;
+            Ok(first)
+        },
+    )?;
+    let is_past = due <= now_ms.unsigned_abs();
+    let mut answers = Vec::with_capacity(fields.len());
+    let mut hash = change(call)?;
+    for field in fields.iter() {
+        answers.push(match hash.get(field)?.map(|entry| entry.due) {
+            None => NO_FIELD,
+            Some(before) if !condition.allows(before, due) => NOT_ALLOWED,
+            Some(_) if is_past => {
+                hash.remove(field)?;
+                DELETED
+            }
+            Some(_) => {
+                hash.set_due(field, Some(due))?;
+                SET
+            }
+        });
+    }
+    hash.commit()?;
+    call.reply.array(answers.len());
+    answers.into_iter().for_each(|answer| call.reply.integer(answer));
+    Ok(())
+}

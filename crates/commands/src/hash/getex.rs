@@ -1,0 +1,101 @@
+//! HGETEX and HGETDEL: fields that are read for the last time, or for the last time before they expire.
+
+use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
+use almandine_command_spec::{Access, Arg, CommandSpec};
+
+use super::access::{HASH, limits, reply_value};
+use super::fields::{self, FIELDS, Form, only_fields};
+use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange};
+use crate::traits::CHANGE;
+
+pub(super) const HGETDEL: Command = Command {
+    spec: CommandSpec {
+        name: "HGETDEL",
+        id: 625,
+        since: "8.0.0",
+        complexity: "O(N) where N is the number of specified fields",
+        summary: "Returns the value of a field and deletes it from the hash.",
+        args: &[Arg::key("key", Access::Take), FIELDS],
+        traits: CHANGE,
+        ..HASH
+    },
+    run: Handler::Write(hgetdel),
+};
+
+fn hgetdel(call: &mut WriteCall<'_>) -> Outcome {
+    let fields = only_fields(call.args)?;
+    let (key, limits) = (call.key(1), limits(call));
+    let WriteCall { keys, reply, .. } = call;
+    let mut hash = keys.write_hash(key, limits)?;
+    let found = hash.existed();
+    reply.array(fields.len());
+    for field in fields.iter() {
+        reply_value(reply, hash.get(field)?);
+        hash.remove(field)?;
+    }
+    hash.commit()?;
+    call.looked_up(found);
+    Ok(())
+}
+
+pub(super) const HGETEX: Command = Command {
+    spec: CommandSpec {
+        name: "HGETEX",
+        id: 626,
+        summary: "Get the value of one or more fields of a given hash key, and optionally set their expiration.",
+        args: &[
+            Arg::key("key", Access::ReadUpdate).notes("RW and UPDATE because it changes the TTL"),
+            Arg::one_of(
+                "expiration",
+                &[EXPIRY_ARGS[0], EXPIRY_ARGS[1], EXPIRY_ARGS[2], EXPIRY_ARGS[3], Arg::pure_token("persist", "PERSIST")],
+            )
+            .optional(),
+            FIELDS,
+        ],
+        ..HGETDEL.spec
+    },
+    run: Handler::Write(hgetex),
+};
+
+fn hgetex(call: &mut WriteCall<'_>) -> Outcome {
+    let mut change = ExpiryChange::Unstated;
+    let form = Form { at: 2, width: 1, bad_count: CommandError::FieldsNotPositive };
+    let fields = fields::parse(call.args, form, errors::unknown_field_option, |word, options| {
+        let given = if word.is("PERSIST") {
+            ExpiryChange::Persist
+        } else if let Some(expiry) = Expiry::option(word, options)? {
+            ExpiryChange::Set(expiry)
+        } else {
+            return Ok(false);
+        };
+        match std::mem::replace(&mut change, given) {
+            ExpiryChange::Unstated => Ok(true),
+            _ => Err(CommandError::FieldExpiryOrPersist),
+        }
+    })?;
+    let now_ms = call.now_ms();
+    let due = match change {
+        ExpiryChange::Set(expiry) => Some(fields::due(expiry, now_ms, "hgetex")?),
+        _ => None,
+    };
+    let is_past = due.is_some_and(|due| due <= now_ms.unsigned_abs());
+    let (key, limits) = (call.key(1), limits(call));
+    let WriteCall { keys, reply, .. } = call;
+    let mut hash = keys.write_hash(key, limits)?;
+    let found = hash.existed();
+    reply.array(fields.len());
+    for field in fields.iter() {
+        let entry = hash.get(field)?;
+        reply_value(reply, entry);
+        let Some(before) = entry.map(|entry| entry.due) else { continue };
+        match change {
+            ExpiryChange::Set(_) if is_past => hash.remove(field)?,
+            ExpiryChange::Set(_) => hash.set_due(field, due)?,
+            ExpiryChange::Persist if before.is_some() => hash.set_due(field, None)?,
+            _ => false,
+        };
+    }
+    hash.commit()?;
+    call.looked_up(found);
+    Ok(())
+}

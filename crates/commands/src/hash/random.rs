@@ -1,0 +1,180 @@
+//! HRANDFIELD: fields at random, each as likely as any other.
+
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, number};
+use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_datatypes::packed::Entry;
+use almandine_io::entropy;
+use almandine_keyspace::Refusal;
+use almandine_keyspace::types::hash::Hash;
+use almandine_resp::{ProtocolVersion, Reply};
+
+use super::access::{HASH, look, look_at_all};
+use crate::traits::SLOW_READ;
+
+pub(super) const HRANDFIELD: Command = Command {
+    spec: CommandSpec {
+        name: "HRANDFIELD",
+        id: 614,
+        since: "6.2.0",
+        complexity: "O(N) where N is the number of fields returned",
+        summary: "Returns one or more random fields from a hash.",
+        args: &[
+            Arg::key("key", Access::Read),
+            Arg::block("options", &[Arg::integer("count"), Arg::pure_token("withvalues", "WITHVALUES").optional()]).optional(),
+        ],
+        traits: SLOW_READ,
+        tips: &["nondeterministic_output"],
+        ..HASH
+    },
+    run: Handler::Read(hrandfield),
+};
+
+/// Bytes of the reply to a negative count at most: such a count may be beyond any bound.
+const REPLY_BYTES_MAX: usize = 512 << 20;
+/// Bytes that an empty name takes in it.
+const NAME_BYTES_MIN: usize = b"$0\r\n\r\n".len();
+/// Looks for a field at random that may meet some past their time, before all fields are gone through for one.
+const LOOKS_MAX: usize = 16;
+
+fn hrandfield(call: &mut ReadCall<'_>) -> Outcome {
+    let mut random = Random(entropy::seed());
+    if call.args.len() == 2 {
+        let found = look(call, |hash, reply| {
+            match pick(hash, &mut random)? {
+                Some(entry) => reply.bulk(entry.field),
+                None => reply.null(),
+            }
+            Ok(())
+        })?;
+        if found.is_none() {
+            call.reply.null();
+        }
+        return Ok(());
+    }
+    let count = number::integer_within(call.args.at(2), -i64::MAX, i64::MAX)?;
+    let with_values = match call.args.get(3) {
+        None => false,
+        Some(word) if call.args.len() == 4 && Word(word).is("WITHVALUES") => true,
+        Some(_) => return Err(CommandError::Syntax),
+    };
+    if with_values && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {
+        return Err(CommandError::OutOfRange);
+    }
+    let found = if count >= 0 {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        look_at_all(call, |hash, reply| different(hash, count, with_values, &mut random, reply))?
+    } else {
+        let count = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+        let picked = look(call, |hash, reply| independent(hash, count, with_values, &mut random, reply))?;
+        if picked == Some(false) {
+            return Err(CommandError::OutOfRange);
+        }
+        picked.map(|_| ())
+    };
+    if found.is_none() {
+        call.reply.array(0);
+    }
+    Ok(())
+}
+
+/// Answers so many different fields, or all.
+fn different(hash: &Hash<'_>, count: usize, with_values: bool, random: &mut Random, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let array = reply.begin_array();
+    let mut len = 0;
+    let mut answer = |entry: Entry<'_>| len += write(reply, entry, with_values);
+    if count >= hash.len() {
+        for entry in hash.try_iter() {
+            answer(entry?);
+        }
+    } else {
+        hash.sample(count, &mut || random.next(), &mut answer)?;
+    }
+    reply.finish_array(array, len);
+    Ok(())
+}
+
+/// Answers so many fields, each drawn from all of them. False if that is too much.
+fn independent(
+    hash: &Hash<'_>,
+    count: usize,
+    with_values: bool,
+    random: &mut Random,
+    reply: &mut Reply<'_>,
+) -> Result<bool, Refusal> {
+    if count > REPLY_BYTES_MAX / NAME_BYTES_MIN {
+        return Ok(false);
+    }
+    let begin = reply.out.len();
+    let array = reply.begin_array();
+    let mut len = 0;
+    for _ in 0..count {
+        let Some(entry) = pick(hash, random)? else { break };
+        len += write(reply, entry, with_values);
+        if reply.out.len() - begin > REPLY_BYTES_MAX {
+            return Ok(false);
+        }
+    }
+    reply.finish_array(array, len);
+    Ok(true)
+}
+
+/// A field at random. None: all are past their time.
+fn pick<'h>(hash: &Hash<'h>, random: &mut Random) -> Result<Option<Entry<'h>>, Refusal> {
+    for _ in 0..LOOKS_MAX {
+        if let Some(entry) = hash.nth(random.below(hash.len()))? {
+            return Ok(Some(entry));
+        }
+    }
+    let mut picked = None;
+    for (seen, entry) in hash.try_iter().enumerate() {
+        let entry = entry?;
+        // Reservoir of one: each is as likely.
+        if random.below(seen + 1) == 0 {
+            picked = Some(entry);
+        }
+    }
+    Ok(picked)
+}
+
+/// Answers a field. How many elements of an array that is.
+fn write(reply: &mut Reply<'_>, entry: Entry<'_>, with_values: bool) -> usize {
+    let in_pairs = with_values && reply.version() == ProtocolVersion::Resp3;
+    if in_pairs {
+        reply.array(2);
+    }
+    reply.bulk(entry.field);
+    if with_values {
+        reply.bulk(entry.value);
+    }
+    if with_values && !in_pairs { 2 } else { 1 }
+}
+
+/// Splitmix64, from a seed that nobody else knows.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number below `n`; 0 if there is none.
+    fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_below_their_bound_and_about_as_likely() {
+        let (mut random, mut drawn) = (Random(7), [0; 5]);
+        (0..5000).for_each(|_| drawn[random.below(5)] += 1);
+        assert!(drawn.iter().all(|times| (850..1150).contains(times)), "{drawn:?}");
+        assert_eq!(random.below(0), 0);
+    }
+}

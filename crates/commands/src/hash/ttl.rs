@@ -1,0 +1,114 @@
+//! HTTL and its relatives: when fields will cease to exist; HPERSIST: that they will not.
+
+use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
+use almandine_command_spec::{Access, Arg, CommandSpec};
+
+use super::access::{HASH, change, look};
+use super::fields::{FIELDS, only_fields};
+use crate::expiry::Unit;
+use crate::traits::{CHANGE, READ};
+
+pub(super) const HTTL: Command = Command {
+    spec: CommandSpec {
+        name: "HTTL",
+        id: 620,
+        since: "7.4.0",
+        complexity: "O(N) where N is the number of specified fields",
+        summary: "Returns the TTL in seconds of a hash field.",
+        args: &[Arg::key("key", Access::Read), FIELDS],
+        traits: READ,
+        tips: &["nondeterministic_output"],
+        ..HASH
+    },
+    run: Handler::Read(|call| answer(call, call.now_ms(), Unit::Seconds)),
+};
+
+pub(super) const HPTTL: Command = Command {
+    spec: CommandSpec { name: "HPTTL", id: 621, summary: "Returns the TTL in milliseconds of a hash field.", ..HTTL.spec },
+    run: Handler::Read(|call| answer(call, call.now_ms(), Unit::Milliseconds)),
+};
+
+pub(super) const HEXPIRETIME: Command = Command {
+    spec: CommandSpec {
+        name: "HEXPIRETIME",
+        id: 622,
+        summary: "Returns the expiration time of a hash field as a Unix timestamp, in seconds.",
+        tips: &[],
+        ..HTTL.spec
+    },
+    run: Handler::Read(|call| answer(call, 0, Unit::Seconds)),
+};
+
+pub(super) const HPEXPIRETIME: Command = Command {
+    spec: CommandSpec {
+        name: "HPEXPIRETIME",
+        id: 623,
+        summary: "Returns the expiration time of a hash field as a Unix timestamp, in msec.",
+        ..HEXPIRETIME.spec
+    },
+    run: Handler::Read(|call| answer(call, 0, Unit::Milliseconds)),
+};
+
+const NO_FIELD: i64 = -2;
+const NO_EXPIRY: i64 = -1;
+
+/// Answers each field's expiry as time since `base_ms`. Seconds are rounded up.
+fn answer(call: &mut ReadCall<'_>, base_ms: i64, unit: Unit) -> Outcome {
+    let fields = only_fields(call.args)?;
+    call.reply.array(fields.len());
+    let found = look(call, |hash, reply| {
+        for field in fields.iter() {
+            reply.integer(match hash.get(field)?.map(|entry| entry.due) {
+                None => NO_FIELD,
+                Some(None) => NO_EXPIRY,
+                Some(Some(due)) => {
+                    let left_ms = due.cast_signed().saturating_sub(base_ms).max(0);
+                    match unit {
+                        Unit::Seconds => (left_ms + 999) / 1000,
+                        Unit::Milliseconds => left_ms,
+                    }
+                }
+            });
+        }
+        Ok(())
+    })?;
+    if found.is_none() {
+        fields.iter().for_each(|_| call.reply.integer(NO_FIELD));
+    }
+    Ok(())
+}
+
+pub(super) const HPERSIST: Command = Command {
+    spec: CommandSpec {
+        name: "HPERSIST",
+        id: 624,
+        summary: "Removes the expiration time for each specified field",
+        args: &[Arg::key("key", Access::Update), FIELDS],
+        traits: CHANGE,
+        tips: &[],
+        ..HTTL.spec
+    },
+    run: Handler::Write(hpersist),
+};
+
+const PERSISTED: i64 = 1;
+
+fn hpersist(call: &mut WriteCall<'_>) -> Outcome {
+    let fields = only_fields(call.args)?;
+    let mut answers = Vec::with_capacity(fields.len());
+    let mut hash = change(call)?;
+    for field in fields.iter() {
+        answers.push(match hash.get(field)?.map(|entry| entry.due) {
+            None => NO_FIELD,
+            Some(None) => NO_EXPIRY,
+            Some(Some(_)) => {
+                hash.set_due(field, None)?;
+                PERSISTED
+            }
+        });
+    }
+    hash.commit()?;
+    call.reply.array(answers.len());
+    answers.into_iter().for_each(|answer| call.reply.integer(answer));
+    Ok(())
+}

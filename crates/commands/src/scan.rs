@@ -1,0 +1,62 @@
+//! What SCAN and its relatives have in common: their cursor, and which names they answer.
+
+use almandine_call::{CommandError, Options};
+use almandine_datatypes::glob::{self, Case};
+
+/// Elements that a call visits when COUNT says nothing.
+pub(crate) const COUNT: usize = 10;
+
+/// A cursor as C's `strtoul` reads it, which Redis' clients may rely on: with a sign, or empty for zero. No leading spaces.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn cursor(text: &[u8]) -> Result<u64, CommandError> {
+    let (negative, digits) = match text {
+        b"" => return Ok(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(CommandError::InvalidCursor);
+    }
+    let digits = std::str::from_utf8(digits).map_err(|_| CommandError::InvalidCursor)?;
+    let value: u64 = digits.parse().map_err(|_| CommandError::InvalidCursor)?;
+    Ok(if negative { value.wrapping_neg() } else { value })
+}
+
+/// The argument of COUNT.
+///
+/// # Errors
+/// When it is no integer, or less than one.
+pub(crate) fn count(options: &mut Options<'_>) -> Result<usize, CommandError> {
+    let count = options.integer()?;
+    if count < 1 {
+        return Err(CommandError::Syntax);
+    }
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+/// Whether MATCH takes a name. The lone star also takes the empty name, which as a pattern it does not match.
+pub(crate) fn takes(pattern: &[u8], name: &[u8]) -> bool {
+    pattern == b"*" || glob::matches(pattern, name, Case::Sensitive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors() {
+        assert_eq!([cursor(b"0"), cursor(b""), cursor(b"+7"), cursor(b"007")], [Ok(0), Ok(0), Ok(7), Ok(7)]);
+        assert_eq!([cursor(b"18446744073709551615"), cursor(b"-1")], [Ok(u64::MAX), Ok(u64::MAX)]);
+        for text in ["18446744073709551616", " 1", "1 ", "-", "abc"] {
+            assert_eq!(cursor(text.as_bytes()), Err(CommandError::InvalidCursor), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_star_takes_the_empty_name() {
+        assert!(takes(b"*", b"") && !takes(b"**", b"") && takes(b"a*", b"a"));
+    }
+}
