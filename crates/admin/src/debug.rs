@@ -76,6 +76,14 @@ const SUBCOMMANDS: &[Subcommand] = &[
     }),
     subcommand("ERROR", "<string>", "Answers an error with this text.", 1..=1, |call| Err(CommandError::new(call.args.at(2)))),
     subcommand("HELP", "", "Prints this help.", 0..=0, help),
+    #[cfg(debug_assertions)]
+    subcommand(
+        "LIMIT-ALLOCATIONS",
+        "<count>",
+        "The worker may allocate so many times; how many were left.",
+        1..=1,
+        limit_allocations,
+    ),
     subcommand("LOADAOF", "", "Refused: data is in memory only.", 0..=0, |_| {
         Err(errors::not_supported_yet("DEBUG LOADAOF", "data is in memory only"))
     }),
@@ -195,6 +203,15 @@ fn set_active_expire(call: &mut AdminCall<'_>) -> Outcome {
     let active = parse_i64(call.args.at(2)).is_some_and(|value| value != 0);
     call.context.node.keyspace.set_active_expiry(active);
     call.reply.ok();
+    Ok(())
+}
+
+/// For tests: whatever allocates space more often fails. A negative count ends it.
+#[cfg(debug_assertions)]
+fn limit_allocations(call: &mut AdminCall<'_>) -> Outcome {
+    let count = parse_i64(call.args.at(2)).ok_or(CommandError::NotInteger)?;
+    let left = almandine_keyspace::limit_allocations(u64::try_from(count).ok());
+    call.reply.integer(left.map_or(-1, u64::cast_signed));
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::value::{Owned, OwnedBytes};
 use crate::{Accessor, Key, Missing, Reader};
-use almandine_store::{Full, Need, Occupied, Put, Slot};
+use almandine_store::{Full, Need, Occupied, Pair, Put, Slot};
 use std::ops::{Deref, DerefMut};
 
 /// Read and write access to one database. A verb on one key latches it by itself; several keys change together after
@@ -106,6 +106,15 @@ impl<'w> Writer<'w> {
     pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
         let key = self.reader.current(key);
         self.reader.accessor.session.upsert(key, value, put)
+    }
+
+    /// Sets locked keys to strings, each with when it expires: all of them or none. Of several pairs with one key the last one counts.
+    ///
+    /// # Errors
+    /// As for [`Writer::upsert`].
+    pub fn upsert_all<'k>(&mut self, pairs: impl Iterator<Item = (&'k [u8], &'k [u8], Option<i64>)>) -> Result<(), Full> {
+        let pairs: Vec<Pair<'k>> = pairs.map(|(key, value, expiry_ms)| Pair { key: self.key(key), value, expiry_ms }).collect();
+        self.reader.accessor.session.upsert_all(&pairs)
     }
 
     /// A key under its latch, present or absent. An expired key is absent.

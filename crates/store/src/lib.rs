@@ -63,6 +63,8 @@ mod tier;
 pub use counters::Totals;
 pub use evict::heat::HeatRule;
 pub use evict::{EvictionOrder, EvictionPolicy};
+#[cfg(debug_assertions)]
+pub use fault::limit_allocations;
 pub use full::Full;
 pub use heap::{HeapValue, SharedValue};
 pub use key::{GlanceId, Key};
@@ -71,7 +73,7 @@ pub use options::Options;
 pub use progress::Work;
 pub use record::{Kind, fits_inline};
 pub use removed::{Removal, RemovalReason, Removals};
-pub use session::{Met, Need, Occupied, Put, Session, Slot, Vacant, View};
+pub use session::{Met, Need, Occupied, Pair, Put, Session, Slot, Vacant, View};
 pub use store::Store;
 pub use tier::stage::{Fetch, Fetcher, Stage};
 pub use tier::statistics::TierStatistics;

@@ -3,13 +3,13 @@
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
-use almandine_keyspace::{Kind, Put};
+use almandine_keyspace::Kind;
 use almandine_resp::Args;
 
 use super::condition::EXISTENCE_ARGS;
 use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, only_expiry};
 use crate::traits::{READ, WRITE};
-use crate::value::{reply_value, store};
+use crate::value::reply_value;
 
 pub(super) const MGET: Command = Command {
     spec: CommandSpec {
@@ -54,7 +54,9 @@ pub(super) const MSET: Command = Command {
 };
 
 fn mset(call: &mut WriteCall<'_>) -> Outcome {
-    set_pairs(call, call.args.slice_from(1), "mset", None)?;
+    let pairs = call.args.slice_from(1);
+    check_pairs(pairs, "mset")?;
+    set_pairs(call, pairs, pairs.len() / 2, None)?;
     call.reply.ok();
     Ok(())
 }
@@ -77,7 +79,7 @@ fn msetnx(call: &mut WriteCall<'_>) -> Outcome {
     check_pairs(pairs, "msetnx")?;
     let none_exists = !any_exists(call, pairs);
     if none_exists {
-        set_pairs(call, pairs, "msetnx", None)?;
+        set_pairs(call, pairs, pairs.len() / 2, None)?;
     }
     call.reply.integer(i64::from(none_exists));
     Ok(())
@@ -128,9 +130,10 @@ fn msetex(call: &mut WriteCall<'_>) -> Outcome {
             return Err(CommandError::Syntax);
         }
     }
-    if let ExpiryChange::Set(expiry) = &change {
-        expiry.at_ms(call.now_ms(), "msetex")?;
-    }
+    let expiry_ms = match &change {
+        ExpiryChange::Set(expiry) => Some(expiry.at_ms(call.now_ms(), "msetex")?),
+        _ => None,
+    };
     let pairs = call.args.slice_from(2);
     let holds = match must_exist {
         None => true,
@@ -138,8 +141,14 @@ fn msetex(call: &mut WriteCall<'_>) -> Outcome {
         Some(true) => pair_positions(count).all(|at| exists(call, pairs.at(at))),
     };
     if holds {
-        for at in pair_positions(count) {
-            store_one(call, pairs.at(at), pairs.at(at + 1), change)?;
+        match change {
+            ExpiryChange::Keep => set_pairs_keeping(call, pairs, count)?,
+            // What expires at once is a change even of what was not there.
+            _ if expiry_ms.is_some_and(|at| at <= call.now_ms()) => {
+                set_pairs(call, pairs, count, None)?;
+                delete_keys(call, pairs, count);
+            }
+            _ => set_pairs(call, pairs, count, expiry_ms)?,
         }
     }
     call.reply.integer(i64::from(holds));
@@ -164,21 +173,26 @@ fn check_pairs(pairs: Args<'_>, command: &str) -> Outcome {
     if pairs.len().is_multiple_of(2) { Ok(()) } else { Err(errors::wrong_arity(command)) }
 }
 
-fn set_pairs(call: &mut WriteCall<'_>, pairs: Args<'_>, command: &str, expiry_ms: Option<i64>) -> Outcome {
-    check_pairs(pairs, command)?;
-    for at in pair_positions(pairs.len() / 2) {
-        let key = call.keys.key(pairs.at(at));
-        call.keys.upsert(key, pairs.at(at + 1), Put { expiry_ms, ..Put::default() })?;
-    }
+/// Sets the keys of the first `count` pairs: all, or none.
+fn set_pairs(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize, expiry_ms: Option<i64>) -> Outcome {
+    call.keys.upsert_all(pair_positions(count).map(|at| (pairs.at(at), pairs.at(at + 1), expiry_ms)))?;
     Ok(())
 }
 
-fn store_one(call: &mut WriteCall<'_>, key: &[u8], value: &[u8], change: ExpiryChange<'_>) -> Outcome {
-    let key = call.keys.key(key);
-    let expiry_ms = match change {
-        ExpiryChange::Set(expiry) => Some(expiry.at_ms(call.now_ms(), "msetex")?),
-        ExpiryChange::Keep => call.keys.read(key).and_then(|value| value.expiry_ms()),
-        _ => None,
+/// As [`set_pairs`], each key with the expiry that it has.
+fn set_pairs_keeping(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) -> Outcome {
+    let mut expiry_of = |at: usize| {
+        let key = call.keys.key(pairs.at(at));
+        call.keys.read(key).and_then(|value| value.expiry_ms())
     };
-    store(call, key, value, expiry_ms)
+    let kept: Vec<_> = pair_positions(count).map(|at| (pairs.at(at), pairs.at(at + 1), expiry_of(at))).collect();
+    call.keys.upsert_all(kept.into_iter())?;
+    Ok(())
+}
+
+fn delete_keys(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) {
+    for at in pair_positions(count) {
+        let key = call.keys.key(pairs.at(at));
+        call.keys.delete(key);
+    }
 }

@@ -6,6 +6,7 @@
 use super::bucket::{Bucket, ENTRIES, OVERFLOW_ENTRIES};
 use super::entry::{Entry, Tag};
 use super::{Entered, Index};
+use crate::fault;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Overflow buckets that an optimistic reader follows before it checks that it is not lost on recycled links.
@@ -161,6 +162,9 @@ impl Index {
             return Ok(());
         }
         // All overflow buckets behind the front one are full (INV-INDEX-3), so a new one goes in front.
+        if fault::allocation_fails() {
+            return Err(());
+        }
         let number = self.overflow.allocate().ok_or(())?;
         debug_assert_ne!(number, first, "INV-INDEX-3: a chain has no circle");
         let overflow = self.overflow.at(number);

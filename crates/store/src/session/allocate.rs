@@ -2,6 +2,7 @@
 
 use super::local::Local;
 use crate::counters::add;
+use crate::fault;
 use crate::free::REMAINDER_MIN;
 use crate::full::Full;
 use crate::heap;
@@ -18,6 +19,9 @@ const WAKE_WORDS: u64 = PAGE_WORDS / 4;
 pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
     debug_assert!((1..=UNITS_MAX).contains(&units), "INV-LOG-2: a record has words");
     debug_assert!(local.participant.is_inside(), "INV-FREE-1: space is taken and used within one epoch");
+    if fault::allocation_fails() {
+        return Err(Full);
+    }
     local.allocated_words += units;
     if let Some((address, got)) = local.free.take(units, &store.log, &store.shared_free) {
         return Ok((address, reuse(store, local, address, got, units)));

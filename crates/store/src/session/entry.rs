@@ -6,8 +6,11 @@
 
 mod elements;
 mod occupied;
+mod prepared;
 
-use super::allocate::{allocate, drop_heap_key, drop_heap_value, release_heap_value, retire};
+pub use prepared::Pair;
+
+use super::allocate::{allocate, release_heap_value};
 use super::batch::Session;
 use super::cold::Need;
 use super::local::Local;
@@ -17,14 +20,12 @@ use crate::counters::add;
 use crate::expiry::feed::Notice;
 use crate::fault::{self, Fault};
 use crate::full::Full;
-use crate::heap::{self, HeapKey, HeapValue, SharedValue};
-use crate::index::entry::Entry;
+use crate::heap::{self, HeapValue, SharedValue};
 use crate::index::{Exclusive, Index, Position};
 use crate::key::Key;
 use crate::record::{Header, INLINE_KEY_MAX, Kind, Record, Shape, UNITS_MAX, WORD, fits_inline};
 use crate::shared::Inner;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Bytes that a value may grow by without a look at the budget.
 const LARGE_GROWTH: usize = 1 << 20;
@@ -84,6 +85,14 @@ enum Before {
 pub struct Occupied<'s> {
     guard: Guard<'s>,
     position: Position<'s>,
+    record: Record,
+    header: Header,
+}
+
+/// A record that has been written and that no entry leads to yet.
+#[derive(Clone, Copy)]
+struct Written {
+    address: u64,
     record: Record,
     header: Header,
 }
@@ -304,14 +313,7 @@ impl Guard<'_> {
     }
 
     /// Writes a new record for the guard's key; `slack` more bytes of value capacity than needed.
-    fn write(
-        &mut self,
-        kind: Kind,
-        payload: Payload<'_>,
-        put: Put,
-        key_handle: u64,
-        slack: usize,
-    ) -> Result<(u64, Record, Header), Full> {
+    fn write(&mut self, kind: Kind, payload: Payload<'_>, put: Put, key_handle: u64, slack: usize) -> Result<Written, Full> {
         debug_assert_eq!(
             self.key.bytes.len() > INLINE_KEY_MAX,
             key_handle != 0,
@@ -366,7 +368,7 @@ impl Guard<'_> {
             }
         };
         record.initialise(header, key_field, value, put.expiry_ms, put.etag);
-        Ok((address, record, header))
+        Ok(Written { address, record, header })
     }
 
     fn count_heap(&mut self, value: &HeapValue) {
@@ -451,36 +453,12 @@ impl<'s> Vacant<'s> {
             return Err(Full);
         }
         let guard = &mut self.guard;
-        let mut key_handle = 0;
-        if guard.key.bytes.len() > INLINE_KEY_MAX {
-            key_handle = HeapKey::into_handle(guard.key.bytes);
-            add(&guard.store.thread(guard.local).heap_bytes, guard.key.bytes.len() as i64);
-        }
-        let written = guard.write(kind, payload, put, key_handle, 0);
-        if written.is_err() && key_handle != 0 {
-            add(&guard.store.thread(guard.local).heap_bytes, -(guard.key.bytes.len() as i64));
-            // SAFETY: the key was boxed above and no record that holds it exists.
-            unsafe { HeapKey::free(key_handle) };
-        }
-        let (address, record, header) = written?;
-        debug_assert_eq!(header.has(Header::EXPIRY), put.expiry_ms.is_some(), "INV-EXP-1: an expiry that is set is announced");
-        let tag = guard.store.index.tag(guard.number, guard.key.hash);
-        let entry = Entry::new(tag, address).with_heat(guard.local.heat.first(guard.store, guard.key.hash));
-        let [records, _] = guard.store.counters.namespace(guard.local.thread, guard.key.namespace);
-        guard.store.namespaces.regions.note(guard.key.namespace, guard.key.hash, records.load(Ordering::Relaxed));
-        if guard.store.index.insert(guard.number, entry).is_err() {
-            drop_heap_value(guard.store, guard.local, record, header);
-            drop_heap_key(guard.store, guard.local, record, header);
-            retire(guard.store, guard.local, address, record, header);
+        let written = guard.prepare(kind, payload, put, 0)?;
+        if guard.link(&written).is_err() {
+            guard.forget(written);
             return Err(Full);
         }
-        debug_assert_eq!(guard.entries(), 1, "INV-TIER-2: a key has one entry");
-        guard.count_live(1, i64::from(put.expiry_ms.is_some()));
-        guard.announce(None, put.expiry_ms);
-        if kind != Kind::String {
-            guard.announce(None, guard.store.next_due(record, header));
-        }
-        guard.say_changed();
+        guard.count_new(kind, &written, put);
         Ok(())
     }
 }

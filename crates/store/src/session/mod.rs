@@ -29,5 +29,5 @@ mod warmer;
 
 pub use batch::Session;
 pub use cold::{Met, Need};
-pub use entry::{Occupied, Put, Slot, Vacant};
+pub use entry::{Occupied, Pair, Put, Slot, Vacant};
 pub use view::View;

@@ -1,12 +1,12 @@
 //! What can be done with a key that has a record: its state, replacing it, changing it in place, removing it.
 
-use super::{Before, Occupied, Payload, Put, Vacant, zeroes};
+use super::{Before, Occupied, Payload, Put, Vacant, Written, zeroes};
 use crate::counters::add;
 use crate::full::Full;
-use crate::heap::{self, HeapKey, HeapValue, SharedValue};
+use crate::heap::{self, HeapValue, SharedValue};
 use crate::key::Key;
 use crate::record::{Header, Kind, WORD};
-use crate::session::allocate::trim;
+use crate::session::allocate::{drop_heap_value, retire, trim};
 use crate::session::remove::{discard, unlink};
 use crate::session::view::View;
 
@@ -96,21 +96,32 @@ impl<'s> Occupied<'s> {
 
     #[inline]
     fn replace_in_place(&mut self, kind: Kind, value: &[u8], put: Put) -> bool {
+        let words = self.words_in_place(kind, value.len(), put);
+        words.inspect(|&words| self.write_in_place(value, put, words)).is_some()
+    }
+
+    /// How many words the record has with another value in it. None when it cannot be changed so in place.
+    #[inline]
+    pub(super) fn words_in_place(&self, kind: Kind, value_len: usize, put: Put) -> Option<usize> {
         let header = self.header;
-        let fits = self.guard.fits_inline(value.len());
+        let fits = self.guard.fits_inline(value_len);
         if header.has(Header::HEAP_VALUE) || !fits || kind != header.kind() || !self.is_mutable() {
-            return false;
+            return None;
         }
         let (expiry, etag) = (put.expiry_ms.is_some(), put.etag.is_some());
-        let words = header.value_word() + value.len().div_ceil(WORD) + usize::from(expiry) + usize::from(etag);
-        if words > header.units() {
-            return false;
-        }
+        let words = header.value_word() + value_len.div_ceil(WORD) + usize::from(expiry) + usize::from(etag);
+        (words <= header.units()).then_some(words)
+    }
+
+    /// Writes another value into a record that has been found to hold it ([`Occupied::words_in_place`]) in this epoch.
+    #[inline]
+    pub(super) fn write_in_place(&mut self, value: &[u8], put: Put, words: usize) {
+        let header = self.header;
         let before = self.expiry_ms();
         let changed = header
             .with_value_len(value.len())
-            .with_flags(Header::EXPIRY, expiry)
-            .with_flags(Header::ETAG, etag)
+            .with_flags(Header::EXPIRY, put.expiry_ms.is_some())
+            .with_flags(Header::ETAG, put.etag.is_some())
             .with_flags(Header::EDITED, put.edited);
         debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: only a live record is updated");
         debug_assert!(
@@ -128,7 +139,6 @@ impl<'s> Occupied<'s> {
         add(&self.guard.store.thread(self.guard.local).updates_in_place, 1);
         self.note_expiry(before, put.expiry_ms);
         self.guard.say_changed();
-        true
     }
 
     fn note_expiry(&mut self, before: Option<i64>, after: Option<i64>) {
@@ -152,28 +162,35 @@ impl<'s> Occupied<'s> {
 
     /// Writes a new record and points the entry to it.
     pub(super) fn move_to_new(&mut self, kind: Kind, payload: Payload<'_>, put: Put, slack: usize) -> Result<(), Full> {
-        debug_assert!(
-            self.guard.store.index.bucket(self.guard.number).is_latched_exclusively(),
-            "INV-LATCH-1: who writes holds the latch"
-        );
-        let before = self.expiry_ms();
-        let (old_address, old_record, old_header) = (self.address(), self.record, self.header);
-        let staged = old_address < self.guard.local.head;
-        let key_handle = match (old_header.has(Header::HEAP_KEY), staged) {
-            (false, _) => 0,
-            (true, false) => old_record.key_handle(),
-            (true, true) => {
-                add(&self.guard.store.thread(self.guard.local).heap_bytes, self.guard.key.bytes.len() as i64);
-                HeapKey::into_handle(self.guard.key.bytes)
-            }
-        };
-        let written = self.guard.write(kind, payload, put, key_handle, slack);
-        if written.is_err() && staged && key_handle != 0 {
-            add(&self.guard.store.thread(self.guard.local).heap_bytes, -(self.guard.key.bytes.len() as i64));
-            // SAFETY: the key was boxed above and no record that holds it exists.
-            unsafe { HeapKey::free(key_handle) };
+        let written = self.prepare(kind, payload, put, slack)?;
+        self.enter(written);
+        Ok(())
+    }
+
+    /// Writes a new record, which takes the old one's place when it is entered. A key on the heap goes from one to the other.
+    pub(super) fn prepare(&mut self, kind: Kind, payload: Payload<'_>, put: Put, slack: usize) -> Result<Written, Full> {
+        if self.is_staged() {
+            return self.guard.prepare(kind, payload, put, slack);
         }
-        let (address, record, header) = written?;
+        let key_handle = if self.header.has(Header::HEAP_KEY) { self.record.key_handle() } else { 0 };
+        self.guard.write(kind, payload, put, key_handle, slack)
+    }
+
+    /// Gives a prepared record up.
+    pub(super) fn forget(&mut self, written: Written) {
+        if self.is_staged() {
+            return self.guard.forget(written);
+        }
+        let Written { address, record, header } = written;
+        drop_heap_value(self.guard.store, self.guard.local, record, header);
+        retire(self.guard.store, self.guard.local, address, record, header);
+    }
+
+    /// Points the entry to a prepared record.
+    pub(super) fn enter(&mut self, written: Written) {
+        let Written { address, record, header } = written;
+        let (before, after) = (self.expiry_ms(), record.expiry(header));
+        let (old_address, old_record, old_header) = (self.address(), self.record, self.header);
         debug_assert_ne!(address, old_address, "INV-LOG-1: the copy is another record");
         let tag = self.guard.store.index.tag(self.guard.number, self.guard.key.hash);
         self.position.point_to(tag, address);
@@ -181,8 +198,12 @@ impl<'s> Occupied<'s> {
         (self.record, self.header) = (record, header);
         discard(self.guard.store, self.guard.local, old_address, old_record, old_header, true);
         add(&self.guard.store.thread(self.guard.local).updates_copied, 1);
-        self.note_expiry(before, put.expiry_ms);
-        Ok(())
+        self.note_expiry(before, after);
+    }
+
+    /// Whether the record lies on the device and has been read for this batch.
+    fn is_staged(&self) -> bool {
+        self.address() < self.guard.local.head
     }
 
     /// Replaces the value by a heap value without copying it.

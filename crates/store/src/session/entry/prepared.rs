@@ -1,0 +1,277 @@
+//! Keys that are set together: all of them, or none.
+//!
+//! What can fail comes first, and nothing of it can be seen: values that do not fit their old records are written into new ones, which no
+//! entry leads to; then keys that have no entry get one, under their latches. If any of that fails, it is taken back. Only then the old
+//! values give way, which cannot fail.
+
+use super::{Before, Guard, Occupied, Payload, Put, Slot, Vacant, Written};
+use crate::counters::add;
+use crate::full::Full;
+use crate::heap::HeapKey;
+use crate::index::Index;
+use crate::index::entry::Entry;
+use crate::key::Key;
+use crate::record::{Header, INLINE_KEY_MAX, Kind, Record};
+use crate::session::allocate::{drop_heap_key, drop_heap_value, retire};
+use crate::session::batch::Session;
+use crate::session::cold::Need;
+use crate::shared::Inner;
+use std::sync::atomic::Ordering;
+
+/// Pairs up to this number are compared with each other to find a key that is named twice.
+const COMPARED_MAX: usize = 8;
+
+/// A key and the string that it is set to.
+#[derive(Clone, Copy)]
+pub struct Pair<'k> {
+    /// The key.
+    pub key: Key<'k>,
+    /// Its value.
+    pub value: &'k [u8],
+    /// When it expires, in milliseconds since the Unix epoch.
+    pub expiry_ms: Option<i64>,
+}
+
+impl Pair<'_> {
+    fn put(&self) -> Put {
+        Put { expiry_ms: self.expiry_ms, ..Put::default() }
+    }
+
+    fn is_same_key(&self, other: &Self) -> bool {
+        let (own, other) = (&self.key, &other.key);
+        own.hash == other.hash && own.namespace == other.namespace && own.bytes == other.bytes
+    }
+}
+
+/// A record that an entry leads to, and where.
+#[derive(Clone, Copy)]
+struct Old {
+    address: u64,
+    record: Record,
+    header: Header,
+}
+
+/// How one pair is going to be set.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Not at all: a later pair has the same key.
+    Superseded,
+    /// In the record that the key has, of which so many words are used then.
+    InPlace(Old, usize),
+    /// In a new record, which takes the place of the old one.
+    Move(Old, Written),
+    /// In a new record, of a key that has none.
+    Insert(Written),
+}
+
+impl Session {
+    /// Sets all keys, whatever was there before. Of several pairs with one key the last one counts. The lock plan has all of them.
+    ///
+    /// # Errors
+    /// When the store is full, or when a record has to be read first ([`Session::take_met_cold`]); then nothing has changed.
+    pub fn upsert_all(&mut self, pairs: &[Pair<'_>]) -> Result<(), Full> {
+        debug_assert!(self.holds_latches(), "INV-WHOLE-1: what is changed together is latched together");
+        if let [pair] = pairs {
+            return self.upsert(pair.key, pair.value, pair.put());
+        }
+        let superseded = superseded(pairs);
+        let mut steps = Vec::with_capacity(pairs.len());
+        for (at, pair) in pairs.iter().enumerate() {
+            let step = match superseded.binary_search(&at) {
+                Ok(_) => Ok(Step::Superseded),
+                Err(_) => self.prepare(pair),
+            };
+            match step {
+                Ok(step) => steps.push(step),
+                Err(Full) => return self.take_back(pairs, &steps, 0),
+            }
+        }
+        for (at, (pair, step)) in pairs.iter().zip(&steps).enumerate() {
+            if let Step::Insert(written) = step
+                && self.guard(pair).link(written).is_err()
+            {
+                return self.take_back(pairs, &steps, at);
+            }
+        }
+        for (pair, step) in pairs.iter().zip(&steps) {
+            self.enter_prepared(pair, step);
+        }
+        Ok(())
+    }
+
+    /// Writes what cannot be written in place.
+    #[inline]
+    fn prepare(&mut self, pair: &Pair<'_>) -> Result<Step, Full> {
+        match self.look_up(pair.key, Need::Overwrite) {
+            Slot::Occupied(mut occupied) => {
+                let Occupied { position, record, header, .. } = occupied;
+                let old = Old { address: position.entry().address(), record, header };
+                if let Some(words) = occupied.words_in_place(Kind::String, pair.value.len(), pair.put()) {
+                    return Ok(Step::InPlace(old, words));
+                }
+                let payload = occupied.guard.payload(pair.value);
+                occupied.prepare(Kind::String, payload, pair.put(), 0).map(|written| Step::Move(old, written))
+            }
+            Slot::Vacant(Vacant { before: Before::Unknown, .. }) => Err(Full),
+            Slot::Vacant(mut vacant) => {
+                let payload = vacant.guard.payload(pair.value);
+                vacant.guard.prepare(Kind::String, payload, pair.put(), 0).map(Step::Insert)
+            }
+        }
+    }
+
+    /// Gives the old value of a prepared pair up for the new one.
+    #[inline]
+    fn enter_prepared(&mut self, pair: &Pair<'_>, step: &Step) {
+        match step {
+            Step::Superseded => self.guard(pair).say_changed(),
+            Step::Insert(written) => self.guard(pair).count_new(Kind::String, written, pair.put()),
+            Step::InPlace(old, words) => {
+                if let Some(mut occupied) = self.occupied(pair, old) {
+                    occupied.write_in_place(pair.value, pair.put(), *words);
+                }
+            }
+            Step::Move(old, written) => {
+                if let Some(mut occupied) = self.occupied(pair, old) {
+                    occupied.enter(*written);
+                    occupied.guard.say_changed();
+                }
+            }
+        }
+    }
+
+    /// Gives up what has been prepared, and the entries of the first `linked` pairs.
+    #[cold]
+    fn take_back(&mut self, pairs: &[Pair<'_>], steps: &[Step], linked: usize) -> Result<(), Full> {
+        for (at, (pair, step)) in pairs.iter().zip(steps).enumerate() {
+            match step {
+                Step::Superseded | Step::InPlace(..) => {}
+                Step::Move(old, written) => {
+                    if let Some(mut occupied) = self.occupied(pair, old) {
+                        occupied.forget(*written);
+                    }
+                }
+                Step::Insert(written) => {
+                    let mut guard = self.guard(pair);
+                    if at < linked {
+                        guard.unlink(written);
+                    }
+                    guard.forget(*written);
+                }
+            }
+        }
+        Err(Full)
+    }
+
+    /// The plan's latch on a pair's bucket.
+    #[inline]
+    fn guard<'s>(&'s mut self, pair: &Pair<'s>) -> Guard<'s> {
+        let Self { store, local } = self;
+        let number = Index::bucket_of(pair.key.hash, store.index.len());
+        debug_assert!(store.index.bucket(number).is_latched_exclusively(), "INV-WHOLE-1: nobody sees what may be taken back");
+        Guard { store, local, number, _latch: None, key: pair.key }
+    }
+
+    /// A pair's key with the record that it had when it was looked up.
+    #[inline]
+    fn occupied<'s>(&'s mut self, pair: &Pair<'s>, old: &Old) -> Option<Occupied<'s>> {
+        let guard = self.guard(pair);
+        let store: &'s Inner = guard.store;
+        let same = |address: u64| (address == old.address).then_some(());
+        let found = store.index.find_latched(guard.number, pair.key.hash, same);
+        debug_assert!(found.is_some(), "INV-WHOLE-1: an entry stays as it was looked up for as long as its bucket is latched");
+        let (position, ()) = found?;
+        Some(Occupied { guard, position, record: old.record, header: old.header })
+    }
+}
+
+impl Guard<'_> {
+    /// Writes a record with a key of its own.
+    pub(super) fn prepare(&mut self, kind: Kind, payload: Payload<'_>, put: Put, slack: usize) -> Result<Written, Full> {
+        let mut key_handle = 0;
+        if self.key.bytes.len() > INLINE_KEY_MAX {
+            key_handle = HeapKey::into_handle(self.key.bytes);
+            add(&self.store.thread(self.local).heap_bytes, self.key.bytes.len() as i64);
+        }
+        let written = self.write(kind, payload, put, key_handle, slack);
+        if written.is_err() && key_handle != 0 {
+            add(&self.store.thread(self.local).heap_bytes, -(self.key.bytes.len() as i64));
+            // SAFETY: the key was boxed above and no record that holds it exists.
+            unsafe { HeapKey::free(key_handle) };
+        }
+        written
+    }
+
+    /// Gives such a record up, which no entry leads to.
+    #[cold]
+    pub(super) fn forget(&mut self, written: Written) {
+        let Written { address, record, header } = written;
+        drop_heap_value(self.store, self.local, record, header);
+        drop_heap_key(self.store, self.local, record, header);
+        retire(self.store, self.local, address, record, header);
+    }
+
+    /// Adds an entry for a key that has none.
+    pub(super) fn link(&mut self, written: &Written) -> Result<(), ()> {
+        let Self { store, local, number, key, .. } = self;
+        let tag = store.index.tag(*number, key.hash);
+        let entry = Entry::new(tag, written.address).with_heat(local.heat.first(store, key.hash));
+        let [records, _] = store.counters.namespace(local.thread, key.namespace);
+        store.namespaces.regions.note(key.namespace, key.hash, records.load(Ordering::Relaxed));
+        store.index.insert(*number, entry)?;
+        debug_assert_eq!(self.entries(), 1, "INV-TIER-2: a key has one entry");
+        Ok(())
+    }
+
+    /// Takes the entry out again.
+    #[cold]
+    fn unlink(&mut self, written: &Written) {
+        let same = |address: u64| (address == written.address).then_some(());
+        let found = self.store.index.find_latched(self.number, self.key.hash, same);
+        debug_assert!(found.is_some(), "INV-WHOLE-1: what is taken back is still there");
+        if let Some((position, ())) = found {
+            self.store.index.remove(self.number, position);
+        }
+    }
+
+    /// A key that has got an entry is counted and told.
+    pub(super) fn count_new(&mut self, kind: Kind, written: &Written, put: Put) {
+        self.count_live(1, i64::from(put.expiry_ms.is_some()));
+        self.announce(None, put.expiry_ms);
+        if kind != Kind::String {
+            self.announce(None, self.store.next_due(written.record, written.header));
+        }
+        self.say_changed();
+    }
+}
+
+/// Which pairs have a key that a later pair has, too; ascending.
+fn superseded(pairs: &[Pair<'_>]) -> Vec<usize> {
+    if pairs.len() <= COMPARED_MAX {
+        let is_again = |at: &usize| pairs[at + 1..].iter().any(|later| later.is_same_key(&pairs[*at]));
+        return (0..pairs.len()).filter(is_again).collect();
+    }
+    let mut found = Vec::new();
+    // Open addressing: the numbers of pairs, from one on, by the hashes of their keys.
+    let places = (2 * pairs.len()).next_power_of_two();
+    let mut table = vec![0u32; places];
+    for (at, pair) in pairs.iter().enumerate().rev() {
+        // The low bits choose the bucket, the high ones are as good.
+        let mut place = (pair.key.hash >> 32) as usize & (places - 1);
+        loop {
+            match table[place] {
+                0 => {
+                    table[place] = at as u32 + 1;
+                    break;
+                }
+                other if pairs[other as usize - 1].is_same_key(pair) => {
+                    found.push(at);
+                    break;
+                }
+                _ => place = (place + 1) & (places - 1),
+            }
+        }
+    }
+    found.reverse();
+    found
+}
