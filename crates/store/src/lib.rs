@@ -6,7 +6,7 @@
 //! device, if there is one ([`Options::storage`]), or is evicted ([`Store::set_eviction`]).
 //! **Is not**: aware of commands, protocols or databases. A session does no I/O: it says which records it needs, and whoever
 //! runs it reads them. It knows no time but what it is told.
-//! **Invariants**: INV-READ-1, INV-LATCH-1…3, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1, INV-EXP-1,
+//! **Invariants**: INV-READ-1, INV-LATCH-1…3, INV-WHOLE-1, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1, INV-EXP-1,
 //! INV-REMOVED-1, INV-SCAN-1…2 in `docs/INVARIANTS.md`.
 //! **Start reading at**: [`Store`] and [`Session`]; then the files `record.rs`, `index/mod.rs`, `log/mod.rs`, `tier/mod.rs`, in which
 //! records lie; `shared/mod.rs`, what sessions share; `session/mod.rs`; `background/mod.rs`; each knows only those before it; and

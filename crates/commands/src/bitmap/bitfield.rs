@@ -6,8 +6,9 @@
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Keys, Traits};
 use almandine_datatypes::bitfield::{Encoding, Overflow};
-use almandine_keyspace::{Kind, Occupied, Put, Slot};
-use almandine_resp::Args;
+use almandine_keyspace::{Kind, Put, Slot};
+use almandine_resp::{Args, Reply};
+use std::ops::Range;
 
 use crate::traits::{SLOW_READ, SLOW_WRITE};
 use crate::value::{bits, is_string};
@@ -159,54 +160,99 @@ fn bitfield(call: &mut WriteCall<'_>) -> Outcome {
     let operations = parse(call.args, call.context.string_bytes_max())?;
     let bytes_needed = operations.iter().map(Operation::bytes_needed).max().unwrap_or(0);
     let key = call.key(1);
-    if bytes_needed != 0
-        && let Slot::Vacant(vacant) = call.keys.modify(key)
-    {
-        vacant.insert_at(Kind::String, bytes_needed, &[], Put::EDITED)?;
-    }
     call.reply.array(operations.len());
     match call.keys.modify(key) {
-        // Only GETs: a write has just created the key.
-        Slot::Vacant(_) => operations.iter().for_each(|_| call.reply.integer(0)),
+        Slot::Vacant(_) if bytes_needed == 0 => operations.iter().for_each(|_| call.reply.integer(0)),
+        Slot::Vacant(vacant) => {
+            let mut stretches = Stretches::of(&operations, &[]);
+            stretches.run(&operations, &mut call.reply);
+            vacant.insert_parts(Kind::String, bytes_needed, stretches.changed(bytes_needed), Put::EDITED)?;
+        }
         Slot::Occupied(mut occupied) => {
             is_string(occupied.kind())?;
-            if occupied.value().len() < bytes_needed {
-                occupied.write_at(bytes_needed - 1, &[0])?;
+            let len = occupied.value().len();
+            let new_len = len.max(bytes_needed);
+            let mut stretches = Stretches::of(&operations, occupied.value());
+            stretches.run(&operations, &mut call.reply);
+            if new_len > len || stretches.changed(new_len).next().is_some() {
+                occupied.write_parts(new_len, new_len, stretches.changed(new_len))?;
             } else if bytes_needed != 0 {
                 occupied.mark_edited()?;
-            }
-            for operation in &operations {
-                match run(operation, &mut occupied)? {
-                    Some(number) => call.reply.integer(number),
-                    None => call.reply.null(),
-                }
             }
         }
     }
     Ok(())
 }
 
-/// What the operation answers: the field, its old value for SET, its new one for INCRBY, `None` when OVERFLOW FAIL holds it back.
-fn run(operation: &Operation, occupied: &mut Occupied<'_>) -> Result<Option<i64>, CommandError> {
-    let Operation { action, encoding, offset } = *operation;
-    let old = encoding.get(occupied.value(), offset);
-    let (new, answer) = match action {
-        Action::Get => return Ok(Some(old)),
-        Action::Set(value, overflow) => (encoding.fit(value, overflow), old),
-        Action::Increment(by, overflow) => {
-            let new = encoding.increment(old, by, overflow);
-            (new, new.unwrap_or(0))
-        }
-    };
-    let Some(new) = new else { return Ok(None) };
-    // The bytes that the field touches, at most nine, are changed aside and written back.
-    let (first, after) = ((offset / 8) as usize, operation.bytes_needed());
-    let mut bytes = [0; 9];
-    let bytes = &mut bytes[..after - first];
-    bytes.copy_from_slice(&occupied.value()[first..after]);
-    encoding.put(bytes, offset % 8, new);
-    if occupied.value()[first..after] != *bytes {
-        occupied.write_at(first, bytes)?;
+/// The bytes that the fields of a call lie in. They are changed aside and written back together: all of them, or none.
+struct Stretches(Vec<Stretch>);
+
+/// Bytes without a gap, zeroes beyond the value's end.
+struct Stretch {
+    first: usize,
+    before: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl Stretches {
+    fn of(operations: &[Operation], value: &[u8]) -> Self {
+        let mut ranges: Vec<Range<usize>> = operations.iter().map(Operation::range).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges.dedup_by(|later, earlier| {
+            let touch = later.start <= earlier.end;
+            if touch {
+                earlier.end = earlier.end.max(later.end);
+            }
+            touch
+        });
+        let stretch = |Range { start, end }: Range<usize>| {
+            let mut bytes = vec![0; end - start];
+            let there = value.get(start..end.min(value.len())).unwrap_or_default();
+            bytes[..there.len()].copy_from_slice(there);
+            Stretch { first: start, before: bytes.clone(), bytes }
+        };
+        Self(ranges.into_iter().map(stretch).collect())
     }
-    Ok(Some(answer))
+
+    /// Runs all operations and replies what each answers.
+    fn run(&mut self, operations: &[Operation], reply: &mut Reply<'_>) {
+        for operation in operations {
+            let at = self.0.partition_point(|stretch| stretch.first <= operation.range().start);
+            match operation.run(&mut self.0[at - 1]) {
+                Some(number) => reply.integer(number),
+                None => reply.null(),
+            }
+        }
+    }
+
+    /// What has changed, as far as a value of this length has it.
+    fn changed(&self, len: usize) -> impl Iterator<Item = (usize, &[u8])> {
+        let changed = self.0.iter().filter(|stretch| stretch.bytes != stretch.before);
+        changed.map(move |stretch| (stretch.first, &stretch.bytes[..stretch.bytes.len().min(len - stretch.first)]))
+    }
+}
+
+impl Operation {
+    /// The bytes that the field touches, at most nine.
+    fn range(&self) -> Range<usize> {
+        let end = usize::try_from(self.encoding.bytes_needed(self.offset)).unwrap_or(usize::MAX);
+        (self.offset / 8) as usize..end
+    }
+
+    /// Runs in the stretch that has the field, and says what to answer: the field, its old value for SET, its new one for INCRBY, `None` when
+    /// OVERFLOW FAIL holds it back.
+    fn run(&self, stretch: &mut Stretch) -> Option<i64> {
+        let offset = self.offset - 8 * stretch.first as u64;
+        let old = self.encoding.get(&stretch.bytes, offset);
+        let (new, answer) = match self.action {
+            Action::Get => return Some(old),
+            Action::Set(value, overflow) => (self.encoding.fit(value, overflow), old),
+            Action::Increment(by, overflow) => {
+                let new = self.encoding.increment(old, by, overflow);
+                (new, new.unwrap_or(0))
+            }
+        };
+        self.encoding.put(&mut stretch.bytes, offset, new?);
+        Some(answer)
+    }
 }

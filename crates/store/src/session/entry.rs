@@ -420,11 +420,24 @@ impl<'s> Vacant<'s> {
     ///
     /// # Errors
     /// When the store is full, or the budget has no room for it.
-    pub fn insert_at(mut self, kind: Kind, offset: usize, bytes: &[u8], put: Put) -> Result<(), Full> {
-        let len = offset + bytes.len();
+    pub fn insert_at(self, kind: Kind, offset: usize, bytes: &[u8], put: Put) -> Result<(), Full> {
+        self.insert_parts(kind, offset + bytes.len(), std::iter::once((offset, bytes)), put)
+    }
+
+    /// Inserts a value of zeroes of this length, with some parts in it, each at its offset.
+    ///
+    /// # Errors
+    /// As for [`Vacant::insert_at`].
+    pub fn insert_parts<'p>(
+        mut self,
+        kind: Kind,
+        len: usize,
+        parts: impl Iterator<Item = (usize, &'p [u8])>,
+        put: Put,
+    ) -> Result<(), Full> {
         self.guard.require_room(len)?;
         let mut value = zeroes(len, len);
-        value[offset..].copy_from_slice(bytes);
+        parts.for_each(|(offset, bytes)| value[offset..offset + bytes.len()].copy_from_slice(bytes));
         if self.guard.fits_inline(len) {
             return self.insert(kind, &value, put);
         }

@@ -271,13 +271,27 @@ impl<'s> Occupied<'s> {
     /// # Errors
     /// When the store is full, or the budget has no room for what is added; then nothing has changed.
     pub fn write_at(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Full> {
+        let len = self.value().len().max(offset + bytes.len());
+        self.write_parts(len, offset, std::iter::once((offset, bytes)))
+    }
+
+    /// Overwrites several parts, each from its offset on, all or none; before that the value grows to `new_len`, which no part passes. What
+    /// lies between the present end and `zero_to` is filled with zeroes, what lies behind is in the parts.
+    ///
+    /// # Errors
+    /// As for [`Occupied::write_at`].
+    pub fn write_parts<'p>(
+        &mut self,
+        new_len: usize,
+        zero_to: usize,
+        parts: impl Iterator<Item = (usize, &'p [u8])>,
+    ) -> Result<(), Full> {
         let len = self.value().len();
-        let new_len = len.max(offset + bytes.len());
         debug_assert!(new_len >= len, "a write never shortens a value");
         self.guard.require_room(new_len - len)?;
         if self.header.has(Header::HEAP_VALUE) && self.is_mutable() {
             self.change_heap(|value| {
-                if new_len > value.capacity() && offset > 2 * len {
+                if new_len > value.capacity() && zero_to > 2 * len {
                     // The gap is longer than what is there: fresh zeroes and a copy of the old are less work than filling it.
                     let old = std::mem::replace(value, zeroes(new_len, new_len + new_len / 4));
                     value[..len].copy_from_slice(&old);
@@ -286,16 +300,16 @@ impl<'s> Occupied<'s> {
                     value.reserve_exact(new_len + new_len / 4 - value.len());
                 }
                 value.resize(new_len, 0);
-                value[offset..offset + bytes.len()].copy_from_slice(bytes);
+                parts.for_each(|(offset, bytes)| value[offset..offset + bytes.len()].copy_from_slice(bytes));
             });
             self.guard.say_changed();
             return Ok(());
         }
         if self.is_mutable() && new_len <= self.header.value_capacity() && self.guard.fits_inline(new_len) {
-            if offset > len {
-                self.record.zero_value(self.header, len, offset - len);
+            if zero_to > len {
+                self.record.zero_value(self.header, len, zero_to - len);
             }
-            self.record.write_value(self.header, offset, bytes);
+            parts.for_each(|(offset, bytes)| self.record.write_value(self.header, offset, bytes));
             self.header = self.record.set_value_len(self.header.with_flags(Header::EDITED, true), new_len);
             add(&self.guard.store.thread(self.guard.local).updates_in_place, 1);
             self.guard.say_changed();
@@ -305,7 +319,7 @@ impl<'s> Occupied<'s> {
         let grows = new_len > len;
         let mut value = zeroes(new_len, new_len + if grows { new_len / 4 } else { 0 });
         value[..len].copy_from_slice(self.value());
-        value[offset..offset + bytes.len()].copy_from_slice(bytes);
+        parts.for_each(|(offset, bytes)| value[offset..offset + bytes.len()].copy_from_slice(bytes));
         let (kind, put) = (self.kind(), Put { edited: true, ..self.put() });
         if !self.guard.fits_inline(new_len) {
             let payload = self.guard.heap_payload(value);
