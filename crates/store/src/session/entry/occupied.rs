@@ -5,7 +5,7 @@ use crate::counters::add;
 use crate::full::Full;
 use crate::heap::{self, HeapValue, SharedValue};
 use crate::key::Key;
-use crate::record::{Header, Kind, WORD};
+use crate::record::{Header, INLINE_KEY_MAX, Kind, WORD};
 use crate::session::allocate::{drop_heap_value, retire, trim};
 use crate::session::remove::{discard, unlink};
 use crate::session::view::View;
@@ -117,6 +117,7 @@ impl<'s> Occupied<'s> {
     #[inline]
     pub(super) fn write_in_place(&mut self, value: &[u8], put: Put, words: usize) {
         let header = self.header;
+        debug_assert!(words <= header.units(), "INV-LOG-2: a value stays within its record");
         let before = self.expiry_ms();
         let changed = header
             .with_value_len(value.len())
@@ -172,6 +173,11 @@ impl<'s> Occupied<'s> {
         if self.is_staged() {
             return self.guard.prepare(kind, payload, put, slack);
         }
+        debug_assert_eq!(
+            self.header.has(Header::HEAP_KEY),
+            self.guard.key.bytes.len() > INLINE_KEY_MAX,
+            "INV-LOG-2: a key that does not fit its record has a handle there"
+        );
         let key_handle = if self.header.has(Header::HEAP_KEY) { self.record.key_handle() } else { 0 };
         self.guard.write(kind, payload, put, key_handle, slack)
     }
@@ -181,6 +187,7 @@ impl<'s> Occupied<'s> {
         if self.is_staged() {
             return self.guard.forget(written);
         }
+        debug_assert_ne!(self.address(), written.address, "INV-LOG-1: no entry leads to a record that dies");
         let Written { address, record, header } = written;
         drop_heap_value(self.guard.store, self.guard.local, record, header);
         retire(self.guard.store, self.guard.local, address, record, header);

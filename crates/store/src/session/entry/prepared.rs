@@ -86,6 +86,7 @@ impl Session {
                 Err(Full) => return self.take_back(pairs, &steps, 0),
             }
         }
+        debug_assert_eq!(steps.len(), pairs.len(), "INV-WHOLE-1: all of them are prepared before the first can be seen");
         for (at, (pair, step)) in pairs.iter().zip(&steps).enumerate() {
             if let Step::Insert(written) = step
                 && self.guard(pair).link(written).is_err()
@@ -143,6 +144,7 @@ impl Session {
     /// Gives up what has been prepared, and the entries of the first `linked` pairs.
     #[cold]
     fn take_back(&mut self, pairs: &[Pair<'_>], steps: &[Step], linked: usize) -> Result<(), Full> {
+        debug_assert!(linked == 0 || steps.len() == pairs.len(), "INV-WHOLE-1: entries are made when all records are written");
         for (at, (pair, step)) in pairs.iter().zip(steps).enumerate() {
             match step {
                 Step::Superseded | Step::InPlace(..) => {}
@@ -205,15 +207,27 @@ impl Guard<'_> {
     /// Gives such a record up, which no entry leads to.
     #[cold]
     pub(super) fn forget(&mut self, written: Written) {
+        debug_assert_eq!(self.entries_to(&written), 0, "INV-LOG-1: no entry leads to a record that dies");
         let Written { address, record, header } = written;
         drop_heap_value(self.store, self.local, record, header);
         drop_heap_key(self.store, self.local, record, header);
         retire(self.store, self.local, address, record, header);
     }
 
+    /// Entries that lead to a record.
+    fn entries_to(&self, written: &Written) -> usize {
+        let mut entries = 0;
+        let _ = self.store.index.find_latched(self.number, self.key.hash, |address| {
+            entries += usize::from(address == written.address);
+            None::<()>
+        });
+        entries
+    }
+
     /// Adds an entry for a key that has none.
     pub(super) fn link(&mut self, written: &Written) -> Result<(), ()> {
         let Self { store, local, number, key, .. } = self;
+        debug_assert_ne!(written.address, 0, "INV-LOG-1: no record is at address 0");
         let tag = store.index.tag(*number, key.hash);
         let entry = Entry::new(tag, written.address).with_heat(local.heat.first(store, key.hash));
         let [records, _] = store.counters.namespace(local.thread, key.namespace);
@@ -236,6 +250,12 @@ impl Guard<'_> {
 
     /// A key that has got an entry is counted and told.
     pub(super) fn count_new(&mut self, kind: Kind, written: &Written, put: Put) {
+        debug_assert_eq!(
+            written.header.has(Header::EXPIRY),
+            put.expiry_ms.is_some(),
+            "INV-EXP-1: an expiry that is set is announced"
+        );
+        debug_assert_eq!(self.entries_to(written), 1, "INV-LOG-1: what counts is reachable");
         self.count_live(1, i64::from(put.expiry_ms.is_some()));
         self.announce(None, put.expiry_ms);
         if kind != Kind::String {
@@ -273,5 +293,6 @@ fn superseded(pairs: &[Pair<'_>]) -> Vec<usize> {
         }
     }
     found.reverse();
+    debug_assert!(found.is_sorted(), "INV-WHOLE-1: each pair is superseded once");
     found
 }
