@@ -70,7 +70,7 @@ pub struct Client {
     /// CLIENT TRACKING; `None` while it is off.
     pub tracking: Option<Box<ClientTracking>>,
     /// What MULTI began; `None` outside of a transaction.
-    pub transaction: Option<Box<Transaction>>,
+    pub transaction: Option<Transaction>,
     /// WATCH; `None` while no key is watched.
     pub watching: Option<Box<Watching>>,
     /// Invalidations that must follow the reply of the current command.
@@ -113,11 +113,14 @@ impl Client {
     #[inline]
     #[must_use]
     pub fn needs_care(&self) -> bool {
-        !self.authenticated
-            || self.reply_mode != ReplyMode::On
-            || self.closing
-            || self.tracking.is_some()
-            || self.transaction.is_some()
+        self.transaction.is_some() || self.is_unusual()
+    }
+
+    /// As [`Client::needs_care`], for another reason than a transaction.
+    #[inline]
+    #[must_use]
+    pub fn is_unusual(&self) -> bool {
+        !self.authenticated || self.reply_mode != ReplyMode::On || self.closing || self.tracking.is_some()
     }
 
     /// Appends the invalidations that wait for the end of the command.

@@ -30,5 +30,5 @@ pub use command::{Command, Handler};
 pub use errors::{CommandError, Outcome};
 pub use flags::Flags;
 pub use options::{Options, Word};
-pub use queue::{Transaction, WatchedKey, Watching};
+pub use queue::{Queue, Transaction, WatchedKey, Watching};
 pub use table::{Dispatch, Row, Table};

@@ -7,7 +7,7 @@ use almandine_resp::Args;
 
 use crate::client::Client;
 use crate::errors::CommandError;
-use crate::queue::WatchedKey;
+use crate::queue::{Queue, Transaction, WatchedKey};
 use crate::table::Dispatch;
 
 /// Begins a transaction.
@@ -18,18 +18,18 @@ pub fn begin(client: &mut Client) -> Result<(), CommandError> {
     if client.transaction.is_some() {
         return Err(CommandError::MultiNested);
     }
-    client.transaction = Some(Box::default());
+    client.transaction = Some(Transaction::default());
     show(client);
     Ok(())
 }
 
-/// Adds a command to the client's transaction.
+/// Adds a command to the client's transaction; see [`Transaction::queue`].
 ///
 /// # Errors
 /// When too much waits; the transaction cannot be executed any more then.
-pub fn queue(client: &mut Client, dispatch: &Dispatch, args: Args<'_>) -> Result<(), CommandError> {
+pub fn queue(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, spare: &mut Option<Box<Queue>>) -> Result<(), CommandError> {
     let Some(transaction) = &mut client.transaction else { return Ok(()) };
-    let queued = transaction.queue(dispatch.index, dispatch.flags, args);
+    let queued = transaction.queue(dispatch.index, dispatch.flags, args, spare);
     transaction.refused |= queued.is_err();
     show(client);
     queued

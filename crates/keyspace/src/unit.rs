@@ -6,7 +6,7 @@
 //! their own, and databases keep their namespaces.
 
 use crate::accessor::Unit;
-use crate::{Accessor, Missing};
+use crate::{Accessor, Key, Missing};
 use almandine_store::{Fetcher, Need};
 
 impl Accessor {
@@ -21,16 +21,25 @@ impl Accessor {
         self.unit == Unit::Alone
     }
 
-    /// Begins a unit on these keys of databases, each with whether it may be written. All are latched.
-    pub fn begin_unit<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8], bool)>) {
+    /// Begins to plan a unit: it has no keys yet.
+    pub fn plan_unit(&mut self) {
         debug_assert!(!self.in_unit(), "a unit has no other one in it");
-        let Self { hashes, modes, session, keyspace, .. } = self;
-        hashes.clear();
-        modes.clear();
-        keys.for_each(|(db, key, write)| {
-            hashes.push(session.hash(keyspace.namespace(db), key));
-            modes.push(write);
-        });
+        self.hashes.clear();
+        self.modes.clear();
+    }
+
+    /// Adds a key of a database to the plan of the unit, with whether it may be written.
+    #[inline]
+    pub fn plan_key<'k>(&mut self, db: u16, key: &'k [u8], write: bool) -> Key<'k> {
+        let key = self.key(db, key);
+        self.hashes.push(key.hash);
+        self.modes.push(write);
+        key
+    }
+
+    /// Begins the unit that was planned: all of its keys are latched.
+    pub fn begin_unit(&mut self) {
+        debug_assert!(!self.in_unit(), "a unit has no other one in it");
         if !self.hashes.is_empty() {
             self.session.lock_each(&self.hashes, &self.modes);
         }

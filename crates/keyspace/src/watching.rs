@@ -110,6 +110,14 @@ mod tests {
         Some(u64::from_le_bytes((*value).try_into().unwrap()))
     }
 
+    fn begin_unit(accessor: &mut Accessor, keys: &[(u16, &[u8], bool)]) {
+        accessor.plan_unit();
+        for &(db, key, write) in keys {
+            accessor.plan_key(db, key, write);
+        }
+        accessor.begin_unit();
+    }
+
     fn set(accessor: &mut Accessor, db: u16, key: &[u8], value: u64) {
         let mut writer = accessor.writer(db);
         let key = writer.key(key);
@@ -131,7 +139,7 @@ mod tests {
                 let value = get(&mut accessor, 0, key).unwrap_or(0);
                 accessor.end_batch();
                 accessor.begin_batch(0);
-                accessor.begin_unit([(0, &key[..], true)].into_iter());
+                begin_unit(&mut accessor, &[(0, &key[..], true)]);
                 if !watcher.has_changed() {
                     set(&mut accessor, 0, key, value + 1);
                     done += 1;
@@ -167,7 +175,7 @@ mod tests {
                         0 => drop(accessor.flush(&[1, 2])),
                         1 => accessor.swap(1, 2),
                         _ => {
-                            accessor.begin_unit([(1, &b"k"[..], true), (2, &b"k"[..], true)].into_iter());
+                            begin_unit(&mut accessor, &[(1, b"k", true), (2, b"k", true)]);
                             set(&mut accessor, 1, b"k", round);
                             set(&mut accessor, 2, b"k", round);
                             accessor.end_unit();
@@ -180,7 +188,7 @@ mod tests {
             let mut accessor = keyspace.accessor().unwrap();
             while !changing.is_finished() {
                 accessor.begin_batch(0);
-                accessor.begin_unit([(1, &b"k"[..], false), (2, &b"k"[..], false)].into_iter());
+                begin_unit(&mut accessor, &[(1, b"k", false), (2, b"k", false)]);
                 assert_eq!(get(&mut accessor, 1, b"k"), get(&mut accessor, 2, b"k"));
                 accessor.end_unit();
                 accessor.end_batch();

@@ -1,7 +1,8 @@
 //! The cost of a command between the network and the store: `receive` called with ready pipelines, without sockets.
 //!
 //! `cargo run --release -p almandine-session --example receive` prints nanoseconds per command for several pipeline lengths, beside the
-//! same look-ups made on the keyspace alone. Arguments: number of keys, and a name such as `GET256` to run nothing else. Pin it to one core and repeat it: single runs vary.
+//! same look-ups made on the keyspace alone. Arguments: number of keys, a name such as `GET256` to run nothing
+//! else, and how many commands. MULTI is a transaction of ten commands. Pin it to one core and repeat it: single runs vary.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -16,10 +17,12 @@ use almandine_net::{Peer, Service};
 use almandine_node::Node;
 use almandine_session::{Connection, Sessions};
 
-const ROUNDS: usize = 4_000_000;
+/// Commands of one run, unless an argument says otherwise.
+const COMMANDS: usize = 4_000_000;
 
 fn main() {
     let keys: usize = std::env::args().nth(1).and_then(|keys| keys.parse().ok()).unwrap_or(10_000);
+    let commands = std::env::args().nth(3).and_then(|commands| commands.parse().ok()).unwrap_or(COMMANDS);
     let keyspace = Keyspace::open(Options::default()).expect("a keyspace");
     let mut accessor = keyspace.accessor().expect("an accessor");
     fill(&mut accessor, keys);
@@ -33,19 +36,26 @@ fn main() {
     let mut out = Output::new();
     let mut connection = sessions.open(1, &peer, &mut out).expect("a connection");
     println!("{keys} keys of 16 bytes, values of 8; ns per command");
-    println!("  keyspace alone, GET: {:.1}", keyspace_alone(&mut accessor, keys));
+    println!("  keyspace alone, GET: {:.1}", keyspace_alone(&mut accessor, keys, commands));
     for pipeline in [1, 16, 256] {
         let gets = pipelines(keys, pipeline, |key| format!("*2\r\n$3\r\nGET\r\n$16\r\n{key}\r\n"));
         let sets = pipelines(keys, pipeline, |key| format!("*3\r\n$3\r\nSET\r\n$16\r\n{key}\r\n$8\r\nvalue-00\r\n"));
+        let transactions = transactions(keys, pipeline);
         let pings = pipelines(keys, pipeline, |_| "*1\r\n$4\r\nPING\r\n".to_owned());
         let only = std::env::args().nth(2);
         let mut run = |name: &str, inputs: &[String]| {
             if only.as_ref().is_some_and(|only| *only != format!("{name}{pipeline}")) {
                 return f64::NAN;
             }
-            time(&mut sessions, &mut connection, &mut out, inputs, pipeline)
+            time(&mut sessions, &mut connection, &mut out, inputs, (pipeline, commands))
         };
-        println!("  P={pipeline}: PING {:.1}  GET {:.1}  SET {:.1}", run("PING", &pings), run("GET", &gets), run("SET", &sets));
+        println!(
+            "  P={pipeline}: PING {:.1}  GET {:.1}  SET {:.1}  MULTI {:.1}",
+            run("PING", &pings),
+            run("GET", &gets),
+            run("SET", &sets),
+            run("MULTI", &transactions),
+        );
     }
 }
 
@@ -74,11 +84,23 @@ fn pipelines(keys: usize, length: usize, command: impl Fn(&str) -> String) -> Ve
     (0..(16_384 / length).max(1)).map(|_| keys.by_ref().take(length).map(|key| command(&key)).collect()).collect()
 }
 
-fn keyspace_alone(accessor: &mut Accessor, keys: usize) -> f64 {
+/// Transactions of five GETs and five SETs each.
+fn transactions(keys: usize, length: usize) -> Vec<String> {
+    let commands = pipelines(keys, 10, |key| format!("*2\r\n$3\r\nGET\r\n$16\r\n{key}\r\n"));
+    let transaction = |commands: &String| {
+        let (gets, sets) = commands.split_at(commands.len() / 2);
+        let sets = sets.replace("*2\r\n$3\r\nGET", "*3\r\n$3\r\nSET").replace("\r\n*", "\r\n$8\r\nvalue-00\r\n*");
+        format!("*1\r\n$5\r\nMULTI\r\n{gets}{sets}$8\r\nvalue-00\r\n*1\r\n$4\r\nEXEC\r\n")
+    };
+    let transactions: Vec<String> = commands.iter().map(transaction).collect();
+    transactions.chunks_exact(length).map(<[String]>::concat).collect()
+}
+
+fn keyspace_alone(accessor: &mut Accessor, keys: usize, commands: usize) -> f64 {
     let keys: Vec<String> = scattered(keys).take(16_384).collect();
     let mut out = Output::new();
     let start = Instant::now();
-    for round in 0..ROUNDS / 16_384 + 1 {
+    for round in 0..commands / 16_384 + 1 {
         accessor.begin_batch(1);
         for key in &keys {
             let mut reader = accessor.reader(0);
@@ -89,13 +111,19 @@ fn keyspace_alone(accessor: &mut Accessor, keys: usize) -> f64 {
         accessor.end_batch();
         black_box(round);
     }
-    per_command(start, (ROUNDS / 16_384 + 1) * 16_384)
+    per_command(start, (commands / 16_384 + 1) * 16_384)
 }
 
-fn time(sessions: &mut Sessions, connection: &mut Connection, out: &mut Output, inputs: &[String], length: usize) -> f64 {
+fn time(
+    sessions: &mut Sessions,
+    connection: &mut Connection,
+    out: &mut Output,
+    inputs: &[String],
+    (length, commands): (usize, usize),
+) -> f64 {
     let mut done = 0;
     let start = Instant::now();
-    while done < ROUNDS {
+    while done < commands {
         for input in inputs {
             out.clear();
             let progress = sessions.receive(connection, input.as_bytes(), out);

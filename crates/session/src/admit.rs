@@ -18,8 +18,14 @@ impl Engine {
     /// Whether commands of the connection must be run one by one, with every check.
     #[inline]
     pub(crate) fn needs_care(&self, connection: &Connection) -> bool {
+        connection.client.needs_care() || self.watches_each()
+    }
+
+    /// Whether commands of all connections must be.
+    #[inline]
+    pub(crate) fn watches_each(&self) -> bool {
         let node = &self.context.node;
-        connection.client.needs_care() || self.timing.exact || node.monitors.active() || node.pause.active(self.now_ms).is_some()
+        self.timing.exact || node.monitors.active() || node.pause.active(self.now_ms).is_some()
     }
 }
 

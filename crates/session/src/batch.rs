@@ -42,6 +42,11 @@ impl Engine {
                 if connection.client.closing {
                     return Executed { commands: done, next: Next::CloseAfterFlush };
                 }
+            } else if let Some(executed) = self.execute_received(connection, received, out, done) {
+                done += executed;
+                if connection.needs_records {
+                    return Executed { commands: done, next: Next::Await };
+                }
             } else {
                 let next = match self.execute_carefully(connection, received.args(done), out) {
                     Step::Done => Next::Continue,

@@ -13,8 +13,6 @@ use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::execute::answer;
 use crate::execution::Execution;
-use crate::plan::Planned;
-use crate::transaction::queue;
 use crate::{monitor, reply};
 
 /// What became of a command.
@@ -39,8 +37,7 @@ impl Engine {
             connection.client.reply_mode = ReplyMode::Skip;
         }
         let mut mark = out.mark();
-        let planned = self.planner.plan_alone(&mut self.accessor, connection.client.db, args);
-        match planned.dispatch {
+        match self.planner.resolve(args) {
             None if is_other_protocol(args) => return Step::Hostile,
             None => {
                 if self.context.table.lookup(args.at(0)).is_some_and(|dispatch| dispatch.flags.any(Flags::EXECUTES)) {
@@ -52,7 +49,7 @@ impl Engine {
             }
             Some(dispatch) => match self.admit_carefully(&connection.client, dispatch) {
                 Admission::Paused => return Step::Paused,
-                Admission::Granted => match self.run_carefully(connection, dispatch, &planned, args, out) {
+                Admission::Granted => match self.run_carefully(connection, dispatch, args, out) {
                     Some(begin) => mark = begin,
                     None => return Step::NeedsRecords,
                 },
@@ -95,23 +92,23 @@ impl Engine {
     fn run_carefully(
         &mut self,
         connection: &mut Connection,
-        dispatch: &Dispatch,
-        planned: &Planned,
+        dispatch: &'static Dispatch,
         args: Args<'_>,
         out: &mut Output,
     ) -> Option<Mark> {
         if connection.client.transaction.is_none() {
-            return self.run_alone(connection, dispatch, planned, args, out);
+            return self.run_alone(connection, dispatch, args, out);
         }
         if dispatch.flags.any(Flags::EXECUTES) {
-            return self.execute_transaction(connection, dispatch, args, out);
+            return self.execute_queued(connection, dispatch, args, out);
         }
         if dispatch.flags.any(Flags::NOT_QUEUED) {
-            return self.run_alone(connection, dispatch, planned, args, out);
+            return self.run_alone(connection, dispatch, args, out);
         }
         let mark = out.mark();
-        if let Err(error) = queue(&mut connection.client, dispatch, args, out) {
-            reply::error(&self.context, &connection.client, out, &error);
+        match transaction::queue(&mut connection.client, dispatch, args, &mut self.unit.spare_queue) {
+            Ok(()) => reply::queued(out, 1),
+            Err(error) => reply::error(&self.context, &connection.client, out, &error),
         }
         Some(mark)
     }
@@ -120,12 +117,12 @@ impl Engine {
     fn run_alone(
         &mut self,
         connection: &mut Connection,
-        dispatch: &Dispatch,
-        planned: &Planned,
+        dispatch: &'static Dispatch,
         args: Args<'_>,
         out: &mut Output,
     ) -> Option<Mark> {
-        let Self { accessor, context, timing, aftermath, now_ms, monitor_lines, .. } = self;
+        let Self { accessor, context, planner, timing, aftermath, now_ms, monitor_lines, .. } = self;
+        let planned = planner.plan_alone(accessor, connection.client.db, dispatch, args);
         let client = &mut connection.client;
         let lines_before = monitor_lines.len();
         if context.node.monitors.active() && !dispatch.flags.any(Flags::SKIP_MONITOR) {
@@ -137,7 +134,7 @@ impl Engine {
         client.write_invalidations(out);
         let (mark, start, before) = (out.mark(), out.bytes.len(), out.len());
         let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
-        if !answer(&mut execution, dispatch, planned, args) {
+        if !answer(&mut execution, dispatch, &planned, args) {
             // It runs again, and is shown then.
             monitor_lines.truncate(lines_before);
             execution.out.truncate(mark);

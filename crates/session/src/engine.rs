@@ -13,6 +13,7 @@ use crate::fault::{self, Fault};
 use crate::plan::Planner;
 use crate::reads::Reads;
 use crate::timing::Timing;
+use crate::unit_memory::UnitMemory;
 
 /// One worker's parts.
 pub(crate) struct Engine {
@@ -23,6 +24,8 @@ pub(crate) struct Engine {
     pub(crate) aftermath: Aftermath,
     /// Reads of the device.
     pub(crate) reads: Reads,
+    /// What transactions use one after the other.
+    pub(crate) unit: UnitMemory,
     /// The batch's time, Unix milliseconds.
     pub(crate) now_ms: i64,
     /// The step of transactions that is left out; see `fault`.
@@ -42,6 +45,7 @@ impl Engine {
             timing,
             aftermath,
             reads: Reads::new(),
+            unit: UnitMemory::default(),
             now_ms: clock::unix_ms(),
             fault: fault::made(),
             monitor_lines: String::new(),

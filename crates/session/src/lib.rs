@@ -55,6 +55,8 @@ mod residency;
 mod running;
 mod timing;
 mod transaction;
+mod unit;
+mod unit_memory;
 
 pub use connection::Connection;
 pub use receive::Sessions;

@@ -60,21 +60,37 @@ impl Planner {
         accessor.prefetch_records();
     }
 
-    /// Plans one command by itself.
-    pub(crate) fn plan_alone(&mut self, accessor: &mut Accessor, db: u16, args: Args<'_>) -> Planned {
+    /// What runs for a command; `None` when it must be refused.
+    #[inline]
+    pub(crate) fn resolve(&mut self, args: Args<'_>) -> Option<&'static Dispatch> {
+        resolve(self.table, &mut self.memo, args)
+    }
+
+    /// Plans the keys of one command by itself.
+    pub(crate) fn plan_alone(&self, accessor: &mut Accessor, db: u16, dispatch: &'static Dispatch, args: Args<'_>) -> Planned {
         accessor.begin_group();
-        plan_one(self.table, &mut self.memo, accessor, db, args)
+        plan_keys(self.table, accessor, db, dispatch, args)
     }
 }
 
 #[inline]
 fn plan_one(table: &'static Table, memo: &mut Memo, accessor: &mut Accessor, db: u16, args: Args<'_>) -> Planned {
+    let Some(dispatch) = resolve(table, memo, args) else { return Planned::default() };
+    plan_keys(table, accessor, db, dispatch, args)
+}
+
+#[inline]
+fn resolve(table: &'static Table, memo: &mut Memo, args: Args<'_>) -> Option<&'static Dispatch> {
     let mut dispatch = memo.lookup(table, args.at(0));
     if let Some(container) = dispatch.filter(|dispatch| dispatch.flags.any(Flags::CONTAINER)) {
         // Without a subcommand the arity of the container refuses the call.
         dispatch = args.get(1).map_or(dispatch, |name| table.subcommand(container, name));
     }
-    let Some(dispatch) = dispatch.filter(|dispatch| dispatch.accepts(args.len())) else { return Planned::default() };
+    dispatch.filter(|dispatch| dispatch.accepts(args.len()))
+}
+
+#[inline]
+fn plan_keys(table: &'static Table, accessor: &mut Accessor, db: u16, dispatch: &'static Dispatch, args: Args<'_>) -> Planned {
     let key = if dispatch.key != 0 {
         let key = accessor.key(db, args.at(usize::from(dispatch.key)));
         PlannedKey { position: dispatch.key, namespace: key.namespace, glance: accessor.expect(key.hash), hash: key.hash }

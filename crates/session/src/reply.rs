@@ -14,6 +14,14 @@ pub(crate) fn error(context: &Context, client: &Client, out: &mut Output, error:
     Reply::new(out, client.version).error_bytes(error.bytes());
 }
 
+/// So many commands wait for EXEC.
+#[inline]
+pub(crate) fn queued(out: &mut Output, commands: usize) {
+    const QUEUED: &[u8] = b"+QUEUED\r\n";
+    out.bytes.reserve(commands * QUEUED.len());
+    (0..commands).for_each(|_| out.bytes.extend_from_slice(QUEUED));
+}
+
 /// A violation of the protocol is answered, and the connection closed behind the answer.
 #[cold]
 pub(crate) fn violation(connection: &Connection, error: &ProtocolError, out: &mut Output) -> Next {

@@ -61,11 +61,9 @@ impl Engine {
     }
 
     /// Whether any command of the batch may take memory.
-    pub(crate) fn writes(&mut self, connection: &Connection, received: Received<'_>) -> bool {
-        (0..received.len()).any(|command| {
-            let planned = self.planner.plan_alone(&mut self.accessor, connection.client.db, received.args(command));
-            planned.dispatch.is_some_and(|dispatch| dispatch.flags.any(Flags::DENY_OOM))
-        })
+    pub(crate) fn writes(&mut self, received: Received<'_>) -> bool {
+        (0..received.len())
+            .any(|command| self.planner.resolve(received.args(command)).is_some_and(|dispatch| dispatch.flags.any(Flags::DENY_OOM)))
     }
 
     /// Asks for the records that have been noted as needed. `None` when there is nothing to wait for.

@@ -112,6 +112,24 @@ impl Timing {
         self.begin(end_ns);
     }
 
+    /// Records a command that was timed alone and in which others were timed together, the first of them with these arguments.
+    pub(crate) fn end_around(
+        &mut self,
+        context: &Context,
+        client: &Client,
+        (dispatch, args): (&Dispatch, Args<'_>),
+        start_ns: u64,
+        first: Option<Args<'_>>,
+    ) {
+        let end_ns = clock::monotonic_ns();
+        if let Some((elapsed_ns, together)) = self.end(end_ns, context.statistics())
+            && let Some(first) = first
+        {
+            self.note_segment(context, client, first, together, elapsed_ns);
+        }
+        self.record(context, client, dispatch, args, end_ns.saturating_sub(start_ns));
+    }
+
     /// Records a command that was timed alone.
     fn record(&self, context: &Context, client: &Client, dispatch: &Dispatch, args: Args<'_>, elapsed_ns: u64) {
         context.statistics().command(usize::from(dispatch.index)).record(1, elapsed_ns, self.latency_tracking);

@@ -4,94 +4,204 @@
 //! Else it runs alone: all other workers are outside their batches meanwhile. Before the first command runs, everything that the declared
 //! keys need is at hand; if not, the connection waits for it and EXEC begins anew. So a transaction is never undone, and a command that
 //! fails leaves the others standing, as in Redis.
+//!
+//! Commands wait for EXEC in a queue. When all of them have come together with EXEC, and none is about more than keys, they are executed
+//! from where they lie in what was received, and nothing is queued.
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::{Client, CommandError, Context, Dispatch, Flags, Handler, Transaction, redact, tracking, transaction};
+use almandine_call::{Client, CommandError, Dispatch, Flags, Queue, Transaction, redact, tracking, transaction};
 use almandine_command_spec::Access;
-use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
 use almandine_resp::{Args, Reply};
 
 use crate::connection::Connection;
 use crate::engine::Engine;
-use crate::execute::answer;
-use crate::execution::Execution;
 use crate::fault::Fault;
+use crate::plan::Planned;
+use crate::received::Received;
 use crate::residency::need_of;
+use crate::unit::{Unit, plan};
 use crate::{monitor, reply};
 
-/// Times that a command of a unit that is alone reads what it has missed before that counts as lost.
-const READS_MAX: u32 = 1000;
+/// Commands with one of these are queued in any case: what is about more than keys, or no part of a transaction.
+const QUEUED_ALWAYS: Flags = Flags::ANY_KEY.with(Flags::NOT_QUEUED).with(Flags::NO_MULTI).with(Flags::CONTAINER);
+
+/// An EXEC.
+#[derive(Clone, Copy)]
+struct Exec<'a> {
+    dispatch: &'static Dispatch,
+    args: Args<'a>,
+}
 
 impl Engine {
     /// Executes what the client has queued. Returns where the reply begins; nothing when it waits for the device.
-    #[cold]
-    pub(crate) fn execute_transaction(
+    pub(crate) fn execute_queued(
         &mut self,
         connection: &mut Connection,
-        exec: &Dispatch,
+        dispatch: &'static Dispatch,
         args: Args<'_>,
         out: &mut Output,
     ) -> Option<Mark> {
         let client = &mut connection.client;
-        let queued = client.transaction.take()?;
-        let (mark, start_ns) = (out.mark(), self.timing.begin_alone(&self.context, client, exec, self.now_ms));
-        let early = self.fault == Some(Fault::WatchBeforeLatch) && is_broken(&mut self.accessor, client);
-        let outcome = if queued.is_refused() { Err(CommandError::TransactionRefused) } else { self.begin(client, &queued) };
-        match outcome {
-            Err(CommandError::Cold) => {
-                client.transaction = Some(queued);
-                return None;
-            }
-            Err(error) => {
-                self.context.statistics().command(usize::from(exec.index)).failed.add(1);
-                reply::error(&self.context, client, out, &error);
-            }
-            Ok(()) => {
-                let broken = match self.fault {
-                    Some(Fault::WatchBeforeLatch) => early,
-                    _ => is_broken(&mut self.accessor, client),
-                };
-                if broken {
-                    Reply::new(out, client.version).null_array();
-                } else {
-                    self.run_queued(client, &queued, out);
-                }
-                self.accessor.end_unit();
-                let keys = keys_of(&self.context, &queued);
-                self.accessor.remove_expired(keys.map(|key| (client.db, key.bytes)));
-            }
+        let mark = out.mark();
+        let exec = Exec { dispatch, args };
+        if client.transaction.as_ref()?.is_refused() {
+            let start_ns = self.timing.begin_alone(&self.context, client, dispatch, self.now_ms);
+            self.context.statistics().command(usize::from(dispatch.index)).failed.add(1);
+            reply::error(&self.context, client, out, &CommandError::TransactionRefused);
+            self.end_transaction(connection, exec, start_ns, None);
+            return Some(mark);
         }
-        self.show(client, exec, args);
-        transaction::end(client, &mut self.accessor);
-        tracking::finish(client, exec, &self.context);
-        self.timing.end_alone(&self.context, client, exec, args, start_ns);
-        connection.last_command = u32::from(exec.index);
+        let queue = client.transaction.take()?.into_queue();
+        let mut plans = self.unit.take_plans();
+        self.plan_queued(client.db, &queue, &mut plans);
+        let unit = Unit {
+            received: Received { batch: queue.batch(), input: &[] },
+            first: 0,
+            plans: &plans,
+            bytes: queue.memory_bytes(),
+            alone: queue.flags().any(Flags::ANY_KEY),
+        };
+        let executed = self.execute_unit(connection, exec, unit, 0, out);
+        self.unit.keep_plans(plans);
+        if !executed {
+            connection.client.transaction = Some(Transaction::from(queue));
+            return None;
+        }
+        self.unit.spare_queue = queue.emptied();
         Some(mark)
     }
 
-    /// Begins the unit, with all that its commands need at hand.
-    fn begin(&mut self, client: &Client, queued: &Transaction) -> Result<(), CommandError> {
+    /// Executes the transaction that the client has begun from where its commands lie in the batch, from the one numbered `first` on, up
+    /// to EXEC. Returns how many commands of the batch have been executed; none with [`Connection::needs_records`] when it waits for the
+    /// device. `None` when the commands have to be queued.
+    pub(crate) fn execute_received(
+        &mut self,
+        connection: &mut Connection,
+        received: Received<'_>,
+        out: &mut Output,
+        first: usize,
+    ) -> Option<usize> {
+        let begun = connection.client.transaction.as_ref()?;
+        if !begun.is_empty() || begun.is_refused() || connection.client.is_unusual() || self.watches_each() {
+            return None;
+        }
+        let mut plans = self.unit.take_plans();
+        let mut executed = None;
+        if let Some(dispatch) = self.plan_received(connection.client.db, received, first, &mut plans) {
+            let commands = plans.len();
+            let exec = Exec { dispatch, args: received.args(first + commands) };
+            let unit = Unit { received, first, plans: &plans, bytes: received.input.len(), alone: false };
+            connection.needs_records = !self.execute_unit(connection, exec, unit, commands, out);
+            executed = Some(if connection.needs_records { 0 } else { commands + 1 });
+        }
+        self.unit.keep_plans(plans);
+        executed
+    }
+
+    fn plan_queued(&mut self, db: u16, queue: &Queue, plans: &mut Vec<Planned>) {
+        let Self { context, accessor, .. } = self;
+        let table = context.table;
+        accessor.plan_unit();
+        let commands = queue.indexes().iter().enumerate();
+        plans.extend(
+            commands.map(|(command, index)| plan(context, accessor, db, table.dispatch(*index), queue.batch().args(command, &[]))),
+        );
+    }
+
+    /// Plans the commands up to EXEC, which is returned; `None` when there is none, or a command in front of it has to be queued or refused.
+    fn plan_received(
+        &mut self,
+        db: u16,
+        received: Received<'_>,
+        first: usize,
+        plans: &mut Vec<Planned>,
+    ) -> Option<&'static Dispatch> {
+        let Self { context, accessor, planner, .. } = self;
+        let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
+        let not_here = QUEUED_ALWAYS.with(refused);
+        accessor.plan_unit();
+        for command in first..received.len() {
+            let args = received.args(command);
+            let dispatch = planner.resolve(args)?;
+            if dispatch.flags.any(Flags::EXECUTES) {
+                return Some(dispatch);
+            }
+            if dispatch.flags.any(not_here) {
+                return None;
+            }
+            plans.push(plan(context, accessor, db, dispatch, args));
+        }
+        None
+    }
+
+    /// Executes a transaction and answers EXEC; and before that, `queued` commands that they are queued. False when it waits for the device:
+    /// then nothing has happened.
+    fn execute_unit(
+        &mut self,
+        connection: &mut Connection,
+        exec: Exec<'_>,
+        unit: Unit<'_>,
+        queued: usize,
+        out: &mut Output,
+    ) -> bool {
+        let client = &mut connection.client;
+        let start_ns = self.timing.begin_alone(&self.context, client, exec.dispatch, self.now_ms);
+        let early = self.fault == Some(Fault::WatchBeforeLatch) && is_broken(&mut self.accessor, client);
+        if !self.begin(client, unit) {
+            return false;
+        }
+        let broken = match self.fault {
+            Some(Fault::WatchBeforeLatch) => early,
+            _ => is_broken(&mut self.accessor, client),
+        };
+        reply::queued(out, queued);
+        let mut first_together = None;
+        if broken {
+            Reply::new(out, client.version).null_array();
+        } else {
+            first_together = self.run_unit(client, unit, out);
+        }
+        self.accessor.end_unit();
+        self.accessor.remove_expired(unit.keys(&self.context).map(|(key, _)| (client.db, key)));
+        self.end_transaction(connection, exec, start_ns, first_together);
+        true
+    }
+
+    fn end_transaction(&mut self, connection: &mut Connection, exec: Exec<'_>, start_ns: u64, first_together: Option<Args<'_>>) {
+        let Exec { dispatch, args } = exec;
+        let client = &mut connection.client;
+        self.show(client, dispatch, args);
+        transaction::end(client, &mut self.accessor);
+        tracking::finish(client, dispatch, &self.context);
+        self.timing.end_around(&self.context, client, (dispatch, args), start_ns, first_together);
+        connection.last_command = u32::from(dispatch.index);
+    }
+
+    /// Begins the unit, with all that its commands need at hand. False when something has to be read first.
+    fn begin(&mut self, client: &Client, unit: Unit<'_>) -> bool {
         let Self { accessor, context, fault, .. } = self;
         let db = client.db;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
-        let alone = queued.flags().any(Flags::ANY_KEY);
-        if *fault == Some(if alone { Fault::NotAlone } else { Fault::NoPlan }) {
-            accessor.begin_unit(std::iter::empty());
-        } else if alone {
+        if *fault == Some(if unit.alone { Fault::NotAlone } else { Fault::NoPlan }) {
+            accessor.plan_unit();
+            accessor.begin_unit();
+        } else if unit.alone {
             accessor.begin_alone();
         } else {
-            let watched = watched.iter().map(|watched| (watched.db, &*watched.key, false));
-            accessor.begin_unit(keys_of(context, queued).map(|key| (db, key.bytes, key.may_write)).chain(watched));
+            for watched in watched {
+                accessor.plan_key(watched.db, &watched.key, false);
+            }
+            accessor.begin_unit();
         }
         if !accessor.has_cold() {
-            return Ok(());
+            return true;
         }
         let mut required = Ok(());
         // All of them, so that all are read together.
-        for key in keys_of(context, queued) {
-            required = worse(required, accessor.require_in_unit(db, key.bytes, need_of(key.access)));
+        for (key, access) in unit.keys(context) {
+            required = worse(required, accessor.require_in_unit(db, key, need_of(access)));
         }
         for watched in watched.iter().filter(|watched| watched.existed) {
             required = worse(required, accessor.require_in_unit(watched.db, &watched.key, need_of(Access::Read)));
@@ -99,91 +209,18 @@ impl Engine {
         // A record that cannot be read is the error of the command that needs it.
         if required == Err(Missing::Cold) {
             accessor.end_unit();
-            return Err(CommandError::Cold);
         }
-        Ok(())
-    }
-
-    /// Runs the commands, one after the other.
-    fn run_queued(&mut self, client: &mut Client, queued: &Transaction, out: &mut Output) {
-        Reply::new(out, client.version).array(queued.len());
-        out.set_whole(true);
-        let watched_bytes = self.aftermath.watch(&self.context, queued.memory_bytes());
-        // Fast commands are timed together, as everywhere.
-        let mut first_together = None;
-        for (index, args) in queued.commands() {
-            let dispatch = self.context.table.dispatch(index);
-            self.show(client, dispatch, args);
-            let planned = self.planner.plan_alone(&mut self.accessor, client.db, args);
-            let Self { accessor, context, timing, aftermath, now_ms, .. } = self;
-            let alone = timing.exact || !dispatch.flags.any(Flags::FAST);
-            let mut start_ns = 0;
-            if alone {
-                start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
-                first_together = None;
-            } else {
-                first_together = first_together.or(Some(args));
-            }
-            let tracked = tracking::before_read(client, dispatch, args, context);
-            let (start, before) = (out.bytes.len(), out.len());
-            let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
-            let mut reads = 0;
-            while !answer(&mut execution, dispatch, &planned, args) {
-                reads += 1;
-                if reads > READS_MAX || !execution.accessor.read_missing() {
-                    execution.accessor.forget_wanted();
-                    reply::error(context, execution.client, execution.out, &CommandError::StorageUnreadable);
-                    break;
-                }
-            }
-            if alone {
-                timing.end_alone(context, execution.client, dispatch, args, start_ns);
-            } else {
-                timing.count(dispatch.index);
-            }
-            if let Some(tracked) = tracked {
-                tracking::after_read(tracked, execution.client, dispatch, args, context);
-            }
-            let written = execution.out.len() - before;
-            if written >= watched_bytes {
-                aftermath.of(&mut execution, dispatch, args, start, written);
-            }
-        }
-        out.set_whole(false);
-        let Self { context, timing, .. } = self;
-        if let Some(first) = first_together
-            && let Some((elapsed_ns, together)) = timing.end(clock::monotonic_ns(), context.statistics())
-        {
-            timing.note_segment(context, client, first, together, elapsed_ns);
-        }
+        required != Err(Missing::Cold)
     }
 
     /// Shows a command to those who MONITOR.
-    fn show(&mut self, client: &Client, dispatch: &Dispatch, args: Args<'_>) {
+    #[inline]
+    pub(crate) fn show(&mut self, client: &Client, dispatch: &Dispatch, args: Args<'_>) {
         if self.context.node.monitors.active() && !dispatch.flags.any(Flags::SKIP_MONITOR) {
             let spec = &self.context.table.row(dispatch.index).command.spec;
             monitor::write_line(&mut self.monitor_lines, client, redact::shown(spec, args));
         }
     }
-}
-
-/// A key that a queued command declares.
-struct DeclaredKey<'a> {
-    bytes: &'a [u8],
-    access: Access,
-    /// Whether the command may change any of its keys.
-    may_write: bool,
-}
-
-/// The keys that queued commands declare.
-fn keys_of<'a>(context: &'a Context, queued: &'a Transaction) -> impl Iterator<Item = DeclaredKey<'a>> {
-    queued.commands().flat_map(|(index, args)| {
-        let dispatch = context.table.dispatch(index);
-        let may_write = matches!(dispatch.run, Handler::Write(_));
-        let shape = &context.table.row(dispatch.index).shape;
-        let keys = shape.keys(args.len(), move |argument| args.at(argument));
-        keys.map(move |(position, access)| DeclaredKey { bytes: args.at(position), access, may_write })
-    })
 }
 
 /// Whether a key that the client watches has changed, or has expired or been evicted since.
@@ -199,11 +236,4 @@ fn worse(one: Result<(), Missing>, other: Result<(), Missing>) -> Result<(), Mis
         (Err(Missing::Cold), _) | (_, Err(Missing::Cold)) => Err(Missing::Cold),
         _ => one.and(other),
     }
-}
-
-/// A command that waits for EXEC is answered so.
-pub(crate) fn queue(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, out: &mut Output) -> Result<(), CommandError> {
-    transaction::queue(client, dispatch, args)?;
-    Reply::new(out, client.version).simple("QUEUED");
-    Ok(())
 }

@@ -176,10 +176,12 @@ impl Worker {
         Ok(Self { client, random, report: Report::default(), counted: [0; COUNTERS] })
     }
 
-    /// Sends a transaction and returns what EXEC answered.
+    /// Sends a transaction, as a whole or with EXEC by itself, and returns what EXEC answered.
     fn execute(&mut self, commands: &[Vec<String>]) -> io::Result<Value> {
         let whole = [vec![vec!["MULTI".to_owned()]], commands.to_vec(), vec![vec!["EXEC".to_owned()]]].concat();
-        let reply = self.client.pipeline(&whole)?.pop().unwrap_or(Value::Null);
+        let (queued, rest) = whole.split_at(if self.random.chance(50) { 0 } else { whole.len() - 1 });
+        self.client.pipeline(queued)?;
+        let reply = self.client.pipeline(rest)?.pop().unwrap_or(Value::Null);
         match &reply {
             Value::Array(items) if items.len() == commands.len() && !items.iter().any(Value::is_error) => self.report.executed += 1,
             reply if reply.is_null() => self.report.aborted += 1,

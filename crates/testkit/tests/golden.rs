@@ -61,12 +61,12 @@ fn redis_answers_as_the_golden_sessions_say() {
 }
 
 /// Sessions that show another reply inside a transaction, there as here.
-fn differ_in_transaction(program: &Program) -> (BTreeSet<String>, usize) {
+fn differ_in_transaction(program: &Program, manner: Manner) -> (BTreeSet<String>, usize) {
     let server = Server::start(program, &[]);
     let mut outcome = Outcome::default();
-    files().iter().for_each(|file| {
-        run_file_with(file, &server, Manner::InTransaction, &|file, _| !file.starts_with("transactions/"), &mut outcome)
-    });
+    files()
+        .iter()
+        .for_each(|file| run_file_with(file, &server, manner, &|file, _| !file.starts_with("transactions/"), &mut outcome));
     assert!(outcome.sessions > 200 || std::env::var_os("ALMANDINE_GOLDEN").is_some(), "{} sessions", outcome.sessions);
     let title = |report: &String| report.lines().next().unwrap_or_default().to_owned();
     if *program == Program::Almandine {
@@ -86,12 +86,14 @@ const OTHERWISE_IN_TRANSACTION: &[(&str, &str)] = &[
 
 #[test]
 fn each_command_answers_the_same_inside_a_transaction() {
-    let (ours, sessions) = differ_in_transaction(&Program::Almandine);
-    let (theirs, _) = differ_in_transaction(&Program::Redis);
-    println!("golden in transactions: {sessions} sessions, {} differ, with redis-server {}", ours.len(), theirs.len());
-    let known: BTreeSet<String> = OTHERWISE_IN_TRANSACTION.iter().map(|(session, _)| (*session).to_owned()).collect();
-    let unexplained: Vec<_> = ours.iter().filter(|session| !theirs.contains(*session) && !known.contains(*session)).collect();
-    assert!(unexplained.is_empty(), "{unexplained:#?}");
-    let all = std::env::var_os("ALMANDINE_GOLDEN").is_none();
-    assert!(!all || known.is_subset(&ours), "stale: {:?}", known.difference(&ours));
+    let (theirs, _) = differ_in_transaction(&Program::Redis, Manner::InTransaction);
+    for manner in [Manner::InTransaction, Manner::Queued] {
+        let (ours, sessions) = differ_in_transaction(&Program::Almandine, manner);
+        println!("golden, {manner:?}: {sessions} sessions, {} differ, with redis-server {}", ours.len(), theirs.len());
+        let known: BTreeSet<String> = OTHERWISE_IN_TRANSACTION.iter().map(|(session, _)| (*session).to_owned()).collect();
+        let unexplained: Vec<_> = ours.iter().filter(|session| !theirs.contains(*session) && !known.contains(*session)).collect();
+        assert!(unexplained.is_empty(), "{unexplained:#?}");
+        let all = std::env::var_os("ALMANDINE_GOLDEN").is_none();
+        assert!(!all || known.is_subset(&ours), "stale: {:?}", known.difference(&ours));
+    }
 }

@@ -47,8 +47,10 @@ pub enum Manner {
     AsItComes,
     /// One by one, with all keys cold before each.
     Cold,
-    /// Each in a transaction of its own, where it may be.
+    /// Each in a transaction of its own, where it may be, which is sent as a whole.
     InTransaction,
+    /// As that, with EXEC sent when the rest is answered.
+    Queued,
 }
 
 /// As [`run_file`], with keys made cold, for the sessions that `wanted` accepts by file and name.
@@ -207,9 +209,9 @@ fn perform(
                 server.make_cold();
                 replies.push(client(*n, session, server, clients)?.call(args)?);
             }
-            Action::Command(n, args) if manner == Manner::InTransaction => {
+            Action::Command(n, args) if matches!(manner, Manner::InTransaction | Manner::Queued) => {
                 let client = client(*n, session, server, clients)?;
-                replies.push(if runs_at_once(args) { client.call(args)? } else { in_transaction(client, args)? });
+                replies.push(if runs_at_once(args) { client.call(args)? } else { in_transaction(client, args, manner)? });
             }
             Action::Command(n, _) => {
                 // Neighbouring commands of one connection are one pipeline.
@@ -239,9 +241,14 @@ fn runs_at_once(args: &[Vec<u8>]) -> bool {
 }
 
 /// The reply of a command that a transaction executes; its own error when it is not queued.
-fn in_transaction(client: &mut Client, args: &[Vec<u8>]) -> io::Result<Value> {
+fn in_transaction(client: &mut Client, args: &[Vec<u8>], manner: Manner) -> io::Result<Value> {
     let words = |word: &str| vec![word.as_bytes().to_vec()];
-    let mut replies = client.pipeline(&[&words("MULTI"), &args.to_vec(), &words("EXEC")])?;
+    let whole = [&words("MULTI"), &args.to_vec(), &words("EXEC")];
+    let first = if manner == Manner::Queued { 2 } else { 3 };
+    let mut replies = client.pipeline(&whole[..first])?;
+    if first < whole.len() {
+        replies.push(client.call(whole[first])?);
+    }
     let (executed, queued) = (replies.pop(), replies.pop());
     Ok(match (queued, executed) {
         (Some(Value::Simple(status)), Some(Value::Array(mut items))) if status == b"QUEUED" && items.len() == 1 => items.remove(0),

@@ -1,0 +1,125 @@
+//! A unit of work: commands that are planned together and latched together, and run one after the other.
+//!
+//! Their keys are hashed once. Nothing is glanced at: the latches of the unit bring what its keys need into the cache.
+
+use almandine_base::Output;
+use almandine_call::{Client, CommandError, Context, Dispatch, Flags, Handler, PlannedKey, tracking};
+use almandine_command_spec::Access;
+use almandine_keyspace::Accessor;
+use almandine_resp::{Args, Reply};
+
+use crate::engine::Engine;
+use crate::execute::answer;
+use crate::execution::Execution;
+use crate::plan::Planned;
+use crate::received::Received;
+use crate::reply;
+
+/// Times that a command of a unit that is alone reads what it has missed before that counts as lost.
+const READS_MAX: u32 = 1000;
+
+/// The commands of a unit.
+#[derive(Clone, Copy)]
+pub(crate) struct Unit<'u> {
+    /// Where they lie: from the one numbered `first` on, as many as there are plans.
+    pub(crate) received: Received<'u>,
+    pub(crate) first: usize,
+    pub(crate) plans: &'u [Planned],
+    /// Bytes that they take, at most.
+    pub(crate) bytes: usize,
+    /// Whether it may touch more than the keys that its commands declare.
+    pub(crate) alone: bool,
+}
+
+impl<'u> Unit<'u> {
+    fn commands(self) -> impl Iterator<Item = (&'static Dispatch, &'u Planned, Args<'u>)> {
+        let Self { received, first, plans, .. } = self;
+        let planned = plans.iter().zip(first..);
+        planned.filter_map(move |(planned, command)| Some((planned.dispatch?, planned, received.args(command))))
+    }
+
+    /// The keys that its commands declare.
+    pub(crate) fn keys(self, context: &Context) -> impl Iterator<Item = (&'u [u8], Access)> {
+        self.commands().flat_map(|(dispatch, _, args)| {
+            let keys = context.table.row(dispatch.index).shape.keys(args.len(), move |argument| args.at(argument));
+            keys.map(move |(position, access)| (args.at(position), access))
+        })
+    }
+}
+
+/// Plans a command of a unit: its keys become keys of the unit.
+#[inline]
+pub(crate) fn plan(context: &Context, accessor: &mut Accessor, db: u16, dispatch: &'static Dispatch, args: Args<'_>) -> Planned {
+    let may_write = matches!(dispatch.run, Handler::Write(_));
+    let mut plan_key = |position: usize| {
+        let key = accessor.plan_key(db, args.at(position), may_write);
+        // A key beyond all positions is hashed when it is used.
+        u16::try_from(position).map_or(PlannedKey::default(), |position| PlannedKey {
+            position,
+            namespace: key.namespace,
+            glance: key.glance,
+            hash: key.hash,
+        })
+    };
+    let mut key = PlannedKey::default();
+    if dispatch.key != 0 {
+        key = plan_key(usize::from(dispatch.key));
+    } else if dispatch.flags.any(Flags::MANY_KEYS) {
+        let shape = &context.table.row(dispatch.index).shape;
+        let mut positions = shape.keys(args.len(), |argument| args.at(argument)).map(|(position, _)| position);
+        key = positions.next().map_or(key, &mut plan_key);
+        for position in positions {
+            plan_key(position);
+        }
+    }
+    Planned { dispatch: Some(dispatch), key }
+}
+
+impl Engine {
+    /// Runs the commands of a unit that has begun, one after the other, and answers them as an array. Fast ones are timed together, as
+    /// everywhere; returns the first of those that are being timed.
+    pub(crate) fn run_unit<'u>(&mut self, client: &mut Client, unit: Unit<'u>, out: &mut Output) -> Option<Args<'u>> {
+        Reply::new(out, client.version).array(unit.plans.len());
+        out.set_whole(true);
+        let watched_bytes = self.aftermath.watch(&self.context, unit.bytes);
+        let mut first_together = None;
+        for (dispatch, planned, args) in unit.commands() {
+            self.show(client, dispatch, args);
+            let Self { accessor, context, timing, aftermath, now_ms, .. } = self;
+            let alone = timing.exact || !dispatch.flags.any(Flags::FAST);
+            let mut start_ns = 0;
+            if alone {
+                start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
+                first_together = None;
+            } else {
+                first_together = first_together.or(Some(args));
+            }
+            let tracked = tracking::before_read(client, dispatch, args, context);
+            let (start, before) = (out.bytes.len(), out.len());
+            let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
+            let mut reads = 0;
+            while !answer(&mut execution, dispatch, planned, args) {
+                reads += 1;
+                if reads > READS_MAX || !execution.accessor.read_missing() {
+                    execution.accessor.forget_wanted();
+                    reply::error(context, execution.client, execution.out, &CommandError::StorageUnreadable);
+                    break;
+                }
+            }
+            if alone {
+                timing.end_alone(context, execution.client, dispatch, args, start_ns);
+            } else {
+                timing.count(dispatch.index);
+            }
+            if let Some(tracked) = tracked {
+                tracking::after_read(tracked, execution.client, dispatch, args, context);
+            }
+            let written = execution.out.len() - before;
+            if written >= watched_bytes {
+                aftermath.of(&mut execution, dispatch, args, start, written);
+            }
+        }
+        out.set_whole(false);
+        first_together
+    }
+}
