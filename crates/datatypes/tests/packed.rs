@@ -52,6 +52,21 @@ fn any_due(random: &mut Random) -> Option<u64> {
 }
 
 #[test]
+fn an_edit_in_place_needs_no_more_room_than_its_result() {
+    let mut bytes = Vec::new();
+    PackedHash::new(&bytes).set(b"a", b"1", Due::At(1 << 40)).unwrap().0.apply(&mut bytes);
+    // The expiry goes from entry and header, more bytes than the value brings; between the two there must be no more than before.
+    for value in [&b"22"[..], b"333333", b"55555555555555555"] {
+        let mut copy = bytes.clone();
+        let (edit, is_new) = PackedHash::new(&bytes).set(b"a", value, Due::Never).unwrap();
+        assert!(!is_new);
+        edit.apply(&mut copy);
+        let packed = PackedHash::new(&copy);
+        assert!(packed.is_sound() && packed.find(b"a").unwrap().value == value && packed.next_due().is_none());
+    }
+}
+
+#[test]
 fn packed_hashes_do_as_the_model() {
     for seed in 0..60 {
         let random = &mut Random::new(seed);

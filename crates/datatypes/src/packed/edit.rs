@@ -78,6 +78,14 @@ impl<'a> Edit<'a> {
     /// # Panics
     /// If there is no room, or the bytes are fewer than those that the edit was made for.
     pub fn apply_within(&self, buffer: &mut [u8], len: usize) -> usize {
+        if let [later, earlier] = self.splices()
+            && earlier.insert_len() < earlier.remove
+        {
+            // What shrinks goes first, or the bytes would not fit in between.
+            let moved = Splice { offset: later.offset - (earlier.remove - earlier.insert_len()), ..*later };
+            let len = earlier.apply(buffer, len);
+            return moved.apply(buffer, len);
+        }
         self.splices().iter().fold(len, |len, splice| splice.apply(buffer, len))
     }
 

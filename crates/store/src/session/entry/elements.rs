@@ -29,7 +29,7 @@ impl Occupied<'_> {
         if !self.header.has(Header::HEAP_VALUE) {
             return Err(Full);
         }
-        if !self.is_mutable() {
+        if !self.is_heap_mutable() {
             let (kind, put, value) = (self.kind(), self.put(), self.take_heap_value());
             self.move_to_new(kind, Payload::Heap(value), put, 0)?;
         }

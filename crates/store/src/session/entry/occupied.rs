@@ -76,6 +76,12 @@ impl<'s> Occupied<'s> {
         self.guard.store.log.is_mutable(self.address()) && !self.header.has(Header::CACHED)
     }
 
+    /// Whether a heap value may change where it is. Without a device that does not depend on where its record is: a record that moved may
+    /// have got a place that others left, below the boundary.
+    pub(super) fn is_heap_mutable(&self) -> bool {
+        self.guard.store.tier.is_none() || self.is_mutable()
+    }
+
     /// Replaces value, kind, expiry and entity tag.
     ///
     /// # Errors
@@ -296,7 +302,7 @@ impl<'s> Occupied<'s> {
         let len = self.value().len();
         debug_assert!(new_len >= len, "a write never shortens a value");
         self.guard.require_room(new_len - len)?;
-        if self.header.has(Header::HEAP_VALUE) && self.is_mutable() {
+        if self.header.has(Header::HEAP_VALUE) && self.is_heap_mutable() {
             self.change_heap(|value| {
                 if new_len > value.capacity() && zero_to > 2 * len {
                     // The gap is longer than what is there: fresh zeroes and a copy of the old are less work than filling it.
@@ -365,9 +371,9 @@ impl<'s> Occupied<'s> {
         self.change_heap_value(|value| value.as_bytes_mut().map(change));
     }
 
-    /// Changes a heap value in place if nobody else holds it, else a copy or a snapshot of it.
+    /// Changes a heap value in place if nobody else holds it, else a copy or a snapshot of it. Its record was found mutable in this epoch;
+    /// that its page may have been closed since is why the flusher waits for epochs.
     pub(super) fn change_heap_value<R>(&mut self, change: impl FnOnce(&mut HeapValue) -> R) -> R {
-        debug_assert!(self.is_mutable(), "INV-LOG-1: what is on its way to the device changes no more");
         let before = self.record.value_handle(self.header);
         let mut handle = before;
         // SAFETY: the exclusive latch is ours, and the record gets the handle back below.
