@@ -11,6 +11,7 @@ mod getex;
 mod random;
 mod scan;
 mod setex;
+mod stream;
 mod ttl;
 mod whole;
 

@@ -28,7 +28,7 @@ struct Ended {
 }
 
 /// Proofs of the test kit, each a test binary.
-const PROOFS: [&str; 14] = [
+const PROOFS: [&str; 15] = [
     "golden",
     "oracle",
     "effects",
@@ -38,6 +38,7 @@ const PROOFS: [&str; 14] = [
     "eviction",
     "tracking",
     "transactions",
+    "streams",
     "secrets",
     "moving_head",
     "churn",

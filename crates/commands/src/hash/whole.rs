@@ -1,9 +1,10 @@
 //! All fields of a hash at once.
 
-use almandine_call::{Command, Handler, Outcome, ReadCall};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
 use super::access::{HASH, look_at_all};
+use super::stream::{self, Part};
 use crate::traits::SLOW_READ;
 
 const ALL_FIELDS: CommandSpec = CommandSpec {
@@ -16,61 +17,49 @@ const ALL_FIELDS: CommandSpec = CommandSpec {
 
 pub(super) const HGETALL: Command = Command {
     spec: CommandSpec { name: "HGETALL", id: 605, summary: "Returns all fields and values in a hash.", ..ALL_FIELDS },
-    run: Handler::Read(hgetall),
+    run: Handler::Read(|call| all(call, Part::Both)),
 };
-
-fn hgetall(call: &mut ReadCall<'_>) -> Outcome {
-    let found = look_at_all(call, |hash, reply| {
-        let map = reply.begin_map();
-        let mut fields = 0;
-        for entry in hash.try_iter() {
-            let entry = entry?;
-            reply.bulk(entry.field);
-            reply.bulk(entry.value);
-            fields += 1;
-        }
-        reply.finish_map(map, fields);
-        Ok(())
-    })?;
-    if found.is_none() {
-        call.reply.map(0);
-    }
-    Ok(())
-}
 
 pub(super) const HKEYS: Command = Command {
     spec: CommandSpec { name: "HKEYS", id: 606, summary: "Returns all fields in a hash.", ..ALL_FIELDS },
-    run: Handler::Read(|call| parts(call, Part::Fields)),
+    run: Handler::Read(|call| all(call, Part::Fields)),
 };
 
 pub(super) const HVALS: Command = Command {
     spec: CommandSpec { name: "HVALS", id: 607, summary: "Returns all values in a hash.", ..ALL_FIELDS },
-    run: Handler::Read(|call| parts(call, Part::Values)),
+    run: Handler::Read(|call| all(call, Part::Values)),
 };
 
-#[derive(Clone, Copy)]
-enum Part {
-    Fields,
-    Values,
-}
-
-fn parts(call: &mut ReadCall<'_>, part: Part) -> Outcome {
-    let found = look_at_all(call, |hash, reply| {
-        let array = reply.begin_array();
-        let mut fields = 0;
-        for entry in hash.try_iter() {
-            let entry = entry?;
-            reply.bulk(match part {
-                Part::Fields => entry.field,
-                Part::Values => entry.value,
-            });
-            fields += 1;
-        }
-        reply.finish_array(array, fields);
-        Ok(())
-    })?;
-    if found.is_none() {
-        call.reply.array(0);
+/// Answers a part of each field: of a large hash while the reply is sent.
+fn all(call: &mut ReadCall<'_>, part: Part) -> Outcome {
+    let may_stream = call.reply.out.may_stream();
+    if !answer(call, part, may_stream)? && !stream::begin(call, part) {
+        // It has become small meanwhile.
+        answer(call, part, false)?;
     }
     Ok(())
+}
+
+/// Answers a part of each field. False if it is to be done by a stream; then nothing was written.
+fn answer(call: &mut ReadCall<'_>, part: Part, may_stream: bool) -> Result<bool, CommandError> {
+    let found = look_at_all(call, |hash, reply| {
+        if may_stream && hash.is_large() {
+            return Ok(false);
+        }
+        let (array, mut len) = (if part.is_pairs() { reply.begin_map() } else { reply.begin_array() }, 0);
+        for entry in hash.try_iter() {
+            part.of(&entry?).for_each(|text| reply.bulk(text));
+            len += 1;
+        }
+        if part.is_pairs() {
+            reply.finish_map(array, len)
+        } else {
+            reply.finish_array(array, len)
+        }
+        Ok(true)
+    })?;
+    if found.is_none() {
+        part.header(&mut call.reply, 0);
+    }
+    Ok(found != Some(false))
 }

@@ -49,6 +49,15 @@ impl<'h> Hash<'h> {
         self.len() == 0
     }
 
+    /// Whether it is so large that a reply with all of it should be made from a snapshot ([`Reader::large_hash`]).
+    #[must_use]
+    pub fn is_large(&self) -> bool {
+        match self.body {
+            Body::Packed(_) => false,
+            Body::Object(object) => snapshot::is_large(object),
+        }
+    }
+
     /// What OBJECT ENCODING names.
     #[must_use]
     pub fn encoding(&self) -> Encoding {

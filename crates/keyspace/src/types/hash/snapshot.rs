@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use almandine_base::object::Object;
 use almandine_datatypes::packed::Entry;
 use almandine_store::{Kind, SharedValue};
 
@@ -10,6 +11,10 @@ use crate::{Key, Keyspace, Reader, Refusal};
 
 /// Bytes of an object from which on it is worth a snapshot: a reply of about so many is made while it is sent.
 const LARGE_BYTES: usize = 256 << 10;
+
+pub(super) fn is_large(object: &dyn Object) -> bool {
+    object.memory() >= LARGE_BYTES
+}
 
 /// A large hash as it was at one time. It holds memory, and nobody up.
 pub struct HashSnapshot {
@@ -62,14 +67,13 @@ impl Reader<'_> {
     pub fn large_hash(&mut self, key: Key<'_>) -> Option<HashSnapshot> {
         let key = self.current(key);
         let now = self.now_ms().max(0) as u64;
-        let is_large = |value: &SharedValue| value.memory_bytes() >= LARGE_BYTES;
         let seen = self.accessor.session.read(key, |view| {
-            let is_object = view.kind() == Kind::Hash && view.object().is_some_and(|object| object.memory() >= LARGE_BYTES);
-            if is_object { view.shared() } else { None }
+            let is_large = view.kind() == Kind::Hash && view.object().is_some_and(is_large);
+            if is_large { view.shared() } else { None }
         });
-        let value = seen.flatten().filter(is_large)?;
+        let value = seen.flatten()?;
         let object = value.as_object().and_then(as_hash)?;
-        let due = almandine_base::object::Object::next_due(object);
+        let due = object.next_due();
         // What is past its time and still there is rare; then the promised number takes a walk.
         let len = if due.is_some_and(|due| due <= now) {
             object.iter().filter(|entry| entry.as_ref().is_ok_and(|entry| is_live(entry, now))).count()
