@@ -240,6 +240,7 @@ fn reset_client(client: &mut Client, authenticated: bool) {
     client.reply_mode = ReplyMode::On;
     client.monitor = false;
     client.no_touch = false;
+    client.fieldsets = None;
     client.shared.no_evict.store(false, Relaxed);
     client.shared.no_touch.store(false, Relaxed);
     client.shared.identity().name.clear();

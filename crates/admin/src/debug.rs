@@ -6,14 +6,15 @@ use std::time::Duration;
 use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
 use almandine_command_spec::{CommandSpec, Group, Traits};
 use almandine_commands::generic::encoding_of;
+use almandine_commands::payload;
 use almandine_config::Stated;
 use almandine_datatypes::glob::{self, Case};
 use almandine_datatypes::number::{parse_f64, parse_i64};
 use almandine_keyspace::{Kind, Put, Slot};
 use almandine_resp::{ProtocolVersion, Reply};
 
-use crate::digest;
 use crate::operators::{FOR_OPERATORS, is_local, outside_epoch};
+use crate::{digest, reload};
 
 pub(super) const COMMANDS: &[&Command] = &[&DEBUG];
 
@@ -61,7 +62,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommand("DICT-RESIZING", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
     subcommand("DIGEST", "", "A signature of all databases; zeroes when they are empty.", 0..=0, |call| {
         let databases = call.context.node.keyspace.databases() as u16;
-        let signature = digest::of_databases(call.accessor, databases);
+        let signature = digest::of_databases(call.accessor, databases)?;
         call.reply.simple(&signature);
         Ok(())
     }),
@@ -69,7 +70,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         let keys = call.args.slice_from(2);
         call.reply.array(keys.len());
         for key in keys.iter() {
-            let signature = digest::of_value(call.accessor, call.client.db, key);
+            let signature = digest::of_value(call.accessor, call.client.db, key)?;
             call.reply.simple(&signature);
         }
         Ok(())
@@ -104,9 +105,13 @@ const SUBCOMMANDS: &[Subcommand] = &[
     ),
     subcommand("PROTOCOL", "<type>", "Answers a value of this type of the protocol.", 1..=1, protocol),
     subcommand("QUICKLIST-PACKED-THRESHOLD", "<size>", "Does nothing: accepted for scripts.", 1..=1, accept),
-    subcommand("RELOAD", "[<option> ...]", "Refused: data is in memory only.", 0..=ANY, |_| {
-        Err(errors::not_supported_yet("DEBUG RELOAD", "data is in memory only"))
-    }),
+    subcommand(
+        "RELOAD",
+        "[MERGE] [NOFLUSH]",
+        "Writes each value as a snapshot file would have it, and reads it again.",
+        0..=ANY,
+        reload::reload,
+    ),
     subcommand("REPLYBUFFER", "PEAK-RESET-TIME <time>|RESIZING <0|1>", "Does nothing: accepted for scripts.", 2..=2, reply_buffer),
     subcommand("SEGFAULT", "", "Crashes the server by a write to memory that cannot be written.", 0..=0, |_| {
         almandine_io::crash::segfault()
@@ -220,7 +225,7 @@ fn object(call: &mut AdminCall<'_>) -> Outcome {
     let mut reader = call.accessor.reader(call.client.db);
     let key = reader.key(call.args.at(2));
     let encoding = encoding_of(&mut reader, key)?.ok_or(CommandError::NoSuchKey)?;
-    let len = reader.metadata(key).map_or(0, |metadata| metadata.len);
+    let len = payload::of_key(&mut reader, key)?.map_or(0, |payload| payload.len() - payload::ENVELOPE_BYTES);
     let line = format!("Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{len} lru:0 lru_seconds_idle:0");
     call.reply.simple(&line);
     Ok(())

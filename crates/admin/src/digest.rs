@@ -1,7 +1,9 @@
 //! Signatures of data, to compare two servers: 40 hexadecimal digits that do not depend on the order of keys. They are not those of Redis.
 
+use almandine_call::CommandError;
 use almandine_datatypes::digest;
-use almandine_keyspace::{Accessor, Value};
+use almandine_keyspace::types::hash::Hash;
+use almandine_keyspace::{Accessor, Key, Kind, Reader, Refusal};
 
 /// Keys asked for in one step of a scan.
 const STEP: usize = 256;
@@ -10,19 +12,22 @@ const STEP: usize = 256;
 type Signature = [u64; 3];
 
 /// The signature of all keys of the first `databases` databases.
-pub(super) fn of_databases(accessor: &mut Accessor, databases: u16) -> String {
+///
+/// # Errors
+/// When a value is not in memory.
+pub(super) fn of_databases(accessor: &mut Accessor, databases: u16) -> Result<String, CommandError> {
     let mut sum = Signature::default();
     for db in 0..databases {
         let mut cursor = 0;
         loop {
-            let mut keys: Vec<Vec<u8>> = Vec::with_capacity(STEP);
+            let mut keys: Vec<(Vec<u8>, bool)> = Vec::with_capacity(STEP);
             let mut reader = accessor.reader(db);
-            cursor = reader.scan(cursor, STEP, &mut |key, _| keys.push(key.to_vec()));
-            for bytes in &keys {
+            cursor = reader.scan(cursor, STEP, &mut |key, metadata| keys.push((key.to_vec(), metadata.expiry_ms.is_some())));
+            for (bytes, expires) in &keys {
                 let key = reader.key(bytes);
-                if let Some(value) = reader.read(key) {
-                    let marks = [db.to_le_bytes(), [u8::from(value.expiry_ms().is_some()), 0]].concat();
-                    add(&mut sum, &signature(&[&marks, bytes, &content(&value)]));
+                if let Some(content) = content(&mut reader, key)? {
+                    let marks = [db.to_le_bytes(), [u8::from(*expires), 0]].concat();
+                    add(&mut sum, &signature(&[&marks, bytes, &content]));
                 }
             }
             if cursor == 0 {
@@ -30,18 +35,43 @@ pub(super) fn of_databases(accessor: &mut Accessor, databases: u16) -> String {
             }
         }
     }
-    hex(&sum)
+    Ok(hex(&sum))
 }
 
 /// The signature of one key's value; zeroes when there is none.
-pub(super) fn of_value(accessor: &mut Accessor, db: u16, key: &[u8]) -> String {
+///
+/// # Errors
+/// When the value is not in memory.
+pub(super) fn of_value(accessor: &mut Accessor, db: u16, key: &[u8]) -> Result<String, CommandError> {
     let mut reader = accessor.reader(db);
     let key = reader.key(key);
-    hex(&reader.read(key).map(|value| signature(&[&content(&value)])).unwrap_or_default())
+    let content = content(&mut reader, key)?;
+    Ok(hex(&content.map(|content| signature(&[&content])).unwrap_or_default()))
 }
 
-fn content(value: &Value<'_>) -> Vec<u8> {
-    [value.kind().name().as_bytes(), b":", value].concat()
+/// A value as bytes that do not depend on how it is stored.
+fn content(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, CommandError> {
+    // A key that becomes one of another type between two looks at it is looked at again.
+    loop {
+        match keys.metadata(key).map(|metadata| metadata.kind) {
+            None => return Ok(None),
+            Some(Kind::Hash) => match keys.read_whole_hash(key, of_hash) {
+                Err(Refusal::WrongKind) => {}
+                content => return Ok(content?),
+            },
+            Some(_) => return Ok(keys.read(key).map(|value| [value.kind().name().as_bytes(), b":", &value].concat())),
+        }
+    }
+}
+
+/// The order of fields does not matter.
+fn of_hash(hash: &Hash<'_>) -> Result<Vec<u8>, Refusal> {
+    let mut sum = Signature::default();
+    for entry in hash.try_iter() {
+        let entry = entry?;
+        add(&mut sum, &signature(&[entry.field, entry.value, &entry.due.unwrap_or(0).to_le_bytes()]));
+    }
+    Ok([Kind::Hash.name().as_bytes(), b":", hex(&sum).as_bytes()].concat())
 }
 
 /// Each part with its length, so that what belongs to one is not taken for the other.

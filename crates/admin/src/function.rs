@@ -63,9 +63,7 @@ const DUMP: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Read(|call| {
-        let mut nothing = Vec::new();
-        payload::seal(&mut nothing);
-        call.reply.bulk(&nothing);
+        call.reply.bulk(&payload::nothing());
         Ok(())
     }),
 };
@@ -201,8 +199,7 @@ fn restore(call: &mut AdminCall<'_>) -> Outcome {
     if call.args.get(3).map(Word).is_some_and(|policy| !known(policy)) {
         return Err(CommandError::FunctionRestorePolicy);
     }
-    let libraries = payload::open(call.args.at(2)).ok_or(CommandError::DumpNotVerified)?;
-    if !libraries.is_empty() {
+    if !payload::is_nothing(call.args.at(2))? {
         return Err(errors::not_supported_yet("FUNCTION RESTORE of libraries", NO_ENGINE));
     }
     call.reply.ok();

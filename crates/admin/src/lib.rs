@@ -25,6 +25,7 @@ mod names;
 mod operators;
 mod persistence;
 mod process;
+mod reload;
 mod replication;
 mod script;
 mod slowlog;

@@ -8,6 +8,7 @@ use almandine_base::Output;
 use almandine_node::{Changed, ClientShared, TrackingOptions};
 use almandine_resp::{ProtocolVersion, Reply};
 
+use crate::fieldsets::Fieldsets;
 use crate::queue::{Transaction, Watching};
 
 /// CLIENT REPLY.
@@ -73,6 +74,8 @@ pub struct Client {
     pub transaction: Option<Transaction>,
     /// WATCH; `None` while no key is watched.
     pub watching: Option<Box<Watching>>,
+    /// HIMPORT PREPARE; `None` while nothing is prepared.
+    pub fieldsets: Option<Box<Fieldsets>>,
     /// Invalidations that must follow the reply of the current command.
     pub invalidations: Vec<Changed>,
 }
@@ -93,6 +96,7 @@ impl Client {
             tracking: None,
             transaction: None,
             watching: None,
+            fieldsets: None,
             invalidations: Vec::new(),
         }
     }

@@ -1,13 +1,16 @@
 //! The hash family: fields and their values.
 //!
 //! All fields at once are in [`whole`], numbers in [`counter`], fields at random in [`random`], HSCAN in [`scan`]. Fields that expire:
-//! [`expire`] sets the time, [`ttl`] tells it and takes it away, [`getex`] and [`setex`] do so beside reading and writing.
+//! [`expire`] sets the time, [`ttl`] tells it and takes it away, [`getex`] and [`setex`] do so beside reading and writing, [`collect`] does not
+//! wait for it. HIMPORT is in [`import`].
 
 mod access;
+mod collect;
 mod counter;
 mod expire;
 mod fields;
 mod getex;
+mod import;
 mod random;
 mod scan;
 mod setex;
@@ -20,6 +23,7 @@ use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated};
 use almandine_datatypes::packed::Due;
 
 use crate::traits::{CHANGE, READ, WRITE};
+pub use access::limits;
 use access::{HASH, change, look, reply_value};
 
 /// The family.
@@ -52,6 +56,12 @@ pub const COMMANDS: &[&Command] = &[
     &getex::HGETDEL,
     &getex::HGETEX,
     &setex::HSETEX,
+    &import::HIMPORT,
+    &import::PREPARE,
+    &import::SET,
+    &import::DISCARD,
+    &import::DISCARDALL,
+    &collect::HCOLLECT,
 ];
 
 /// One key, and one field of it.

@@ -1,14 +1,166 @@
-//! The footer of what DUMP and FUNCTION DUMP answer, in the oldest version that readers understand.
+//! Values as DUMP writes them: a type byte and the value as in a snapshot file, then a footer. A value is written in the oldest form that
+//! can say all of it, with the oldest version whose readers know that form, so that as many servers as possible take it.
 
-use almandine_datatypes::rdb::footer;
+use almandine_call::CommandError;
+use almandine_datatypes::packed::Encoding;
+use almandine_datatypes::packed::entry::DUE_MAX;
+use almandine_datatypes::rdb::hash::{Dialect, Entry, Form, Hash, Thresholds};
+use almandine_datatypes::rdb::{self, footer, types};
+use almandine_keyspace::types::hash::HashLimits;
+use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer, types::hash};
 
-/// Appends the footer.
-pub fn seal(payload: &mut Vec<u8>) {
-    footer::seal(payload, footer::VERSION_REDIS_7_0);
+/// Bytes of a payload beside its value: the type byte and the footer.
+pub const ENVELOPE_BYTES: usize = 11;
+
+/// The payload of nothing: what FUNCTION DUMP answers without functions.
+#[must_use]
+pub fn nothing() -> Vec<u8> {
+    let mut payload = Vec::new();
+    footer::seal(&mut payload, footer::VERSION_REDIS_7_0);
+    payload
 }
 
-/// The payload without its footer, if the footer is right.
-#[must_use]
-pub fn open(payload: &[u8]) -> Option<&[u8]> {
-    footer::open(payload).map(|(content, _)| content)
+/// Whether this is the payload of nothing.
+///
+/// # Errors
+/// When its footer is wrong.
+pub fn is_nothing(payload: &[u8]) -> Result<bool, CommandError> {
+    let (content, _) = footer::open(payload).ok_or(CommandError::DumpNotVerified)?;
+    Ok(content.is_empty())
+}
+
+/// The payload of a key's value. None: there is no such key.
+///
+/// # Errors
+/// When the value is not in memory.
+pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, CommandError> {
+    // A key that becomes one of another type between two looks at it is looked at again.
+    loop {
+        match keys.metadata(key).map(|metadata| metadata.kind) {
+            None => return Ok(None),
+            Some(Kind::Hash) => match keys.read_whole_hash(key, of_hash) {
+                Err(Refusal::WrongKind) => {}
+                payload => return Ok(payload?),
+            },
+            Some(Kind::String) => match keys.read(key) {
+                Some(value) if value.kind() != Kind::String => {}
+                value => return Ok(value.map(|value| of_string(&value))),
+            },
+            Some(_) => return Err(CommandError::WrongType),
+        }
+    }
+}
+
+fn of_string(value: &[u8]) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(value.len() + 32);
+    payload.push(types::STRING);
+    rdb::write_string(value, &mut payload);
+    footer::seal(&mut payload, footer::VERSION_REDIS_7_0);
+    payload
+}
+
+fn of_hash(hash: &hash::Hash<'_>) -> Result<Vec<u8>, Refusal> {
+    let fields = hash.try_iter().map(|entry| entry.map(|entry| (entry.field, entry.value, entry.due.map(u64::cast_signed))));
+    let fields: Vec<Entry<'_>> = fields.collect::<Result<_, _>>()?;
+    // What OBJECT ENCODING names decides, as in Redis.
+    let size = if hash.encoding() == Encoding::HashTable { 0 } else { usize::MAX };
+    let thresholds = Thresholds { entries_max: size, value_bytes_max: size };
+    let form = Form::choose(fields.iter().copied(), thresholds, Dialect::Redis);
+    let mut payload = Vec::new();
+    let form = rdb::hash::write(form, fields.iter().copied(), &mut payload);
+    footer::seal(&mut payload, form.version());
+    Ok(payload)
+}
+
+/// The value of a payload, checked but for what is compressed.
+pub enum Restored<'p> {
+    /// A string.
+    String(Vec<u8>),
+    /// A hash.
+    Hash(Hash<'p>),
+}
+
+/// Reads a payload.
+///
+/// # Errors
+/// When its footer or its content is wrong.
+pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
+    let (mut content, version) = footer::open(payload).ok_or(CommandError::DumpNotVerified)?;
+    let value = match content.split_off_first() {
+        Some(&types::STRING) => rdb::read_string(&mut content).map(Restored::String),
+        Some(&kind) if Hash::is_type(kind, version) => Hash::read(kind, version, &mut content).ok().map(Restored::Hash),
+        _ => None,
+    };
+    value.ok_or(CommandError::DumpMalformed)
+}
+
+/// Makes the value of a payload that of a key, whatever it had. Of a hash the fields past their time are left out; without any others the
+/// key goes.
+///
+/// # Errors
+/// When the payload is malformed, or the store is full; then nothing has changed.
+pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, limits: HashLimits) -> Result<(), CommandError> {
+    let hash = match value {
+        Restored::String(value) => return Ok(keys.upsert(key, &value, put)?),
+        Restored::Hash(hash) => hash,
+    };
+    let now_ms = keys.now_ms();
+    let mut new = keys.new_hash(limits);
+    for field in hash.fields() {
+        let field = field.map_err(|_| CommandError::DumpMalformed)?;
+        if field.expiry_ms.is_none_or(|at_ms| at_ms > now_ms) {
+            let due = field.expiry_ms.map(|at_ms| at_ms.cast_unsigned().min(DUE_MAX));
+            new.set(&field.name, &field.value, due)?;
+        }
+    }
+    if new.is_empty() {
+        keys.delete(key);
+        return Ok(());
+    }
+    Ok(keys.put_hash(key, new, put)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn string(payload: &[u8]) -> Result<Vec<u8>, CommandError> {
+        match open(payload)? {
+            Restored::String(value) => Ok(value),
+            Restored::Hash(hash) => panic!("{hash:?}"),
+        }
+    }
+
+    /// What redis-server 7.0 answers to DUMP of these values.
+    #[test]
+    fn payloads_are_those_of_redis() {
+        assert_eq!(of_string(b"hello"), PAYLOAD_HELLO);
+        assert_eq!(of_string(b"10"), PAYLOAD_10);
+        for value in [&b"hello"[..], b"10", b"", b"-70000", &[b'x'; 100]] {
+            assert_eq!(string(&of_string(value)).as_deref(), Ok(value));
+        }
+        assert_eq!(string(PAYLOAD_COMPRESSED), Ok(b"abc".repeat(60)));
+    }
+
+    const PAYLOAD_HELLO: &[u8] = b"\x00\x05hello\x0a\x00cr\xdfve4 \x0a";
+    /// "abc" sixty times, compressed.
+    const PAYLOAD_COMPRESSED: &[u8] = b"\x00\xc3\x0b@\xb4\x03abca\xe0\xa5\x02\x01bc\x0a\x00+[k\xacl&\xc3m";
+    const PAYLOAD_10: &[u8] = b"\x00\xc0\x0a\x0a\x00n\x9fWE\x0e\xaec\xbb";
+
+    #[test]
+    fn any_flipped_bit_is_noticed() {
+        let good = of_string(b"hello");
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(string(&bad), Err(CommandError::DumpNotVerified));
+        }
+        assert_eq!(string(b""), Err(CommandError::DumpNotVerified));
+    }
+
+    #[test]
+    fn nothing_has_a_payload() {
+        assert_eq!(is_nothing(&nothing()), Ok(true));
+        assert_eq!(is_nothing(&of_string(b"")), Ok(false));
+    }
 }

@@ -1,18 +1,15 @@
 //! DUMP and RESTORE: a value as bytes that other servers of the family read, and back.
 //!
-//! A payload is a type byte and the value as in a snapshot file, then its footer ([`payload`]). Strings look the same in every version, so
-//! that any may come in.
+//! Payloads are in [`payload`].
 
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, number};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
-use almandine_datatypes::rdb;
-use almandine_keyspace::{Kind, Put};
+use almandine_keyspace::Put;
 
 use super::object::frequency_steps;
+use crate::hash::limits as hash_limits;
 use crate::payload;
 use crate::traits::{CHANGE, READ};
-
-const TYPE_STRING: u8 = 0;
 
 pub(super) const DUMP: Command = Command {
     spec: CommandSpec {
@@ -31,31 +28,13 @@ pub(super) const DUMP: Command = Command {
 
 fn dump(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
-    let value = call.keys.read(key);
-    call.context.statistics().looked_up(value.is_some());
-    match value {
+    let payload = payload::of_key(&mut call.keys, key)?;
+    call.looked_up(payload.is_some());
+    match payload {
         None => call.reply.null(),
-        Some(value) if value.kind() != Kind::String => return Err(CommandError::WrongType),
-        Some(value) => call.reply.bulk(&serialized(&value)),
+        Some(payload) => call.reply.bulk(&payload),
     }
     Ok(())
-}
-
-fn serialized(value: &[u8]) -> Vec<u8> {
-    let mut payload = Vec::with_capacity(value.len() + 32);
-    payload.push(TYPE_STRING);
-    rdb::write_string(value, &mut payload);
-    payload::seal(&mut payload);
-    payload
-}
-
-/// The string of a payload.
-fn restored(payload: &[u8]) -> Result<Vec<u8>, CommandError> {
-    let mut value = payload::open(payload).ok_or(CommandError::DumpNotVerified)?;
-    match value.split_off_first() {
-        Some(&TYPE_STRING) => rdb::read_string(&mut value).ok_or(CommandError::DumpMalformed),
-        _ => Err(CommandError::DumpMalformed),
-    }
 }
 
 pub(super) const RESTORE: Command = Command {
@@ -143,7 +122,7 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
     if ttl_ms < 0 {
         return Err(CommandError::InvalidTimeToLive);
     }
-    let value = restored(call.args.at(3))?;
+    let value = payload::open(call.args.at(3))?;
     let expiry_ms = match ttl_ms {
         0 => None,
         at_ms if options.absolute => Some(at_ms),
@@ -152,7 +131,8 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
     if expiry_ms.is_some_and(|at_ms| at_ms <= call.now_ms()) {
         call.keys.delete(key);
     } else {
-        call.keys.upsert(key, &value, Put { expiry_ms, ..Put::default() })?;
+        let limits = hash_limits(call.context.settings());
+        payload::put(&mut call.keys, key, value, Put { expiry_ms, ..Put::default() }, limits)?;
         // Whichever of them the eviction policy does not keep is left out, as in Redis.
         if let Some(idle_s) = options.idle_s {
             call.keys.set_idle_ms(key, idle_s.saturating_mul(1000));
@@ -163,36 +143,4 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
     }
     call.reply.ok();
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What redis-server 7.0 answers to DUMP of these values.
-    #[test]
-    fn payloads_are_those_of_redis() {
-        assert_eq!(serialized(b"hello"), PAYLOAD_HELLO);
-        assert_eq!(serialized(b"10"), PAYLOAD_10);
-        for value in [&b"hello"[..], b"10", b"", b"-70000", &[b'x'; 100]] {
-            assert_eq!(restored(&serialized(value)).as_deref(), Ok(value));
-        }
-        assert_eq!(restored(PAYLOAD_COMPRESSED), Ok(b"abc".repeat(60)));
-    }
-
-    const PAYLOAD_HELLO: &[u8] = b"\x00\x05hello\x0a\x00cr\xdfve4 \x0a";
-    /// "abc" sixty times, compressed.
-    const PAYLOAD_COMPRESSED: &[u8] = b"\x00\xc3\x0b@\xb4\x03abca\xe0\xa5\x02\x01bc\x0a\x00+[k\xacl&\xc3m";
-    const PAYLOAD_10: &[u8] = b"\x00\xc0\x0a\x0a\x00n\x9fWE\x0e\xaec\xbb";
-
-    #[test]
-    fn any_flipped_bit_is_noticed() {
-        let good = serialized(b"hello");
-        for bit in 0..good.len() * 8 {
-            let mut bad = good.clone();
-            bad[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(restored(&bad), Err(CommandError::DumpNotVerified));
-        }
-        assert_eq!(restored(b""), Err(CommandError::DumpNotVerified));
-    }
 }

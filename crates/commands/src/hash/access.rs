@@ -2,6 +2,7 @@
 
 use almandine_call::{CommandError, ReadCall, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
+use almandine_config::Settings;
 use almandine_datatypes::packed::Entry;
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::hash::{Hash, HashLimits, HashMut};
@@ -43,15 +44,15 @@ pub(super) fn reply_value(reply: &mut Reply<'_>, entry: Option<Entry<'_>>) {
 }
 
 /// How large a hash may be that OBJECT ENCODING names a listpack.
-pub(super) fn limits(call: &WriteCall<'_>) -> HashLimits {
-    let values = &call.context.settings().values;
+#[must_use]
+pub fn limits(settings: &Settings) -> HashLimits {
     let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
-    HashLimits { entries: size(values.hash_entries_max), value: size(values.hash_value_bytes_max) }
+    HashLimits { entries: size(settings.values.hash_entries_max), value: size(settings.values.hash_value_bytes_max) }
 }
 
 /// The first key as a hash to be changed.
 pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<HashMut<'s>, CommandError> {
     let key = call.key(1);
-    let limits = limits(call);
+    let limits = limits(call.context.settings());
     Ok(call.keys.write_hash(key, limits)?)
 }

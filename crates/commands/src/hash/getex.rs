@@ -24,7 +24,7 @@ pub(super) const HGETDEL: Command = Command {
 
 fn hgetdel(call: &mut WriteCall<'_>) -> Outcome {
     let fields = only_fields(call.args)?;
-    let (key, limits) = (call.key(1), limits(call));
+    let (key, limits) = (call.key(1), limits(call.context.settings()));
     let WriteCall { keys, reply, .. } = call;
     let mut hash = keys.write_hash(key, limits)?;
     let found = hash.existed();
@@ -79,7 +79,7 @@ fn hgetex(call: &mut WriteCall<'_>) -> Outcome {
         _ => None,
     };
     let is_past = due.is_some_and(|due| due <= now_ms.unsigned_abs());
-    let (key, limits) = (call.key(1), limits(call));
+    let (key, limits) = (call.key(1), limits(call.context.settings()));
     let WriteCall { keys, reply, .. } = call;
     let mut hash = keys.write_hash(key, limits)?;
     let found = hash.existed();

@@ -2,11 +2,13 @@
 //!
 //! A field past its time is absent here, whether or not it has been removed.
 
+mod new;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use new::NewHash;
 pub use snapshot::HashSnapshot;
 pub use write::{HashLimits, HashMut};
 
@@ -38,6 +40,15 @@ impl<'h> Hash<'h> {
     pub fn len(&self) -> usize {
         match self.body {
             Body::Packed(packed) if packed.next_due().is_some_and(|due| due <= self.now) => self.iter().count(),
+            Body::Packed(packed) => packed.len(),
+            Body::Object(object) => object.len(),
+        }
+    }
+
+    /// How many fields there are, those past their time and not yet removed included.
+    #[must_use]
+    pub fn raw_len(&self) -> usize {
+        match self.body {
             Body::Packed(packed) => packed.len(),
             Body::Object(object) => object.len(),
         }

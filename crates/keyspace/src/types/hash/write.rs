@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use almandine_datatypes::hash::{HashObject, Placement};
 use almandine_datatypes::packed::{self, Due, Encoding, Entry, PackedHash};
-use almandine_store::{HeapValue, Kind, Occupied, Put, Slot, fits_inline};
+use almandine_store::{Full, HeapValue, Kind, Occupied, Put, Slot, fits_inline};
 
 use super::{Body, Hash, as_hash};
 use crate::{Accessor, Key, Refusal, Writer};
@@ -16,6 +16,17 @@ pub struct HashLimits {
     pub entries: usize,
     /// Bytes of a field or a value.
     pub value: usize,
+}
+
+impl HashLimits {
+    /// The encoding that a write asks for: of a field or value of `longest` bytes, to a hash that then has `fields`.
+    pub(super) fn encoding(&self, longest: usize, fields: usize, due: Due) -> Encoding {
+        match due {
+            _ if longest > self.value || fields > self.entries => Encoding::HashTable,
+            Due::At(_) => Encoding::ListPackEx,
+            _ => Encoding::ListPack,
+        }
+    }
 }
 
 /// A hash to be changed, under its latch. A key that is absent is an empty one. Of a hash that is packed nothing is stored before
@@ -130,11 +141,8 @@ impl HashMut<'_> {
         }
         let is_new = self.set_any(field, value, due)?;
         self.changed = true;
-        if field.len().max(value.len()) > self.limits.value || (is_new && self.raw_len() > self.limits.entries) {
-            self.name(Encoding::HashTable)?;
-        } else if matches!(due, Due::At(_)) {
-            self.name(Encoding::ListPackEx)?;
-        }
+        let fields = if is_new { self.look().raw_len() } else { 0 };
+        self.name(self.limits.encoding(field.len().max(value.len()), fields, due))?;
         Ok(is_new)
     }
 
@@ -153,13 +161,6 @@ impl HashMut<'_> {
 
     fn unpacked(&self) -> Box<HashObject> {
         Box::new(HashObject::from_packed(&PackedHash::new(self.draft), self.placement))
-    }
-
-    fn raw_len(&self) -> usize {
-        match self.look().body {
-            Body::Packed(packed) => packed.len(),
-            Body::Object(object) => object.len(),
-        }
     }
 
     /// Lets OBJECT ENCODING name an encoding that follows the present one.
@@ -241,38 +242,46 @@ impl HashMut<'_> {
         if !self.changed {
             return Ok(());
         }
-        let is_empty = self.raw_len() == 0;
-        let Self { slot, draft, mut fresh, stored, due, placement, .. } = self;
-        let mut entry = match slot {
+        let is_empty = self.look().raw_len() == 0;
+        let Self { slot, draft, fresh, stored, due, placement, .. } = self;
+        let (slot, put) = match slot {
             Slot::Occupied(entry) if is_empty => {
                 entry.remove();
                 return Ok(());
             }
             Slot::Vacant(_) if is_empty => return Ok(()),
             Slot::Occupied(entry) if stored => return commit_object(entry, draft, due),
-            Slot::Occupied(entry) => Slot::Occupied(entry),
-            vacant @ Slot::Vacant(_) => vacant,
-        };
-        let key_len = match &entry {
-            Slot::Occupied(entry) => entry.key().bytes.len(),
-            Slot::Vacant(entry) => entry.key().bytes.len(),
-        };
-        if fresh.is_none() && !fits_inline(key_len, draft.len()) {
-            fresh = Some(Box::new(HashObject::from_packed(&PackedHash::new(draft), placement)));
-        }
-        let object = fresh.map(|object| Arc::new(HeapValue::object(object)));
-        match (&mut entry, object) {
-            (Slot::Occupied(entry), None) => entry.replace(Kind::Hash, draft, Put { edited: false, ..entry.put() })?,
-            (Slot::Occupied(entry), Some(object)) => entry.replace_shared(Kind::Hash, object, entry.put())?,
-            (Slot::Vacant(_), object) => {
-                let Slot::Vacant(entry) = entry else { return Ok(()) };
-                match object {
-                    None => entry.insert(Kind::Hash, draft, Put::default())?,
-                    Some(object) => entry.insert_shared(Kind::Hash, object, Put::default())?,
-                }
+            Slot::Occupied(entry) => {
+                let put = Put { edited: false, ..entry.put() };
+                (Slot::Occupied(entry), put)
             }
-        }
-        Ok(())
+            vacant @ Slot::Vacant(_) => (vacant, Put::default()),
+        };
+        Ok(store(slot, draft, fresh, placement, put)?)
+    }
+}
+
+/// Makes a hash that is no object in the store yet the value of a key.
+pub(super) fn store(
+    slot: Slot<'_>,
+    packed: &[u8],
+    mut object: Option<Box<HashObject>>,
+    placement: Placement,
+    put: Put,
+) -> Result<(), Full> {
+    let key_len = match &slot {
+        Slot::Occupied(entry) => entry.key().bytes.len(),
+        Slot::Vacant(entry) => entry.key().bytes.len(),
+    };
+    if object.is_none() && !fits_inline(key_len, packed.len()) {
+        object = Some(Box::new(HashObject::from_packed(&PackedHash::new(packed), placement)));
+    }
+    let object = object.map(|object| Arc::new(HeapValue::object(object)));
+    match (slot, object) {
+        (Slot::Occupied(mut entry), None) => entry.replace(Kind::Hash, packed, put),
+        (Slot::Occupied(mut entry), Some(object)) => entry.replace_shared(Kind::Hash, object, put),
+        (Slot::Vacant(entry), None) => entry.insert(Kind::Hash, packed, put),
+        (Slot::Vacant(entry), Some(object)) => entry.insert_shared(Kind::Hash, object, put),
     }
 }
 

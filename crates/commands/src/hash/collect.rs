@@ -1,0 +1,85 @@
+//! HCOLLECT, of Garnet: removes fields that are past their time now, not when the background comes to them.
+
+use almandine_call::{Command, Handler, Outcome, WriteCall};
+use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
+use almandine_keyspace::types::hash::HashLimits;
+use almandine_keyspace::{Key, Kind, Refusal, Writer};
+
+use super::access::{HASH, limits};
+use crate::traits::CHANGE;
+
+/// Keys that HCOLLECT * asks the keyspace for at a time.
+const KEYS_AT_A_TIME: usize = 1024;
+
+pub(super) const HCOLLECT: Command = Command {
+    spec: CommandSpec {
+        name: "HCOLLECT",
+        id: 633,
+        complexity: "O(N) where N is the number of expired fields",
+        summary: "Removes the expired fields of hashes; of all of them for `*`.",
+        args: &[Arg::key("key", Access::Update).multiple()],
+        traits: Traits { fast: false, all_keyspace: true, ..CHANGE },
+        keys: Keys::Computed(&[KeySpec::range(1, -1, 1, Access::Update)], next_key),
+        ..HASH
+    },
+    run: Handler::Write(hcollect),
+};
+
+/// A lone star is no key.
+fn next_key<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
+    let at = after + 1;
+    (at < count && !(count == 2 && arg(1) == b"*")).then_some((at, Access::Update))
+}
+
+fn hcollect(call: &mut WriteCall<'_>) -> Outcome {
+    let limits = limits(call.context.settings());
+    if call.args.len() == 2 && call.args.at(1) == b"*" {
+        collect_all(&mut call.keys, limits)?;
+    } else {
+        for position in 1..call.args.len() {
+            let key = call.key(position);
+            collect(&mut call.keys, key, limits)?;
+        }
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+/// Removes what is due of all hashes of the database, each by itself.
+fn collect_all(keys: &mut Writer<'_>, limits: HashLimits) -> Result<(), Refusal> {
+    let mut cursor = 0;
+    loop {
+        let mut hashes: Vec<Vec<u8>> = Vec::new();
+        cursor = keys.scan(cursor, KEYS_AT_A_TIME, &mut |key, metadata| {
+            if metadata.kind == Kind::Hash {
+                hashes.push(key.to_vec());
+            }
+        });
+        for name in &hashes {
+            let key = keys.key(name);
+            match collect(keys, key, limits) {
+                // It has become a key of another type meanwhile.
+                Err(Refusal::WrongKind) => {}
+                collected => collected?,
+            }
+        }
+        if cursor == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Removes what is due of a hash: opening it removes some.
+fn collect(keys: &mut Writer<'_>, key: Key<'_>, limits: HashLimits) -> Result<(), Refusal> {
+    let now = keys.now_ms().unsigned_abs();
+    let mut before = usize::MAX;
+    loop {
+        let hash = keys.write_hash(key, limits)?;
+        let (len, due) = (hash.look().raw_len(), hash.look().next_due());
+        // Without room nothing goes.
+        if due.is_none_or(|due| due > now) || len >= before {
+            return Ok(());
+        }
+        before = len;
+    }
+}

@@ -1,0 +1,102 @@
+//! HIMPORT: hashes with the same fields, of which a connection then sends only the values.
+
+use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, WriteCall};
+use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_keyspace::Put;
+
+use super::access::{HASH, limits};
+use crate::traits::SLOW_WRITE;
+
+pub(super) const HIMPORT: Command = Command {
+    spec: CommandSpec {
+        name: "HIMPORT",
+        id: 628,
+        complexity: "Depends on subcommand.",
+        summary: "A container for session-based hash import commands using fieldsets.",
+        subcommands: &[&DISCARD.spec, &DISCARDALL.spec, &PREPARE.spec, &SET.spec],
+        ..SUBCOMMAND
+    },
+    run: Handler::Container,
+};
+
+const SUBCOMMAND: CommandSpec = CommandSpec { since: "8.10.0", ..HASH };
+
+pub(super) const PREPARE: Command = Command {
+    spec: CommandSpec {
+        name: "HIMPORT|PREPARE",
+        id: 629,
+        complexity: "O(N*log(N)) where N is the number of fields.",
+        summary: "Defines a session-local fieldset that maps a name to a sorted set of field names.",
+        args: &[Arg::value("fieldset-name"), Arg::value("field").multiple()],
+        traits: Traits { denyoom: true, ..Traits::NONE },
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(prepare),
+};
+
+fn prepare(call: &mut AdminCall<'_>) -> Outcome {
+    let fieldsets = call.client.fieldsets.get_or_insert_default();
+    fieldsets.prepare(call.args.at(2), call.args.slice_from(3))?;
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) const SET: Command = Command {
+    spec: CommandSpec {
+        name: "HIMPORT|SET",
+        id: 630,
+        complexity: "O(N) where N is the number of fields in the fieldset.",
+        summary: "Creates a fieldset-based hash from values supplied in the order matching a previously prepared fieldset.",
+        args: &[Arg::key("key", Access::Overwrite), Arg::value("fieldset-name"), Arg::value("value").multiple()],
+        traits: SLOW_WRITE,
+        ..SUBCOMMAND
+    },
+    run: Handler::Write(set),
+};
+
+fn set(call: &mut WriteCall<'_>) -> Outcome {
+    let fieldset = call.client.fieldsets.as_deref().and_then(|sets| sets.get(call.args.at(3)));
+    let (fields, values) = (fieldset.ok_or(CommandError::NoSuchFieldset)?, call.args.slice_from(4));
+    if fields.len() != values.len() {
+        return Err(CommandError::FieldsetMismatch);
+    }
+    let mut hash = call.keys.new_hash(limits(call.context.settings()));
+    for (field, value) in fields.iter().zip(values.iter()) {
+        hash.set(field, value, None)?;
+    }
+    let key = call.key(2);
+    call.keys.put_hash(key, hash, Put::default())?;
+    call.reply.ok();
+    Ok(())
+}
+
+pub(super) const DISCARD: Command = Command {
+    spec: CommandSpec {
+        name: "HIMPORT|DISCARD",
+        id: 631,
+        complexity: "O(N) where N is the number of session-local fieldsets.",
+        summary: "Removes a single session-local fieldset by name.",
+        args: &[Arg::value("fieldset-name")],
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        let discarded = call.client.fieldsets.as_mut().is_some_and(|sets| sets.discard(call.args.at(2)));
+        call.reply.integer(i64::from(discarded));
+        Ok(())
+    }),
+};
+
+pub(super) const DISCARDALL: Command = Command {
+    spec: CommandSpec {
+        name: "HIMPORT|DISCARDALL",
+        id: 632,
+        complexity: "O(N) where N is the number of session-local fieldsets.",
+        summary: "Removes all session-local fieldsets for the connection.",
+        ..SUBCOMMAND
+    },
+    run: Handler::Admin(|call| {
+        let discarded = call.client.fieldsets.take().map_or(0, |sets| sets.len());
+        call.reply.unsigned(discarded as u64);
+        Ok(())
+    }),
+};
