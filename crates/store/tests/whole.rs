@@ -4,12 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use almandine_device::MemoryDevice;
-use almandine_store::{Fetcher, Full, Met, Need, Options, Pair, Put, Session, Stage, Storage, Store, limit_allocations};
+use almandine_store::{CopyReads, Fetcher, Full, Met, Need, Options, Pair, Put, Session, Stage, Storage, Store, limit_allocations};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-const NOW_MS: i64 = 1_000_000;
+/// Ahead of every clock, so that the background does not take for expired what is not.
+const NOW_MS: i64 = 5_000_000_000_000;
 /// Lengths of values: in their record, in one of the longest records, on the heap.
 const LENGTHS: [usize; 4] = [0, 10, 1_500, 40_000];
 
@@ -202,6 +203,8 @@ fn whichever_allocation_fails_nothing_has_changed() {
 fn values_on_the_device_stay_what_they_were() {
     for len in LENGTHS {
         let mut rig = Rig::with_device();
+        // What is read leaves no copies that count.
+        rig.store.set_copy_reads(CopyReads::None);
         let names = fill(&mut rig);
         rig.session = None;
         assert!(rig.store.empty_memory(Duration::from_secs(20)));
@@ -278,4 +281,27 @@ fn expired_values_give_way() {
     assert_eq!(rig.counts().keys, (0, 0));
     assert!(rig.set_all(&pairs_of(&names, 50, None)).is_ok());
     assert_eq!(rig.counts().keys, (6, 0));
+}
+
+/// Whoever has no lock plan gets one for as long as it takes.
+#[test]
+fn without_a_plan_the_keys_are_latched_together() {
+    let mut rig = Rig::in_memory();
+    let names: Vec<Vec<u8>> = (0..30).map(name).collect();
+    let set = |rig: &mut Rig, len: usize| {
+        let session = rig.session.as_mut().unwrap();
+        session.enter(NOW_MS);
+        let value = vec![b'v'; len];
+        let keys: Vec<_> = names.iter().map(|name| session.key(rig.namespace, name)).collect();
+        let outcome =
+            session.upsert_all(&keys.into_iter().map(|key| Pair { key, value: &value, expiry_ms: None }).collect::<Vec<_>>());
+        session.leave();
+        outcome
+    };
+    assert!(set(&mut rig, 10).is_ok());
+    limit_allocations(Some(7));
+    assert_eq!(set(&mut rig, 1_500), Err(Full));
+    limit_allocations(None);
+    assert!(rig.contents(&names).iter().all(|(_, value)| value.as_ref().is_some_and(|(value, _)| value.len() == 10)));
+    assert_eq!(rig.counts().keys, (30, 0));
 }

@@ -65,15 +65,28 @@ enum Step {
 }
 
 impl Session {
-    /// Sets all keys, whatever was there before. Of several pairs with one key the last one counts. The lock plan has all of them.
+    /// Sets all keys, whatever was there before. Of several pairs with one key the last one counts. The lock plan has all of them; without a
+    /// plan they are latched together meanwhile.
     ///
     /// # Errors
     /// When the store is full, or when a record has to be read first ([`Session::take_met_cold`]); then nothing has changed.
     pub fn upsert_all(&mut self, pairs: &[Pair<'_>]) -> Result<(), Full> {
-        debug_assert!(self.holds_latches(), "INV-WHOLE-1: what is changed together is latched together");
         if let [pair] = pairs {
             return self.upsert(pair.key, pair.value, pair.put());
         }
+        if self.holds_latches() {
+            return self.upsert_latched(pairs);
+        }
+        // Within a unit that is alone, where each verb latches by itself.
+        let hashes: Vec<u64> = pairs.iter().map(|pair| pair.key.hash).collect();
+        self.lock_all(&hashes, true);
+        let outcome = self.upsert_latched(pairs);
+        self.unlock_all();
+        outcome
+    }
+
+    fn upsert_latched(&mut self, pairs: &[Pair<'_>]) -> Result<(), Full> {
+        debug_assert!(self.holds_latches(), "INV-WHOLE-1: what is changed together is latched together");
         let superseded = superseded(pairs);
         let mut steps = Vec::with_capacity(pairs.len());
         for (at, pair) in pairs.iter().enumerate() {
