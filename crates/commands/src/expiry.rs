@@ -72,6 +72,49 @@ impl<'c> Expiry<'c> {
     }
 }
 
+/// What must hold of an expiry for it to be changed: NX, XX, GT and LT.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Condition {
+    absent: bool,
+    present: bool,
+    greater: bool,
+    less: bool,
+}
+
+impl Condition {
+    /// Takes the word as a condition, if it is one.
+    pub fn take(&mut self, word: Word<'_>) -> bool {
+        match word {
+            w if w.is("NX") => self.absent = true,
+            w if w.is("XX") => self.present = true,
+            w if w.is("GT") => self.greater = true,
+            w if w.is("LT") => self.less = true,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether all that was taken can hold together.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn check(self) -> Result<(), CommandError> {
+        if self.absent && (self.present || self.greater || self.less) {
+            return Err(CommandError::ExpireNxWithOthers);
+        }
+        if self.greater && self.less { Err(CommandError::ExpireGtWithLt) } else { Ok(()) }
+    }
+
+    /// What has no expiry counts as expiring never, later than anything else.
+    #[must_use]
+    pub fn holds(self, old_ms: Option<i64>, new_ms: i64) -> bool {
+        !(self.absent && old_ms.is_some()
+            || self.present && old_ms.is_none()
+            || self.greater && old_ms.is_none_or(|old_ms| new_ms <= old_ms)
+            || self.less && old_ms.is_some_and(|old_ms| new_ms >= old_ms))
+    }
+}
+
 /// EX, PX, EXAT and PXAT in a spec.
 pub const EXPIRY_ARGS: [Arg; 4] = [
     Arg::integer("seconds").token("EX"),
@@ -80,16 +123,25 @@ pub const EXPIRY_ARGS: [Arg; 4] = [
     Arg::unix_time("unix-time-milliseconds").token("PXAT"),
 ];
 
+impl<'c> ExpiryChange<'c> {
+    /// This and then another one: the same option may be repeated, and the last one holds. None: they contradict each other.
+    #[must_use]
+    pub fn joined(self, new: Self) -> Option<Self> {
+        let agree = match (self, new) {
+            (Self::Unstated, _) | (Self::Keep, Self::Keep) | (Self::Persist, Self::Persist) => true,
+            (Self::Set(old), Self::Set(new)) => (old.unit, old.absolute) == (new.unit, new.absolute),
+            _ => false,
+        };
+        agree.then_some(new)
+    }
+}
+
 /// The same expiry option may be repeated, and the last one holds; two different ones contradict each other.
 ///
 /// # Errors
 /// When they do.
 pub fn only_expiry<'c>(before: ExpiryChange<'c>, new: Expiry<'c>) -> Result<ExpiryChange<'c>, CommandError> {
-    match before {
-        ExpiryChange::Unstated => Ok(ExpiryChange::Set(new)),
-        ExpiryChange::Set(old) if (old.unit, old.absolute) == (new.unit, new.absolute) => Ok(ExpiryChange::Set(new)),
-        _ => Err(CommandError::Syntax),
-    }
+    before.joined(ExpiryChange::Set(new)).ok_or(CommandError::Syntax)
 }
 
 #[cfg(test)]
@@ -99,6 +151,21 @@ mod tests {
     fn at_ms(amount: &str, unit: Unit, absolute: bool) -> Result<i64, String> {
         let expiry = Expiry { amount: amount.as_bytes(), unit, absolute };
         expiry.at_ms(1_000, "set").map_err(|error| error.to_string())
+    }
+
+    fn condition(absent: bool, present: bool, greater: bool, less: bool) -> Condition {
+        Condition { absent, present, greater, less }
+    }
+
+    #[test]
+    fn never_is_later_than_any_time() {
+        let (always, nx) = (Condition::default(), condition(true, false, false, false));
+        let (gt, lt) = (condition(false, false, true, false), condition(false, false, false, true));
+        assert!(always.holds(None, 5) && always.holds(Some(9), 5));
+        assert!(nx.holds(None, 5) && !nx.holds(Some(9), 5));
+        assert!(!gt.holds(None, 5) && !gt.holds(Some(5), 5) && gt.holds(Some(4), 5));
+        assert!(lt.holds(None, 5) && !lt.holds(Some(5), 5) && lt.holds(Some(6), 5));
+        assert!(!condition(false, true, false, true).holds(None, 5));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use almandine_keyspace::Slot;
 
 use crate::traits::{CHANGE_BY_ONE_VERB, READ};
 
-use crate::expiry::Unit;
+use crate::expiry::{Condition, Unit};
 
 const CONDITION: Arg = Arg::one_of(
     "condition",
@@ -66,40 +66,15 @@ pub(super) const PEXPIREAT: Command = Command {
     run: Handler::Write(|call| expire(call, Unit::Milliseconds, 0, "pexpireat")),
 };
 
-/// What must hold of the present expiry.
-#[derive(Clone, Copy, Default)]
-struct Condition {
-    absent: bool,
-    present: bool,
-    greater: bool,
-    less: bool,
-}
-
-impl Condition {
-    fn parse(options: Options<'_>) -> Result<Self, CommandError> {
-        let mut condition = Self::default();
-        for option in options {
-            match option {
-                o if o.is("NX") => condition.absent = true,
-                o if o.is("XX") => condition.present = true,
-                o if o.is("GT") => condition.greater = true,
-                o if o.is("LT") => condition.less = true,
-                o => return Err(errors::unsupported_option(o.0)),
-            }
+fn condition(options: Options<'_>) -> Result<Condition, CommandError> {
+    let mut condition = Condition::default();
+    for option in options {
+        if !condition.take(option) {
+            return Err(errors::unsupported_option(option.0));
         }
-        if condition.absent && (condition.present || condition.greater || condition.less) {
-            return Err(CommandError::ExpireNxWithOthers);
-        }
-        if condition.greater && condition.less { Err(CommandError::ExpireGtWithLt) } else { Ok(condition) }
     }
-
-    /// A key without an expiry counts as one that expires never, later than any other.
-    fn holds(self, old_ms: Option<i64>, new_ms: i64) -> bool {
-        !(self.absent && old_ms.is_some()
-            || self.present && old_ms.is_none()
-            || self.greater && old_ms.is_none_or(|old_ms| new_ms <= old_ms)
-            || self.less && old_ms.is_some_and(|old_ms| new_ms >= old_ms))
-    }
+    condition.check()?;
+    Ok(condition)
 }
 
 /// The point in time `amount` after `base_ms`; it may have passed, even before 1970.
@@ -112,7 +87,7 @@ fn at_ms(amount: i64, unit: Unit, base_ms: i64) -> Option<i64> {
 }
 
 fn expire(call: &mut WriteCall<'_>, unit: Unit, base_ms: i64, command: &str) -> Outcome {
-    let condition = Condition::parse(Options::after(call.args, 3))?;
+    let condition = condition(Options::after(call.args, 3))?;
     let amount = number::integer(call.args.at(2))?;
     let expiry_ms = at_ms(amount, unit, base_ms).ok_or_else(|| errors::invalid_expiry(command))?;
     let (key, now_ms) = (call.key(1), call.now_ms());
@@ -227,21 +202,6 @@ fn answer(call: &mut ReadCall<'_>, base_ms: i64, unit: Unit) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn condition(absent: bool, present: bool, greater: bool, less: bool) -> Condition {
-        Condition { absent, present, greater, less }
-    }
-
-    #[test]
-    fn never_is_later_than_any_time() {
-        let (always, nx) = (Condition::default(), condition(true, false, false, false));
-        let (gt, lt) = (condition(false, false, true, false), condition(false, false, false, true));
-        assert!(always.holds(None, 5) && always.holds(Some(9), 5));
-        assert!(nx.holds(None, 5) && !nx.holds(Some(9), 5));
-        assert!(!gt.holds(None, 5) && !gt.holds(Some(5), 5) && gt.holds(Some(4), 5));
-        assert!(lt.holds(None, 5) && !lt.holds(Some(5), 5) && lt.holds(Some(6), 5));
-        assert!(!condition(false, true, false, true).holds(None, 5));
-    }
 
     #[test]
     fn times_beyond_64_bits_are_none() {

@@ -2,11 +2,11 @@
 
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
-use almandine_datatypes::hash::Condition;
+use almandine_resp::Args;
 
 use super::access::{HASH, change};
-use super::fields::{self, FIELDS, Form};
-use crate::expiry::{Expiry, Unit};
+use super::fields::{self, FIELDS, Fields, Form};
+use crate::expiry::{Condition, Expiry, Unit};
 use crate::traits::CHANGE;
 
 const CONDITION: Arg = Arg::one_of(
@@ -69,33 +69,17 @@ const DELETED: i64 = 2;
 
 fn expire(call: &mut WriteCall<'_>, unit: Unit, absolute: bool, command: &str) -> Outcome {
     let now_ms = call.now_ms();
-    let due = fields::due(Expiry { amount: call.args.at(2), unit, absolute }, now_ms, command)?;
-    let mut condition = Condition::Always;
-    let form = Form { at: 3, width: 1, bad_count: CommandError::FieldsToExpireNotPositive };
-    let fields = fields::parse(
-        call.args,
-        form,
-        |_| CommandError::FieldsMissing,
-        |word, _| {
-            let given = match word {
-                w if w.is("NX") => Condition::IfNone,
-                w if w.is("XX") => Condition::IfAny,
-                w if w.is("GT") => Condition::IfLater,
-                w if w.is("LT") => Condition::IfEarlier,
-                _ => return Ok(false),
-            };
-            let first = condition == Condition::Always;
-            condition = given;
-            Ok(first)
-        },
-    )?;
+    let due = fields::due(Expiry { amount: call.args.at(2), unit, absolute }, now_ms, command);
+    let arguments = conditional_fields(call.args);
+    let mut hash = change(call)?;
+    // Redis looks at the key before it reads the arguments.
+    let (due, (condition, fields)) = (due?, arguments?);
     let is_past = due <= now_ms.unsigned_abs();
     let mut answers = Vec::with_capacity(fields.len());
-    let mut hash = change(call)?;
     for field in fields.iter() {
         answers.push(match hash.get(field)?.map(|entry| entry.due) {
             None => NO_FIELD,
-            Some(before) if !condition.allows(before, due) => NOT_ALLOWED,
+            Some(before) if !condition.holds(before.map(u64::cast_signed), due.cast_signed()) => NOT_ALLOWED,
             Some(_) if is_past => {
                 hash.remove(field)?;
                 DELETED
@@ -110,4 +94,14 @@ fn expire(call: &mut WriteCall<'_>, unit: Unit, absolute: bool, command: &str) -
     call.reply.array(answers.len());
     answers.into_iter().for_each(|answer| call.reply.integer(answer));
     Ok(())
+}
+
+/// Conditions as EXPIRE has them: Redis takes one, Valkey also XX with GT or LT.
+fn conditional_fields(args: Args<'_>) -> Result<(Condition, Fields<'_>), CommandError> {
+    let mut condition = Condition::default();
+    let form = Form { at: 3, width: 1, bad_count: CommandError::FieldsToExpireNotPositive };
+    let fields = fields::parse(args, form, |_| CommandError::FieldsMissing, |word, _| Ok(condition.take(word)))?;
+    // Redis takes the second of them for a misplaced FIELDS.
+    condition.check().map_err(|_| CommandError::FieldsMissing)?;
+    Ok((condition, fields))
 }

@@ -68,10 +68,8 @@ fn hgetex(call: &mut WriteCall<'_>) -> Outcome {
         } else {
             return Ok(false);
         };
-        match std::mem::replace(&mut change, given) {
-            ExpiryChange::Unstated => Ok(true),
-            _ => Err(CommandError::FieldExpiryOrPersist),
-        }
+        change = change.joined(given).ok_or(CommandError::FieldExpiryOrPersist)?;
+        Ok(true)
     })?;
     let now_ms = call.now_ms();
     let due = match change {

@@ -61,9 +61,7 @@ fn set_options<'c>(call: &WriteCall<'c>) -> Result<(SetOptions<'c>, Fields<'c>),
                 let given =
                     if w.is("KEEPTTL") { Some(ExpiryChange::Keep) } else { Expiry::option(w, options)?.map(ExpiryChange::Set) };
                 let Some(given) = given else { return Ok(false) };
-                if !matches!(std::mem::replace(&mut set.expiry, given), ExpiryChange::Unstated) {
-                    return Err(CommandError::FieldExpiryOrKeep);
-                }
+                set.expiry = set.expiry.joined(given).ok_or(CommandError::FieldExpiryOrKeep)?;
             }
         }
         Ok(true)
@@ -71,8 +69,8 @@ fn set_options<'c>(call: &WriteCall<'c>) -> Result<(SetOptions<'c>, Fields<'c>),
     Ok((set, fields))
 }
 
-fn state(condition: &mut Option<bool>, given: bool, twice: CommandError) -> Outcome {
-    if condition.replace(given).is_some() { Err(twice) } else { Ok(()) }
+fn state(condition: &mut Option<bool>, given: bool, contradiction: CommandError) -> Outcome {
+    if condition.replace(given) == Some(!given) { Err(contradiction) } else { Ok(()) }
 }
 
 fn hsetex(call: &mut WriteCall<'_>) -> Outcome {

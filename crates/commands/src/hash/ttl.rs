@@ -54,9 +54,11 @@ const NO_EXPIRY: i64 = -1;
 
 /// Answers each field's expiry as time since `base_ms`. Seconds are rounded up.
 fn answer(call: &mut ReadCall<'_>, base_ms: i64, unit: Unit) -> Outcome {
-    let fields = only_fields(call.args)?;
-    call.reply.array(fields.len());
+    let fields = only_fields(call.args);
+    // Redis looks at the key before it reads the arguments.
     let found = look(call, |hash, reply| {
+        let Ok(fields) = &fields else { return Ok(()) };
+        reply.array(fields.len());
         for field in fields.iter() {
             reply.integer(match hash.get(field)?.map(|entry| entry.due) {
                 None => NO_FIELD,
@@ -72,7 +74,9 @@ fn answer(call: &mut ReadCall<'_>, base_ms: i64, unit: Unit) -> Outcome {
         }
         Ok(())
     })?;
+    let fields = fields?;
     if found.is_none() {
+        call.reply.array(fields.len());
         fields.iter().for_each(|_| call.reply.integer(NO_FIELD));
     }
     Ok(())
@@ -94,9 +98,10 @@ pub(super) const HPERSIST: Command = Command {
 const PERSISTED: i64 = 1;
 
 fn hpersist(call: &mut WriteCall<'_>) -> Outcome {
-    let fields = only_fields(call.args)?;
-    let mut answers = Vec::with_capacity(fields.len());
+    let fields = only_fields(call.args);
     let mut hash = change(call)?;
+    let fields = fields?;
+    let mut answers = Vec::with_capacity(fields.len());
     for field in fields.iter() {
         answers.push(match hash.get(field)?.map(|entry| entry.due) {
             None => NO_FIELD,

@@ -18,7 +18,6 @@ mod sample;
 mod scan;
 mod tags;
 
-pub use expiry::Condition;
 pub use iter::Iter;
 pub use object::HashObject;
 pub use place::Placement;
