@@ -16,8 +16,5 @@ pub const STRING_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// Most commands that one parsed batch holds; a longer pipeline is executed batch by batch.
 pub const BATCH_COMMANDS_MAX: usize = 512;
 
-/// Bytes of removed keys that may wait to be told of; beyond that it is only told that some were removed.
-pub const REMOVALS_BYTES_MAX: usize = 16 * 1024 * 1024;
-
 /// Values longer than this many bytes are sent from where they are instead of being copied into the reply.
 pub const REPLY_COPY_BYTES_MAX: usize = 32 * 1024;

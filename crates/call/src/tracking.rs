@@ -1,14 +1,14 @@
 //! CLIENT TRACKING around each command: what a tracking client reads is remembered, and who has read a key is notified of its changes.
 //!
-//! The session calls [`before_read`] and [`after_read`] around the commands of a tracking client, and [`after_write`] behind commands that
-//! may write, of any client, while somebody tracks. Who is notified, and how, is the node's business ([`almandine_node::tracking`]).
+//! The session calls [`before_read`] and [`after_read`] around the commands of a tracking client, and [`tell_changes`] when the waist has noted
+//! changes, whatever command made them. Who is notified, and how, is the node's business ([`almandine_node::tracking`]).
 
+use almandine_keyspace::Accessor;
 use almandine_node::Node;
 use almandine_resp::Args;
 
 use crate::call::Context;
 use crate::client::Client;
-use crate::flags::Flags;
 use crate::table::Dispatch;
 
 /// Ends tracking for a client: CLIENT TRACKING OFF, RESET, the end of the connection.
@@ -54,7 +54,8 @@ pub fn after_read(tracked: Tracked, client: &Client, dispatch: &Dispatch, args: 
 }
 
 fn remember(client: &Client, dispatch: &Dispatch, args: Args<'_>, context: &Context) {
-    for (position, _) in keys(dispatch, args, context) {
+    let shape = &context.table.row(dispatch.index).shape;
+    for (position, _) in shape.keys(args.len(), |argument| args.at(argument)) {
         context.node.tracking.remember(client.shared.id, args.at(position));
     }
 }
@@ -69,61 +70,49 @@ pub fn finish(client: &mut Client, dispatch: &Dispatch, context: &Context) {
     }
 }
 
-/// Notifies who has read the keys that a command has changed. Keys below a prefix that somebody tracks go to `broadcasts`, and are reported
-/// together at the end of the batch. Of a command that deletes some keys and finds others missing, the missing ones count as changed, too.
-pub fn after_write(
-    client: &mut Client,
-    dispatch: &Dispatch,
-    args: Args<'_>,
-    reply: &[u8],
-    context: &Context,
-    broadcasts: &mut Vec<Vec<u8>>,
-) {
-    if !dispatch.flags.any(Flags::MAY_WRITE) || has_changed_nothing(dispatch, args, reply, context) {
-        return;
-    }
-    let node = &context.node;
-    for (position, _) in keys(dispatch, args, context).filter(|(_, is_write)| *is_write) {
-        let key = args.at(position);
-        node.tracking.invalidate(key, Some(client.shared.id), &mut client.invalidations);
-        if node.tracking.is_broadcast(key) {
-            broadcasts.push(key.to_vec());
+/// Keys that a batch has changed and somebody tracks by prefix; these hear of them together, at the end of the batch.
+#[derive(Debug, Default)]
+pub struct Broadcasts {
+    /// What the client has changed.
+    own: Vec<Vec<u8>>,
+    /// What the store has removed meanwhile.
+    removed: Vec<Vec<u8>>,
+}
+
+/// Notifies who has read the keys that were changed since the last call.
+#[cold]
+#[inline(never)]
+pub fn tell_changes(client: &mut Client, accessor: &mut Accessor, node: &Node, broadcasts: &mut Broadcasts) {
+    accessor.drain_changes(|changed| {
+        let (by, together) = match changed.removal {
+            None => (Some(client.shared.id), &mut broadcasts.own),
+            Some(_) => (None, &mut broadcasts.removed),
+        };
+        node.tracking.invalidate(changed.key, by, &mut client.invalidations);
+        if node.tracking.is_broadcast(changed.key) {
+            together.push(changed.key.to_vec());
         }
+    });
+}
+
+impl Broadcasts {
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.removed.is_empty()
     }
-}
 
-/// Tells who tracks a prefix of the keys that a batch has changed.
-pub fn finish_batch(client: &mut Client, context: &Context, broadcasts: &mut Vec<Vec<u8>>) {
-    context.node.tracking.broadcast_changes(
-        broadcasts.iter().map(Vec::as_slice),
-        Some(client.shared.id),
-        &mut client.invalidations,
-    );
-    broadcasts.clear();
-}
-
-/// Whether the reply says that the command has changed nothing. Saying no is always right: somebody is notified once too often then.
-fn has_changed_nothing(dispatch: &Dispatch, args: Args<'_>, reply: &[u8], context: &Context) -> bool {
-    let is_null = matches!(reply, b"$-1\r\n" | b"_\r\n");
-    match context.table.row(dispatch.index).name.as_str() {
-        _ if reply.first() == Some(&b'-') => true,
-        "del" | "unlink" | "expire" | "pexpire" | "expireat" | "pexpireat" | "persist" | "setnx" | "msetnx" | "msetex"
-        | "renamenx" | "copy" | "move" | "delex" | "delifgreater" => reply == b":0\r\n",
-        "getdel" => is_null,
-        "getex" => is_null || args.len() == 2,
-        // With GET, null is the value before.
-        "set" => is_null && !args.slice_from(3).iter().any(|argument| argument.eq_ignore_ascii_case(b"get")),
-        _ => false,
+    /// Tells who tracks a prefix of the keys.
+    pub fn send(&mut self, client: &mut Client, node: &Node) {
+        for (keys, by) in [(&mut self.own, Some(client.shared.id)), (&mut self.removed, None)] {
+            node.tracking.broadcast_changes(keys.iter().map(Vec::as_slice), by, &mut client.invalidations);
+            keys.clear();
+        }
     }
 }
 
 /// `tracking-table-max-keys`.
 fn keys_max(context: &Context) -> usize {
     context.settings().connections.tracking_keys_max
-}
-
-/// The keys of a call: their positions, and whether the command may change them.
-fn keys<'a>(dispatch: &Dispatch, args: Args<'a>, context: &Context) -> impl Iterator<Item = (usize, bool)> + use<'a> {
-    let shape = &context.table.row(dispatch.index).shape;
-    shape.keys(args.len(), move |argument| args.at(argument)).map(|(position, access)| (position, access.is_write()))
 }

@@ -293,7 +293,9 @@ fn getex(call: &mut WriteCall<'_>) -> Outcome {
     };
     if expiry_ms.is_some_and(|at| at <= call.now_ms()) {
         call.keys.delete(key);
-    } else if let Slot::Occupied(mut occupied) = call.keys.modify(key) {
+    } else if let Slot::Occupied(mut occupied) = call.keys.modify(key)
+        && (expiry_ms.is_some() || occupied.expiry_ms().is_some())
+    {
         occupied.set_expiry(expiry_ms)?;
     }
     Ok(())

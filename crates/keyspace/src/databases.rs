@@ -266,6 +266,7 @@ impl Accessor {
         self.alone(|accessor| {
             let mut keys = 0;
             accessor.remap_watched(dbs, false, |keyspace| keys = dbs.iter().map(|&db| keyspace.replace_namespace(db)).sum());
+            accessor.count_changes(keys.cast_signed());
             keys
         })
     }
@@ -279,9 +280,13 @@ impl Accessor {
     /// Swaps the contents of two databases, for everybody at once (INV-NS-2).
     pub fn swap(&mut self, left: u16, right: u16) {
         if left == right {
+            self.count_changes(1);
             return;
         }
-        self.alone(|accessor| accessor.remap_watched(&[left, right], true, |keyspace| keyspace.swap_namespaces(left, right)));
+        self.alone(|accessor| {
+            accessor.remap_watched(&[left, right], true, |keyspace| keyspace.swap_namespaces(left, right));
+            accessor.count_changes(1);
+        });
     }
 }
 

@@ -11,9 +11,9 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod accessor;
+mod changes;
 mod databases;
 mod reader;
-mod removed;
 pub mod types;
 mod unit;
 mod value;
@@ -28,9 +28,9 @@ pub use almandine_store::{
     CopyReads, EvictionOrder, EvictionPolicy, Fetch, Full, GlanceId, Kind, MemoryUse, Need, Occupied, Put, RemovalReason,
     SharedValue, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
 };
+pub use changes::ChangedKey;
 pub use databases::{Keyspace, Options};
 pub use reader::{Metadata, Reader, WrongKind};
-pub use removed::RemovedKey;
 pub use types::Refusal;
 pub use value::{Owned, Value};
 pub use watch::Watcher;

@@ -2,6 +2,7 @@
 
 use crate::watch::{Entry, Watcher};
 use crate::{Accessor, Keyspace, Missing};
+use almandine_store::Consumer;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -10,7 +11,7 @@ impl Keyspace {
     fn count_watched(&self, more: isize) {
         let mut watched = self.watches.watched.lock().unwrap_or_else(PoisonError::into_inner);
         *watched = watched.saturating_add_signed(more);
-        self.store.tell_changes(*watched > 0);
+        self.store.tell_changes(Consumer::Watch, *watched > 0);
     }
 }
 

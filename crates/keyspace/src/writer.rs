@@ -131,6 +131,11 @@ impl<'w> Writer<'w> {
         self.reader.accessor.session.delete(key)
     }
 
+    /// Says that what the command has done counts as so many changes more, or fewer, than keys that it has changed.
+    pub fn count_changes(&mut self, more: i64) {
+        self.reader.accessor.count_changes(more);
+    }
+
     /// Makes a key as old as if it had not been used for `idle_ms`, as precisely as ages are told apart ([`Reader::idle_ms`]).
     pub fn set_idle_ms(&mut self, key: Key<'_>, idle_ms: i64) {
         let key = self.reader.current(key);
@@ -183,6 +188,20 @@ impl<'w> Writer<'w> {
             (Slot::Vacant(entry), OwnedBytes::Inline(bytes)) => entry.insert(kind, &bytes, put),
             (Slot::Vacant(entry), OwnedBytes::Shared(value)) => entry.insert_shared(kind, value, put),
         }
+    }
+
+    /// Puts a value that a key has to another key, of any database, and removes the first. Both are latched. That is one change, told
+    /// of the first key before the second, as Redis does.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn transfer(&mut self, (from_db, from): (u16, &[u8]), (db, key): (u16, &[u8]), value: Owned) -> Result<(), Full> {
+        self.put(db, key, value)?;
+        if let Slot::Occupied(entry) = self.slot(from_db, from) {
+            entry.remove();
+        }
+        self.reader.accessor.session.join_changes();
+        Ok(())
     }
 
     /// Whether a key of any database exists. Unlike [`Reader::exists`] it works under a lock plan that spans databases.

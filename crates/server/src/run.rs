@@ -102,7 +102,7 @@ fn serve(config: Config) -> io::Result<()> {
     let (network, seats) = almandine_net::open::<Message>(options)?;
     let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, table.rows().len(), run_id()));
     node.workers.install((0..workers).map(|worker| mailbox(&network, worker)).collect());
-    node.tracking.follow_removals();
+    node.tracking.follow_changes();
     let (waiting, stalled) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));
     stalled.on_stall_end(move || {
         if let Some(node) = waiting.upgrade() {

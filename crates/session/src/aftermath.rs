@@ -1,16 +1,17 @@
 //! Step 7, *aftermath*: what may follow a command, an entry in the logs of large requests and replies, word to clients that track its keys.
 //!
-//! Both are rare, so the loop asks one question per command: did it write more than [`Aftermath::watch`] said? While anybody tracks, or
-//! after a large chunk of input, every command did.
+//! Both are rare. For the first the loop asks one question per command: did it write more than [`Aftermath::watch`] said? After a large chunk of
+//! input every command did. For the second a batch asks at its end whether any changes were noted.
 
 use almandine_base::Output;
+use almandine_call::tracking::Broadcasts;
 use almandine_call::{Client, Context, Dispatch, Flags, redact, tracking};
 use almandine_config::Settings;
+use almandine_keyspace::Accessor;
 use almandine_node::slowlog;
 use almandine_resp::Args;
 
 use crate::execution::Execution;
-use crate::plan::Planned;
 use crate::timing::log_entry;
 
 /// One worker's part of it.
@@ -23,12 +24,13 @@ pub(crate) struct Aftermath {
     reply_bytes: usize,
     replies_max: usize,
     /// Changed keys of the batch that clients track by prefix.
-    broadcasts: Vec<Vec<u8>>,
+    broadcasts: Broadcasts,
 }
 
 impl Aftermath {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let mut aftermath = Self { request_bytes: 0, requests_max: 0, reply_bytes: 0, replies_max: 0, broadcasts: Vec::new() };
+        let mut aftermath =
+            Self { request_bytes: 0, requests_max: 0, reply_bytes: 0, replies_max: 0, broadcasts: Broadcasts::default() };
         aftermath.configure(settings);
         aftermath
     }
@@ -46,22 +48,15 @@ impl Aftermath {
 
     /// Of the commands in `input_bytes` of input, those that write at least so many bytes must be given to [`Aftermath::of`].
     #[inline]
-    pub(crate) fn watch(&self, context: &Context, input_bytes: usize) -> usize {
-        if context.node.tracking.active() || input_bytes >= self.request_bytes { 0 } else { self.reply_bytes }
+    pub(crate) fn watch(&self, input_bytes: usize) -> usize {
+        if input_bytes >= self.request_bytes { 0 } else { self.reply_bytes }
     }
 
-    /// What follows one command, whose reply begins at `start` of the output and has `reply_bytes`, attached ones included.
+    /// What follows one command whose reply has `reply_bytes`, attached ones included.
     #[cold]
     #[inline(never)]
-    pub(crate) fn of(
-        &mut self,
-        execution: &mut Execution<'_>,
-        dispatch: &Dispatch,
-        args: Args<'_>,
-        start: usize,
-        reply_bytes: usize,
-    ) {
-        let Execution { client, context, out, .. } = execution;
+    pub(crate) fn of(&mut self, execution: &mut Execution<'_>, dispatch: &Dispatch, args: Args<'_>, reply_bytes: usize) {
+        let Execution { client, context, .. } = execution;
         if !dispatch.flags.any(Flags::SKIP_SLOWLOG) {
             let logs = &context.node.logs;
             let spec = &context.table.row(dispatch.index).command.spec;
@@ -74,26 +69,13 @@ impl Aftermath {
                 logs.large_reply.add(entry(reply_bytes), self.replies_max);
             }
         }
-        if context.node.tracking.active() {
-            tracking::after_write(client, dispatch, args, &out.bytes[start..], context, &mut self.broadcasts);
-        }
     }
 
-    /// Somebody began to track while a group ran, and may have read a key before the group changed it: all that it may have changed counts.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn catch_up<'a>(
-        &mut self,
-        client: &mut Client,
-        group: &[Planned],
-        args_of: impl Fn(usize) -> Args<'a>,
-        context: &Context,
-    ) {
-        for (offset, planned) in group.iter().enumerate() {
-            if let Some(dispatch) = planned.dispatch {
-                let args = args_of(offset);
-                tracking::after_write(client, dispatch, args, b"", context, &mut self.broadcasts);
-            }
+    /// Tells the clients that track the keys that were changed since the last call; the client itself at the next end of a command or batch.
+    #[inline]
+    pub(crate) fn tell_changes(&mut self, client: &mut Client, accessor: &mut Accessor, context: &Context) {
+        if accessor.has_changes() {
+            tracking::tell_changes(client, accessor, &context.node, &mut self.broadcasts);
         }
     }
 
@@ -101,7 +83,7 @@ impl Aftermath {
     #[inline]
     pub(crate) fn finish_batch(&mut self, client: &mut Client, context: &Context, out: &mut Output) {
         if !self.broadcasts.is_empty() {
-            tracking::finish_batch(client, context, &mut self.broadcasts);
+            self.broadcasts.send(client, &context.node);
             client.write_invalidations(out);
         }
     }

@@ -132,7 +132,7 @@ impl Engine {
         let start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
         let tracked = tracking::before_read(client, dispatch, args, context);
         client.write_invalidations(out);
-        let (mark, start, before) = (out.mark(), out.bytes.len(), out.len());
+        let (mark, before) = (out.mark(), out.len());
         let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
         if !answer(&mut execution, dispatch, &planned, args) {
             // It runs again, and is shown then.
@@ -146,7 +146,8 @@ impl Engine {
         }
         tracking::finish(execution.client, dispatch, context);
         let written = execution.out.len() - before;
-        aftermath.of(&mut execution, dispatch, args, start, written);
+        aftermath.of(&mut execution, dispatch, args, written);
+        aftermath.tell_changes(execution.client, execution.accessor, context);
         connection.last_command = u32::from(dispatch.index);
         Some(mark)
     }

@@ -27,7 +27,7 @@ impl Engine {
         let Self { accessor, context, planner, timing, aftermath, now_ms, .. } = self;
         planner.plan_group(accessor, connection.client.db, received, first);
         let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
-        let watched_bytes = aftermath.watch(context, received.input.len());
+        let watched_bytes = aftermath.watch(received.input.len());
         let group = planner.group();
         let mut ran = group.len();
         let mut execution = Execution { client: &mut connection.client, accessor, context, out, now_ms: *now_ms };
@@ -52,7 +52,7 @@ impl Engine {
             if !is_fast {
                 start_ns = timing.begin_alone(context, execution.client, dispatch, execution.now_ms);
             }
-            let (start, before) = (execution.out.bytes.len(), execution.out.len());
+            let before = execution.out.len();
             if !answer(&mut execution, dispatch, planned, args) {
                 connection.needs_records = true;
                 return offset;
@@ -64,16 +64,13 @@ impl Engine {
             }
             let written = execution.out.len() - before;
             if written >= watched_bytes {
-                aftermath.of(&mut execution, dispatch, args, start, written);
+                aftermath.of(&mut execution, dispatch, args, written);
             }
             if !is_fast && execution.out.has_stream() {
                 // The commands behind it wait for its end.
                 ran = offset + 1;
                 break;
             }
-        }
-        if watched_bytes > 0 && context.node.tracking.active() {
-            aftermath.catch_up(execution.client, &group[..ran], |offset| received.args(first + offset), context);
         }
         let last = group[..ran].last().and_then(|planned| planned.dispatch);
         connection.last_command = last.map_or(connection.last_command, |dispatch| u32::from(dispatch.index));

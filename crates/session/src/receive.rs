@@ -79,6 +79,7 @@ impl Sessions {
             let executed = engine.execute_batch(connection, received, out, 0);
             if connection.needs_records { engine.go_on_cold(connection, received, out, executed.commands) } else { executed }
         };
+        engine.aftermath.tell_changes(&mut connection.client, &mut engine.accessor, &engine.context);
         engine.accessor.end_batch();
         running::end();
         let Engine { context, timing, aftermath, monitor_lines, .. } = engine;

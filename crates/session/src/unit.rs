@@ -81,7 +81,7 @@ impl Engine {
     pub(crate) fn run_unit<'u>(&mut self, client: &mut Client, unit: Unit<'u>, out: &mut Output) -> Option<Args<'u>> {
         Reply::new(out, client.version).array(unit.plans.len());
         out.set_whole(true);
-        let watched_bytes = self.aftermath.watch(&self.context, unit.bytes);
+        let watched_bytes = self.aftermath.watch(unit.bytes);
         let mut first_together = None;
         for (dispatch, planned, args) in unit.commands() {
             self.show(client, dispatch, args);
@@ -95,7 +95,7 @@ impl Engine {
                 first_together = first_together.or(Some(args));
             }
             let tracked = tracking::before_read(client, dispatch, args, context);
-            let (start, before) = (out.bytes.len(), out.len());
+            let before = out.len();
             let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
             let mut reads = 0;
             while !answer(&mut execution, dispatch, planned, args) {
@@ -116,8 +116,9 @@ impl Engine {
             }
             let written = execution.out.len() - before;
             if written >= watched_bytes {
-                aftermath.of(&mut execution, dispatch, args, start, written);
+                aftermath.of(&mut execution, dispatch, args, written);
             }
+            aftermath.tell_changes(execution.client, execution.accessor, context);
         }
         out.set_whole(false);
         first_together

@@ -40,6 +40,8 @@ counters! {
     expired,
     /// Records evicted because the memory budget was used up.
     evicted,
+    /// Changes of keys, as Redis counts them.
+    changes,
     /// Updates done in place.
     updates_in_place,
     /// Updates that wrote a new record.

@@ -7,7 +7,7 @@
 //! **Is not**: aware of commands, protocols or databases. A session does no I/O: it says which records it needs, and whoever
 //! runs it reads them. It knows no time but what it is told.
 //! **Invariants**: INV-READ-1, INV-LATCH-1…3, INV-WHOLE-1, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1, INV-EXP-1,
-//! INV-REMOVED-1, INV-SCAN-1…2 in `docs/INVARIANTS.md`.
+//! INV-CHANGE-1, INV-SCAN-1…2 in `docs/INVARIANTS.md`.
 //! **Start reading at**: [`Store`] and [`Session`]; then the files `record.rs`, `index/mod.rs`, `log/mod.rs`, `tier/mod.rs`, in which
 //! records lie; `shared/mod.rs`, what sessions share; `session/mod.rs`; `background/mod.rs`; each knows only those before it; and
 //! `examples/word_count.rs` and `examples/larger_than_memory.rs` for its use by threads that have no server around them.
@@ -37,6 +37,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod background;
+mod changes;
 mod counters;
 mod evict;
 mod expiry;
@@ -53,13 +54,13 @@ mod options;
 mod progress;
 mod record;
 mod regions;
-mod removed;
 mod session;
 mod shared;
 mod store;
 mod sync;
 mod tier;
 
+pub use changes::{Change, Changes, RemovalReason};
 pub use counters::Totals;
 pub use evict::heat::HeatRule;
 pub use evict::{EvictionOrder, EvictionPolicy};
@@ -72,8 +73,8 @@ pub use memory::MemoryUse;
 pub use options::Options;
 pub use progress::Work;
 pub use record::{Kind, fits_inline};
-pub use removed::{Removal, RemovalReason, Removals};
 pub use session::{Met, Need, Occupied, Pair, Put, Session, Slot, Vacant, View};
+pub use shared::consumers::Consumer;
 pub use store::Store;
 pub use tier::stage::{Fetch, Fetcher, Stage};
 pub use tier::statistics::TierStatistics;

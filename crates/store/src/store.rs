@@ -3,6 +3,7 @@
 use crate::background::compactor::Compactor;
 use crate::background::flusher::Flusher;
 use crate::background::maintain::Maintenance;
+use crate::changes::Changes;
 use crate::counters::Totals;
 use crate::evict::EvictionPolicy;
 use crate::evict::heat::HeatRule;
@@ -13,15 +14,15 @@ use crate::log::CHUNK_BYTES;
 use crate::memory::MemoryUse;
 use crate::options::Options;
 use crate::progress::Work;
-use crate::removed::Removals;
 use crate::session::Session;
 use crate::session::check::check_whole;
 use crate::shared::Inner;
+use crate::shared::consumers::Consumer;
 use crate::tier::statistics::TierStatistics;
 use crate::tier::{CopyReads, Tier};
 use almandine_io::thread;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -279,27 +280,21 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// Installs who is told of removals while [`Store::notify_removals`] says so; a second call changes nothing. It is called by the background
-    /// thread, soon after a removal, and should not take long: the background waits for it.
-    pub fn on_removals(&self, listener: impl Fn(Removals) + Send + Sync + 'static) {
-        let _ = self.inner.removals.listener.set(Box::new(listener));
-    }
-
-    /// Whether removals are told from now on. They are not at first. Of a key that a thread finds after it has turned this on, it will hear when it is
-    /// removed. What is noted when this is turned off may still be told.
-    pub fn notify_removals(&self, hear: bool) {
-        self.inner.removals.watched.store(hear && self.inner.removals.listener.get().is_some(), Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-    }
-
-    /// Installs who is told of each change of a key by a session, under the latch of its bucket; a second call changes nothing. Nobody is
-    /// told before [`Store::tell_changes`] says so.
+    /// Installs who is told of each change that a session is asked for, under the latch of the key's bucket; a second call changes nothing.
+    /// Nobody is told before [`Store::tell_changes`] says so for [`Consumer::Watch`].
     pub fn on_change(&self, listener: impl Fn(&Key<'_>) + Send + Sync + 'static) {
-        let _ = self.inner.changes.listener.set(Box::new(listener));
+        let _ = self.inner.consumers.under_latch.set(Box::new(listener));
     }
 
-    /// Whether changes are told. Of a key that a session latches after it has turned this on, every later change is told.
-    pub fn tell_changes(&self, tell: bool) {
-        self.inner.changes.heard.store(tell && self.inner.changes.listener.get().is_some(), Ordering::SeqCst);
+    /// Installs who is given the changes that a session has noted and its owner has not taken, when its batch ends: what the background
+    /// removes, above all. A second call changes nothing. It is called outside of latches and epochs, and the session waits for it.
+    pub fn on_changes(&self, listener: impl Fn(&Changes) + Send + Sync + 'static) {
+        let _ = self.inner.consumers.afterwards.set(Box::new(listener));
+    }
+
+    /// Whether a consumer wants to know of changes from now on; at first none does. Of a key that a thread finds after it has turned this
+    /// on, every later change is told.
+    pub fn tell_changes(&self, consumer: Consumer, tell: bool) {
+        self.inner.consumers.want(consumer, tell);
     }
 }

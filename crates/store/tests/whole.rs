@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use almandine_device::MemoryDevice;
-use almandine_store::{CopyReads, Fetcher, Full, Met, Need, Options, Pair, Put, Session, Stage, Storage, Store, limit_allocations};
+use almandine_store::{
+    Consumer, CopyReads, Fetcher, Full, Met, Need, Options, Pair, Put, Session, Stage, Storage, Store, limit_allocations,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -46,7 +48,7 @@ impl Rig {
         store.on_change(move |_| {
             told.fetch_add(1, Ordering::Relaxed);
         });
-        store.tell_changes(true);
+        store.tell_changes(Consumer::Watch, true);
         Self { store, session, namespace, stage: Stage::default(), fetcher: Fetcher::default(), changes }
     }
 

@@ -3,6 +3,8 @@
 //! An example is run on an empty server with three observers: a client that is subscribed to all keyspace events, one that is a replica and reads
 //! the stream of commands, and the count of changes in INFO. A message that reaches the first two marks where an example ends. Events do not
 //! say of which class they are, so an example is repeated with one class at a time.
+//!
+//! Our own server is run for the count of changes, the only one of these that it has.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -96,11 +98,83 @@ pub struct Observed {
     pub dirty: i64,
 }
 
+/// Those who perform an example.
+#[derive(Debug)]
+struct Actors {
+    client: Client,
+    other: Client,
+}
+
+impl Actors {
+    fn new(server: &Server) -> Self {
+        Self { client: server.client(), other: server.client() }
+    }
+
+    /// Runs the lines, of which each must be answered by OK.
+    fn prepare(&mut self, lines: &[&str]) {
+        for line in lines {
+            assert_eq!(self.client.line(line), Value::ok(), "{line}");
+        }
+    }
+
+    /// Whether all of the commands are known.
+    fn perform(&mut self, commands: &str, times: &Times) -> bool {
+        let mut known = true;
+        for command in commands.split(';').map(str::trim).filter(|command| !command.is_empty()) {
+            let words: Vec<Vec<u8>> = command.split(' ').map(|word| times.fill_in(word)).collect();
+            let reply = match words[0].as_slice() {
+                b"@wait" => {
+                    let text = std::str::from_utf8(&words[1]).expect("a number of milliseconds");
+                    thread::sleep(Duration::from_millis(text.parse().expect("a number of milliseconds")));
+                    continue;
+                }
+                b"@other" => self.other.call(&words[1..]).expect("the other client is answered"),
+                _ => self.client.call(&words).expect("the client is answered"),
+            };
+            known &= !matches!(reply, Value::Error(text) if text.starts_with(b"ERR unknown command"));
+        }
+        known
+    }
+
+    fn dirty(&mut self) -> i64 {
+        let information = self.client.line("INFO persistence");
+        let text = String::from_utf8_lossy(information.bytes().expect("INFO is text"));
+        let count = text.lines().find_map(|line| line.strip_prefix("rdb_changes_since_last_save:")).expect("a count of changes");
+        count.parse().expect("a number")
+    }
+}
+
+/// Our server, which counts changes.
+#[derive(Debug)]
+pub struct Counting {
+    actors: Actors,
+    _server: Server,
+}
+
+impl Counting {
+    /// Starts the server.
+    #[must_use]
+    pub fn start() -> Self {
+        let server = Server::start(&Program::Almandine, &[]);
+        Self { actors: Actors::new(&server), _server: server }
+    }
+
+    /// By how much an example lets the count of changes grow; none if it has commands that the server does not have.
+    pub fn count(&mut self, example: &str) -> Option<i64> {
+        let times = Times::now();
+        self.actors.prepare(&["UNWATCH", "SELECT 0", "FLUSHALL"]);
+        let (before, looked_at) = example.split_once("=>").unwrap_or(("", example));
+        let mut known = self.actors.perform(before, &times);
+        let dirty = self.actors.dirty();
+        known &= self.actors.perform(looked_at, &times);
+        known.then(|| self.actors.dirty() - dirty)
+    }
+}
+
 /// A redis-server with its observers.
 #[derive(Debug)]
 pub struct Laboratory {
-    client: Client,
-    other: Client,
+    actors: Actors,
     subscriber: Client,
     replica: Replica,
     marks: u32,
@@ -127,7 +201,7 @@ impl Laboratory {
             subscriber.receive().expect("a subscription is confirmed");
         }
         let replica = Replica::connect(server.address());
-        Self { client: server.client(), other: server.client(), subscriber, replica, marks: 0, _server: server }
+        Self { actors: Actors::new(&server), subscriber, replica, marks: 0, _server: server }
     }
 
     /// What is wrong with a row, or nothing.
@@ -152,46 +226,23 @@ impl Laboratory {
     /// Runs an example on an empty server that tells events of these classes.
     fn run(&mut self, example: &str, classes: &str) -> Observed {
         let times = Times::now();
-        for line in ["UNWATCH", "SELECT 0", "FLUSHALL", "DEBUG SET-ACTIVE-EXPIRE 0"] {
-            assert_eq!(self.client.line(line), Value::ok(), "{line}");
-        }
-        assert_eq!(self.client.line(&format!("CONFIG SET notify-keyspace-events {classes}")), Value::ok());
+        let notify = format!("CONFIG SET notify-keyspace-events {classes}");
+        self.actors.prepare(&["UNWATCH", "SELECT 0", "FLUSHALL", "DEBUG SET-ACTIVE-EXPIRE 0", &notify]);
         let (before, looked_at) = example.split_once("=>").unwrap_or(("", example));
-        self.perform(before, &times);
+        self.actors.perform(before, &times);
         self.observe();
-        let dirty = self.dirty();
-        self.perform(looked_at, &times);
-        let dirty = self.dirty() - dirty;
+        let dirty = self.actors.dirty();
+        self.actors.perform(looked_at, &times);
+        let dirty = self.actors.dirty() - dirty;
         let (events, replica) = self.observe();
         Observed { events, replica, dirty }
-    }
-
-    fn perform(&mut self, commands: &str, times: &Times) {
-        for command in commands.split(';').map(str::trim).filter(|command| !command.is_empty()) {
-            let words: Vec<Vec<u8>> = command.split(' ').map(|word| times.fill_in(word)).collect();
-            match words[0].as_slice() {
-                b"@wait" => {
-                    let text = std::str::from_utf8(&words[1]).expect("a number of milliseconds");
-                    thread::sleep(Duration::from_millis(text.parse().expect("a number of milliseconds")));
-                }
-                b"@other" => drop(self.other.call(&words[1..]).expect("the other client is answered")),
-                _ => drop(self.client.call(&words).expect("the client is answered")),
-            }
-        }
-    }
-
-    fn dirty(&mut self) -> i64 {
-        let information = self.client.line("INFO persistence");
-        let text = String::from_utf8_lossy(information.bytes().expect("INFO is text"));
-        let count = text.lines().find_map(|line| line.strip_prefix("rdb_changes_since_last_save:")).expect("a count of changes");
-        count.parse().expect("a number")
     }
 
     /// What subscriber and replica were told since they were asked last.
     fn observe(&mut self) -> (Vec<String>, Vec<String>) {
         self.marks += 1;
         let mark = self.marks.to_string();
-        self.client.call(&["PUBLISH", MARKER, &mark]).expect("a message is published");
+        self.actors.client.call(&["PUBLISH", MARKER, &mark]).expect("a message is published");
         let mut events = Vec::new();
         loop {
             let message = words(&self.subscriber.receive().expect("a message"));

@@ -161,11 +161,16 @@ fn bitfield(call: &mut WriteCall<'_>) -> Outcome {
     let bytes_needed = operations.iter().map(Operation::bytes_needed).max().unwrap_or(0);
     let key = call.key(1);
     call.reply.array(operations.len());
+    let (mut count, mut is_change) = (Count::default(), true);
     match call.keys.modify(key) {
-        Slot::Vacant(_) if bytes_needed == 0 => operations.iter().for_each(|_| call.reply.integer(0)),
+        Slot::Vacant(_) if bytes_needed == 0 => {
+            is_change = false;
+            operations.iter().for_each(|_| call.reply.integer(0));
+        }
         Slot::Vacant(vacant) => {
             let mut stretches = Stretches::of(&operations, &[]);
-            stretches.run(&operations, &mut call.reply);
+            count = stretches.run(&operations, &mut call.reply);
+            count.grows = true;
             vacant.insert_parts(Kind::String, bytes_needed, stretches.changed(bytes_needed), Put::EDITED)?;
         }
         Slot::Occupied(mut occupied) => {
@@ -173,15 +178,33 @@ fn bitfield(call: &mut WriteCall<'_>) -> Outcome {
             let len = occupied.value().len();
             let new_len = len.max(bytes_needed);
             let mut stretches = Stretches::of(&operations, occupied.value());
-            stretches.run(&operations, &mut call.reply);
-            if new_len > len || stretches.changed(new_len).next().is_some() {
+            count = stretches.run(&operations, &mut call.reply);
+            count.grows = new_len > len;
+            is_change = count.grows || stretches.changed(new_len).next().is_some();
+            if is_change {
                 occupied.write_parts(new_len, new_len, stretches.changed(new_len))?;
             } else if bytes_needed != 0 {
                 occupied.mark_edited()?;
             }
         }
     }
+    call.keys.count_changes(count.changes() - i64::from(is_change));
     Ok(())
+}
+
+/// What is counted of a call.
+#[derive(Default)]
+struct Count {
+    grows: bool,
+    written: i64,
+    changed: i64,
+}
+
+impl Count {
+    /// Redis does not count that a value grows, but each field written then, changed or not.
+    fn changes(&self) -> i64 {
+        if self.grows { self.written } else { self.changed }
+    }
 }
 
 /// The bytes that the fields of a call lie in. They are changed aside and written back together: all of them, or none.
@@ -215,14 +238,16 @@ impl Stretches {
     }
 
     /// Runs all operations and replies what each answers.
-    fn run(&mut self, operations: &[Operation], reply: &mut Reply<'_>) {
+    fn run(&mut self, operations: &[Operation], reply: &mut Reply<'_>) -> Count {
+        let mut count = Count::default();
         for operation in operations {
             let at = self.0.partition_point(|stretch| stretch.first <= operation.range().start);
-            match operation.run(&mut self.0[at - 1]) {
+            match operation.run(&mut self.0[at - 1], &mut count) {
                 Some(number) => reply.integer(number),
                 None => reply.null(),
             }
         }
+        count
     }
 
     /// What has changed, as far as a value of this length has it.
@@ -241,7 +266,7 @@ impl Operation {
 
     /// Runs in the stretch that has the field, and says what to answer: the field, its old value for SET, its new one for INCRBY, `None` when
     /// OVERFLOW FAIL holds it back.
-    fn run(&self, stretch: &mut Stretch) -> Option<i64> {
+    fn run(&self, stretch: &mut Stretch, count: &mut Count) -> Option<i64> {
         let offset = self.offset - 8 * stretch.first as u64;
         let old = self.encoding.get(&stretch.bytes, offset);
         let (new, answer) = match self.action {
@@ -252,7 +277,10 @@ impl Operation {
                 (new, new.unwrap_or(0))
             }
         };
-        self.encoding.put(&mut stretch.bytes, offset, new?);
+        let new = new?;
+        self.encoding.put(&mut stretch.bytes, offset, new);
+        count.written += 1;
+        count.changed += i64::from(self.encoding.get(&stretch.bytes, offset) != old);
         Some(answer)
     }
 }

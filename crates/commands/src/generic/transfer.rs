@@ -55,9 +55,7 @@ fn rename_unless(call: &mut WriteCall<'_>, keep_existing: bool) -> Result<bool, 
     if keep_existing && call.keys.exists_in(db, destination) {
         return Ok(false);
     }
-    call.keys.put(db, destination, value)?;
-    let source = call.key(1);
-    call.keys.delete(source);
+    call.keys.transfer((db, source), (db, destination), value)?;
     Ok(true)
 }
 
@@ -132,9 +130,7 @@ fn move_key(call: &mut WriteCall<'_>) -> Outcome {
     call.keys.require_in(from, name).and(call.keys.require_in(to, name))?;
     let moved = match call.keys.copy(from, name) {
         Some(value) if !call.keys.exists_in(to, name) => {
-            call.keys.put(to, name, value)?;
-            let source = call.key(1);
-            call.keys.delete(source);
+            call.keys.transfer((from, name), (to, name), value)?;
             true
         }
         _ => false,

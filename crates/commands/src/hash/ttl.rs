@@ -112,6 +112,7 @@ fn hpersist(call: &mut WriteCall<'_>) -> Outcome {
             }
         });
     }
+    hash.count_once();
     hash.commit()?;
     call.reply.array(answers.len());
     answers.into_iter().for_each(|answer| call.reply.integer(answer));

@@ -143,8 +143,8 @@ metrics! {
     Persistence Gauge current_fork_perc: "Progress of a snapshot" = |_| Decimal(0.0);
     Persistence Gauge current_save_keys_processed: "Keys of the running snapshot" = NONE;
     Persistence Gauge current_save_keys_total: "Keys of the running snapshot" = NONE;
-    Persistence Gauge rdb_changes_since_last_save: "Changes of records since the start, at least" = |r| {
-        Integer((r.store.live + r.store.updates_in_place + r.store.updates_copied).max(0).unsigned_abs())
+    Persistence Gauge rdb_changes_since_last_save: "Changes of keys since the start, as Redis counts them" = |r| {
+        Integer(r.store.changes.max(0).unsigned_abs())
     };
     Persistence Gauge rdb_bgsave_in_progress: "1 while a snapshot runs" = NONE;
     Persistence Gauge rdb_last_save_time: "The start, Unix seconds: there was no snapshot" = |r| Integer((r.node.run.started_ms / 1000).unsigned_abs());

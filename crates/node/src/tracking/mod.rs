@@ -7,11 +7,9 @@
 //! *The race of a read with a write.* A key is remembered before it is read, so a write that the read did not see finds it; and once more
 //! after it was read if any message went out meanwhile, so that a later write finds it too. At worst a client is notified once too often.
 //!
-//! *What no command changes.* While somebody tracks, the store reports the keys that it removes by itself, expired or to make room, and never
-//! before somebody could have read one without being remembered (INV-REMOVED-1). Its background thread brings them to
-//! [`Tracking::follow_removals`].
-//!
-//! While nobody tracks, all of this costs the callers a relaxed load before and after a group of commands ([`Tracking::active`]).
+//! *Which keys change* the store says itself: while somebody tracks, each change is noted under the key's latch, whatever made it (INV-CHANGE-1).
+//! A worker reports those of its batch; what is removed in the background, expired or to make room, comes by
+//! [`Tracking::follow_changes`]. No command is asked what it does.
 
 mod notify;
 mod options;

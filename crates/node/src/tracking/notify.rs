@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use almandine_keyspace::RemovedKey;
+use almandine_keyspace::ChangedKey;
 use bytes::Bytes;
 
 use super::options::Changed;
@@ -79,25 +79,22 @@ impl Tracking {
         }
     }
 
-    /// Notifies tracking clients of the keys that expire or are evicted from now on. Once, before there are any.
-    pub fn follow_removals(self: &Arc<Self>) {
+    /// Notifies tracking clients of the changes that no worker reports: of keys that expire or are evicted, above all. Once, before there
+    /// are any.
+    pub fn follow_changes(self: &Arc<Self>) {
         // The store of the keyspace holds this, so it must not hold the keyspace.
         let tracking = Arc::downgrade(self);
-        self.keyspace.on_removed(move |removed| {
+        self.keyspace.on_changes(move |changed| {
             if let Some(tracking) = tracking.upgrade() {
-                tracking.notify_removed(removed.as_deref());
+                tracking.notify_changed(changed);
             }
         });
     }
 
-    /// Notifies who has read the keys, or tracks a prefix of them, that no command changed; `None` for any keys.
-    pub(super) fn notify_removed(&self, removed: Option<&[RemovedKey]>) {
+    /// Notifies who has read the keys, or tracks a prefix of them, that no client is known to have changed.
+    fn notify_changed(&self, changed: &[ChangedKey<'_>]) {
         let mut own = Vec::new();
-        let Some(removed) = removed else {
-            self.invalidate_all(None, &mut own);
-            return;
-        };
-        let keys = || removed.iter().map(|removed| &*removed.key);
+        let keys = || changed.iter().map(|changed| changed.key);
         keys().for_each(|key| self.invalidate(key, None, &mut own));
         if self.broadcasts() {
             self.broadcast_changes(keys(), None, &mut own);

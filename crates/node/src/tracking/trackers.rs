@@ -81,9 +81,6 @@ impl Tracking {
         registry.enable(client, options, prefixes);
         self.publish(&registry);
         client.tracking.show(Some(options));
-        // Workers look at `trackers` behind their writes, without a fence of their own: of a write that is still on its way to memory right
-        // now the client may not be notified, should its first read overtake it.
-        std::sync::atomic::fence(Ordering::SeqCst);
     }
 
     /// Ends tracking for a client. What is remembered of it goes when its keys change, or with the last client.
@@ -121,7 +118,7 @@ impl Tracking {
 
     /// The registry's writer lock is held, so that the last word here is about its last state.
     fn publish(&self, registry: &Registry) {
-        self.keyspace.notify_removals(!registry.is_empty());
+        self.keyspace.note_changes(!registry.is_empty());
         self.prefixes.store(registry.prefixes(), Ordering::Relaxed);
         self.trackers.store(registry.clients(), Ordering::SeqCst);
     }

@@ -281,7 +281,7 @@ fn compact_one(session: &mut Session, tier: &Tier, &Imaged { address, record, he
         return true;
     }
     if record.is_expired(header, session.now_ms()) {
-        store.note_expired(&session.local, record, header);
+        store.note_expired(&mut session.local, record, header);
         unlink(&store, &mut session.local, number, position, record, header);
         return true;
     }

@@ -107,7 +107,7 @@ fn expire_record(
             drop_latched(store, &mut session.local, number, position, record, header);
         }
     } else if record.is_expired(header, session.now_ms()) {
-        store.note_expired(&session.local, record, header);
+        store.note_expired(&mut session.local, record, header);
         unlink(store, &mut session.local, number, position, record, header);
     } else if let Some(at_ms) = store.first_due(record, header) {
         if at_ms <= session.now_ms() {

@@ -98,7 +98,7 @@ impl Maintenance {
         Some(Self {
             store: Arc::clone(store),
             session: Session::open(store)?,
-            pace: Pace::notifying(store),
+            pace: Pace::new(store.options.background),
             resize: Resize::new(),
             wheel: Wheel::new(),
             ageing: Ageing::new(),
@@ -130,7 +130,6 @@ impl Maintenance {
     /// One round of everything. Returns whether there is more to do at once.
     pub(crate) fn step(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
-        store.removals.notify();
         let mut busy = self.prepare_pages(now_ms);
         busy |= self.resize_index(now_ms);
         store.expiry.feed.drain(|notice| self.wheel.file(notice));
@@ -154,7 +153,6 @@ impl Maintenance {
             busy |= store.epoch.pending() != 0 && store.epoch.safe() + 1 < store.epoch.current();
         }
         store.refresh_over_limit();
-        store.removals.notify();
         if cfg!(debug_assertions) {
             self.session.check_sample(now_ms);
         }

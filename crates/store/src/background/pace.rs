@@ -3,9 +3,7 @@
 //! A scheduler lets a thread that computes run for milliseconds before one that has just been woken. Sleeping for a moment
 //! after each burst gives the core away at once. When the background falls behind, its bursts become longer.
 
-use crate::shared::Inner;
 use almandine_io::{clock, thread};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest stretch of work in nanoseconds.
@@ -19,28 +17,18 @@ const REST: Duration = Duration::from_micros(50);
 pub(crate) struct Pace {
     burst_start_ns: u64,
     polite: bool,
-    /// Whose removals are told between bursts.
-    notifies: Option<Arc<Inner>>,
 }
 
 impl Pace {
     /// A pace that rests only if there are others to be polite to.
     pub(crate) fn new(polite: bool) -> Self {
-        Self { burst_start_ns: clock::monotonic_ns(), polite, notifies: None }
-    }
-
-    /// The pace of the thread that tells of removals, which it also does between bursts.
-    pub(crate) fn notifying(store: &Arc<Inner>) -> Self {
-        Self { notifies: Some(Arc::clone(store)), ..Self::new(store.options.background) }
+        Self { burst_start_ns: clock::monotonic_ns(), polite }
     }
 
     /// Called between pieces of work, outside every latch and epoch. Rests if the burst has been long enough.
     pub(crate) fn yield_to_workers(&mut self, hurry: bool) {
         let burst_ns = if hurry { HURRIED_BURST_NS } else { BURST_NS };
         if self.polite && clock::monotonic_ns() - self.burst_start_ns > burst_ns {
-            if let Some(store) = &self.notifies {
-                store.removals.notify();
-            }
             thread::sleep(REST);
             self.burst_start_ns = clock::monotonic_ns();
         }

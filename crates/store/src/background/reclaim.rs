@@ -74,7 +74,7 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
         match due {
             Some((position, (record, header))) => {
                 debug_assert!(record.is_expired(header, now_ms), "INV-EXP-1: only what is due is removed");
-                store.note_expired(&session.local, record, header);
+                store.note_expired(&mut session.local, record, header);
                 unlink(&store, &mut session.local, number, position, record, header);
             }
             None => {

@@ -86,6 +86,9 @@ impl Session {
         if anything_died {
             self.settle();
         }
+        if self.has_changes() {
+            self.hand_over_changes();
+        }
     }
 
     /// Between two operations of a batch: waits until all other sessions of [`crate::Store::session`] have ended their batches, and keeps

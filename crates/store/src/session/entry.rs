@@ -183,7 +183,7 @@ impl Session {
                 occupied.remove();
                 true
             }
-            Slot::Vacant(vacant) => {
+            Slot::Vacant(mut vacant) => {
                 if vacant.before == Before::Lost {
                     vacant.guard.say_changed();
                 }
@@ -275,12 +275,17 @@ impl<'s> Guard<'s> {
 impl Guard<'_> {
     /// Says that the key's value, expiry or entity tag is another one now, or that the key is gone or new.
     #[inline]
-    fn say_changed(&self) {
+    fn say_changed(&mut self) {
         debug_assert!(
             self.store.index.bucket(self.number).is_latched_exclusively(),
             "INV-CHANGE-1: a change is said before anybody else can look at the key"
         );
-        self.store.changes.say(&self.key);
+        self.store.note_change(self.local, &self.key);
+    }
+
+    /// Says that the last change, or the next one, counts as so many more.
+    fn count_changes(&self, more: i64) {
+        add(&self.store.thread(self.local).changes, more);
     }
 
     fn count_live(&self, live: i64, volatile: i64) {
@@ -396,6 +401,17 @@ impl Guard<'_> {
         let value = HeapValue::string(value);
         self.count_heap(&value);
         Payload::Heap(Arc::new(value))
+    }
+}
+
+impl Slot<'_> {
+    /// Says that the change that follows counts as so many more.
+    pub fn count_changes(&mut self, more: i64) {
+        let guard = match self {
+            Self::Vacant(vacant) => &vacant.guard,
+            Self::Occupied(occupied) => &occupied.guard,
+        };
+        guard.count_changes(more);
     }
 }
 

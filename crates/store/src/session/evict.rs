@@ -152,7 +152,7 @@ fn evict_entry(store: &Inner, local: &mut Local, policy: EvictionPolicy, number:
     freed
 }
 
-fn count_eviction(store: &Inner, local: &Local, found: &Found<'_>, order: EvictionOrder) {
+fn count_eviction(store: &Inner, local: &mut Local, found: &Found<'_>, order: EvictionOrder) {
     let Found { hash, position, record, header, .. } = *found;
     debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: an entry leads to a live record");
     if store.namespaces.is_dropped(header.namespace()) {

@@ -6,6 +6,7 @@ use super::held::Held;
 use super::staged::ColdSide;
 use super::touched::Touched;
 use super::warmer::Warmer;
+use crate::changes::Changes;
 use crate::counters::ThreadCounters;
 use crate::free::FreeSpace;
 use crate::index::entry::Entry;
@@ -20,6 +21,15 @@ use std::cell::Cell;
 pub(super) const QUANTUM_BYTES: u64 = 32 * 1024;
 /// The same in words.
 pub(super) const QUANTUM_WORDS: usize = QUANTUM_BYTES as usize / WORD;
+
+/// What operations leave to what comes after them.
+#[derive(Default)]
+pub(super) struct Notes {
+    /// Whether a read has met a record past its time.
+    pub(super) met_expired: Cell<bool>,
+    /// What was changed since the owner asked last, while somebody wants to know.
+    pub(super) changes: Changes,
+}
 
 /// The part of a session that only its thread touches.
 pub(crate) struct Local {
@@ -42,8 +52,7 @@ pub(crate) struct Local {
     pub(crate) allocated_words: usize,
     /// Scratch space of eviction: buckets and entries.
     pub(crate) victims: Vec<(u64, Entry)>,
-    /// Whether a read has met a record past its time.
-    pub(super) met_expired: Cell<bool>,
+    pub(super) notes: Notes,
     /// What debug builds check when the batch ends.
     pub(super) touched: Touched,
 }
@@ -65,7 +74,7 @@ impl Local {
             heat: Warmer::new(thread),
             allocated_words: 0,
             victims: Vec::with_capacity(64),
-            met_expired: Cell::new(false),
+            notes: Notes::default(),
             touched: Touched::default(),
         }
     }

@@ -26,21 +26,21 @@ impl Session {
     /// lock plan it is left to a later call, or to the background.
     #[inline]
     pub fn remove_met_expired(&mut self, key: Key<'_>) {
-        if !self.holds_latches() && self.local.met_expired.take() {
+        if !self.holds_latches() && self.local.notes.met_expired.take() {
             self.remove_if_expired(key);
         }
     }
 
     /// Forgets that a read has met one.
     pub fn forget_met_expired(&mut self) {
-        self.local.met_expired.set(false);
+        self.local.notes.met_expired.set(false);
     }
 
     /// Whether a read has met an expired record that nobody has removed yet.
     #[inline]
     #[must_use]
     pub fn has_met_expired(&self) -> bool {
-        self.local.met_expired.get()
+        self.local.notes.met_expired.get()
     }
 
     /// Removes `key` if its record is past its time and no lock plan is held.
@@ -114,7 +114,7 @@ impl Session {
                     }
                     let expired = record.is_expired(header, self.local.now_ms);
                     if expired {
-                        self.local.met_expired.set(true);
+                        self.local.notes.met_expired.set(true);
                     }
                     let view = View { record, header, latched: staged, session: PhantomData };
                     let result = (!expired).then(|| visit(&view));
@@ -177,7 +177,7 @@ impl Session {
         };
         self.local.heat.warm(store, || position, position.entry());
         if record.is_expired(header, self.local.now_ms) {
-            self.local.met_expired.set(true);
+            self.local.notes.met_expired.set(true);
             return None;
         }
         Some(visit(&View::latched(record, header)))

@@ -1,7 +1,7 @@
 //! What all sessions share: the parts of the store, without its threads.
 
 mod budget;
-pub(crate) mod changes;
+pub(crate) mod consumers;
 mod elements;
 mod records;
 mod stall;
@@ -16,12 +16,11 @@ use crate::log::{Log, NO_PAGE};
 use crate::namespace::Namespaces;
 use crate::options::Options;
 use crate::progress::Progress;
-use crate::removed::Outbox;
 use crate::tier::Tier;
 use almandine_epoch::Epoch;
 use almandine_io::memory;
 use almandine_io::thread::Waker;
-use changes::Changes;
+use consumers::Consumers;
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
@@ -87,8 +86,7 @@ pub(crate) struct Inner {
     pub(crate) namespaces: Namespaces,
     pub(crate) shared_free: SharedFree,
     pub(crate) expiry: Expiry,
-    pub(crate) removals: Outbox,
-    pub(crate) changes: Changes,
+    pub(crate) consumers: Consumers,
     pub(crate) threads: Threads,
     pub(crate) background: Background,
     pub(crate) options: Options,
@@ -124,8 +122,7 @@ impl Inner {
             namespaces: Namespaces::new()?,
             shared_free: SharedFree::new(),
             expiry: Expiry { feed: Feed::new(threads), reclaiming: AtomicBool::new(true) },
-            removals: Outbox::default(),
-            changes: Changes::default(),
+            consumers: Consumers::default(),
             threads: Threads {
                 active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
                 free: Mutex::new((0..threads).rev().collect()),

@@ -40,6 +40,8 @@ pub struct HashMut<'w> {
     /// It is an object in the store.
     stored: bool,
     changed: bool,
+    /// Changes, as Redis counts them.
+    counted: i64,
     uncommitted: Uncommitted,
     /// When the first field expired before all changes.
     due: Option<i64>,
@@ -80,6 +82,7 @@ impl Writer<'_> {
             fresh: None,
             stored,
             changed: false,
+            counted: 0,
             uncommitted: Uncommitted::default(),
             due,
             now,
@@ -141,6 +144,7 @@ impl HashMut<'_> {
         }
         let is_new = self.set_any(field, value, due)?;
         self.changed = true;
+        self.counted += 1;
         let fields = if is_new { self.look().raw_len() } else { 0 };
         self.name(self.limits.encoding(field.len().max(value.len()), fields, due))?;
         Ok(is_new)
@@ -191,8 +195,11 @@ impl HashMut<'_> {
     /// # Errors
     /// As [`HashMut::set`].
     pub fn set_due(&mut self, field: &[u8], due: Option<u64>) -> Result<bool, Refusal> {
-        let Some(entry) = self.get(field)? else { return Ok(false) };
-        if entry.due == due {
+        let Some(before) = self.get(field)?.map(|entry| entry.due) else { return Ok(false) };
+        self.counted += 1;
+        if before == due {
+            // That is a change, too.
+            self.changed = true;
             return Ok(true);
         }
         if self.fresh.is_none() && !self.stored {
@@ -219,7 +226,13 @@ impl HashMut<'_> {
         if self.get(field)?.is_none() {
             return Ok(false);
         }
+        self.counted += 1;
         self.remove_any(field)
+    }
+
+    /// Says that all changes together count as one.
+    pub fn count_once(&mut self) {
+        self.counted = self.counted.min(1);
     }
 
     fn remove_any(&mut self, field: &[u8]) -> Result<bool, Refusal> {
@@ -243,6 +256,9 @@ impl HashMut<'_> {
             return Ok(());
         }
         let is_empty = self.look().raw_len() == 0;
+        if !is_empty || self.existed() {
+            self.slot.count_changes(self.counted - 1);
+        }
         let Self { slot, draft, fresh, stored, due, placement, .. } = self;
         let (slot, put) = match slot {
             Slot::Occupied(entry) if is_empty => {

@@ -65,13 +65,16 @@ impl<'s> Occupied<'s> {
         };
         match left {
             Ok(0) => {
-                let vacant = self.unlink();
+                let mut vacant = self.unlink();
                 vacant.guard.say_changed();
+                // Nobody has asked for it.
+                vacant.guard.count_changes(-1);
                 Slot::Vacant(vacant)
             }
             // Without room elements stay until there is some; who reads passes them over.
             Err(Full) => Slot::Occupied(self),
             Ok(_) => {
+                self.guard.count_changes(-1);
                 let due = self.next_due();
                 self.guard.announce(None, due);
                 Slot::Occupied(self)

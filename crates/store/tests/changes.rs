@@ -1,5 +1,5 @@
-//! Word of removed keys: of each that the store removes by itself, once and with the reason; of nothing else; and never too late for a
-//! thread that has found the key.
+//! Word of changed keys: of each that a session changes or the store removes by itself, once and with the reason; of nothing else; and never
+//! too late for a thread that has found the key.
 
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
@@ -7,7 +7,8 @@
 use almandine_device::MemoryDevice;
 use almandine_io::clock;
 use almandine_store::{
-    EvictionOrder, EvictionPolicy, Fetcher, Met, Options, Put, Removal, RemovalReason, Removals, Session, Stage, Storage, Store,
+    Change, Consumer, EvictionOrder, EvictionPolicy, Fetcher, Met, Options, Put, RemovalReason, Session, Slot, Stage, Storage,
+    Store,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,27 +17,28 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
-/// What was told.
+/// A key that was removed, and why.
+type Removed = (Vec<u8>, RemovalReason);
+
+/// What was told of removals.
 #[derive(Clone, Default)]
-struct Ear(Arc<Mutex<Vec<Removal>>>);
+struct Ear(Arc<Mutex<Vec<Removed>>>);
 
 impl Ear {
     fn on(store: &Store) -> Self {
         let ear = Self::default();
         let told = ear.clone();
-        store.on_removals(move |removals| match removals {
-            Removals::These(removals) => told.0.lock().unwrap().extend(removals),
-            Removals::Missed => panic!("nothing is missed"),
-        });
-        store.notify_removals(true);
+        let removal = |change: Change<'_>| Some((change.key.to_vec(), change.removal?));
+        store.on_changes(move |changes| told.0.lock().unwrap().extend(changes.iter().filter_map(removal)));
+        store.tell_changes(Consumer::Notes, true);
         ear
     }
 
     /// What was told since the last call: keys, with how often and why.
     fn take(&self) -> BTreeMap<Vec<u8>, Vec<RemovalReason>> {
         let mut told: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for Removal { key, reason, .. } in std::mem::take(&mut *self.0.lock().unwrap()) {
-            told.entry(key.into_vec()).or_default().push(reason);
+        for (key, reason) in std::mem::take(&mut *self.0.lock().unwrap()) {
+            told.entry(key).or_default().push(reason);
         }
         told
     }
@@ -98,8 +100,6 @@ fn each_way_to_expire_is_told_once() {
     session.enter(2_000);
     assert!(!session.delete(session.key(namespace, b"deleted")));
     session.leave();
-    assert!(ear.take().is_empty(), "told by the background only");
-    store.maintain(2_000);
     let told = ear.take();
     assert_eq!(told.keys().map(Vec::as_slice).collect::<Vec<_>>(), [&b"deleted"[..], b"read", b"written"]);
     assert!(told.values().all(|reasons| reasons == &[RemovalReason::Expired]), "{told:?}");
@@ -115,12 +115,12 @@ fn each_way_to_expire_is_told_once() {
 fn nobody_hears_while_nobody_listens_and_emptied_namespaces_are_no_removals() {
     let (store, namespace) = open(false);
     let ear = Ear::on(&store);
-    store.notify_removals(false);
+    store.tell_changes(Consumer::Notes, false);
     let mut session = store.session().unwrap();
     put(&mut session, 1_000, namespace, b"a", b"", Some(2_000));
     store.maintain(3_000);
     assert!(!has(&mut session, 3_000, namespace, b"a"));
-    store.notify_removals(true);
+    store.tell_changes(Consumer::Notes, true);
     store.maintain(3_000);
     assert!(ear.take().is_empty());
 
@@ -133,31 +133,57 @@ fn nobody_hears_while_nobody_listens_and_emptied_namespaces_are_no_removals() {
     assert!(ear.take().is_empty());
 }
 
+/// INV-CHANGE-1: each verb that changes a key says so once, as it is counted; one that changes nothing does not.
 #[test]
-fn a_listener_that_is_too_slow_is_told_so() {
+fn each_change_is_noted_and_counted_once() {
     let (store, namespace) = open(false);
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let ear = Arc::clone(&told);
-    store.on_removals(move |removals| ear.lock().unwrap().push(removals));
-    store.notify_removals(true);
+    store.tell_changes(Consumer::Notes, true);
     let mut session = store.session().unwrap();
-    let key = |number: u8| vec![number; 3 << 20];
-    for number in 0..6 {
-        put(&mut session, 1_000, namespace, &key(number), b"", Some(2_000));
-        assert!(!has(&mut session, 2_000, namespace, &key(number)));
+    session.enter(1_000);
+    let mut noted = |what: &str, verb: &mut dyn FnMut(&mut Session)| {
+        let before = store.totals().changes;
+        verb(&mut session);
+        let mut count = 0;
+        session.drain_changes(|change| {
+            assert_eq!((change.namespace, change.key, change.removal), (namespace, &b"k"[..], None), "{what}");
+            count += 1;
+        });
+        assert_eq!(store.totals().changes - before, count, "{what}");
+        count
+    };
+    let key = |session: &Session| session.key(namespace, b"k");
+    let occupied = |session: &mut Session, change: &mut dyn FnMut(&mut almandine_store::Occupied<'_>)| {
+        let Slot::Occupied(mut entry) = session.entry(session.key(namespace, b"k")) else { panic!("it is there") };
+        change(&mut entry);
+    };
+    assert_eq!(noted("nothing to delete", &mut |s| assert!(!s.delete(key(s)))), 0);
+    // Values in the record, and beside the log.
+    for len in [10, 100_000] {
+        let value = vec![b'v'; len];
+        assert_eq!(noted("insert", &mut |s| s.upsert(key(s), &value, Put::default()).unwrap()), 1);
+        assert_eq!(noted("replace", &mut |s| s.upsert(key(s), &value, Put::default()).unwrap()), 1);
+        assert_eq!(noted("read", &mut |s| assert!(s.read(key(s), |_| ()).is_some())), 0);
+        assert_eq!(noted("look", &mut |s| occupied(s, &mut |_| ())), 0);
+        assert_eq!(noted("append", &mut |s| occupied(s, &mut |entry| entry.append(b"more").unwrap())), 1);
+        assert_eq!(noted("write", &mut |s| occupied(s, &mut |entry| entry.write_at(3, b"x").unwrap())), 1);
+        assert_eq!(noted("grow", &mut |s| occupied(s, &mut |entry| entry.write_at(len * 3, b"x").unwrap())), 1);
+        assert_eq!(noted("expiry", &mut |s| occupied(s, &mut |entry| entry.set_expiry(Some(9_000)).unwrap())), 1);
+        assert_eq!(noted("tag", &mut |s| occupied(s, &mut |entry| entry.set_etag(Some(7)).unwrap())), 1);
+        assert_eq!(noted("mark", &mut |s| occupied(s, &mut |entry| entry.mark_edited().unwrap())), 0);
+        assert_eq!(noted("delete", &mut |s| assert!(s.delete(key(s)))), 1);
     }
-    store.maintain(2_000);
-    assert!(matches!(told.lock().unwrap()[..], [Removals::Missed]), "{}", told.lock().unwrap().len());
-    // From then on each is told again.
-    told.lock().unwrap().clear();
-    for number in 0..5 {
-        put(&mut session, 2_000, namespace, &key(number), b"", Some(2_001));
-        assert!(!has(&mut session, 2_001, namespace, &key(number)));
-    }
-    store.maintain(2_001);
-    let told = told.lock().unwrap();
-    let [Removals::These(removals)] = &told[..] else { panic!("{}", told.len()) };
-    assert_eq!(removals.iter().map(|removal| removal.key[0]).collect::<Vec<_>>(), [0, 1, 2, 3, 4], "in their order");
+    store.tell_changes(Consumer::Notes, false);
+    let before = store.totals().changes;
+    assert_eq!(noted_off(&mut session, namespace), 0);
+    assert_eq!(store.totals().changes - before, 1, "counted whether or not anybody listens");
+    session.leave();
+}
+
+fn noted_off(session: &mut Session, namespace: u16) -> usize {
+    session.upsert(session.key(namespace, b"k"), b"v", Put::default()).unwrap();
+    let mut count = 0;
+    session.drain_changes(|_| count += 1);
+    count
 }
 
 #[test]
@@ -188,7 +214,7 @@ fn what_gives_way_is_told_by_every_policy() {
     }
 }
 
-/// INV-REMOVED-1: a reader notes that it reads, reads, and keeps what it found until it is told. What is left in the end must be in the store.
+/// INV-CHANGE-1: a reader notes that it reads, reads, and keeps what it found until it is told. What is left in the end must be in the store.
 #[test]
 fn who_finds_a_key_hears_of_its_removal() {
     const KEYS: u64 = 40_000;
@@ -199,18 +225,14 @@ fn who_finds_a_key_hears_of_its_removal() {
     let copies: Arc<Vec<AtomicBool>> = Arc::new((0..KEYS).map(|_| AtomicBool::new(false)).collect());
     let told = Arc::new(AtomicU64::new(0));
     let (held, count) = (Arc::clone(&copies), Arc::clone(&told));
-    store.on_removals(move |removals| {
-        let Removals::These(removals) = removals else {
-            held.iter().for_each(|copy| copy.store(false, Ordering::SeqCst));
-            return;
-        };
-        for removal in removals {
-            let number: u64 = std::str::from_utf8(&removal.key).unwrap().parse().unwrap();
+    store.on_changes(move |changes| {
+        for removal in changes.iter().filter(|change| change.removal.is_some()) {
+            let number: u64 = std::str::from_utf8(removal.key).unwrap().parse().unwrap();
             held[number as usize].store(false, Ordering::SeqCst);
             count.fetch_add(1, Ordering::Relaxed);
         }
     });
-    store.notify_removals(true);
+    store.tell_changes(Consumer::Notes, true);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for part in 0..2 {

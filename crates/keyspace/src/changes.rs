@@ -1,0 +1,158 @@
+//! Changes of keys, as the store notes them, with databases in place of namespaces.
+
+use crate::databases::settled;
+use crate::{Accessor, Keyspace};
+use almandine_store::{Change, Consumer, RemovalReason};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+/// A key that a command has changed, that has expired, or gave way because memory was scarce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangedKey<'c> {
+    /// The database that it is in.
+    pub db: u16,
+    /// The key.
+    pub key: &'c [u8],
+    /// Why it was removed without a command.
+    pub removal: Option<RemovalReason>,
+}
+
+impl Keyspace {
+    /// Installs who is told of the changes that no accessor takes ([`Accessor::drain_changes`]), soon after they were made, on any thread: of keys
+    /// that expire or give way in the background, above all. A second call changes nothing. Those of one session come in their order. Keys of
+    /// a database that was emptied meanwhile are left out.
+    pub fn on_changes(&self, listener: impl Fn(&[ChangedKey<'_>]) + Send + Sync + 'static) {
+        let namespaces = Arc::clone(&self.namespaces);
+        self.store.on_changes(move |changes| {
+            let mut named = Databases { namespaces: &namespaces, last: 0 };
+            listener(&changes.iter().filter_map(|change| named.name(change)).collect::<Vec<_>>());
+        });
+    }
+
+    /// Whether changes are noted from now on: each of a key that is found from now on.
+    pub fn note_changes(&self, note: bool) {
+        self.store.tell_changes(Consumer::Notes, note);
+    }
+}
+
+impl Accessor {
+    /// Whether the batch has changed anything since [`Accessor::drain_changes`], while changes are noted.
+    #[inline]
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        self.session.has_changes()
+    }
+
+    /// Takes the changes that this accessor has made in its batch, in their order, and the removals that it came upon.
+    pub fn drain_changes(&mut self, mut each: impl FnMut(ChangedKey<'_>)) {
+        let mut named = Databases { namespaces: &self.keyspace.namespaces, last: 0 };
+        self.session.drain_changes(|change| {
+            if let Some(changed) = named.name(change) {
+                each(changed);
+            }
+        });
+    }
+
+    /// Adds to the count of changes.
+    pub(crate) fn count_changes(&mut self, more: i64) {
+        self.session.count_changes(more);
+    }
+}
+
+/// Finds databases by their namespaces.
+struct Databases<'n> {
+    namespaces: &'n [AtomicU32],
+    /// The one that was found last: there may be thousands, but most keys are in the one of the key before.
+    last: usize,
+}
+
+impl Databases<'_> {
+    fn name<'c>(&mut self, change: Change<'c>) -> Option<ChangedKey<'c>> {
+        let Change { namespace, key, removal } = change;
+        let is = |db: usize| settled(&self.namespaces[db]) == namespace;
+        if !is(self.last) {
+            let find = || (0..self.namespaces.len()).find(|&db| is(db));
+            // Twice, because it may have been swapped from one behind to one before.
+            self.last = find().or_else(find)?;
+        }
+        Some(ChangedKey { db: self.last as u16, key, removal })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Put};
+    use std::sync::Mutex;
+
+    type Told = Vec<(u16, Vec<u8>, Option<RemovalReason>)>;
+
+    fn keyspace() -> Arc<Keyspace> {
+        let store = almandine_store::Options { background: false, ..Default::default() };
+        Keyspace::open(Options { store, ..Options::default() }).unwrap()
+    }
+
+    fn put(accessor: &mut Accessor, db: u16, key: &[u8], expiry_ms: Option<i64>) {
+        let mut writer = accessor.writer(db);
+        let key = writer.key(key);
+        writer.upsert(key, b"", Put { expiry_ms, ..Put::default() }).unwrap();
+    }
+
+    fn drained(accessor: &mut Accessor) -> Told {
+        let mut told = Vec::new();
+        accessor.drain_changes(|changed| told.push((changed.db, changed.key.to_vec(), changed.removal)));
+        assert!(!accessor.has_changes());
+        told
+    }
+
+    #[test]
+    fn an_accessor_takes_its_changes_and_what_it_came_upon() {
+        let keyspace = keyspace();
+        let mut accessor = keyspace.accessor().unwrap();
+        accessor.begin_batch(1_000);
+        put(&mut accessor, 0, b"unheard", None);
+        assert!(!accessor.has_changes());
+        keyspace.note_changes(true);
+        put(&mut accessor, 3, b"a", Some(2_000));
+        put(&mut accessor, 0, b"b", None);
+        assert_eq!(drained(&mut accessor), [(3, b"a".to_vec(), None), (0, b"b".to_vec(), None)]);
+        accessor.end_batch();
+        accessor.begin_batch(2_000);
+        let mut writer = accessor.writer(3);
+        let key = writer.key(b"a");
+        assert!(!writer.delete(key));
+        drop(writer);
+        put(&mut accessor, 3, b"a", None);
+        let expired = Some(RemovalReason::Expired);
+        assert_eq!(drained(&mut accessor), [(3, b"a".to_vec(), expired), (3, b"a".to_vec(), None)]);
+        keyspace.note_changes(false);
+        put(&mut accessor, 3, b"a", None);
+        assert!(!accessor.has_changes());
+        accessor.end_batch();
+    }
+
+    #[test]
+    fn what_nobody_takes_comes_with_its_database() {
+        let keyspace = keyspace();
+        let told: Arc<Mutex<Told>> = Arc::default();
+        let ear = Arc::clone(&told);
+        let owned = |changed: &ChangedKey<'_>| (changed.db, changed.key.to_vec(), changed.removal);
+        keyspace.on_changes(move |changes| ear.lock().unwrap().extend(changes.iter().map(owned)));
+        let mut accessor = keyspace.accessor().unwrap();
+        accessor.begin_batch(1_000);
+        for db in [3, 0, 7] {
+            put(&mut accessor, db, b"k", Some(2_000));
+        }
+        keyspace.note_changes(true);
+        // Before a database is emptied, for keys of it have no name then.
+        put(&mut accessor, 7, b"k", None);
+        accessor.flush(&[7]);
+        accessor.end_batch();
+        assert_eq!(std::mem::take(&mut *told.lock().unwrap()), [(7, b"k".to_vec(), None)]);
+        keyspace.store.maintain(2_000);
+        let mut told = told.lock().unwrap();
+        told.sort_unstable_by_key(|(db, ..)| *db);
+        let expired = |db| (db, b"k".to_vec(), Some(RemovalReason::Expired));
+        assert_eq!(told[..], [expired(0), expired(3)]);
+    }
+}
