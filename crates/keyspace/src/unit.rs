@@ -32,6 +32,7 @@ impl Accessor {
     #[inline]
     pub fn plan_key<'k>(&mut self, db: u16, key: &'k [u8], write: bool) -> Key<'k> {
         let key = self.key(db, key);
+        self.session.prefetch(key.hash);
         self.hashes.push(key.hash);
         self.modes.push(write);
         key

@@ -157,6 +157,12 @@ impl Session {
         self.local.glances.expect(&self.store.index, hash)
     }
 
+    /// Asks the cache for the bucket of a key that a lock plan will have.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.store.index.prefetch(hash);
+    }
+
     /// How many keys are expected.
     #[inline]
     #[must_use]
