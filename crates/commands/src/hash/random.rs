@@ -61,8 +61,8 @@ fn hrandfield(call: &mut ReadCall<'_>) -> Outcome {
         return Err(CommandError::OutOfRange);
     }
     let found = if count >= 0 {
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        look_at_all(call, |hash, reply| different(hash, count, with_values, &mut random, reply))?
+        let (count, now) = (usize::try_from(count).unwrap_or(usize::MAX), call.now_ms().unsigned_abs());
+        look_at_all(call, |hash, reply| different(hash, count, with_values, &mut random, now, reply))?
     } else {
         let count = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
         let picked = look(call, |hash, reply| independent(hash, count, with_values, &mut random, reply))?;
@@ -78,7 +78,14 @@ fn hrandfield(call: &mut ReadCall<'_>) -> Outcome {
 }
 
 /// Answers so many different fields, or all.
-fn different(hash: &Hash<'_>, count: usize, with_values: bool, random: &mut Random, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+fn different(
+    hash: &Hash<'_>,
+    count: usize,
+    with_values: bool,
+    random: &mut Random,
+    now: u64,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refusal> {
     let array = reply.begin_array();
     let mut len = 0;
     let mut answer = |entry: Entry<'_>| len += write(reply, entry, with_values);
@@ -86,11 +93,28 @@ fn different(hash: &Hash<'_>, count: usize, with_values: bool, random: &mut Rand
         for entry in hash.try_iter() {
             answer(entry?);
         }
+    } else if hash.next_due().is_some_and(|due| due <= now) {
+        // A sample would have some that are past their time.
+        live_sample(hash, count, random)?.into_iter().for_each(answer);
     } else {
         hash.sample(count, &mut || random.next(), &mut answer)?;
     }
     reply.finish_array(array, len);
     Ok(())
+}
+
+/// So many different fields that are not past their time, or all of these: a reservoir that each takes a place in by chance.
+fn live_sample<'h>(hash: &Hash<'h>, count: usize, random: &mut Random) -> Result<Vec<Entry<'h>>, Refusal> {
+    let mut sample = Vec::new();
+    for (seen, entry) in hash.try_iter().enumerate() {
+        let entry = entry?;
+        if sample.len() < count {
+            sample.push(entry);
+        } else if let Some(place) = sample.get_mut(random.below(seen + 1)) {
+            *place = entry;
+        }
+    }
+    Ok(sample)
 }
 
 /// Answers so many fields, each drawn from all of them. False if that is too much.

@@ -20,7 +20,7 @@ pub(super) const HSCAN: Command = Command {
             Arg::integer("cursor"),
             Arg::pattern("pattern").token("MATCH").optional(),
             Arg::integer("count").token("COUNT").optional(),
-            Arg::pure_token("novalues", "NOVALUES").optional().since("7.4.0"),
+            Arg::pure_token("novalues", "NOVALUES").optional(),
         ],
         traits: SLOW_READ,
         tips: &["nondeterministic_output"],

@@ -17,7 +17,6 @@ pub(super) const HTTL: Command = Command {
         summary: "Returns the TTL in seconds of a hash field.",
         args: &[Arg::key("key", Access::Read), FIELDS],
         traits: READ,
-        tips: &["nondeterministic_output"],
         ..HASH
     },
     run: Handler::Read(|call| answer(call, call.now_ms(), Unit::Seconds)),
@@ -33,7 +32,6 @@ pub(super) const HEXPIRETIME: Command = Command {
         name: "HEXPIRETIME",
         id: 622,
         summary: "Returns the expiration time of a hash field as a Unix timestamp, in seconds.",
-        tips: &[],
         ..HTTL.spec
     },
     run: Handler::Read(|call| answer(call, 0, Unit::Seconds)),
@@ -89,7 +87,6 @@ pub(super) const HPERSIST: Command = Command {
         summary: "Removes the expiration time for each specified field",
         args: &[Arg::key("key", Access::Update), FIELDS],
         traits: CHANGE,
-        tips: &[],
         ..HTTL.spec
     },
     run: Handler::Write(hpersist),
