@@ -1,19 +1,10 @@
-//! The linearizability checker: just-in-time linearization.
-//!
-//! Calls and returns are replayed in the order of time. A *configuration* is a state of the keys and the set of pending
-//! operations that have taken effect in it. A call adds a pending operation. At a return the operation must have taken effect, so
-//! each configuration is extended by every order of pending operations that ends with it, where every operation must answer
-//! what was recorded. No configuration left means that no order explains the history. The cost is exponential only in
-//! how many operations are pending at once, not in the length.
+//! The linearizability checker of histories of single operations.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::model::State;
-use super::record::{Entry, History};
+use super::record::History;
+use super::search::{Call, Stuck, search};
 use crate::value::command_line;
-
-type Configuration = (u64, State);
 
 /// Checks one history that starts with no keys. Returns how many operations it checked.
 ///
@@ -21,83 +12,27 @@ type Configuration = (u64, State);
 /// A report of the operations around the first answer that no order explains.
 pub fn check(history: &History) -> Result<usize, String> {
     let entries = &history.entries;
-    let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(entries.len() * 2);
-    for (i, entry) in entries.iter().enumerate() {
-        events.push((entry.called_ns, false, i));
-        if entry.reply.is_some() {
-            events.push((entry.returned_ns, true, i));
-        }
-    }
-    // At equal times calls come first: the weaker claim.
-    events.sort_unstable();
-
-    let mut pending: Vec<usize> = Vec::new();
-    let mut configurations: HashSet<Configuration> = HashSet::from([(0, vec![None; history.kind.keys()])]);
-    for (at, &(_, is_return, entry)) in events.iter().enumerate() {
-        if !is_return {
-            pending.push(entry);
-            continue;
-        }
-        let bit = 1 << entries[entry].client;
-        let mut next = HashSet::new();
-        let mut seen = HashSet::new();
-        for configuration in configurations.drain() {
-            if configuration.0 & bit == 0 {
-                extend(configuration, entry, &pending, entries, &mut seen, &mut next);
-            } else {
-                next.insert((configuration.0 & !bit, configuration.1));
-            }
-        }
-        if next.is_empty() {
-            return Err(report(history, &events[..at], &pending, entry));
-        }
-        configurations = next;
-        pending.retain(|p| *p != entry);
-    }
-    Ok(entries.len())
-}
-
-/// Adds to `next` what is reached by pending operations in any order, `last` at the end.
-fn extend(
-    from: Configuration,
-    last: usize,
-    pending: &[usize],
-    entries: &[Entry],
-    seen: &mut HashSet<Configuration>,
-    next: &mut HashSet<Configuration>,
-) {
-    if !seen.insert(from.clone()) {
-        return;
-    }
-    for &candidate in pending {
-        let entry = &entries[candidate];
-        let bit = 1 << entry.client;
-        if from.0 & bit != 0 {
-            continue;
-        }
-        let mut state = from.1.clone();
+    let call = |entry: &super::Entry| Call {
+        client: entry.client,
+        called_ns: entry.called_ns,
+        returned_ns: entry.reply.as_ref().map(|_| entry.returned_ns),
+    };
+    let calls: Vec<Call> = entries.iter().map(call).collect();
+    let found = search(&calls, vec![None; history.kind.keys()], |number, state, _, states| {
+        let (entry, mut state) = (&entries[number], state.clone());
         let answer = entry.op.apply(&mut state);
-        if entry.reply.as_ref().is_some_and(|reply| *reply != answer) {
-            continue;
+        if entry.reply.as_ref().is_none_or(|reply| *reply == answer) {
+            states.push(state);
         }
-        if candidate == last {
-            next.insert((from.0, state));
-        } else {
-            extend((from.0 | bit, state), last, pending, entries, seen, next);
-        }
-    }
+    });
+    found.map(|()| entries.len()).map_err(|stuck| report(history, &stuck))
 }
 
-fn report(history: &History, before: &[(u64, bool, usize)], pending: &[usize], failed: usize) -> String {
+fn report(history: &History, stuck: &Stuck) -> String {
     let keys: Vec<Vec<u8>> = (0..history.kind.keys()).map(|k| format!("key{k}").into_bytes()).collect();
     let mut text = format!("no order of operations on a {:?} explains these answers:\n", history.kind);
-    let done = before.iter().filter(|(_, is_return, _)| *is_return).map(|(_, _, i)| *i);
-    let recent: Vec<usize> = done.collect::<Vec<_>>().into_iter().rev().take(12).collect();
-    let others = pending.iter().copied().filter(|p| *p != failed);
-    for (label, i) in
-        recent.into_iter().rev().map(|i| ("before ", i)).chain(others.map(|i| ("pending", i))).chain([("FAILED ", failed)])
-    {
-        let e = &history.entries[i];
+    for (label, number) in stuck.around() {
+        let e = &history.entries[number];
         let reply = e.reply.as_ref().map_or("unknown".to_owned(), ToString::to_string);
         let returned = if e.returned_ns == u64::MAX { "never".to_owned() } else { format!("{} ns", e.returned_ns) };
         let _ = writeln!(
@@ -114,6 +49,7 @@ fn report(history: &History, before: &[(u64, bool, usize)], pending: &[usize], f
 #[cfg(test)]
 mod tests {
     use super::super::model::{Kind, Op};
+    use super::super::record::Entry;
     use super::*;
     use crate::Value;
 

@@ -36,6 +36,21 @@ pub fn with_faults<R>(address: SocketAddr, work: impl FnOnce() -> R) -> (R, usiz
     })
 }
 
+/// Runs `work` while the index grows and shrinks.
+///
+/// # Panics
+/// As [`with_faults`].
+pub fn with_resizing<R>(address: SocketAddr, work: impl FnOnce() -> R) -> R {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let flooder = scope.spawn(|| flood(address, &stop));
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        flooder.join().expect("the flooding client");
+        result
+    })
+}
+
 fn evict(address: SocketAddr, stop: &AtomicBool) -> usize {
     let mut client = Client::connect(address).expect("a client that evicts");
     let mut times = 0;

@@ -3,12 +3,15 @@
 //!
 //! Keys are checked in groups: a group of one key for the single-key commands, of several for the commands that must be atomic over
 //! all of them. Groups do not affect each other, so each is checked alone, which is what makes long histories affordable.
+//! [`units`] are histories that contain transactions.
 
 pub mod check;
 pub mod faults;
 pub mod mock;
 pub mod model;
 pub mod record;
+mod search;
+pub mod units;
 
 pub use check::check;
 pub use model::{Kind, Op};

@@ -1,0 +1,189 @@
+//! Runs concurrent clients against a server and records what they saw.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::command::{Command, DATABASES, Features, NAMES, Unit, select};
+use crate::{Client, Random, Value};
+
+/// One unit of one client.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Which client: its units do not overlap.
+    pub client: usize,
+    /// Nanoseconds since the start, before the unit was sent.
+    pub called_ns: u64,
+    /// Nanoseconds since the start, after its last reply was read; the far future when it never was.
+    pub returned_ns: u64,
+    /// What was asked.
+    pub unit: Unit,
+    /// What was answered; `None` when the connection failed: it may have happened or not.
+    pub reply: Option<Value>,
+}
+
+/// All units on one group of keys.
+#[derive(Debug)]
+pub struct History {
+    /// The names of its keys, each in every database of the run.
+    pub names: Vec<String>,
+    /// In no particular order.
+    pub entries: Vec<Entry>,
+}
+
+/// How to load the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Concurrent clients, each a thread with a connection to each database; at most 64.
+    pub clients: usize,
+    /// Groups of keys: fewer mean more contention.
+    pub groups: usize,
+    /// When to stop.
+    pub duration: Duration,
+    /// What is used.
+    pub features: Features,
+    /// For the units' choice; the interleaving is the machine's.
+    pub seed: u64,
+}
+
+/// The first of the databases; those of other clients are left alone.
+const FIRST_DB: usize = 6;
+
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
+/// Records histories, one per group. Keys are new in each call.
+///
+/// # Errors
+/// When a client cannot connect.
+///
+/// # Panics
+/// When a client thread panics, or the settings ask for more than they allow.
+pub fn record(address: SocketAddr, settings: Settings) -> io::Result<Vec<History>> {
+    assert!(settings.clients <= 64, "a client is a bit of a word");
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let name = |group: usize, name: usize| format!("units:{run}:{group}:{name}");
+    let groups: Vec<Vec<String>> =
+        (0..settings.groups).map(|group| (0..NAMES).map(|number| name(group, number)).collect()).collect();
+    let start = Instant::now();
+    let recorders: io::Result<Vec<Recorder<'_>>> =
+        (0..settings.clients).map(|number| Recorder::new(address, number, &groups, settings, start)).collect();
+    let all: Vec<Vec<(usize, Entry)>> = thread::scope(|scope| {
+        let threads: Vec<_> = recorders?.into_iter().map(|recorder| scope.spawn(move || recorder.run())).collect();
+        io::Result::Ok(threads.into_iter().map(|thread| thread.join().expect("a client thread")).collect())
+    })?;
+    let mut histories: Vec<History> = groups.iter().map(|names| History { names: names.clone(), entries: Vec::new() }).collect();
+    for (group, entry) in all.into_iter().flatten() {
+        histories[group].entries.push(entry);
+    }
+    Ok(histories)
+}
+
+/// One client.
+struct Recorder<'g> {
+    connections: Vec<Client>,
+    number: usize,
+    groups: &'g [Vec<String>],
+    settings: Settings,
+    start: Instant,
+    random: Random,
+    sequence: u64,
+    entries: Vec<(usize, Entry)>,
+}
+
+impl<'g> Recorder<'g> {
+    fn new(address: SocketAddr, number: usize, groups: &'g [Vec<String>], settings: Settings, start: Instant) -> io::Result<Self> {
+        let connect = |db: usize| {
+            let mut client = Client::connect(address)?;
+            client.call(&select(FIRST_DB + db)).map(|_| client)
+        };
+        let connections = (0..DATABASES).map(connect).collect::<io::Result<_>>()?;
+        let random = Random::new(settings.seed.wrapping_mul(1000) + number as u64);
+        Ok(Self { connections, number, groups, settings, start, random, sequence: 0, entries: Vec::new() })
+    }
+
+    fn run(mut self) -> Vec<(usize, Entry)> {
+        while self.start.elapsed() < self.settings.duration {
+            let group = self.random.below(self.groups.len());
+            let db = self.random.below(DATABASES);
+            let sent = match self.random.below(10) {
+                0..4 => self.one(group, db),
+                4..7 => self.exec(group, db),
+                _ => self.optimistic(group, db),
+            };
+            if sent.is_none() {
+                break;
+            }
+        }
+        self.entries
+    }
+
+    fn command(&mut self, db: usize) -> Command {
+        self.sequence += 1;
+        let stamp = format!("{}.{};", self.number, self.sequence);
+        Command::random(db, &stamp, self.settings.features, &mut self.random)
+    }
+
+    fn one(&mut self, group: usize, db: usize) -> Option<()> {
+        let command = self.command(db);
+        self.unit(group, Unit::One(command))
+    }
+
+    /// A transaction of one database, or of two.
+    fn exec(&mut self, group: usize, db: usize) -> Option<()> {
+        let several = self.random.chance(30);
+        let commands = (0..1 + self.random.below(4)).map(|_| {
+            let db = if several { self.random.below(DATABASES) } else { db };
+            self.command(db)
+        });
+        let unit = Unit::Exec(commands.collect());
+        self.unit(group, unit)
+    }
+
+    /// A transaction that executes only if nothing has changed since its client looked.
+    fn optimistic(&mut self, group: usize, db: usize) -> Option<()> {
+        self.unit(group, Unit::Watch(db))?;
+        let look = Command::random_read(db, self.settings.features, &mut self.random);
+        self.unit(group, Unit::One(look))?;
+        match self.random.below(20) {
+            0 => return self.unit(group, Unit::Unwatch(db)),
+            1..4 => {
+                let command = self.command(db);
+                self.unit(group, Unit::One(command))?;
+            }
+            4 => thread::sleep(Duration::from_millis(3)),
+            _ => {}
+        }
+        let mut commands = vec![Command::random_read(db, self.settings.features, &mut self.random)];
+        commands.extend((0..self.random.below(3)).map(|_| self.command(db)));
+        if self.random.chance(20) {
+            commands.push(self.command((db + 1) % DATABASES));
+        }
+        self.unit(group, Unit::Exec(commands))
+    }
+
+    /// Sends a unit and records it. None when the connection has failed.
+    fn unit(&mut self, group: usize, unit: Unit) -> Option<()> {
+        let words = unit.words(&self.groups[group], FIRST_DB);
+        let connection = &mut self.connections[unit.database()];
+        let called_ns = self.start.elapsed().as_nanos() as u64;
+        let replies = connection.pipeline(&words).ok().filter(|replies| !replies.contains(&Value::Closed));
+        let reply = replies.and_then(|mut replies| replies.pop()).map(|reply| answer(&unit, reply));
+        let returned_ns = if reply.is_some() { self.start.elapsed().as_nanos() as u64 } else { u64::MAX };
+        let answered = reply.is_some();
+        self.entries.push((group, Entry { client: self.number, called_ns, returned_ns, unit, reply }));
+        answered.then_some(())
+    }
+}
+
+/// What of a reply answers the unit's commands.
+fn answer(unit: &Unit, reply: Value) -> Value {
+    let answers = unit.answers();
+    match reply {
+        Value::Array(items) if !answers.is_empty() && items.len() == answers.len() => {
+            Value::Array(items.into_iter().zip(answers).filter_map(|(item, answers)| answers.then_some(item)).collect())
+        }
+        reply => reply,
+    }
+}

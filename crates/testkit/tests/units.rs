@@ -1,0 +1,115 @@
+//! Transactions and commands of several keys among others, from many clients at once: every answer must be explained by one order of whole
+//! units. `ALMANDINE_GOLDEN_SERVER=redis` shows that the test is fair. `ALMANDINE_TEST_FULL=1` runs ten times as long.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use almandine_testkit::history::faults::{with_faults, with_resizing};
+use almandine_testkit::history::units::{Entry, Features, History, Settings, Unit, check, is_refused, record};
+use almandine_testkit::{Program, Server, Value, full, seed};
+
+/// One at a time: each takes the whole machine.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const DEBUG: [&str; 2] = ["--enable-debug-command", "yes"];
+
+fn program() -> Program {
+    let redis = std::env::var("ALMANDINE_GOLDEN_SERVER").is_ok_and(|server| server == "redis");
+    if redis { Program::Redis } else { Program::Almandine }
+}
+
+fn settings(server: &Server, millis: u64, expiry: bool) -> Settings {
+    let hashes = server.client().line("HGET no hash").is_null();
+    let millis = if full() { millis * 10 } else { millis };
+    Settings { clients: 6, groups: 3, duration: Duration::from_millis(millis), features: Features { hashes, expiry }, seed: seed() }
+}
+
+/// Whether EXEC answered what it does when a watched key has changed.
+fn is_aborted(entry: &Entry) -> bool {
+    matches!(entry.unit, Unit::Exec(_)) && entry.reply == Some(Value::NullArray)
+}
+
+fn checked(name: &str, histories: &[History]) -> Result<usize, String> {
+    let started = Instant::now();
+    let units: usize = histories.iter().map(check).sum::<Result<usize, String>>()?;
+    let entries = || histories.iter().flat_map(|history| &history.entries);
+    let unanswered = entries().filter(|entry| entry.reply.is_none()).count();
+    let aborted = entries().filter(|entry| is_aborted(entry)).count();
+    let refused = entries().filter(|entry| is_refused(entry)).count();
+    println!(
+        "units {name}: {units} units, {aborted} of them aborted, {refused} refused, {unanswered} unanswered, checked in {:.1?}",
+        started.elapsed()
+    );
+    if unanswered == 0 { Ok(aborted) } else { Err(format!("{unanswered} units were not answered")) }
+}
+
+fn holds(name: &str, server: &Server, histories: &[History]) {
+    let aborted = checked(name, histories).unwrap_or_else(|e| panic!("{name}: {e}\nserver log:\n{}", server.log()));
+    let units: usize = histories.iter().map(|history| history.entries.len()).sum();
+    assert!(units > 1000 && aborted > 20, "{name}: only {units} units, {aborted} aborted");
+}
+
+fn alone() -> impl Drop {
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn workers() -> &'static [&'static str] {
+    if program() == Program::Redis { &[] } else { &["--workers", "4"] }
+}
+
+#[test]
+fn units_are_serializable_in_memory() {
+    let _alone = alone();
+    let server = Server::start(&program(), workers());
+    holds("in memory", &server, &record(server.address(), settings(&server, 1000, false)).expect("a history"));
+}
+
+#[test]
+fn units_are_serializable_while_keys_expire() {
+    let _alone = alone();
+    let server = Server::start(&program(), workers());
+    holds("expiring", &server, &record(server.address(), settings(&server, 1000, true)).expect("a history"));
+}
+
+#[test]
+fn units_are_serializable_while_the_index_resizes() {
+    let _alone = alone();
+    let server = Server::start(&program(), workers());
+    let settings = settings(&server, 1000, false);
+    holds("resizing", &server, &with_resizing(server.address(), || record(server.address(), settings)).expect("a history"));
+}
+
+#[test]
+fn units_are_serializable_on_cold_keys() {
+    let _alone = alone();
+    let flags = [&DEBUG[..], &["--workers", "4", "--maxmemory", "16mb", "--storage-dir", "{dir}/s"]].concat();
+    let server = Server::start(&Program::Almandine, &flags);
+    let settings = settings(&server, 2000, true);
+    let (histories, emptied) = with_faults(server.address(), || record(server.address(), settings));
+    assert!(emptied > 5, "memory was emptied {emptied} times");
+    holds("cold", &server, &histories.expect("a history"));
+}
+
+/// Each step that a build with debug assertions can leave out is missed.
+#[test]
+fn every_missing_step_is_noticed() {
+    let _alone = alone();
+    for fault in ["watch-before-latch", "no-plan", "not-alone"] {
+        let environment = [("ALMANDINE_FAULT", fault.to_owned())];
+        let noticed = (0..20).find_map(|round| {
+            let server = Server::start_with(&Program::Almandine, &["--workers", "4"], &environment);
+            if !server.log().contains("left out on purpose") {
+                assert!(full(), "only a server with debug assertions can leave a step out");
+                return Some("nothing is left out of a release build".to_owned());
+            }
+            let contended = Settings { groups: 1, seed: seed() + round, ..settings(&server, 700, false) };
+            match record(server.address(), contended) {
+                Ok(histories) => checked(fault, &histories).err(),
+                // An assertion has noticed it.
+                Err(error) => Some(format!("the server has stopped: {error}")),
+            }
+        });
+        println!("units, {fault}: {}", noticed.as_deref().and_then(|report| report.lines().next()).unwrap_or("not noticed"));
+        assert!(noticed.is_some(), "{fault} was not noticed");
+    }
+}
