@@ -11,9 +11,8 @@ pub(crate) const FOR_OPERATORS: Traits = Traits { admin: true, noscript: true, l
 
 /// Runs `work` outside the batch's epoch, so that a wait in it holds nothing up: memory is reclaimed meanwhile.
 pub(crate) fn outside_epoch(call: &mut AdminCall<'_>, work: impl FnOnce(&Node)) {
-    call.accessor.end_batch();
-    work(&call.context.node);
-    call.accessor.begin_batch(call.now_ms);
+    let node = &call.context.node;
+    call.accessor.outside_epoch(|| work(node));
 }
 
 /// Whether a client is on this machine, for what only such clients may do.

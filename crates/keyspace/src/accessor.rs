@@ -103,7 +103,7 @@ impl Accessor {
     }
 
     /// Does something between two commands of a batch that may wait for the background.
-    pub(crate) fn outside_epoch(&mut self, work: impl FnOnce()) {
+    pub fn outside_epoch(&mut self, work: impl FnOnce()) {
         let now_ms = self.session.now_ms();
         self.session.leave();
         work();

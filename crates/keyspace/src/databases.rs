@@ -14,8 +14,7 @@ use std::time::Duration;
 /// In place of a namespace while its database is being swapped.
 const SWAPPING: u32 = u32::MAX;
 
-/// The namespace of a database; waits while the database is being swapped.
-#[inline]
+/// The namespace of a database, for a thread that need not be in a batch; waits while the database is being swapped.
 pub(crate) fn settled(database: &AtomicU32) -> u16 {
     let namespace = database.load(Ordering::Acquire);
     if namespace == SWAPPING { await_swap(database) } else { namespace as u16 }
@@ -92,21 +91,29 @@ impl Keyspace {
         self.namespaces.len()
     }
 
+    /// The namespace of a database, within a batch: none is swapped meanwhile (INV-NS-2).
     #[inline]
     pub(crate) fn namespace(&self, db: u16) -> u16 {
+        let namespace = self.namespaces[usize::from(db)].load(Ordering::Acquire);
+        debug_assert_ne!(namespace, SWAPPING, "INV-NS-2: who swaps databases is alone");
+        namespace as u16
+    }
+
+    /// As [`Keyspace::namespace`], outside of any batch, too.
+    fn namespace_from_outside(&self, db: u16) -> u16 {
         settled(&self.namespaces[usize::from(db)])
     }
 
     /// Keys in a database, expired ones that nobody has noticed yet included. Exact, O(threads).
     #[must_use]
     pub fn dbsize(&self, db: u16) -> u64 {
-        self.store.namespace_len(self.namespace(db)).0
+        self.store.namespace_len(self.namespace_from_outside(db)).0
     }
 
     /// Keys with an expiry in a database.
     #[must_use]
     pub fn expires(&self, db: u16) -> u64 {
-        self.store.namespace_len(self.namespace(db)).1
+        self.store.namespace_len(self.namespace_from_outside(db)).1
     }
 
     fn replace_namespace(&self, db: u16) -> u64 {
@@ -295,13 +302,13 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
 
-    /// Who has seen the second database swapped does not see the first one not yet swapped.
+    /// From outside of any batch, too, who has seen the second database swapped does not see the first one not yet swapped.
     #[test]
     fn a_swap_is_seen_of_both_databases_at_once() {
         const SWAPS: u64 = 200_000;
         let store = almandine_store::Options { background: false, ..Default::default() };
         let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
-        let mapping = [keyspace.namespace(0), keyspace.namespace(1)];
+        let mapping = [keyspace.namespace_from_outside(0), keyspace.namespace_from_outside(1)];
         let begun = AtomicU64::new(0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -312,7 +319,7 @@ mod tests {
             });
             loop {
                 let number = begun.load(Ordering::SeqCst);
-                let (right, left) = (keyspace.namespace(1), keyspace.namespace(0));
+                let (right, left) = (keyspace.namespace_from_outside(1), keyspace.namespace_from_outside(0));
                 if begun.load(Ordering::SeqCst) == number && number > 0 {
                     // What the second one has got and the first one has not yet given away.
                     let moved = mapping[usize::from(number.is_multiple_of(2))];
@@ -323,6 +330,6 @@ mod tests {
                 }
             }
         });
-        assert_eq!([keyspace.namespace(0), keyspace.namespace(1)], mapping);
+        assert_eq!([keyspace.namespace_from_outside(0), keyspace.namespace_from_outside(1)], mapping);
     }
 }
