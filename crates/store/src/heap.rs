@@ -144,6 +144,11 @@ impl HeapValue {
         }
     }
 
+    /// Counts by itself no longer, because it counts elsewhere.
+    pub(crate) fn count_no_more(&mut self) {
+        self.count_outliving(0);
+    }
+
     fn count_outliving(&self, bytes: usize) {
         let before = self.outliving.swap(bytes, Ordering::Relaxed);
         OUTLIVING.fetch_add(bytes as u64, Ordering::Relaxed);

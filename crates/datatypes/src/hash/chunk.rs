@@ -172,7 +172,7 @@ impl Chunk {
             }
             !goes
         });
-        *self = self.gather(kept.iter());
+        *self = Self::gather(self.entries(), kept.iter());
         count
     }
 
@@ -189,8 +189,8 @@ impl Chunk {
         (0..self.len()).map_while(next).collect()
     }
 
-    /// A chunk of some of the fields, in their order.
-    pub(super) fn gather<'p>(&self, places: impl Iterator<Item = &'p Place> + Clone) -> Self {
+    /// A chunk of some of the fields of these entries, in their order.
+    pub(super) fn gather<'p>(entries: &[u8], places: impl Iterator<Item = &'p Place> + Clone) -> Self {
         let mut header = Header { used: 0, count: 0, due: NEVER };
         for place in places.clone() {
             header = Header { used: header.used + place.size, count: header.count + 1, due: header.due.min(place.due) };
@@ -200,7 +200,7 @@ impl Chunk {
         header.write(bytes);
         let mut at = 0;
         for (index, place) in places.enumerate() {
-            bytes[at..at + place.size].copy_from_slice(&self.bytes[place.at..place.at + place.size]);
+            bytes[at..at + place.size].copy_from_slice(&entries[place.at..place.at + place.size]);
             set_slot(bytes, index, place.tag, at);
             at += place.size;
         }

@@ -41,7 +41,7 @@ impl Leaf for Chunk {
         let cut = cut.or_else(|| balance(&bounds, &places))?;
         let side = |is_upper: bool| {
             let pairs = bounds.iter().zip(&places);
-            self.gather(pairs.filter(move |(bound, _)| (**bound >= cut) == is_upper).map(|(_, place)| place))
+            Self::gather(self.entries(), pairs.filter(move |(bound, _)| (**bound >= cut) == is_upper).map(|(_, place)| place))
         };
         let (lower, upper) = (side(false), side(true));
         *self = lower;

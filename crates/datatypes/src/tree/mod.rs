@@ -17,6 +17,7 @@
 //!
 //! Trees of hashes could be directories of hash bits just as well; why they are not, and what this costs, is in `docs/adr/0024-chunk-tree.md`.
 
+mod append;
 mod check;
 mod leaf;
 mod leaves;

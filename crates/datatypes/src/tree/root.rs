@@ -19,14 +19,18 @@ pub struct Tree<L: Leaf> {
 
 impl<L: Leaf> Default for Tree<L> {
     fn default() -> Self {
-        let leaf = L::default();
-        let (summary, memory) = (leaf.summary(), leaf.memory());
-        let root = Node::new(Child::Leaf(leaf), summary);
-        Self { memory: memory + root.memory(), root: Arc::new(root), summary }
+        Self::of(L::default())
     }
 }
 
 impl<L: Leaf> Tree<L> {
+    /// A tree of one leaf.
+    pub(super) fn of(leaf: L) -> Self {
+        let (summary, memory) = (leaf.summary(), leaf.memory());
+        let root = Node::new(Child::Leaf(leaf), summary);
+        Self { memory: memory + root.memory(), root: Arc::new(root), summary }
+    }
+
     /// How many elements there are.
     #[must_use]
     pub fn len(&self) -> u64 {

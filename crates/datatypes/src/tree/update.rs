@@ -5,18 +5,18 @@ use std::sync::Arc;
 use almandine_base::object::Missing;
 
 use super::leaf::{Leaf, Summary};
-use super::node::{Child, Children, Node};
+use super::node::{CHILDREN_MAX, Child, Children, Node, Shape};
 use super::root::Tree;
 use super::route::Route;
 
 /// What the level above must know of a change below.
-struct Change<L: Leaf> {
+pub(super) struct Change<L: Leaf> {
     /// Elements that came, or went if negative.
-    count: i64,
+    pub(super) count: i64,
     /// Bytes that came, or went.
-    memory: isize,
+    pub(super) memory: isize,
     /// The upper half of the child, if it was split.
-    split: Option<(L::Bound, Node<L>)>,
+    pub(super) split: Option<(L::Bound, Node<L>)>,
 }
 
 impl<L: Leaf> Tree<L> {
@@ -32,13 +32,18 @@ impl<L: Leaf> Tree<L> {
     ) -> Result<R, Missing> {
         let mut change = Change { count: 0, memory: 0, split: None };
         let result = descend(&mut self.root, route, context, edit, &mut change);
+        self.settle(change);
+        Ok(result)
+    }
+
+    /// After a change below the root.
+    pub(super) fn settle(&mut self, mut change: Change<L>) {
         if let Some((bound, right)) = change.split.take() {
             change.memory += self.grow(bound, right);
         }
         change.memory += self.shrink();
         self.memory = self.memory.wrapping_add_signed(change.memory);
         self.summary = Summary { count: self.summary.count.wrapping_add_signed(change.count), due: self.root.earliest_due() };
-        Ok(result)
     }
 
     /// Puts a root above the two halves of the old one. Returns the bytes that came.
@@ -91,17 +96,22 @@ fn descend<L: Leaf, R>(
             result
         }
     };
+    settle_shape(node, before, change);
+    debug_assert!(Arc::get_mut(this).is_some(), "INV-TREE-2: who changes a node is its only owner");
+    result
+}
+
+/// After a change of a node's children: it has not too many.
+pub(super) fn settle_shape<L: Leaf>(node: &mut Node<L>, before: Shape, change: &mut Change<L>) {
     if node.shape() != before {
         change.memory += node.memory() as isize - Node::<L>::memory_of(before) as isize;
     }
-    if node.len() > super::node::CHILDREN_MAX {
+    if node.len() > CHILDREN_MAX {
         let memory = node.memory() as isize;
         let (bound, right) = node.split();
         change.memory += node.memory() as isize + right.memory() as isize - memory;
         change.split = Some((bound, right));
     }
-    debug_assert!(Arc::get_mut(this).is_some(), "INV-TREE-2: who changes a node is its only owner");
-    result
 }
 
 /// After a change of a leaf: its parent knows of it, and it is neither too large nor too small.
@@ -160,7 +170,7 @@ fn merge_leaf<L: Leaf>(node: &mut Node<L>, at: usize, change: &mut Change<L>) {
 }
 
 /// After a change below a node: its parent knows of it, has its upper half, and it has not too few children.
-fn settle_node<L: Leaf>(node: &mut Node<L>, at: usize, change: &mut Change<L>) {
+pub(super) fn settle_node<L: Leaf>(node: &mut Node<L>, at: usize, change: &mut Change<L>) {
     let Children::Nodes(nodes) = &node.children else { return };
     let due = nodes[at].earliest_due();
     let (is_small, count) = (nodes[at].is_small(), node.counts[at].wrapping_add_signed(change.count));

@@ -12,7 +12,6 @@ use crate::tier::extent::Extent;
 use crate::tier::pages::{Contents, DevicePages, PageInfo};
 use crate::tier::write::ExtentWriter;
 use crate::tier::{self, Tier};
-use almandine_base::object::Missing;
 use almandine_io::storage::Buffer;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +37,10 @@ pub(super) fn make(
     let mut heavy = Vec::new();
     copy(session, page, image, &mut contents, &mut heavy);
     let mut written = Vec::new();
-    let mut outcome = heavy.into_iter().try_for_each(|record| write_heavy(tier, &record, image, extents, &mut written));
+    let mut outcome = heavy.iter().try_for_each(|record| write_heavy(tier, record, image, extents, &mut written));
+    debug_assert!(outcome.is_err() || written.len() >= heavy.len(), "INV-TIER-3: what is on the heap has an extent");
+    // Their records may have gone meanwhile.
+    heavy.into_iter().filter_map(|record| record.value).for_each(|value| session.release(value));
     // Also after a failure, so that nothing of this page is written with the next one.
     outcome = outcome.and(extents.finish(tier));
     if let Err(error) = outcome {
@@ -145,10 +147,7 @@ fn write_heavy(
     if let Some(value) = &record.value {
         let extent = match value.as_object() {
             None => extents.put(tier, value.as_ref().as_ref())?,
-            Some(object) => {
-                let bytes = tier::image::of(object, value.device_bytes());
-                extents.put(tier, &bytes.map_err(|Missing| io::Error::other("a part of a value is not in memory"))?)?
-            }
+            Some(object) => tier::image::write(tier, extents, object, value.device_bytes())?,
         };
         written.push(extent);
         put(image, record.at + record.header.value_word(), extent.to_word());

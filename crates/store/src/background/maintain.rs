@@ -145,7 +145,7 @@ impl Maintenance {
         busy |= self.evacuation.phase() != EvacuationPhase::Rest;
         store.move_ceiling();
         self.shift_read_only();
-        busy |= store.collect_garbage();
+        busy |= store.background.garbage.collect();
         self.session.surrender_free_space();
         busy |= self.forget_closed_pages(busy, now_ms);
         if store.epoch.pending() != 0 {

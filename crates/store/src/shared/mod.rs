@@ -3,6 +3,7 @@
 mod budget;
 pub(crate) mod consumers;
 mod elements;
+pub(crate) mod garbage;
 mod records;
 mod stall;
 
@@ -21,18 +22,14 @@ use almandine_epoch::Epoch;
 use almandine_io::memory;
 use almandine_io::thread::Waker;
 use consumers::Consumers;
-use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
+use garbage::Garbage;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use stall::Stall;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Heap values from this size on are freed by the background thread.
-const DISCARD_BYTES: usize = 64 * 1024;
-/// Parts of an object that are freed before other work gets its turn.
-const GARBAGE_STEP: usize = 1024;
 /// Threads that belong to the store itself: maintenance and evacuation.
 const OWN_THREADS: usize = 2;
 /// And with a device: the flusher and the compactor.
@@ -55,10 +52,10 @@ pub(crate) struct Threads {
 
 /// What sessions have for the background, and what it has done.
 pub(crate) struct Background {
-    pub(crate) waker: Waker,
+    pub(crate) waker: Arc<Waker>,
     pub(crate) progress: Progress,
     /// Large values to be freed.
-    garbage: SegQueue<SharedValue>,
+    pub(crate) garbage: Arc<Garbage>,
     pub(crate) stop: AtomicBool,
 }
 
@@ -103,10 +100,12 @@ impl Inner {
         options.sessions_max = options.sessions_max.clamp(1, almandine_base::limits::STORE_THREADS_MAX - own);
         let threads = options.sessions_max + own;
         debug_assert!(threads <= almandine_base::limits::STORE_THREADS_MAX, "INV-LATCH-1: a latch can count every holder");
+        let waker = Arc::new(Waker::new());
+        let garbage = Arc::new(Garbage::new(Arc::clone(&waker)));
         let tier = options
             .storage
             .clone()
-            .map(|storage| Tier::new(storage, options.types.clone(), options.device_pages_max))
+            .map(|storage| Tier::new(storage, options.types.clone(), Arc::clone(&garbage), options.device_pages_max))
             .transpose()?;
         let memory_max = if options.memory_bytes_max == 0 { memory::physical_bytes() } else { options.memory_bytes_max };
         // Holes make the log's span longer than its contents: four times the memory keeps forced evacuations rare.
@@ -127,12 +126,7 @@ impl Inner {
                 active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),
                 free: Mutex::new((0..threads).rev().collect()),
             },
-            background: Background {
-                waker: Waker::new(),
-                progress: Progress::default(),
-                garbage: SegQueue::new(),
-                stop: AtomicBool::new(false),
-            },
+            background: Background { waker, progress: Progress::default(), garbage, stop: AtomicBool::new(false) },
             secrets: RapidSecrets::seed(options.seed),
             budget: Budget::default(),
             eviction: Eviction::new(memory_max)?,
@@ -165,22 +159,7 @@ impl Inner {
 
     /// Lets go of a heap value, in the background if freeing it takes long.
     pub(crate) fn discard(&self, value: SharedValue) {
-        if value.memory_bytes() >= DISCARD_BYTES && Arc::strong_count(&value) == 1 {
-            self.background.garbage.push(value);
-            self.background.waker.wake();
-        }
-    }
-
-    /// Frees some of the garbage; whether there is more.
-    pub(crate) fn collect_garbage(&self) -> bool {
-        while let Some(mut value) = self.background.garbage.pop() {
-            debug_assert_eq!(Arc::strong_count(&value), 1, "nobody reads garbage, so it is freed here");
-            if Arc::get_mut(&mut value).is_some_and(|value| !value.drop_step(GARBAGE_STEP)) {
-                self.background.garbage.push(value);
-                return true;
-            }
-        }
-        false
+        self.background.garbage.discard(value);
     }
 }
 

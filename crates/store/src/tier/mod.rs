@@ -17,6 +17,7 @@
 //! record is. INV-TIER-3: what a page on the device says is used only if its checksum holds.
 
 pub(crate) mod admission;
+mod arriving;
 mod empty;
 pub(crate) mod extent;
 pub(crate) mod image;
@@ -32,6 +33,7 @@ pub(crate) mod write;
 use crate::log::{Log, PAGE_BYTES};
 use crate::memory::MemoryUse;
 use crate::namespace::Namespaces;
+use crate::shared::garbage::Garbage;
 use admission::Admission;
 use almandine_base::object::Types;
 use almandine_device::Device;
@@ -119,6 +121,8 @@ pub(crate) struct Tier {
     pub(crate) storage: Storage,
     /// What makes objects of their images.
     pub(crate) types: Option<Arc<dyn Types>>,
+    /// Where large values go that nobody holds any more.
+    pub(crate) garbage: Arc<Garbage>,
     pub(crate) pages: DevicePages,
     pub(crate) counters: Counters,
     pub(crate) wakers: Wakers,
@@ -139,9 +143,15 @@ pub(crate) struct Tier {
 }
 
 impl Tier {
-    pub(crate) fn new(storage: Storage, types: Option<Arc<dyn Types>>, device_pages_max: u64) -> io::Result<Self> {
+    pub(crate) fn new(
+        storage: Storage,
+        types: Option<Arc<dyn Types>>,
+        garbage: Arc<Garbage>,
+        device_pages_max: u64,
+    ) -> io::Result<Self> {
         Ok(Self {
             types,
+            garbage,
             storage,
             pages: DevicePages::new(device_pages_max.max(DEVICE_PAGES_MIN))?,
             counters: Counters::default(),

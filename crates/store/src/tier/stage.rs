@@ -5,13 +5,13 @@
 //! stage attached. A record on the device never changes, so a staged one is exact for as long as the index points to its address.
 
 use super::Tier;
-use super::extent::{self, Extent};
-use super::image;
+use super::arriving::{Arriving, Landed};
+use super::extent::Extent;
 use super::statistics::bump;
-use crate::heap::{HeapKey, HeapValue, SharedValue};
+use crate::heap::{HeapKey, SharedValue};
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
 use crate::record::{Header, Kind, Record, WORD};
-use almandine_base::object::Types;
+use crate::shared::garbage::Garbage;
 use almandine_io::storage::{BLOCK_BYTES, BatchRead, BatchReader, Buffer, BufferPool, Source};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -59,7 +59,7 @@ pub struct Fetch {
 
 enum What {
     Records { page: u64, start: usize, address: u64, others: Vec<u64> },
-    Field { address: u64, field: Field, extent: Extent },
+    Piece { address: u64, field: Field, number: usize },
 }
 
 /// Why something is read.
@@ -89,18 +89,39 @@ struct Span {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Field {
-    Key,
-    Value,
+    Key = 0,
+    Value = 1,
+}
+
+/// A value of a staged record. A large one is freed in the background.
+struct Owned {
+    /// None: it is being let go.
+    value: Option<SharedValue>,
+    garbage: Arc<Garbage>,
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if let Some(value) = self.value.take() {
+            self.garbage.discard(value);
+        }
+    }
 }
 
 /// A record in a buffer.
 struct Staged {
     record: Record,
     header: Header,
-    /// Fields on the value device that have not arrived.
-    missing: u8,
+    /// Fields on the value device that have not arrived: key and value.
+    arriving: [Option<Box<Arriving>>; 2],
     key_handle: u64,
-    value: Option<SharedValue>,
+    value: Option<Owned>,
+}
+
+impl Staged {
+    fn is_whole(&self) -> bool {
+        self.arriving.iter().all(Option::is_none)
+    }
 }
 
 impl Drop for Staged {
@@ -193,7 +214,7 @@ impl Stage {
     #[inline]
     pub(crate) fn get(&self, address: u64) -> Lookup {
         match self.records.get(&address) {
-            Some(staged) if staged.missing == 0 => Lookup::Ready(staged.record, staged.header),
+            Some(staged) if staged.is_whole() => Lookup::Ready(staged.record, staged.header),
             Some(_) => Lookup::Absent,
             None => match self.unreadable.get(&address) {
                 Some(true) => Lookup::Damaged,
@@ -205,7 +226,7 @@ impl Stage {
 
     /// Addresses of all records that are ready.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = u64> + '_ {
-        self.records.iter().filter(|(_, staged)| staged.missing == 0).map(|(&address, _)| address)
+        self.records.iter().filter(|(_, staged)| staged.is_whole()).map(|(&address, _)| address)
     }
 
     /// Notes that the device could not give a record.
@@ -213,29 +234,26 @@ impl Stage {
         self.set_unreadable(address, false);
     }
 
-    /// Puts a field in its place that has been read from the value device.
-    fn fill(&mut self, address: u64, field: Field, bytes: &[u8], types: Option<&dyn Types>) {
+    /// Puts a field in its place of which all pieces have come.
+    fn fill(&mut self, address: u64, field: Field, garbage: &Arc<Garbage>) {
         let Some(staged) = self.records.get_mut(&address) else { return };
-        debug_assert_ne!(staged.missing, 0, "INV-TIER-3: a field comes once, and only one that was asked for");
+        let Some(arrived) = staged.arriving[field as usize].take() else { return };
         match field {
             Field::Key => {
                 debug_assert_eq!(staged.key_handle, 0, "a staged record frees one key");
-                staged.key_handle = HeapKey::into_handle(bytes);
+                let bytes = arrived.take_bytes();
+                staged.key_handle = HeapKey::into_handle(&bytes);
                 staged.record.set_key_handle(staged.key_handle);
+                self.bytes += bytes.len();
             }
             Field::Value => {
-                let kind = staged.header.kind();
-                let value = match kind {
-                    Kind::String => Some(HeapValue::string(bytes.to_vec())),
-                    _ => image::read(types, kind, bytes),
-                };
-                let Some(value) = value.map(Arc::new) else { return self.set_unreadable(address, true) };
+                let Some(value) = arrived.take_value() else { return };
+                self.bytes += value.memory_bytes();
                 staged.record.set_value_handle(staged.header, Arc::as_ptr(&value) as usize as u64);
-                staged.value = Some(value);
+                debug_assert!(staged.value.is_none(), "a staged record has one value");
+                staged.value = Some(Owned { value: Some(value), garbage: Arc::clone(garbage) });
             }
         }
-        staged.missing -= 1;
-        self.bytes += bytes.len();
     }
 
     fn set_unreadable(&mut self, address: u64, damaged: bool) {
@@ -350,7 +368,7 @@ impl Tier {
                     stage.buffers.push(buffer);
                 }
             }
-            What::Field { address, field, extent } => {
+            What::Piece { address, field, number } => {
                 // An extent is given up after its record's page: what it holds from then on is no damage.
                 if !self.pages.is_stored(Log::page_of(address)) {
                     stage.records.remove(&address);
@@ -358,11 +376,39 @@ impl Tier {
                     bump(&self.counters.read_errors, 1);
                     stage.fail(address);
                 } else {
-                    match extent::contents(&buffer) {
-                        Some(bytes) => stage.fill(address, field, bytes, self.types.as_deref()),
-                        None => self.reject_field(stage, address, (field, extent), why, fetches),
-                    }
+                    self.accept_piece(stage, (address, field, number), buffer, why, fetches);
                 }
+            }
+        }
+    }
+
+    /// Takes a piece of a field, and asks for those that follow.
+    fn accept_piece(
+        &self,
+        stage: &mut Stage,
+        (address, field, number): (u64, Field, usize),
+        piece: Buffer,
+        why: Why,
+        fetches: &mut Vec<Fetch>,
+    ) {
+        let arriving = stage.records.get_mut(&address).and_then(|staged| staged.arriving[field as usize].as_mut());
+        let Some(arriving) = arriving else { return stage.spare.push(piece) };
+        debug_assert!(number < arriving.extent.pieces(), "INV-TIER-3: an extent is as long as its word says");
+        let early_before = arriving.early_bytes();
+        let landed = arriving.land(number, piece, why.again, &mut stage.spare);
+        stage.bytes = stage.bytes + arriving.early_bytes() - early_before;
+        match landed {
+            Landed::Well => {
+                self.ask_for_pieces(stage, address, field, Why { again: false, ..why }, fetches);
+            }
+            Landed::Whole => stage.fill(address, field, &self.garbage),
+            Landed::Doubtful(number) => {
+                bump(&self.counters.corrupt_blocks, 1);
+                self.fetch_piece(stage, (address, field, number), Why { again: true, ..why }, fetches);
+            }
+            Landed::Damaged => {
+                bump(&self.counters.corrupt_blocks, 1);
+                stage.set_unreadable(address, true);
             }
         }
     }
@@ -382,29 +428,32 @@ impl Tier {
         self.fetch_records(span, Why { again: true, ..why }, stage, fetches);
     }
 
-    /// As [`Tier::reject`], for an extent.
-    fn reject_field(&self, stage: &mut Stage, address: u64, field: (Field, Extent), why: Why, fetches: &mut Vec<Fetch>) {
-        bump(&self.counters.corrupt_blocks, 1);
-        if why.again {
-            stage.set_unreadable(address, true);
-        } else {
-            self.fetch_field(stage, address, field, Why { again: true, ..why }, fetches);
+    /// Asks for the pieces of a field whose time has come. False when the device refuses at once.
+    fn ask_for_pieces(&self, stage: &mut Stage, address: u64, field: Field, why: Why, fetches: &mut Vec<Fetch>) -> bool {
+        debug_assert!(!why.again, "INV-TIER-3: a piece is asked for anew, and read again only for want of its checksum");
+        let next = |stage: &mut Stage| stage.records.get_mut(&address)?.arriving[field as usize].as_mut()?.ask();
+        while let Some(number) = next(stage) {
+            if !self.fetch_piece(stage, (address, field, number), why, fetches) {
+                return false;
+            }
         }
+        true
     }
 
-    /// Asks for a field of a record. False when the device refuses at once.
-    fn fetch_field(
+    /// Asks for a piece of a field. False when the device refuses at once.
+    fn fetch_piece(
         &self,
         stage: &mut Stage,
-        address: u64,
-        (field, extent): (Field, Extent),
+        (address, field, number): (u64, Field, usize),
         why: Why,
         fetches: &mut Vec<Fetch>,
     ) -> bool {
-        self.count_read(extent.bytes(), why);
-        match self.storage.values.source(extent.offset(), extent.bytes()) {
+        let arriving = stage.records.get(&address).and_then(|staged| staged.arriving[field as usize].as_ref());
+        let Some((offset, bytes)) = arriving.map(|arriving| arriving.extent.piece(number)) else { return false };
+        self.count_read(bytes, why);
+        match self.storage.values.source(offset, bytes) {
             Ok(source) => {
-                fetches.push(Fetch { what: What::Field { address, field, extent }, why, source, bytes: extent.bytes() });
+                fetches.push(Fetch { what: What::Piece { address, field, number }, why, source, bytes });
                 return true;
             }
             Err(_) if !self.pages.is_stored(Log::page_of(address)) => {
@@ -458,21 +507,25 @@ impl Tier {
             self.reject(stage, page, address, why, fetches);
             return;
         }
-        let mut staged = Staged { record, header, missing: 0, key_handle: 0, value: None };
-        for (flag, field, word) in [
-            (Header::HEAP_KEY, Field::Key, header.has(Header::HEAP_KEY).then(|| record.key_handle())),
-            (Header::HEAP_VALUE, Field::Value, header.has(Header::HEAP_VALUE).then(|| record.value_handle(header))),
-        ] {
-            let Some(word) = word else { continue };
-            debug_assert!(header.has(flag), "INV-TIER-3: only a handle's word names an extent");
-            if !self.fetch_field(stage, address, (field, Extent::from_word(word)), why, fetches) {
-                return;
-            }
-            staged.missing += 1;
+        let mut staged = Staged { record, header, arriving: [None, None], key_handle: 0, value: None };
+        if header.has(Header::HEAP_KEY) {
+            let extent = Extent::from_word(record.key_handle());
+            staged.arriving[0] = Some(Box::new(Arriving::bytes(extent, &self.garbage)));
+        }
+        if header.has(Header::HEAP_VALUE) {
+            let extent = Extent::from_word(record.value_handle(header));
+            let arriving = match header.kind() {
+                Kind::String => Some(Arriving::bytes(extent, &self.garbage)),
+                kind => Arriving::object(extent, kind, self.types.as_deref(), &self.garbage),
+            };
+            let Some(arriving) = arriving else { return stage.set_unreadable(address, true) };
+            staged.arriving[1] = Some(Box::new(arriving));
         }
         debug_assert!(!staged.header.has(Header::DEAD), "INV-TIER-3: what is staged is a record");
-        debug_assert!(staged.missing <= 2, "INV-TIER-3: a record has at most a key and a value elsewhere");
         stage.records.insert(address, staged);
+        let why = Why { again: false, ..why };
+        let _ = self.ask_for_pieces(stage, address, Field::Key, why, fetches)
+            && self.ask_for_pieces(stage, address, Field::Value, why, fetches);
     }
 
     /// Stages records on a thread that may block.

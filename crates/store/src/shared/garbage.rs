@@ -1,0 +1,55 @@
+//! Large values that nobody holds any more, on their way to be freed in the background, a part at a time.
+
+use crate::heap::{HeapValue, SharedValue};
+use almandine_io::thread::Waker;
+use crossbeam_queue::SegQueue;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Heap values from this size on are freed by the background thread.
+const DISCARD_BYTES: usize = 64 * 1024;
+/// Parts of an object that are freed before other work gets its turn.
+const STEP: usize = 1024;
+
+/// Values to be freed.
+pub(crate) struct Garbage {
+    values: SegQueue<HeapValue>,
+    bytes: AtomicU64,
+    /// Wakes who frees them.
+    waker: Arc<Waker>,
+}
+
+impl Garbage {
+    pub(crate) fn new(waker: Arc<Waker>) -> Self {
+        Self { values: SegQueue::new(), bytes: AtomicU64::new(0), waker }
+    }
+
+    /// Lets go of a reference. Whoever has the last one of a large value leaves it to the background.
+    pub(crate) fn discard(&self, value: SharedValue) {
+        // Of several that let go at the same time one is the last, and nobody frees it by chance.
+        let Some(mut value) = Arc::into_inner(value) else { return };
+        let bytes = value.memory_bytes();
+        debug_assert_ne!(bytes, 0, "whatever is freed takes memory");
+        if bytes >= DISCARD_BYTES {
+            value.count_no_more();
+            self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.values.push(value);
+            self.waker.wake();
+        }
+    }
+
+    /// Frees some; whether there is more.
+    pub(crate) fn collect(&self) -> bool {
+        let Some(mut value) = self.values.pop() else { return false };
+        let before = value.memory_bytes();
+        let ended = value.drop_step(STEP);
+        debug_assert!(ended || value.memory_bytes() <= before, "what is freed becomes less");
+        let freed = if ended { before } else { before.saturating_sub(value.memory_bytes()) };
+        let counted = self.bytes.fetch_sub(freed as u64, Ordering::Relaxed);
+        debug_assert!(counted >= freed as u64, "what is freed was counted");
+        if !ended {
+            self.values.push(value);
+        }
+        true
+    }
+}
