@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use almandine_testkit::oracle::table::{HASHES, Line, TABLE};
 use almandine_testkit::oracle::{Settings, run};
 use almandine_testkit::{Program, Server, full, seed};
 
@@ -16,12 +17,20 @@ fn wanted(name: &str) -> bool {
 
 #[test]
 fn our_server_answers_random_commands_as_redis_does() {
+    compare(TABLE, if full() { 2500 } else { 100 }, 2000);
+}
+
+#[test]
+fn large_hashes_are_what_they_are_in_redis() {
+    compare(HASHES, if full() { 500 } else { 12 }, 1500);
+}
+
+fn compare(table: &'static [Line], episodes: u64, commands: usize) {
     let redis = std::env::var("ALMANDINE_GOLDEN_SERVER").is_ok_and(|s| s == "redis");
     let ours = Server::start(&if redis { Program::Redis } else { Program::Almandine }, &[]);
     let oracle = Server::start(&Program::Redis, &[]);
-    let episodes = if full() { 2500 } else { 100 };
     let started = Instant::now();
-    let settings = Settings { seed: seed(), episodes, commands: 2000, cold_percent: 0 };
+    let settings = Settings { table, seed: seed(), episodes, commands, cold_percent: 0 };
     let report = run(&ours, &oracle, settings, &wanted).unwrap_or_else(|e| panic!("{e}\nour log:\n{}", ours.log()));
     println!(
         "oracle: {} commands of {} names compared ({} answered with an error), {} replies of final keyspaces, seeds {}..{}, in {:.1?}",
@@ -43,7 +52,7 @@ fn our_server_answers_random_commands_as_redis_does() {
 fn a_server_that_differs_is_caught_and_the_report_is_short() {
     let mutant = Server::start(&Program::Redis, &["--proto-max-bulk-len", "1048576", "--rename-command", "GETDEL", "GETDEL_"]);
     let oracle = Server::start(&Program::Redis, &[]);
-    let settings = Settings { seed: 1, episodes: 5, commands: 2000, cold_percent: 0 };
+    let settings = Settings { table: TABLE, seed: 1, episodes: 5, commands: 2000, cold_percent: 0 };
     let difference = run(&mutant, &oracle, settings, &|_| true).expect("both run").difference.expect("the mutant is caught");
     let last = difference.commands.last().expect("a command");
     assert!(last[0].eq_ignore_ascii_case(b"GETDEL"), "{difference}");

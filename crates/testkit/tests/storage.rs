@@ -12,6 +12,7 @@ use almandine_testkit::history::faults::{final_read, with_faults, without_refuse
 use almandine_testkit::history::mock::{self, Bug};
 use almandine_testkit::history::{self, History, check, record};
 use almandine_testkit::oracle;
+use almandine_testkit::oracle::table::{HASHES, Line, TABLE};
 use almandine_testkit::storage::{FAULTY, Figures, MODES, Mode, OBJECTS};
 use almandine_testkit::{Program, Server, full, seed};
 
@@ -84,10 +85,19 @@ fn golden_sessions_hold_with_cold_keys() {
 
 #[test]
 fn random_commands_on_cold_keys_are_answered_as_redis_does() {
+    compare(TABLE, if full() { 60 } else { 12 });
+}
+
+#[test]
+fn large_hashes_that_are_cold_are_what_they_are_in_redis() {
+    compare(HASHES, if full() { 30 } else { 4 });
+}
+
+fn compare(table: &'static [Line], episodes: u64) {
     for mode in modes(&["files", "files, copies to the tail", "three directories"]) {
         let (ours, redis) = (mode.start(), Server::start(&Program::Redis, &[]));
         // CONFIG GET maxmemory is not the same here.
-        let settings = oracle::Settings { seed: seed(), episodes: if full() { 60 } else { 12 }, commands: 2000, cold_percent: 30 };
+        let settings = oracle::Settings { table, seed: seed(), episodes, commands: 2000, cold_percent: 30 };
         let report = oracle::run(&ours, &redis, settings, &|name| name != "CONFIG")
             .unwrap_or_else(|e| panic!("{}: {e}\nour log:\n{}", mode.name, ours.log()));
         let figures = Figures::of(&ours);

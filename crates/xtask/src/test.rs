@@ -32,6 +32,7 @@ const PROOFS: [&str; 15] = [
     "golden",
     "oracle",
     "effects",
+    "hashes",
     "histories",
     "storage",
     "cold",

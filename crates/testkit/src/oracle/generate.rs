@@ -1,5 +1,6 @@
 //! Commands from templates: a parsed template is expanded with random arguments from pools that hold the edges of each type.
 
+use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::table::{Compare, Line};
@@ -32,6 +33,10 @@ pub struct Generator {
     lines: Vec<(Line, Node)>,
     weights: usize,
     random: Random,
+    /// Between MULTI and EXEC.
+    open: bool,
+    /// Some command that may be queued sets a short expiry.
+    short: bool,
 }
 
 impl Generator {
@@ -44,11 +49,16 @@ impl Generator {
         let lines: Vec<(Line, Node)> = table.iter().filter(|l| wanted(name(l.template))).map(|l| (*l, parse(l.template))).collect();
         assert!(!lines.is_empty(), "no command is wanted");
         let weights = lines.iter().map(|(l, _)| l.weight).sum();
-        Self { lines, weights, random: Random::new(seed) }
+        Self { lines, weights, random: Random::new(seed), open: false, short: false }
     }
 
     /// The next command.
     pub fn command(&mut self) -> Generated {
+        if self.open && self.random.chance(15) {
+            self.open = false;
+            let name: &[u8] = if self.random.chance(90) { b"EXEC" } else { b"DISCARD" };
+            return Generated { args: vec![name.to_vec()], compare: Compare::Exact, barrier: std::mem::take(&mut self.short) };
+        }
         let mut at = self.random.below(self.weights);
         let mut chosen = &self.lines[0];
         for entry in &self.lines {
@@ -62,6 +72,9 @@ impl Generator {
         expansion.node(&chosen.1);
         let Expansion { mut args, barrier, .. } = expansion;
         mutate(&mut args, &mut self.random);
+        self.open |= args[0].eq_ignore_ascii_case(b"MULTI");
+        self.short |= barrier;
+        let barrier = barrier || self.short && args[0].eq_ignore_ascii_case(b"EXEC");
         Generated { args, compare: chosen.0.compare, barrier }
     }
 }
@@ -121,6 +134,15 @@ impl Expansion<'_> {
     fn node(&mut self, node: &Node) {
         match node {
             Node::Literal(word) => self.args.push(word.as_bytes().to_vec()),
+            Node::Atom("pairs") => {
+                for name in numbers(self.random) {
+                    self.args.push(format!("f{name}").into_bytes());
+                    self.args.push(short_content(self.random));
+                }
+            }
+            Node::Atom("fields" | "members") => {
+                self.args.extend(numbers(self.random).map(|name| format!("f{name}").into_bytes()));
+            }
             Node::Atom(name) => {
                 let (bytes, short) = atom(name, self.random);
                 self.barrier |= short;
@@ -142,8 +164,10 @@ impl Expansion<'_> {
     }
 }
 
-const ATOMS: &[&str] =
-    &["key", "value", "int", "float", "ttl", "pttl", "at", "pat", "offset", "index", "db", "pattern", "field", "word"];
+const ATOMS: &[&str] = &[
+    "key", "value", "int", "float", "ttl", "pttl", "at", "pat", "offset", "index", "db", "pattern", "width", "word", "field",
+    "fields", "pairs", "hash", "member", "members", "content",
+];
 
 const VALUES: &[&[u8]] = &[
     b"",
@@ -233,8 +257,16 @@ fn atom(name: &str, random: &mut Random) -> (Vec<u8>, bool) {
         "db" if edge => random.pick(&[&b"16"[..], b"-1", b"abc", b"2"]).to_vec(),
         "db" => text(random.below(2) as i64),
         "pattern" => random.pick(PATTERNS).to_vec(),
-        "field" if edge => random.pick(&[&b"u64"[..], b"i65", b"u0", b"x8", b"i", b"", b"I8"]).to_vec(),
-        "field" => {
+        "field" if random.chance(3) => value(random),
+        "field" => format!("f{}", random.below(9)).into_bytes(),
+        "hash" => format!("h{}", random.below(4)).into_bytes(),
+        "member" => {
+            let bound = *random.pick(&[10, 140, MEMBERS]);
+            format!("f{}", random.below(bound)).into_bytes()
+        }
+        "content" => content(random),
+        "width" if edge => random.pick(&[&b"u64"[..], b"i65", b"u0", b"x8", b"i", b"", b"I8"]).to_vec(),
+        "width" => {
             let signed = random.chance(50);
             format!("{}{}", if signed { 'i' } else { 'u' }, 1 + random.below(if signed { 64 } else { 63 })).into_bytes()
         }
@@ -264,14 +296,55 @@ fn value(random: &mut Random) -> Vec<u8> {
     }
 }
 
+/// Fields of the largest hashes.
+const MEMBERS: usize = 4000;
+
+/// Numbers of fields next to each other: few, or as many as cross the limits of what is packed, here and in Redis.
+fn numbers(random: &mut Random) -> Range<usize> {
+    let count = match random.below(100) {
+        0..60 => 1 + random.below(6),
+        60..80 => 55 + random.below(20),
+        80..95 => 115 + random.below(30),
+        _ => 500 + random.below(2500),
+    };
+    let bound = if random.chance(50) { 20 } else { MEMBERS - count };
+    let first = random.below(bound);
+    first..first + count
+}
+
+fn short_content(random: &mut Random) -> Vec<u8> {
+    if random.chance(30) {
+        return random.between(-1000, 1000).to_string().into_bytes();
+    }
+    let len = random.below(24);
+    random.bytes(len)
+}
+
+/// A value of a field: around the 64 bytes that a listpack may hold, the 16 KiB that a record may, and to 1 MB.
+fn content(random: &mut Random) -> Vec<u8> {
+    let len = match random.below(1000) {
+        0..700 => return short_content(random),
+        700..850 => 60 + random.below(10),
+        850..950 => random.below(2000),
+        950..990 => 15_000 + random.below(3000),
+        990..997 => random.below(100_000),
+        _ => 1_000_000 + random.below(50_000),
+    };
+    // Not compressible as a whole, so that payloads are large, too.
+    let seed = random.bytes(251);
+    seed.iter().copied().cycle().take(len).collect()
+}
+
+/// Commands that are sent as they are: a partial SCAN may stop anywhere, and a random field is any; the table has those that are not.
+const UNCHANGED: [&[u8]; 4] = [b"SCAN", b"HSCAN", b"HRANDFIELD", b"EXCHANGE"];
+
 /// Now and then a command that no client would send.
 fn mutate(args: &mut Vec<Vec<u8>>, random: &mut Random) {
     if random.chance(5) {
         let upper = random.chance(50);
         args[0] = if upper { args[0].to_ascii_uppercase() } else { args[0].to_ascii_lowercase() };
     }
-    // A partial SCAN may stop anywhere; the table has those that may not.
-    if args[0].eq_ignore_ascii_case(b"SCAN") || !random.chance(3) {
+    if UNCHANGED.iter().any(|name| args[0].eq_ignore_ascii_case(name)) || !random.chance(3) {
         return;
     }
     let at = random.below(args.len());
@@ -286,20 +359,22 @@ fn mutate(args: &mut Vec<Vec<u8>>, random: &mut Random) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::TABLE;
+    use super::super::table::{HASHES, TABLE};
     use super::*;
 
     #[test]
     fn a_seed_repeats_and_every_line_is_reached() {
-        let names = |seed| {
-            let mut generator = Generator::new(TABLE, seed, &|_| true);
-            (0..20_000).map(|_| generator.command().args[0].to_ascii_uppercase()).collect::<Vec<_>>()
-        };
-        assert_eq!(names(3), names(3));
-        assert_ne!(names(3), names(4));
-        let seen = names(3);
-        for line in TABLE.iter().filter(|l| !l.template.starts_with("word")) {
-            assert!(seen.iter().any(|n| n == name(line.template).as_bytes()), "{}", line.template);
+        for table in [TABLE, HASHES] {
+            let names = |seed| {
+                let mut generator = Generator::new(table, seed, &|_| true);
+                (0..20_000).map(|_| generator.command().args[0].to_ascii_uppercase()).collect::<Vec<_>>()
+            };
+            assert_eq!(names(3), names(3));
+            assert_ne!(names(3), names(4));
+            let seen = names(3);
+            for line in table.iter().filter(|l| !l.template.starts_with("word")) {
+                assert!(seen.iter().any(|n| n == name(line.template).as_bytes()), "{}", line.template);
+            }
         }
     }
 

@@ -7,13 +7,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::generate::{Generated, Generator};
-use super::table::{Compare, TABLE};
+use super::table::{Compare, Line};
 use crate::value::command_line;
 use crate::{Client, Random, Server, Value};
 
 /// How much to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
+    /// What is sent.
+    pub table: &'static [Line],
     /// The first episode's seed; each next episode adds one.
     pub seed: u64,
     /// Each episode starts from an empty keyspace and ends with a comparison of both keyspaces.
@@ -82,7 +84,7 @@ pub fn run(ours: &Server, oracle: &Server, settings: Settings, wanted: &dyn Fn(&
     let mut report = Report::default();
     for episode in 0..settings.episodes {
         let seed = settings.seed + episode;
-        let mut generator = Generator::new(TABLE, seed, wanted);
+        let mut generator = Generator::new(settings.table, seed, wanted);
         let commands: Vec<Generated> = (0..settings.commands).map(|_| generator.command()).collect();
         let mut pair = Pair::connect(ours, oracle, seed, settings.cold_percent)?;
         let found = match pair.play(&commands, &mut report)? {
@@ -105,13 +107,26 @@ struct Pair<'s> {
     server: &'s Server,
     cold_percent: usize,
     random: Random,
+    /// How the replies of queued commands are compared; `None`: no transaction is open.
+    queued: Option<Vec<Compare>>,
 }
+
+/// What is sent of a window, with the command that it belongs to.
+struct Sent {
+    args: Vec<Vec<u8>>,
+    compare: Compare,
+    index: usize,
+}
+
+/// Redis counts expired keys, and their bytes, until something touches them; this touches all.
+const TOUCH_ALL: [&[u8]; 4] = [b"SCAN", b"0", b"COUNT", b"100000"];
+const EXCHANGE: &[u8] = b"EXCHANGE";
 
 impl<'s> Pair<'s> {
     /// Connects with an empty keyspace; odd seeds speak RESP3.
     fn connect(server: &'s Server, oracle: &Server, seed: u64, cold_percent: usize) -> io::Result<Self> {
         let (ours, oracle) = (Client::connect(server.address())?, Client::connect(oracle.address())?);
-        let mut pair = Self { ours, oracle, server, cold_percent, random: Random::new(seed) };
+        let mut pair = Self { ours, oracle, server, cold_percent, random: Random::new(seed), queued: None };
         if seed % 2 == 1 {
             let _ = pair.both(&[vec![b"HELLO".to_vec(), b"3".to_vec()]])?;
         }
@@ -138,35 +153,23 @@ impl<'s> Pair<'s> {
     fn play(&mut self, commands: &[Generated], report: &mut Report) -> io::Result<Option<(usize, String, String)>> {
         let mut start = 0;
         while start < commands.len() {
-            let window = &commands[start..commands.len().min(start + PIPELINE)];
-            let len = window.iter().position(|c| c.barrier).map_or(window.len(), |at| at + 1);
-            let window = &window[..len];
-            let cold = self.random.chance(self.cold_percent);
-            if cold {
+            if self.random.chance(self.cold_percent) {
                 self.server.make_cold();
                 report.cold += 1;
             }
-            let mut sent = Vec::with_capacity(len + 2);
-            let mut positions = Vec::with_capacity(len);
-            for command in window {
-                if [&b"DBSIZE"[..], b"MEMORY"].iter().any(|name| command.args[0].eq_ignore_ascii_case(name)) {
-                    // Redis counts expired keys, and their bytes, until something touches them; a scan touches all.
-                    sent.push([&b"SCAN"[..], b"0", b"COUNT", b"100000"].map(<[u8]>::to_vec).to_vec());
+            if commands[start].args[0] == EXCHANGE {
+                if let Some((ours, theirs)) = self.exchange(&commands[start].args)? {
+                    return Ok(Some((start, ours, theirs)));
                 }
-                positions.push(sent.len());
-                sent.push(command.args.clone());
-            }
-            let (ours, theirs) = self.both(&sent)?;
-            for (i, (command, at)) in window.iter().zip(positions).enumerate() {
                 report.commands += 1;
-                report.errors += usize::from(theirs[at].is_error());
-                *report.names.entry(String::from_utf8_lossy(&command.args[0]).to_ascii_uppercase()).or_default() += 1;
-                // Keys that are overwritten without a look at the device count twice until the background has looked.
-                let estimate = self.cold_percent != 0 && command.args[0].eq_ignore_ascii_case(b"DBSIZE");
-                let compare = if estimate { Compare::Kind } else { command.compare };
-                if !equal(compare, &ours[at], &theirs[at]) {
-                    return Ok(Some((start + i, ours[at].to_string(), theirs[at].to_string())));
-                }
+                start += 1;
+                continue;
+            }
+            let window = &commands[start..commands.len().min(start + PIPELINE)];
+            let len = window.iter().position(|c| c.args[0] == EXCHANGE).unwrap_or(window.len());
+            let len = window[..len].iter().position(|c| c.barrier).map_or(len, |at| at + 1);
+            if let Some((at, ours, theirs)) = self.window(&window[..len], report)? {
+                return Ok(Some((start + at, ours, theirs)));
             }
             if window[len - 1].barrier {
                 thread::sleep(BARRIER);
@@ -176,8 +179,101 @@ impl<'s> Pair<'s> {
         Ok(None)
     }
 
+    /// Sends commands in one pipeline and compares what is answered.
+    fn window(&mut self, window: &[Generated], report: &mut Report) -> io::Result<Option<(usize, String, String)>> {
+        let mut sent = Vec::with_capacity(window.len() + 2);
+        for (index, command) in window.iter().enumerate() {
+            if [&b"DBSIZE"[..], b"MEMORY"].iter().any(|name| command.args[0].eq_ignore_ascii_case(name)) {
+                sent.push(Sent { args: TOUCH_ALL.map(<[u8]>::to_vec).to_vec(), compare: Compare::Unordered, index });
+            }
+            // Keys that are overwritten without a look at the device count twice until the background has looked.
+            let estimate = self.cold_percent != 0 && command.args[0].eq_ignore_ascii_case(b"DBSIZE");
+            let compare = if estimate { Compare::Kind } else { command.compare };
+            sent.push(Sent { args: command.args.clone(), compare, index });
+            report.commands += 1;
+            *report.names.entry(String::from_utf8_lossy(&command.args[0]).to_ascii_uppercase()).or_default() += 1;
+        }
+        let commands: Vec<Vec<Vec<u8>>> = sent.iter().map(|sent| sent.args.clone()).collect();
+        let (ours, theirs) = self.both(&commands)?;
+        for (at, sent) in sent.iter().enumerate() {
+            report.errors += usize::from(theirs[at].is_error());
+            if !self.same(sent, &ours[at], &theirs[at]) {
+                return Ok(Some((sent.index, ours[at].to_string(), theirs[at].to_string())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether two replies count as equal, also when they are what EXEC answers for several commands.
+    fn same(&mut self, sent: &Sent, ours: &Value, theirs: &Value) -> bool {
+        if *theirs == Value::Simple(b"QUEUED".to_vec()) {
+            self.queued.get_or_insert_default().push(sent.compare);
+            return ours == theirs;
+        }
+        let is = |name: &[u8]| sent.args[0].eq_ignore_ascii_case(name);
+        if is(b"MULTI") && *theirs == Value::ok() {
+            self.queued = Some(Vec::new());
+        }
+        let ends = is(b"EXEC") || is(b"DISCARD") && *theirs == Value::ok();
+        if !ends {
+            return equal(sent.compare, ours, theirs);
+        }
+        // EXEC with a wrong number of arguments leaves the transaction open, and spoils it.
+        let queued = if sent.args.len() == 1 { self.queued.take() } else { None };
+        match (ours, theirs) {
+            (Value::Array(ours), Value::Array(theirs)) => {
+                let compares = queued.unwrap_or_default();
+                let all = compares.iter().zip(ours).zip(theirs);
+                compares.len() == theirs.len() && ours.len() == theirs.len() && { all }.all(|((c, a), b)| equal(*c, a, b))
+            }
+            _ => ours == theirs,
+        }
+    }
+
+    /// Restores the payload of one server in the other, and compares what came of it.
+    fn exchange(&mut self, args: &[Vec<u8>]) -> io::Result<Option<(String, String)>> {
+        if self.queued.is_some() {
+            return Ok(None);
+        }
+        let (from, to) = (&args[1], &args[2]);
+        let (ours, theirs) = self.both(&[vec![b"DUMP".to_vec(), from.clone()]])?;
+        let payloads = match (&ours[0], &theirs[0]) {
+            (Value::Bulk(ours), Value::Bulk(theirs)) => (ours.clone(), theirs.clone()),
+            (ours, theirs) if ours == theirs => return Ok(None),
+            (ours, theirs) => return Ok(Some((ours.to_string(), theirs.to_string()))),
+        };
+        let restore = |payload: Vec<u8>| [b"RESTORE".to_vec(), to.clone(), b"0".to_vec(), payload, b"REPLACE".to_vec()];
+        let (here, there) = (self.ours.call(&restore(payloads.1))?, self.oracle.call(&restore(payloads.0))?);
+        if here != Value::ok() || there != Value::ok() {
+            return Ok(Some((format!("of redis-server's payload: {here}"), format!("of our payload: {there}"))));
+        }
+        self.values(to)
+    }
+
+    /// Everything about one key that differs.
+    fn values(&mut self, key: &[u8]) -> io::Result<Option<(String, String)>> {
+        let checks: [(&[&[u8]], Compare); 5] = [
+            (&[b"TYPE"], Compare::Exact),
+            (&[b"GET"], Compare::Exact),
+            (&[b"HGETALL"], Compare::Pairs),
+            (&[b"PTTL"], Compare::Near(1000)),
+            (&[b"OBJECT", b"ENCODING"], Compare::Encoding),
+        ];
+        let commands: Vec<Vec<Vec<u8>>> =
+            checks.iter().map(|(words, _)| words.iter().copied().chain([key]).map(<[u8]>::to_vec).collect()).collect();
+        let (ours, theirs) = self.both(&commands)?;
+        for (i, (_, compare)) in checks.iter().enumerate() {
+            if !equal(*compare, &ours[i], &theirs[i]) {
+                return Ok(Some((format!("{}: {}", command_line(&commands[i]), ours[i]), theirs[i].to_string())));
+            }
+        }
+        Ok(None)
+    }
+
     /// Compares every key of both databases.
     fn keyspaces(&mut self, report: &mut Report) -> io::Result<Option<(String, String)>> {
+        // Of a transaction that is still open nothing has happened.
+        let _ = self.both(&[vec![b"DISCARD".to_vec()]])?;
         if self.cold_percent != 0 {
             self.server.make_cold();
         }
@@ -195,22 +291,9 @@ impl<'s> Pair<'s> {
                 return Ok(Some((format!("KEYS in database: {}", ours[1]), theirs[1].to_string())));
             }
             for key in theirs[1].elements().unwrap_or_default() {
-                let key = key.bytes().unwrap_or_default();
-                let checks: [(&[&[u8]], Compare); 4] = [
-                    (&[b"TYPE"], Compare::Exact),
-                    (&[b"GET"], Compare::Exact),
-                    (&[b"PTTL"], Compare::Near(1000)),
-                    (&[b"OBJECT", b"ENCODING"], Compare::Encoding),
-                ];
-                let commands: Vec<Vec<Vec<u8>>> =
-                    checks.iter().map(|(words, _)| words.iter().copied().chain([key]).map(<[u8]>::to_vec).collect()).collect();
-                let (ours, theirs) = self.both(&commands)?;
-                for (i, (_, compare)) in checks.iter().enumerate() {
-                    report.keyspace += 1;
-                    if !equal(*compare, &ours[i], &theirs[i]) {
-                        let what = command_line(&commands[i]);
-                        return Ok(Some((format!("at the end, {what}: {}", ours[i]), theirs[i].to_string())));
-                    }
+                report.keyspace += 1;
+                if let Some((ours, theirs)) = self.values(key.bytes().unwrap_or_default())? {
+                    return Ok(Some((format!("at the end, {ours}"), theirs)));
                 }
             }
         }
@@ -224,11 +307,32 @@ pub fn equal(compare: Compare, ours: &Value, theirs: &Value) -> bool {
     match (compare, ours, theirs) {
         (Compare::Near(by), Value::Integer(a), Value::Integer(b)) if *a >= 0 && *b >= 0 => a.abs_diff(*b) <= by as u64,
         (Compare::Unordered, Value::Array(a), Value::Array(b)) => sorted(a) == sorted(b),
+        (Compare::Pairs, a, b) if !b.is_error() => pairs(a).is_some() && pairs(a) == pairs(b),
+        (Compare::Scan, Value::Array(a), Value::Array(b)) if a.len() == 2 && b.len() == 2 => {
+            a[0] == b[0] && equal(Compare::Pairs, &a[1], &b[1])
+        }
+        (Compare::Size, Value::Array(a), Value::Array(b)) => a.len() == b.len(),
         (Compare::Wider, _, Value::Error(error)) if error == b"ERR syntax error" => true,
         (Compare::Encoding, Value::Bulk(a), Value::Bulk(b)) => a == b || b == b"embstr" && a == b"int",
         (Compare::Kind, a, b) if !a.is_error() => std::mem::discriminant(a) == std::mem::discriminant(b),
         _ => ours == theirs,
     }
+}
+
+/// Fields and values, sorted; `None` when it is nothing of the kind. The form is part of it.
+fn pairs(value: &Value) -> Option<Vec<(String, String)>> {
+    let pair = |form: &str, a: &Value, b: &Value| (format!("{form} {a}"), b.to_string());
+    let mut all: Vec<(String, String)> = match value {
+        Value::Map(pairs) => pairs.iter().map(|(a, b)| pair("map", a, b)).collect(),
+        Value::Array(nested) if nested.first().is_some_and(|first| first.elements().is_some()) => nested
+            .iter()
+            .map(|two| Some(pair("nested", two.elements()?.first()?, two.elements()?.get(1)?)))
+            .collect::<Option<_>>()?,
+        Value::Array(flat) if flat.len() % 2 == 0 => flat.chunks(2).map(|two| pair("flat", &two[0], &two[1])).collect(),
+        _ => return None,
+    };
+    all.sort();
+    Some(all)
 }
 
 fn sorted(values: &[Value]) -> Vec<String> {
@@ -293,6 +397,14 @@ mod tests {
         assert!(equal(Compare::Unordered, &ints(&[1, 2]), &ints(&[2, 1])));
         assert!(!equal(Compare::Unordered, &ints(&[1, 2]), &ints(&[2, 2])));
         assert!(!equal(Compare::Exact, &ints(&[1, 2]), &ints(&[2, 1])));
+        assert!(equal(Compare::Pairs, &ints(&[1, 2, 3, 4]), &ints(&[3, 4, 1, 2])));
+        assert!(!equal(Compare::Pairs, &ints(&[1, 2, 3, 4]), &ints(&[1, 4, 3, 2])));
+        let map = Value::Map(vec![(Value::Integer(1), Value::Integer(2))]);
+        assert!(!equal(Compare::Pairs, &map, &ints(&[1, 2])), "a map is not an array");
+        let scan = |cursor, n: &[i64]| Value::Array(vec![Value::Integer(cursor), ints(n)]);
+        assert!(equal(Compare::Scan, &scan(0, &[1, 2, 3, 4]), &scan(0, &[3, 4, 1, 2])));
+        assert!(!equal(Compare::Scan, &scan(7, &[1, 2]), &scan(0, &[1, 2])));
+        assert!(equal(Compare::Size, &ints(&[1, 2]), &ints(&[5, 5])) && !equal(Compare::Size, &ints(&[1]), &ints(&[1, 2])));
         let text = |t: &str| Value::Bulk(t.into());
         assert!(equal(Compare::Encoding, &text("int"), &text("embstr")));
         assert!(!equal(Compare::Encoding, &text("embstr"), &text("int")));

@@ -1,5 +1,10 @@
 //! Which commands the oracle sends, how often, and how their replies are compared.
 //!
+//! There are two tables: [`TABLE`] has all commands on keys that they share, [`HASHES`] large hashes.
+//!
+//! Two lines are more than a command. After `MULTI` the generator ends the transaction by EXEC or DISCARD some commands later, and what
+//! EXEC answers is compared as the queued commands ask for. `EXCHANGE from to` restores the payload that one server dumps in the other.
+//!
 //! Templates: capitals are literal; `[a|b]` is one of the alternatives or nothing; `(a|b)` is one of them; `+` repeats what is
 //! before it one to four times; small words are random arguments (see `generate::atom`).
 
@@ -10,6 +15,12 @@ pub enum Compare {
     Exact,
     /// Arrays (also inside arrays) in any order.
     Unordered,
+    /// Fields with their values, as a flat array, an array of pairs or a map, in any order.
+    Pairs,
+    /// A cursor, then [`Compare::Pairs`].
+    Scan,
+    /// As many elements, of any content; errors byte for byte.
+    Size,
     /// Integers may differ by this much.
     Near(i64),
     /// The same type; errors byte for byte.
@@ -19,7 +30,7 @@ pub enum Compare {
     /// Exactly, but what is a syntax error to Redis may be answered otherwise: `docs/differences.md`.
     Wider,
 }
-use Compare::{Encoding, Exact, Kind, Near, Unordered, Wider};
+use Compare::{Encoding, Exact, Kind, Near, Pairs, Scan, Size, Unordered, Wider};
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug)]
@@ -73,10 +84,34 @@ pub const TABLE: &[Line] = &[
     line(
         25,
         Exact,
-        "BITFIELD key (GET field offset|SET field offset int|INCRBY field offset int|OVERFLOW (WRAP|SAT|FAIL) INCRBY field offset int)+",
+        "BITFIELD key (GET width offset|SET width offset int|INCRBY width offset int|OVERFLOW (WRAP|SAT|FAIL) INCRBY width offset int)+",
     ),
-    line(8, Exact, "BITFIELD_RO key (GET field offset|GET field offset|SET field offset int)+"),
+    line(8, Exact, "BITFIELD_RO key (GET width offset|GET width offset|SET width offset int)+"),
+    // hash
+    line(50, Exact, "HSET key (field value)+"),
+    line(10, Exact, "HSET key pairs"),
+    line(5, Exact, "HMSET key (field value)+"),
+    line(10, Exact, "HSETNX key field value"),
+    line(25, Exact, "HGET key field"),
+    line(10, Exact, "HMGET key field+"),
+    line(10, Pairs, "HGETALL key"),
+    line(5, Unordered, "HKEYS key"),
+    line(5, Unordered, "HVALS key"),
+    line(10, Exact, "HLEN key"),
+    line(8, Exact, "HEXISTS key field"),
+    line(8, Exact, "HSTRLEN key field"),
+    line(20, Exact, "HDEL key field+"),
+    line(5, Exact, "HDEL key fields"),
+    line(15, Exact, "HINCRBY key field int"),
+    line(10, Exact, "HINCRBYFLOAT key field float"),
+    line(8, Scan, "HSCAN key 0 COUNT 100000 [MATCH pattern]"),
+    line(3, Exact, "HSCAN key (COUNT|word|0 COUNT 0|0 COUNT word|0 MATCH|0 word int)"),
+    line(4, Kind, "HRANDFIELD key"),
+    line(4, Size, "HRANDFIELD key int [WITHVALUES|word]"),
+    line(3, Pairs, "HRANDFIELD key 100000 WITHVALUES"),
+    line(3, Unordered, "HRANDFIELD key 100000"),
     // generic
+    line(12, Exact, "EXCHANGE key key"),
     line(20, Exact, "DEL key+"),
     line(10, Exact, "UNLINK key+"),
     line(10, Exact, "EXISTS key+"),
@@ -108,6 +143,11 @@ pub const TABLE: &[Line] = &[
     line(3, Exact, "SORT key [ALPHA|DESC|LIMIT 0 1|BY nosort|word]"),
     line(2, Exact, "SORT_RO key"),
     line(3, Kind, "MEMORY USAGE key"),
+    // transactions
+    line(12, Exact, "MULTI"),
+    line(4, Exact, "WATCH key+"),
+    line(2, Exact, "UNWATCH"),
+    line(1, Exact, "EXEC"),
     // connection and server
     line(5, Exact, "PING [value]"),
     line(3, Exact, "ECHO value"),
@@ -121,4 +161,50 @@ pub const TABLE: &[Line] = &[
     line(3, Exact, "COMMAND GETKEYS (SET key value|MGET key+|BITOP AND key key+|RENAME key key|PING|MSET (key value)+|word key)"),
     line(1, Exact, "CONFIG GET (maxmemory|databases|timeout|appendonly|nosuch)"),
     line(2, Exact, "word key+"),
+];
+
+/// Few keys that hold large hashes most of the time: hundreds and thousands of fields, values to 1 MB.
+pub const HASHES: &[Line] = &[
+    line(30, Exact, "HSET hash pairs"),
+    line(30, Exact, "HSET hash (member content)+"),
+    line(10, Exact, "HSETNX hash member content"),
+    line(30, Exact, "HGET hash member"),
+    line(15, Exact, "HMGET hash members"),
+    line(10, Exact, "HEXISTS hash member"),
+    line(10, Exact, "HSTRLEN hash member"),
+    line(20, Exact, "HDEL hash member+"),
+    line(15, Exact, "HDEL hash members"),
+    line(20, Exact, "HINCRBY hash member int"),
+    line(10, Exact, "HINCRBYFLOAT hash member float"),
+    line(20, Exact, "HLEN hash"),
+    line(8, Pairs, "HGETALL hash"),
+    line(4, Unordered, "HKEYS hash"),
+    line(4, Unordered, "HVALS hash"),
+    line(6, Scan, "HSCAN hash 0 COUNT 100000 [MATCH *1*]"),
+    line(5, Size, "HRANDFIELD hash int [WITHVALUES]"),
+    line(3, Pairs, "HRANDFIELD hash 100000 WITHVALUES"),
+    line(20, Encoding, "OBJECT ENCODING hash"),
+    line(10, Exact, "TYPE hash"),
+    line(5, Exact, "EXISTS hash+"),
+    line(5, Unordered, "SCAN 0 COUNT 100000 TYPE (hash|string)"),
+    line(6, Exact, "RENAME hash hash"),
+    line(3, Exact, "RENAMENX hash hash"),
+    line(8, Exact, "COPY hash hash [REPLACE]"),
+    line(4, Exact, "COPY hash hash DB db REPLACE"),
+    line(3, Exact, "MOVE hash db"),
+    line(4, Exact, "SELECT db"),
+    line(1, Exact, "SWAPDB 0 1"),
+    line(8, Exact, "EXCHANGE hash hash"),
+    line(3, Exact, "EXPIRE hash ttl"),
+    line(2, Exact, "PEXPIRE hash pttl"),
+    line(3, Exact, "PERSIST hash"),
+    line(3, Near(1000), "PTTL hash"),
+    line(2, Exact, "DEL hash"),
+    line(1, Exact, "UNLINK hash"),
+    line(2, Exact, "SET hash value"),
+    line(2, Exact, "GET hash"),
+    line(3, Kind, "MEMORY USAGE hash"),
+    line(8, Exact, "DBSIZE"),
+    line(6, Exact, "MULTI"),
+    line(2, Exact, "WATCH hash"),
 ];
