@@ -96,9 +96,9 @@ mod tests {
     fn changes_come_as_they_were_noted() {
         let mut changes = Changes::default();
         let all = [
-            Change { namespace: 1, key: b"a", removal: None },
-            Change { namespace: 2, key: b"", removal: Some(RemovalReason::Expired) },
             Change { namespace: 1, key: b"long", removal: Some(RemovalReason::Evicted) },
+            Change { namespace: 1, key: b"a", removal: None },
+            Change { namespace: 2, key: b"", removal: None },
         ];
         for round in 0..2 {
             assert!(changes.is_empty(), "round {round}");
