@@ -381,7 +381,7 @@ fn values_beyond_the_log_leave_memory_too() {
     }
     let statistics = store.tier().expect("a device");
     // 240 MB in few pages, so it is bytes on the heap that make them leave, before they are full.
-    assert!(statistics.pages_evicted >= 10 && statistics.device_bytes > 150 * MIB, "{statistics:?}");
+    assert!(statistics.pages_evicted >= 8 && statistics.device_bytes > 150 * MIB, "{statistics:?}");
     assert!(most < budget + budget / 2, "{most} bytes of {budget}");
     assert_eq!(statistics.corrupt_blocks + statistics.read_errors + statistics.write_errors, 0, "{statistics:?}");
 }
