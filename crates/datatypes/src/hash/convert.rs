@@ -2,10 +2,10 @@
 
 use almandine_base::object::Missing;
 
+use crate::hashed::Placement;
 use crate::packed::{Due, ELEMENTS_MAX, PACKED_MAX_BYTES, PackedHash};
 
 use super::object::HashObject;
-use super::place::Placement;
 
 /// Bytes that a hash may have to become packed: half of what it may have to stay so, lest it goes to and fro.
 const REPACKED_MAX_BYTES: usize = PACKED_MAX_BYTES / 2;
@@ -30,7 +30,7 @@ impl HashObject {
     /// Whether the hash has become so small that it should be packed again.
     #[must_use]
     pub fn should_pack(&self) -> bool {
-        self.len() <= REPACKED_MAX && self.tree.memory() <= REPACKED_MAX_BYTES
+        self.len() <= REPACKED_MAX && self.fields.memory() <= REPACKED_MAX_BYTES
     }
 
     /// Appends the hash as a packed one to `out`, if it can be one. Says whether it did.

@@ -4,12 +4,15 @@ use std::any::Any;
 
 use almandine_base::object::{Damaged, ImageCursor, Kind, Missing, Object};
 
+use crate::hashed::{Elements, Placement, below};
+use crate::image::Magic;
+use crate::packed::entry::Valued;
 use crate::packed::{Due, Encoding, Entry};
-use crate::tree::{ByBound, ByRank, Tree};
 
-use super::chunk::Chunk;
-use super::iter::Iter;
-use super::place::{Placement, bound};
+/// The fields of a hash. Ends after an error.
+pub type Iter<'a> = crate::hashed::Iter<'a, Valued>;
+
+const MAGIC: Magic = *b"AH\x01";
 
 /// A hash of any number of fields.
 ///
@@ -18,30 +21,27 @@ use super::place::{Placement, bound};
 /// A field whose expiry has passed is there until [`Object::expire`] removes it: nothing here knows the time.
 #[derive(Clone, Debug)]
 pub struct HashObject {
-    pub(super) tree: Tree<Chunk>,
-    pub(super) placement: Placement,
+    pub(super) fields: Elements<Valued>,
     pub(super) encoding: Encoding,
-    /// Parts of an image that were read.
-    pub(super) parts: u32,
 }
 
 impl HashObject {
     /// An empty hash.
     #[must_use]
     pub fn new(placement: Placement) -> Self {
-        Self { tree: Tree::default(), placement, encoding: Encoding::HashTable, parts: 0 }
+        Self { fields: Elements::new(placement), encoding: Encoding::HashTable }
     }
 
     /// How many fields there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.tree.len() as usize
+        self.fields.len()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.tree.is_empty()
+        self.fields.len() == 0
     }
 
     /// What OBJECT ENCODING names.
@@ -61,7 +61,7 @@ impl HashObject {
     /// [`Missing`]: its chunk is not in memory.
     #[inline]
     pub fn find(&self, field: &[u8]) -> Result<Option<Entry<'_>>, Missing> {
-        self.find_hashed(self.placement.hash(field), field)
+        self.find_hashed(self.fields.hash(field), field)
     }
 
     /// As [`HashObject::find`], for who has the field's hash already.
@@ -70,8 +70,7 @@ impl HashObject {
     /// [`Missing`]: its chunk is not in memory.
     #[inline]
     pub fn find_hashed(&self, hash: u64, field: &[u8]) -> Result<Option<Entry<'_>>, Missing> {
-        let chunk = self.tree.leaf(&mut ByBound(bound(hash)))?;
-        Ok(chunk.find(hash, field).map(|found| found.entry))
+        self.fields.find(hash, field)
     }
 
     /// Sets a field. Says whether it is new.
@@ -80,7 +79,7 @@ impl HashObject {
     /// [`Missing`]: its chunk is not in memory; nothing has changed.
     #[inline]
     pub fn set(&mut self, field: &[u8], value: &[u8], due: Due) -> Result<bool, Missing> {
-        self.set_hashed(self.placement.hash(field), field, value, due)
+        self.set_hashed(self.fields.hash(field), field, value, due)
     }
 
     /// As [`HashObject::set`], for who has the field's hash already.
@@ -88,8 +87,7 @@ impl HashObject {
     /// # Errors
     /// [`Missing`]: its chunk is not in memory; nothing has changed.
     pub fn set_hashed(&mut self, hash: u64, field: &[u8], value: &[u8], due: Due) -> Result<bool, Missing> {
-        debug_assert_eq!(hash, self.placement.hash(field), "the hash is the field's");
-        self.tree.update(&mut ByBound(bound(hash)), &self.placement, |chunk| chunk.set(hash, field, value, due))
+        self.fields.set(hash, field, value, due)
     }
 
     /// Gives a field another expiry, or none. Says whether there is such a field.
@@ -97,12 +95,7 @@ impl HashObject {
     /// # Errors
     /// [`Missing`]: its chunk is not in memory; nothing has changed.
     pub fn set_due(&mut self, field: &[u8], due: Option<u64>) -> Result<bool, Missing> {
-        let hash = self.placement.hash(field);
-        match self.find_hashed(hash, field)? {
-            None => Ok(false),
-            Some(entry) if entry.due == due => Ok(true),
-            Some(_) => self.tree.update(&mut ByBound(bound(hash)), &self.placement, |chunk| chunk.set_due(hash, field, due)),
-        }
+        self.fields.set_due(self.fields.hash(field), field, due)
     }
 
     /// Removes a field. Says whether there was one. A hash without fields is the caller's to remove.
@@ -110,12 +103,7 @@ impl HashObject {
     /// # Errors
     /// [`Missing`]: its chunk is not in memory; nothing has changed.
     pub fn remove(&mut self, field: &[u8]) -> Result<bool, Missing> {
-        let hash = self.placement.hash(field);
-        // What is not there copies no path.
-        if self.find_hashed(hash, field)?.is_none() {
-            return Ok(false);
-        }
-        self.tree.update(&mut ByBound(bound(hash)), &self.placement, |chunk| chunk.remove(hash, field))
+        self.fields.remove(field, |_| {})
     }
 
     /// Removes a field and appends its value to `out`. Says whether there was one.
@@ -123,10 +111,7 @@ impl HashObject {
     /// # Errors
     /// [`Missing`]: its chunk is not in memory; nothing has changed.
     pub fn take(&mut self, field: &[u8], out: &mut Vec<u8>) -> Result<bool, Missing> {
-        let hash = self.placement.hash(field);
-        let Some(entry) = self.find_hashed(hash, field)? else { return Ok(false) };
-        out.extend_from_slice(entry.value);
-        self.tree.update(&mut ByBound(bound(hash)), &self.placement, |chunk| chunk.remove(hash, field))
+        self.fields.remove(field, |entry| out.extend_from_slice(entry.value))
     }
 
     /// The entry of this rank, below [`HashObject::len`], in the order of [`HashObject::iter`].
@@ -134,12 +119,7 @@ impl HashObject {
     /// # Errors
     /// [`Missing`]: its chunk is not in memory.
     pub fn nth(&self, rank: usize) -> Result<Option<Entry<'_>>, Missing> {
-        if rank >= self.len() {
-            return Ok(None);
-        }
-        let mut route = ByRank(rank as u64);
-        let chunk = self.tree.leaf(&mut route)?;
-        Ok(chunk.nth(route.0 as usize))
+        self.fields.nth(rank)
     }
 
     /// All entries, in an order that only a change of the hash changes.
@@ -151,23 +131,43 @@ impl HashObject {
     /// As [`HashObject::iter`], from the entry of this rank on: to go on with a snapshot after a pause.
     #[must_use]
     pub fn iter_from(&self, rank: usize) -> Iter<'_> {
-        if rank >= self.len() {
-            return Iter::empty();
-        }
-        let mut route = ByRank(rank as u64);
-        let leaves = self.tree.leaves(&mut route);
-        Iter::new(leaves, route.0 as usize)
+        self.fields.iter_from(rank)
+    }
+
+    /// One field at random. None if there is none.
+    ///
+    /// # Errors
+    /// [`Missing`]: its chunk is not in memory.
+    pub fn random(&self, bits: u64) -> Result<Option<Entry<'_>>, Missing> {
+        self.nth(below(bits, self.len()))
+    }
+
+    /// Visits `count` different fields at random, or all if they are fewer. `random` gives 64 random bits.
+    ///
+    /// # Errors
+    /// [`Missing`]: a chunk is not in memory; the fields that were visited are no random sample.
+    pub fn sample(&self, count: usize, random: &mut dyn FnMut() -> u64, visit: &mut dyn FnMut(Entry<'_>)) -> Result<(), Missing> {
+        self.fields.sample(count, random, visit)
+    }
+
+    /// Visits about `count` fields from `cursor` on, and returns the cursor to go on with; 0 begins, and 0 is returned at the end. Any number is a
+    /// cursor. A field that is there from the first call to the last is visited at least once.
+    ///
+    /// # Errors
+    /// [`Missing`]: a chunk is not in memory; what was visited will be visited again.
+    pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(Entry<'_>)) -> Result<u64, Missing> {
+        self.fields.scan(cursor, count, visit)
     }
 
     /// The hash of a field, for `prefetch`, `find_hashed` and `set_hashed`.
     #[must_use]
     pub fn hash(&self, field: &[u8]) -> u64 {
-        self.placement.hash(field)
+        self.fields.hash(field)
     }
 
     /// Panics unless all is sound. Takes time in proportion to the size. For tests.
     pub fn check(&self) {
-        self.tree.check(&self.placement);
+        self.fields.check();
     }
 }
 
@@ -189,7 +189,7 @@ impl Object for HashObject {
     }
 
     fn memory(&self) -> usize {
-        size_of::<Self>() + self.tree.memory()
+        size_of::<Self>() + self.fields.memory()
     }
 
     fn snapshot(&self) -> Box<dyn Object> {
@@ -197,31 +197,28 @@ impl Object for HashObject {
     }
 
     fn write_part(&self, cursor: ImageCursor, limit: usize, out: &mut Vec<u8>) -> Result<Option<ImageCursor>, Missing> {
-        super::image::write_part(self, cursor, limit, out)
+        self.fields.write_part((MAGIC, self.encoding as u8), cursor, limit, out)
     }
 
     fn read_part(&mut self, part: &[u8]) -> Result<bool, Damaged> {
-        super::image::read_part(self, part)
+        let (is_last, encoding) = self.fields.read_part(MAGIC, part)?;
+        self.encoding = Encoding::of(encoding);
+        Ok(is_last)
     }
 
     fn next_due(&self) -> Option<u64> {
-        self.tree.next_due()
+        self.fields.next_due()
     }
 
     fn expire(&mut self, now: u64, limit: usize, removed: &mut dyn FnMut(&[u8])) -> Result<usize, Missing> {
-        super::expiry::expire(self, now, limit, removed)
+        self.fields.expire(now, limit, removed)
     }
 
     fn drop_step(&mut self, limit: usize) -> bool {
-        self.tree.release(limit)
+        self.fields.release(limit)
     }
 
     fn prefetch(&self, step: u32, hash: u64, fetch: &mut dyn FnMut(*const u8)) {
-        if step == 0 {
-            return self.tree.prefetch_root(fetch);
-        }
-        if let Ok(chunk) = self.tree.leaf(&mut ByBound(bound(hash))) {
-            chunk.prefetch(step > 1, hash, fetch);
-        }
+        self.fields.prefetch(step, hash, fetch);
     }
 }

@@ -1,15 +1,26 @@
-//! One element with its value: a field of a hash.
+//! One element: with its value, as a field of a hash, or without one, as a member of a set.
 //!
 //! ```text
+//! with a value ([`Valued`]):
+//!
 //! bit 7: has an expiry; 7 bits: length of the field      1 byte
 //! length of the value                                    1 byte
 //! expiry, milliseconds since 1970                        6 bytes, if there is one
 //! rest of the field's length                             0, 1, 2 or 4 bytes
 //! rest of the value's length                             0, 1, 2 or 4 bytes
 //! field, value
+//!
+//! without one ([`Bare`]):
+//!
+//! length of the member                                   1 byte
+//! rest of the length                                     0, 1, 2 or 4 bytes
+//! member
 //! ```
 //!
-//! A field of up to 123 bytes with a value of up to 251 takes two bytes more than they have; an expiry takes six.
+//! A field of up to 123 bytes with a value of up to 251 takes two bytes more than they have; an expiry takes six. A member of up to 251 bytes takes one
+//! byte more than it has, and does not expire.
+
+use std::fmt::Debug;
 
 use super::length;
 
@@ -33,6 +44,56 @@ pub struct Entry<'a> {
     pub value: &'a [u8],
     /// When it expires, in milliseconds since 1970.
     pub due: Option<u64>,
+}
+
+/// How entries of a kind of collection lie in its bytes.
+pub trait Shape: Clone + Copy + Debug + Default + Send + Sync + 'static {
+    /// The entry that begins at `at`, and the bytes that it takes. None if there is no whole one.
+    fn parse(bytes: &[u8], at: usize) -> Option<(Entry<'_>, usize)>;
+
+    /// What stands before field and value of these lengths, below 2^32.
+    fn head(field: usize, value: usize, due: Option<u64>) -> Head;
+}
+
+/// Entries with a value.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Valued;
+
+impl Shape for Valued {
+    #[inline]
+    fn parse(bytes: &[u8], at: usize) -> Option<(Entry<'_>, usize)> {
+        Entry::parse(bytes, at)
+    }
+
+    #[inline]
+    fn head(field: usize, value: usize, due: Option<u64>) -> Head {
+        Head::new(field, value, due)
+    }
+}
+
+/// Entries without one: the value is empty, and they do not expire.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bare;
+
+impl Shape for Bare {
+    #[inline]
+    fn parse(bytes: &[u8], at: usize) -> Option<(Entry<'_>, usize)> {
+        let first = *bytes.get(at)?;
+        let rest = length::rest_len(first, VALUE_LIMIT)?;
+        let field_at = at.checked_add(1)?.checked_add(rest)?;
+        let len = length::decode(first, VALUE_LIMIT, bytes.get(at + 1..field_at)?);
+        let field = bytes.get(field_at..field_at.checked_add(len)?)?;
+        Some((Entry { field, value: &[], due: None }, 1 + rest + len))
+    }
+
+    fn head(field: usize, value: usize, due: Option<u64>) -> Head {
+        debug_assert!(value == 0 && due.is_none(), "a bare entry has neither value nor expiry");
+        let (first, rest) = length::encode(field, VALUE_LIMIT);
+        let mut head = Head::EMPTY;
+        head.push(&[first]);
+        head.push(&rest.bytes[..rest.len]);
+        head
+    }
 }
 
 /// Where the parts of an entry lie, from its first byte on.
@@ -171,6 +232,9 @@ mod tests {
     fn entries_come_back() {
         let lens = [0, 1, 123, 124, 251, 252, 379, 380, 507, 508, 65_535, 65_536, 100_000];
         for (field, value) in lens.iter().flat_map(|f| lens.iter().map(move |v| (vec![b'f'; *f], vec![b'v'; *v]))) {
+            let bare = [Bare::head(field.len(), 0, None).bytes(), &field].concat();
+            assert_eq!(Bare::parse(&bare, 0), Some((Entry { field: &field, value: &[], due: None }, bare.len())));
+            assert_eq!(Bare::parse(&bare[..bare.len() - 1], 0), None);
             for due in [None, Some(1), Some(DUE_MAX)] {
                 let entry = Entry { field: &field, value: &value, due };
                 let bytes = encode(&entry);

@@ -7,18 +7,25 @@
 //! Parsing is total. Readers of a record may see bytes that a writer is changing, and validate only afterwards; so whatever the bytes are, nothing
 //! here panics, reads outside of them or takes longer than their length. What came of bytes that are not sound means nothing.
 //!
-//! `docs/FORMATS.md` has the layout. [`entry`] and [`length`] are shared with the chunks of [`crate::hash`].
+//! `docs/FORMATS.md` has the layout. [`entry`] and [`length`] are shared with the chunks of [`crate::hashed`].
 
 pub mod edit;
 pub mod entry;
 pub mod hash;
 mod header;
 pub(crate) mod length;
+mod member;
+pub(crate) mod score;
+pub mod set;
+pub mod sorted_set;
 
 pub use edit::{Edit, Splice};
 pub use entry::Entry;
 pub use hash::PackedHash;
 pub use header::{Encoding, HEADER_MAX_BYTES};
+pub use member::Member;
+pub use set::{PackedSet, SetEncoding, SetLimits};
+pub use sorted_set::{PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, Update};
 
 /// Elements that a look-up scans at most. A collection with more of them is an object.
 pub const ELEMENTS_MAX: usize = 64;

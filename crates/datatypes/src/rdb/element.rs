@@ -33,7 +33,7 @@ impl<'i> From<Element<'i>> for Text<'i> {
 }
 
 /// The number of `bytes`, least significant byte first, at most eight of them.
-pub(super) fn little_endian(bytes: &[u8]) -> i64 {
+pub(crate) fn little_endian(bytes: &[u8]) -> i64 {
     debug_assert!((1..=8).contains(&bytes.len()), "a number has 1 to 8 bytes");
     let raw = bytes.iter().rev().fold(0i64, |raw, &byte| raw << 8 | i64::from(byte));
     let unused = 64u32.saturating_sub(8 * bytes.len() as u32);

@@ -6,6 +6,8 @@ use super::checksum;
 
 /// The version that Redis 7.0 writes, which all younger ones read.
 pub const VERSION_REDIS_7_0: u16 = 10;
+/// The version that Redis 7.2 writes, the first whose sets are listpacks.
+pub const VERSION_REDIS_7_2: u16 = 11;
 /// The version that Redis 7.4 writes, the first whose hashes have fields that expire.
 pub const VERSION_REDIS_7_4: u16 = 12;
 /// The youngest version of Redis that is known: 8.10 writes it. Strings and the hashes here are in it what they were before.

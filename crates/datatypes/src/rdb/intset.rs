@@ -42,6 +42,13 @@ impl<'i> Intset<'i> {
     }
 }
 
+/// Of an intset that was parsed before from the same bytes: the member behind which there are `left` others.
+pub(super) fn next(bytes: &[u8], left: usize) -> Option<i64> {
+    let set = Intset { members: bytes.get(HEADER_BYTES..)?, width: usize::from(*bytes.first()?) };
+    let index = set.members.len().checked_div(set.width)?.checked_sub(left + 1)?;
+    set.members.get(index * set.width..(index + 1) * set.width).map(little_endian)
+}
+
 /// Writes ascending `members` in the least width that holds them all. `None` when there is none, or more than 32 bits can count.
 #[must_use]
 pub fn write(members: &[i64]) -> Option<Vec<u8>> {

@@ -3,7 +3,7 @@
 //! ```text
 //! a value     string objects and lengths ([`read_text`]), some of which hold a container
 //! container   a run of bytes with a format of its own: [`listpack`], [`ziplist`], [`zipmap`], [`intset`]
-//! family      what the containers of a type mean: [`hash`]
+//! family      what the containers of a type mean: [`hash`], [`set`], [`sorted_set`]
 //! ```
 //!
 //! Everything here is total over hostile bytes. Containers are checked through and through before an element of them is read (Redis calls that
@@ -18,6 +18,8 @@ pub mod hash;
 pub mod intset;
 pub mod listpack;
 mod lzf;
+pub mod set;
+pub mod sorted_set;
 mod string;
 mod text;
 pub mod types;
@@ -26,5 +28,6 @@ pub mod zipmap;
 
 pub use checksum::checksum;
 pub use element::Element;
+pub(crate) use element::little_endian;
 pub use string::{read_string, read_text, write_string};
 pub use text::Text;

@@ -2,14 +2,28 @@
 
 /// A string.
 pub const STRING: u8 = 0;
+/// A set: its length, then the members.
+pub const SET: u8 = 2;
+/// A sorted set: its length, then members with scores as texts: Redis 3.2 and older.
+pub const ZSET: u8 = 3;
 /// A hash: its length, then fields and values in turn.
 pub const HASH: u8 = 4;
+/// A sorted set: its length, then members with scores of 8 bytes.
+pub const ZSET_2: u8 = 5;
 /// A hash as a zipmap: Redis 2.4 and older.
 pub const HASH_ZIPMAP: u8 = 9;
+/// A set as an intset.
+pub const SET_INTSET: u8 = 11;
+/// A sorted set as a ziplist of members and scores: Redis 2.4 to 6.2.
+pub const ZSET_ZIPLIST: u8 = 12;
 /// A hash as a ziplist of fields and values: Redis 2.6 to 6.2.
 pub const HASH_ZIPLIST: u8 = 13;
 /// A hash as a listpack of fields and values: Redis 7.0 and younger.
 pub const HASH_LISTPACK: u8 = 16;
+/// A sorted set as a listpack of members and scores: Redis 7.0 and younger.
+pub const ZSET_LISTPACK: u8 = 17;
+/// A set as a listpack of members: Redis 7.2 and younger.
+pub const SET_LISTPACK: u8 = 20;
 /// Of Valkey 9 (version 80): a hash whose fields may expire.
 pub const HASH_VALKEY: u8 = 22;
 /// As [`HASH_METADATA`] with absolute times: candidates for Redis 7.4. Valkey 9 gives the number another meaning.

@@ -28,6 +28,7 @@ fn check<L: Leaf>(node: &Node<L>, (low, high): (&L::Bound, Option<&L::Bound>), c
     let bounds: Vec<_> = std::iter::once(low).chain(&node.bounds[1..]).map(Some).chain([high]).collect();
     let is_ascending = bounds.windows(2).all(|pair| pair[1].is_none() || pair[0] < pair[1]);
     assert!(is_ascending || size_of::<L::Bound>() == 0, "INV-TREE-1: bounds are in order");
+    assert!(node.counts_bounds(), "INV-TREE-1: memory is exact");
     let mut found: Option<Found> = None;
     let mut memory = node.memory();
     for at in 0..node.len() {

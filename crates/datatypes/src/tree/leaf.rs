@@ -36,6 +36,11 @@ pub trait Leaf: Clone + Debug + Default {
     /// Bytes that the chunk takes.
     fn memory(&self) -> usize;
 
+    /// Bytes that a bound has elsewhere, beside its place in a node.
+    fn bound_memory(_bound: &Self::Bound) -> usize {
+        0
+    }
+
     /// Whether it should be split.
     fn is_large(&self) -> bool;
 

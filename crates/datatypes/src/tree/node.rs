@@ -24,6 +24,8 @@ pub struct Node<L: Leaf> {
     /// The earliest expiry below each child; no array while nothing expires.
     dues: Vec<u64>,
     pub(super) children: Children<L>,
+    /// What the bounds have elsewhere.
+    bound_bytes: usize,
 }
 
 /// See [`Node::memory_of`].
@@ -32,6 +34,7 @@ pub(super) struct Shape {
     len: usize,
     are_leaves: bool,
     have_dues: bool,
+    bound_bytes: usize,
 }
 
 /// The children of a node.
@@ -55,7 +58,7 @@ impl<L: Leaf> Node<L> {
             Child::Leaf(_) => Children::Leaves(Vec::new()),
             Child::Node(_) => Children::Nodes(Vec::new()),
         };
-        let mut node = Self { bounds: Vec::new(), counts: Vec::new(), dues: Vec::new(), children };
+        let mut node = Self { bounds: Vec::new(), counts: Vec::new(), dues: Vec::new(), children, bound_bytes: 0 };
         node.insert(0, L::Bound::default(), child, summary);
         node
     }
@@ -69,6 +72,23 @@ impl<L: Leaf> Node<L> {
     #[inline]
     pub(super) fn position(&self, bound: &L::Bound) -> usize {
         L::position(&self.bounds, bound)
+    }
+
+    /// The last child whose bound is one of the first ones, for which `is_before` holds.
+    #[inline]
+    pub fn last(&self, is_before: impl Fn(&L::Bound) -> bool) -> usize {
+        self.bounds[1..].partition_point(is_before)
+    }
+
+    /// Elements below the children before one.
+    #[inline]
+    pub fn count_before(&self, at: usize) -> u64 {
+        self.counts[..at].iter().sum()
+    }
+
+    /// What the bounds have elsewhere is counted right.
+    pub(super) fn counts_bounds(&self) -> bool {
+        self.bound_bytes == self.bounds.iter().map(L::bound_memory).sum()
     }
 
     /// The child with the element of this rank, and the rank there. The last one if there are fewer elements.
@@ -126,7 +146,7 @@ impl<L: Leaf> Node<L> {
     #[inline]
     pub(super) fn shape(&self) -> Shape {
         let are_leaves = matches!(self.children, Children::Leaves(_));
-        Shape { len: self.len(), are_leaves, have_dues: !self.dues.is_empty() }
+        Shape { len: self.len(), are_leaves, have_dues: !self.dues.is_empty(), bound_bytes: self.bound_bytes }
     }
 
     /// Bytes that a node of this shape takes.
@@ -134,10 +154,13 @@ impl<L: Leaf> Node<L> {
         let places = shape.len.next_multiple_of(GROWTH);
         let child = if shape.are_leaves { size_of::<L>() } else { size_of::<Arc<Self>>() };
         let arrays = [size_of::<L::Bound>(), size_of::<u64>(), child, if shape.have_dues { size_of::<u64>() } else { 0 }];
-        size_class(SHARED_BYTES + size_of::<Self>()) + arrays.iter().map(|place| size_class(places * place)).sum::<usize>()
+        size_class(SHARED_BYTES + size_of::<Self>())
+            + arrays.iter().map(|place| size_class(places * place)).sum::<usize>()
+            + shape.bound_bytes
     }
 
     pub(super) fn insert(&mut self, at: usize, bound: L::Bound, child: Child<L>, summary: Summary) {
+        self.bound_bytes += L::bound_memory(&bound);
         insert(&mut self.bounds, at, bound);
         insert(&mut self.counts, at, summary.count);
         if !self.dues.is_empty() {
@@ -153,7 +176,8 @@ impl<L: Leaf> Node<L> {
 
     /// Removes a child. The one before it, or the one that becomes the first, takes its range over.
     pub(super) fn remove(&mut self, at: usize) {
-        self.bounds.remove(at);
+        let bound = self.bounds.remove(at);
+        self.bound_bytes -= L::bound_memory(&bound);
         self.counts.remove(at);
         if !self.dues.is_empty() {
             self.dues.remove(at);
@@ -173,7 +197,9 @@ impl<L: Leaf> Node<L> {
             Children::Leaves(leaves) => Children::Leaves(split(leaves, at)),
             Children::Nodes(nodes) => Children::Nodes(split(nodes, at)),
         };
-        (bounds[0].clone(), Self { bounds, counts: split(&mut self.counts, at), dues, children })
+        let bound_bytes = bounds.iter().map(L::bound_memory).sum();
+        self.bound_bytes -= bound_bytes;
+        (bounds[0].clone(), Self { bounds, counts: split(&mut self.counts, at), dues, children, bound_bytes })
     }
 
     /// Whether the node has so few children that it should be merged.
@@ -192,6 +218,7 @@ impl<L: Leaf> Node<L> {
             self.dues.resize(self.len(), NEVER);
             right.dues.resize(right.len(), NEVER);
         }
+        self.bound_bytes += right.bound_bytes + L::bound_memory(&bound) - L::bound_memory(&right.bounds[0]);
         right.bounds[0] = bound;
         self.bounds.append(&mut right.bounds);
         self.counts.append(&mut right.counts);

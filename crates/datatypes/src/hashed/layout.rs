@@ -19,7 +19,7 @@
 //! hashes are equal, offsets say only that, and the entry is walked to.
 
 use crate::packed::ELEMENTS_MAX;
-use crate::packed::entry::Entry;
+use crate::packed::entry::Shape;
 use crate::tree::{NEVER, SHARED_BYTES, size_class};
 
 use super::tags;
@@ -124,18 +124,18 @@ fn near(bytes: &[u8], index: usize) -> usize {
 
 /// Where a field's entry begins.
 #[inline]
-pub(super) fn start(bytes: &[u8], header: Header, index: usize) -> usize {
+pub(super) fn start<S: Shape>(bytes: &[u8], header: Header, index: usize) -> usize {
     match near(bytes, index) {
-        FAR => far_start(bytes, header, index),
+        FAR => far_start::<S>(bytes, header, index),
         start => start,
     }
 }
 
 #[cold]
-fn far_start(bytes: &[u8], header: Header, index: usize) -> usize {
+fn far_start<S: Shape>(bytes: &[u8], header: Header, index: usize) -> usize {
     let known = (0..index).rev().find(|i| near(bytes, *i) != FAR).unwrap_or(0);
     let entries = &bytes[..header.used];
-    (known..index).fold(near(bytes, known), |at, _| Entry::parse(entries, at).map_or(at, |(_, size)| at + size))
+    (known..index).fold(near(bytes, known), |at, _| S::parse(entries, at).map_or(at, |(_, size)| at + size))
 }
 
 pub(super) fn set_slot(bytes: &mut [u8], index: usize, tag: u8, start: usize) {
@@ -181,7 +181,7 @@ pub(super) fn remove_slot(bytes: &mut [u8], header: Header, index: usize) {
 }
 
 /// Lets the first `old` bytes of a field's entry take `new` bytes: what follows moves, and so do its offsets. Returns the header after it.
-pub(super) fn resize(bytes: &mut [u8], index: usize, at: usize, (old, new): (usize, usize)) -> Header {
+pub(super) fn resize<S: Shape>(bytes: &mut [u8], index: usize, at: usize, (old, new): (usize, usize)) -> Header {
     let header = Header::read(bytes);
     if old == new {
         return header;
@@ -190,7 +190,7 @@ pub(super) fn resize(bytes: &mut [u8], index: usize, at: usize, (old, new): (usi
     if at + old < header.used {
         let is_far = header.used.max(after.used) >= FAR;
         let starts: Vec<usize> =
-            if is_far { (index + 1..header.count).map(|i| start(bytes, header, i)).collect() } else { Vec::new() };
+            if is_far { (index + 1..header.count).map(|i| start::<S>(bytes, header, i)).collect() } else { Vec::new() };
         bytes.copy_within(at + old..header.used, at + new);
         for (i, start) in (index + 1..).zip(starts) {
             let tag = tag_of(bytes, i);

@@ -1,8 +1,9 @@
-//! A chunk: up to 64 fields of a hash in one allocation. `layout` says where they lie in it.
+//! A chunk: up to 64 elements in one allocation. `layout` says where they lie in it.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::packed::entry::{Entry, Head};
+use crate::packed::entry::{Entry, Shape};
 use crate::packed::{Due, ELEMENTS_MAX};
 use crate::tree::NEVER;
 
@@ -15,10 +16,11 @@ pub(super) const CHUNK_MAX_BYTES: usize = 8 * 1024;
 /// The source of bytes for new allocations.
 static ZEROES: [u8; 2 * CHUNK_MAX_BYTES] = [0; 2 * CHUNK_MAX_BYTES];
 
-/// A chunk of a hash.
+/// A chunk of elements.
 #[derive(Clone, Debug)]
-pub(super) struct Chunk {
+pub(super) struct Chunk<S> {
     pub(super) bytes: Arc<[u8]>,
+    pub(super) shape: PhantomData<S>,
 }
 
 /// Where a field lies.
@@ -39,7 +41,7 @@ pub(super) struct Found<'a> {
     pub(super) entry: Entry<'a>,
 }
 
-impl Chunk {
+impl<S: Shape> Chunk<S> {
     /// How many fields there are.
     pub(super) fn len(&self) -> usize {
         Header::read(&self.bytes).count
@@ -61,8 +63,8 @@ impl Chunk {
             while found != 0 {
                 let index = first + found.trailing_zeros() as usize;
                 found &= found - 1;
-                let start = start(bytes, header, index);
-                let (entry, size) = Entry::parse(&bytes[..header.used], start)?;
+                let start = start::<S>(bytes, header, index);
+                let (entry, size) = S::parse(&bytes[..header.used], start)?;
                 if entry.field == field {
                     return Some(Found { index, start, size, entry });
                 }
@@ -80,7 +82,7 @@ impl Chunk {
         let header = Header::read(bytes);
         let found = tagged(bytes, header, 0, tag(hash));
         if found != 0 {
-            let at = start(bytes, header, found.trailing_zeros() as usize);
+            let at = start::<S>(bytes, header, found.trailing_zeros() as usize);
             fetch(bytes[at..].as_ptr());
         }
     }
@@ -91,7 +93,7 @@ impl Chunk {
         if index >= header.count {
             return None;
         }
-        Entry::parse(self.entries(), start(&self.bytes, header, index)).map(|(entry, _)| entry)
+        S::parse(self.entries(), start::<S>(&self.bytes, header, index)).map(|(entry, _)| entry)
     }
 
     /// Sets a field. Says whether it is new.
@@ -110,11 +112,11 @@ impl Chunk {
             Some((index, start, size, _)) => (index, start, size),
             None => (header.count, header.used, 0),
         };
-        let head = Head::new(field.len(), value.len(), after);
+        let head = S::head(field.len(), value.len(), after);
         let size = head.bytes().len() + field.len() + value.len();
         let count = header.count + usize::from(found.is_none());
         let bytes = self.writable(header.used - old_size + size, count);
-        let header = resize(bytes, index, start, (old_size, size));
+        let header = resize::<S>(bytes, index, start, (old_size, size));
         let mut at = start;
         for piece in [head.bytes(), field, value] {
             bytes[at..at + piece.len()].copy_from_slice(piece);
@@ -135,12 +137,15 @@ impl Chunk {
     pub(super) fn set_due(&mut self, hash: u64, field: &[u8], after: Option<u64>) -> bool {
         let Some(Found { index, start, size, entry }) = self.find(hash, field) else { return false };
         let before = entry.due;
-        let (old, head) = (entry.head().bytes().len(), Head::new(entry.field.len(), entry.value.len(), after));
+        let (old, head) = (
+            S::head(entry.field.len(), entry.value.len(), entry.due).bytes().len(),
+            S::head(entry.field.len(), entry.value.len(), after),
+        );
         let new_size = size - old + head.bytes().len();
         let header = Header::read(&self.bytes);
         let bytes = self.writable(header.used - size + new_size, header.count);
         // The head is replaced by another, what follows it stays behind it.
-        let header = resize(bytes, index, start, (old, head.bytes().len()));
+        let header = resize::<S>(bytes, index, start, (old, head.bytes().len()));
         header.write(bytes);
         bytes[start..start + head.bytes().len()].copy_from_slice(head.bytes());
         self.note_due(before, after);
@@ -153,7 +158,7 @@ impl Chunk {
         let before = entry.due;
         let header = Header::read(&self.bytes);
         let bytes = self.writable(header.used, header.count);
-        let header = resize(bytes, index, start, (size, 0));
+        let header = resize::<S>(bytes, index, start, (size, 0));
         remove_slot(bytes, header, index);
         Header { count: header.count - 1, ..header }.write(bytes);
         self.note_due(before, None);
@@ -168,7 +173,7 @@ impl Chunk {
             let goes = place.due <= now && count < limit;
             if goes {
                 count += 1;
-                Entry::parse(&self.bytes, place.at).into_iter().for_each(|(entry, _)| removed(entry.field));
+                S::parse(&self.bytes, place.at).into_iter().for_each(|(entry, _)| removed(entry.field));
             }
             !goes
         });
@@ -181,7 +186,7 @@ impl Chunk {
         let entries = self.entries();
         let mut at = 0;
         let next = |index| {
-            let (entry, size) = Entry::parse(entries, at)?;
+            let (entry, size) = S::parse(entries, at)?;
             let place = Place { at, size, due: entry.due.unwrap_or(NEVER), tag: tag_of(&self.bytes, index) };
             at += size;
             Some(place)
@@ -195,7 +200,7 @@ impl Chunk {
         for place in places.clone() {
             header = Header { used: header.used + place.size, count: header.count + 1, due: header.due.min(place.due) };
         }
-        let mut chunk = Self { bytes: zeroes(capacity(header.used, header.count)) };
+        let mut chunk = Self { bytes: zeroes(capacity(header.used, header.count)), shape: PhantomData };
         let bytes = Arc::make_mut(&mut chunk.bytes);
         header.write(bytes);
         let mut at = 0;
@@ -208,8 +213,8 @@ impl Chunk {
     }
 
     /// The entries in their order.
-    pub(super) fn iter(&self) -> Entries<'_> {
-        Entries { entries: self.entries(), at: 0 }
+    pub(super) fn iter(&self) -> Entries<'_, S> {
+        Entries { entries: self.entries(), at: 0, shape: PhantomData }
     }
 
     /// The chunk's own bytes, with room for `used` bytes of entries and `count` fields.
@@ -264,24 +269,25 @@ fn zeroes(len: usize) -> Arc<[u8]> {
 
 /// The entries of a chunk.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Entries<'a> {
+pub(super) struct Entries<'a, S> {
     entries: &'a [u8],
     at: usize,
+    shape: PhantomData<S>,
 }
 
-impl<'a> Iterator for Entries<'a> {
+impl<'a, S: Shape> Iterator for Entries<'a, S> {
     type Item = Entry<'a>;
 
     fn next(&mut self) -> Option<Entry<'a>> {
-        let (entry, size) = Entry::parse(self.entries, self.at)?;
+        let (entry, size) = S::parse(self.entries, self.at)?;
         self.at += size;
         Some(entry)
     }
 }
 
-impl Default for Chunk {
+impl<S: Shape> Default for Chunk<S> {
     fn default() -> Self {
-        let mut chunk = Self { bytes: zeroes(capacity(0, 0)) };
+        let mut chunk = Self { bytes: zeroes(capacity(0, 0)), shape: PhantomData };
         Header { used: 0, count: 0, due: NEVER }.write(Arc::make_mut(&mut chunk.bytes));
         chunk
     }

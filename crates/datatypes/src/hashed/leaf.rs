@@ -1,6 +1,7 @@
-//! Chunks of hashes as leaves of a tree.
+//! Chunks as leaves of a tree.
 
 use crate::packed::ELEMENTS_MAX;
+use crate::packed::entry::Shape;
 use crate::tree::{Leaf, NEVER, SHARED_BYTES, Summary, size_class};
 
 use super::chunk::{CHUNK_MAX_BYTES, Chunk, Place};
@@ -10,7 +11,7 @@ use super::place::{Placement, bound, tag};
 /// Fields that two chunks together may have to become one.
 const MERGED_MAX: usize = ELEMENTS_MAX * 3 / 4;
 
-impl Leaf for Chunk {
+impl<S: Shape> Leaf for Chunk<S> {
     type Bound = u32;
     type Context = Placement;
 
@@ -58,7 +59,7 @@ impl Leaf for Chunk {
         Header { used, count, due: left.due.min(other.due) }.write(bytes);
         bytes[left.used..used].copy_from_slice(right.entries());
         for i in 0..other.count {
-            set_slot(bytes, left.count + i, tag_of(&right.bytes, i), left.used + start(&right.bytes, other, i));
+            set_slot(bytes, left.count + i, tag_of(&right.bytes, i), left.used + start::<S>(&right.bytes, other, i));
         }
         true
     }
@@ -79,10 +80,10 @@ impl Leaf for Chunk {
         for (index, entry) in self.iter().enumerate() {
             let hash = placement.hash(entry.field);
             assert!(*low <= bound(hash) && high.is_none_or(|high| bound(hash) < *high), "INV-TREE-1: fields lie in their chunk");
-            assert_eq!((tag_of(&self.bytes, index), start(&self.bytes, header, index)), (tag(hash), at));
+            assert_eq!((tag_of(&self.bytes, index), start::<S>(&self.bytes, header, index)), (tag(hash), at));
             assert_eq!(self.find(hash, entry.field).map(|found| found.entry), Some(entry));
             due = due.min(entry.due.unwrap_or(NEVER));
-            at += entry.size();
+            at += S::head(entry.field.len(), entry.value.len(), entry.due).bytes().len() + entry.field.len() + entry.value.len();
         }
         assert_eq!((at, due), (header.used, header.due));
     }

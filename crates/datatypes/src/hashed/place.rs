@@ -33,7 +33,7 @@ impl Placement {
 
 /// What chunks are ordered by.
 #[inline]
-pub(super) fn bound(hash: u64) -> u32 {
+pub(crate) fn bound(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 

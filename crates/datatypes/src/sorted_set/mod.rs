@@ -1,0 +1,20 @@
+//! Sorted sets that are too large to be packed: two trees of chunks.
+//!
+//! The *order* ([`order`]) has the members, ascending by score and then by bytes. It knows ranks. The *index* ([`index`]) finds a member's score: it
+//! has 32 bits of the member's hash with the score, and not the member; a look-up is confirmed in the order. `docs/adr/0028-sorted-sets.md` says why.
+//!
+//! [`SortedSetObject`] is what commands see and what the store holds.
+
+mod convert;
+mod edge;
+mod image;
+mod index;
+mod iter;
+mod object;
+mod order;
+mod scan;
+
+pub use crate::hashed::Placement;
+pub use edge::Edge;
+pub use iter::{Backwards, Iter};
+pub use object::SortedSetObject;

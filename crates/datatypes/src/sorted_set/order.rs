@@ -1,0 +1,362 @@
+//! Chunks of members in the order of their scores.
+//!
+//! ```text
+//! bytes of entries 4 | members 4 | earliest expiry 8           header
+//! entries, ascending, as in a packed sorted set
+//! slack
+//! offsets of the entries: 2 bytes each, the first one last     4 bytes where there are more than 64 KiB of entries
+//! ```
+//!
+//! A chunk is searched by halves. The bound between two chunks is a score, and where both have members of that score, the shortest beginning of a
+//! member that tells them apart.
+
+use std::sync::Arc;
+
+use crate::packed::entry::{Entry, Head};
+use crate::packed::{ELEMENTS_MAX, Scored, score};
+use crate::tree::{Leaf, NEVER, SHARED_BYTES, Summary, size_class};
+
+use super::edge::Edge;
+
+const HEADER: usize = 16;
+const CHUNK_MAX_BYTES: usize = 8 * 1024;
+const MERGED_MAX: usize = ELEMENTS_MAX * 3 / 4;
+
+/// What parts chunks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Bound {
+    pub(super) key: u64,
+    member: Option<Arc<[u8]>>,
+}
+
+impl Bound {
+    pub(super) fn member(&self) -> &[u8] {
+        self.member.as_deref().unwrap_or_default()
+    }
+
+    /// The least bound that is above one member and not above the next.
+    fn between(one: (u64, &[u8]), next: (u64, &[u8])) -> Self {
+        if one.0 != next.0 {
+            return Self { key: next.0, member: None };
+        }
+        let common = one.1.iter().zip(next.1).take_while(|(one, next)| one == next).count();
+        Self { key: next.0, member: Some(next.1[..next.1.len().min(common + 1)].into()) }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Header {
+    used: usize,
+    count: usize,
+    due: u64,
+}
+
+impl Header {
+    #[inline]
+    fn read(bytes: &[u8]) -> Self {
+        let Some(&[a, b, c, d, e, f, g, h, ref due @ ..]) = bytes.first_chunk::<HEADER>() else {
+            return Self { used: 0, count: 0, due: NEVER };
+        };
+        let (used, count) = (u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]) as usize);
+        Self { used, count, due: u64::from_le_bytes(*due) }
+    }
+
+    fn write(self, bytes: &mut [u8]) {
+        bytes[..4].copy_from_slice(&(self.used as u32).to_le_bytes());
+        bytes[4..8].copy_from_slice(&(self.count as u32).to_le_bytes());
+        bytes[8..HEADER].copy_from_slice(&self.due.to_le_bytes());
+    }
+
+    /// Bytes of an offset.
+    fn slot(self) -> usize {
+        if self.used > usize::from(u16::MAX) { 4 } else { 2 }
+    }
+
+    fn least(self) -> usize {
+        HEADER + self.used + self.count * self.slot()
+    }
+
+    fn capacity(self) -> usize {
+        size_class(SHARED_BYTES + self.least()) - SHARED_BYTES
+    }
+}
+
+/// A chunk of members with scores.
+#[derive(Clone, Debug)]
+pub(super) struct OrderChunk {
+    bytes: Arc<[u8]>,
+}
+
+impl Default for OrderChunk {
+    fn default() -> Self {
+        Self::build(&[])
+    }
+}
+
+/// An entry in its three parts.
+type Parts<'a> = [&'a [u8]; 3];
+
+impl OrderChunk {
+    pub(super) fn len(&self) -> usize {
+        Header::read(&self.bytes).count
+    }
+
+    /// Where an entry begins in the bytes of entries, or where the last one ends.
+    #[inline]
+    fn start(&self, header: Header, index: usize) -> usize {
+        if index >= header.count {
+            return header.used;
+        }
+        let slot = header.slot();
+        let at = self.bytes.len() - (index + 1) * slot;
+        match self.bytes[at..at + slot] {
+            [a, b] => usize::from(u16::from_le_bytes([a, b])),
+            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]) as usize,
+            _ => 0,
+        }
+    }
+
+    fn entries(&self, header: Header) -> &[u8] {
+        &self.bytes[HEADER..HEADER + header.used]
+    }
+
+    /// The bytes of an entry.
+    fn raw(&self, header: Header, index: usize) -> &[u8] {
+        &self.entries(header)[self.start(header, index)..self.start(header, index + 1)]
+    }
+
+    /// Appends the entries from one on to `out`.
+    pub(super) fn write_from(&self, index: usize, out: &mut Vec<u8>) {
+        let header = Header::read(&self.bytes);
+        out.extend_from_slice(&self.entries(header)[self.start(header, index)..]);
+    }
+
+    #[inline]
+    pub(super) fn nth(&self, index: usize) -> Option<Scored<'_>> {
+        let header = Header::read(&self.bytes);
+        if index >= header.count {
+            return None;
+        }
+        Entry::parse(self.entries(header), self.start(header, index)).map(|(entry, _)| entry.into())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Scored<'_>> {
+        (0..self.len()).filter_map(|index| self.nth(index))
+    }
+
+    /// How many members lie below an edge.
+    pub(super) fn below(&self, edge: &Edge) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.nth(middle).is_some_and(|entry| edge.is_above(entry.key())) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// A member of this score.
+    pub(super) fn find(&self, score: f64, member: &[u8]) -> Option<(usize, Scored<'_>)> {
+        let index = self.below(&Edge::before_member(score, member));
+        self.nth(index).filter(|entry| entry.member == member && entry.score == score).map(|entry| (index, entry))
+    }
+
+    /// Inserts a member that is not there.
+    pub(super) fn insert(&mut self, new: &Scored) {
+        let index = self.below(&Edge::before_member(new.score, new.member));
+        self.replace(index, 0, Some(new));
+    }
+
+    /// Removes a member of this score. Says whether it was there.
+    pub(super) fn remove(&mut self, score: f64, member: &[u8]) -> bool {
+        let found = self.find(score, member).map(|(index, _)| index);
+        found.into_iter().for_each(|index| self.replace(index, 1, None));
+        found.is_some()
+    }
+
+    /// Removes the member of this rank.
+    pub(super) fn remove_nth(&mut self, index: usize) {
+        debug_assert!(index < self.len(), "the member is there");
+        self.replace(index, 1, None);
+    }
+
+    /// Gives a member another score, or another expiry, with which it stays at its place; or leaves everything as it is and says no.
+    pub(super) fn exchange(&mut self, score: f64, new: &Scored) -> bool {
+        let Some((index, _)) = self.find(score, new.member) else { return false };
+        let is_above_left = index.checked_sub(1).and_then(|left| self.nth(left)).is_some_and(|left| left.key() < new.key());
+        let is_below_right = self.nth(index + 1).is_some_and(|right| new.key() < right.key());
+        // At either end of a chunk only the same score is known to belong there.
+        let stays = score == new.score || (is_above_left && is_below_right);
+        if stays {
+            self.replace(index, 1, Some(new));
+        }
+        stays
+    }
+
+    /// Removes at most `limit` members that are due at `now`, and tells each.
+    pub(super) fn expire(&mut self, now: u64, limit: usize, removed: &mut dyn FnMut(Scored<'_>)) -> usize {
+        let mut count = 0;
+        let header = Header::read(&self.bytes);
+        let mut kept = Vec::with_capacity(header.count);
+        for (index, entry) in self.iter().enumerate() {
+            if entry.due.is_some_and(|due| due <= now) && count < limit {
+                count += 1;
+                removed(entry);
+            } else {
+                kept.push([self.raw(header, index), &[], &[]]);
+            }
+        }
+        *self = Self::build(&kept);
+        count
+    }
+
+    /// Replaces `gone` entries, none or one, by a new one, if there is any.
+    fn replace(&mut self, index: usize, gone: usize, new: Option<&Scored>) {
+        let header = Header::read(&self.bytes);
+        let width = new.map_or(0, |new| score::len(new.score));
+        let head = new.map_or(Head::EMPTY, |new| Head::new(new.member.len(), width, new.due));
+        let score = score::encode(new.map_or(0.0, |new| new.score), width);
+        let parts = [head.bytes(), new.map_or(&[][..], |new| new.member), score.as_slice()];
+        let (start, end) = (self.start(header, index), self.start(header, index + gone));
+        let size: usize = parts.iter().map(|part| part.len()).sum();
+        let added = usize::from(new.is_some());
+        let after = Header { used: header.used - (end - start) + size, count: header.count - gone + added, ..header };
+        let len = self.bytes.len();
+        let ample = Header { used: after.used + after.used / 8, count: after.count + 4, ..after }.capacity();
+        let fits = after.least() <= len && ample >= len && header.slot() == after.slot() && header.slot() == 2;
+        match Arc::get_mut(&mut self.bytes).filter(|_| fits) {
+            Some(bytes) => {
+                bytes.copy_within(HEADER + end..HEADER + header.used, HEADER + start + size);
+                let mut at = HEADER + start;
+                for part in parts {
+                    bytes[at..at + part.len()].copy_from_slice(part);
+                    at += part.len();
+                }
+                // The offsets of those behind move by a place, and by what the bytes have moved.
+                let (low, high) = (len - 2 * header.count, len - 2 * (index + gone));
+                bytes.copy_within(low..high, low + 2 * gone - 2 * added);
+                let delta = (size as u16).wrapping_sub((end - start) as u16);
+                let moved = &mut bytes[len - 2 * after.count..len - 2 * (index + added)];
+                for offset in moved.as_chunks_mut::<2>().0 {
+                    *offset = u16::from_le_bytes(*offset).wrapping_add(delta).to_le_bytes();
+                }
+                if added > 0 {
+                    bytes[len - 2 * (index + 1)..len - 2 * index].copy_from_slice(&(start as u16).to_le_bytes());
+                }
+                after.write(bytes);
+            }
+            None => {
+                let old = |range: std::ops::Range<usize>| range.map(|i| [self.raw(header, i), &[][..], &[][..]]);
+                let all: Vec<Parts> = old(0..index).chain(new.map(|_| parts)).chain(old(index + gone..header.count)).collect();
+                *self = Self::build(&all);
+                return;
+            }
+        }
+        if header.due != NEVER || new.is_some_and(|new| new.due.is_some()) {
+            let due = self.iter().filter_map(|entry| entry.due).min().unwrap_or(NEVER);
+            let bytes = Arc::get_mut(&mut self.bytes);
+            debug_assert!(bytes.is_some(), "INV-TREE-2: what was changed in place has one owner");
+            bytes.into_iter().for_each(|bytes| Header { due, ..after }.write(bytes));
+        }
+    }
+
+    /// A chunk of entries in this order.
+    fn build(entries: &[Parts]) -> Self {
+        let size = |parts: &Parts| parts.iter().map(|part| part.len()).sum::<usize>();
+        let header = Header { used: entries.iter().map(size).sum(), count: entries.len(), due: NEVER };
+        let mut all: Arc<[u8]> = vec![0; header.capacity()].into();
+        let (mut at, slot) = (0, header.slot());
+        if let Some(bytes) = Arc::get_mut(&mut all) {
+            let len = bytes.len();
+            for (index, parts) in entries.iter().enumerate() {
+                let offset = len - (index + 1) * slot;
+                bytes[offset..offset + slot].copy_from_slice(&(at as u32).to_le_bytes()[..slot]);
+                for part in parts {
+                    bytes[HEADER + at..HEADER + at + part.len()].copy_from_slice(part);
+                    at += part.len();
+                }
+            }
+            let due = (0..header.count).fold((0, NEVER), |(at, due), _| {
+                let entry = Entry::parse(&bytes[HEADER..HEADER + header.used], at);
+                entry.map_or((at, due), |(entry, size)| (at + size, due.min(entry.due.unwrap_or(NEVER))))
+            });
+            Header { due: due.1, ..header }.write(bytes);
+        }
+        Self { bytes: all }
+    }
+}
+
+impl Leaf for OrderChunk {
+    type Bound = Bound;
+    type Context = ();
+
+    fn summary(&self) -> Summary {
+        let header = Header::read(&self.bytes);
+        Summary { count: header.count as u64, due: header.due }
+    }
+
+    fn memory(&self) -> usize {
+        SHARED_BYTES + self.bytes.len()
+    }
+
+    fn bound_memory(bound: &Bound) -> usize {
+        bound.member.as_ref().map_or(0, |member| size_class(SHARED_BYTES + member.len()))
+    }
+
+    fn is_large(&self) -> bool {
+        let header = Header::read(&self.bytes);
+        header.count > ELEMENTS_MAX || (header.count > 1 && header.least() > CHUNK_MAX_BYTES)
+    }
+
+    fn is_small(&self) -> bool {
+        let header = Header::read(&self.bytes);
+        header.count < ELEMENTS_MAX / 4 && header.used < CHUNK_MAX_BYTES / 4
+    }
+
+    fn split(&mut self, (): &()) -> Option<(Bound, Self)> {
+        let header = Header::read(&self.bytes);
+        let half = (1..header.count).find(|index| self.start(header, *index) >= header.used / 2)?;
+        let cut = if header.count > ELEMENTS_MAX { header.count / 2 } else { half };
+        let raw: Vec<Parts> = (0..header.count).map(|index| [self.raw(header, index), &[][..], &[][..]]).collect();
+        let bound = Bound::between(self.nth(cut - 1)?.key(), self.nth(cut)?.key());
+        let (lower, upper) = (Self::build(&raw[..cut]), Self::build(&raw[cut..]));
+        *self = lower;
+        Some((bound, upper))
+    }
+
+    fn merge(&mut self, right: &Self) -> bool {
+        let (left, other) = (Header::read(&self.bytes), Header::read(&right.bytes));
+        let both = Header { used: left.used + other.used, count: left.count + other.count, due: NEVER };
+        if both.count > MERGED_MAX || both.least() > CHUNK_MAX_BYTES * 3 / 4 {
+            return false;
+        }
+        let raw = |chunk: &Self, header: Header| (0..header.count).map(|i| chunk.raw(header, i).to_vec()).collect::<Vec<_>>();
+        let all = [raw(self, left), raw(right, other)].concat();
+        let all: Vec<Parts> = all.iter().map(|entry| [&entry[..], &[], &[]]).collect();
+        *self = Self::build(&all);
+        true
+    }
+
+    fn check(&self, (low, high): (&Bound, Option<&Bound>), (): &()) {
+        let header = Header::read(&self.bytes);
+        assert!(header.least() <= self.bytes.len(), "{header:?}");
+        assert_eq!(self.memory(), size_class(self.memory()), "an allocation is a size class");
+        let (mut at, mut due, mut last) = (0, NEVER, None);
+        for index in 0..header.count {
+            let (entry, size) = Entry::parse(self.entries(header), at).expect("an entry is whole");
+            assert_eq!(self.start(header, index), at);
+            let entry = Scored::from(entry);
+            let bound = |bound: &Bound| (bound.key, bound.member().to_vec());
+            let key = (entry.key().0, entry.member.to_vec());
+            assert!(bound(low) <= key && high.is_none_or(|high| key < bound(high)), "INV-TREE-1: members lie in their chunk");
+            assert!(last.as_ref().is_none_or(|last| *last < key), "members ascend");
+            last = Some(key);
+            due = due.min(entry.due.unwrap_or(NEVER));
+            at += size;
+        }
+        assert_eq!((at, due), (header.used, header.due));
+    }
+}
