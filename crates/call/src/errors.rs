@@ -43,6 +43,8 @@ fixed_errors! {
     StorageUnreadable => "ERR the storage device cannot give a record that this command needs; see INFO storage",
     /// A command would bring too many records from the device into memory at once.
     TooManyCold => "ERR this needs too many keys from the storage device at once; use SCAN",
+    /// A command needs values from the device that are too large to be in memory together.
+    NoRoomForCold => "ERR what this command needs from the storage device does not fit into 'maxmemory'",
     /// MULTI inside a transaction.
     MultiNested => "ERR MULTI calls can not be nested",
     /// EXEC outside of one.

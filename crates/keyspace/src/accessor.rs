@@ -2,7 +2,7 @@
 
 use crate::{Keyspace, Reader, Writer};
 use almandine_io::storage::Buffer;
-use almandine_store::{Fetch, GlanceId, Met, Need, Session, Stage};
+use almandine_store::{Begin, Fetch, GlanceId, Met, Need, Session, Stage};
 use std::io;
 use std::sync::Arc;
 
@@ -195,6 +195,17 @@ impl Accessor {
     #[must_use]
     pub fn wanted_bytes(&self) -> u64 {
         self.session.estimate(&self.wanted)
+    }
+
+    /// Asks for room for the large value that a read is the beginning of, beside the `held` bytes of others of the same batch.
+    pub fn admit(&self, stage: &mut Stage, fetch: &mut Fetch, held: u64) -> Begin {
+        self.session.admit(stage, fetch, held)
+    }
+
+    /// Whether what cannot be read cannot because there is no room for it.
+    #[must_use]
+    pub fn lacks_room(&self) -> bool {
+        self.session.lacks_room()
     }
 
     /// Says that what was noted as needed cannot be had.

@@ -25,7 +25,7 @@ pub use accessor::{Accessor, Key, Missing};
 #[cfg(debug_assertions)]
 pub use almandine_store::limit_allocations;
 pub use almandine_store::{
-    CopyReads, EvictionOrder, EvictionPolicy, Fetch, Full, GlanceId, Kind, MemoryUse, Need, Occupied, Put, RemovalReason,
+    Begin, CopyReads, EvictionOrder, EvictionPolicy, Fetch, Full, GlanceId, Kind, MemoryUse, Need, Occupied, Put, RemovalReason,
     SharedValue, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
 };
 pub use changes::ChangedKey;

@@ -14,6 +14,8 @@ use crate::received::Received;
 
 /// Times that a batch looks again for records that have moved before it takes them for lost.
 const FRUITLESS_MAX: u32 = 1000;
+/// Times that a command gets all of the room before what it needs is taken for too much.
+const ROOM_MADE_MAX: u32 = 64;
 
 impl Engine {
     /// Runs the batch while records may be on the device.
@@ -61,6 +63,19 @@ impl Engine {
         self.run_cold(connection, received, out, stage, done)
     }
 
+    /// There is no room for what the next command needs beside what is staged, which the commands before it needed, or others behind it:
+    /// it gets all of the room. What it had may have moved meanwhile, so that it asked for the same once more; but not for ever.
+    fn make_room(&mut self, connection: &mut Connection, stage: &mut Stage, alone: bool) {
+        connection.waiting.made_room += 1;
+        let is_too_much = alone && connection.waiting.made_room > 1;
+        if is_too_much || connection.waiting.made_room > ROOM_MADE_MAX {
+            self.accessor.give_up(stage);
+            stage.note_lack_of_room();
+        } else {
+            self.reads.release(&mut connection.waiting, stage);
+        }
+    }
+
     /// Runs the commands from the one numbered `done` on, until one needs what is not in the stage.
     fn run_cold(
         &mut self,
@@ -75,6 +90,9 @@ impl Engine {
             self.accessor.attach(stage);
             let executed = self.execute_batch(connection, received, out, done);
             stage = self.accessor.detach();
+            if executed.commands != done {
+                connection.waiting.made_room = 0;
+            }
             done = executed.commands;
             if !std::mem::take(&mut connection.needs_records) {
                 self.accessor.forget_wanted();
@@ -82,8 +100,13 @@ impl Engine {
                 connection.waiting.stage = stage;
                 return executed;
             }
-            // What stopped the batch stands in the way of others that wait behind it: they are read together with it.
-            self.look_further(connection, received, done, &mut stage);
+            if let Some(alone) = stage.take_refused() {
+                self.make_room(connection, &mut stage, alone);
+            }
+            if connection.waiting.made_room == 0 {
+                // What stopped the batch stands in the way of others that wait behind it: they are read together with it.
+                self.look_further(connection, received, done, &mut stage);
+            }
             fruitless += 1;
             if fruitless == FRUITLESS_MAX {
                 self.accessor.give_up(&mut stage);

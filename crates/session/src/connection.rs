@@ -56,6 +56,10 @@ pub(crate) struct Waiting {
     pub(crate) reads: usize,
     /// The batch was looked at before; it goes on with what has been read since.
     pub(crate) resumed: bool,
+    /// Bytes of memory that large values were admitted with.
+    pub(crate) room_bytes: u64,
+    /// How often what it had was given up to make room for what the next command needs, which has not run yet.
+    pub(crate) made_room: u32,
     /// Bytes of the buffers that it holds or waits for.
     pub(crate) buffer_bytes: usize,
 }

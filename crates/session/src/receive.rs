@@ -223,7 +223,10 @@ impl Service for Sessions {
                 }
             }
             Message::Resume => self.resume_paused(control),
-            Message::StallEnd => self.engine.reads.resume_stalled(control),
+            Message::StallEnd => {
+                let Engine { reads, accessor, .. } = &mut self.engine;
+                reads.resume_stalled(accessor, control);
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 
 use almandine_call::{CommandError, Dispatch, Flags, Handler, Outcome, WriteCall};
 use almandine_command_spec::Access;
-use almandine_keyspace::{Accessor, Need, Stage};
+use almandine_keyspace::{Accessor, Missing, Need, Stage};
 use almandine_net::Next;
 
 use crate::admit::{Admission, admit};
@@ -74,7 +74,7 @@ impl Engine {
         }
         if accessor.wanted() <= TOGETHER_MAX {
             accessor.plan(stage, &mut reads.fetches);
-            reads.request(connection.id, &mut connection.waiting);
+            reads.request(connection.id, accessor, &mut connection.waiting, stage);
         } else if is_too_much(accessor) {
             // The command whose they are is refused when it asks for them itself.
             accessor.forget_wanted();
@@ -123,6 +123,10 @@ fn is_too_much(accessor: &Accessor) -> bool {
 pub(crate) fn settle(outcome: Outcome, accessor: &mut Accessor) -> Outcome {
     let met = accessor.check_met();
     let is_cold = outcome == Err(CommandError::Cold);
+    let is_unreadable = !is_cold && (outcome == Err(CommandError::StorageUnreadable) || met == Err(Missing::Unreadable));
+    if is_unreadable && accessor.lacks_room() {
+        return Err(CommandError::NoRoomForCold);
+    }
     if !is_cold && (outcome == Err(CommandError::StorageUnreadable) || met.is_ok()) {
         return outcome;
     }

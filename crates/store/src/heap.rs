@@ -16,10 +16,17 @@ const OVERHEAD_BYTES: usize = 64;
 
 /// Bytes of all values of the process that no record holds, and somebody else does.
 static OUTLIVING: AtomicU64 = AtomicU64::new(0);
+/// Of these, those of objects: they are short-lived, as snapshots that are being written, and values that were read for one command.
+static OUTLIVING_OBJECTS: AtomicU64 = AtomicU64::new(0);
 
 /// Bytes of values that readers hold and no record does. Of the whole process: a value does not know its store.
 pub(crate) fn outliving_bytes() -> u64 {
     OUTLIVING.load(Ordering::Relaxed)
+}
+
+/// Of these, bytes of objects.
+pub(crate) fn outliving_object_bytes() -> u64 {
+    OUTLIVING_OBJECTS.load(Ordering::Relaxed)
 }
 
 /// What a heap value is.
@@ -144,6 +151,12 @@ impl HeapValue {
         }
     }
 
+    /// Counts by itself until a record holds it.
+    pub(crate) fn count_until_held(&self) {
+        debug_assert_eq!(self.records.load(Ordering::Relaxed), 0, "no record holds it yet");
+        self.count_outliving(self.memory_bytes());
+    }
+
     /// Counts by itself no longer, because it counts elsewhere.
     pub(crate) fn count_no_more(&mut self) {
         self.count_outliving(0);
@@ -151,15 +164,23 @@ impl HeapValue {
 
     fn count_outliving(&self, bytes: usize) {
         let before = self.outliving.swap(bytes, Ordering::Relaxed);
-        OUTLIVING.fetch_add(bytes as u64, Ordering::Relaxed);
-        OUTLIVING.fetch_sub(before as u64, Ordering::Relaxed);
+        count_outliving(self.as_object().is_some(), bytes, before);
+    }
+}
+
+/// Counts bytes that came and went.
+fn count_outliving(is_object: bool, came: usize, went: usize) {
+    for count in [Some(&OUTLIVING), is_object.then_some(&OUTLIVING_OBJECTS)].into_iter().flatten() {
+        count.fetch_add(came as u64, Ordering::Relaxed);
+        let before = count.fetch_sub(went as u64, Ordering::Relaxed);
+        debug_assert!(before >= went as u64, "what goes was counted");
     }
 }
 
 impl Drop for HeapValue {
     fn drop(&mut self) {
         debug_assert_eq!(*self.records.get_mut(), 0, "a value lives as long as a record holds it");
-        OUTLIVING.fetch_sub(*self.outliving.get_mut() as u64, Ordering::Relaxed);
+        count_outliving(self.as_object().is_some(), 0, *self.outliving.get_mut());
     }
 }
 

@@ -76,6 +76,6 @@ pub use record::{Kind, fits_inline};
 pub use session::{Met, Need, Occupied, Pair, Put, Session, Slot, Vacant, View};
 pub use shared::consumers::Consumer;
 pub use store::Store;
-pub use tier::stage::{Fetch, Fetcher, Stage};
+pub use tier::stage::{Begin, Fetch, Fetcher, Stage};
 pub use tier::statistics::TierStatistics;
 pub use tier::{CopyReads, Storage};

@@ -21,6 +21,10 @@ pub struct MemoryUse {
     pub ghost_bytes: u64,
     /// What the store's user says by [`Store::count_external_bytes`], and values that only readers hold.
     pub external_bytes: u64,
+    /// Large values that are being read from the device, and objects that no record holds, and a command or whoever writes them does.
+    pub staged_bytes: u64,
+    /// Large values that nobody holds any more, before they are freed.
+    pub garbage_bytes: u64,
 }
 
 impl MemoryUse {
@@ -33,6 +37,13 @@ impl MemoryUse {
     /// What counts against the budget beside the log.
     #[must_use]
     pub fn beside_log_bytes(&self) -> u64 {
-        self.index_bytes + self.heap_bytes + self.expiry_bytes + self.ghost_bytes + self.tier_bytes + self.external_bytes
+        self.index_bytes
+            + self.heap_bytes
+            + self.expiry_bytes
+            + self.ghost_bytes
+            + self.tier_bytes
+            + self.external_bytes
+            + self.staged_bytes
+            + self.garbage_bytes
     }
 }

@@ -43,6 +43,7 @@ const PROOFS: &[&str] = &[
     "secrets",
     "moving_head",
     "churn",
+    "large_hashes",
     "hostile",
     "smoke",
 ];

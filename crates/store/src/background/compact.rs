@@ -18,12 +18,14 @@ use crate::session::{Session, allocate};
 use crate::shared::Inner;
 use crate::tier::extent::Extent;
 use crate::tier::stage::{Fetcher, Lookup, Stage, Why};
+use crate::tier::staging::{Admitted, Room};
 use crate::tier::statistics::bump;
 use crate::tier::{STALL_PAGES, Tier};
-use almandine_io::clock;
 use almandine_io::storage::{BLOCK_BYTES, Buffer};
+use almandine_io::{clock, thread};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Space on the device, in pages, below which nothing is compacted, however much is dead.
 const PAGES_MIN: u64 = 8;
@@ -33,6 +35,9 @@ const URGENT_PAGES: u64 = 2 * STALL_PAGES;
 const GROUP: usize = 64;
 /// Bytes of heap objects that come into memory together to be moved, or one object.
 const GROUP_BYTES: usize = 1 << 20;
+/// Looks for room for a large value before it is moved without, and the time between two of them.
+const ROOM_LOOKS: u32 = 200;
+const ROOM_LOOK: Duration = Duration::from_millis(5);
 
 /// The state of compaction.
 pub(super) struct Compaction {
@@ -225,11 +230,29 @@ fn give_up(tier: &Tier, page: u64, extents: Vec<Extent>) {
     tier.free_extents(extents);
 }
 
+/// Waits until there is room for the large values of some records. Not for long: space on the device may be needed for there to be any.
+fn await_room(store: &Inner, tier: &Tier, group: &[Imaged]) -> Option<Room> {
+    let bytes = group.iter().flat_map(extents_of).map(Extent::bytes).sum::<usize>();
+    if bytes <= GROUP_BYTES {
+        return None;
+    }
+    for _ in 0..ROOM_LOOKS {
+        match store.admit(tier, (bytes + bytes / 4) as u64, 0) {
+            Admitted::Now(room) => return Some(room),
+            Admitted::Never => return None,
+            Admitted::Later if store.background.stop.load(Ordering::Acquire) => return None,
+            Admitted::Later => thread::sleep(ROOM_LOOK),
+        }
+    }
+    None
+}
+
 /// Lets go of some records of a page.
 pub(super) fn compact_group(session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, group: &[Imaged], now_ms: i64) -> Outcome {
     // Records with heap objects are staged like those of a reader, which makes their handles whole.
     let mut addresses: Vec<u64> = group.iter().filter(|imaged| imaged.is_heavy()).map(|imaged| imaged.address).collect();
     let mut stage = Stage::default();
+    let _room = await_room(&session.store, tier, group);
     tier.stage_blocking(&mut stage, &mut addresses, Why::BACKGROUND, fetcher);
     let whole: Vec<Imaged> = group
         .iter()

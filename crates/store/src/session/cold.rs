@@ -9,7 +9,8 @@ use super::batch::Session;
 use super::copies::keep_warm;
 use crate::key::Key;
 use crate::record::{Header, Record};
-use crate::tier::stage::{Fetch, Fetcher, Lookup, Stage, Why};
+use crate::tier::stage::{Begin, Fetch, Fetcher, Lookup, Stage, Why};
+use crate::tier::staging::Admitted;
 use almandine_io::storage::Buffer;
 use std::io;
 
@@ -84,6 +85,12 @@ impl Session {
         } else {
             Met::Nothing
         }
+    }
+
+    /// Whether a record is unreadable in this batch because there is no room for it.
+    #[must_use]
+    pub fn lacks_room(&self) -> bool {
+        self.local.cold.stage.lacks_room()
     }
 
     /// Whether look-ups since the last call of [`Session::take_met_cold`] have missed something.
@@ -167,6 +174,22 @@ impl Session {
     pub fn give_up(&self, wanted: &mut Vec<u64>, stage: &mut Stage) {
         debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
         wanted.drain(..).for_each(|address| stage.fail(address));
+    }
+
+    /// Asks for room for the large value that a read is the beginning of, beside the `held` bytes of others of the same batch.
+    pub fn admit(&self, stage: &mut Stage, fetch: &mut Fetch, held: u64) -> Begin {
+        let Some(tier) = self.store.tier.as_ref().filter(|_| fetch.needs() != 0) else { return Begin::Now };
+        match self.store.admit(tier, fetch.needs(), held) {
+            Admitted::Now(room) => {
+                fetch.take_room(room);
+                Begin::Now
+            }
+            Admitted::Later => Begin::Later,
+            Admitted::Never => {
+                stage.refuse(fetch.address(), held == 0);
+                Begin::Never
+            }
+        }
     }
 
     /// Asks the cache for what [`Session::accept`] needs to know of a read.

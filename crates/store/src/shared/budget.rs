@@ -2,11 +2,12 @@
 
 use super::Inner;
 use crate::evict::{EvictionOrder, EvictionPolicy};
-use crate::heap::outliving_bytes;
+use crate::heap::{outliving_bytes, outliving_object_bytes};
 use crate::log::{PAGE_BYTES, PAGES_AHEAD};
 use crate::memory::MemoryUse;
 use crate::record::WORD;
 use crate::tier::Tier;
+use crate::tier::staging::Admitted;
 use almandine_io::memory;
 use std::sync::atomic::Ordering;
 
@@ -26,7 +27,10 @@ impl Inner {
             expiry_bytes: self.background.progress.wheel_bytes.load(Ordering::Relaxed),
             tier_bytes: self.tier.as_ref().map_or(0, Tier::memory_bytes),
             ghost_bytes: self.eviction.ghosts.memory_bytes(),
-            external_bytes: self.budget.external_bytes.get().map_or(0, |bytes| bytes()) + outliving_bytes(),
+            external_bytes: self.budget.external_bytes.get().map_or(0, |bytes| bytes())
+                + outliving_bytes().saturating_sub(outliving_object_bytes()),
+            staged_bytes: self.tier.as_ref().map_or(0, |tier| tier.staging.bytes()) + outliving_object_bytes(),
+            garbage_bytes: self.background.garbage.bytes(),
         }
     }
 
@@ -44,6 +48,24 @@ impl Inner {
         self.budget.bytes.load(Ordering::Relaxed)
     }
 
+    /// What may be in memory where there is a device, which is never without bounds.
+    fn tier_budget_bytes(&self) -> u64 {
+        match self.budget_bytes() {
+            0 => memory::physical_bytes() / 4 * 3,
+            budget => budget,
+        }
+    }
+
+    /// Asks for room for a large value from the device, beside the `held` bytes of the same command.
+    pub(crate) fn admit(&self, tier: &Tier, bytes: u64, held: u64) -> Admitted {
+        let admitted = tier.staging.admit(bytes, held, self.tier_budget_bytes(), &self.memory());
+        if matches!(admitted, Admitted::Later) {
+            // Also lets what can leave do so.
+            self.refresh_over_limit();
+        }
+        admitted
+    }
+
     /// Bytes in use beyond the budget.
     pub(crate) fn excess_bytes(&self) -> u64 {
         self.excess_over(self.budget_bytes())
@@ -58,7 +80,13 @@ impl Inner {
     }
 
     fn excess_over(&self, bytes: u64) -> u64 {
-        if bytes == 0 { 0 } else { self.memory().used_bytes().saturating_sub(bytes) }
+        if bytes == 0 {
+            return 0;
+        }
+        let memory = self.memory();
+        debug_assert!(memory.used_bytes() >= memory.garbage_bytes, "what is to be freed is in memory");
+        // Nothing needs to be evicted for what goes by itself.
+        (memory.used_bytes() - memory.garbage_bytes).saturating_sub(bytes)
     }
 
     /// Whether a value of so many bytes could be kept at all: where nothing can be evicted for it, beside what is there.
@@ -92,8 +120,7 @@ impl Inner {
     /// Compares memory in use with the budget. It is exceeded only if nothing can be evicted either.
     pub(crate) fn refresh_over_limit(&self) {
         if let Some(tier) = &self.tier {
-            let budget = self.budget_bytes();
-            let budget = if budget == 0 { memory::physical_bytes() / 4 * 3 } else { budget };
+            let budget = self.tier_budget_bytes();
             let over = tier.refresh_budget(budget, &self.memory()) || self.log.is_used_up();
             self.budget.over_limit.store(over, Ordering::Relaxed);
             return;

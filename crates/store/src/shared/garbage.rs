@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const DISCARD_BYTES: usize = 64 * 1024;
 /// Parts of an object that are freed before other work gets its turn.
 const STEP: usize = 1024;
+/// And values.
+const VALUES_PER_STEP: usize = 256;
 
-/// Values to be freed.
+/// Values to be freed. What is in it still takes memory, and counts.
 pub(crate) struct Garbage {
     values: SegQueue<HeapValue>,
     bytes: AtomicU64,
@@ -22,6 +24,11 @@ pub(crate) struct Garbage {
 impl Garbage {
     pub(crate) fn new(waker: Arc<Waker>) -> Self {
         Self { values: SegQueue::new(), bytes: AtomicU64::new(0), waker }
+    }
+
+    /// Bytes of the values.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Lets go of a reference. Whoever has the last one of a large value leaves it to the background.
@@ -40,7 +47,11 @@ impl Garbage {
 
     /// Frees some; whether there is more.
     pub(crate) fn collect(&self) -> bool {
-        let Some(mut value) = self.values.pop() else { return false };
+        (0..VALUES_PER_STEP).all(|_| self.values.pop().is_some_and(|value| self.free_some(value))) || !self.values.is_empty()
+    }
+
+    /// Frees a value, or a part of a large one. Whether others may follow before it is somebody else's turn.
+    fn free_some(&self, mut value: HeapValue) -> bool {
         let before = value.memory_bytes();
         let ended = value.drop_step(STEP);
         debug_assert!(ended || value.memory_bytes() <= before, "what is freed becomes less");
@@ -50,6 +61,6 @@ impl Garbage {
         if !ended {
             self.values.push(value);
         }
-        true
+        ended
     }
 }

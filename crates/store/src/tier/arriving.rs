@@ -2,6 +2,7 @@
 
 use super::extent::Extent;
 use super::image::Building;
+use super::staging::Room;
 use crate::heap::{HeapValue, SharedValue};
 use crate::shared::garbage::Garbage;
 use almandine_base::object::{Kind, Types};
@@ -47,6 +48,8 @@ pub(super) struct Arriving {
     /// Pieces that were asked for.
     asked: usize,
     early: Vec<Early>,
+    /// What it may take, if it is large.
+    pub(super) room: Option<Room>,
     garbage: Arc<Garbage>,
 }
 
@@ -62,14 +65,16 @@ impl Arriving {
     }
 
     fn of(extent: Extent, body: Body, garbage: &Arc<Garbage>) -> Self {
-        Self { extent, body: Some(body), next: 0, asked: 0, early: Vec::new(), garbage: Arc::clone(garbage) }
+        Self { extent, body: Some(body), next: 0, asked: 0, early: Vec::new(), room: None, garbage: Arc::clone(garbage) }
     }
 
     /// The next piece to ask for, if it is time.
     pub(super) fn ask(&mut self) -> Option<usize> {
         debug_assert!(self.next <= self.asked, "INV-TIER-3: a piece is asked for before it comes");
         let number = self.asked;
-        let due = number < self.extent.pieces() && number < self.next + PIECES_AHEAD;
+        // The first one comes alone, when there is room for all.
+        let ahead = if self.next == 0 { 1 } else { PIECES_AHEAD };
+        let due = number < self.extent.pieces() && number < self.next + ahead;
         self.asked += usize::from(due);
         due.then_some(number)
     }
@@ -79,8 +84,8 @@ impl Arriving {
         self.early.iter().map(|early| early.piece.len()).sum()
     }
 
-    /// Takes a piece, and those that have waited for it. Buffers that are not needed any more go to `spare`.
-    pub(super) fn land(&mut self, number: usize, piece: Buffer, again: bool, spare: &mut Vec<Buffer>) -> Landed {
+    /// Takes a piece, and those that have waited for it.
+    pub(super) fn land(&mut self, number: usize, piece: Buffer, again: bool) -> Landed {
         debug_assert!(
             number >= self.next && number < self.asked,
             "INV-TIER-3: a piece comes once, and only one that was asked for"
@@ -91,7 +96,7 @@ impl Arriving {
             let (extent, body) = (self.extent, &mut self.body);
             let taken = extent.contents(number, &piece).map(|bytes| body.as_mut().and_then(|body| body.take(extent, bytes)));
             debug_assert_eq!(self.next, number, "INV-TIER-3: pieces are taken in their order");
-            spare.push(piece);
+            drop(piece);
             match taken {
                 Some(Some(())) => self.next += 1,
                 None if !again => return Landed::Doubtful(number),
@@ -114,9 +119,9 @@ impl Arriving {
         }
     }
 
-    /// The value.
-    pub(super) fn take_value(mut self) -> Option<SharedValue> {
-        self.body.take().map(|body| Arc::new(body.into_value()))
+    /// The value, and the room that it has.
+    pub(super) fn take_value(mut self) -> Option<(SharedValue, Option<Room>)> {
+        self.body.take().map(|body| (Arc::new(body.into_value()), self.room.take()))
     }
 }
 

@@ -27,6 +27,7 @@ mod model;
 pub(crate) mod pages;
 pub(crate) mod pressure;
 pub(crate) mod stage;
+pub(crate) mod staging;
 pub(crate) mod statistics;
 pub(crate) mod write;
 
@@ -43,10 +44,11 @@ use empty::Emptying;
 use mixed::MixedSweep;
 use pages::DevicePages;
 use pressure::{LIMIT_PAGES_MIN, Pressure};
+use staging::Staging;
 use statistics::{Counters, TierStatistics};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// Fewest pages that the table of the device's pages has places for.
 const DEVICE_PAGES_MIN: u64 = 64;
@@ -93,9 +95,6 @@ impl CopyReads {
     }
 }
 
-/// Called when writers that were asked to wait may go on.
-type StallEndCall = Box<dyn Fn() + Send + Sync>;
-
 /// What wakes the tier's threads.
 pub(crate) struct Wakers {
     pub(crate) flusher: Waker,
@@ -139,7 +138,8 @@ pub(crate) struct Tier {
     pub(crate) failing: AtomicBool,
     /// Somebody waits for room.
     waiting: AtomicBool,
-    on_stall_end: OnceLock<StallEndCall>,
+    /// Room for large values. It has whom to call when writers may go on, too.
+    pub(crate) staging: Arc<Staging>,
 }
 
 impl Tier {
@@ -171,7 +171,7 @@ impl Tier {
             admission: Admission::new(),
             failing: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
-            on_stall_end: OnceLock::new(),
+            staging: Arc::default(),
         })
     }
 
@@ -189,16 +189,18 @@ impl Tier {
     pub(crate) fn refresh_budget(&self, budget_bytes: u64, memory: &MemoryUse) -> bool {
         let beside = memory.beside_log_bytes();
         self.set_limit_bytes(budget_bytes.saturating_sub(beside));
-        let pressure = Pressure::of(budget_bytes, memory);
+        let pressure = Pressure::with_demand(budget_bytes, memory, self.staging.demand());
+        self.staging.note_memory(budget_bytes, memory);
         self.limits.pressure.store(pressure as u8, Ordering::Relaxed);
         self.limits.heavy_page_bytes.store(Pressure::heavy_page_bytes(budget_bytes), Ordering::Relaxed);
         if pressure != Pressure::None {
             self.wakers.flusher.wake();
         }
         let resident = memory.log_resident_bytes / PAGE_BYTES as u64;
-        // The heap comes back when its pages are evicted; the rest does not.
-        debug_assert!(beside >= memory.heap_bytes, "what is on the heap is beside the log");
-        let fixed = beside - memory.heap_bytes;
+        // The heap comes back when its pages are evicted, and what is staged when its commands have run; the rest does not.
+        let passing = memory.heap_bytes + memory.staged_bytes + memory.garbage_bytes;
+        debug_assert!(beside >= passing, "what is on the heap is beside the log");
+        let fixed = beside - passing;
         fixed + LIMIT_PAGES_MIN * PAGE_BYTES as u64 / 2 > budget_bytes
             || self.failing.load(Ordering::Relaxed) && self.is_overfull(resident)
     }
@@ -273,16 +275,16 @@ impl Tier {
     }
 
     /// Sets what is called when there is room again. Once per store.
-    pub(crate) fn on_stall_end(&self, call: StallEndCall) {
+    pub(crate) fn on_stall_end(&self, call: staging::RoomCall) {
         // A second call would belong to a second server over one store, which there is not.
-        let _ = self.on_stall_end.set(call);
+        let _ = self.staging.on_room.set(call);
     }
 
     pub(crate) fn notify_if_stall_ended(&self, resident: u64) {
         if self.waiting.load(Ordering::SeqCst)
             && (!self.is_overfull(resident) || self.failing.load(Ordering::Relaxed))
             && self.waiting.swap(false, Ordering::SeqCst)
-            && let Some(call) = self.on_stall_end.get()
+            && let Some(call) = self.staging.on_room.get()
         {
             call();
         }

@@ -7,6 +7,7 @@
 use super::Tier;
 use super::arriving::{Arriving, Landed};
 use super::extent::Extent;
+use super::staging::Room;
 use super::statistics::bump;
 use crate::heap::{HeapKey, SharedValue};
 use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
@@ -47,14 +48,55 @@ impl Hasher for AddressHasher {
     }
 }
 
+/// Whether a read may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// At once.
+    Now,
+    /// When there is room for the value that it is the beginning of.
+    Later,
+    /// Not while the batch has what it has: the record was left out.
+    Never,
+}
+
 /// A read that a batch needs. `what` it means is the store's; the asker reads `bytes` from `source`.
 pub struct Fetch {
     what: What,
     why: Why,
+    /// Bytes of memory that the value takes whose first piece this is, if it is large.
+    needs: u64,
+    room: Option<Room>,
     /// Where to read.
     pub source: Source,
     /// How much, a multiple of the block size.
     pub bytes: usize,
+}
+
+impl Fetch {
+    /// Whether it reads a piece of a field, which takes some work when it has come.
+    #[must_use]
+    pub fn is_piece(&self) -> bool {
+        matches!(self.what, What::Piece { .. })
+    }
+
+    /// Bytes of memory that must be admitted before it may begin; 0: none.
+    #[must_use]
+    pub fn needs(&self) -> u64 {
+        if self.room.is_some() { 0 } else { self.needs }
+    }
+
+    /// It was admitted.
+    pub(crate) fn take_room(&mut self, room: Room) {
+        debug_assert!(self.room.is_none() && self.needs != 0, "a value is admitted once, if it is large");
+        self.room = Some(room);
+    }
+
+    /// The record that it is for.
+    pub(crate) fn address(&self) -> u64 {
+        match self.what {
+            What::Records { address, .. } | What::Piece { address, .. } => address,
+        }
+    }
 }
 
 enum What {
@@ -98,6 +140,8 @@ struct Owned {
     /// None: it is being let go.
     value: Option<SharedValue>,
     garbage: Arc<Garbage>,
+    /// Given back after the value.
+    _room: Option<Room>,
 }
 
 impl Drop for Owned {
@@ -151,6 +195,10 @@ pub struct Stage {
     /// Addresses of records that cannot be read, and whether they are damaged.
     unreadable: HashMap<u64, bool, BuildHasherDefault<AddressHasher>>,
     bytes: usize,
+    /// A record was left out, because there is no room for it: beside the others, or at all.
+    refused: Option<bool>,
+    /// A record was given up, because there is no room for it at all.
+    lacks_room: bool,
     /// Records are copied out of the buffers that they were read into.
     condenses: bool,
     /// Where they are copied to. None of these grows, so records stay where they are.
@@ -181,7 +229,7 @@ impl Stage {
         self.unreadable.clear();
         self.buffers.drain(..).chain(self.spare.drain(..)).for_each(|buffer| pool.give(buffer));
         self.condensed = Vec::new();
-        (self.bytes, self.condenses) = (0, false);
+        (self.bytes, self.condenses, self.refused, self.lacks_room) = (0, false, None, false);
     }
 
     /// Keeps records instead of the blocks that they were read with from now on, for commands that need very many.
@@ -247,13 +295,50 @@ impl Stage {
                 self.bytes += bytes.len();
             }
             Field::Value => {
-                let Some(value) = arrived.take_value() else { return };
-                self.bytes += value.memory_bytes();
+                let Some((value, mut room)) = arrived.take_value() else { return };
+                match &mut room {
+                    None => self.bytes += value.memory_bytes(),
+                    Some(room) => {
+                        value.count_until_held();
+                        room.settle();
+                    }
+                }
                 staged.record.set_value_handle(staged.header, Arc::as_ptr(&value) as usize as u64);
                 debug_assert!(staged.value.is_none(), "a staged record has one value");
-                staged.value = Some(Owned { value: Some(value), garbage: Arc::clone(garbage) });
+                staged.value = Some(Owned { value: Some(value), garbage: Arc::clone(garbage), _room: room });
             }
         }
+    }
+
+    /// Gives a field the room that it was admitted with.
+    fn give_room(&mut self, address: u64, field: Field, room: Option<Room>) {
+        let arriving = self.records.get_mut(&address).and_then(|staged| staged.arriving[field as usize].as_mut());
+        if let (Some(arriving), Some(room)) = (arriving, room) {
+            arriving.room = Some(room);
+        }
+    }
+
+    /// Forgets a record whose large value has no room beside what is staged.
+    pub(crate) fn refuse(&mut self, address: u64, alone: bool) {
+        debug_assert_ne!(address, 0, "INV-LOG-1: no record is at address 0");
+        self.records.remove(&address);
+        self.refused = Some(alone || self.refused == Some(true));
+    }
+
+    /// Whether a record was left out since the last call, because there is no room for it beside the others; and if so, whether there would be none for it
+    /// alone either.
+    pub fn take_refused(&mut self) -> Option<bool> {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Notes that records were given up because there is no room for them.
+    pub fn note_lack_of_room(&mut self) {
+        self.lacks_room = true;
+    }
+
+    /// Whether a record was given up because there is no room for it.
+    pub(crate) fn lacks_room(&self) -> bool {
+        self.lacks_room
     }
 
     fn set_unreadable(&mut self, address: u64, damaged: bool) {
@@ -261,6 +346,11 @@ impl Stage {
         self.records.remove(&address);
         self.unreadable.insert(address, damaged);
     }
+}
+
+/// Bytes that a value of this extent takes in memory, about: what lies dense there has some slack.
+fn memory_for(extent: Extent) -> u64 {
+    (extent.bytes() + extent.bytes() / 4) as u64
 }
 
 fn offset_in_page(address: u64) -> usize {
@@ -321,7 +411,10 @@ impl Tier {
         let bytes = end - start;
         self.count_read(bytes, why);
         match self.storage.pages.source(page * PAGE_BYTES as u64 + start as u64, bytes) {
-            Ok(source) => fetches.push(Fetch { what: What::Records { page, start, address, others }, why, source, bytes }),
+            Ok(source) => {
+                let what = What::Records { page, start, address, others };
+                fetches.push(Fetch { what, why, needs: 0, room: None, source, bytes });
+            }
             Err(_) if !self.pages.is_stored(page) => {}
             Err(_) => {
                 bump(&self.counters.read_errors, 1);
@@ -338,7 +431,14 @@ impl Tier {
     }
 
     /// Takes a finished read into the stage; `fetches` gets those that it shows to be needed too.
-    pub(crate) fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
+    pub(crate) fn accept(
+        &self,
+        stage: &mut Stage,
+        mut fetch: Fetch,
+        buffer: Buffer,
+        result: io::Result<()>,
+        fetches: &mut Vec<Fetch>,
+    ) {
         let why = fetch.why;
         match fetch.what {
             What::Records { page, start, address, others } => {
@@ -376,6 +476,7 @@ impl Tier {
                     bump(&self.counters.read_errors, 1);
                     stage.fail(address);
                 } else {
+                    stage.give_room(address, field, fetch.room.take());
                     self.accept_piece(stage, (address, field, number), buffer, why, fetches);
                 }
             }
@@ -392,10 +493,10 @@ impl Tier {
         fetches: &mut Vec<Fetch>,
     ) {
         let arriving = stage.records.get_mut(&address).and_then(|staged| staged.arriving[field as usize].as_mut());
-        let Some(arriving) = arriving else { return stage.spare.push(piece) };
+        let Some(arriving) = arriving else { return };
         debug_assert!(number < arriving.extent.pieces(), "INV-TIER-3: an extent is as long as its word says");
         let early_before = arriving.early_bytes();
-        let landed = arriving.land(number, piece, why.again, &mut stage.spare);
+        let landed = arriving.land(number, piece, why.again);
         stage.bytes = stage.bytes + arriving.early_bytes() - early_before;
         match landed {
             Landed::Well => {
@@ -449,11 +550,14 @@ impl Tier {
         fetches: &mut Vec<Fetch>,
     ) -> bool {
         let arriving = stage.records.get(&address).and_then(|staged| staged.arriving[field as usize].as_ref());
-        let Some((offset, bytes)) = arriving.map(|arriving| arriving.extent.piece(number)) else { return false };
+        let Some(arriving) = arriving else { return false };
+        let (offset, bytes) = arriving.extent.piece(number);
+        let is_large = number == 0 && arriving.room.is_none() && arriving.extent.pieces() > 1;
+        let needs = if is_large { memory_for(arriving.extent) } else { 0 };
         self.count_read(bytes, why);
         match self.storage.values.source(offset, bytes) {
             Ok(source) => {
-                fetches.push(Fetch { what: What::Piece { address, field, number }, why, source, bytes });
+                fetches.push(Fetch { what: What::Piece { address, field, number }, why, needs, room: None, source, bytes });
                 return true;
             }
             Err(_) if !self.pages.is_stored(Log::page_of(address)) => {
