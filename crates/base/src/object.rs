@@ -75,6 +75,9 @@ pub trait Types: Send + Sync {
     fn expire(&self, kind: Kind, packed: &[u8], now: u64, out: &mut Vec<u8>, removed: &mut dyn FnMut(&[u8])) -> usize;
 }
 
+/// Steps of [`Object::prefetch`].
+pub const PREFETCH_STEPS: u32 = 5;
+
 /// How far an image is written. It begins as the default, and means something only for the snapshot that it was made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImageCursor {
@@ -129,8 +132,7 @@ pub trait Object: Any + Send + Sync {
     /// Frees about `limit` parts of the value. True when nothing is left. After the first call the value has no meaning any more.
     fn drop_step(&mut self, limit: usize) -> bool;
 
-    /// Tells `fetch` the cache lines that a look-up of the element with this hash reads next: with step 0 of the root, with 1 of the chunk, with 2 of the
-    /// element. Each step reads what the one before has told, so a batch takes each step for all its elements. The addresses are hints: nobody
-    /// reads from them.
+    /// Tells `fetch` the cache lines that a look-up of the element with this hash reads next, in [`PREFETCH_STEPS`] steps from the root to the element. Each
+    /// step reads what the one before has told, so a batch takes each step for all its elements. The addresses are hints: nobody reads from them.
     fn prefetch(&self, step: u32, hash: u64, fetch: &mut dyn FnMut(*const u8));
 }

@@ -40,6 +40,8 @@ flags! {
     EXECUTES = 12;
     /// May touch more than the keys that it declares: a transaction with it runs alone.
     ANY_KEY = 13;
+    /// Looks an element up, which the argument behind the key names.
+    ELEMENT = 14;
 }
 
 impl Flags {

@@ -195,6 +195,7 @@ fn flags_of(command: &Command, shape: &Shape) -> Flags {
         (traits.not_queued, Flags::NOT_QUEUED),
         (traits.no_multi, Flags::NO_MULTI),
         (traits.executes, Flags::EXECUTES),
+        (traits.element && matches!(shape.layout, Layout::One(_)), Flags::ELEMENT),
         (traits.all_keyspace || matches!(command.run, Handler::Admin(_)), Flags::ANY_KEY),
     ]
     .into_iter()

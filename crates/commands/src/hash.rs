@@ -19,7 +19,7 @@ mod ttl;
 mod whole;
 
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, errors};
-use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated};
+use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Traits};
 use almandine_datatypes::packed::Due;
 
 use crate::traits::{CHANGE, READ, WRITE};
@@ -73,7 +73,7 @@ const HGET: Command = Command {
         id: 603,
         summary: "Returns the value of a field in a hash.",
         args: FIELD_TO_READ,
-        traits: READ,
+        traits: Traits { element: true, ..READ },
         ..HASH
     },
     run: Handler::Read(hget),
@@ -98,7 +98,7 @@ const HMGET: Command = Command {
         complexity: "O(N) where N is the number of fields being requested.",
         summary: "Returns the values of all fields in a hash.",
         args: &[Arg::key("key", Access::Read), Arg::value("field").multiple()],
-        traits: READ,
+        traits: Traits { element: true, ..READ },
         ..HASH
     },
     run: Handler::Read(hmget),
@@ -142,7 +142,7 @@ const HSTRLEN: Command = Command {
         since: "3.2.0",
         summary: "Returns the length of the value of a field.",
         args: &[Arg::key("key", Access::Inspect), Arg::value("field")],
-        traits: READ,
+        traits: Traits { element: true, ..READ },
         ..HASH
     },
     run: Handler::Read(|call| {
@@ -159,7 +159,7 @@ const HEXISTS: Command = Command {
         id: 610,
         summary: "Determines whether a field exists in a hash.",
         args: &[Arg::key("key", Access::Inspect), Arg::value("field")],
-        traits: READ,
+        traits: Traits { element: true, ..READ },
         ..HASH
     },
     run: Handler::Read(|call| {
@@ -180,7 +180,7 @@ const HSET: Command = Command {
         complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
         summary: "Creates or modifies the value of a field in a hash.",
         args: FIELDS_AND_VALUES,
-        traits: WRITE,
+        traits: Traits { element: true, ..WRITE },
         history: &[("4.0.0", "Accepts multiple `field` and `value` arguments.")],
         ..HASH
     },
@@ -198,7 +198,7 @@ const HMSET: Command = Command {
         complexity: "O(N) where N is the number of fields being set.",
         summary: "Sets the values of multiple fields.",
         args: FIELDS_AND_VALUES,
-        traits: WRITE,
+        traits: Traits { element: true, ..WRITE },
         deprecated: Some(Deprecated { since: "4.0.0", replaced_by: "`HSET` with multiple field-value pairs" }),
         ..HASH
     },
@@ -230,7 +230,7 @@ const HSETNX: Command = Command {
         id: 602,
         summary: "Sets the value of a field in a hash only when the field doesn't exist.",
         args: &[Arg::key("key", Access::Insert), Arg::value("field"), Arg::value("value")],
-        traits: WRITE,
+        traits: Traits { element: true, ..WRITE },
         ..HASH
     },
     run: Handler::Write(hsetnx),
@@ -255,7 +255,7 @@ const HDEL: Command = Command {
         complexity: "O(N) where N is the number of fields to be removed.",
         summary: "Deletes one or more fields and their values from a hash. Deletes the hash if no fields remain.",
         args: &[Arg::key("key", Access::Delete), Arg::value("field").multiple()],
-        traits: CHANGE,
+        traits: Traits { element: true, ..CHANGE },
         history: &[("2.4.0", "Accepts multiple `field` arguments.")],
         ..HASH
     },

@@ -31,6 +31,8 @@ pub struct Accessor {
     /// Of each hash of a unit, whether its key may be written.
     pub(crate) modes: Vec<bool>,
     pub(crate) unit: Unit,
+    /// Elements of the group that will be looked up: the key's glance, and the element's hash.
+    elements: Vec<(GlanceId, u64)>,
     /// Addresses of records on the device that the batch needs.
     pub(crate) wanted: Vec<u64>,
     /// Namespaces of other databases, fixed for as long as one reader or writer lives.
@@ -78,6 +80,7 @@ impl Accessor {
             hashes: Vec::with_capacity(64),
             modes: Vec::new(),
             unit: Unit::Command,
+            elements: Vec::with_capacity(64),
             wanted: Vec::new(),
             namespaces: Vec::new(),
             random_walk: None,
@@ -235,6 +238,7 @@ impl Accessor {
     #[inline]
     pub fn begin_group(&mut self) {
         self.session.forget_glances();
+        self.elements.clear();
     }
 
     /// A key of the group: asks the cache for its index bucket. The result belongs into the [`Key`].
@@ -243,12 +247,21 @@ impl Accessor {
         self.session.expect(hash)
     }
 
-    /// Asks the cache for the records of the group's keys, whose buckets should have arrived.
+    /// An element of the collection at an expected key will be looked up.
+    #[inline]
+    pub fn expect_element(&mut self, key: GlanceId, element: &[u8]) {
+        self.elements.push((key, self.keyspace.types.placement.hash(element)));
+    }
+
+    /// Asks the cache for the records of the group's keys, whose buckets should have arrived, and for the elements in them.
     #[inline]
     pub fn prefetch_records(&mut self) {
         // A single key gains nothing: its bucket would be waited for at once.
         if self.session.expected() > 1 {
             self.session.glance();
+            if self.elements.len() > 1 && !self.in_unit() {
+                self.session.prefetch_elements(&self.elements);
+            }
         }
     }
 

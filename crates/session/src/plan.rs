@@ -93,7 +93,11 @@ fn resolve(table: &'static Table, memo: &mut Memo, args: Args<'_>) -> Option<&'s
 fn plan_keys(table: &'static Table, accessor: &mut Accessor, db: u16, dispatch: &'static Dispatch, args: Args<'_>) -> Planned {
     let key = if dispatch.key != 0 {
         let key = accessor.key(db, args.at(usize::from(dispatch.key)));
-        PlannedKey { position: dispatch.key, namespace: key.namespace, glance: accessor.expect(key.hash), hash: key.hash }
+        let glance = accessor.expect(key.hash);
+        if dispatch.flags.any(Flags::ELEMENT) {
+            accessor.expect_element(glance, args.at(usize::from(dispatch.key) + 1));
+        }
+        PlannedKey { position: dispatch.key, namespace: key.namespace, glance, hash: key.hash }
     } else if dispatch.flags.any(Flags::MANY_KEYS) {
         plan_many(table, accessor, db, dispatch, args)
     } else {

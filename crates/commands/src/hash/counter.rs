@@ -1,7 +1,7 @@
 //! Fields that hold a number.
 
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
-use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::number::{Extended, parse_i64};
 use almandine_datatypes::packed::Due;
 
@@ -14,7 +14,7 @@ pub(super) const HINCRBY: Command = Command {
         id: 612,
         summary: "Increments the integer value of a field in a hash by a number. Uses 0 as initial value if the field doesn't exist.",
         args: &[Arg::key("key", Access::ReadUpdate), Arg::value("field"), Arg::integer("increment")],
-        traits: WRITE,
+        traits: Traits { element: true, ..WRITE },
         ..HASH
     },
     run: Handler::Write(hincrby),
@@ -41,7 +41,7 @@ pub(super) const HINCRBYFLOAT: Command = Command {
         since: "2.6.0",
         summary: "Increments the floating point value of a field by a number. Uses 0 as initial value if the field doesn't exist.",
         args: &[Arg::key("key", Access::ReadUpdate), Arg::value("field"), Arg::double("increment")],
-        traits: WRITE,
+        traits: Traits { element: true, ..WRITE },
         ..HASH
     },
     run: Handler::Write(hincrbyfloat),

@@ -112,11 +112,8 @@ impl<S: Shape> Elements<S> {
 
     /// See [`almandine_base::object::Object::prefetch`].
     pub(crate) fn prefetch(&self, step: u32, hash: u64, fetch: &mut dyn FnMut(*const u8)) {
-        if step == 0 {
-            return self.tree.prefetch_root(fetch);
-        }
-        if let Ok(chunk) = self.tree.leaf(&mut ByBound(bound(hash))) {
-            chunk.prefetch(step > 1, hash, fetch);
+        if let Some(chunk) = self.tree.prefetch(step, &mut ByBound(bound(hash)), fetch) {
+            chunk.prefetch(step > 3, hash, fetch);
         }
     }
 

@@ -324,12 +324,8 @@ impl Object for SortedSetObject {
     }
 
     fn prefetch(&self, step: u32, hash: u64, fetch: &mut dyn FnMut(*const u8)) {
-        if step == 0 {
-            self.index.prefetch_root(fetch);
-            return self.order.prefetch_root(fetch);
-        }
-        if let Ok(chunk) = self.index.leaf(&mut ByBound(bound(hash)))
-            && step == 1
+        if let Some(chunk) = self.index.prefetch(step, &mut ByBound(bound(hash)), fetch)
+            && step == 3
         {
             chunk.prefetch(fetch);
         }

@@ -9,6 +9,9 @@ use super::leaves::Leaves;
 use super::node::{Child, Children, Node};
 use super::route::Route;
 
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
 /// A counted tree of chunks. Its clone is a snapshot: one counted reference, whatever the size.
 #[derive(Clone, Debug)]
 pub struct Tree<L: Leaf> {
@@ -76,9 +79,17 @@ impl<L: Leaf> Tree<L> {
         Leaves::new(&self.root, route)
     }
 
-    /// The cache lines that a look-up reads first.
-    pub fn prefetch_root(&self, fetch: &mut dyn FnMut(*const u8)) {
-        fetch(std::ptr::from_ref(&*self.root).cast());
-        fetch(self.root.bounds.as_ptr().cast());
+    /// The cache lines that a look-up reads next: with step 0 the root, with 1 its bounds, with 2 its child on the way. Gives the leaf from step 3 on.
+    pub fn prefetch(&self, step: u32, route: &mut impl Route<L>, fetch: &mut dyn FnMut(*const u8)) -> Option<&L> {
+        match (step, &self.root.children) {
+            (0, _) => fetch(Arc::as_ptr(&self.root).cast()),
+            (1, _) => {
+                self.root.bounds.chunks(LINE_BYTES / size_of::<L::Bound>().max(1)).for_each(|line| fetch(line.as_ptr().cast()))
+            }
+            (2, Children::Leaves(leaves)) => fetch(std::ptr::from_ref(&leaves[route.child(&self.root)]).cast()),
+            (2, Children::Nodes(nodes)) => fetch(Arc::as_ptr(&nodes[route.child(&self.root)]).cast()),
+            _ => return self.leaf(route).ok(),
+        }
+        None
     }
 }

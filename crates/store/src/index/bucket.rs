@@ -183,6 +183,14 @@ impl Bucket {
         debug_assert_ne!(self.control.load(Ordering::Relaxed) & SHARED_MASK, 0, "INV-LATCH-1: the hold is counted");
     }
 
+    /// Takes one shared hold if that is possible at once.
+    #[inline]
+    pub(crate) fn try_lock_shared(&self) -> bool {
+        let seen = self.control.load(Ordering::Relaxed) & !EXCLUSIVE;
+        debug_assert_ne!(seen & SHARED_MASK, SHARED_MASK, "INV-LATCH-1: one more holder can be counted");
+        self.control.compare_exchange(seen, seen + SHARED_ONE, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
     #[cold]
     fn lock_contended(&self, blockers: u64, add: u64) {
         let mut backoff = Backoff::new();

@@ -51,6 +51,12 @@ impl<'i> Shared<'i> {
         Self { bucket, number }
     }
 
+    /// A hold, if nobody has to be waited for.
+    #[inline]
+    pub(super) fn attempt(bucket: &'i Bucket, number: u64) -> Option<Self> {
+        bucket.try_lock_shared().then_some(Self { bucket, number })
+    }
+
     /// The bucket's number.
     #[inline]
     pub(crate) fn number(&self) -> u64 {

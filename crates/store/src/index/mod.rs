@@ -12,7 +12,7 @@ pub(crate) mod bucket;
 mod chain;
 pub(crate) mod entry;
 mod glance;
-mod latch;
+pub(crate) mod latch;
 #[cfg(all(test, loom))]
 mod model;
 mod overflow;
@@ -202,6 +202,15 @@ impl Index {
     #[inline]
     pub(crate) fn latch_shared(&self, number: u64) -> Shared<'_> {
         Shared::take(self.bucket(number), number)
+    }
+
+    /// Takes a shared hold of a glance's bucket, if that is possible at once and the bucket is as it was seen.
+    #[inline]
+    pub(crate) fn latch_glanced(&self, glance: &Glance) -> Option<Shared<'_>> {
+        debug_assert!(glance.number < self.buckets_max, "INV-INDEX-1: a bucket within what is reserved");
+        let bucket = self.bucket(glance.number);
+        // Only who holds no other latch, or waits for none while it does, may hold this one (INV-LATCH-3).
+        Shared::attempt(bucket, glance.number).filter(|_| bucket.is_version_of(glance.seen))
     }
 
     /// Releases a bucket whose latch was kept.

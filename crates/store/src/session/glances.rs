@@ -26,6 +26,12 @@ impl Glances {
         (glance.entry != Entry::EMPTY && glance.hash == key.hash).then_some(glance)
     }
 
+    /// What was seen of an expected key.
+    #[inline]
+    pub(super) fn seen(&self, id: GlanceId) -> Option<&Glance> {
+        self.list.get(id.index()).filter(|glance| glance.entry != Entry::EMPTY && !glance.seen.is_exclusive())
+    }
+
     /// Forgets all keys.
     #[inline]
     pub(super) fn clear(&mut self) {

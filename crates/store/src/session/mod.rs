@@ -4,6 +4,7 @@
 //! below: space for records (`allocate`, `remove`), making room (`evict`), batches (`batch`), and the verbs: `read`, `entry` (upsert,
 //! modify and delete are ways to use an entry), `lock`, `scan`, and `cold` for what is on a device.
 
+mod ahead;
 pub(crate) mod allocate;
 mod batch;
 pub(crate) mod check;

@@ -53,12 +53,35 @@ impl Session {
 
     #[inline]
     fn read_free<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
-        if let Some(glance) = self.local.glances.of(&key)
-            && let Some(result) = self.read_glanced(&key, glance, visit)
-        {
-            return Some(result);
+        if let Some(glance) = self.local.glances.of(&key) {
+            if let Some(result) = self.read_glanced(&key, glance, visit) {
+                return Some(result);
+            }
+            if let Some(result) = self.read_glanced_latched(&key, glance, visit) {
+                return Some(result);
+            }
         }
         self.read_anew(key, visit)
+    }
+
+    /// As [`Session::read_glanced`], for a value that is read under the latch.
+    #[inline(never)]
+    fn read_glanced_latched<R>(&self, key: &Key<'_>, glance: &Glance, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
+        let store = &*self.store;
+        debug_assert!(!self.holds_latches(), "INV-LATCH-3: who has a lock plan latches nothing beside it");
+        let address = glance.entry.address();
+        if address < self.local.head || glance.seen.is_exclusive() {
+            return None;
+        }
+        let latch = store.index.latch_glanced(glance)?;
+        let (record, header) = store.match_record(address, key)?;
+        if record.is_expired(header, self.local.now_ms) {
+            return None;
+        }
+        self.local.heat.warm(store, || store.index.position(glance), glance.entry);
+        let result = visit(&View::latched(record, header));
+        drop(latch);
+        Some(result)
     }
 
     /// Reads the record of an entry that was seen before. None when that was not the key's, has changed since, or is anything unusual.

@@ -1,0 +1,76 @@
+//! Elements ahead of their look-ups: of keys that were glanced at and are objects, what leads to an element is fetched step by step, each step for
+//! many keys, so that the misses overlap.
+//!
+//! The steps follow references within objects, so the buckets are latched shared meanwhile. Nobody is waited for: a bucket that somebody writes to, or
+//! that has changed since the glance, is passed over.
+
+use super::batch::Session;
+use crate::heap;
+use crate::index::latch::Shared;
+use crate::index::prefetch;
+use crate::key::GlanceId;
+use crate::record::Header;
+use almandine_base::object::{Object, PREFETCH_STEPS};
+
+/// Elements that are fetched together: their lines stay in the first cache level until they are used, and their latches are held for a moment.
+const TOGETHER: usize = 16;
+
+/// An object that is latched, and the hash of the element that will be looked up.
+type Ahead<'s> = (&'s dyn Object, u64);
+
+impl Session {
+    /// Asks the cache for elements of the keys with these glances. With each, the hash of the element as its object knows it.
+    pub fn prefetch_elements(&self, wanted: &[(GlanceId, u64)]) {
+        debug_assert!(!self.holds_latches(), "INV-LATCH-3: who has a lock plan latches nothing beside it");
+        debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: a record is read in the epoch in which it was found");
+        for together in wanted.chunks(TOGETHER) {
+            self.prefetch_handles(together);
+            let mut latches: [Option<Shared<'_>>; TOGETHER] = [const { None }; TOGETHER];
+            let mut objects: [Option<Ahead<'_>>; TOGETHER] = [None; TOGETHER];
+            for (at, &(glance, hash)) in together.iter().enumerate() {
+                objects[at] = self.object_ahead(glance, &mut latches, at).map(|object| (object, hash));
+                if let Some((object, _)) = objects[at] {
+                    prefetch(std::ptr::from_ref(object).cast());
+                }
+            }
+            for step in 0..PREFETCH_STEPS {
+                for (object, hash) in objects.iter().flatten() {
+                    object.prefetch(step, *hash, &mut |line| prefetch(line));
+                }
+            }
+            drop(latches);
+        }
+    }
+
+    /// Asks the cache for the values that the records lead to. The records have been asked for.
+    fn prefetch_handles(&self, wanted: &[(GlanceId, u64)]) {
+        for &(id, _) in wanted {
+            if let Some(glance) = self.local.glances.seen(id).filter(|glance| glance.entry.address() >= self.local.head) {
+                // SAFETY: the address was read from the index in this epoch, and its page is in memory.
+                let record = unsafe { self.store.log.record(glance.entry.address()) };
+                let header = record.header();
+                if header.has(Header::HEAP_VALUE) && header.units() > header.value_word() {
+                    prefetch(record.value_handle(header) as usize as *const u8);
+                }
+            }
+        }
+    }
+
+    /// The object of a glance, under a latch that is put to `latches` unless the bucket is latched there already.
+    fn object_ahead<'s>(&'s self, id: GlanceId, latches: &mut [Option<Shared<'s>>], at: usize) -> Option<&'s dyn Object> {
+        let glance = self.local.glances.seen(id).filter(|glance| glance.entry.address() >= self.local.head)?;
+        let held = latches[..at].iter().flatten().any(|latch| latch.number() == glance.number);
+        if !held {
+            latches[at] = Some(self.store.index.latch_glanced(glance)?);
+        }
+        // SAFETY: under the latch, of a bucket that has not changed since its entry was read in this epoch.
+        let record = unsafe { self.store.log.record(glance.entry.address()) };
+        let header = record.header();
+        debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: an entry leads to a live record");
+        if !header.has(Header::HEAP_VALUE) {
+            return None;
+        }
+        // SAFETY: the latch is held for as long as the reference is used, so the record keeps its own.
+        unsafe { heap::value(record.value_handle(header)) }.as_object()
+    }
+}
