@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use almandine_datatypes::hll::Corrupted;
 use almandine_keyspace::{Full, Missing, Refusal, WrongKind};
 use almandine_resp::Args;
 
@@ -61,6 +62,16 @@ fixed_errors! {
     TransactionTooLarge => "ERR the transaction is too large: 1 GiB may wait for EXEC",
     /// The key holds another type than the command works on.
     WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
+    /// A HyperLogLog command on a string that is none.
+    NotHyperLogLog => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+    /// A HyperLogLog whose registers are not all there.
+    CorruptedHyperLogLog => "INVALIDOBJ Corrupted HLL object detected",
+    /// PFDEBUG of a key that does not exist.
+    PfdebugNoKey => "ERR The specified key does not exist",
+    /// PFDEBUG DECODE of a dense value.
+    PfdebugNotSparse => "ERR HLL encoding is not sparse",
+    /// PFDEBUG SIMD with another word.
+    NotOnOrOff => "ERR Argument must be ON or OFF",
     /// Unknown, misplaced or contradicting options.
     Syntax => "ERR syntax error",
     /// An argument or a value that must be a 64-bit integer is not.
@@ -339,6 +350,12 @@ impl From<Refusal> for CommandError {
     }
 }
 
+impl From<Corrupted> for CommandError {
+    fn from(_: Corrupted) -> Self {
+        Self::CorruptedHyperLogLog
+    }
+}
+
 impl From<Full> for CommandError {
     fn from(_: Full) -> Self {
         Self::OutOfMemory
@@ -408,6 +425,13 @@ pub fn unsupported_option(option: &[u8]) -> CommandError {
 #[must_use]
 pub fn bitop_few_keys(operation: &str) -> CommandError {
     CommandError::new(format!("ERR BITOP {operation} must be called with at least two source keys."))
+}
+
+/// PFDEBUG with a subcommand that does not exist.
+#[cold]
+#[must_use]
+pub fn unknown_pfdebug(name: &[u8]) -> CommandError {
+    CommandError::quoting("ERR Unknown PFDEBUG subcommand '", name, "'")
 }
 
 /// An option of HELLO that does not exist.

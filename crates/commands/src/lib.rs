@@ -63,6 +63,7 @@ pub mod etag;
 pub mod expiry;
 pub mod generic;
 pub mod hash;
+pub mod hyperloglog;
 pub mod payload;
 mod scan;
 pub mod string;
@@ -72,4 +73,5 @@ mod value;
 use almandine_call::Command;
 
 /// The families.
-pub const COMMANDS: &[&[&Command]] = &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS, hash::COMMANDS];
+pub const COMMANDS: &[&[&Command]] =
+    &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS, hash::COMMANDS, hyperloglog::COMMANDS];

@@ -18,6 +18,7 @@ pub mod digest;
 pub mod glob;
 pub mod hash;
 pub mod hashed;
+pub mod hll;
 mod image;
 pub mod lcs;
 pub mod number;

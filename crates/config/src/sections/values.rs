@@ -21,7 +21,8 @@ section! {
     "set-max-listpack-value": MEMORY = "64" [] "Longest member of a packed set.";
     "zset-max-listpack-entries" / "zset-max-ziplist-entries": LONG = "128" [] "Members up to which a sorted set is packed.";
     "zset-max-listpack-value" / "zset-max-ziplist-value": MEMORY = "64" [] "Longest member of a packed sorted set.";
-    "hll-sparse-max-bytes": MEMORY = "3000" [] "Bytes up to which a HyperLogLog is sparse.";
+    "hll-sparse-max-bytes": MEMORY = "3000" [] "Bytes up to which a HyperLogLog is sparse."
+        => hll_sparse_bytes_max: u64;
     "stream-node-max-bytes": MEMORY = "4096" [] "Bytes of a node of a stream.";
     "stream-node-max-entries": LONG = "100" [] "Entries of a node of a stream.";
 }

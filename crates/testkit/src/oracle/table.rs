@@ -110,6 +110,10 @@ pub const TABLE: &[Line] = &[
     line(4, Size, "HRANDFIELD key int [WITHVALUES|word]"),
     line(3, Pairs, "HRANDFIELD key 100000 WITHVALUES"),
     line(3, Unordered, "HRANDFIELD key 100000"),
+    // hyperloglog
+    line(15, Exact, "PFADD key [value+]"),
+    line(10, Exact, "PFCOUNT key+"),
+    line(8, Exact, "PFMERGE key [key+]"),
     // generic
     line(12, Exact, "EXCHANGE key key"),
     line(20, Exact, "DEL key+"),

@@ -341,6 +341,32 @@ impl<'s> Occupied<'s> {
         self.replace_payload(kind, Payload::Inline(&value), put, if grows { new_len / 4 } else { 0 })
     }
 
+    /// Overwrites bytes of the value that follow from the rest of it, as a cached result does: nobody is told of that.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn write_derived(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Full> {
+        let range = offset..offset + bytes.len();
+        debug_assert!(range.end <= self.value().len(), "what follows from a value makes it no longer");
+        let heap = self.header.has(Header::HEAP_VALUE);
+        if heap && self.is_heap_mutable() {
+            self.change_heap(|value| value[range].copy_from_slice(bytes));
+            return Ok(());
+        }
+        if !heap && self.is_mutable() {
+            self.record.write_value(self.header, offset, bytes);
+            return self.mark_edited();
+        }
+        let mut value = self.value().to_vec();
+        value[range].copy_from_slice(bytes);
+        let (kind, put) = (self.kind(), Put { edited: true, ..self.put() });
+        if !heap {
+            return self.move_to_new(kind, Payload::Inline(&value), put, 0);
+        }
+        let payload = self.guard.heap_payload(value);
+        self.move_to_new(kind, payload, put, 0)
+    }
+
     /// Marks the value as edited without a change, which nobody is told of. A heap value is long, which tells as much.
     ///
     /// # Errors
