@@ -1,7 +1,6 @@
 //! Registers of 6 bits, one behind the other, the lowest bits first.
 //!
-//! Whole blocks are taken apart and put together within words: 24 bits become four bytes by moving halves apart three times, and no
-//! multiplication or table is in the way of the compiler's vectors.
+//! Whole blocks are taken apart and put together within words: 48 bits become eight bytes by moving halves apart three times.
 
 use super::shape::REGISTERS;
 
@@ -54,43 +53,55 @@ pub(super) fn word(block: &[u8; 24], at: usize) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Four registers, one to a byte.
+/// Registers that are taken apart before they are looked at: words that are written are not read at once in other sizes.
+const TILE: usize = 1024;
+const PACKED_TILE: usize = TILE * BITS / 8;
+
+/// Eight registers, one to a byte.
 #[inline]
-fn spread(packed: u32) -> u32 {
-    let halves = packed & 0xfff | (packed & 0xff_f000) << 4;
-    halves & 0x3f_003f | (halves & 0xfc0_0fc0) << 2
+fn spread(packed: u64) -> u64 {
+    let halves = packed & 0xff_ffff | (packed & 0xffff_ff00_0000) << 8;
+    let quarters = halves & 0xfff_0000_0fff | (halves & 0xff_f000_00ff_f000) << 4;
+    quarters & 0x3f_003f_003f_003f | (quarters & 0xfc0_0fc0_0fc0_0fc0) << 2
 }
 
 /// The opposite of [`spread`].
 #[inline]
-fn gather(bytes: u32) -> u32 {
-    let halves = bytes & 0x3f_003f | (bytes & 0x3f00_3f00) >> 2;
-    halves & 0xfff | (halves & 0xfff_0000) >> 4
+pub(super) fn gather(bytes: u64) -> u64 {
+    let quarters = bytes & 0x3f_003f_003f_003f | (bytes & 0x3f00_3f00_3f00_3f00) >> 2;
+    let halves = quarters & 0xfff_0000_0fff | (quarters & 0xfff_0000_0fff_0000) >> 4;
+    halves & 0xff_ffff | (halves & 0xff_ffff_0000_0000) >> 8
 }
 
 /// Raises registers, one to a byte, to those of `packed`.
 pub(super) fn merge(packed: &[u8; BYTES], raw: &mut [u8; REGISTERS]) {
-    for (block, raw) in packed.as_chunks::<12>().0.iter().zip(raw.as_chunks_mut::<16>().0) {
-        let word = |at: usize| u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
-        let (low, middle, high) = (word(0), word(4), word(8));
-        let four = [low & 0xff_ffff, low >> 24 | middle << 8 & 0xff_ffff, middle >> 16 | (high & 0xff) << 16, high >> 8];
-        let mut bytes = [0; 16];
-        for (bytes, packed) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(four) {
-            *bytes = spread(packed).to_le_bytes();
+    let mut tile = [0; TILE];
+    for (packed, raw) in packed.as_chunks::<PACKED_TILE>().0.iter().zip(raw.as_chunks_mut::<TILE>().0) {
+        unpack(packed, &mut tile);
+        raw.iter_mut().zip(&tile).for_each(|(raw, byte)| *raw = (*byte).max(*raw));
+    }
+}
+
+fn unpack(packed: &[u8; PACKED_TILE], tile: &mut [u8; TILE]) {
+    for (block, bytes) in packed.as_chunks::<24>().0.iter().zip(tile.as_chunks_mut::<32>().0) {
+        let (low, middle, high) = (word(block, 0), word(block, 8), word(block, 16));
+        let eights = [low, low >> 48 | middle << 16, middle >> 32 | high << 32, high >> 16];
+        for (bytes, eight) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(eights) {
+            *bytes = spread(eight).to_le_bytes();
         }
-        raw.iter_mut().zip(bytes).for_each(|(raw, byte)| *raw = byte.max(*raw));
     }
 }
 
 /// Packs registers.
 pub(super) fn pack(raw: &[u8; REGISTERS], packed: &mut [u8; BYTES]) {
-    for (raw, block) in raw.as_chunks::<16>().0.iter().zip(packed.as_chunks_mut::<12>().0) {
-        let mut four = [0; 4];
-        for (packed, bytes) in four.iter_mut().zip(raw.as_chunks::<4>().0) {
-            *packed = gather(u32::from_le_bytes(*bytes));
+    for (raw, block) in raw.as_chunks::<32>().0.iter().zip(packed.as_chunks_mut::<24>().0) {
+        let mut eights = [0; 4];
+        for (eight, bytes) in eights.iter_mut().zip(raw.as_chunks::<8>().0) {
+            *eight = gather(u64::from_le_bytes(*bytes));
         }
-        let words = [four[0] | four[1] << 24, four[1] >> 8 | four[2] << 16, four[2] >> 16 | four[3] << 8];
-        for (bytes, word) in block.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        let [first, second, third, fourth] = eights;
+        let words = [first | second << 48, second >> 16 | third << 32, third >> 32 | fourth << 16];
+        for (bytes, word) in block.as_chunks_mut::<8>().0.iter_mut().zip(words) {
             *bytes = word.to_le_bytes();
         }
     }

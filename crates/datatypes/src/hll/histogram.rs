@@ -1,7 +1,8 @@
 //! How many registers have each value.
 //!
 //! Two neighbours at a time, as one number of 12 bits: half as many additions, and fewer of them wait for the one before on the same
-//! counter. The 4096 counters of pairs are summed up at the end.
+//! counter. Of two tables each gets every other pair, for the same reason, and words of zeroes are counted at once. At the end the tables are
+//! summed up.
 
 use super::shape::{Corrupted, REGISTERS, Way};
 use super::{dense, sparse};
@@ -10,31 +11,42 @@ use super::{dense, sparse};
 pub(super) struct Histogram(pub(super) [u32; 64]);
 
 /// Pairs by value: the first register is in the lower 6 bits.
-struct Pairs([u16; 1 << PAIR_BITS]);
+struct Pairs {
+    tables: [[u16; 1 << PAIR_BITS]; 2],
+    /// Pairs of zeroes that are not in the tables.
+    zeroes: u16,
+}
 
 const PAIR_BITS: u32 = 12;
 const PAIR_MASK: u64 = (1 << PAIR_BITS) - 1;
 
 impl Pairs {
     fn new() -> Self {
-        Self([0; 1 << PAIR_BITS])
+        Self { tables: [[0; 1 << PAIR_BITS]; 2], zeroes: 0 }
     }
 
-    /// Counts the pairs in the lower 60 bits.
+    /// Counts the `N` pairs in the lower bits; above them there is nothing.
     #[inline]
-    fn count(&mut self, word: u64) {
-        for place in 0..5 {
-            self.0[(word >> (place * PAIR_BITS) & PAIR_MASK) as usize] += 1;
+    fn count<const N: usize>(&mut self, word: u64) {
+        if word == 0 {
+            self.zeroes += N as u16;
+            return;
+        }
+        for place in 0..N {
+            self.tables[place % 2][(word >> (place as u32 * PAIR_BITS) & PAIR_MASK) as usize] += 1;
         }
     }
 
     fn sum(&self) -> Histogram {
         let (mut first, mut second) = ([0u16; 64], [0u32; 64]);
-        for (row, sum) in self.0.as_chunks::<64>().0.iter().zip(&mut second) {
-            first.iter_mut().zip(row).for_each(|(sum, count)| *sum += count);
-            *sum = row.iter().sum::<u16>().into();
+        for table in &self.tables {
+            for (row, sum) in table.as_chunks::<64>().0.iter().zip(&mut second) {
+                first.iter_mut().zip(row).for_each(|(sum, count)| *sum += count);
+                *sum += u32::from(row.iter().sum::<u16>());
+            }
         }
         first.iter().zip(&mut second).for_each(|(&first, sum)| *sum += u32::from(first));
+        second[0] += 2 * u32::from(self.zeroes);
         Histogram(second)
     }
 }
@@ -49,10 +61,10 @@ impl Histogram {
         for block in registers.as_chunks::<24>().0 {
             let word = |at: usize| dense::word(block, at);
             let (low, middle, high) = (word(0), word(8), word(16));
-            pairs.count(low);
-            pairs.count(middle >> 8 | (high & 0xf) << 56);
-            pairs.count(high >> 4);
-            pairs.0[((low >> 60 | middle << 4) & PAIR_MASK) as usize] += 1;
+            pairs.count::<5>(low & !(0xf << 60));
+            pairs.count::<1>((low >> 60 | middle << 4) & PAIR_MASK);
+            pairs.count::<5>(middle >> 8 | (high & 0xf) << 56);
+            pairs.count::<5>(high >> 4);
         }
         pairs.sum()
     }
@@ -62,18 +74,19 @@ impl Histogram {
             return Self::of(registers.iter().copied());
         }
         let mut pairs = Pairs::new();
-        for &[first, second] in registers.as_chunks::<2>().0 {
-            pairs.0[usize::from(first & 63) | usize::from(second & 63) << 6] += 1;
+        for eight in registers.as_chunks::<8>().0 {
+            pairs.count::<4>(dense::gather(u64::from_le_bytes(*eight)));
         }
         pairs.sum()
     }
 
     pub(super) fn of_sparse(opcodes: &[u8]) -> Result<Self, Corrupted> {
-        let mut counts = [0; 64];
-        for run in sparse::runs(opcodes) {
-            let run = run?;
-            counts[usize::from(run.value)] += run.len as u32;
-        }
+        let (mut counts, mut raised) = ([0; 64], 0);
+        sparse::for_each_run(opcodes, |_, len, value| {
+            counts[usize::from(value & 63)] += len as u32;
+            raised += len as u32;
+        })?;
+        counts[0] = REGISTERS as u32 - raised;
         Ok(Self(counts))
     }
 

@@ -39,18 +39,16 @@ impl Registers {
     /// Takes the registers of a value in.
     ///
     /// # Errors
-    /// When they are not all there.
+    /// When they are not all there; then some may have been taken in.
     pub fn merge(&mut self, hll: Hll<'_>, way: Way) -> Result<(), Corrupted> {
         match (hll, way) {
             (Hll::Dense(packed), Way::Words) => dense::merge(packed, &mut self.raw),
             (Hll::Dense(packed), Way::Single) => {
                 self.raw.iter_mut().enumerate().for_each(|(index, raw)| *raw = dense::get(packed, index).max(*raw));
             }
-            (Hll::Sparse(opcodes), _) => {
-                for (index, value) in sparse::registers(opcodes)? {
-                    self.raw[index] = value.max(self.raw[index]);
-                }
-            }
+            (Hll::Sparse(opcodes), _) => sparse::for_each_run(opcodes, |first, len, value| {
+                self.raw[first..first + len].iter_mut().for_each(|raw| *raw = value.max(*raw));
+            })?,
         }
         self.has_dense |= matches!(hll, Hll::Dense(_));
         Ok(())

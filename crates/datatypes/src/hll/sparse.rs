@@ -56,28 +56,23 @@ pub fn opcodes(mut opcodes: &[u8]) -> impl Iterator<Item = (Run, bool)> + '_ {
     })
 }
 
-/// The runs, as long as they do not describe more registers than there are; an error at the end when they describe less.
-pub(super) fn runs(mut opcodes: &[u8]) -> impl Iterator<Item = Result<Run, Corrupted>> + '_ {
-    let mut left = Some(REGISTERS);
-    std::iter::from_fn(move || {
-        let after = left?;
-        if opcodes.is_empty() && after == 0 {
-            return None;
+/// Visits the runs that are not zero: their first register, length and value.
+///
+/// # Errors
+/// When the opcodes do not describe all registers, and no more. Then some runs may have been visited.
+#[inline]
+pub(super) fn for_each_run(opcodes: &[u8], mut visit: impl FnMut(usize, usize, u8)) -> Result<(), Corrupted> {
+    let (mut at, mut register) = (0, 0);
+    while at < opcodes.len() {
+        let Run { value, len, bytes } = first(&opcodes[at..]).ok_or(Corrupted)?;
+        if register + len > REGISTERS {
+            return Err(Corrupted);
         }
-        let run = first(opcodes).filter(|run| run.len <= after);
-        left = run.map(|run| after - run.len);
-        Some(run.inspect(|run| opcodes = &opcodes[run.bytes..]).ok_or(Corrupted))
-    })
-}
-
-/// The registers that are not zero, in order.
-pub(super) fn registers(opcodes: &[u8]) -> Result<impl Iterator<Item = (usize, u8)> + '_, Corrupted> {
-    runs(opcodes).try_for_each(|run| run.map(|_| ()))?;
-    let mut next = 0;
-    Ok(runs(opcodes).flatten().flat_map(move |run| {
-        let first = next;
-        next += run.len;
-        let len = if run.value == 0 { 0 } else { run.len };
-        (first..first + len).map(move |index| (index, run.value))
-    }))
+        if value != 0 {
+            visit(register, len, value);
+        }
+        at += bytes;
+        register += len;
+    }
+    if register == REGISTERS { Ok(()) } else { Err(Corrupted) }
 }

@@ -52,8 +52,8 @@ pub fn to_dense(sparse: &[u8]) -> Result<Vec<u8>, Corrupted> {
     value[..HEADER_BYTES].copy_from_slice(header);
     header::set_dense(&mut value);
     let registers = value[HEADER_BYTES..].first_chunk_mut().ok_or(Corrupted)?;
-    for (index, register) in sparse::registers(opcodes)? {
-        dense::write(registers, index, register);
-    }
+    sparse::for_each_run(opcodes, |first, len, register| {
+        (first..first + len).for_each(|index| dense::write(registers, index, register));
+    })?;
     Ok(value)
 }
