@@ -107,10 +107,12 @@ impl Accessor {
 
     /// Does something between two commands of a batch that may wait for the background.
     pub fn outside_epoch(&mut self, work: impl FnOnce()) {
-        let now_ms = self.session.now_ms();
+        let (now_ms, open) = (self.session.now_ms(), self.in_unit());
+        self.session.hold_group(open);
         self.session.leave();
         work();
         self.session.enter(now_ms);
+        self.session.hold_group(false);
     }
 
     /// Whether records may be on a device, in this batch.

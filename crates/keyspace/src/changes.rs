@@ -1,37 +1,37 @@
 //! Changes of keys, as the store notes them, with databases in place of namespaces.
 
 use crate::databases::settled;
+use crate::listeners::ChangedKey;
 use crate::{Accessor, Keyspace};
-use almandine_store::{Change, Consumer, RemovalReason};
-use std::sync::Arc;
+use almandine_store::{Change, Changes, Consumer, Effect, RemovalReason};
 use std::sync::atomic::AtomicU32;
-
-/// A key that a command has changed, that has expired, or gave way because memory was scarce.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChangedKey<'c> {
-    /// The database that it is in.
-    pub db: u16,
-    /// The key.
-    pub key: &'c [u8],
-    /// Why it was removed without a command.
-    pub removal: Option<RemovalReason>,
-}
+use std::sync::{Arc, OnceLock};
 
 impl Keyspace {
+    /// Has the store tell of what it notes and no accessor takes. Once, when it was opened.
+    pub(crate) fn listen(&self) {
+        let (namespaces, listeners) = (Arc::clone(&self.namespaces), Arc::clone(&self.listeners));
+        self.store.on_changes(move |changes| {
+            if let Some(listener) = listeners.effects.get() {
+                listener(changes);
+            }
+            if let Some(listener) = listeners.keys.get() {
+                let mut named = Databases { namespaces: &namespaces, last: 0 };
+                listener(&changes.untold().filter_map(|change| named.name(&change)).collect::<Vec<_>>());
+            }
+        });
+    }
+
     /// Installs who is told of the changes that no accessor takes ([`Accessor::drain_changes`]), soon after they were made, on any thread: of keys
     /// that expire or give way in the background, above all. A second call changes nothing. Those of one session come in their order. Keys of
     /// a database that was emptied meanwhile are left out.
     pub fn on_changes(&self, listener: impl Fn(&[ChangedKey<'_>]) + Send + Sync + 'static) {
-        let namespaces = Arc::clone(&self.namespaces);
-        self.store.on_changes(move |changes| {
-            let mut named = Databases { namespaces: &namespaces, last: 0 };
-            listener(&changes.iter().filter_map(|change| named.name(change)).collect::<Vec<_>>());
-        });
+        let _ = self.listeners.keys.set(Box::new(listener));
     }
 
     /// Whether changes are noted from now on: each of a key that is found from now on.
     pub fn note_changes(&self, note: bool) {
-        self.store.tell_changes(Consumer::Notes, note);
+        self.store.tell_changes(Consumer::Keys, note);
     }
 }
 
@@ -47,7 +47,7 @@ impl Accessor {
     pub fn drain_changes(&mut self, mut each: impl FnMut(ChangedKey<'_>)) {
         let mut named = Databases { namespaces: &self.keyspace.namespaces, last: 0 };
         self.session.drain_changes(|change| {
-            if let Some(changed) = named.name(change) {
+            if let Some(changed) = named.name(&change) {
                 each(changed);
             }
         });
@@ -67,8 +67,11 @@ struct Databases<'n> {
 }
 
 impl Databases<'_> {
-    fn name<'c>(&mut self, change: Change<'c>) -> Option<ChangedKey<'c>> {
-        let Change { namespace, key, removal } = change;
+    fn name<'c>(&mut self, change: &Change<'c>) -> Option<ChangedKey<'c>> {
+        let Change { namespace, key, removal, .. } = *change;
+        if matches!(change.effect, Some(Effect::Database(_))) {
+            return None;
+        }
         let is = |db: usize| settled(&self.namespaces[db]) == namespace;
         if !is(self.last) {
             let find = || (0..self.namespaces.len()).find(|&db| is(db));
@@ -83,6 +86,7 @@ impl Databases<'_> {
 mod tests {
     use super::*;
     use crate::{Options, Put};
+    use almandine_store::RemovalReason;
     use std::sync::Mutex;
 
     type Told = Vec<(u16, Vec<u8>, Option<RemovalReason>)>;

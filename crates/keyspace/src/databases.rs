@@ -1,6 +1,7 @@
 //! The logical databases: each is, at any time, one namespace of the store.
 
 use crate::Accessor;
+use crate::listeners::Listeners;
 use crate::types::TypeTable;
 use crate::watch::Watches;
 use almandine_base::limits::DATABASES_MAX;
@@ -54,6 +55,7 @@ pub struct Keyspace {
     pub(crate) types: Arc<TypeTable>,
     pub(crate) namespaces: Arc<[AtomicU32]>,
     pub(crate) watches: Arc<Watches>,
+    pub(crate) listeners: Arc<Listeners>,
 }
 
 impl Keyspace {
@@ -76,7 +78,9 @@ impl Keyspace {
         let watches = Arc::new(Watches::new());
         let told = Arc::clone(&watches);
         store.on_change(move |key| told.changed(key));
-        Ok(Arc::new(Self { store, types, namespaces, watches }))
+        let keyspace = Self { store, types, namespaces, watches, listeners: Arc::default() };
+        keyspace.listen();
+        Ok(Arc::new(keyspace))
     }
 
     /// Access for one worker thread; none when all sessions of the store are taken.
@@ -272,7 +276,7 @@ impl Accessor {
     pub fn flush(&mut self, dbs: &[u16]) -> u64 {
         self.alone(|accessor| {
             let mut keys = 0;
-            accessor.remap_watched(dbs, false, |keyspace| keys = dbs.iter().map(|&db| keyspace.replace_namespace(db)).sum());
+            accessor.remap(dbs, false, |keyspace| keys = dbs.iter().map(|&db| keyspace.replace_namespace(db)).sum());
             accessor.count_changes(keys.cast_signed());
             keys
         })
@@ -284,6 +288,18 @@ impl Accessor {
         self.flush(&dbs)
     }
 
+    /// Changes the namespaces of databases, with all that follows from it. The caller is alone.
+    fn remap(&mut self, dbs: &[u16], swapped: bool, remap: impl FnOnce(&Keyspace)) {
+        let before: Vec<u16> = dbs.iter().map(|&db| self.keyspace.namespace(db)).collect();
+        self.remap_watched(dbs, swapped, remap);
+        for (&db, before) in dbs.iter().zip(before) {
+            let namespace = self.keyspace.namespace(db);
+            if namespace != before {
+                self.session.note_database(db, namespace);
+            }
+        }
+    }
+
     /// Swaps the contents of two databases, for everybody at once (INV-NS-2).
     pub fn swap(&mut self, left: u16, right: u16) {
         if left == right {
@@ -291,7 +307,7 @@ impl Accessor {
             return;
         }
         self.alone(|accessor| {
-            accessor.remap_watched(&[left, right], true, |keyspace| keyspace.swap_namespaces(left, right));
+            accessor.remap(&[left, right], true, |keyspace| keyspace.swap_namespaces(left, right));
             accessor.count_changes(1);
         });
     }

@@ -13,6 +13,8 @@
 mod accessor;
 mod changes;
 mod databases;
+mod effects;
+mod listeners;
 mod reader;
 pub mod types;
 mod unit;
@@ -25,11 +27,11 @@ pub use accessor::{Accessor, Key, Missing};
 #[cfg(debug_assertions)]
 pub use almandine_store::limit_allocations;
 pub use almandine_store::{
-    Begin, CopyReads, EvictionOrder, EvictionPolicy, Fetch, Full, GlanceId, Kind, MemoryUse, Need, Occupied, Put, RemovalReason,
-    SharedValue, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
+    Begin, Body, Change, Changes, CopyReads, Effect, EvictionOrder, EvictionPolicy, Fetch, Full, GlanceId, Kind, MemoryUse, Need,
+    Occupied, Put, RemovalReason, SharedValue, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
 };
-pub use changes::ChangedKey;
 pub use databases::{Keyspace, Options};
+pub use listeners::ChangedKey;
 pub use reader::{Metadata, Reader, WrongKind};
 pub use types::Refusal;
 pub use value::{Owned, Value};

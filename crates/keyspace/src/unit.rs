@@ -75,6 +75,7 @@ impl Accessor {
             Unit::Planned => self.session.unlock_all(),
             Unit::Alone => self.session.leave_alone(),
         }
+        self.session.end_group();
         self.namespaces.clear();
     }
 

@@ -25,6 +25,16 @@ impl DerefMut for Writer<'_> {
     }
 }
 
+impl Drop for Writer<'_> {
+    /// A command is a unit of work, unless it is one of several.
+    #[inline]
+    fn drop(&mut self) {
+        if !self.reader.accessor.in_unit() {
+            self.reader.accessor.session.end_group();
+        }
+    }
+}
+
 impl<'w> Writer<'w> {
     #[inline]
     pub(crate) fn new(accessor: &'w mut Accessor, db: u16) -> Self {
@@ -122,6 +132,12 @@ impl<'w> Writer<'w> {
     pub fn modify<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
         let key = self.reader.current(key);
         self.reader.accessor.session.entry(key)
+    }
+
+    /// As [`Writer::modify`], for a caller that replaces the record whatever it was.
+    pub(crate) fn modify_to_replace<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+        let key = self.reader.current(key);
+        self.reader.accessor.session.entry_to_replace(key)
     }
 
     /// Removes a key; whether it was there.

@@ -5,8 +5,15 @@
 //! taken when the batch ends goes to the listener of [`crate::Store::on_changes`], outside of every latch and epoch; so does what the threads
 //! of the background remove. While nobody wants to know, nothing is noted.
 //!
+//! For those who want effects a note has what was done, too, so that it can be done again to the value that the key had before, with nothing
+//! else (INV-EFFECT-1): expiries are absolute, sums are computed. A session's notes are ordered among themselves; those of a key, whoever
+//! made them, by their sequence, which is given under the latch.
+//!
 //! Not noted: the records of emptied namespaces; records that move to a device, between its pages, or back, because their keys stay.
 
+use crate::heap::SharedValue;
+use crate::put::Put;
+use crate::record::Kind;
 use std::ops::Range;
 
 /// Bytes of notes for which a session keeps its memory.
@@ -21,31 +28,107 @@ pub enum RemovalReason {
     Evicted,
 }
 
+/// A value as an effect has it.
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'e> {
+    /// Bytes as they are in the record.
+    Bytes(&'e [u8]),
+    /// A large value: a snapshot of it.
+    Shared(&'e SharedValue),
+}
+
+/// What was done to a key.
+#[derive(Clone, Copy, Debug)]
+pub enum Effect<'e> {
+    /// The key has this value from now on, whatever it had.
+    Set {
+        /// Its type.
+        kind: Kind,
+        /// The value.
+        value: Body<'e>,
+        /// What goes with it.
+        put: Put,
+    },
+    /// Bytes of a string were written; a gap between its end and the offset was filled with zeroes. Everything else stays.
+    Write {
+        /// Where.
+        offset: usize,
+        /// What.
+        bytes: &'e [u8],
+    },
+    /// The value stays, and this goes with it.
+    Put(Put),
+    /// The key is gone.
+    Remove,
+    /// Elements of a collection were changed, in the words of its type.
+    Edit {
+        /// The type.
+        kind: Kind,
+        /// What was done, in order.
+        edits: &'e [u8],
+    },
+    /// These elements of a collection were past their time.
+    Expire {
+        /// The type.
+        kind: Kind,
+        /// Each behind its length in four bytes, least significant first ([`elements`]).
+        elements: &'e [u8],
+    },
+    /// A database, which has no key, consists of the change's generation from now on.
+    Database(u16),
+}
+
 /// A change of one key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Change<'c> {
     /// The namespace that the key is in. It may have been dropped since.
     pub namespace: u16,
+    /// The namespace and how often it was used before: unlike its number it never comes again. 0 where nobody wants effects.
+    pub generation: u64,
     /// The key.
     pub key: &'c [u8],
     /// Why the store removed it; none for what the session was asked to do.
     pub removal: Option<RemovalReason>,
+    /// What was done; none where nobody wants effects.
+    pub effect: Option<Effect<'c>>,
+    /// Orders the effects on one key, and those on databases.
+    pub sequence: u64,
+    /// Whether this is the last change of a unit of work, of which everybody sees all changes or none.
+    pub ends_group: bool,
 }
 
 /// Noted changes, in their order.
 #[derive(Debug, Default)]
 pub struct Changes {
     notes: Vec<Note>,
-    /// The keys, one behind the other.
+    /// Keys and values, one behind the other.
     bytes: Vec<u8>,
+    /// So many of them have been told to those who want the keys alone.
+    told: usize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Note {
     namespace: u16,
+    generation: u64,
     removal: Option<RemovalReason>,
-    /// Where the key is.
     key: Range<usize>,
+    sequence: u64,
+    ends_group: bool,
+    effect: Option<Noted>,
+}
+
+/// An effect whose bytes are elsewhere.
+#[derive(Debug)]
+enum Noted {
+    Set(Kind, Range<usize>, Put),
+    SetShared(Kind, SharedValue, Put),
+    Write(usize, Range<usize>),
+    Put(Put),
+    Remove,
+    Edit(Kind, Range<usize>),
+    Expire(Kind, Range<usize>),
+    Database(u16),
 }
 
 impl Changes {
@@ -56,13 +139,59 @@ impl Changes {
         self.notes.is_empty()
     }
 
-    /// All of them.
+    /// All of them, for those who want effects.
     pub fn iter(&self) -> impl Iterator<Item = Change<'_>> {
-        self.notes.iter().map(|note| Change {
+        self.notes.iter().map(|note| self.change(note))
+    }
+
+    /// Those that have not been told to those who want the keys alone.
+    pub fn untold(&self) -> impl Iterator<Item = Change<'_>> {
+        self.notes[self.told..].iter().map(|note| self.change(note))
+    }
+
+    /// Whether there are any.
+    #[inline]
+    #[must_use]
+    pub fn has_untold(&self) -> bool {
+        self.told < self.notes.len()
+    }
+
+    /// Those are told. They stay while they are effects that somebody wants.
+    pub(crate) fn set_told(&mut self) {
+        debug_assert!(self.told <= self.notes.len(), "INV-CHANGE-1: what was told was noted");
+        self.told = self.notes.len();
+        if self.notes.iter().all(|note| note.effect.is_none()) {
+            self.clear();
+        }
+    }
+
+    fn change<'c>(&'c self, note: &'c Note) -> Change<'c> {
+        Change {
             namespace: note.namespace,
-            key: &self.bytes[note.key.clone()],
+            generation: note.generation,
+            key: self.slice(&note.key),
             removal: note.removal,
-        })
+            effect: note.effect.as_ref().map(|noted| self.effect(noted)),
+            sequence: note.sequence,
+            ends_group: note.ends_group,
+        }
+    }
+
+    fn slice(&self, range: &Range<usize>) -> &[u8] {
+        &self.bytes[range.clone()]
+    }
+
+    fn effect<'c>(&'c self, noted: &'c Noted) -> Effect<'c> {
+        match noted {
+            Noted::Set(kind, value, put) => Effect::Set { kind: *kind, value: Body::Bytes(self.slice(value)), put: *put },
+            Noted::SetShared(kind, value, put) => Effect::Set { kind: *kind, value: Body::Shared(value), put: *put },
+            Noted::Write(offset, bytes) => Effect::Write { offset: *offset, bytes: self.slice(bytes) },
+            Noted::Put(put) => Effect::Put(*put),
+            Noted::Remove => Effect::Remove,
+            Noted::Edit(kind, edits) => Effect::Edit { kind: *kind, edits: self.slice(edits) },
+            Noted::Expire(kind, elements) => Effect::Expire { kind: *kind, elements: self.slice(elements) },
+            Noted::Database(db) => Effect::Database(*db),
+        }
     }
 
     /// Exchanges the last two changes, which concern different keys.
@@ -73,14 +202,49 @@ impl Changes {
         }
     }
 
-    pub(crate) fn push(&mut self, change: Change<'_>) {
+    /// Says that the last change ends a unit of work.
+    pub(crate) fn end_group(&mut self) {
+        if let Some(last) = self.notes.last_mut() {
+            last.ends_group = true;
+        }
+    }
+
+    pub(crate) fn push(&mut self, change: &Change<'_>) {
         debug_assert_ne!(change.namespace, 0, "INV-NS-1: zero names no namespace");
+        let key = self.keep(change.key);
+        let effect = change.effect.map(|effect| self.note(effect));
+        let Change { namespace, generation, removal, sequence, ends_group, .. } = *change;
+        self.notes.push(Note { namespace, generation, removal, key, sequence, ends_group, effect });
+    }
+
+    fn note(&mut self, effect: Effect<'_>) -> Noted {
+        match effect {
+            Effect::Set { kind, value: Body::Bytes(bytes), put } => Noted::Set(kind, self.keep(bytes), put),
+            Effect::Set { kind, value: Body::Shared(value), put } => Noted::SetShared(kind, value.clone(), put),
+            Effect::Write { offset, bytes } => Noted::Write(offset, self.keep(bytes)),
+            Effect::Put(put) => Noted::Put(put),
+            Effect::Remove => Noted::Remove,
+            Effect::Edit { kind, edits } => Noted::Edit(kind, self.keep(edits)),
+            Effect::Expire { kind, elements } => Noted::Expire(kind, self.keep(elements)),
+            Effect::Database(db) => Noted::Database(db),
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
         let start = self.bytes.len();
-        self.bytes.extend_from_slice(change.key);
-        self.notes.push(Note { namespace: change.namespace, removal: change.removal, key: start..self.bytes.len() });
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    /// Gives the effects on keys other sequences, which is a fault.
+    pub(crate) fn number_anew(&mut self, mut sequence: impl FnMut(u16, &[u8]) -> u64) {
+        for note in self.notes.iter_mut().filter(|note| !matches!(note.effect, Some(Noted::Database(_)))) {
+            note.sequence = sequence(note.namespace, &self.bytes[note.key.clone()]);
+        }
     }
 
     pub(crate) fn clear(&mut self) {
+        self.told = 0;
         self.notes.clear();
         self.notes.shrink_to(BYTES_KEPT / size_of::<Note>());
         self.bytes.clear();
@@ -88,27 +252,59 @@ impl Changes {
     }
 }
 
+/// Appends an element to those of [`Effect::Expire`].
+pub(crate) fn push_element(elements: &mut Vec<u8>, element: &[u8]) {
+    elements.extend_from_slice(&(element.len() as u32).to_le_bytes());
+    elements.extend_from_slice(element);
+}
+
+/// The elements of [`Effect::Expire`].
+pub fn elements(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (len, rest) = bytes.split_first_chunk()?;
+        let (element, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        bytes = rest;
+        Some(element)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn change<'c>(namespace: u16, key: &'c [u8], effect: Option<Effect<'c>>) -> Change<'c> {
+        Change { namespace, generation: 0, key, removal: None, effect, sequence: 0, ends_group: false }
+    }
+
     #[test]
     fn changes_come_as_they_were_noted() {
         let mut changes = Changes::default();
+        let put = Put { expiry_ms: Some(7), etag: Some(8), edited: true };
+        let mut expired = Vec::new();
+        [&b"one"[..], b"", b"three"].iter().for_each(|element| push_element(&mut expired, element));
         let all = [
-            Change { namespace: 1, key: b"long", removal: Some(RemovalReason::Evicted) },
-            Change { namespace: 1, key: b"a", removal: None },
-            Change { namespace: 2, key: b"", removal: None },
+            change(1, b"a", None),
+            Change { removal: Some(RemovalReason::Expired), ..change(2, b"", Some(Effect::Remove)) },
+            change(1, b"long", Some(Effect::Set { kind: Kind::Hash, value: Body::Bytes(b"value"), put })),
+            Change { sequence: 9, ..change(1, b"w", Some(Effect::Write { offset: 5, bytes: b"bytes" })) },
+            change(1, b"p", Some(Effect::Put(put))),
+            change(3, b"e", Some(Effect::Edit { kind: Kind::Hash, edits: b"edits" })),
+            change(3, b"x", Some(Effect::Expire { kind: Kind::Hash, elements: &expired })),
+            change(3, b"", Some(Effect::Database(4))),
         ];
+        let shown = |changes: &[Change<'_>]| changes.iter().map(|change| format!("{change:?}")).collect::<Vec<_>>();
         for round in 0..2 {
             assert!(changes.is_empty(), "round {round}");
-            all.iter().for_each(|change| changes.push(*change));
-            assert_eq!(changes.iter().collect::<Vec<_>>(), all);
+            all.iter().for_each(|change| changes.push(change));
+            assert_eq!(shown(&changes.iter().collect::<Vec<_>>()), shown(&all));
             changes.swap_last();
-            assert_eq!(changes.iter().collect::<Vec<_>>(), [all[0], all[2], all[1]]);
+            changes.end_group();
+            let last: Vec<_> = changes.iter().skip(all.len() - 2).collect();
+            assert_eq!(shown(&last), shown(&[all[7], Change { ends_group: true, ..all[6] }]));
             changes.clear();
         }
-        changes.push(Change { key: &[0; 1 << 20], ..all[0] });
+        assert_eq!(elements(&expired).collect::<Vec<_>>(), [&b"one"[..], b"", b"three"]);
+        changes.push(&change(1, &[0; 1 << 20], None));
         changes.clear();
         assert!(changes.bytes.capacity() <= BYTES_KEPT);
     }

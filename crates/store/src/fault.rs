@@ -1,5 +1,5 @@
-//! Steps of the protocols in real code that mutants of the models leave out, which only the model checker's build can do; and allocations
-//! that fail on purpose, which they do in builds with debug assertions.
+//! Steps of the protocols in real code that mutants leave out: those of the models in the model checker's build, those of effects in builds
+//! with debug assertions, where `ALMANDINE_FAULT` names one. And allocations that fail on purpose, in builds with debug assertions, too.
 
 /// A step, by what happens without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,13 +10,32 @@ pub(crate) enum Fault {
     LookBeforeLatch,
     /// A key is set although entries that may be its own could not be compared with it.
     InsertBlindly,
+    /// Effects get their place in the order behind the latch.
+    EffectOutsideLatch,
+    /// A change of the expiry has no effect.
+    EffectNotNoted,
+    /// Each effect is a unit of work.
+    GroupEndsEarly,
 }
 
 /// Whether this step is left out.
-#[cfg(not(all(test, loom)))]
+#[cfg(not(any(all(test, loom), debug_assertions)))]
 #[inline(always)]
 pub(crate) const fn is_made(_fault: Fault) -> bool {
     false
+}
+
+/// Whether this step is left out, in this process.
+#[cfg(all(not(all(test, loom)), debug_assertions))]
+pub(crate) fn is_made(fault: Fault) -> bool {
+    static NAMED: std::sync::OnceLock<Option<Fault>> = std::sync::OnceLock::new();
+    let named = NAMED.get_or_init(|| match std::env::var("ALMANDINE_FAULT").ok()?.as_str() {
+        "effect-outside-latch" => Some(Fault::EffectOutsideLatch),
+        "effect-not-noted" => Some(Fault::EffectNotNoted),
+        "group-ends-early" => Some(Fault::GroupEndsEarly),
+        _ => None,
+    });
+    *named == Some(fault)
 }
 
 /// Whether this step is left out, in the checker's thread that runs this.

@@ -7,7 +7,7 @@
 //! **Is not**: aware of commands, protocols or databases. A session does no I/O: it says which records it needs, and whoever
 //! runs it reads them. It knows no time but what it is told.
 //! **Invariants**: INV-READ-1, INV-LATCH-1…3, INV-WHOLE-1, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1, INV-EXP-1,
-//! INV-CHANGE-1, INV-SCAN-1…2 in `docs/INVARIANTS.md`.
+//! INV-CHANGE-1, INV-EFFECT-1, INV-SCAN-1…2 in `docs/INVARIANTS.md`.
 //! **Start reading at**: [`Store`] and [`Session`]; then the files `record.rs`, `index/mod.rs`, `log/mod.rs`, `tier/mod.rs`, in which
 //! records lie; `shared/mod.rs`, what sessions share; `session/mod.rs`; `background/mod.rs`; each knows only those before it; and
 //! `examples/word_count.rs` and `examples/larger_than_memory.rs` for its use by threads that have no server around them.
@@ -52,6 +52,7 @@ mod memory;
 mod namespace;
 mod options;
 mod progress;
+mod put;
 mod record;
 mod regions;
 mod session;
@@ -60,7 +61,7 @@ mod store;
 mod sync;
 mod tier;
 
-pub use changes::{Change, Changes, RemovalReason};
+pub use changes::{Body, Change, Changes, Effect, RemovalReason, elements};
 pub use counters::Totals;
 pub use evict::heat::HeatRule;
 pub use evict::{EvictionOrder, EvictionPolicy};
@@ -72,8 +73,9 @@ pub use key::{GlanceId, Key};
 pub use memory::MemoryUse;
 pub use options::Options;
 pub use progress::Work;
+pub use put::Put;
 pub use record::{Kind, fits_inline};
-pub use session::{Met, Need, Occupied, Pair, Put, Session, Slot, Vacant, View};
+pub use session::{Met, Need, Occupied, Pair, Session, Slot, Vacant, View};
 pub use shared::consumers::Consumer;
 pub use store::Store;
 pub use tier::stage::{Begin, Fetch, Fetcher, Stage};

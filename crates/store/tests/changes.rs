@@ -30,7 +30,7 @@ impl Ear {
         let told = ear.clone();
         let removal = |change: Change<'_>| Some((change.key.to_vec(), change.removal?));
         store.on_changes(move |changes| told.0.lock().unwrap().extend(changes.iter().filter_map(removal)));
-        store.tell_changes(Consumer::Notes, true);
+        store.tell_changes(Consumer::Keys, true);
         ear
     }
 
@@ -115,12 +115,12 @@ fn each_way_to_expire_is_told_once() {
 fn nobody_hears_while_nobody_listens_and_emptied_namespaces_are_no_removals() {
     let (store, namespace) = open(false);
     let ear = Ear::on(&store);
-    store.tell_changes(Consumer::Notes, false);
+    store.tell_changes(Consumer::Keys, false);
     let mut session = store.session().unwrap();
     put(&mut session, 1_000, namespace, b"a", b"", Some(2_000));
     store.maintain(3_000);
     assert!(!has(&mut session, 3_000, namespace, b"a"));
-    store.tell_changes(Consumer::Notes, true);
+    store.tell_changes(Consumer::Keys, true);
     store.maintain(3_000);
     assert!(ear.take().is_empty());
 
@@ -137,7 +137,7 @@ fn nobody_hears_while_nobody_listens_and_emptied_namespaces_are_no_removals() {
 #[test]
 fn each_change_is_noted_and_counted_once() {
     let (store, namespace) = open(false);
-    store.tell_changes(Consumer::Notes, true);
+    store.tell_changes(Consumer::Keys, true);
     let mut session = store.session().unwrap();
     session.enter(1_000);
     let mut noted = |what: &str, verb: &mut dyn FnMut(&mut Session)| {
@@ -172,7 +172,7 @@ fn each_change_is_noted_and_counted_once() {
         assert_eq!(noted("mark", &mut |s| occupied(s, &mut |entry| entry.mark_edited().unwrap())), 0);
         assert_eq!(noted("delete", &mut |s| assert!(s.delete(key(s)))), 1);
     }
-    store.tell_changes(Consumer::Notes, false);
+    store.tell_changes(Consumer::Keys, false);
     let before = store.totals().changes;
     assert_eq!(noted_off(&mut session, namespace), 0);
     assert_eq!(store.totals().changes - before, 1, "counted whether or not anybody listens");
@@ -232,7 +232,7 @@ fn who_finds_a_key_hears_of_its_removal() {
             count.fetch_add(1, Ordering::Relaxed);
         }
     });
-    store.tell_changes(Consumer::Notes, true);
+    store.tell_changes(Consumer::Keys, true);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for part in 0..2 {

@@ -397,6 +397,7 @@ impl Maintenance {
         }
         // Entries of pages that cannot be read stay behind: their namespaces are not used again.
         if complete {
+            self.store.consumers.begin_generations(&namespaces);
             self.store.namespaces.release(namespaces);
         } else {
             self.store.namespaces.give_up(&namespaces);

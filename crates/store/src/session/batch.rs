@@ -86,7 +86,7 @@ impl Session {
         if anything_died {
             self.settle();
         }
-        if self.has_changes() {
+        if self.leaves_changes() {
             self.hand_over_changes();
         }
     }

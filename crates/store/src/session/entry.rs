@@ -14,6 +14,7 @@ use super::allocate::{allocate, release_heap_value};
 use super::batch::Session;
 use super::cold::Need;
 use super::local::Local;
+use super::notes::Act;
 use super::remove::{count_live, drop_lost};
 use super::staged::Unknown;
 use crate::counters::add;
@@ -23,28 +24,13 @@ use crate::full::Full;
 use crate::heap::{self, HeapValue, SharedValue};
 use crate::index::{Exclusive, Index, Position};
 use crate::key::Key;
+use crate::put::Put;
 use crate::record::{Header, INLINE_KEY_MAX, Kind, Record, Shape, UNITS_MAX, WORD, fits_inline};
 use crate::shared::Inner;
 use std::sync::Arc;
 
 /// Bytes that a value may grow by without a look at the budget.
 const LARGE_GROWTH: usize = 1 << 20;
-
-/// What goes with a value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Put {
-    /// When it expires, in milliseconds since the Unix epoch.
-    pub expiry_ms: Option<i64>,
-    /// Its entity tag.
-    pub etag: Option<u64>,
-    /// Whether it was built or changed in part (APPEND, SETRANGE, BITOP) rather than set as a whole.
-    pub edited: bool,
-}
-
-impl Put {
-    /// For a value that is built in part, without expiry and entity tag.
-    pub const EDITED: Self = Self { expiry_ms: None, etag: None, edited: true };
-}
 
 /// A key under its exclusive latch.
 pub enum Slot<'s> {
@@ -185,7 +171,7 @@ impl Session {
             }
             Slot::Vacant(mut vacant) => {
                 if vacant.before == Before::Lost {
-                    vacant.guard.say_changed();
+                    vacant.guard.say_changed(Act::Remove);
                 }
                 vacant.before == Before::Lost
             }
@@ -273,14 +259,14 @@ impl<'s> Guard<'s> {
 }
 
 impl Guard<'_> {
-    /// Says that the key's value, expiry or entity tag is another one now, or that the key is gone or new.
+    /// Says what was done to the key.
     #[inline]
-    fn say_changed(&mut self) {
+    fn say_changed(&mut self, act: Act<'_>) {
         debug_assert!(
             self.store.index.bucket(self.number).is_latched_exclusively(),
             "INV-CHANGE-1: a change is said before anybody else can look at the key"
         );
-        self.store.note_change(self.local, &self.key);
+        self.store.note_change(self.local, &self.key, act);
     }
 
     /// Says that the last change, or the next one, counts as so many more.

@@ -29,6 +29,8 @@ pub(super) struct Notes {
     pub(super) met_expired: Cell<bool>,
     /// What was changed since the owner asked last, while somebody wants to know.
     pub(super) changes: Changes,
+    /// The unit of work goes on in another batch.
+    pub(super) group_open: bool,
 }
 
 /// The part of a session that only its thread touches.

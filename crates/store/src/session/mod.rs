@@ -30,5 +30,5 @@ mod warmer;
 
 pub use batch::Session;
 pub use cold::{Met, Need};
-pub use entry::{Occupied, Pair, Put, Slot, Vacant};
+pub use entry::{Occupied, Pair, Slot, Vacant};
 pub use view::View;

@@ -2,37 +2,97 @@
 
 use super::batch::Session;
 use super::local::Local;
-use crate::changes::{Change, RemovalReason};
+use super::view::View;
+use crate::changes::{Body, Change, Effect, RemovalReason};
 use crate::counters::add;
+use crate::fault::{self, Fault};
 use crate::index::Index;
-use crate::key::Key;
-use crate::record::{Header, Record};
+use crate::key::{GlanceId, Key};
+use crate::put::Put;
+use crate::record::{Header, Kind, Record};
 use crate::shared::Inner;
 use crate::shared::consumers::Consumer;
+
+/// Those for whom changes are noted.
+const NOTED: u32 = Consumer::Keys as u32 | Consumer::Effects as u32;
+
+/// What a session does to a key, as it is noted when it is done: what it was is taken from the record.
+#[derive(Clone, Copy)]
+pub(crate) enum Act<'a> {
+    /// The record has another value.
+    Set(Record, Header),
+    /// So many bytes of its value from an offset on were written.
+    Write(Record, Header, usize, usize),
+    /// It has another expiry or entity tag.
+    Put(Record, Header),
+    /// It is gone.
+    Remove,
+    /// Nothing that lasts: another act of the same unit of work follows.
+    Nothing,
+    /// Elements of its value were changed, in the words of its type.
+    Edit(Kind, &'a [u8]),
+    /// Elements of its value have expired.
+    Expire(Kind, &'a [u8]),
+}
 
 impl Inner {
     /// Counts a change that the session was asked for, and says it to those who want to know. The key's bucket is latched exclusively.
     #[inline]
-    pub(crate) fn note_change(&self, local: &mut Local, key: &Key<'_>) {
+    pub(crate) fn note_change(&self, local: &mut Local, key: &Key<'_>, act: Act<'_>) {
         debug_assert!(local.participant.is_inside(), "INV-CHANGE-1: a change belongs to a batch, which tells it at its end");
         add(&self.thread(local).changes, 1);
         let wanted = self.consumers.wanted();
         if wanted != 0 {
-            self.tell_change(local, wanted, key);
+            self.tell_change(local, wanted, key, act);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn tell_change(&self, local: &mut Local, wanted: u32, key: &Key<'_>) {
+    fn tell_change(&self, local: &mut Local, wanted: u32, key: &Key<'_>, act: Act<'_>) {
         if wanted & Consumer::Watch as u32 != 0
             && let Some(listener) = self.consumers.under_latch.get()
         {
             listener(key);
         }
-        if wanted & Consumer::Notes as u32 != 0 {
-            local.notes.changes.push(Change { namespace: key.namespace, key: key.bytes, removal: None });
+        let shared;
+        let view = |record: Record, header: Header| View::latched(record, header);
+        let put = |view: &View<'_>| Put { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
+        match act {
+            _ if wanted & NOTED == 0 => {}
+            Act::Nothing => {}
+            Act::Put(..) if fault::is_made(Fault::EffectNotNoted) => {}
+            Act::Set(record, header) => {
+                let view = view(record, header);
+                shared = view.shared();
+                let value = match &shared {
+                    Some(value) => Body::Shared(value),
+                    None => Body::Bytes(view.bytes().unwrap_or_default()),
+                };
+                self.push(local, wanted, key, None, Effect::Set { kind: view.kind(), value, put: put(&view) });
+            }
+            Act::Write(record, header, offset, len) => {
+                let view = view(record, header);
+                let bytes = view.bytes().and_then(|value| value.get(offset..offset + len)).unwrap_or_default();
+                self.push(local, wanted, key, None, Effect::Write { offset, bytes });
+            }
+            Act::Put(record, header) => self.push(local, wanted, key, None, Effect::Put(put(&view(record, header)))),
+            Act::Remove => self.push(local, wanted, key, None, Effect::Remove),
+            Act::Edit(kind, edits) => self.push(local, wanted, key, None, Effect::Edit { kind, edits }),
+            Act::Expire(kind, elements) => self.push(local, wanted, key, None, Effect::Expire { kind, elements }),
         }
+    }
+
+    fn push(&self, local: &mut Local, wanted: u32, key: &Key<'_>, removal: Option<RemovalReason>, effect: Effect<'_>) {
+        let Key { namespace, bytes, hash, .. } = *key;
+        let mut change = Change { namespace, generation: 0, key: bytes, removal, effect: None, sequence: 0, ends_group: false };
+        if wanted & Consumer::Effects as u32 != 0 {
+            change.effect = Some(effect);
+            change.generation = self.consumers.generation(namespace);
+            change.sequence = self.consumers.next_sequence(hash);
+            change.ends_group = fault::is_made(Fault::GroupEndsEarly);
+        }
+        local.notes.changes.push(&change);
     }
 
     /// Counts an expired record that is about to be removed, and notes it. Its bucket is latched exclusively.
@@ -53,46 +113,101 @@ impl Inner {
 
     #[inline]
     fn note_removal(&self, local: &mut Local, record: Record, header: Header, reason: RemovalReason) {
-        if self.consumers.wanted() & Consumer::Notes as u32 != 0 {
-            self.note_wanted(local, record, header, reason);
+        let wanted = self.consumers.wanted();
+        if wanted & NOTED != 0 {
+            self.note_wanted(local, wanted, record, header, reason);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn note_wanted(&self, local: &mut Local, record: Record, header: Header, reason: RemovalReason) {
+    fn note_wanted(&self, local: &mut Local, wanted: u32, record: Record, header: Header, reason: RemovalReason) {
+        let hash = self.hash_of(record, header);
         debug_assert!(
-            self.index.bucket(Index::bucket_of(self.hash_of(record, header), self.index.len())).is_latched_exclusively(),
+            self.index.bucket(Index::bucket_of(hash, self.index.len())).is_latched_exclusively(),
             "INV-CHANGE-1: a removal is noted under its latch"
         );
-        let key = self.key_of(record, header);
-        local.notes.changes.push(Change { namespace: header.namespace(), key, removal: Some(reason) });
+        let (namespace, bytes) = (header.namespace(), self.key_of(record, header));
+        let key = Key { namespace, glance: GlanceId::default(), bytes, hash };
+        self.push(local, wanted, &key, Some(reason), Effect::Remove);
     }
 }
 
 impl Session {
-    /// Whether changes have been noted since they were taken last.
+    /// Whether changes have been noted since [`Session::drain_changes`].
     #[inline]
     #[must_use]
     pub fn has_changes(&self) -> bool {
-        !self.local.notes.changes.is_empty()
+        self.local.notes.changes.has_untold()
     }
 
-    /// Takes the changes that have been noted, in their order. Within the batch; what is left when it ends goes to the listener of
+    /// Tells the changes that have been noted, in their order, once. Within the batch; what is left when it ends goes to the listener of
     /// [`crate::Store::on_changes`].
     pub fn drain_changes(&mut self, each: impl FnMut(Change<'_>)) {
         debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: what a batch has left is given to the listener");
+        self.local.notes.changes.untold().for_each(each);
+        self.local.notes.changes.set_told();
+    }
+
+    /// Takes the changes with their effects, behind a unit of work and behind [`Session::drain_changes`]. What is left when the batch ends goes
+    /// to the listener of [`crate::Store::on_changes`].
+    pub fn drain_effects(&mut self, each: impl FnMut(Change<'_>)) {
+        debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: what a batch has left is given to the listener");
         self.local.notes.changes.iter().for_each(each);
         self.local.notes.changes.clear();
+    }
+
+    /// Whether the batch leaves changes that somebody has to be given.
+    #[inline]
+    pub(super) fn leaves_changes(&self) -> bool {
+        !self.local.notes.changes.is_empty() && !self.local.notes.group_open
     }
 
     /// Says that the last two verbs, which have changed two latched keys, were one change, of the second key first.
     pub fn join_changes(&mut self) {
         debug_assert!(self.holds_latches() || self.local.participant.is_alone(), "INV-CHANGE-1: nobody sees one key changed alone");
         self.count_changes(-1);
-        if self.store.consumers.wanted() & Consumer::Notes as u32 != 0 {
+        if self.store.consumers.wanted() & NOTED != 0 {
             self.local.notes.changes.swap_last();
         }
+    }
+
+    /// Says that a unit of work has ended, of which everybody sees all changes or none.
+    #[inline]
+    pub fn end_group(&mut self) {
+        if !self.local.notes.changes.is_empty() {
+            self.local.notes.changes.end_group();
+        }
+    }
+
+    /// Whether a unit of work goes on although the batch ends: its changes are kept meanwhile.
+    pub fn hold_group(&mut self, open: bool) {
+        self.local.notes.group_open = open;
+    }
+
+    /// Notes that a database consists of a namespace from now on. Nobody else changes databases meanwhile.
+    pub fn note_database(&mut self, db: u16, namespace: u16) {
+        let consumers = &self.store.consumers;
+        if consumers.wanted() & Consumer::Effects as u32 != 0 {
+            let (effect, generation) = (Some(Effect::Database(db)), consumers.generation(namespace));
+            let sequence = consumers.next_database();
+            let change = Change { namespace, generation, key: b"", removal: None, effect, sequence, ends_group: false };
+            self.local.notes.changes.push(&change);
+        }
+    }
+
+    /// The number that a namespace has for as long as it has these contents ([`Change::generation`]).
+    #[must_use]
+    pub fn generation(&self, namespace: u16) -> u64 {
+        self.store.consumers.generation(namespace)
+    }
+
+    /// The sequence of the last effect on a key whose bucket is latched: who copies the value under the same latch has all effects up to this one,
+    /// and none behind it.
+    #[must_use]
+    pub fn last_sequence(&self, key: Key<'_>) -> u64 {
+        debug_assert!(self.holds_latches(), "INV-EFFECT-1: value and sequence are of the same moment");
+        self.store.consumers.last_sequence(key.hash)
     }
 
     /// Adds to the count of changes: of those that concern no single key, or where one step is several changes, or several are one.
@@ -105,6 +220,12 @@ impl Session {
     #[inline(never)]
     pub(super) fn hand_over_changes(&mut self) {
         debug_assert!(!self.local.participant.is_inside(), "a listener may take its time");
+        self.local.notes.changes.end_group();
+        if fault::is_made(Fault::EffectOutsideLatch) {
+            let store = &self.store;
+            let late = |namespace, key: &[u8]| store.consumers.next_sequence(store.hash(namespace, key));
+            self.local.notes.changes.number_anew(late);
+        }
         if let Some(listener) = self.store.consumers.afterwards.get() {
             listener(&self.local.notes.changes);
         }

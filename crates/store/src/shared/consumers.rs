@@ -8,8 +8,9 @@
 
 use crate::changes::Changes;
 use crate::key::Key;
+use crate::namespace::NAMESPACES;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Who wants to know of changes, one bit for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,16 +19,45 @@ pub enum Consumer {
     /// Those who must hear of what sessions are asked to do to a key under its latch, by [`crate::Store::on_change`].
     Watch = 1,
     /// Those who hear soon of all changes, of what the store removes by itself too: sessions note them.
-    Notes = 2,
+    Keys = 2,
+    /// As [`Consumer::Keys`], with what was done.
+    Effects = 4,
 }
+
+/// Counters that order the effects on the keys of one stripe of hashes.
+const STRIPES: usize = 1 << 16;
 
 type UnderLatch = Box<dyn Fn(&Key<'_>) + Send + Sync>;
 type Afterwards = Box<dyn Fn(&Changes) + Send + Sync>;
+
+/// What orders effects. It is there from the first time that somebody wants them.
+struct Orders {
+    stripes: Box<[AtomicU64]>,
+    databases: AtomicU64,
+    /// How often each namespace was emptied and became free.
+    generations: Box<[AtomicU32]>,
+}
+
+impl Orders {
+    fn new() -> Self {
+        Self {
+            stripes: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+            databases: AtomicU64::new(0),
+            generations: (0..NAMESPACES).map(|_| AtomicU32::new(0)).collect(),
+        }
+    }
+
+    fn stripe(&self, hash: u64) -> &AtomicU64 {
+        // The low bits choose the bucket; these are as good.
+        &self.stripes[(hash >> 32) as usize % STRIPES]
+    }
+}
 
 /// The flag word and the listeners.
 #[derive(Default)]
 pub(crate) struct Consumers {
     wanted: AtomicU32,
+    orders: OnceLock<Orders>,
     pub(crate) under_latch: OnceLock<UnderLatch>,
     pub(crate) afterwards: OnceLock<Afterwards>,
 }
@@ -36,6 +66,9 @@ impl Consumers {
     /// Sets or clears a consumer's bit.
     pub(crate) fn want(&self, consumer: Consumer, wanted: bool) {
         if wanted {
+            if consumer == Consumer::Effects {
+                self.orders.get_or_init(Orders::new);
+            }
             self.wanted.fetch_or(consumer as u32, Ordering::SeqCst);
         } else {
             self.wanted.fetch_and(!(consumer as u32), Ordering::SeqCst);
@@ -52,5 +85,39 @@ impl Consumers {
             fence(Ordering::SeqCst);
         }
         self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// The next number in the order of a key's effects. The key's bucket is latched exclusively.
+    pub(crate) fn next_sequence(&self, hash: u64) -> u64 {
+        debug_assert!(self.orders.get().is_some(), "INV-EFFECT-1: there is an order from the first effect on");
+        self.orders.get().map_or(0, |orders| orders.stripe(hash).fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// The number of the last effect on a key or a neighbour. The key's bucket is latched.
+    pub(crate) fn last_sequence(&self, hash: u64) -> u64 {
+        self.orders.get().map_or(0, |orders| orders.stripe(hash).load(Ordering::Relaxed))
+    }
+
+    /// The next number in the order of effects on databases.
+    pub(crate) fn next_database(&self) -> u64 {
+        debug_assert!(self.orders.get().is_some(), "INV-EFFECT-1: there is an order from the first effect on");
+        self.orders.get().map_or(0, |orders| orders.databases.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// A number that a namespace has for as long as it has these contents.
+    pub(crate) fn generation(&self, namespace: u16) -> u64 {
+        debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
+        let before = self.orders.get().map_or(0, |orders| orders.generations[usize::from(namespace)].load(Ordering::Relaxed));
+        u64::from(before) << 16 | u64::from(namespace)
+    }
+
+    /// Says that namespaces are empty and about to be used again.
+    pub(crate) fn begin_generations(&self, namespaces: &[u16]) {
+        debug_assert!(!namespaces.contains(&0), "INV-NS-1: zero names no namespace");
+        if let Some(orders) = self.orders.get() {
+            namespaces.iter().for_each(|&namespace| {
+                orders.generations[usize::from(namespace)].fetch_add(1, Ordering::Relaxed);
+            });
+        }
     }
 }

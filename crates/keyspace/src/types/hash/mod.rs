@@ -2,6 +2,7 @@
 //!
 //! A field past its time is absent here, whether or not it has been removed.
 
+mod edits;
 mod new;
 mod snapshot;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use almandine_datatypes::hash::{HashObject, Placement};
 use almandine_datatypes::packed::{self, Due, Encoding, Entry, PackedHash};
 use almandine_store::{Full, HeapValue, Kind, Occupied, Put, Slot, fits_inline};
 
+use super::edits::{self, Edit, Edits};
 use super::{Body, Hash, as_hash};
 use crate::{Accessor, Key, Refusal, Writer};
 
@@ -42,6 +43,8 @@ pub struct HashMut<'w> {
     changed: bool,
     /// Changes, as Redis counts them.
     counted: i64,
+    /// What is done to the object in the store, if somebody wants to know.
+    edits: Option<Edits>,
     uncommitted: Uncommitted,
     /// When the first field expired before all changes.
     due: Option<i64>,
@@ -64,13 +67,14 @@ impl Writer<'_> {
         let Accessor { session, scratch, .. } = accessor;
         scratch.clear();
         let slot = session.entry_of_elements(key);
-        let (mut stored, mut due) = (false, None);
+        let (mut stored, mut due, mut edits) = (false, None, None);
         if let Slot::Occupied(entry) = &slot {
             if entry.kind() != Kind::Hash {
                 return Err(Refusal::WrongKind);
             }
             due = entry.next_due();
             stored = entry.object().is_some();
+            edits = (stored && entry.wants_edits()).then(Edits::default);
             if !stored {
                 scratch.extend_from_slice(entry.value());
             }
@@ -83,6 +87,7 @@ impl Writer<'_> {
             stored,
             changed: false,
             counted: 0,
+            edits,
             uncommitted: Uncommitted::default(),
             due,
             now,
@@ -143,6 +148,7 @@ impl HashMut<'_> {
             self.remove_any(field)?;
         }
         let is_new = self.set_any(field, value, due)?;
+        self.note(Edit::Set { field, value, due });
         self.changed = true;
         self.counted += 1;
         let fields = if is_new { self.look().raw_len() } else { 0 };
@@ -173,9 +179,32 @@ impl HashMut<'_> {
             return Ok(());
         }
         if self.fresh.is_some() || self.stored {
+            self.note(Edit::Name(encoding));
             return self.change(|object| object.set_encoding(encoding));
         }
         PackedHash::new(self.draft).set_encoding(encoding).apply(self.draft);
+        Ok(())
+    }
+
+    fn note(&mut self, edit: Edit<'_>) {
+        if let Some(edits) = &mut self.edits {
+            edits.push(edit);
+        }
+    }
+
+    /// Makes edits that were made to another hash. Those that are none, and all behind them, are left out.
+    ///
+    /// # Errors
+    /// As [`HashMut::set`].
+    pub(crate) fn replay(&mut self, mut edits: &[u8]) -> Result<(), Refusal> {
+        while let Some(edit) = edits::next(&mut edits) {
+            match edit {
+                Edit::Set { field, value, due } => drop(self.set(field, value, due)?),
+                Edit::SetDue { field, due } => drop(self.set_due(field, due)?),
+                Edit::Remove { field } => drop(self.remove(field)?),
+                Edit::Name(encoding) => self.name(encoding)?,
+            }
+        }
         Ok(())
     }
 
@@ -210,6 +239,7 @@ impl HashMut<'_> {
         }
         if self.fresh.is_some() || self.stored {
             self.change(|object| object.set_due(field, due))??;
+            self.note(Edit::SetDue { field, due });
         }
         self.changed = true;
         if due.is_some() {
@@ -237,6 +267,7 @@ impl HashMut<'_> {
 
     fn remove_any(&mut self, field: &[u8]) -> Result<bool, Refusal> {
         let removed = if self.fresh.is_some() || self.stored {
+            self.note(Edit::Remove { field });
             self.change(|object| object.remove(field))??
         } else {
             let edit = PackedHash::new(self.draft).remove(field).map(|(edit, _)| edit);
@@ -259,14 +290,15 @@ impl HashMut<'_> {
         if !is_empty || self.existed() {
             self.slot.count_changes(self.counted - 1);
         }
-        let Self { slot, draft, fresh, stored, due, placement, .. } = self;
+        let Self { slot, draft, fresh, stored, due, placement, edits, .. } = self;
+        let edits = edits.unwrap_or_default();
         let (slot, put) = match slot {
             Slot::Occupied(entry) if is_empty => {
                 entry.remove();
                 return Ok(());
             }
             Slot::Vacant(_) if is_empty => return Ok(()),
-            Slot::Occupied(entry) if stored => return commit_object(entry, draft, due),
+            Slot::Occupied(entry) if stored => return commit_object(entry, draft, due, &edits),
             Slot::Occupied(entry) => {
                 let put = Put { edited: false, ..entry.put() };
                 (Slot::Occupied(entry), put)
@@ -312,7 +344,7 @@ impl Drop for Uncommitted {
 }
 
 /// Says that an object has changed, or packs it when it has become small.
-fn commit_object(mut entry: Occupied<'_>, draft: &mut Vec<u8>, due: Option<i64>) -> Result<(), Refusal> {
+fn commit_object(mut entry: Occupied<'_>, draft: &mut Vec<u8>, due: Option<i64>, edits: &Edits) -> Result<(), Refusal> {
     let hash = entry.object().and_then(as_hash);
     draft.clear();
     let packed = match hash.filter(|hash| hash.should_pack()) {
@@ -322,6 +354,6 @@ fn commit_object(mut entry: Occupied<'_>, draft: &mut Vec<u8>, due: Option<i64>)
     if packed && entry.replace(Kind::Hash, draft, entry.put()).is_ok() {
         return Ok(());
     }
-    entry.object_changed(due);
+    entry.object_changed(due, &edits.0);
     Ok(())
 }

@@ -1,11 +1,13 @@
 //! Collections under their exclusive latch: changing an object, and the times at which elements expire.
 
-use super::{Occupied, Payload, Slot};
+use super::{Act, Occupied, Payload, Slot};
+use crate::changes::push_element;
 use crate::full::Full;
 use crate::heap;
 use crate::key::Key;
 use crate::record::{Header, Kind};
 use crate::session::Session;
+use crate::shared::consumers::Consumer;
 use almandine_base::object::Object;
 
 /// Elements of an object that are removed under one latch.
@@ -36,11 +38,19 @@ impl Occupied<'_> {
         self.change_heap_value(|value| value.as_object_mut().map(change)).ok_or(Full)
     }
 
-    /// Says that the object has changed, which had this [`Occupied::next_due`] before.
-    pub fn object_changed(&mut self, due: Option<i64>) {
+    /// Whether what is done to elements has to be told.
+    #[must_use]
+    pub fn wants_edits(&self) -> bool {
+        self.guard.store.consumers.wanted() & Consumer::Effects as u32 != 0
+    }
+
+    /// Says that the object has changed, which had this [`Occupied::next_due`] before. `edits` say what was done, in the words of its type, if
+    /// that [is wanted](Occupied::wants_edits).
+    pub fn object_changed(&mut self, due: Option<i64>, edits: &[u8]) {
         debug_assert!(self.object().is_some(), "a value in its record changes as a whole");
         self.announce_elements(due);
-        self.guard.say_changed();
+        let kind = self.kind();
+        self.guard.say_changed(Act::Edit(kind, edits));
     }
 
     /// When the first element expires, in milliseconds since the Unix epoch.
@@ -66,7 +76,7 @@ impl<'s> Occupied<'s> {
         match left {
             Ok(0) => {
                 let mut vacant = self.unlink();
-                vacant.guard.say_changed();
+                vacant.guard.say_changed(Act::Remove);
                 // Nobody has asked for it.
                 vacant.guard.count_changes(-1);
                 Slot::Vacant(vacant)
@@ -83,13 +93,19 @@ impl<'s> Occupied<'s> {
     }
 
     fn expire_in_object(&mut self, now: u64) -> Result<usize, Full> {
+        let (mut expired, wanted) = (Vec::new(), self.wants_edits());
         let left = self.change_object(|object| {
             // What is not in memory is met again by the next notice.
-            let _ = object.expire(now, ELEMENTS_PER_STEP, &mut |_| ());
+            let _ = object.expire(now, ELEMENTS_PER_STEP, &mut |element| {
+                if wanted {
+                    push_element(&mut expired, element);
+                }
+            });
             object.elements()
         })?;
         if left != 0 {
-            self.guard.say_changed();
+            let kind = self.kind();
+            self.guard.say_changed(Act::Expire(kind, &expired));
         }
         Ok(left)
     }

@@ -7,6 +7,7 @@ use crate::heap::{self, HeapValue, SharedValue};
 use crate::key::Key;
 use crate::record::{Header, INLINE_KEY_MAX, Kind, WORD};
 use crate::session::allocate::{drop_heap_value, retire, trim};
+use crate::session::notes::Act;
 use crate::session::remove::{discard, unlink};
 use crate::session::view::View;
 
@@ -92,7 +93,7 @@ impl<'s> Occupied<'s> {
         let due = if kind == Kind::String { None } else { self.next_due() };
         if !self.replace_in_place(kind, value, put) {
             let payload = self.guard.payload(value);
-            self.replace_payload(kind, payload, put, 0)?;
+            self.replace_payload(kind, payload, put)?;
         }
         if kind != Kind::String {
             self.announce_elements(due);
@@ -145,7 +146,7 @@ impl<'s> Occupied<'s> {
         self.header = trim(self.guard.store, self.guard.local, self.address(), self.record, changed, words.max(2));
         add(&self.guard.store.thread(self.guard.local).updates_in_place, 1);
         self.note_expiry(before, put.expiry_ms);
-        self.guard.say_changed();
+        self.guard.say_changed(Act::Set(self.record, self.header));
     }
 
     fn note_expiry(&mut self, before: Option<i64>, after: Option<i64>) {
@@ -160,10 +161,10 @@ impl<'s> Occupied<'s> {
         }
     }
 
-    /// Writes a new record with another state of the key.
-    fn replace_payload(&mut self, kind: Kind, payload: Payload<'_>, put: Put, slack: usize) -> Result<(), Full> {
-        self.move_to_new(kind, payload, put, slack)?;
-        self.guard.say_changed();
+    /// Writes a new record with another value.
+    fn replace_payload(&mut self, kind: Kind, payload: Payload<'_>, put: Put) -> Result<(), Full> {
+        self.move_to_new(kind, payload, put, 0)?;
+        self.guard.say_changed(Act::Set(self.record, self.header));
         Ok(())
     }
 
@@ -229,7 +230,7 @@ impl<'s> Occupied<'s> {
         }
         self.guard.count_heap(&value);
         let due = self.next_due();
-        self.replace_payload(kind, Payload::Heap(value), put, 0)?;
+        self.replace_payload(kind, Payload::Heap(value), put)?;
         self.announce_elements(due);
         Ok(())
     }
@@ -250,6 +251,14 @@ impl<'s> Occupied<'s> {
         self.set_optional(Put { etag, ..self.put() })
     }
 
+    /// Sets or removes expiry and entity tag.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn set_put(&mut self, put: Put) -> Result<(), Full> {
+        self.set_optional(put)
+    }
+
     fn set_optional(&mut self, put: Put) -> Result<(), Full> {
         let before = self.expiry_ms();
         if self.is_mutable()
@@ -257,16 +266,15 @@ impl<'s> Occupied<'s> {
         {
             self.header = header;
             self.note_expiry(before, put.expiry_ms);
-            self.guard.say_changed();
-            return Ok(());
-        }
-        let kind = self.kind();
-        if self.header.has(Header::HEAP_VALUE) {
+        } else if self.header.has(Header::HEAP_VALUE) {
             let value = self.take_heap_value();
-            return self.replace_payload(kind, Payload::Heap(value), put, 0);
+            self.move_to_new(self.kind(), Payload::Heap(value), put, 0)?;
+        } else {
+            let value = self.value().to_vec();
+            self.move_to_new(self.kind(), Payload::Inline(&value), put, 0)?;
         }
-        let value = self.value().to_vec();
-        self.replace_payload(kind, Payload::Inline(&value), put, 0)
+        self.guard.say_changed(Act::Put(self.record, self.header));
+        Ok(())
     }
 
     /// Moves the heap value out of the old record into the caller's hands: a second reference, while the old one is dropped
@@ -299,6 +307,23 @@ impl<'s> Occupied<'s> {
         zero_to: usize,
         parts: impl Iterator<Item = (usize, &'p [u8])>,
     ) -> Result<(), Full> {
+        // What is written from the first part to the last one, or to the end that is new.
+        let (mut first, mut end) = (new_len, if new_len > self.value().len() { new_len } else { 0 });
+        let noted = parts.inspect(|(offset, bytes)| {
+            first = first.min(*offset);
+            end = end.max(offset + bytes.len());
+        });
+        self.write_bytes(new_len, zero_to, noted)?;
+        self.guard.say_changed(Act::Write(self.record, self.header, first, end.saturating_sub(first)));
+        Ok(())
+    }
+
+    fn write_bytes<'p>(
+        &mut self,
+        new_len: usize,
+        zero_to: usize,
+        parts: impl Iterator<Item = (usize, &'p [u8])>,
+    ) -> Result<(), Full> {
         let len = self.value().len();
         debug_assert!(new_len >= len, "a write never shortens a value");
         self.guard.require_room(new_len - len)?;
@@ -315,7 +340,6 @@ impl<'s> Occupied<'s> {
                 value.resize(new_len, 0);
                 parts.for_each(|(offset, bytes)| value[offset..offset + bytes.len()].copy_from_slice(bytes));
             });
-            self.guard.say_changed();
             return Ok(());
         }
         if self.is_mutable() && new_len <= self.header.value_capacity() && self.guard.fits_inline(new_len) {
@@ -325,7 +349,6 @@ impl<'s> Occupied<'s> {
             parts.for_each(|(offset, bytes)| self.record.write_value(self.header, offset, bytes));
             self.header = self.record.set_value_len(self.header.with_flags(Header::EDITED, true), new_len);
             add(&self.guard.store.thread(self.guard.local).updates_in_place, 1);
-            self.guard.say_changed();
             return Ok(());
         }
         // Growing values get a quarter more, so that appending byte by byte does not copy each time.
@@ -336,9 +359,9 @@ impl<'s> Occupied<'s> {
         let (kind, put) = (self.kind(), Put { edited: true, ..self.put() });
         if !self.guard.fits_inline(new_len) {
             let payload = self.guard.heap_payload(value);
-            return self.replace_payload(kind, payload, put, 0);
+            return self.move_to_new(kind, payload, put, 0);
         }
-        self.replace_payload(kind, Payload::Inline(&value), put, if grows { new_len / 4 } else { 0 })
+        self.move_to_new(kind, Payload::Inline(&value), put, if grows { new_len / 4 } else { 0 })
     }
 
     /// Overwrites bytes of the value that follow from the rest of it, as a cached result does: nobody is told of that.
@@ -426,6 +449,6 @@ impl<'s> Occupied<'s> {
     /// Removes the key.
     #[inline]
     pub fn remove(self) {
-        self.unlink().guard.say_changed();
+        self.unlink().guard.say_changed(Act::Remove);
     }
 }

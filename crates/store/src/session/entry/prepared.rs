@@ -4,7 +4,7 @@
 //! entry leads to; then keys that have no entry get one, under their latches. If any of that fails, it is taken back. Only then the old
 //! values give way, which cannot fail.
 
-use super::{Before, Guard, Occupied, Payload, Put, Slot, Vacant, Written};
+use super::{Act, Before, Guard, Occupied, Payload, Put, Slot, Vacant, Written};
 use crate::counters::add;
 use crate::full::Full;
 use crate::heap::HeapKey;
@@ -138,7 +138,7 @@ impl Session {
     #[inline]
     fn enter_prepared(&mut self, pair: &Pair<'_>, step: &Step) {
         match step {
-            Step::Superseded => self.guard(pair).say_changed(),
+            Step::Superseded => self.guard(pair).say_changed(Act::Nothing),
             Step::Insert(written) => self.guard(pair).count_new(Kind::String, written, pair.put()),
             Step::InPlace(old, words) => {
                 if let Some(mut occupied) = self.occupied(pair, old) {
@@ -148,7 +148,8 @@ impl Session {
             Step::Move(old, written) => {
                 if let Some(mut occupied) = self.occupied(pair, old) {
                     occupied.enter(*written);
-                    occupied.guard.say_changed();
+                    let (record, header) = (occupied.record, occupied.header);
+                    occupied.guard.say_changed(Act::Set(record, header));
                 }
             }
         }
@@ -274,7 +275,7 @@ impl Guard<'_> {
         if kind != Kind::String {
             self.announce(None, self.store.next_due(written.record, written.header));
         }
-        self.say_changed();
+        self.say_changed(Act::Set(written.record, written.header));
     }
 }
 

@@ -1,0 +1,112 @@
+//! Effects: what was done to keys, for those who do it again: an operation log, a replica, a copy that is made while others write.
+//!
+//! Effects come from the verbs of the waist, so no command can change a key without one. Each names one key and needs nothing but that key's
+//! value before it (INV-EFFECT-1). Those of one key are in the order of their sequences, whoever made them; those of a unit of work are
+//! together, and its last one ends the group. A key belongs to a *generation*, which is what a database held from one FLUSHDB to the next;
+//! FLUSHDB, FLUSHALL and SWAPDB give databases other generations, which is an effect without a key.
+//!
+//! Replaying knows no time: what expires is gone when its own effect says so. So it takes place in batches of time 0.
+
+use crate::types::hash::HashLimits;
+use crate::{Accessor, Key, Keyspace, Reader, Refusal, Writer};
+use almandine_store::{Body, Change, Changes, Consumer, Effect, HeapValue, Kind, Put, SharedValue, Slot, elements};
+use std::sync::Arc;
+
+/// Encodings are told; replaying finds none.
+const NO_LIMITS: HashLimits = HashLimits { entries: usize::MAX, value: usize::MAX };
+
+impl Keyspace {
+    /// Installs who is given the effects that no accessor takes ([`Accessor::drain_effects`]), when a batch has ended; a second call
+    /// changes nothing. Those of a unit of work come together.
+    pub fn on_effects(&self, listener: impl Fn(&Changes) + Send + Sync + 'static) {
+        let _ = self.listeners.effects.set(Box::new(listener));
+    }
+
+    /// Whether effects are noted from now on: each on a key that is latched from now on.
+    pub fn note_effects(&self, note: bool) {
+        self.store.tell_changes(Consumer::Effects, note);
+    }
+}
+
+impl Accessor {
+    /// Takes the effects of the units of work that have ended, and of removals; between two units, behind [`Accessor::drain_changes`].
+    pub fn drain_effects(&mut self, each: impl FnMut(Change<'_>)) {
+        debug_assert!(!self.in_unit(), "the effects of a unit come together");
+        self.session.drain_effects(each);
+    }
+
+    /// The generation of keys that a database has.
+    #[must_use]
+    pub fn generation(&self, db: u16) -> u64 {
+        self.session.generation(self.keyspace.namespace(db))
+    }
+}
+
+impl Reader<'_> {
+    /// The sequence of the last effect on a key that is latched: the value that is read under this latch has it and all before it, and none
+    /// that comes later.
+    #[must_use]
+    pub fn last_sequence(&self, key: Key<'_>) -> u64 {
+        self.accessor.session.last_sequence(self.current(key))
+    }
+}
+
+impl Writer<'_> {
+    /// Does to a key what an effect says, which is not one on a database. The batch has time 0.
+    ///
+    /// # Errors
+    /// When the store is full, or the key must be read from the device first; then nothing has changed. When the key has another type
+    /// than the effect, which is not the one that follows then.
+    pub fn replay(&mut self, key: &[u8], effect: &Effect<'_>) -> Result<(), Refusal> {
+        debug_assert_eq!(self.now_ms(), 0, "INV-EFFECT-1: replaying knows no time");
+        let key = self.key(key);
+        match *effect {
+            Effect::Set { kind, value, put } => self.replay_set(key, kind, value, put)?,
+            Effect::Write { offset, bytes } => match self.modify(key) {
+                Slot::Occupied(entry) if entry.kind() != Kind::String => return Err(Refusal::WrongKind),
+                Slot::Occupied(mut entry) => entry.write_at(offset, bytes)?,
+                Slot::Vacant(entry) => entry.insert_at(Kind::String, offset, bytes, Put::EDITED)?,
+            },
+            Effect::Put(put) => {
+                if let Slot::Occupied(mut entry) = self.modify(key) {
+                    entry.set_put(put)?;
+                }
+            }
+            Effect::Remove => {
+                self.delete(key);
+            }
+            Effect::Edit { kind: Kind::Hash, edits } => {
+                let mut hash = self.write_hash(key, NO_LIMITS)?;
+                hash.replay(edits)?;
+                hash.commit()?;
+            }
+            Effect::Expire { kind: Kind::Hash, elements: fields } => {
+                let mut hash = self.write_hash(key, NO_LIMITS)?;
+                for field in elements(fields) {
+                    hash.remove(field)?;
+                }
+                hash.commit()?;
+            }
+            Effect::Edit { .. } | Effect::Expire { .. } | Effect::Database(_) => return Err(Refusal::WrongKind),
+        }
+        Ok(())
+    }
+
+    fn replay_set(&mut self, key: Key<'_>, kind: Kind, value: Body<'_>, put: Put) -> Result<(), Refusal> {
+        let object = match value {
+            Body::Bytes(_) => None,
+            Body::Shared(value) => value.as_object().map(|object| SharedValue::new(HeapValue::object(object.snapshot()))),
+        };
+        let bytes = match value {
+            Body::Bytes(bytes) => bytes,
+            Body::Shared(value) => Arc::as_ref(value).as_ref(),
+        };
+        match (self.modify_to_replace(key), object) {
+            (Slot::Occupied(mut entry), None) => entry.replace(kind, bytes, put)?,
+            (Slot::Occupied(mut entry), Some(object)) => entry.replace_shared(kind, object, put)?,
+            (Slot::Vacant(entry), None) => entry.insert(kind, bytes, put)?,
+            (Slot::Vacant(entry), Some(object)) => entry.insert_shared(kind, object, put)?,
+        }
+        Ok(())
+    }
+}
