@@ -3,9 +3,9 @@
 use crate::databases::settled;
 use crate::listeners::ChangedKey;
 use crate::{Accessor, Keyspace};
-use almandine_store::{Change, Changes, Consumer, Effect, RemovalReason};
+use almandine_store::{Change, Consumer, Effect};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, OnceLock};
 
 impl Keyspace {
     /// Has the store tell of what it notes and no accessor takes. Once, when it was opened.

@@ -11,6 +11,7 @@
 //!
 //! Not noted: the records of emptied namespaces; records that move to a device, between its pages, or back, because their keys stay.
 
+use crate::fault::{self, Fault};
 use crate::heap::SharedValue;
 use crate::put::Put;
 use crate::record::Kind;
@@ -178,6 +179,7 @@ impl Changes {
     }
 
     fn slice(&self, range: &Range<usize>) -> &[u8] {
+        debug_assert!(range.end <= self.bytes.len(), "INV-CHANGE-1: the bytes of a note stay as long as the note");
         &self.bytes[range.clone()]
     }
 
@@ -196,8 +198,10 @@ impl Changes {
 
     /// Exchanges the last two changes, which concern different keys.
     pub(crate) fn swap_last(&mut self) {
+        let len = self.notes.len();
         if let [.., one, other] = &mut self.notes[..] {
             debug_assert!(one.removal.is_none() && other.removal.is_none(), "INV-CHANGE-1: what the store removes keeps its place");
+            debug_assert!(self.told + 2 <= len, "INV-CHANGE-1: what was told keeps its place");
             std::mem::swap(one, other);
         }
     }
@@ -211,6 +215,7 @@ impl Changes {
 
     pub(crate) fn push(&mut self, change: &Change<'_>) {
         debug_assert_ne!(change.namespace, 0, "INV-NS-1: zero names no namespace");
+        debug_assert_eq!(change.effect.is_some(), change.sequence != 0, "INV-EFFECT-1: each effect has its place in the order");
         let key = self.keep(change.key);
         let effect = change.effect.map(|effect| self.note(effect));
         let Change { namespace, generation, removal, sequence, ends_group, .. } = *change;
@@ -238,6 +243,7 @@ impl Changes {
 
     /// Gives the effects on keys other sequences, which is a fault.
     pub(crate) fn number_anew(&mut self, mut sequence: impl FnMut(u16, &[u8]) -> u64) {
+        debug_assert!(fault::is_made(Fault::EffectOutsideLatch), "INV-EFFECT-1: sequences are given under the latch");
         for note in self.notes.iter_mut().filter(|note| !matches!(note.effect, Some(Noted::Database(_)))) {
             note.sequence = sequence(note.namespace, &self.bytes[note.key.clone()]);
         }
@@ -254,6 +260,7 @@ impl Changes {
 
 /// Appends an element to those of [`Effect::Expire`].
 pub(crate) fn push_element(elements: &mut Vec<u8>, element: &[u8]) {
+    debug_assert!(u32::try_from(element.len()).is_ok(), "INV-EFFECT-1: an element comes back with the length that it had");
     elements.extend_from_slice(&(element.len() as u32).to_le_bytes());
     elements.extend_from_slice(element);
 }
@@ -273,7 +280,7 @@ mod tests {
     use super::*;
 
     fn change<'c>(namespace: u16, key: &'c [u8], effect: Option<Effect<'c>>) -> Change<'c> {
-        Change { namespace, generation: 0, key, removal: None, effect, sequence: 0, ends_group: false }
+        Change { namespace, generation: 0, key, removal: None, effect, sequence: u64::from(effect.is_some()), ends_group: false }
     }
 
     #[test]

@@ -50,6 +50,7 @@ impl Inner {
     #[cold]
     #[inline(never)]
     fn tell_change(&self, local: &mut Local, wanted: u32, key: &Key<'_>, act: Act<'_>) {
+        debug_assert_ne!(wanted, 0, "INV-CHANGE-1: while nobody wants to know nothing is noted");
         if wanted & Consumer::Watch as u32 != 0
             && let Some(listener) = self.consumers.under_latch.get()
         {
@@ -73,6 +74,10 @@ impl Inner {
             }
             Act::Write(record, header, offset, len) => {
                 let view = view(record, header);
+                debug_assert!(
+                    view.bytes().is_some_and(|value| offset + len <= value.len()),
+                    "INV-EFFECT-1: what was written is in the value"
+                );
                 let bytes = view.bytes().and_then(|value| value.get(offset..offset + len)).unwrap_or_default();
                 self.push(local, wanted, key, None, Effect::Write { offset, bytes });
             }
@@ -87,6 +92,10 @@ impl Inner {
         let Key { namespace, bytes, hash, .. } = *key;
         let mut change = Change { namespace, generation: 0, key: bytes, removal, effect: None, sequence: 0, ends_group: false };
         if wanted & Consumer::Effects as u32 != 0 {
+            debug_assert!(
+                self.index.bucket(Index::bucket_of(hash, self.index.len())).is_latched_exclusively(),
+                "INV-EFFECT-1: a place in the order is taken under the latch"
+            );
             change.effect = Some(effect);
             change.generation = self.consumers.generation(namespace);
             change.sequence = self.consumers.next_sequence(hash);
@@ -153,6 +162,7 @@ impl Session {
     /// to the listener of [`crate::Store::on_changes`].
     pub fn drain_effects(&mut self, each: impl FnMut(Change<'_>)) {
         debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: what a batch has left is given to the listener");
+        debug_assert!(!self.local.notes.group_open, "INV-EFFECT-1: the effects of a unit of work come together");
         self.local.notes.changes.iter().for_each(each);
         self.local.notes.changes.clear();
     }
@@ -182,11 +192,13 @@ impl Session {
 
     /// Whether a unit of work goes on although the batch ends: its changes are kept meanwhile.
     pub fn hold_group(&mut self, open: bool) {
+        debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: a batch that ends gives what it has noted");
         self.local.notes.group_open = open;
     }
 
     /// Notes that a database consists of a namespace from now on. Nobody else changes databases meanwhile.
     pub fn note_database(&mut self, db: u16, namespace: u16) {
+        debug_assert!(self.local.participant.is_alone(), "INV-NS-2: who gives databases other contents is alone");
         let consumers = &self.store.consumers;
         if consumers.wanted() & Consumer::Effects as u32 != 0 {
             let (effect, generation) = (Some(Effect::Database(db)), consumers.generation(namespace));
@@ -220,6 +232,7 @@ impl Session {
     #[inline(never)]
     pub(super) fn hand_over_changes(&mut self) {
         debug_assert!(!self.local.participant.is_inside(), "a listener may take its time");
+        debug_assert!(!self.local.notes.group_open, "INV-EFFECT-1: the effects of a unit of work come together");
         self.local.notes.changes.end_group();
         if fault::is_made(Fault::EffectOutsideLatch) {
             let store = &self.store;

@@ -267,8 +267,9 @@ impl HashMut<'_> {
 
     fn remove_any(&mut self, field: &[u8]) -> Result<bool, Refusal> {
         let removed = if self.fresh.is_some() || self.stored {
+            let removed = self.change(|object| object.remove(field))??;
             self.note(Edit::Remove { field });
-            self.change(|object| object.remove(field))??
+            removed
         } else {
             let edit = PackedHash::new(self.draft).remove(field).map(|(edit, _)| edit);
             edit.inspect(|edit| edit.apply(self.draft)).is_some()

@@ -41,6 +41,7 @@ impl Occupied<'_> {
     /// Whether what is done to elements has to be told.
     #[must_use]
     pub fn wants_edits(&self) -> bool {
+        debug_assert_ne!(self.kind(), Kind::String, "INV-EFFECT-1: only collections are told by their elements");
         self.guard.store.consumers.wanted() & Consumer::Effects as u32 != 0
     }
 

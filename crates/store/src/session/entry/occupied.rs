@@ -273,6 +273,11 @@ impl<'s> Occupied<'s> {
             let value = self.value().to_vec();
             self.move_to_new(self.kind(), Payload::Inline(&value), put, 0)?;
         }
+        debug_assert_eq!(
+            (self.expiry_ms(), self.etag()),
+            (put.expiry_ms, put.etag),
+            "INV-EFFECT-1: the record has what its effect says"
+        );
         self.guard.say_changed(Act::Put(self.record, self.header));
         Ok(())
     }
