@@ -89,6 +89,11 @@ impl Keyspace {
         Some(Accessor::new(Arc::clone(self), self.store.session()?))
     }
 
+    /// What the background does, once, for a keyspace without one.
+    pub fn maintain(&self, now_ms: i64) {
+        self.store.maintain(now_ms);
+    }
+
     /// Number of databases.
     #[must_use]
     pub fn databases(&self) -> usize {

@@ -228,7 +228,9 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let keyspace = Keyspace::open(Options { databases: usize::from(DATABASES), ..Options::default() }).unwrap();
+        // Its background is a thread of the proof, which is between two of its steps, too, where the keys are compared.
+        let store = almandine_store::Options { background: false, ..Default::default() };
+        let keyspace = Keyspace::open(Options { databases: usize::from(DATABASES), store, ..Options::default() }).unwrap();
         let kept: Arc<Mutex<Vec<Kept>>> = Arc::default();
         let sink = Arc::clone(&kept);
         keyspace.on_effects(move |changes| {
@@ -260,13 +262,26 @@ impl Rig {
                 command(&mut random, &format!("{seed}.{pipeline}.{number}"), &mut input);
             }
             out.clear();
-            let _shared = self.between_batches.read().unwrap_or_else(PoisonError::into_inner);
             // What has to wait for the background is sent again.
-            while sessions.receive(&mut connection, &input, &mut out).consumed == 0 {
+            while self.between(|| sessions.receive(&mut connection, &input, &mut out).consumed) == 0 {
                 thread::yield_now();
             }
         }
         sessions.close(connection);
+    }
+
+    /// The background, until it is told to stop.
+    fn maintain(&self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            self.between(|| self.keyspace.maintain(clock::unix_ms()));
+            thread::yield_now();
+        }
+    }
+
+    /// A batch.
+    fn between<R>(&self, batch: impl FnOnce() -> R) -> R {
+        let _shared = self.between_batches.read().unwrap_or_else(PoisonError::into_inner);
+        batch()
     }
 
     fn generations(&self) -> BTreeMap<u16, u64> {
@@ -361,12 +376,14 @@ fn effects_lead_to_the_same_keys(seed: u64) {
     let rig = Rig::new();
     rig.keyspace.note_effects(true);
     let before = rig.generations();
-    let stop = AtomicBool::new(false);
+    let (never, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let run = &|worker: usize| rig.run(worker, 400, seed * 100 + worker as u64, &never);
     thread::scope(|scope| {
-        for worker in 0..WORKERS {
-            let (rig, stop) = (&rig, &stop);
-            scope.spawn(move || rig.run(worker, 400, seed * 100 + worker as u64, stop));
-        }
+        scope.spawn(|| rig.maintain(&stop));
+        let stopping = Stopping(&stop);
+        let workers: Vec<_> = (0..WORKERS).map(|worker| scope.spawn(move || run(worker))).collect();
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        drop(stopping);
     });
     let (len, now_ms, expected) = rig.cut();
     let kept = rig.kept()[..len].to_vec();
@@ -408,6 +425,7 @@ fn a_copy_and_later_effects_are_the_keys(seed: u64) {
     let rig = Rig::new();
     let (stop, started) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
+        scope.spawn(|| rig.maintain(&stop));
         for worker in 0..WORKERS {
             let (rig, stop, started) = (&rig, &stop, &started);
             scope.spawn(move || {
