@@ -69,7 +69,13 @@ impl Participant {
         }
     }
 
-    /// Whether all others that enter through the gate, which this participant has closed, are outside. Once true, it stays so.
+    /// Whether this participant has closed the gate.
+    pub fn has_gate_closed(&self) -> bool {
+        self.alone.get()
+    }
+
+    /// Whether all others that enter through the gate, which this participant has closed, are outside. From the first time that it is true
+    /// on, this participant is alone; it may be false again for the moment in which another one looks at the gate.
     pub fn is_alone(&self) -> bool {
         debug_assert!(self.alone.get(), "E4: only behind a closed gate is anybody alone");
         !self.epoch.keeps(Fault::GateWait) || self.epoch.others_are_outside(self.index)

@@ -158,3 +158,17 @@ fn readers_never_see_a_reclaimed_value() {
     assert_eq!(epoch.pending(), 0);
     assert_eq!(cells.iter().filter(|cell| cell.load(Ordering::Relaxed) == DEAD).count(), ROUNDS);
 }
+
+#[test]
+fn who_looks_at_the_gate_does_not_open_it() {
+    let epoch = Arc::new(Epoch::new(2));
+    let (sole, visitor) = (epoch.register_gated().unwrap(), epoch.register_gated().unwrap());
+    sole.ask_alone();
+    assert!(sole.has_gate_closed() && sole.is_alone());
+    // What it does before it sees that the gate is closed.
+    visitor.enter();
+    assert!(sole.has_gate_closed() && !sole.is_alone());
+    visitor.leave();
+    sole.end_alone();
+    assert!(!sole.has_gate_closed());
+}

@@ -99,6 +99,11 @@ impl Accessor {
         self.session.enter(now_ms);
     }
 
+    /// Says within a batch that it is later now.
+    pub fn pass_time(&mut self, now_ms: i64) {
+        self.session.pass_time(now_ms);
+    }
+
     /// Ends a batch.
     #[inline]
     pub fn end_batch(&mut self) {
@@ -144,6 +149,11 @@ impl Accessor {
     pub(crate) fn require(&mut self, key: Key<'_>, need: Need) -> Result<(), Missing> {
         let before = self.wanted.len();
         let readable = self.session.probe(key, need, &mut self.wanted);
+        self.required(readable, before)
+    }
+
+    /// What a probe has found, before which so many records were wanted.
+    pub(crate) fn required(&self, readable: bool, before: usize) -> Result<(), Missing> {
         match (readable, self.wanted.len() == before) {
             (false, _) => Err(Missing::Unreadable),
             (true, true) => Ok(()),

@@ -58,7 +58,10 @@ impl Accessor {
             return Ok(());
         }
         let key = self.key(db, key);
-        self.require(key, need)
+        let before = self.wanted.len();
+        // A command of the unit may remove it before another one looks it up.
+        let readable = self.session.probe_all(key, need, &mut self.wanted);
+        self.required(readable, before)
     }
 
     /// Begins a unit that may touch anything: waits until all other workers have ended their batches.

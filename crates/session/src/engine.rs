@@ -37,6 +37,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
         let view = View::new(&node.config);
+        let reads = Reads::new(node.keyspace.maxmemory(), node.run.worker_count);
         let (timing, aftermath) = (Timing::new(table.rows().len(), view.settings()), Aftermath::new(view.settings()));
         Self {
             accessor,
@@ -44,7 +45,7 @@ impl Engine {
             planner: Planner::new(table),
             timing,
             aftermath,
-            reads: Reads::new(),
+            reads,
             unit: UnitMemory::default(),
             now_ms: clock::unix_ms(),
             fault: fault::made(),

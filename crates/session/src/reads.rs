@@ -16,6 +16,9 @@ const TURN_NS: u64 = 1_500_000;
 const PIECES_MIN: u64 = 2;
 const PIECES_MAX: u64 = 16;
 
+/// Part of `maxmemory` that the workers' pools keep together, as one in so many.
+const POOLS_SHARE: u64 = 16;
+
 /// One worker's reads of the device.
 pub(crate) struct Reads {
     pool: BufferPool,
@@ -53,9 +56,12 @@ impl Pieces {
 }
 
 impl Reads {
-    pub(crate) fn new() -> Self {
+    /// Of one of so many workers, within a budget in bytes, if there is one.
+    pub(crate) fn new(budget: u64, workers: usize) -> Self {
+        debug_assert_ne!(workers, 0, "this one is a worker");
+        let kept = if budget == 0 { usize::MAX } else { usize::try_from(budget / POOLS_SHARE).unwrap_or(usize::MAX) / workers };
         Self {
-            pool: BufferPool::with_arenas(),
+            pool: BufferPool::within(kept),
             requests: Vec::new(),
             in_flight: Vec::new(),
             free_tokens: Vec::new(),

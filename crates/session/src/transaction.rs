@@ -12,6 +12,7 @@ use almandine_base::Output;
 use almandine_base::output::Mark;
 use almandine_call::{Client, CommandError, Dispatch, Flags, Queue, Transaction, redact, tracking, transaction};
 use almandine_command_spec::Access;
+use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
 use almandine_resp::{Args, Reply};
 
@@ -181,7 +182,7 @@ impl Engine {
 
     /// Begins the unit, with all that its commands need at hand. False when something has to be read first.
     fn begin(&mut self, client: &Client, unit: Unit<'_>) -> bool {
-        let Self { accessor, context, fault, .. } = self;
+        let Self { accessor, context, fault, now_ms, .. } = self;
         let db = client.db;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
         if *fault == Some(if unit.alone { Fault::NotAlone } else { Fault::NoPlan }) {
@@ -189,6 +190,9 @@ impl Engine {
             accessor.begin_unit();
         } else if unit.alone {
             accessor.begin_alone();
+            // Others have gone on while it waited for them: what has expired for them has expired for it.
+            *now_ms = clock::unix_ms().max(*now_ms);
+            accessor.pass_time(*now_ms);
         } else {
             for watched in watched {
                 accessor.plan_key(watched.db, &watched.key, false);

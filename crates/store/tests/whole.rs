@@ -307,3 +307,56 @@ fn without_a_plan_the_keys_are_latched_together() {
     assert!(rig.contents(&names).iter().all(|(_, value)| value.as_ref().is_some_and(|(value, _)| value.len() == 10)));
     assert_eq!(rig.counts().keys, (30, 0));
 }
+
+/// A key that a unit removes is looked up again among others with its tag: these are at hand, too.
+#[test]
+fn what_is_looked_up_behind_a_removal_is_at_hand() {
+    const KEYS: usize = 20_000;
+    let mut rig = Rig::with_device();
+    rig.store.set_copy_reads(CopyReads::None);
+    let names: Vec<Vec<u8>> = (0..KEYS).map(|number| format!("{number}").into_bytes()).collect();
+    let session = rig.session.as_mut().unwrap();
+    for name in &names {
+        session.enter(NOW_MS);
+        let key = session.key(rig.namespace, name);
+        session.upsert(key, b"value", Put::default()).unwrap();
+        session.leave();
+    }
+    rig.session = None;
+    assert!(rig.store.empty_memory(Duration::from_secs(20)));
+    rig.session = rig.store.session();
+    let in_memory: Vec<&Vec<u8>> = names.iter().step_by(2).collect();
+    for name in &in_memory {
+        rig.batch(&[(*name).clone()], |session, namespace| {
+            session.upsert(session.key(namespace, name), b"value", Put::default()).unwrap();
+        });
+    }
+    let (mut session, mut wanted, mut beside) = (rig.session.take().unwrap(), Vec::new(), 0);
+    for name in in_memory {
+        let mut stage = Stage::default();
+        loop {
+            session.enter(NOW_MS);
+            session.attach(stage);
+            let key = session.key(rig.namespace, name);
+            session.lock_all(&[key.hash], true);
+            assert!(session.probe_all(key, Need::Read, &mut wanted));
+            let ready = wanted.is_empty();
+            if ready {
+                assert!(session.delete(key));
+                assert!(
+                    session.read(key, |_| ()).is_none() && !session.has_missed(),
+                    "a record with the tag of {name:?} was not read"
+                );
+            }
+            session.unlock_all();
+            stage = session.detach();
+            session.leave();
+            if ready {
+                break;
+            }
+            beside += wanted.len();
+            session.stage_blocking(&mut wanted, &mut stage, &mut rig.fetcher);
+        }
+    }
+    assert_ne!(beside, 0, "no two keys had one tag");
+}

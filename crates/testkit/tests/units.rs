@@ -1,6 +1,7 @@
 //! Transactions and commands of several keys among others, from many clients at once: every answer must be explained by one order of whole
 //! units. `ALMANDINE_GOLDEN_SERVER=redis` shows that the test is fair. `ALMANDINE_TEST_FULL=1` runs ten times as long.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -85,9 +86,14 @@ fn units_are_serializable_on_cold_keys() {
     let flags = [&DEBUG[..], &["--workers", "4", "--maxmemory", "16mb", "--storage-dir", "{dir}/s"]].concat();
     let server = Server::start(&Program::Almandine, &flags);
     let settings = settings(&server, 2000, true);
-    let (histories, emptied) = with_faults(server.address(), || record(server.address(), settings));
+    let recorded = catch_unwind(AssertUnwindSafe(|| with_faults(server.address(), || record(server.address(), settings))));
+    let (histories, emptied) =
+        recorded.unwrap_or_else(|_| panic!("a fault's client was not answered; server log:\n{}", server.log()));
     assert!(emptied > 5, "memory was emptied {emptied} times");
-    holds("cold", &server, &histories.expect("a history"));
+    let histories = histories.expect("a history");
+    holds("cold", &server, &histories);
+    let refused = histories.iter().flat_map(|history| &history.entries).filter(|entry| is_refused(entry)).count();
+    assert_eq!(refused, 0, "writers wait for a working device, they are not refused");
 }
 
 /// Each step that a build with debug assertions can leave out is missed.

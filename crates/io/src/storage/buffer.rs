@@ -131,7 +131,14 @@ impl BufferPool {
     /// As the default, with as many single blocks in arenas, whose reads cost less, as it keeps.
     #[must_use]
     pub fn with_arenas() -> Self {
-        Self { arenas_left: Some(KEPT_BYTES_MAX / arena::ARENA_BYTES), ..Self::default() }
+        Self::within(KEPT_BYTES_MAX)
+    }
+
+    /// As [`Self::with_arenas`], of which it makes and keeps no more than these bytes.
+    #[must_use]
+    pub fn within(bytes: usize) -> Self {
+        let kept_bytes_max = bytes.min(KEPT_BYTES_MAX);
+        Self { arenas_left: Some(kept_bytes_max / arena::ARENA_BYTES), ..Self::new(kept_bytes_max) }
     }
 
     /// A buffer of `bytes`, rounded up to blocks, at least one. Its contents are whatever its last user left.
@@ -229,6 +236,16 @@ mod tests {
             assert!(places.binary_search(&again).is_ok(), "the next pool takes what is spare");
             assert_eq!(next.arenas_left, Some(left));
         }
+    }
+
+    #[test]
+    fn a_pool_with_little_memory_makes_no_arena() {
+        let mut pool = BufferPool::within(3 * BLOCK_BYTES);
+        let buffers: Vec<Buffer> = (0..5).map(|_| pool.take(2 * BLOCK_BYTES)).collect();
+        assert_eq!(pool.arenas_left, Some(0));
+        buffers.into_iter().for_each(|buffer| pool.give(buffer));
+        assert_eq!(pool.kept_bytes(), 2 * BLOCK_BYTES);
+        assert_eq!(BufferPool::within(usize::MAX).kept_bytes_max, KEPT_BYTES_MAX);
     }
 
     #[test]

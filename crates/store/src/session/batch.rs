@@ -125,6 +125,12 @@ impl Session {
         }
     }
 
+    /// Says within a batch that it is later now.
+    pub fn pass_time(&mut self, now_ms: i64) {
+        debug_assert!(now_ms >= self.local.now_ms, "INV-EXP-1: what has expired stays so");
+        self.local.now_ms = now_ms;
+    }
+
     /// The time of the batch in milliseconds since the Unix epoch.
     #[must_use]
     pub fn now_ms(&self) -> i64 {

@@ -115,6 +115,16 @@ impl Session {
     /// Adds to `wanted` the addresses of records that must be staged before `key` can be used: none if its record is in memory or
     /// staged. Inside a batch, with or without the key's latch. Returns false when that cannot be known, because the device does not say.
     pub fn probe(&self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
+        self.probe_until(key, need, true, wanted)
+    }
+
+    /// As [`Session::probe`], for a key that is used several times and may be removed in between: its record, once found, does not
+    /// end the search. Other records with its tag are staged, too, because a look-up meets them when the key is gone.
+    pub fn probe_all(&self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
+        self.probe_until(key, need, false, wanted)
+    }
+
+    fn probe_until(&self, key: Key<'_>, need: Need, first: bool, wanted: &mut Vec<u64>) -> bool {
         if !self.has_cold() {
             return true;
         }
@@ -125,31 +135,42 @@ impl Session {
         let (store, head) = (&*self.store, self.local.head);
         let from = wanted.len();
         loop {
-            let mut unreadable = false;
+            let (mut found, mut unreadable) = (false, false);
             let mut look = |address: u64| {
-                if address >= head {
-                    return store.match_record(address, &key).map(drop);
-                }
-                match self.local.cold.stage.get(address) {
-                    Lookup::Ready(record, header) => return store.matches_key(record, header, &key).then_some(()),
-                    Lookup::Absent => wanted.push(address),
-                    Lookup::Failed => unreadable = true,
-                    Lookup::Damaged => unreadable |= need == Need::Read,
-                }
-                None
+                let is_key = if address >= head {
+                    store.match_record(address, &key).is_some()
+                } else {
+                    match self.local.cold.stage.get(address) {
+                        Lookup::Ready(record, header) => store.matches_key(record, header, &key),
+                        Lookup::Absent => {
+                            wanted.push(address);
+                            false
+                        }
+                        Lookup::Failed => {
+                            unreadable = true;
+                            false
+                        }
+                        Lookup::Damaged => {
+                            unreadable |= need == Need::Read;
+                            false
+                        }
+                    }
+                };
+                found |= is_key;
+                (is_key && first).then_some(())
             };
-            let found = if let Some(number) = self.held_bucket(key.hash) {
-                Some(store.index.find_latched(number, key.hash, look).is_some())
+            let valid = if let Some(number) = self.held_bucket(key.hash) {
+                let _ = store.index.find_latched(number, key.hash, look);
+                true
             } else {
                 let entered = store.index.begin_read(key.hash);
                 let walked = store.index.find_optimistic(entered, |_, entry| look(entry.address()));
-                let valid = store.index.bucket(entered.number).validate(entered.seen);
-                walked.ok().filter(|_| valid).map(|found| found.is_some())
+                store.index.bucket(entered.number).validate(entered.seen) && walked.is_ok()
             };
-            if found != Some(false) {
+            if !valid || found && first {
                 wanted.truncate(from);
             }
-            if let Some(found) = found {
+            if valid {
                 return found || !unreadable;
             }
         }

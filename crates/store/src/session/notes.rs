@@ -175,7 +175,10 @@ impl Session {
 
     /// Says that the last two verbs, which have changed two latched keys, were one change, of the second key first.
     pub fn join_changes(&mut self) {
-        debug_assert!(self.holds_latches() || self.local.participant.is_alone(), "INV-CHANGE-1: nobody sees one key changed alone");
+        debug_assert!(
+            self.holds_latches() || self.local.participant.has_gate_closed(),
+            "INV-CHANGE-1: nobody sees one key changed alone"
+        );
         self.count_changes(-1);
         if self.store.consumers.wanted() & NOTED != 0 {
             self.local.notes.changes.swap_last();
