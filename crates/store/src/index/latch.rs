@@ -54,7 +54,7 @@ impl<'i> Shared<'i> {
     /// A hold, if nobody has to be waited for.
     #[inline]
     pub(super) fn attempt(bucket: &'i Bucket, number: u64) -> Option<Self> {
-        bucket.try_lock_shared().then_some(Self { bucket, number })
+        bucket.try_lock_shared().then(|| Self { bucket, number })
     }
 
     /// The bucket's number.
@@ -75,5 +75,27 @@ impl Drop for Shared<'_> {
     fn drop(&mut self) {
         debug_assert!(!self.bucket.is_latched_exclusively(), "INV-LATCH-1: nobody writes while others read");
         self.bucket.unlock_shared();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_that_fails_leaves_no_trace() {
+        let bucket = Bucket::new();
+        let exclusive = Exclusive::take(&bucket, 3);
+        assert!(Shared::attempt(&bucket, 3).is_none());
+        assert!(bucket.is_latched_exclusively());
+        drop(exclusive);
+        assert!(!bucket.is_latched());
+        let shared = Shared::attempt(&bucket, 3).expect("nobody holds it");
+        assert!(bucket.is_latched() && !bucket.is_latched_exclusively() && shared.number() == 3);
+        let other = Shared::attempt(&bucket, 3).expect("readers share it");
+        drop(shared);
+        assert!(bucket.is_latched());
+        drop(other);
+        assert!(!bucket.is_latched());
     }
 }
