@@ -201,7 +201,7 @@ impl Session {
 
     /// Notes that a database consists of a namespace from now on. Nobody else changes databases meanwhile.
     pub fn note_database(&mut self, db: u16, namespace: u16) {
-        debug_assert!(self.local.participant.is_alone(), "INV-NS-2: who gives databases other contents is alone");
+        debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: a change belongs to a batch, which tells it at its end");
         let consumers = &self.store.consumers;
         if consumers.wanted() & Consumer::Effects as u32 != 0 {
             let (effect, generation) = (Some(Effect::Database(db)), consumers.generation(namespace));
