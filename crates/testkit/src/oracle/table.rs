@@ -105,7 +105,7 @@ pub const TABLE: &[Line] = &[
     line(15, Exact, "HINCRBY key field int"),
     line(10, Exact, "HINCRBYFLOAT key field float"),
     line(8, Scan, "HSCAN key 0 COUNT 100000 [MATCH pattern]"),
-    line(3, Exact, "HSCAN key (COUNT|word|0 COUNT 0|0 COUNT word|0 MATCH|0 word int)"),
+    line(3, Scan, "HSCAN key (COUNT|word|0 COUNT 0|0 COUNT word|0 MATCH|0 word int)"),
     line(4, Kind, "HRANDFIELD key"),
     line(4, Size, "HRANDFIELD key int [WITHVALUES|word]"),
     line(3, Pairs, "HRANDFIELD key 100000 WITHVALUES"),
