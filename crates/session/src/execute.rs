@@ -1,7 +1,7 @@
 //! Step 5, *execute*: running commands, one and a group of them.
 
 use almandine_base::Output;
-use almandine_call::{AdminCall, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, WriteCall, errors};
+use almandine_call::{AdminCall, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, WriteCall, errors, transaction};
 use almandine_resp::{Args, Reply};
 
 use crate::admit::{count_refusal, is_other_protocol, out_of_memory, refusal};
@@ -38,6 +38,7 @@ impl Engine {
                     connection.hostile = true;
                     return offset + 1;
                 }
+                end_refused(&mut execution, args);
                 reply::error(context, execution.client, execution.out, &refusal(context, args));
                 continue;
             };
@@ -75,6 +76,15 @@ impl Engine {
         let last = group[..ran].last().and_then(|planned| planned.dispatch);
         connection.last_command = last.map_or(connection.last_command, |dispatch| u32::from(dispatch.index));
         ran
+    }
+}
+
+/// EXEC ends the watch of keys even when it is called with a wrong number of arguments.
+#[cold]
+fn end_refused(execution: &mut Execution<'_>, args: Args<'_>) {
+    let Execution { client, accessor, context, .. } = execution;
+    if client.watching.is_some() && context.table.lookup(args.at(0)).is_some_and(|dispatch| dispatch.flags.any(Flags::EXECUTES)) {
+        transaction::end(client, accessor);
     }
 }
 
