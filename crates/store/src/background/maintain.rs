@@ -81,6 +81,8 @@ pub(crate) struct Maintenance {
     sweep: Sweep,
     /// Buckets up to this number have been made resident.
     resident_buckets: u64,
+    /// The page that was made resident last.
+    prefaulted: Option<u64>,
     /// Most pages that were resident since the pieces of closed ones were last dropped from the shared free space, and that walk.
     resident_most: u64,
     forgetting: Option<ForgetClosed>,
@@ -105,6 +107,7 @@ impl Maintenance {
             evacuation: evacuate::start(store)?,
             sweep: Sweep::Idle,
             resident_buckets: store.index.len(),
+            prefaulted: None,
             resident_most: 0,
             forgetting: None,
             forget_next_ms: 0,
@@ -170,6 +173,11 @@ impl Maintenance {
             self.session.enter(now_ms);
             store.log.open_cache_ahead(page);
             self.session.leave();
+            store.log.forget_prefault(page);
+        }
+        // The flusher may have been about to say that it had given the page up when that was asked first.
+        if let Some(page) = self.prefaulted.take() {
+            store.log.forget_prefault(page);
         }
         for _ in 0..=PAGES_AHEAD {
             let Some(page) = store.log.vacant_ahead(store.pages_ahead()) else { return false };
@@ -180,6 +188,8 @@ impl Maintenance {
                 store.log.pages.open(page);
             }
             self.session.leave();
+            store.log.forget_prefault(page);
+            self.prefaulted = Some(page);
             self.pace.yield_to_workers(false);
         }
         true

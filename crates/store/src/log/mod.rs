@@ -273,6 +273,15 @@ impl Log {
         self.memory.prefault(self.page_offset(page), PAGE_BYTES);
     }
 
+    /// Gives memory back that was made resident for a page after that page had left memory: nobody else would. Background only, right behind
+    /// [`Log::prefault_page`], so that its place in the ring cannot be another page's by now.
+    pub(crate) fn forget_prefault(&self, page: u64) {
+        debug_assert!(page <= self.tail_page() + self.pages.len() as u64 / 2, "INV-LOG-2: a page of this round of the ring");
+        if page < Self::page_of(self.head()) && self.pages.is_vacant(page) {
+            self.memory.release(self.page_offset(page), PAGE_BYTES);
+        }
+    }
+
     /// Gives an evacuated page's memory back. The caller has waited for the epoch after the page was closed.
     pub(crate) fn release_page(&self, page: u64) {
         debug_assert!(
