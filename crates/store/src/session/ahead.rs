@@ -62,6 +62,8 @@ impl Session {
         let held = latches[..at].iter().flatten().any(|latch| latch.number() == glance.number);
         if !held {
             latches[at] = Some(self.store.index.latch_glanced(glance)?);
+        } else if !self.store.index.bucket(glance.number).is_version_of(glance.seen) {
+            return None;
         }
         // SAFETY: under the latch, of a bucket that has not changed since its entry was read in this epoch.
         let record = unsafe { self.store.log.record(glance.entry.address()) };

@@ -14,6 +14,12 @@ const OPTIMISTIC_VALUE_MAX: usize = View::COPIED_MAX;
 /// Failed validations after which a reader takes the latch, so that writers cannot starve it.
 const RETRIES_MAX: u32 = 8;
 
+/// Whether a value is read under the latch.
+#[inline]
+fn is_long(header: Header) -> bool {
+    header.has(Header::HEAP_VALUE) || header.value_len() > OPTIMISTIC_VALUE_MAX
+}
+
 impl Session {
     /// Reads a key. `visit` may run more than once; only its last result counts, so it must overwrite what it wrote before. On a value of another
     /// kind than a string that is an object or longer than [`View::COPIED_MAX`] it runs once.
@@ -64,7 +70,7 @@ impl Session {
         self.read_anew(key, visit)
     }
 
-    /// As [`Session::read_glanced`], for a value that is read under the latch.
+    /// As [`Session::read_glanced`], for a value that is read under the latch. Others take none: who reads them writes no shared memory.
     #[inline(never)]
     fn read_glanced_latched<R>(&self, key: &Key<'_>, glance: &Glance, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;
@@ -73,6 +79,7 @@ impl Session {
         if address < self.local.head || glance.seen.is_exclusive() {
             return None;
         }
+        store.match_record(address, key).filter(|(_, header)| is_long(*header))?;
         let latch = store.index.latch_glanced(glance)?;
         let (record, header) = store.match_record(address, key)?;
         if record.is_expired(header, self.local.now_ms) {
@@ -94,8 +101,7 @@ impl Session {
         }
         let (record, header) = store.match_record(address, key)?;
         debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: a key is never that of dead space");
-        let is_long = header.has(Header::HEAP_VALUE) || header.value_len() > OPTIMISTIC_VALUE_MAX;
-        if is_long || record.is_expired(header, self.local.now_ms) {
+        if is_long(header) || record.is_expired(header, self.local.now_ms) {
             return None;
         }
         let result = visit(&View { record, header, latched: false, session: PhantomData });
@@ -130,9 +136,8 @@ impl Session {
                 Ok(Some((position, entry, record, header))) => {
                     // A staged record never changes, so it is as exact as one under a latch.
                     let staged = entry.address() < head;
-                    let is_long = header.has(Header::HEAP_VALUE) || header.value_len() > OPTIMISTIC_VALUE_MAX;
                     // A collection that is read in place is visited once: what is read of it is not undone.
-                    if is_long && (!staged || header.kind() != Kind::String) {
+                    if is_long(header) && (!staged || header.kind() != Kind::String) {
                         return self.read_latched(key, visit);
                     }
                     let expired = record.is_expired(header, self.local.now_ms);
