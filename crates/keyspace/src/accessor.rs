@@ -152,6 +152,16 @@ impl Accessor {
         self.required(readable, before)
     }
 
+    /// As [`Accessor::require`], for a key that may be removed before it is looked up again.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn require_all(&mut self, key: Key<'_>, need: Need) -> Result<(), Missing> {
+        let before = self.wanted.len();
+        let readable = self.session.probe_all(key, need, &mut self.wanted);
+        self.required(readable, before)
+    }
+
     /// What a probe has found, before which so many records were wanted.
     pub(crate) fn required(&self, readable: bool, before: usize) -> Result<(), Missing> {
         match (readable, self.wanted.len() == before) {

@@ -57,11 +57,8 @@ impl Accessor {
         if !self.has_cold() {
             return Ok(());
         }
-        let key = self.key(db, key);
-        let before = self.wanted.len();
         // A command of the unit may remove it before another one looks it up.
-        let readable = self.session.probe_all(key, need, &mut self.wanted);
-        self.required(readable, before)
+        self.require_all(self.key(db, key), need)
     }
 
     /// Begins a unit that may touch anything: waits until all other workers have ended their batches.

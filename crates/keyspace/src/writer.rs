@@ -73,19 +73,19 @@ impl<'w> Writer<'w> {
     /// # Errors
     /// When something has to be read from the device first; then the command must not have changed anything.
     pub fn require(&mut self, key: Key<'_>) -> Result<(), Missing> {
-        self.require_for(key, Need::Read)
+        self.require_for(key, Need::Read, false)
     }
 
-    /// As [`Writer::require`], for what the command needs the key for.
+    /// As [`Writer::require`], for what the command needs the key for. `again`: it may remove the key and look it up again.
     ///
     /// # Errors
     /// As there.
-    pub fn require_for(&mut self, key: Key<'_>, need: Need) -> Result<(), Missing> {
+    pub fn require_for(&mut self, key: Key<'_>, need: Need, again: bool) -> Result<(), Missing> {
         if !self.has_cold() {
             return Ok(());
         }
         let key = self.reader.current(key);
-        self.reader.accessor.require(key, need)
+        if again { self.reader.accessor.require_all(key, need) } else { self.reader.accessor.require(key, need) }
     }
 
     /// As [`Writer::require`], for a key of any database.

@@ -99,15 +99,17 @@ pub(crate) fn need_of(access: Access) -> Need {
     }
 }
 
-/// Makes sure that what is known of the declared keys, which are locked, is at hand.
+/// Makes sure that what is known of the declared keys, which are locked, is at hand. One of several may be named twice, and removed before it is
+/// looked up again: then what lies behind it is at hand, too.
 #[cold]
 pub(crate) fn require(dispatch: &Dispatch, call: &mut WriteCall<'_>) -> Outcome {
     let mut outcome = Ok(());
     let args = call.args;
+    let may_repeat = dispatch.flags.any(Flags::MANY_KEYS);
     for (position, access) in call.context.table.row(dispatch.index).shape.keys(args.len(), |argument| args.at(argument)) {
         let key = call.keys.key(args.at(position));
         // All of them, so that all are read together.
-        outcome = outcome.and(call.keys.require_for(key, need_of(access)));
+        outcome = outcome.and(call.keys.require_for(key, need_of(access), may_repeat));
     }
     outcome.map_err(CommandError::from)
 }

@@ -128,3 +128,30 @@ fn many_cold_keys_in_one_command_take_bounded_memory() {
     let grown = peak_kb() - before_kb;
     assert!(grown < 64 << 10, "{grown} kB for what was read");
 }
+
+/// A key that a command names twice is gone when it is looked up again. What a look-up meets behind it, of other keys with its tag, is at hand
+/// before the first change.
+#[test]
+fn a_key_that_is_named_twice_is_deleted_once_beside_cold_ones() {
+    const KEYS: usize = 60_000;
+    let server = start();
+    let mut client = server.client();
+    let mut run = |keys: std::iter::StepBy<std::ops::Range<usize>>, command: &dyn Fn(usize) -> String, expected: &Value| {
+        let keys: Vec<usize> = keys.collect();
+        for some in keys.chunks(500) {
+            let commands: Vec<Vec<String>> = some.iter().map(|key| command(*key).split(' ').map(str::to_owned).collect()).collect();
+            for (command, reply) in commands.iter().zip(client.pipeline(&commands).expect("replies")) {
+                assert_eq!(reply, *expected, "{command:?}");
+            }
+        }
+    };
+    let set = |key: usize| format!("SET key:{key} value");
+    run((0..KEYS).step_by(1), &set, &Value::ok());
+    assert!(server.make_cold());
+    // A third of them is in memory again.
+    run((0..KEYS).step_by(3), &set, &Value::ok());
+    run((0..KEYS / 2).step_by(3), &|key| format!("DEL key:{key} nosuch key:{key}"), &Value::Integer(1));
+    let expired = |key: usize| format!("MSETEX 2 key:{key} a key:{key} b XX PXAT 1");
+    run((KEYS / 2..KEYS).step_by(3), &expired, &Value::Integer(1));
+    assert_eq!(server.client().line("DBSIZE"), Value::Integer(KEYS as i64 * 2 / 3));
+}
