@@ -1,7 +1,6 @@
 //! DEBUG RELOAD: each value through the codecs of snapshot files and back. There is no file; what is tested is that nothing gets lost on the way.
 
 use almandine_call::{AdminCall, CommandError, Outcome, Word};
-use almandine_commands::hash::limits;
 use almandine_commands::payload;
 use almandine_config::Settings;
 use almandine_keyspace::{Accessor, Metadata, Put};
@@ -38,5 +37,5 @@ fn reload_key(accessor: &mut Accessor, db: u16, key: &[u8], settings: &Settings)
     keys.lock_one(key);
     let Some(Metadata { expiry_ms, etag, .. }) = keys.metadata(key) else { return Ok(()) };
     let Some(written) = payload::of_key(&mut keys, key)? else { return Ok(()) };
-    payload::put(&mut keys, key, payload::open(&written)?, Put { expiry_ms, etag, ..Put::default() }, limits(settings))
+    payload::put(&mut keys, key, payload::open(&written)?, Put { expiry_ms, etag, ..Put::default() }, settings)
 }

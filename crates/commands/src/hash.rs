@@ -23,7 +23,7 @@ use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Traits};
 use almandine_datatypes::packed::Due;
 
 use crate::traits::{CHANGE, READ, WRITE};
-pub use access::limits;
+pub(crate) use access::limits;
 use access::{HASH, change, look, reply_value};
 
 /// The family.

@@ -1,13 +1,15 @@
 //! Values as DUMP writes them: a type byte and the value as in a snapshot file, then a footer. A value is written in the oldest form that
 //! can say all of it, with the oldest version whose readers know that form, so that as many servers as possible take it.
+//!
+//! A file for each type of collections.
+
+mod hash;
 
 use almandine_call::CommandError;
-use almandine_datatypes::packed::Encoding;
-use almandine_datatypes::packed::entry::DUE_MAX;
-use almandine_datatypes::rdb::hash::{Dialect, Entry, Form, Hash, Thresholds};
+use almandine_config::Settings;
+use almandine_datatypes::rdb::hash::Hash;
 use almandine_datatypes::rdb::{self, footer, types};
-use almandine_keyspace::types::hash::HashLimits;
-use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer, types::hash};
+use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer};
 
 /// Bytes of a payload beside its value: the type byte and the footer.
 pub const ENVELOPE_BYTES: usize = 11;
@@ -38,7 +40,7 @@ pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Co
     loop {
         match keys.metadata(key).map(|metadata| metadata.kind) {
             None => return Ok(None),
-            Some(Kind::Hash) => match keys.read_whole_hash(key, of_hash) {
+            Some(Kind::Hash) => match keys.read_whole_hash(key, hash::payload) {
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
             },
@@ -57,19 +59,6 @@ fn of_string(value: &[u8]) -> Vec<u8> {
     rdb::write_string(value, &mut payload);
     footer::seal(&mut payload, footer::VERSION_REDIS_7_0);
     payload
-}
-
-fn of_hash(hash: &hash::Hash<'_>) -> Result<Vec<u8>, Refusal> {
-    let fields = hash.try_iter().map(|entry| entry.map(|entry| (entry.field, entry.value, entry.due.map(u64::cast_signed))));
-    let fields: Vec<Entry<'_>> = fields.collect::<Result<_, _>>()?;
-    // What OBJECT ENCODING names decides, as in Redis.
-    let size = if hash.encoding() == Encoding::HashTable { 0 } else { usize::MAX };
-    let thresholds = Thresholds { entries_max: size, value_bytes_max: size };
-    let form = Form::choose(fields.iter().copied(), thresholds, Dialect::Redis);
-    let mut payload = Vec::new();
-    let form = rdb::hash::write(form, fields.iter().copied(), &mut payload);
-    footer::seal(&mut payload, form.version());
-    Ok(payload)
 }
 
 /// The value of a payload, checked but for what is compressed.
@@ -94,30 +83,15 @@ pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
     value.ok_or(CommandError::DumpMalformed)
 }
 
-/// Makes the value of a payload that of a key, whatever it had. Of a hash the fields past their time are left out; without any others the
-/// key goes.
+/// Makes the value of a payload that of a key, whatever it had. Elements past their time are left out; without any others the key goes.
 ///
 /// # Errors
 /// When the payload is malformed, or the store is full; then nothing has changed.
-pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, limits: HashLimits) -> Result<(), CommandError> {
-    let hash = match value {
-        Restored::String(value) => return Ok(keys.upsert(key, &value, put)?),
-        Restored::Hash(hash) => hash,
-    };
-    let now_ms = keys.now_ms();
-    let mut new = keys.new_hash(limits);
-    for field in hash.fields() {
-        let field = field.map_err(|_| CommandError::DumpMalformed)?;
-        if field.expiry_ms.is_none_or(|at_ms| at_ms > now_ms) {
-            let due = field.expiry_ms.map(|at_ms| at_ms.cast_unsigned().min(DUE_MAX));
-            new.set(&field.name, &field.value, due)?;
-        }
+pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
+    match value {
+        Restored::String(value) => Ok(keys.upsert(key, &value, put)?),
+        Restored::Hash(hash) => hash::put(keys, key, &hash, put, settings),
     }
-    if new.is_empty() {
-        keys.delete(key);
-        return Ok(());
-    }
-    Ok(keys.put_hash(key, new, put)?)
 }
 
 #[cfg(test)]

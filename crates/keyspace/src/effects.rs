@@ -7,13 +7,9 @@
 //!
 //! Replaying knows no time: what expires is gone when its own effect says so. So it takes place in batches of time 0.
 
-use crate::types::hash::HashLimits;
 use crate::{Accessor, Key, Keyspace, Reader, Refusal, Writer};
-use almandine_store::{Body, Change, Changes, Consumer, Effect, HeapValue, Kind, Put, SharedValue, Slot, elements};
+use almandine_store::{Body, Change, Changes, Consumer, Effect, HeapValue, Kind, Put, SharedValue, Slot};
 use std::sync::Arc;
-
-/// Encodings are told; replaying finds none.
-const NO_LIMITS: HashLimits = HashLimits { entries: usize::MAX, value: usize::MAX };
 
 impl Keyspace {
     /// Installs who is given the effects that no accessor takes ([`Accessor::drain_effects`]), when a batch has ended; a second call
@@ -75,19 +71,9 @@ impl Writer<'_> {
             Effect::Remove => {
                 self.delete(key);
             }
-            Effect::Edit { kind: Kind::Hash, edits } => {
-                let mut hash = self.write_hash(key, NO_LIMITS)?;
-                hash.replay(edits)?;
-                hash.commit()?;
-            }
-            Effect::Expire { kind: Kind::Hash, elements: fields } => {
-                let mut hash = self.write_hash(key, NO_LIMITS)?;
-                for field in elements(fields) {
-                    hash.remove(field)?;
-                }
-                hash.commit()?;
-            }
-            Effect::Edit { .. } | Effect::Expire { .. } | Effect::Database(_) => return Err(Refusal::WrongKind),
+            Effect::Edit { kind, edits } => self.replay_edits(key, kind, edits)?,
+            Effect::Expire { kind, elements } => self.replay_expiry(key, kind, elements)?,
+            Effect::Database(_) => return Err(Refusal::WrongKind),
         }
         Ok(())
     }

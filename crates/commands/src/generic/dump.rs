@@ -7,7 +7,6 @@ use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
 use almandine_keyspace::Put;
 
 use super::object::frequency_steps;
-use crate::hash::limits as hash_limits;
 use crate::payload;
 use crate::traits::{CHANGE, READ};
 
@@ -131,8 +130,7 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
     if expiry_ms.is_some_and(|at_ms| at_ms <= call.now_ms()) {
         call.keys.delete(key);
     } else {
-        let limits = hash_limits(call.context.settings());
-        payload::put(&mut call.keys, key, value, Put { expiry_ms, ..Put::default() }, limits)?;
+        payload::put(&mut call.keys, key, value, Put { expiry_ms, ..Put::default() }, call.context.settings())?;
         // Whichever of them the eviction policy does not keep is left out, as in Redis.
         if let Some(idle_s) = options.idle_s {
             call.keys.set_idle_ms(key, idle_s.saturating_mul(1000));

@@ -45,7 +45,7 @@ pub(super) fn reply_value(reply: &mut Reply<'_>, entry: Option<Entry<'_>>) {
 
 /// How large a hash may be that OBJECT ENCODING names a listpack.
 #[must_use]
-pub fn limits(settings: &Settings) -> HashLimits {
+pub(crate) fn limits(settings: &Settings) -> HashLimits {
     let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
     HashLimits { entries: size(settings.values.hash_entries_max), value: size(settings.values.hash_value_bytes_max) }
 }

@@ -1,7 +1,9 @@
 //! The types of values: views that open a key as a type, and do not show whether the value is packed in its record or an object.
 
+mod collection;
 pub mod hash;
 mod refusal;
+mod replay;
 mod table;
 
 pub use refusal::Refusal;

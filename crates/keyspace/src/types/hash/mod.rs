@@ -13,26 +13,49 @@ pub use new::NewHash;
 pub use snapshot::HashSnapshot;
 pub use write::{HashLimits, HashMut};
 
+use almandine_base::object::{self, Object};
 use almandine_datatypes::hash::{HashObject, Placement};
 use almandine_datatypes::packed::{Encoding, Entry, PackedHash};
-use almandine_store::{Kind, SharedValue};
+use almandine_store::Kind;
 
-use crate::{Accessor, Key, Reader, Refusal};
+use super::collection::{Body, Collection, Extent};
+use crate::{Key, Reader, Refusal};
 
-/// Bytes of an object from which on a look at all of it is one at a snapshot, without the latch.
-const SNAPSHOT_BYTES: usize = 16 << 10;
+/// The type of hashes.
+struct Hashes;
+
+impl Collection for Hashes {
+    const KIND: Kind = Kind::Hash;
+    type Object = HashObject;
+    type Packed<'p> = PackedHash<'p>;
+
+    fn packed(bytes: &[u8]) -> PackedHash<'_> {
+        PackedHash::new(bytes)
+    }
+
+    fn packed_len(packed: PackedHash<'_>) -> usize {
+        packed.len()
+    }
+
+    fn unpack(packed: PackedHash<'_>, placement: Placement) -> HashObject {
+        HashObject::from_packed(&packed, placement)
+    }
+
+    fn pack(object: &HashObject, out: &mut Vec<u8>) -> Result<bool, object::Missing> {
+        Ok(object.should_pack() && object.pack(out)?)
+    }
+
+    fn is_expired(body: Body<'_, Self>, now: u64) -> bool {
+        let hash = Hash { body, now };
+        hash.next_due().is_some_and(|due| due <= now) && hash.is_empty()
+    }
+}
 
 /// A hash to be read.
 #[derive(Clone, Copy)]
 pub struct Hash<'h> {
-    body: Body<'h>,
+    body: Body<'h, Hashes>,
     now: u64,
-}
-
-#[derive(Clone, Copy)]
-enum Body<'h> {
-    Packed(PackedHash<'h>),
-    Object(&'h HashObject),
 }
 
 impl<'h> Hash<'h> {
@@ -49,10 +72,7 @@ impl<'h> Hash<'h> {
     /// How many fields there are, those past their time and not yet removed included.
     #[must_use]
     pub fn raw_len(&self) -> usize {
-        match self.body {
-            Body::Packed(packed) => packed.len(),
-            Body::Object(object) => object.len(),
-        }
+        self.body.elements()
     }
 
     /// Whether there are none.
@@ -64,10 +84,7 @@ impl<'h> Hash<'h> {
     /// Whether it is so large that a reply with all of it should be made from a snapshot ([`Reader::large_hash`]).
     #[must_use]
     pub fn is_large(&self) -> bool {
-        match self.body {
-            Body::Packed(_) => false,
-            Body::Object(object) => snapshot::is_large(object),
-        }
+        self.body.is_large()
     }
 
     /// What OBJECT ENCODING names.
@@ -84,7 +101,7 @@ impl<'h> Hash<'h> {
     pub fn next_due(&self) -> Option<u64> {
         match self.body {
             Body::Packed(packed) => packed.next_due(),
-            Body::Object(object) => almandine_base::object::Object::next_due(object),
+            Body::Object(object) => object.next_due(),
         }
     }
 
@@ -188,20 +205,6 @@ fn is_live(entry: &Entry<'_>, now: u64) -> bool {
     entry.due.is_none_or(|due| due > now)
 }
 
-fn as_hash(object: &dyn almandine_base::object::Object) -> Option<&HashObject> {
-    object.as_any().downcast_ref()
-}
-
-/// How a look at a hash found it.
-enum Seen<R> {
-    /// In place, and looked at.
-    Done(R),
-    /// Its bytes are in the scratch buffer.
-    Copied,
-    /// It is to be looked at without the latch.
-    Shared(SharedValue),
-}
-
 impl Reader<'_> {
     /// Opens a key as a hash for a look at some of its fields. None: there is no such key.
     ///
@@ -209,7 +212,7 @@ impl Reader<'_> {
     /// When it is of another type, or what `look` needs is not in memory.
     #[inline]
     pub fn read_hash<R>(&mut self, key: Key<'_>, look: impl FnOnce(&Hash<'_>) -> Result<R, Refusal>) -> Result<Option<R>, Refusal> {
-        self.look_at_hash(key, usize::MAX, look)
+        self.look_at::<Hashes, R>(key, Extent::Part, |body, now| look(&Hash { body, now }))
     }
 
     /// As [`Reader::read_hash`], for a look at all of it: of a large one, at a snapshot, so that writers need not wait.
@@ -221,63 +224,6 @@ impl Reader<'_> {
         key: Key<'_>,
         look: impl FnOnce(&Hash<'_>) -> Result<R, Refusal>,
     ) -> Result<Option<R>, Refusal> {
-        self.look_at_hash(key, SNAPSHOT_BYTES, look)
+        self.look_at::<Hashes, R>(key, Extent::Whole, |body, now| look(&Hash { body, now }))
     }
-
-    #[inline]
-    fn look_at_hash<R>(
-        &mut self,
-        key: Key<'_>,
-        in_place_max: usize,
-        look: impl FnOnce(&Hash<'_>) -> Result<R, Refusal>,
-    ) -> Result<Option<R>, Refusal> {
-        let key = self.current(key);
-        let now = self.now_ms().max(0) as u64;
-        let Accessor { session, scratch, .. } = &mut *self.accessor;
-        let mut look = Some(look);
-        let seen = session.read(key, |view| {
-            if view.kind() != Kind::Hash {
-                return Err(Refusal::WrongKind);
-            }
-            let body = match (view.object(), view.long_bytes()) {
-                (Some(object), _) if object.memory() > in_place_max => return Ok(view.shared().map_or(Seen::Copied, Seen::Shared)),
-                (Some(object), _) => as_hash(object).map(Body::Object),
-                (None, bytes) => bytes.map(|bytes| Body::Packed(PackedHash::new(bytes))),
-            };
-            let Some(body) = body else {
-                scratch.clear();
-                view.append_to(scratch);
-                return Ok(Seen::Copied);
-            };
-            // The store visits such a value once.
-            debug_assert!(look.is_some(), "what is read in place is read once");
-            look.take().map_or(Ok(Seen::Copied), |look| look_at(Hash { body, now }, look).map(Seen::Done))
-        });
-        match seen.transpose()? {
-            None => {
-                self.accessor.session.remove_met_expired(key);
-                Ok(None)
-            }
-            Some(Seen::Done(result)) => Ok(result),
-            Some(Seen::Copied) => {
-                let body = Body::Packed(PackedHash::new(&self.accessor.scratch));
-                look.map_or(Ok(None), |look| look_at(Hash { body, now }, look))
-            }
-            Some(Seen::Shared(value)) => {
-                let object = value.as_object().and_then(as_hash).zip(look);
-                let result = object.map_or(Ok(None), |(object, look)| look_at(Hash { body: Body::Object(object), now }, look));
-                self.accessor.session.release(value);
-                result
-            }
-        }
-    }
-}
-
-/// A packed hash whose fields have all expired is no key.
-#[inline]
-fn look_at<R>(hash: Hash<'_>, look: impl FnOnce(&Hash<'_>) -> Result<R, Refusal>) -> Result<Option<R>, Refusal> {
-    if hash.next_due().is_some_and(|due| due <= hash.now) && hash.is_empty() {
-        return Ok(None);
-    }
-    look(&hash).map(Some)
 }

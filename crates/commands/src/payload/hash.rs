@@ -1,0 +1,42 @@
+//! Payloads of hashes.
+
+use almandine_call::CommandError;
+use almandine_config::Settings;
+use almandine_datatypes::packed::Encoding;
+use almandine_datatypes::packed::entry::DUE_MAX;
+use almandine_datatypes::rdb::hash::{Dialect, Entry, Form, Hash, Thresholds};
+use almandine_datatypes::rdb::{self, footer};
+use almandine_keyspace::types::hash;
+use almandine_keyspace::{Key, Put, Refusal, Writer};
+
+/// The payload of a hash.
+pub(super) fn payload(hash: &hash::Hash<'_>) -> Result<Vec<u8>, Refusal> {
+    let fields = hash.try_iter().map(|entry| entry.map(|entry| (entry.field, entry.value, entry.due.map(u64::cast_signed))));
+    let fields: Vec<Entry<'_>> = fields.collect::<Result<_, _>>()?;
+    // What OBJECT ENCODING names decides, as in Redis.
+    let size = if hash.encoding() == Encoding::HashTable { 0 } else { usize::MAX };
+    let thresholds = Thresholds { entries_max: size, value_bytes_max: size };
+    let form = Form::choose(fields.iter().copied(), thresholds, Dialect::Redis);
+    let mut payload = Vec::new();
+    let form = rdb::hash::write(form, fields.iter().copied(), &mut payload);
+    footer::seal(&mut payload, form.version());
+    Ok(payload)
+}
+
+/// Makes a hash the value of a key. The fields past their time are left out; without any others the key goes.
+pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, hash: &Hash<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
+    let now_ms = keys.now_ms();
+    let mut new = keys.new_hash(crate::hash::limits(settings));
+    for field in hash.fields() {
+        let field = field.map_err(|_| CommandError::DumpMalformed)?;
+        if field.expiry_ms.is_none_or(|at_ms| at_ms > now_ms) {
+            let due = field.expiry_ms.map(|at_ms| at_ms.cast_unsigned().min(DUE_MAX));
+            new.set(&field.name, &field.value, due)?;
+        }
+    }
+    if new.is_empty() {
+        keys.delete(key);
+        return Ok(());
+    }
+    Ok(keys.put_hash(key, new, put)?)
+}

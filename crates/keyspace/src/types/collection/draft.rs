@@ -1,0 +1,223 @@
+//! A collection under its latch, to be changed.
+
+use std::sync::Arc;
+
+use almandine_datatypes::hash::Placement;
+use almandine_store::{Full, HeapValue, Occupied, Put, Slot, fits_inline};
+
+use super::{Body, Collection, Editable, downcast};
+use crate::{Accessor, Key, Refusal, Writer};
+
+/// A value to be changed, under its latch. A key that is absent is an empty one. Of a value that is packed nothing is stored before
+/// [`Draft::commit`]; an object changes at once, so whatever has changed must be committed.
+pub(in crate::types) struct Draft<'w, C: Collection> {
+    slot: Slot<'w>,
+    /// The packed value as it will be.
+    packed: &'w mut Vec<u8>,
+    /// The object that it will be, and is not yet.
+    fresh: Option<Box<C::Object>>,
+    /// It is an object in the store.
+    stored: bool,
+    changed: bool,
+    /// Changes, as Redis counts them.
+    counted: i64,
+    /// What is done to the object in the store, if somebody wants to know.
+    edits: Option<Vec<u8>>,
+    uncommitted: Uncommitted,
+    /// When the first element expired before all changes.
+    due: Option<i64>,
+    now: u64,
+    placement: Placement,
+}
+
+impl Writer<'_> {
+    /// Opens a key as a collection to be changed.
+    ///
+    /// # Errors
+    /// When it is of another type, or must be read from the device first.
+    pub(in crate::types) fn open<'s, C: Collection>(&'s mut self, key: Key<'s>) -> Result<Draft<'s, C>, Refusal> {
+        let key = self.current(key);
+        self.require(key)?;
+        let now = self.now_ms().max(0) as u64;
+        let accessor = &mut *self.accessor;
+        let placement = accessor.keyspace.types.placement;
+        let Accessor { session, scratch, .. } = accessor;
+        scratch.clear();
+        let slot = session.entry_of_elements(key);
+        let (mut stored, mut due, mut edits) = (false, None, None);
+        if let Slot::Occupied(entry) = &slot {
+            if entry.kind() != C::KIND {
+                return Err(Refusal::WrongKind);
+            }
+            due = entry.next_due();
+            stored = entry.object().is_some();
+            edits = (stored && entry.wants_edits()).then(Vec::new);
+            if !stored {
+                scratch.extend_from_slice(entry.value());
+            }
+        }
+        let uncommitted = Uncommitted::default();
+        Ok(Draft {
+            slot,
+            packed: scratch,
+            fresh: None,
+            stored,
+            changed: false,
+            counted: 0,
+            edits,
+            uncommitted,
+            due,
+            now,
+            placement,
+        })
+    }
+}
+
+impl<C: Collection> Editable<C> for Draft<'_, C> {
+    #[inline]
+    fn body(&self) -> Body<'_, C> {
+        let stored = || match &self.slot {
+            Slot::Occupied(entry) if self.stored => entry.object().and_then(downcast::<C>),
+            _ => None,
+        };
+        match self.fresh.as_deref().or_else(stored) {
+            Some(object) => Body::Object(object),
+            None => Body::Packed(C::packed(self.packed)),
+        }
+    }
+
+    fn packed_mut(&mut self) -> Option<&mut Vec<u8>> {
+        (self.fresh.is_none() && !self.stored).then_some(&mut *self.packed)
+    }
+
+    fn unpack(&mut self) {
+        if self.fresh.is_none() && !self.stored {
+            self.fresh = Some(Box::new(C::unpack(C::packed(self.packed), self.placement)));
+        }
+    }
+
+    fn change<R>(&mut self, change: impl FnOnce(&mut C::Object) -> R) -> Result<R, Refusal> {
+        if let Some(fresh) = &mut self.fresh {
+            return Ok(change(fresh));
+        }
+        let Slot::Occupied(entry) = &mut self.slot else { return Err(Refusal::Full) };
+        let changed = entry.change_object(|object| object.as_any_mut().downcast_mut::<C::Object>().map(change))?;
+        self.uncommitted.0 = true;
+        changed.ok_or(Refusal::WrongKind)
+    }
+}
+
+impl<C: Collection> Draft<'_, C> {
+    /// Whether the key was there.
+    pub(in crate::types) fn existed(&self) -> bool {
+        matches!(self.slot, Slot::Occupied(_))
+    }
+
+    /// The time of the batch, in milliseconds since the Unix epoch.
+    pub(in crate::types) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Whether there may be elements past their time that are not yet removed.
+    pub(in crate::types) fn may_have_expired(&self) -> bool {
+        self.due.is_some_and(|due| due <= self.now as i64)
+    }
+
+    /// Notes what is done to an object in the store, where somebody wants to know: `write` appends an edit.
+    #[inline]
+    pub(in crate::types) fn note(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(edits) = &mut self.edits {
+            write(edits);
+        }
+    }
+
+    /// Says that the value has changed, by so many changes as Redis counts them.
+    #[inline]
+    pub(in crate::types) fn changed(&mut self, counted: i64) {
+        self.changed = true;
+        self.counted += counted;
+    }
+
+    /// Says that all changes together count as one.
+    pub(in crate::types) fn count_once(&mut self) {
+        self.counted = self.counted.min(1);
+    }
+
+    /// Stores what has changed. A value without elements is no key, unless the type says so.
+    ///
+    /// # Errors
+    /// When the store is full; then a packed value is as it was.
+    pub(in crate::types) fn commit(mut self) -> Result<(), Refusal> {
+        self.uncommitted.0 = false;
+        if !self.changed {
+            return Ok(());
+        }
+        let is_gone = C::EMPTY_IS_ABSENT && self.body().elements() == 0;
+        if !is_gone || self.existed() {
+            self.slot.count_changes(self.counted - 1);
+        }
+        let Self { slot, packed, fresh, stored, due, placement, edits, .. } = self;
+        let (slot, put) = match slot {
+            Slot::Occupied(entry) if is_gone => {
+                entry.remove();
+                return Ok(());
+            }
+            Slot::Vacant(_) if is_gone => return Ok(()),
+            Slot::Occupied(entry) if stored => return commit_object::<C>(entry, packed, due, &edits.unwrap_or_default()),
+            Slot::Occupied(entry) => {
+                let put = Put { edited: false, ..entry.put() };
+                (Slot::Occupied(entry), put)
+            }
+            vacant @ Slot::Vacant(_) => (vacant, Put::default()),
+        };
+        Ok(store::<C>(slot, packed, fresh, placement, put)?)
+    }
+}
+
+/// Makes a value that is no object in the store yet that of a key.
+pub(super) fn store<C: Collection>(
+    slot: Slot<'_>,
+    packed: &[u8],
+    mut object: Option<Box<C::Object>>,
+    placement: Placement,
+    put: Put,
+) -> Result<(), Full> {
+    let key_len = match &slot {
+        Slot::Occupied(entry) => entry.key().bytes.len(),
+        Slot::Vacant(entry) => entry.key().bytes.len(),
+    };
+    if object.is_none() && !fits_inline(key_len, packed.len()) {
+        object = Some(Box::new(C::unpack(C::packed(packed), placement)));
+    }
+    let object = object.map(|object| Arc::new(HeapValue::object(object)));
+    match (slot, object) {
+        (Slot::Occupied(mut entry), None) => entry.replace(C::KIND, packed, put),
+        (Slot::Occupied(mut entry), Some(object)) => entry.replace_shared(C::KIND, object, put),
+        (Slot::Vacant(entry), None) => entry.insert(C::KIND, packed, put),
+        (Slot::Vacant(entry), Some(object)) => entry.insert_shared(C::KIND, object, put),
+    }
+}
+
+/// Whether an object in the store has changes that were not committed.
+#[derive(Default)]
+struct Uncommitted(bool);
+
+impl Drop for Uncommitted {
+    fn drop(&mut self) {
+        debug_assert!(!self.0, "an object that was changed is committed");
+    }
+}
+
+/// Says that an object has changed, or packs it when it has become small.
+fn commit_object<C: Collection>(mut entry: Occupied<'_>, out: &mut Vec<u8>, due: Option<i64>, edits: &[u8]) -> Result<(), Refusal> {
+    out.clear();
+    let packed = match entry.object().and_then(downcast::<C>) {
+        Some(object) => C::pack(object, out)? && fits_inline(entry.key().bytes.len(), out.len()),
+        None => false,
+    };
+    if packed && entry.replace(C::KIND, out, entry.put()).is_ok() {
+        return Ok(());
+    }
+    entry.object_changed(due, edits);
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! Effects on elements of values, done again: each type knows its own edits.
+
+use almandine_store::{Kind, elements};
+
+use super::hash::HashLimits;
+use crate::{Key, Refusal, Writer};
+
+impl Writer<'_> {
+    /// Makes edits that were made to the value of a key.
+    ///
+    /// # Errors
+    /// As [`Writer::replay`].
+    pub(crate) fn replay_edits(&mut self, key: Key<'_>, kind: Kind, edits: &[u8]) -> Result<(), Refusal> {
+        match kind {
+            Kind::Hash => {
+                let mut hash = self.write_hash(key, HashLimits::NONE)?;
+                hash.replay(edits)?;
+                hash.commit()
+            }
+            _ => Err(Refusal::WrongKind),
+        }
+    }
+
+    /// Removes elements that expired.
+    ///
+    /// # Errors
+    /// As [`Writer::replay`].
+    pub(crate) fn replay_expiry(&mut self, key: Key<'_>, kind: Kind, expired: &[u8]) -> Result<(), Refusal> {
+        match kind {
+            Kind::Hash => {
+                let mut hash = self.write_hash(key, HashLimits::NONE)?;
+                for field in elements(expired) {
+                    hash.remove(field)?;
+                }
+                hash.commit()
+            }
+            _ => Err(Refusal::WrongKind),
+        }
+    }
+}
