@@ -1,4 +1,4 @@
-//! Pure values: bitmaps, bit fields, numbers, subsequences, globs, hashes, sets, sorted sets, and values in snapshots and payloads. No I/O, no clock.
+//! Pure values: bitmaps, bit fields, numbers, subsequences, globs, positions, hashes, sets, sorted sets, and values in snapshots and payloads. No I/O, no clock.
 //!
 //! **Is**: what Redis' string commands compute, as functions over byte slices, and collections: as bytes within a record ([`packed`]), and as trees of
 //! chunks ([`tree`], [`hash`], [`set`], [`sorted_set`]). The texts and the edge cases are Redis'.
@@ -15,6 +15,7 @@
 pub mod bitfield;
 pub mod bitmap;
 pub mod digest;
+pub mod geo;
 pub mod glob;
 pub mod hash;
 pub mod hashed;
