@@ -1,9 +1,10 @@
 //! `cargo xtask …`: the repository's chores, in Rust, so that a fresh machine needs nothing else.
 //!
-//! `test` installs what the tests need and runs everything; `tidy` checks what compilers do not; `docs` refreshes generated documents.
+//! `test` installs what the tests need and runs everything; `redis-suite` runs Redis' own tests; `tidy` checks what compilers do not; `docs` refreshes generated documents.
 
 mod generated;
 mod prerequisites;
+mod redis_suite;
 mod root;
 mod test;
 mod tidy;
@@ -13,6 +14,8 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask <command>
 
   test [--full]   install what the tests need, then run all of them; --full adds the heavy sets
+  redis-suite [unit/file]...
+                  run Redis' own tests against our server; --help shows more
   tidy            check layers, headers, unsafe fences, invariants, lengths, paths, licences, generated documents
   circles [crate] show which files of a crate need each other
   assertions      show how many assertions per function there are
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
     let ok = match words.as_slice() {
         ["test"] => test::run(false),
         ["test", "--full"] => test::run(true),
+        ["redis-suite", words @ ..] => redis_suite::run(words),
         ["tidy"] => tidy::run(),
         ["circles", name @ ..] => show(|sources| tidy::circles::print(sources, name.first().unwrap_or(&""))),
         ["assertions"] => show(tidy::assertions::print),

@@ -1,7 +1,7 @@
 //! What the tests need from the system: redis-server as the oracle, the clients, redis-py in a throwaway environment.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Installs what is missing; returns the Python that has redis-py.
 pub(crate) fn install(root: &Path) -> Result<PathBuf, String> {
@@ -25,24 +25,46 @@ fn present(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success())
 }
 
+/// Installs what runs Redis' own suite, and brings the programs that it calls.
+pub(crate) fn tcl() -> Result<(), String> {
+    let mut packages = Vec::new();
+    // It has no --version; with empty input it ends.
+    if !Command::new("tclsh").stdin(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        packages.push("tcl");
+    }
+    if !present("redis-server") {
+        packages.push("redis-server");
+    }
+    if !present("redis-cli") {
+        packages.push("redis-tools");
+    }
+    if packages.is_empty() { Ok(()) } else { apt_install(&packages) }
+}
+
+/// Renews the package list.
+pub(crate) fn apt_update() -> bool {
+    apt(&["update"])
+}
+
+fn apt(arguments: &[&str]) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    let mut command = if root { Command::new("apt-get") } else { Command::new("sudo") };
+    if !root {
+        command.arg("apt-get");
+    }
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+    command.status().is_ok_and(|s| s.success())
+}
+
 fn apt_install(packages: &[&str]) -> Result<(), String> {
     let by_hand = format!("the tests need {}; install them and run this again", packages.join(", "));
     if !Path::new("/etc/debian_version").exists() {
         return Err(format!("this is not Debian or a relative of it, and {by_hand}"));
     }
-    let root = rustix::process::geteuid().is_root();
-    let apt = |arguments: &[&str]| {
-        let mut command = if root { Command::new("apt-get") } else { Command::new("sudo") };
-        if !root {
-            command.arg("apt-get");
-        }
-        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        command.status().is_ok_and(|s| s.success())
-    };
     println!("installing {}", packages.join(", "));
     let install: Vec<&str> = ["install", "--yes", "--no-install-recommends"].into_iter().chain(packages.iter().copied()).collect();
     // The package list may be missing or old; updating it is slow, so it comes second.
-    if apt(&install) || apt(&["update"]) && apt(&install) { Ok(()) } else { Err(format!("apt-get failed, and {by_hand}")) }
+    if apt(&install) || apt_update() && apt(&install) { Ok(()) } else { Err(format!("apt-get failed, and {by_hand}")) }
 }
 
 /// A virtual environment under `target` with redis-py in it.

@@ -1,0 +1,124 @@
+//! The list of what does not pass, with reasons.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use super::unit::Results;
+
+/// The list, by file.
+#[derive(Default)]
+pub(super) struct Expected {
+    files: BTreeMap<String, Vec<Entry>>,
+}
+
+struct Entry {
+    verb: Verb,
+    test: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    /// Runs, and fails.
+    Fails,
+    /// Runs, and may fail: it depends on time.
+    MayFail,
+    /// Is not run, since the suite would not go on behind it.
+    Skip,
+}
+
+impl Expected {
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Self::parse(&text).map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    /// `fails | unit/geo | the reason | the test's name`; lines that begin with # are remarks.
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut files: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+        for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+            let [verb, file, reason, test] = line.splitn(4, " | ").collect::<Vec<_>>()[..] else {
+                return Err(format!("not `verb | file | reason | test`: {line}"));
+            };
+            let verb = match verb.trim() {
+                "fails" => Verb::Fails,
+                "may fail" => Verb::MayFail,
+                "skip" => Verb::Skip,
+                other => return Err(format!("{other} is none of: fails, may fail, skip")),
+            };
+            if reason.trim().is_empty() {
+                return Err(format!("no reason: {line}"));
+            }
+            files.entry(file.trim().to_owned()).or_default().push(Entry { verb, test: test.to_owned() });
+        }
+        Ok(Self { files })
+    }
+
+    fn of(&self, file: &str) -> impl Iterator<Item = &Entry> {
+        self.files.get(file).into_iter().flatten()
+    }
+
+    /// The tests that are not to be run.
+    pub(super) fn skipped(&self, file: &str) -> Vec<&str> {
+        self.of(file).filter(|entry| entry.verb == Verb::Skip).map(|entry| entry.test.as_str()).collect()
+    }
+
+    /// What is not as the list says.
+    pub(super) fn compare(&self, file: &str, results: &Results) -> Vec<String> {
+        let mut problems = Vec::new();
+        let listed: BTreeSet<&str> = self.of(file).map(|entry| entry.test.as_str()).collect();
+        for failure in results.failed.iter().filter(|failure| !listed.contains(failure.name.as_str())) {
+            problems.push(format!("{file}: failed: {}", failure.text));
+        }
+        let failed: BTreeSet<&str> = results.failed.iter().map(|failure| failure.name.as_str()).collect();
+        for entry in self.of(file).filter(|entry| entry.verb == Verb::Fails && !failed.contains(entry.test.as_str())) {
+            let what = if results.passed.contains(&entry.test) {
+                "passed, and is listed as failing"
+            } else {
+                "is listed, and did not run"
+            };
+            problems.push(format!("{file}: {what}: {}", entry.test));
+        }
+        if !results.complete {
+            problems.push(format!("{file}: the suite or the server ended early; --verbose shows where"));
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::unit::Failure;
+    use super::*;
+
+    const LIST: &str = "# A remark.
+fails | unit/a | does not exist yet | one | two
+
+skip | unit/a | waits for ever | three
+may fail | unit/a | takes time | four
+";
+
+    fn results(passed: &[&str], failed: &[&str]) -> Results {
+        let failed = failed.iter().map(|name| Failure { name: (*name).to_owned(), text: String::new() }).collect();
+        Results { passed: passed.iter().map(|name| (*name).to_owned()).collect(), failed, complete: true, ..Results::default() }
+    }
+
+    #[test]
+    fn results_must_be_as_listed() {
+        let expected = Expected::parse(LIST).unwrap();
+        assert_eq!(expected.skipped("unit/a"), ["three"]);
+        assert!(expected.compare("unit/a", &results(&["four", "x"], &["one | two"])).is_empty());
+        assert!(expected.compare("unit/a", &results(&[], &["one | two", "four"])).is_empty());
+        assert_eq!(expected.compare("unit/a", &results(&["one | two"], &[])).len(), 1);
+        assert_eq!(expected.compare("unit/a", &results(&[], &[])).len(), 1);
+        assert_eq!(expected.compare("unit/a", &results(&[], &["one | two", "x"])).len(), 1);
+        assert_eq!(expected.compare("unit/b", &Results::default()).len(), 1);
+    }
+
+    #[test]
+    fn each_entry_has_a_reason() {
+        assert!(Expected::parse("fails | unit/a | one").is_err());
+        assert!(Expected::parse("fails | unit/a |   | one").is_err());
+        assert!(Expected::parse("fail | unit/a | why | one").is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! `cargo xtask redis-suite [FILE …]`: Redis' own tests, unmodified, against our server.
+//!
+//! Debian's source package of Redis 7.0 is fetched once ([`source`]). Each named file of its `tests` (`unit/geo`) runs in the suite's external mode
+//! against a server of its own ([`unit`]). What fails there must be listed in `tests/redis-suite.txt` with its reason, and what is listed must fail
+//! ([`expected`]): the list says exactly what of the suite does not hold.
+
+mod expected;
+mod source;
+mod unit;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use expected::Expected;
+use unit::{Results, Server};
+
+/// What runs when nothing is named.
+const FILES: &[&str] = &[
+    "unit/keyspace",
+    "unit/scan",
+    "unit/sort",
+    "unit/expire",
+    "unit/dump",
+    "unit/type/string",
+    "unit/type/incr",
+    "unit/type/hash",
+    "unit/type/list",
+    "unit/type/list-2",
+    "unit/type/list-3",
+    "unit/type/set",
+    "unit/type/zset",
+    "unit/type/stream",
+    "unit/type/stream-cgroups",
+    "unit/hyperloglog",
+    "unit/geo",
+    "unit/bitops",
+    "unit/bitfield",
+    "unit/other",
+    "unit/multi",
+    "unit/info",
+    "unit/limits",
+    "unit/tracking",
+];
+
+/// Those of them that take seconds, for every test run.
+pub(crate) const FAST: &[&str] = &[
+    "unit/keyspace",
+    "unit/scan",
+    "unit/sort",
+    "unit/type/incr",
+    "unit/type/string",
+    "unit/type/hash",
+    "unit/bitfield",
+    "unit/info",
+    "unit/multi",
+    "unit/tracking",
+];
+
+const USAGE: &str = "usage: cargo xtask redis-suite [--release | --fast-part | --redis | --verbose]... [unit/FILE]...
+
+  --release    against the release build instead of the debug build; ALMANDINE_SERVER names another server
+  --fast-part  only the files that take seconds
+  --redis      against redis-server, to see what it fails itself; nothing is compared
+  --verbose    show the suite's output";
+
+/// What was asked for.
+#[derive(Default)]
+struct Options<'a> {
+    release: bool,
+    redis: bool,
+    verbose: bool,
+    files: Vec<&'a str>,
+}
+
+/// Runs the files; true when everything was as the list says.
+pub(crate) fn run(words: &[&str]) -> bool {
+    let Some(options) = parse(words) else {
+        eprintln!("{USAGE}");
+        return false;
+    };
+    match run_files(&options) {
+        Ok(fine) => fine,
+        Err(e) => {
+            eprintln!("redis-suite: {e}");
+            false
+        }
+    }
+}
+
+fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
+    let mut options = Options::default();
+    for word in words {
+        match *word {
+            "--release" => options.release = true,
+            "--redis" => options.redis = true,
+            "--verbose" => options.verbose = true,
+            "--fast-part" => options.files.extend(FAST),
+            file if !file.starts_with('-') => options.files.push(file),
+            _ => return None,
+        }
+    }
+    if options.files.is_empty() {
+        options.files.extend(FILES);
+    }
+    Some(options)
+}
+
+fn run_files(options: &Options<'_>) -> Result<bool, String> {
+    let root = crate::root::root();
+    let suite = source::prepare(&root)?;
+    let program = if options.redis { PathBuf::from("redis-server") } else { build(&root, options.release)? };
+    let expected = if options.redis { Expected::default() } else { Expected::read(&root.join("tests/redis-suite.txt"))? };
+    let mut problems = Vec::new();
+    println!("{:<26} {:>6} {:>6} {:>7} {:>8}", "file", "passed", "failed", "skipped", "seconds");
+    for file in &options.files {
+        if !suite.join("tests").join(file).with_extension("tcl").is_file() {
+            return Err(format!("the suite has no {file}"));
+        }
+        let started = Instant::now();
+        let server = Server::start(&program, &suite)?;
+        let results = unit::run(&suite, file, server, &expected.skipped(file), options.verbose)?;
+        let Results { passed, failed, skipped, .. } = &results;
+        let seconds = started.elapsed().as_secs_f64();
+        println!("{file:<26} {:>6} {:>6} {skipped:>7} {seconds:>8.1}", passed.len(), failed.len());
+        if options.redis {
+            failed.iter().for_each(|failure| println!("    {}", failure.text));
+        }
+        problems.extend(expected.compare(file, &results));
+    }
+    if options.redis {
+        return Ok(true);
+    }
+    problems.iter().for_each(|problem| println!("\n{problem}"));
+    println!("\n{} problems beside what tests/redis-suite.txt lists", problems.len());
+    Ok(problems.is_empty())
+}
+
+/// The server under test, built unless it is named.
+fn build(root: &Path, release: bool) -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os("ALMANDINE_SERVER") {
+        return Ok(PathBuf::from(path));
+    }
+    let (profile, directory) = if release { ("release", "release") } else { ("dev", "debug") };
+    let arguments = ["build", "--quiet", "--package", "almandine-server", "--profile", profile];
+    let built = Command::new("cargo").args(arguments).current_dir(root).status();
+    if !built.is_ok_and(|status| status.success()) {
+        return Err("cargo build failed".to_owned());
+    }
+    Ok(target(root).join(directory).join("almandine-server"))
+}
+
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_options_or_files() {
+        let options = parse(&["--release", "unit/geo"]).unwrap();
+        assert!(options.release && !options.redis && options.files == ["unit/geo"]);
+        assert_eq!(parse(&[]).unwrap().files, FILES);
+        assert!(parse(&["--fast"]).is_none());
+        assert!(FAST.iter().all(|file| FILES.contains(file)));
+    }
+}
