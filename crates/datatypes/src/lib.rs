@@ -1,7 +1,8 @@
-//! Pure values: bitmaps, bit fields, numbers, subsequences, globs, positions, hashes, sets, sorted sets, and values in snapshots and payloads. No I/O, no clock.
+//! Pure values: bitmaps, bit fields, numbers, subsequences, globs, positions, hashes, lists, sets, sorted sets, and values in snapshots and payloads. No I/O,
+//! no clock.
 //!
 //! **Is**: what Redis' string commands compute, as functions over byte slices, and collections: as bytes within a record ([`packed`]), and as trees of
-//! chunks ([`tree`], [`hash`], [`set`], [`sorted_set`]). The texts and the edge cases are Redis'.
+//! chunks ([`tree`], [`hash`], [`list`], [`set`], [`sorted_set`]). The texts and the edge cases are Redis'.
 //! **Is not**: a place that knows commands, replies, keys or records; it never fails with a RESP error text.
 //! **Invariants**: no `unsafe`; functions over bytes allocate nothing but results and [`lcs`]' and [`number`]'s bounded scratch, collections nothing per
 //! element; every function is total: no argument makes it panic, unless its documentation says so. A snapshot never changes (INV-TREE-2).
@@ -22,6 +23,7 @@ pub mod hashed;
 pub mod hll;
 mod image;
 pub mod lcs;
+pub mod list;
 pub mod number;
 pub mod packed;
 pub mod range;

@@ -5,16 +5,13 @@ use std::sync::Arc;
 
 use crate::packed::entry::{Entry, Shape};
 use crate::packed::{Due, ELEMENTS_MAX};
-use crate::tree::NEVER;
+use crate::tree::{NEVER, zeroes};
 
 use super::layout::{Header, capacity, least, lines, remove_slot, resize, set_slot, start, tag_of, tagged};
 use super::place::tag;
 
 /// Bytes of a chunk's allocation at most, unless it has one field only.
 pub(super) const CHUNK_MAX_BYTES: usize = 8 * 1024;
-
-/// The source of bytes for new allocations.
-static ZEROES: [u8; 2 * CHUNK_MAX_BYTES] = [0; 2 * CHUNK_MAX_BYTES];
 
 /// A chunk of elements.
 #[derive(Clone, Debug)]
@@ -260,11 +257,6 @@ impl<S: Shape> Chunk<S> {
         };
         Header { due, ..header }.write(Arc::make_mut(&mut self.bytes));
     }
-}
-
-/// Zeroes in an allocation of their own.
-fn zeroes(len: usize) -> Arc<[u8]> {
-    ZEROES.get(..len).map_or_else(|| vec![0; len].into(), Arc::from)
 }
 
 /// The entries of a chunk.

@@ -1,12 +1,14 @@
-//! A member of a set: bytes where they lie, or what an integer's decimal form is.
+//! A member of a set, or an element of a list: bytes where they lie, or what an integer's decimal form is.
 
 use std::fmt;
 use std::ops::Deref;
 
+use crate::rdb::Element;
+
 /// Of the decimal form of an `i64`.
 const DIGITS_MAX: usize = 20;
 
-/// Reads as the member's bytes.
+/// Reads as its bytes.
 #[derive(Clone, Copy)]
 pub struct Member<'a>(Source<'a>);
 
@@ -30,6 +32,16 @@ impl From<i64> for Member<'_> {
         let mut digits = [0; DIGITS_MAX];
         digits[..text.len()].copy_from_slice(text);
         Self(Source::Decimal { digits, len: text.len() as u8 })
+    }
+}
+
+impl<'a> From<Element<'a>> for Member<'a> {
+    #[inline]
+    fn from(element: Element<'a>) -> Self {
+        match element {
+            Element::Bytes(bytes) => bytes.into(),
+            Element::Integer(number) => number.into(),
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 /// A string.
 pub const STRING: u8 = 0;
+/// A list: its length, then the elements: Redis 3.0 and older.
+pub const LIST: u8 = 1;
 /// A set: its length, then the members.
 pub const SET: u8 = 2;
 /// A sorted set: its length, then members with scores as texts: Redis 3.2 and older.
@@ -12,16 +14,22 @@ pub const HASH: u8 = 4;
 pub const ZSET_2: u8 = 5;
 /// A hash as a zipmap: Redis 2.4 and older.
 pub const HASH_ZIPMAP: u8 = 9;
+/// A list as a ziplist: Redis 2.4 to 3.0.
+pub const LIST_ZIPLIST: u8 = 10;
 /// A set as an intset.
 pub const SET_INTSET: u8 = 11;
 /// A sorted set as a ziplist of members and scores: Redis 2.4 to 6.2.
 pub const ZSET_ZIPLIST: u8 = 12;
 /// A hash as a ziplist of fields and values: Redis 2.6 to 6.2.
 pub const HASH_ZIPLIST: u8 = 13;
+/// A list as several ziplists: Redis 3.2 to 6.2.
+pub const LIST_QUICKLIST: u8 = 14;
 /// A hash as a listpack of fields and values: Redis 7.0 and younger.
 pub const HASH_LISTPACK: u8 = 16;
 /// A sorted set as a listpack of members and scores: Redis 7.0 and younger.
 pub const ZSET_LISTPACK: u8 = 17;
+/// A list as several listpacks and single elements: Redis 7.0 and younger.
+pub const LIST_QUICKLIST_2: u8 = 18;
 /// A set as a listpack of members: Redis 7.2 and younger.
 pub const SET_LISTPACK: u8 = 20;
 /// Of Valkey 9 (version 80): a hash whose fields may expire.

@@ -19,6 +19,7 @@
 
 mod append;
 mod check;
+mod cut;
 mod leaf;
 mod leaves;
 mod node;
@@ -34,4 +35,4 @@ pub use leaves::Leaves;
 pub use node::{CHILDREN_MAX, Node};
 pub use root::Tree;
 pub use route::{ByBound, ByRank, FirstDue, Route};
-pub use size::{SHARED_BYTES, size_class};
+pub use size::{SHARED_BYTES, size_class, size_class_below, zeroes};

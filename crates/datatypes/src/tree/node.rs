@@ -190,7 +190,11 @@ impl<L: Leaf> Node<L> {
 
     /// Takes the upper half of the children out, into a node with the bound that is returned.
     pub(super) fn split(&mut self) -> (L::Bound, Self) {
-        let at = self.len() / 2;
+        self.split_at(self.len() / 2)
+    }
+
+    /// Takes the children from one on out, into a node with the bound that is returned. Both have children then.
+    pub(super) fn split_at(&mut self, at: usize) -> (L::Bound, Self) {
         let bounds = split(&mut self.bounds, at);
         let dues = if self.dues.is_empty() { Vec::new() } else { split(&mut self.dues, at) };
         let children = match &mut self.children {

@@ -1,0 +1,101 @@
+//! Elements in order.
+
+use almandine_base::object::Missing;
+
+use crate::packed::Member;
+use crate::packed::list::entry::parse;
+use crate::tree::{ByRank, Leaves};
+
+use super::chunk::Chunk;
+use super::object::{ListObject, Place};
+
+/// The elements of a large list from some place on. Ends after an error.
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    list: &'a ListObject,
+    at: At<'a>,
+    leaves: Option<Leaves<'a, Chunk>>,
+    left: usize,
+}
+
+#[derive(Clone, Debug)]
+enum At<'a> {
+    /// In the head, where the bytes of the next element end.
+    Head(usize),
+    /// In the entries of a chunk.
+    Chunk(&'a [u8]),
+    /// In the tail, where the bytes of the next element begin.
+    Tail(usize),
+}
+
+impl<'a> Iter<'a> {
+    pub(super) fn new(list: &'a ListObject, index: usize) -> Self {
+        let left = list.len().saturating_sub(index);
+        let mut iter = Self { list, at: At::Chunk(&[]), leaves: None, left };
+        if left == 0 {
+            return iter;
+        }
+        match list.place(index) {
+            Place::Head(at) => iter.at = At::Head(list.head.offset(at + 1)),
+            Place::Tail(at) => iter.at = At::Tail(list.tail.offset(at)),
+            Place::Middle(rank) => {
+                let mut route = ByRank(rank);
+                iter.leaves = list.middle.as_ref().map(|tree| tree.leaves(&mut route));
+                if let Some(Ok(chunk)) = iter.leaves.as_mut().and_then(Iterator::next) {
+                    iter.at = At::Chunk(&chunk.entries()[chunk.start(route.0 as usize)..]);
+                }
+            }
+        }
+        iter
+    }
+
+    /// Goes to the next chunk, or to the tail behind the last one.
+    fn advance(&mut self) -> Result<(), Missing> {
+        if let At::Head(_) = self.at {
+            self.leaves = self.list.middle.as_ref().map(|tree| tree.leaves(&mut ByRank(0)));
+        }
+        self.at = match self.leaves.as_mut().and_then(Iterator::next).transpose()? {
+            Some(chunk) => At::Chunk(chunk.entries()),
+            None => At::Tail(0),
+        };
+        Ok(())
+    }
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Result<Member<'a>, Missing>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        loop {
+            match &mut self.at {
+                At::Head(end) if *end > 0 => {
+                    let (element, size) = self.list.head.entry_before(*end)?;
+                    *end -= size;
+                    return Some(Ok(element.into()));
+                }
+                At::Chunk(entries) if !entries.is_empty() => {
+                    let (element, size) = parse(entries, 0)?;
+                    *entries = &entries[size..];
+                    return Some(Ok(element.into()));
+                }
+                At::Tail(start) => {
+                    let (element, size) = self.list.tail.entry_at(*start)?;
+                    *start += size;
+                    return Some(Ok(element.into()));
+                }
+                At::Head(_) | At::Chunk(_) => {
+                    if let Err(missing) = self.advance() {
+                        self.left = 0;
+                        return Some(Err(missing));
+                    }
+                }
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.left))
+    }
+}
