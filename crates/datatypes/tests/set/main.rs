@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "all is in memory")]
 
+mod algebra;
 mod objects;
 mod packed;
 mod sizes;

@@ -11,6 +11,8 @@ mod integers;
 
 pub use encoding::{SetEncoding, SetLimits};
 
+pub use integers::IntegerCursor;
+
 use self::integers::{Integers, width_of};
 use super::entry::{Bare, Shape};
 use super::{ELEMENTS_MAX, Full, Member, PACKED_MAX_BYTES};
@@ -105,6 +107,15 @@ impl<'a> PackedSet<'a> {
     #[must_use]
     pub fn iter(&self) -> Iter<'a> {
         Iter { body: self.body, at: 0, left: self.len() }
+    }
+
+    /// The members as integers, if all of them are.
+    #[must_use]
+    pub fn integers(&self) -> Option<IntegerCursor<'a>> {
+        match self.body {
+            Body::Integers(integers) => Some(IntegerCursor::new(integers)),
+            Body::Strings { .. } => None,
+        }
     }
 
     /// Whether the bytes are what this module writes, and there is a member: for what comes from a file or the network.
