@@ -3,6 +3,7 @@
 use almandine_call::CommandError;
 use almandine_datatypes::digest;
 use almandine_keyspace::types::hash::Hash;
+use almandine_keyspace::types::set::Set;
 use almandine_keyspace::{Accessor, Key, Kind, Reader, Refusal};
 
 /// Keys asked for in one step of a scan.
@@ -59,6 +60,10 @@ fn content(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Comma
                 Err(Refusal::WrongKind) => {}
                 content => return Ok(content?),
             },
+            Some(Kind::Set) => match keys.read_whole_set(key, of_set) {
+                Err(Refusal::WrongKind) => {}
+                content => return Ok(content?),
+            },
             Some(_) => return Ok(keys.read(key).map(|value| [value.kind().name().as_bytes(), b":", &value].concat())),
         }
     }
@@ -72,6 +77,15 @@ fn of_hash(hash: &Hash<'_>) -> Result<Vec<u8>, Refusal> {
         add(&mut sum, &signature(&[entry.field, entry.value, &entry.due.unwrap_or(0).to_le_bytes()]));
     }
     Ok([Kind::Hash.name().as_bytes(), b":", hex(&sum).as_bytes()].concat())
+}
+
+/// The order of members does not matter.
+fn of_set(set: &Set<'_>) -> Result<Vec<u8>, Refusal> {
+    let mut sum = Signature::default();
+    for member in set.try_iter() {
+        add(&mut sum, &signature(&[&member?]));
+    }
+    Ok([Kind::Set.name().as_bytes(), b":", hex(&sum).as_bytes()].concat())
 }
 
 /// Each part with its length, so that what belongs to one is not taken for the other.

@@ -66,6 +66,7 @@ pub mod hash;
 pub mod hyperloglog;
 pub mod payload;
 mod scan;
+pub mod set;
 pub mod string;
 mod traits;
 mod value;
@@ -74,4 +75,4 @@ use almandine_call::Command;
 
 /// The families.
 pub const COMMANDS: &[&[&Command]] =
-    &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS, hash::COMMANDS, hyperloglog::COMMANDS];
+    &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS, hash::COMMANDS, hyperloglog::COMMANDS, set::COMMANDS];

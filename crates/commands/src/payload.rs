@@ -4,10 +4,12 @@
 //! A file for each type of collections.
 
 mod hash;
+mod set;
 
 use almandine_call::CommandError;
 use almandine_config::Settings;
 use almandine_datatypes::rdb::hash::Hash;
+use almandine_datatypes::rdb::set::Set;
 use almandine_datatypes::rdb::{self, footer, types};
 use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer};
 
@@ -44,6 +46,10 @@ pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Co
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
             },
+            Some(Kind::Set) => match keys.read_whole_set(key, set::payload) {
+                Err(Refusal::WrongKind) => {}
+                payload => return Ok(payload?),
+            },
             Some(Kind::String) => match keys.read(key) {
                 Some(value) if value.kind() != Kind::String => {}
                 value => return Ok(value.map(|value| of_string(&value))),
@@ -67,6 +73,8 @@ pub enum Restored<'p> {
     String(Vec<u8>),
     /// A hash.
     Hash(Hash<'p>),
+    /// A set.
+    Set(Set<'p>),
 }
 
 /// Reads a payload.
@@ -78,6 +86,7 @@ pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
     let value = match content.split_off_first() {
         Some(&types::STRING) => rdb::read_string(&mut content).map(Restored::String),
         Some(&kind) if Hash::is_type(kind, version) => Hash::read(kind, version, &mut content).ok().map(Restored::Hash),
+        Some(&kind) if Set::is_type(kind) => Set::read(kind, &mut content).ok().map(Restored::Set),
         _ => None,
     };
     value.ok_or(CommandError::DumpMalformed)
@@ -91,6 +100,7 @@ pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, s
     match value {
         Restored::String(value) => Ok(keys.upsert(key, &value, put)?),
         Restored::Hash(hash) => hash::put(keys, key, &hash, put, settings),
+        Restored::Set(set) => set::put(keys, key, &set, put, settings),
     }
 }
 
@@ -102,6 +112,7 @@ mod tests {
         match open(payload)? {
             Restored::String(value) => Ok(value),
             Restored::Hash(hash) => panic!("{hash:?}"),
+            Restored::Set(set) => panic!("{set:?}"),
         }
     }
 

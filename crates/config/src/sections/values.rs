@@ -16,9 +16,12 @@ section! {
     "list-max-listpack-size" / "list-max-ziplist-size": LIST_SIZE = "-2" []
         "Elements of a node of a list; negative for bytes, -2 is 8 kb.";
     "list-compress-depth": NATURAL = "0" [] "Nodes at each end of a list that are not compressed.";
-    "set-max-intset-entries": LONG = "512" [] "Members up to which a set of integers is packed.";
-    "set-max-listpack-entries": LONG = "128" [] "Members up to which a set is packed.";
-    "set-max-listpack-value": MEMORY = "64" [] "Longest member of a packed set.";
+    "set-max-intset-entries": LONG = "512" []
+        "Members up to which OBJECT ENCODING says that a set of integers is an intset." => set_integers_max: u64;
+    "set-max-listpack-entries": LONG = "128" []
+        "Members up to which OBJECT ENCODING says that a set is a listpack." => set_entries_max: u64;
+    "set-max-listpack-value": MEMORY = "64" []
+        "Longest member of a set that OBJECT ENCODING says is a listpack." => set_value_bytes_max: u64;
     "zset-max-listpack-entries" / "zset-max-ziplist-entries": LONG = "128" [] "Members up to which a sorted set is packed.";
     "zset-max-listpack-value" / "zset-max-ziplist-value": MEMORY = "64" [] "Longest member of a packed sorted set.";
     "hll-sparse-max-bytes": MEMORY = "3000" [] "Bytes up to which a HyperLogLog is sparse."

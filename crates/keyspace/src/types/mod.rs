@@ -4,6 +4,7 @@ mod collection;
 pub mod hash;
 mod refusal;
 mod replay;
+pub mod set;
 mod table;
 
 pub use refusal::Refusal;

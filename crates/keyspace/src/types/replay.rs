@@ -3,6 +3,7 @@
 use almandine_store::{Kind, elements};
 
 use super::hash::HashLimits;
+use super::set::NO_LIMITS;
 use crate::{Key, Refusal, Writer};
 
 impl Writer<'_> {
@@ -16,6 +17,11 @@ impl Writer<'_> {
                 let mut hash = self.write_hash(key, HashLimits::NONE)?;
                 hash.replay(edits)?;
                 hash.commit()
+            }
+            Kind::Set => {
+                let mut set = self.write_set(key, NO_LIMITS)?;
+                set.replay(edits)?;
+                set.commit()
             }
             _ => Err(Refusal::WrongKind),
         }

@@ -3,6 +3,7 @@
 use almandine_base::object::{Kind, Object, Types};
 use almandine_datatypes::hash::{HashObject, Placement};
 use almandine_datatypes::packed::PackedHash;
+use almandine_datatypes::set::SetObject;
 
 /// The types that there are.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,7 @@ impl Types for TypeTable {
     fn empty(&self, kind: Kind) -> Option<Box<dyn Object>> {
         match kind {
             Kind::Hash => Some(Box::new(HashObject::new(self.placement))),
+            Kind::Set => Some(Box::new(SetObject::new(self.placement))),
             _ => None,
         }
     }

@@ -34,6 +34,13 @@ impl Writer<'_> {
     }
 }
 
+impl<C: Collection> New<C> {
+    /// A value that was made elsewhere: packed bytes, unless there is an object.
+    pub(in crate::types) fn of(packed: Vec<u8>, object: Option<Box<C::Object>>, placement: Placement) -> Self {
+        Self { packed, object, placement }
+    }
+}
+
 impl<C: Collection> Editable<C> for New<C> {
     fn body(&self) -> Body<'_, C> {
         match self.object.as_deref() {

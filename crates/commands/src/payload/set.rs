@@ -1,0 +1,27 @@
+//! Payloads of sets.
+
+use almandine_call::CommandError;
+use almandine_config::Settings;
+use almandine_datatypes::packed::{Member, SetEncoding};
+use almandine_datatypes::rdb::footer;
+use almandine_datatypes::rdb::set::{self, Form, Set};
+use almandine_keyspace::{Key, Put, Refusal, Writer, types};
+
+/// The payload of a set. What is a listpack is written as a table, which all servers read, and which those that have such listpacks make one of again.
+pub(super) fn payload(of: &types::set::Set<'_>) -> Result<Vec<u8>, Refusal> {
+    let members: Vec<Member<'_>> = of.try_iter().collect::<Result<_, _>>()?;
+    let form = if of.encoding() == SetEncoding::IntSet { Form::Intset } else { Form::Table };
+    let mut payload = Vec::new();
+    let form = set::write(form, members.iter().map(|member| &**member), &mut payload);
+    footer::seal(&mut payload, form.version());
+    Ok(payload)
+}
+
+/// Makes a set the value of a key.
+pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, set: &Set<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
+    let mut new = keys.new_set(crate::set::limits(settings));
+    for member in set.members() {
+        new.add(&member.map_err(|_| CommandError::DumpMalformed)?)?;
+    }
+    Ok(keys.put_set(key, new, put)?)
+}

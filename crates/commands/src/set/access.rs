@@ -1,0 +1,54 @@
+//! What the commands of the family have in common: the first key as a set, to be read or to be changed.
+
+use almandine_call::{CommandError, ReadCall, WriteCall};
+use almandine_command_spec::{CommandSpec, Group};
+use almandine_config::Settings;
+use almandine_keyspace::Refusal;
+use almandine_keyspace::types::set::{Set, SetLimits, SetMut};
+use almandine_resp::Reply;
+
+/// What most specs of the family have in common.
+pub(super) const SET: CommandSpec = CommandSpec { since: "1.0.0", group: Group::Set, ..CommandSpec::BLANK };
+
+/// Shows the set at the first key to `look`. None if there is none.
+pub(super) fn look<'c, R>(
+    call: &mut ReadCall<'c>,
+    look: impl FnOnce(&Set<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
+) -> Result<Option<R>, CommandError> {
+    let key = call.key(1);
+    let ReadCall { keys, reply, .. } = call;
+    let found = keys.read_set(key, |set| look(set, reply))?;
+    call.looked_up(found.is_some());
+    Ok(found)
+}
+
+/// As [`look`], for a look at many members.
+pub(super) fn look_at_all<'c, R>(
+    call: &mut ReadCall<'c>,
+    look: impl FnOnce(&Set<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
+) -> Result<Option<R>, CommandError> {
+    let key = call.key(1);
+    let ReadCall { keys, reply, .. } = call;
+    let found = keys.read_whole_set(key, |set| look(set, reply))?;
+    call.looked_up(found.is_some());
+    Ok(found)
+}
+
+/// How large a set may be that OBJECT ENCODING names an intset or a listpack.
+#[must_use]
+pub(crate) fn limits(settings: &Settings) -> SetLimits {
+    let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+    let values = &settings.values;
+    SetLimits {
+        integers: size(values.set_integers_max),
+        entries: size(values.set_entries_max),
+        value: size(values.set_value_bytes_max),
+    }
+}
+
+/// The first key as a set to be changed.
+pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<SetMut<'s>, CommandError> {
+    let key = call.key(1);
+    let limits = limits(call.context.settings());
+    Ok(call.keys.write_set(key, limits)?)
+}

@@ -1,0 +1,203 @@
+//! A set under its latch, to be changed.
+
+use almandine_datatypes::packed::{Full, PackedSet, SetEncoding, SetLimits};
+
+use super::edits::{self, Edit};
+use super::{Set, Sets};
+use crate::types::collection::{Draft, Editable};
+use crate::{Key, Refusal, Writer};
+
+/// None: where encodings are told, as effects do, none is to be found.
+pub(in crate::types) const NO_LIMITS: SetLimits = SetLimits { integers: usize::MAX, entries: usize::MAX, value: usize::MAX };
+
+/// A set to be changed, under its latch. A key that is absent is an empty one. Of a set that is packed nothing is stored before
+/// [`SetMut::commit`]; an object changes at once, so whatever has changed must be committed.
+pub struct SetMut<'w> {
+    draft: Draft<'w, Sets>,
+    limits: SetLimits,
+}
+
+impl Writer<'_> {
+    /// Opens a key as a set to be changed.
+    ///
+    /// # Errors
+    /// When it is of another type, or must be read from the device first.
+    pub fn write_set<'s>(&'s mut self, key: Key<'s>, limits: SetLimits) -> Result<SetMut<'s>, Refusal> {
+        Ok(SetMut { draft: self.open(key)?, limits })
+    }
+
+    /// Moves a member from one set to another, which may have it; both keys are latched. Says whether the first one had it.
+    ///
+    /// # Errors
+    /// When one of them is of another type, or the store is full; then nothing has changed.
+    pub fn move_member(&mut self, from: Key<'_>, to: Key<'_>, member: &[u8], limits: SetLimits) -> Result<bool, Refusal> {
+        let Some(is_there) = self.read_set(from, |set| set.contains(member))? else { return Ok(false) };
+        self.read_set(to, |_| Ok(()))?;
+        if !is_there || from.bytes == to.bytes {
+            return Ok(is_there);
+        }
+        // It is added before it is removed, so that a full store loses nothing, and told in the other order.
+        let mut set = self.write_set(to, limits)?;
+        let added = set.add(member)?;
+        set.commit()?;
+        let mut set = self.write_set(from, limits)?;
+        set.remove(member)?;
+        set.commit()?;
+        if added {
+            self.accessor.session.join_changes();
+            self.count_changes(1);
+        }
+        Ok(true)
+    }
+}
+
+impl SetMut<'_> {
+    /// Whether the key was there.
+    #[must_use]
+    pub fn existed(&self) -> bool {
+        self.draft.existed()
+    }
+
+    /// The set as it is now.
+    #[must_use]
+    pub fn look(&self) -> Set<'_> {
+        Set { body: self.draft.body() }
+    }
+
+    /// How many members there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.look().len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Says that so many members are about to be added, `first` the first of them: of many, the encoding that Redis chooses is one of large sets.
+    ///
+    /// # Errors
+    /// As [`SetMut::add`].
+    pub fn expect(&mut self, first: &[u8], count: usize) -> Result<(), Refusal> {
+        let expected = match self.look().encoding() {
+            _ if !self.existed() => SetEncoding::of_new(first, count, self.limits),
+            SetEncoding::IntSet if count > self.limits.integers => SetEncoding::HashTable,
+            SetEncoding::ListPack if count > self.limits.entries => SetEncoding::HashTable,
+            as_it_is => as_it_is,
+        };
+        if self.existed() && expected != self.look().encoding() {
+            // Redis does so, too, and counts no change.
+            self.draft.changed(0);
+        }
+        self.name(expected)
+    }
+
+    /// Adds a member. Says whether it is new.
+    ///
+    /// # Errors
+    /// When its place is not in memory, or the store is full; then nothing has changed.
+    pub fn add(&mut self, member: &[u8]) -> Result<bool, Refusal> {
+        if !self.insert(member)? {
+            return Ok(false);
+        }
+        self.draft.note(|out| Edit::Add(member).push(out));
+        self.draft.changed(1);
+        let set = self.look();
+        self.name(set.encoding().after(member, set.len(), self.limits))?;
+        Ok(true)
+    }
+
+    fn insert(&mut self, member: &[u8]) -> Result<bool, Refusal> {
+        if let Some(packed) = self.draft.packed_mut() {
+            match PackedSet::add(packed, member) {
+                Ok(is_new) => return Ok(is_new),
+                Err(Full) => self.draft.unpack(),
+            }
+        }
+        // What is there already changes nothing, nor does it copy what is shared with a snapshot.
+        if self.look().contains(member)? {
+            return Ok(false);
+        }
+        Ok(self.draft.change(|object| object.add(member))??)
+    }
+
+    /// Removes a member. Says whether it was there.
+    ///
+    /// # Errors
+    /// As [`SetMut::add`].
+    pub fn remove(&mut self, member: &[u8]) -> Result<bool, Refusal> {
+        if let Some(packed) = self.draft.packed_mut() {
+            if !PackedSet::remove(packed, member) {
+                return Ok(false);
+            }
+        } else {
+            if !self.look().contains(member)? {
+                return Ok(false);
+            }
+            self.draft.change(|object| object.remove(member))??;
+            self.draft.note(|out| Edit::Remove(member).push(out));
+        }
+        self.draft.changed(1);
+        Ok(true)
+    }
+
+    /// Removes the member at a place, below [`SetMut::len`], of an order that only changes change, and gives it to `taken`.
+    ///
+    /// # Errors
+    /// As [`SetMut::add`].
+    pub fn remove_nth(&mut self, rank: usize, taken: impl FnOnce(&[u8])) -> Result<(), Refusal> {
+        let mut name = [0; 64];
+        let Some(member) = self.look().nth(rank)? else { return Ok(()) };
+        // Most members are short.
+        if let Some(name) = name.get_mut(..member.len()) {
+            name.copy_from_slice(&member);
+            self.remove(name)?;
+            taken(name);
+        } else {
+            let name = member.to_vec();
+            self.remove(&name)?;
+            taken(&name);
+        }
+        Ok(())
+    }
+
+    /// Lets OBJECT ENCODING name an encoding.
+    fn name(&mut self, encoding: SetEncoding) -> Result<(), Refusal> {
+        if self.look().encoding() == encoding {
+            return Ok(());
+        }
+        match self.draft.packed_mut() {
+            Some(packed) => PackedSet::set_encoding(packed, encoding),
+            None => {
+                self.draft.change(|object| object.set_encoding(encoding))?;
+                self.draft.note(|out| Edit::Name(encoding).push(out));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes edits that were made to another set. Those that are none, and all behind them, are left out.
+    ///
+    /// # Errors
+    /// As [`SetMut::add`].
+    pub(in crate::types) fn replay(&mut self, mut edits: &[u8]) -> Result<(), Refusal> {
+        while let Some(edit) = edits::next(&mut edits) {
+            match edit {
+                Edit::Add(member) => drop(self.add(member)?),
+                Edit::Remove(member) => drop(self.remove(member)?),
+                Edit::Name(encoding) => self.name(encoding)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what has changed. A set without members is no key.
+    ///
+    /// # Errors
+    /// When the store is full; then a packed set is as it was.
+    pub fn commit(self) -> Result<(), Refusal> {
+        self.draft.commit()
+    }
+}
