@@ -12,6 +12,8 @@ use almandine_node::{Node, WorkerStatistics};
 use almandine_resp::{Args, Reply};
 
 use crate::client::Client;
+use crate::computation::{Computation, ROUNDS_MAX};
+use crate::errors::CommandError;
 use crate::table::Table;
 
 /// What stays the same for all commands of a batch: one per worker.
@@ -155,5 +157,24 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     #[inline]
     pub fn looked_up(&self, found: bool) {
         self.context.statistics().looked_up(found);
+    }
+
+    /// Whether the command may compute in slices, for the `round`th time from 0 on: not where others wait for its reply, as in EXEC, nor when it has
+    /// been in vain often enough.
+    #[must_use]
+    pub fn may_compute(&self, round: u32) -> bool {
+        self.reply.out.may_stream() && round < ROUNDS_MAX
+    }
+
+    /// Begins a computation, of which the command will take the result with [`KeyCall::computed`] when it is run again. Returns the error to return.
+    pub fn compute(&self, computation: impl Computation, round: u32) -> CommandError {
+        debug_assert!(self.may_compute(round), "nothing waits for the reply");
+        self.client.computing.begin(self.args, Box::new(computation), round)
+    }
+
+    /// The result that was computed for this command, and in which round, if one was.
+    #[must_use]
+    pub fn computed<C: Computation>(&self) -> Option<(Box<C>, u32)> {
+        self.client.computing.take(self.args)
     }
 }

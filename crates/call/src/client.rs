@@ -8,6 +8,7 @@ use almandine_base::Output;
 use almandine_node::{Changed, ClientShared, TrackingOptions};
 use almandine_resp::{ProtocolVersion, Reply};
 
+use crate::computation::Computing;
 use crate::fieldsets::Fieldsets;
 use crate::queue::{Transaction, Watching};
 
@@ -78,6 +79,8 @@ pub struct Client {
     pub fieldsets: Option<Box<Fieldsets>>,
     /// Invalidations that must follow the reply of the current command.
     pub invalidations: Vec<Changed>,
+    /// What its command computes in slices.
+    pub computing: Computing,
 }
 
 impl Client {
@@ -98,6 +101,7 @@ impl Client {
             watching: None,
             fieldsets: None,
             invalidations: Vec::new(),
+            computing: Computing::default(),
         }
     }
 

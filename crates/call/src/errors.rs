@@ -40,6 +40,8 @@ macro_rules! fixed_errors {
 fixed_errors! {
     /// A record must be read from the device first. Never replied: the command runs again.
     Cold => "ERR the storage device was not asked",
+    /// A result is computed first, beside other work. Never replied: the command runs again.
+    Computing => "ERR the result is not computed yet",
     /// A record cannot be read from the device, or is damaged.
     StorageUnreadable => "ERR the storage device cannot give a record that this command needs; see INFO storage",
     /// A command would bring too many records from the device into memory at once.

@@ -13,6 +13,7 @@
 pub mod call;
 pub mod client;
 mod command;
+pub mod computation;
 pub mod errors;
 mod fieldsets;
 mod flags;

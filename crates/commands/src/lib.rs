@@ -54,6 +54,7 @@
 //! - The session latches the declared keys of a write command before it runs it, so reading and then writing is atomic. A command that
 //!   needs no such latch sets `self_locking`: because its one verb on its one key (`upsert`, `modify`) is atomic by itself, which is faster
 //!   (SET, INCR), or because it finds its keys at run time and locks through its `Writer`.
+//! - What values and not arguments bound (the algebra of sets, BITOP) is a [`Computation`](almandine_call::computation) when it is large.
 //! - A read command with several keys sees all of them as of one moment: the session latches them shared.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

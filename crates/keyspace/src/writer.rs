@@ -2,7 +2,7 @@
 
 use crate::value::{Owned, OwnedBytes};
 use crate::{Accessor, Key, Missing, Reader};
-use almandine_store::{Full, Need, Occupied, Pair, Put, Slot};
+use almandine_store::{Full, HeapValue, Kind, Need, Occupied, Pair, Put, SharedValue, Slot, fits_inline};
 use std::ops::{Deref, DerefMut};
 
 /// Read and write access to one database. A verb on one key latches it by itself; several keys change together after
@@ -116,6 +116,22 @@ impl<'w> Writer<'w> {
     pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
         let key = self.reader.current(key);
         self.reader.accessor.session.upsert(key, value, put)
+    }
+
+    /// As [`Writer::upsert`], of a value that need not be copied when it is large. The key is locked.
+    ///
+    /// # Errors
+    /// As for [`Writer::upsert`].
+    pub fn upsert_owned(&mut self, key: Key<'_>, value: Vec<u8>, put: Put) -> Result<(), Full> {
+        let key = self.reader.current(key);
+        if fits_inline(key.bytes.len(), value.len()) {
+            return self.upsert(key, &value, put);
+        }
+        let value = SharedValue::new(HeapValue::string(value));
+        match self.modify_to_replace(key) {
+            Slot::Occupied(mut entry) => entry.replace_shared(Kind::String, value, put),
+            Slot::Vacant(entry) => entry.insert_shared(Kind::String, value, put),
+        }
     }
 
     /// Sets locked keys to strings, each with when it expires: all of them or none. Of several pairs with one key the last one counts.

@@ -107,6 +107,16 @@ pub trait Service: Sized {
         done.clear();
     }
 
+    /// Whether there is work that waits for no event: then the worker does not wait for any, and lets [`Service::work`] do a part of it in each round.
+    fn has_work(&self) -> bool {
+        false
+    }
+
+    /// Does a part of the work that there is, a short one, since all connections wait for its end.
+    fn work(&mut self, control: &mut dyn Control<Self::Connection>) {
+        let _ = control;
+    }
+
     /// The worker is about to wait: leave epochs, publish statistics. Called once per round, so it must be cheap.
     fn idle(&mut self);
 

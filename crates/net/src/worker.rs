@@ -1,7 +1,8 @@
 //! The worker's loop.
 //!
 //! One round: hand the outbox and the reads over and wait; take back what could not be sent; handle each event, a socket's
-//! or a device's; read the mailbox; tick when it is time; let connections run that were resumed by any of these.
+//! or a device's; read the mailbox; do a part of the work that waits for no event; tick when it is time; let connections run that were resumed by
+//! any of these.
 
 use std::io;
 use std::sync::Arc;
@@ -139,7 +140,8 @@ impl<S: Service> Run<S> {
         let own = &shared.workers[self.worker.index];
         self.service.idle();
         let until_tick = Duration::from_millis(self.tick_ms.saturating_sub(self.now_ms));
-        let timeout = if own.fall_asleep() { until_tick } else { Duration::ZERO };
+        let may_wait = own.fall_asleep() && !self.service.has_work();
+        let timeout = if may_wait { until_tick } else { Duration::ZERO };
         self.reactor.wait(timeout, &mut self.table.outbox)?;
         own.awake();
         own.counters.rounds.add(1);
@@ -148,11 +150,22 @@ impl<S: Service> Run<S> {
         self.take_unsent();
         self.take_events();
         self.take_mail(shared);
+        if self.service.has_work() {
+            self.work();
+        }
         if self.now_ms >= self.tick_ms {
             self.tick();
         }
         self.table.settle_listed(&mut self.service, &mut self.reactor);
         Ok(())
+    }
+
+    #[cold]
+    fn work(&mut self) {
+        let mut control = TableControl::new(&mut self.table);
+        self.service.work(&mut control);
+        control.finish();
+        self.table.start_reads(&mut self.service, &mut self.reactor);
     }
 
     fn take_unsent(&mut self) {

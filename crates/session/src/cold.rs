@@ -55,6 +55,9 @@ impl Engine {
         done: usize,
     ) -> Executed {
         connection.needs_records = false;
+        if connection.client.computing.is_running() {
+            return self.await_computation(connection, done);
+        }
         let mut stage = std::mem::take(&mut connection.waiting.stage);
         if let Some(next) = self.request_records(connection, &mut stage) {
             connection.waiting.stage = stage;
@@ -99,6 +102,12 @@ impl Engine {
                 self.reads.release(&mut connection.waiting, &mut stage);
                 connection.waiting.stage = stage;
                 return executed;
+            }
+            if connection.client.computing.is_running() {
+                self.accessor.forget_wanted();
+                self.reads.release(&mut connection.waiting, &mut stage);
+                connection.waiting.stage = stage;
+                return self.await_computation(connection, done);
             }
             if let Some(alone) = stage.take_refused() {
                 self.make_room(connection, &mut stage, alone);

@@ -1,11 +1,13 @@
 //! The parts of one worker that its connections share. What is done with them is in the files of the steps.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use almandine_call::{Context, Table};
 use almandine_config::config::View;
 use almandine_io::clock;
 use almandine_keyspace::Accessor;
+use almandine_net::ConnectionId;
 use almandine_node::Node;
 
 use crate::aftermath::Aftermath;
@@ -24,6 +26,8 @@ pub(crate) struct Engine {
     pub(crate) aftermath: Aftermath,
     /// Reads of the device.
     pub(crate) reads: Reads,
+    /// Whose commands compute; each has its turn.
+    pub(crate) computing: VecDeque<ConnectionId>,
     /// What transactions use one after the other.
     pub(crate) unit: UnitMemory,
     /// The batch's time, Unix milliseconds.
@@ -46,6 +50,7 @@ impl Engine {
             timing,
             aftermath,
             reads,
+            computing: VecDeque::new(),
             unit: UnitMemory::default(),
             now_ms: clock::unix_ms(),
             fault: fault::made(),

@@ -89,7 +89,7 @@ fn end_refused(execution: &mut Execution<'_>, args: Args<'_>) {
 }
 
 /// Runs a command and replaces what it has written by an error when it fails. False when it has to run again, because it needs a
-/// record that is on the device: then nothing has happened.
+/// record that is on the device, or a result that is computed first: then nothing has happened.
 #[inline(always)]
 pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, args: Args<'_>) -> bool {
     let mark = execution.out.mark();
@@ -106,7 +106,7 @@ pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned
     }
     if let Err(error) = outcome {
         execution.out.truncate(mark);
-        if error == CommandError::Cold {
+        if matches!(error, CommandError::Cold | CommandError::Computing) {
             if let Some(lookups) = lookups {
                 execution.context.statistics().restore_lookups(lookups);
             }

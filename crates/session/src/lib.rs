@@ -39,6 +39,7 @@ mod aftermath;
 mod batch;
 mod careful;
 mod cold;
+mod computing;
 mod connection;
 mod engine;
 mod execute;

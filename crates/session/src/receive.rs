@@ -79,6 +79,7 @@ impl Sessions {
             let executed = engine.execute_batch(connection, received, out, 0);
             if connection.needs_records { engine.go_on_cold(connection, received, out, executed.commands) } else { executed }
         };
+        connection.client.computing.end_batch();
         engine.aftermath.tell_changes(&mut connection.client, &mut engine.accessor, &engine.context);
         engine.accessor.end_batch();
         running::end();
@@ -238,6 +239,14 @@ impl Service for Sessions {
         let Engine { reads, accessor, .. } = &mut self.engine;
         reads.prefetch(done, accessor);
         done.drain(..).for_each(|done| reads.done(done, accessor, control));
+    }
+
+    fn has_work(&self) -> bool {
+        !self.engine.computing.is_empty()
+    }
+
+    fn work(&mut self, control: &mut dyn Control<Connection>) {
+        self.engine.compute(control);
     }
 
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {

@@ -73,7 +73,8 @@ impl HeapValue {
     }
 
     /// A string that no record holds yet.
-    pub(crate) fn string(bytes: Vec<u8>) -> Self {
+    #[must_use]
+    pub fn string(bytes: Vec<u8>) -> Self {
         Self::of(Body::String(bytes))
     }
 

@@ -43,6 +43,7 @@ const PROOFS: &[&str] = &[
     "tracking",
     "transactions",
     "streams",
+    "computations",
     "secrets",
     "moving_head",
     "churn",

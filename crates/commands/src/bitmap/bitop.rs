@@ -1,12 +1,13 @@
 //! BITOP: bitwise operations between strings, into another string.
 
+use almandine_call::computation::Computation;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::bitmap::Operation;
-use almandine_keyspace::{Owned, Put};
+use almandine_keyspace::Put;
+use almandine_keyspace::types::Frozen;
 
 use crate::traits::SLOW_WRITE;
-use crate::value::is_string;
 
 pub(super) const BITOP: Command = Command {
     spec: CommandSpec {
@@ -40,6 +41,45 @@ pub(super) const BITOP: Command = Command {
     run: Handler::Write(bitop),
 };
 
+/// Bytes of all sources from which on the result is computed beside the commands of others.
+const BESIDE_OTHERS: usize = 1 << 20;
+/// Bytes of all sources that one step reads.
+const STEP: usize = 64 << 10;
+
+/// The result of an operation on strings as they were at one time.
+struct Bits {
+    operation: Operation,
+    sources: Vec<Frozen>,
+    /// Of the result.
+    len: usize,
+    /// Of each step.
+    step: usize,
+    result: Vec<u8>,
+}
+
+fn strings(sources: &[Frozen]) -> Vec<&[u8]> {
+    sources.iter().map(|source| source.string().ok().flatten().unwrap_or_default()).collect()
+}
+
+impl Bits {
+    fn new(operation: Operation, sources: Vec<Frozen>) -> Self {
+        let len = Operation::result_len(&strings(&sources));
+        let step = (STEP / sources.len().max(1)).next_multiple_of(4096);
+        Self { operation, sources, len, step, result: Vec::new() }
+    }
+}
+
+impl Computation for Bits {
+    fn step(&mut self) -> bool {
+        if self.result.capacity() == 0 {
+            self.result.reserve_exact(self.len);
+        }
+        let start = self.result.len();
+        self.operation.apply_part(&strings(&self.sources), start, self.step.min(self.len - start), &mut self.result);
+        self.result.len() == self.len
+    }
+}
+
 fn bitop(call: &mut WriteCall<'_>) -> Outcome {
     let operation = Operation::parse(call.args.at(1)).ok_or(CommandError::Syntax)?;
     let sources = call.args.slice_from(3);
@@ -49,22 +89,41 @@ fn bitop(call: &mut WriteCall<'_>) -> Outcome {
     if sources.len() < operation.sources_min() {
         return Err(errors::bitop_few_keys(operation.name()));
     }
+    let mut round = 0;
+    if let Some((bits, computed_in)) = call.computed::<Bits>() {
+        let keys = &mut call.keys;
+        let is_still = |(source, before): (&[u8], &Frozen)| {
+            let key = keys.key(source);
+            keys.is_still(key, before)
+        };
+        if sources.iter().zip(&bits.sources).all(is_still) {
+            return store(call, *bits);
+        }
+        round = computed_in + 1;
+    }
     let mut values = Vec::with_capacity(sources.len());
     for source in sources.iter() {
-        let value = call.keys.copy(call.client.db, source);
-        call.looked_up(value.is_some());
-        value.as_ref().map_or(Ok(()), |value| is_string(value.kind))?;
+        let key = call.keys.key(source);
+        let value = call.keys.freeze(key);
+        value.string()?;
         values.push(value);
     }
-    let values: Vec<&[u8]> = values.iter().map(|value| value.as_ref().map_or(&[][..], Owned::bytes)).collect();
-    let mut result = Vec::new();
-    operation.apply(&values, &mut result);
-    let destination = call.key(2);
-    if result.is_empty() {
+    let mut bits = Bits::new(operation, values);
+    if bits.len * sources.len() > BESIDE_OTHERS && call.may_compute(round) {
+        return Err(call.compute(bits, round));
+    }
+    while !bits.step() {}
+    store(call, bits)
+}
+
+fn store(call: &mut WriteCall<'_>, bits: Bits) -> Outcome {
+    bits.sources.iter().for_each(|source| call.looked_up(matches!(source.string(), Ok(Some(_)))));
+    let (destination, len) = (call.key(2), bits.result.len());
+    if len == 0 {
         call.keys.delete(destination);
     } else {
-        call.keys.upsert(destination, &result, Put::EDITED)?;
+        call.keys.upsert_owned(destination, bits.result, Put::EDITED)?;
     }
-    call.reply.unsigned(result.len() as u64);
+    call.reply.unsigned(len as u64);
     Ok(())
 }

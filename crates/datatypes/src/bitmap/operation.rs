@@ -64,14 +64,23 @@ impl Operation {
         }
     }
 
-    /// Appends the result: as long as the longest source. Without sources it is empty.
+    /// The length of the result: that of the longest source.
+    pub fn result_len(sources: &[&[u8]]) -> usize {
+        sources.iter().map(|source| source.len()).max().unwrap_or(0)
+    }
+
+    /// Appends the result. Without sources it is empty.
     pub fn apply(self, sources: &[&[u8]], out: &mut Vec<u8>) {
+        self.apply_part(sources, 0, Self::result_len(sources), out);
+    }
+
+    /// Appends `len` bytes of the result from `start` on.
+    pub fn apply_part(self, sources: &[&[u8]], start: usize, len: usize, out: &mut Vec<u8>) {
         let Some((&first, others)) = sources.split_first() else { return };
-        let len = sources.iter().map(|source| source.len()).max().unwrap_or(0);
-        let start = out.len();
-        out.resize(start + len, 0);
-        for (index, piece) in out[start..].chunks_mut(PIECE).enumerate() {
-            let part = |source| part(source, index * PIECE, piece_len(len, index));
+        let begin = out.len();
+        out.resize(begin + len, 0);
+        for (index, piece) in out[begin..].chunks_mut(PIECE).enumerate() {
+            let part = |source| part(source, start + index * PIECE, piece_len(len, index));
             self.apply_piece(piece, part(first), others.iter().map(|&source| part(source)));
         }
     }

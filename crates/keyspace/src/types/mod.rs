@@ -7,5 +7,6 @@ mod replay;
 pub mod set;
 mod table;
 
+pub use collection::Frozen;
 pub use refusal::Refusal;
 pub use table::TypeTable;

@@ -5,10 +5,12 @@
 
 mod draft;
 pub(super) mod edits;
+mod frozen;
 mod look;
 mod new;
 
 pub(super) use draft::Draft;
+pub use frozen::Frozen;
 pub(super) use look::{Extent, Snapshot};
 pub(super) use new::New;
 

@@ -3,8 +3,8 @@
 use almandine_base::object::Object;
 use almandine_datatypes::packed::Entry;
 
-use super::{Hashes, is_live};
-use crate::types::collection::Snapshot;
+use super::{Hash, Hashes, is_live};
+use crate::types::collection::{Frozen, Snapshot};
 use crate::{Key, Reader, Refusal};
 
 /// A large hash as it was at one time. It holds memory, and nobody up.
@@ -54,5 +54,15 @@ impl Reader<'_> {
             object.len()
         };
         Some(HashSnapshot { snapshot, len })
+    }
+}
+
+impl Frozen {
+    /// The hash that was frozen. None: there was no key.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub fn hash(&self) -> Result<Option<Hash<'_>>, Refusal> {
+        Ok(self.collection::<Hashes>()?.map(|body| Hash { body, now: self.now() }))
     }
 }

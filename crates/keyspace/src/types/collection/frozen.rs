@@ -1,0 +1,107 @@
+//! A value as it was at one time, of any type: what a computation works on that takes longer than a latch may be held.
+
+use std::sync::Arc;
+
+use almandine_store::{Kind, SharedValue};
+
+use super::{Body, Collection, downcast};
+use crate::{Accessor, Key, Keyspace, Reader, Refusal};
+
+/// The value of a key as it was at one time, or that there was none. It holds memory, and nobody up.
+pub struct Frozen {
+    value: Option<(Kind, Held)>,
+    keyspace: Arc<Keyspace>,
+    now: u64,
+}
+
+enum Held {
+    /// The bytes of a string or of a packed collection.
+    Copied(Box<[u8]>),
+    /// A large string or an object. Taken out when it is dropped.
+    Shared(Option<SharedValue>),
+}
+
+impl Frozen {
+    /// The bytes of a string. None: there was no key.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub fn string(&self) -> Result<Option<&[u8]>, Refusal> {
+        match &self.value {
+            None => Ok(None),
+            Some((Kind::String, Held::Copied(bytes))) => Ok(Some(bytes)),
+            Some((Kind::String, Held::Shared(value))) => Ok(value.as_ref().map(|value| value.as_ref().as_ref())),
+            Some(_) => Err(Refusal::WrongKind),
+        }
+    }
+
+    /// A collection. None: there was no key, or nothing of it but elements past their time.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub(in crate::types) fn collection<C: Collection>(&self) -> Result<Option<Body<'_, C>>, Refusal> {
+        let body = match &self.value {
+            None => return Ok(None),
+            Some((kind, _)) if *kind != C::KIND => return Err(Refusal::WrongKind),
+            Some((_, Held::Copied(bytes))) => Some(Body::Packed(C::packed(bytes))),
+            Some((_, Held::Shared(value))) => {
+                value.as_ref().and_then(|value| value.as_object()).and_then(downcast::<C>).map(Body::Object)
+            }
+        };
+        Ok(body.filter(|body| !C::is_expired(*body, self.now)))
+    }
+
+    /// When it was frozen, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        if let Some((_, Held::Shared(value))) = &mut self.value
+            && let Some(value) = value.take()
+        {
+            self.keyspace.store.release(value);
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Keeps a key's value as it is now, of whatever type: a copy of a small one, a counted reference to a large one.
+    pub fn freeze(&mut self, key: Key<'_>) -> Frozen {
+        let key = self.current(key);
+        let now = self.now_ms().max(0) as u64;
+        let Accessor { session, scratch, keyspace, .. } = &mut *self.accessor;
+        let value = session.read(key, |view| match view.shared() {
+            Some(value) => (view.kind(), Held::Shared(Some(value))),
+            None => {
+                scratch.clear();
+                view.append_to(scratch);
+                (view.kind(), Held::Copied(scratch.as_slice().into()))
+            }
+        });
+        if value.is_none() {
+            session.remove_met_expired(key);
+        }
+        Frozen { value, keyspace: Arc::clone(keyspace), now }
+    }
+
+    /// Whether a key's value is the one that was frozen. A large one that has been changed and changed back is not.
+    pub fn is_still(&mut self, key: Key<'_>, frozen: &Frozen) -> bool {
+        let key = self.current(key);
+        let Accessor { session, scratch, .. } = &mut *self.accessor;
+        let same = session.read(key, |view| match &frozen.value {
+            Some((kind, _)) if *kind != view.kind() => false,
+            Some((_, Held::Shared(Some(value)))) => view.shared().is_some_and(|now| Arc::ptr_eq(&now, value)),
+            Some((_, Held::Copied(bytes))) => {
+                scratch.clear();
+                view.append_to(scratch);
+                **bytes == **scratch
+            }
+            None | Some((_, Held::Shared(None))) => false,
+        });
+        same.unwrap_or(frozen.value.is_none())
+    }
+}

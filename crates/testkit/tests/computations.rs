@@ -1,0 +1,150 @@
+//! Commands that compute beside others: their results are those of one moment, in order, and others are served meanwhile.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use almandine_testkit::{Client, Program, Server, Value, full};
+
+/// Bytes of each source: enough for hundreds of slices.
+fn len() -> usize {
+    if full() { 128 << 20 } else { 24 << 20 }
+}
+
+fn store(client: &mut Client, key: &str, byte: u8, len: usize) {
+    let value = vec![byte; len];
+    assert_eq!(client.call(&[&b"SET"[..], key.as_bytes(), &value]).expect("a reply"), Value::ok());
+}
+
+fn devices() -> [&'static [&'static str]; 2] {
+    [&["--workers", "2"], &["--workers", "2", "--storage-dir", "{dir}/s", "--maxmemory", "1gb"]]
+}
+
+#[test]
+fn results_are_right_alone_in_pipelines_and_in_transactions() {
+    for flags in devices() {
+        let server = Server::start(&Program::Almandine, flags);
+        let mut client = server.client();
+        store(&mut client, "a", 0b0011, len());
+        store(&mut client, "b", 0b0101, len() / 2);
+        let pipeline = [
+            &["PING"][..],
+            &["BITOP", "XOR", "x", "a", "b"],
+            &["STRLEN", "x"],
+            &["BITOP", "AND", "a", "a", "none"],
+            &["BITCOUNT", "a"],
+            &["MULTI"],
+            &["BITOP", "NOT", "n", "x"],
+            &["GETRANGE", "n", "0", "0"],
+            &["EXEC"],
+            &["ECHO", "last"],
+        ];
+        let replies = client.pipeline(&pipeline).expect("replies");
+        let whole = Value::Integer(len() as i64);
+        assert_eq!(replies[1..5], [whole.clone(), whole.clone(), whole.clone(), Value::Integer(0)]);
+        let not = Value::Bulk(vec![!0b0110]);
+        assert_eq!(replies[8], Value::Array(vec![whole, not]));
+        assert_eq!(replies[9].bytes(), Some(&b"last"[..]));
+        let half = len() / 2;
+        let ends = [half - 1, half].map(|at| at.to_string());
+        let bytes = client.call(&["GETRANGE", "x", &ends[0], &ends[1]]).expect("a reply");
+        assert_eq!(bytes.bytes(), Some(&[0b0110, 0b0011][..]));
+    }
+}
+
+/// Two sources always change together, so a result that has a byte of another kind mixes two moments.
+#[test]
+fn a_result_is_of_one_moment_whoever_changes_its_sources() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    let len = len() / 4;
+    let (done, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let mut client = server.client();
+    store(&mut client, "a", 1, len);
+    store(&mut client, "b", 1, len);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut writer = server.client();
+            for byte in (1..=255).cycle() {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                let value = vec![byte; len];
+                let reply = writer.call(&[&b"MSET"[..], b"a", &value, b"b", &value]).expect("a reply");
+                assert_eq!(reply, Value::ok());
+                rounds.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        for _ in 0..60 {
+            let reply = client.call(&["BITOP", "XOR", "x", "a", "b"]).expect("a reply");
+            assert_eq!(reply, Value::Integer(len as i64));
+            assert_eq!(client.call(&["BITCOUNT", "x"]).expect("a reply"), Value::Integer(0), "two moments");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(rounds.load(Ordering::Relaxed) > 0, "nobody changed anything");
+}
+
+/// The destination is its own source and nothing changes in it, so whatever others append meanwhile must stay.
+#[test]
+fn what_is_written_meanwhile_is_not_lost() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    let (len, done) = (len() / 8, AtomicBool::new(false));
+    let mut client = server.client();
+    store(&mut client, "a", 1, len);
+    let appended = std::thread::scope(|scope| {
+        let appender = scope.spawn(|| {
+            let mut writer = server.client();
+            let mut appended = 0;
+            while !done.load(Ordering::Relaxed) {
+                appended += 1;
+                let reply = writer.call(&["APPEND", "a", "x"]).expect("a reply");
+                assert_eq!(reply, Value::Integer((len + appended) as i64), "an append was lost");
+                std::thread::sleep(Duration::from_millis(if appended % 8 == 0 { 40 } else { 1 }));
+            }
+            appended
+        });
+        for _ in 0..60 {
+            client.call(&["BITOP", "AND", "a", "a", "a"]).expect("a reply");
+        }
+        done.store(true, Ordering::Relaxed);
+        appender.join().expect("no panic")
+    });
+    assert_eq!(client.call(&["STRLEN", "a"]).expect("a reply"), Value::Integer((len + appended) as i64));
+}
+
+/// While one worker computes, it serves others between the slices; who is gone, computes nothing.
+#[test]
+fn others_are_served_meanwhile_and_who_is_gone_computes_nothing() {
+    let server = Server::start(&Program::Almandine, &["--workers", "1"]);
+    let mut client = server.client();
+    let names: Vec<String> = (0..8).map(|number| format!("s{number}")).collect();
+    names.iter().for_each(|name| store(&mut client, name, 7, len()));
+    let mut command = vec!["BITOP", "ONE", "x"];
+    // Thousands of slices.
+    (0..40).for_each(|_| command.extend(names.iter().map(String::as_str)));
+    let mut computing = server.client();
+    computing.send(&[&command[..]]).expect("sent");
+    // As long as it computes there is no result, and others get theirs.
+    let mut served = 0;
+    while client.call(&["EXISTS", "x"]).expect("a reply") == Value::Integer(0) {
+        served += 1;
+    }
+    assert!(served > 20, "{served} commands were served beside it");
+    assert_eq!(computing.receive().expect("a reply"), Value::Integer(len() as i64));
+    client.call(&["DEL", "x"]).expect("a reply");
+    computing.send(&[&command[..]]).expect("sent");
+    assert_eq!(client.call(&["EXISTS", "x"]).expect("a reply"), Value::Integer(0));
+    drop(computing);
+    // Its end is seen between two slices, or at its end.
+    let connected = |client: &mut Client| {
+        let info = client.call(&["INFO", "clients"]).expect("a reply");
+        let info = String::from_utf8_lossy(info.bytes().expect("text")).into_owned();
+        info.lines().find_map(|line| line.strip_prefix("connected_clients:").map(str::to_owned)).expect("a number")
+    };
+    for _ in 0..2_000 {
+        if connected(&mut client) == "1" {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("a client that has gone is still connected");
+}
