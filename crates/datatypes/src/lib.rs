@@ -30,4 +30,5 @@ pub mod range;
 pub mod rdb;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 pub mod tree;

@@ -10,6 +10,8 @@ pub const VERSION_REDIS_7_0: u16 = 10;
 pub const VERSION_REDIS_7_2: u16 = 11;
 /// The version that Redis 7.4 writes, the first whose hashes have fields that expire.
 pub const VERSION_REDIS_7_4: u16 = 12;
+/// The version that Redis 8.6 writes, the first whose streams have producers.
+pub const VERSION_REDIS_8_6: u16 = 13;
 /// The youngest version of Redis that is known: 8.10 writes it. Strings and the hashes here are in it what they were before.
 pub const VERSION_REDIS_MAX: u16 = 15;
 /// The version that Valkey 9 writes, the first of its own.

@@ -140,22 +140,58 @@ fn backward_length(len: usize) -> ([u8; 5], usize) {
     }
 }
 
+/// Bytes that a text takes as an element.
+pub(crate) fn text_size(text: &[u8]) -> usize {
+    if let Some(number) = parse_i64(text) {
+        return integer_size(number);
+    }
+    let len = text.len();
+    surrounded(match len {
+        0..64 => 1 + len,
+        64..4_096 => 2 + len,
+        _ => 5 + len,
+    })
+}
+
+/// Bytes that a number takes as an element.
+pub(crate) fn integer_size(number: i64) -> usize {
+    surrounded(match number {
+        0..=127 => 1,
+        -4_096..=4_095 => 2,
+        -32_768..=32_767 => 3,
+        -8_388_608..=8_388_607 => 4,
+        -2_147_483_648..=2_147_483_647 => 5,
+        _ => 9,
+    })
+}
+
+fn surrounded(len: usize) -> usize {
+    len + backward_length(len).1
+}
+
 /// Writes a listpack from its beginning to its end.
 #[derive(Clone, Debug)]
 pub struct Writer {
     bytes: Vec<u8>,
     len: usize,
+    bytes_max: usize,
 }
 
 impl Default for Writer {
     fn default() -> Self {
-        Self { bytes: vec![0; HEADER_BYTES], len: 0 }
+        Self { bytes: vec![0; HEADER_BYTES], len: 0, bytes_max: BYTES_MAX }
     }
 }
 
 impl Writer {
+    /// Of as many bytes as the format has room for: one entry of a stream may have [`BYTES_MAX`] without what surrounds it.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self { bytes_max: u32::MAX as usize, ..Self::default() }
+    }
+
     /// Appends a string, as a number where it is the decimal form of one. `None`, and nothing is written, when that would be more
-    /// than [`BYTES_MAX`].
+    /// than the writer takes: [`BYTES_MAX`], unless it is unlimited.
     #[must_use]
     pub fn push(&mut self, text: &[u8]) -> Option<()> {
         match parse_i64(text) {
@@ -203,7 +239,7 @@ impl Writer {
     fn append(&mut self, write: impl FnOnce(&mut Vec<u8>), data_len: usize) -> Option<()> {
         // An encoding of 5 bytes, the length behind of 5, the end.
         let bound = self.bytes.len().checked_add(data_len)?.checked_add(11)?;
-        if bound > BYTES_MAX {
+        if bound > self.bytes_max {
             return None;
         }
         let before = self.bytes.len();

@@ -3,7 +3,7 @@
 //! ```text
 //! a value     string objects and lengths ([`read_text`]), some of which hold a container
 //! container   a run of bytes with a format of its own: [`listpack`], [`ziplist`], [`zipmap`], [`intset`]
-//! family      what the containers of a type mean: [`hash`], [`list`], [`set`], [`sorted_set`]
+//! family      what the containers of a type mean: [`hash`], [`list`], [`set`], [`sorted_set`], [`stream`]
 //! ```
 //!
 //! Everything here is total over hostile bytes. Containers are checked through and through before an element of them is read (Redis calls that
@@ -21,6 +21,7 @@ pub mod listpack;
 mod lzf;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 mod string;
 mod text;
 pub mod types;

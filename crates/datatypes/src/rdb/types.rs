@@ -24,14 +24,20 @@ pub const ZSET_ZIPLIST: u8 = 12;
 pub const HASH_ZIPLIST: u8 = 13;
 /// A list as several ziplists: Redis 3.2 to 6.2.
 pub const LIST_QUICKLIST: u8 = 14;
+/// A stream: Redis 5.0 to 6.2.
+pub const STREAM_LISTPACKS: u8 = 15;
 /// A hash as a listpack of fields and values: Redis 7.0 and younger.
 pub const HASH_LISTPACK: u8 = 16;
 /// A sorted set as a listpack of members and scores: Redis 7.0 and younger.
 pub const ZSET_LISTPACK: u8 = 17;
 /// A list as several listpacks and single elements: Redis 7.0 and younger.
 pub const LIST_QUICKLIST_2: u8 = 18;
+/// A stream that knows how many entries it ever had: Redis 7.0.
+pub const STREAM_LISTPACKS_2: u8 = 19;
 /// A set as a listpack of members: Redis 7.2 and younger.
 pub const SET_LISTPACK: u8 = 20;
+/// A stream that knows when its consumers last got something: Redis 7.2 and younger.
+pub const STREAM_LISTPACKS_3: u8 = 21;
 /// Of Valkey 9 (version 80): a hash whose fields may expire.
 pub const HASH_VALKEY: u8 = 22;
 /// As [`HASH_METADATA`] with absolute times: candidates for Redis 7.4. Valkey 9 gives the number another meaning.
@@ -42,3 +48,7 @@ pub const HASH_LISTPACK_EX_CANDIDATE: u8 = 23;
 pub const HASH_METADATA: u8 = 24;
 /// A hash whose fields may expire as a listpack of fields, values and expiries: Redis 7.4 and younger.
 pub const HASH_LISTPACK_EX: u8 = 25;
+/// A stream that knows its producers: Redis 8.6 and younger.
+pub const STREAM_LISTPACKS_4: u8 = 26;
+/// A stream that has entries which nobody has and which are pending: Redis 8.8 and younger.
+pub const STREAM_LISTPACKS_5: u8 = 27;

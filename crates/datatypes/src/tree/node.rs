@@ -122,6 +122,11 @@ impl<L: Leaf> Node<L> {
         self.dues.iter().copied().min().unwrap_or(NEVER)
     }
 
+    /// The first of the children with the earliest expiry.
+    pub(super) fn earliest_child(&self) -> usize {
+        self.dues.iter().enumerate().min_by_key(|(_, due)| **due).map_or(0, |(at, _)| at)
+    }
+
     pub(super) fn set_summary(&mut self, at: usize, summary: Summary) {
         self.counts[at] = summary.count;
         self.set_due(at, summary.due);

@@ -21,6 +21,16 @@ pub struct ByRank(pub u64);
 #[derive(Clone, Debug)]
 pub struct FirstDue(pub u64);
 
+/// To the first of the leaves with the element that is due first of all.
+#[derive(Clone, Debug)]
+pub struct EarliestDue;
+
+impl<L: Leaf> Route<L> for EarliestDue {
+    fn child(&mut self, node: &Node<L>) -> usize {
+        node.earliest_child()
+    }
+}
+
 impl<L: Leaf> Route<L> for ByBound<L::Bound> {
     #[inline]
     fn child(&mut self, node: &Node<L>) -> usize {

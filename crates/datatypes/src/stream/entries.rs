@@ -1,0 +1,266 @@
+//! All entries of a stream: blocks in a tree, and the last block beside it, where entries are added.
+
+use almandine_base::object::Missing;
+
+use crate::tree::{ByRank, Leaf, Node, Route, Tree};
+
+use super::StreamId;
+use super::block::{Block, NodeLimits, Room};
+use super::entry::Entry;
+use super::iter::{Backwards, Iter};
+
+/// Down to the block that an id belongs to; on the way it counts the entries of the blocks before.
+#[derive(Clone, Debug)]
+pub(super) struct ById {
+    pub(super) id: StreamId,
+    pub(super) rank: u64,
+}
+
+impl Route<Block> for ById {
+    #[inline]
+    fn child(&mut self, node: &Node<Block>) -> usize {
+        let at = node.last(|bound: &StreamId| *bound <= self.id);
+        self.rank += node.count_before(at);
+        at
+    }
+}
+
+/// Which entries a trim keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// So many, the last ones.
+    Newest(u64),
+    /// Those from an id on.
+    From(StreamId),
+}
+
+/// A trim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trim {
+    /// What it keeps.
+    pub keep: Keep,
+    /// Whether it takes whole nodes only.
+    pub approximate: bool,
+    /// Entries that it takes at most, in whole nodes. None: any number.
+    pub limit: Option<u64>,
+}
+
+/// The node at the front.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Front {
+    pub(super) blocks: usize,
+    pub(super) entries: u64,
+    /// Of the last entry that the node ever had.
+    pub(super) last: StreamId,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entries {
+    /// All blocks but the last. None if that is the only one.
+    pub(super) older: Option<Tree<Block>>,
+    /// The last block; empty if there is no entry at all.
+    pub(super) tail: Block,
+}
+
+impl Entries {
+    pub(super) fn len(&self) -> u64 {
+        self.older.as_ref().map_or(0, Tree::len) + self.tail.len() as u64
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.older.as_ref().map_or(0, Tree::memory) + self.tail.memory()
+    }
+
+    /// How many nodes there are.
+    pub(super) fn nodes(&self) -> Result<usize, Missing> {
+        let mut nodes = usize::from(self.tail.len() > 0 && !self.tail.continues());
+        let Some(older) = &self.older else { return Ok(usize::from(self.tail.len() > 0)) };
+        for (index, block) in older.leaves(&mut ByRank(0)).enumerate() {
+            nodes += usize::from(index == 0 || !block?.continues());
+        }
+        Ok(nodes)
+    }
+
+    /// The first block.
+    pub(super) fn front(&self) -> Result<&Block, Missing> {
+        self.older.as_ref().map_or(Ok(&self.tail), |older| older.leaf(&mut ByRank(0)))
+    }
+
+    /// The block with an entry of this rank, and the rank there. The last one if there is none.
+    pub(super) fn block(&self, rank: u64) -> Result<(&Block, usize), Missing> {
+        match &self.older {
+            Some(older) if rank < older.len() => {
+                let mut route = ByRank(rank);
+                let block = older.leaf(&mut route)?;
+                Ok((block, route.0 as usize))
+            }
+            older => Ok((&self.tail, (rank - older.as_ref().map_or(0, Tree::len)) as usize)),
+        }
+    }
+
+    /// How many entries have a lower id.
+    pub(super) fn rank(&self, id: StreamId) -> Result<u64, Missing> {
+        let before = self.older.as_ref().map_or(0, Tree::len);
+        match &self.older {
+            Some(older) if id <= self.tail.header().base => {
+                let mut route = ById { id, rank: 0 };
+                let block = older.leaf(&mut route)?;
+                Ok(route.rank + block.below(id) as u64)
+            }
+            _ => Ok(before + self.tail.below(id) as u64),
+        }
+    }
+
+    pub(super) fn first(&self) -> Result<Option<Entry<'_>>, Missing> {
+        Ok(self.front()?.nth(0))
+    }
+
+    pub(super) fn last(&self) -> Option<Entry<'_>> {
+        self.tail.nth(self.tail.len().checked_sub(1)?)
+    }
+
+    /// An entry.
+    pub(super) fn get(&self, id: StreamId) -> Result<Option<Entry<'_>>, Missing> {
+        let block = match &self.older {
+            Some(older) if id < self.tail.header().base => older.leaf(&mut ById { id, rank: 0 })?,
+            _ => &self.tail,
+        };
+        Ok(block.find(id).and_then(|index| block.nth(index)))
+    }
+
+    /// Entries from one id to another, both included.
+    pub(super) fn range(&self, start: StreamId, end: StreamId) -> Result<Iter<'_>, Missing> {
+        Ok(Iter::new(self, self.rank(start)?, end))
+    }
+
+    /// The same, from the last to the first.
+    pub(super) fn backwards(&self, start: StreamId, end: StreamId) -> Result<Backwards<'_>, Missing> {
+        let count = match end.next() {
+            Some(next) => self.rank(next)?,
+            None => self.len(),
+        };
+        Ok(Backwards::new(self, count, start))
+    }
+
+    /// Appends an entry, whose id is above all others.
+    pub(super) fn append<'f>(&mut self, id: StreamId, fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone, limits: NodeLimits) {
+        let size = fields.clone().map(|(name, value)| name.len() + value.len()).sum();
+        let names = fields.clone().map(|(name, _)| name);
+        match self.tail.room(size, limits) {
+            Room::Here => {}
+            room => {
+                let continued = (room == Room::Behind).then_some(&self.tail);
+                let tail = Block::begin(id, names, continued);
+                self.start(tail);
+            }
+        }
+        self.tail.push(id, fields);
+    }
+
+    /// Lets entries be added to another block, which is empty.
+    pub(super) fn start(&mut self, tail: Block) {
+        let mut full = std::mem::replace(&mut self.tail, tail);
+        if full.len() > 0 {
+            full.seal();
+            self.older.get_or_insert_default().append(full.header().base, full);
+        }
+    }
+
+    /// Takes an entry away. Says whether it was there.
+    pub(super) fn remove(&mut self, id: StreamId) -> Result<bool, Missing> {
+        let remove = |block: &mut Block| {
+            let index = block.find(id);
+            index.inspect(|index| block.remove(*index)).is_some()
+        };
+        let removed = match &mut self.older {
+            Some(older) if id < self.tail.header().base => {
+                // A block that others have too is not copied for nothing.
+                if older.leaf(&mut ById { id, rank: 0 })?.find(id).is_none() {
+                    return Ok(false);
+                }
+                older.update(&mut ById { id, rank: 0 }, &(), remove)?
+            }
+            _ => remove(&mut self.tail),
+        };
+        self.settle()?;
+        Ok(removed)
+    }
+
+    /// After entries have gone: the tree has some, and so has the last block.
+    fn settle(&mut self) -> Result<(), Missing> {
+        if self.older.as_ref().is_some_and(Tree::is_empty) {
+            self.older = None;
+        }
+        if let Some(older) = &mut self.older
+            && self.tail.len() == 0
+        {
+            self.tail = older.update(&mut ByRank(older.len() - 1), &(), std::mem::take)?;
+            return self.settle();
+        }
+        Ok(())
+    }
+
+    /// Takes the first entries away.
+    pub(super) fn skip(&mut self, mut count: u64) -> Result<(), Missing> {
+        while count > 0 {
+            let taken = match &mut self.older {
+                Some(older) => older.update(&mut ByRank(0), &(), |block| {
+                    let taken = count.min(block.len() as u64);
+                    block.skip(taken as usize);
+                    taken
+                })?,
+                None => {
+                    let taken = count.min(self.tail.len() as u64);
+                    self.tail.skip(taken as usize);
+                    taken
+                }
+            };
+            self.settle()?;
+            if taken == 0 {
+                break;
+            }
+            count -= taken;
+        }
+        Ok(())
+    }
+
+    /// The node at a rank, where one begins.
+    pub(super) fn node(&self, rank: u64) -> Result<Front, Missing> {
+        let (mut node, mut rank) = (Front { blocks: 0, entries: 0, last: StreamId::MIN }, rank);
+        while rank < self.len() {
+            let (block, _) = self.block(rank)?;
+            if node.blocks > 0 && !block.continues() {
+                break;
+            }
+            let len = block.len() as u64;
+            node = Front { blocks: node.blocks + 1, entries: node.entries + len, last: block.header().last };
+            rank += len;
+        }
+        Ok(node)
+    }
+
+    /// How many entries a trim takes from the front.
+    pub(super) fn trimmed(&self, trim: &Trim) -> Result<u64, Missing> {
+        let len = self.len();
+        let exact = match trim.keep {
+            Keep::Newest(max) => len.saturating_sub(max),
+            Keep::From(id) => self.rank(id)?,
+        };
+        if !trim.approximate {
+            return Ok(exact);
+        }
+        let mut taken = 0;
+        while taken < len {
+            let node = self.node(taken)?;
+            let is_within = match trim.keep {
+                Keep::Newest(max) => len - taken > max && len - taken - node.entries >= max,
+                Keep::From(id) => node.last < id,
+            };
+            if !is_within || trim.limit.is_some_and(|limit| taken + node.entries > limit) {
+                break;
+            }
+            taken += node.entries;
+        }
+        Ok(taken)
+    }
+}
