@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use crate::rdb::listpack::{integer_size, text_size};
-use crate::tree::{Leaf, NEVER, SHARED_BYTES, Summary, size_class};
+use crate::tree::{Leaf, NEVER, SHARED_BYTES, Summary, size_class, zeroes};
 
 use super::StreamId;
 use super::entry::{Entry, Fields, delta};
@@ -278,7 +278,10 @@ impl Block {
             let (used, slots) = self.rebuilt(header);
             let least = grown(Header { used, slots, ..header }).least();
             let ample = self.bytes.len() + self.bytes.len() / 2;
-            header = self.rebuild(if slots == 0 { least } else { least.max(ample.min(BLOCK_MAX_BYTES)) }, grown(Header { used, ..header }).slot());
+            header = self.rebuild(
+                if slots == 0 { least } else { least.max(ample.min(BLOCK_MAX_BYTES)) },
+                grown(Header { used, ..header }).slot(),
+            );
             after = grown(header);
         }
         let bytes = Arc::make_mut(&mut self.bytes);
@@ -442,10 +445,6 @@ fn write_bytes(bytes: &mut [u8], at: &mut usize, written: &[u8]) {
 fn are_fields(mut bytes: &[u8]) -> bool {
     let Some(count) = varint::take(&mut bytes) else { return false };
     (0..count).all(|_| varint::take_bytes(&mut bytes).is_some()) && bytes.is_empty()
-}
-
-fn zeroes(len: usize) -> Arc<[u8]> {
-    std::iter::repeat_n(0, len).collect()
 }
 
 impl Leaf for Block {

@@ -143,7 +143,12 @@ impl Entries {
     }
 
     /// Appends an entry, whose id is above all others.
-    pub(super) fn append<'f>(&mut self, id: StreamId, fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone, limits: NodeLimits) {
+    pub(super) fn append<'f>(
+        &mut self,
+        id: StreamId,
+        fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
+        limits: NodeLimits,
+    ) {
         let size = fields.clone().map(|(name, value)| name.len() + value.len()).sum();
         let names = fields.clone().map(|(name, _)| name);
         match self.tail.room(size, limits) {

@@ -199,7 +199,11 @@ impl StreamObject {
             assert!(!older.is_empty() && self.entries.tail.len() > 0, "INV-STREAM-1: the last block has entries");
         }
         self.entries.tail.check((&StreamId::MIN, None), &());
-        let ids: Vec<StreamId> = self.range(StreamId::MIN, StreamId::MAX).expect("all is in memory").map(|entry| entry.unwrap().id).collect();
+        let ids: Vec<StreamId> = self
+            .range(StreamId::MIN, StreamId::MAX)
+            .expect("all is in memory")
+            .map(|entry| entry.expect("all is in memory").id)
+            .collect();
         assert!(ids.is_sorted_by(|one, other| one < other) && ids.len() as u64 == self.len(), "INV-STREAM-1: ids ascend");
         assert!(ids.last().is_none_or(|last| *last <= self.last_id), "INV-STREAM-1: no entry is behind the last id");
         assert!(self.groups.is_sorted_by(|one, other| one.name < other.name));

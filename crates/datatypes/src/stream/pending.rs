@@ -99,7 +99,8 @@ impl PendingList {
 
     /// Ids of what a consumer has, from one on.
     pub(super) fn owned_from(&self, owner: u32, id: StreamId) -> impl Iterator<Item = Result<StreamId, Missing>> + '_ {
-        let owned = self.owned.iter_from((owner, id)).take_while(move |item| item.is_err() || item.is_ok_and(|item| item.0 == owner));
+        let owned =
+            self.owned.iter_from((owner, id)).take_while(move |item| item.is_err() || item.is_ok_and(|item| item.0 == owner));
         owned.map(|item| item.map(|item| item.1))
     }
 

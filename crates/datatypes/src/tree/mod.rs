@@ -34,10 +34,5 @@ pub use leaf::{Leaf, NEVER, Summary};
 pub use leaves::Leaves;
 pub use node::{CHILDREN_MAX, Node};
 pub use root::Tree;
-<<<<<<< HEAD
-pub use route::{ByBound, ByRank, FirstDue, Route};
-pub use size::{SHARED_BYTES, size_class, size_class_below, zeroes};
-=======
 pub use route::{ByBound, ByRank, EarliestDue, FirstDue, Route};
-pub use size::{SHARED_BYTES, size_class};
->>>>>>> 44d9537 (Streams as values: blocks that share names, groups with what is pending by id and by consumer, and in payloads)
+pub use size::{SHARED_BYTES, size_class, size_class_below, zeroes};

@@ -9,7 +9,7 @@ fn filled(entries: u64) -> StreamObject {
     let mut stream = StreamObject::new();
     for n in 0..entries {
         let value = format!("{:08}", n % 100_000_000);
-        let fields = [(&b"sensor"[..], &value.as_bytes()[..]), (b"temperature", b"19.8")];
+        let fields = [(&b"sensor"[..], value.as_bytes()), (b"temperature", b"19.8")];
         stream.append(StreamId::new(1_700_000_000_000 + n * 7, 0), fields.into_iter(), LIMITS);
     }
     stream
