@@ -9,20 +9,46 @@ use super::rounding::{self, DOUBLE, Rounded};
 ///
 /// `None` for NaN, and for what is too large or too close to zero to be anything but infinity or zero.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
+    if let Some(value) = small_natural(text) {
+        return Some(value);
+    }
+    read(text).filter(|(_, is_in_range)| *is_in_range).map(|(value, _)| value)
+}
+
+/// What C's `strtod` makes of a text where all that is asked is whether it read all of it, up to a zero byte: spaces may come first, no text at all
+/// is 0, and what is too large or too close to zero is infinity or zero.
+pub fn parse_f64_leniently(text: &[u8]) -> Option<f64> {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let spaces = text.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0x0b).count();
+    let text = &text[spaces..];
+    small_natural(text).or_else(|| read(text).map(|(value, _)| value))
+}
+
+/// The number that few digits are.
+fn small_natural(text: &[u8]) -> Option<f64> {
+    let is_small = (1..=15).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
+    is_small.then(|| text.iter().fold(0, |value: u64, digit| value * 10 + u64::from(digit - b'0')) as f64)
+}
+
+/// The double nearest to a text, and whether it is in the range of doubles.
+fn read(text: &[u8]) -> Option<(f64, bool)> {
     let literal = Literal::parse(text)?;
-    let magnitude = match literal.magnitude {
-        Magnitude::Infinite => f64::INFINITY,
+    let (magnitude, is_in_range) = match literal.magnitude {
+        Magnitude::Infinite => (f64::INFINITY, true),
         Magnitude::Decimal { integer, fraction, .. } => {
             let value: f64 = str::from_utf8(text).ok()?.parse().ok()?;
             let is_zero = integer.iter().chain(fraction).all(|&digit| digit == b'0');
-            if value.is_infinite() || (value == 0.0 && !is_zero) {
-                return None;
-            }
-            value.abs()
+            (value.abs(), value.is_finite() && (value != 0.0 || is_zero))
         }
-        Magnitude::Binary { mantissa, exponent, inexact } => from_binary(mantissa, exponent, inexact)?,
+        Magnitude::Binary { mantissa, exponent, inexact } => match from_binary(mantissa, exponent, inexact) {
+            Some(value) => (value, true),
+            None => (if exponent > 0 { f64::INFINITY } else { 0.0 }, false),
+        },
     };
-    Some(if literal.negative { -magnitude } else { magnitude })
+    Some((if literal.negative { -magnitude } else { magnitude }, is_in_range))
 }
 
 fn from_binary(mantissa: u128, exponent: i64, inexact: bool) -> Option<f64> {
@@ -245,6 +271,27 @@ mod tests {
             ["", "nan", "1e400", "-1e400", "1e-400", "0x1p1024", "0x1p-1076", "0x1p-99999999999999999999", " 1", "1 ", "1e", "0x"]
         {
             assert_eq!(parse_f64(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn leniently_parsed() {
+        for (text, value) in [
+            ("", 0.0),
+            (" \t1", 1.0),
+            ("123456789012345", 123_456_789_012_345.0),
+            ("1e400", f64::INFINITY),
+            ("-1e400", f64::NEG_INFINITY),
+            ("1e-400", 0.0),
+            ("0x1p1024", f64::INFINITY),
+            ("0x1p-1076", 0.0),
+            ("2\0x", 2.0),
+            ("\0", 0.0),
+        ] {
+            assert_eq!(parse_f64_leniently(text.as_bytes()), Some(value), "{text:?}");
+        }
+        for text in [" ", "nan", "1 ", "x", "1x\0"] {
+            assert_eq!(parse_f64_leniently(text.as_bytes()), None, "{text:?}");
         }
     }
 }

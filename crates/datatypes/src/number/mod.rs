@@ -11,6 +11,6 @@ mod literal;
 mod natural;
 mod rounding;
 
-pub use double::{parse_f64, write_g17, write_shortest};
+pub use double::{parse_f64, parse_f64_leniently, write_g17, write_shortest};
 pub use extended::{Extended, FloatError, add_texts};
 pub use integer::parse_i64;

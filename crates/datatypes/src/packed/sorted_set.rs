@@ -150,6 +150,18 @@ impl<'a> PackedSortedSet<'a> {
         Iter { bytes: self.bytes, offset: self.start, left: self.header.count }
     }
 
+    /// All members, descending.
+    #[must_use]
+    pub fn iter_back(&self) -> Backwards<'a> {
+        let (mut offsets, mut left) = ([0; ELEMENTS_MAX], 0);
+        for (place, found) in offsets.iter_mut().zip(self.places()) {
+            // A packed collection is shorter than 64 KiB.
+            *place = found.offset as u16;
+            left += 1;
+        }
+        Backwards { bytes: self.bytes, offsets, left }
+    }
+
     fn places(&self) -> impl Iterator<Item = Found<'a>> + use<'a> {
         let mut iter = self.iter();
         std::iter::from_fn(move || {
@@ -283,5 +295,22 @@ impl<'a> Iterator for Iter<'a> {
         let (entry, size) = Entry::parse(self.bytes, self.offset)?;
         self.offset += size;
         Some(entry.into())
+    }
+}
+
+/// The members of a packed sorted set, descending.
+#[derive(Clone, Debug)]
+pub struct Backwards<'a> {
+    bytes: &'a [u8],
+    offsets: [u16; ELEMENTS_MAX],
+    left: usize,
+}
+
+impl<'a> Iterator for Backwards<'a> {
+    type Item = Scored<'a>;
+
+    fn next(&mut self) -> Option<Scored<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        Entry::parse(self.bytes, usize::from(self.offsets[self.left])).map(|(entry, _)| entry.into())
     }
 }

@@ -1,6 +1,6 @@
 //! Places between members.
 
-use crate::packed::score;
+use crate::packed::{Scored, score};
 use crate::tree::{Leaf, Node, Route};
 
 use super::order::{Bound, OrderChunk};
@@ -41,6 +41,11 @@ impl<'m> Edge<'m> {
     }
 
     /// Whether a member lies below.
+    #[must_use]
+    pub fn is_above_member(&self, entry: &Scored<'_>) -> bool {
+        self.is_above(entry.key())
+    }
+
     pub(super) fn is_above(&self, (key, member): (u64, &[u8])) -> bool {
         let is_past = |edge: &[u8]| member < edge || (self.is_behind && member == edge);
         key < self.key || (key == self.key && self.member.is_none_or(is_past))

@@ -12,9 +12,11 @@ mod index;
 mod iter;
 mod object;
 mod order;
+mod range;
 mod scan;
 
 pub use crate::hashed::Placement;
 pub use edge::Edge;
 pub use iter::{Backwards, Iter};
 pub use object::SortedSetObject;
+pub use range::{LexRange, ScoreRange};

@@ -172,6 +172,40 @@ impl SortedSetObject {
         Ok(true)
     }
 
+    /// Removes `count` members from a rank on, or all from there, and tells each to `taken`. Says how many there were.
+    ///
+    /// # Errors
+    /// [`Missing`]: a chunk is not in memory; what was told is gone.
+    pub fn remove_range(&mut self, rank: usize, count: usize, taken: &mut dyn FnMut(Scored<'_>)) -> Result<usize, Missing> {
+        let (mut gone, mut left) = (Vec::new(), count.min(self.len().saturating_sub(rank)));
+        let removed = left;
+        while left > 0 {
+            let mut route = ByRank(rank as u64);
+            let chunk = self.order.leaf(&mut route)?;
+            let from = route.0 as usize;
+            let step = left.min(chunk.len() - from);
+            for entry in chunk.iter().skip(from).take(step) {
+                gone.push((self.hash32(entry.member), entry.score));
+                taken(entry);
+            }
+            self.order.update(&mut ByRank(rank as u64), &(), |chunk| chunk.remove_many(from, step))?;
+            gone.drain(..).try_for_each(|(hash, score)| self.forget(hash, score))?;
+            left -= step;
+        }
+        Ok(removed)
+    }
+
+    /// The ranks of the members that are due at `now`, ascending.
+    #[must_use]
+    pub fn due_ranks(&self, now: u64) -> Vec<usize> {
+        let mut ranks = Vec::new();
+        self.order.visit_due(now, &mut |before, chunk| {
+            let due = chunk.iter().enumerate().filter(|(_, entry)| entry.due.is_some_and(|due| due <= now));
+            ranks.extend(due.map(|(index, _)| before as usize + index));
+        });
+        ranks
+    }
+
     /// How many members lie below an edge: all that ranges by score and by member need.
     ///
     /// # Errors

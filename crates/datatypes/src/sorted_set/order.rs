@@ -183,6 +183,18 @@ impl OrderChunk {
         self.replace(index, 1, None);
     }
 
+    /// Removes so many members from a rank on.
+    pub(super) fn remove_many(&mut self, index: usize, count: usize) {
+        debug_assert!(index + count <= self.len(), "the members are there");
+        if count == 1 {
+            return self.replace(index, 1, None);
+        }
+        let header = Header::read(&self.bytes);
+        let kept = (0..index).chain(index + count..header.count);
+        let kept: Vec<Parts> = kept.map(|index| [self.raw(header, index), &[][..], &[][..]]).collect();
+        *self = Self::build(&kept);
+    }
+
     /// Gives a member another score, or another expiry, with which it stays at its place; or leaves everything as it is and says no.
     pub(super) fn exchange(&mut self, score: f64, new: &Scored) -> bool {
         let Some((index, _)) = self.find(score, new.member) else { return false };

@@ -20,6 +20,7 @@
 mod append;
 mod check;
 mod cut;
+mod due;
 mod leaf;
 mod leaves;
 mod node;

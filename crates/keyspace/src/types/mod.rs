@@ -5,6 +5,7 @@ pub mod hash;
 mod refusal;
 mod replay;
 pub mod set;
+pub mod sorted_set;
 mod table;
 
 pub use collection::Frozen;

@@ -4,6 +4,7 @@ use almandine_store::{Kind, elements};
 
 use super::hash::HashLimits;
 use super::set::NO_LIMITS;
+use super::sorted_set;
 use crate::{Key, Refusal, Writer};
 
 impl Writer<'_> {
@@ -23,6 +24,11 @@ impl Writer<'_> {
                 set.replay(edits)?;
                 set.commit()
             }
+            Kind::SortedSet => {
+                let mut set = self.write_sorted_set(key, sorted_set::NO_LIMITS)?;
+                set.replay(edits)?;
+                set.commit()
+            }
             _ => Err(Refusal::WrongKind),
         }
     }
@@ -39,6 +45,13 @@ impl Writer<'_> {
                     hash.remove(field)?;
                 }
                 hash.commit()
+            }
+            Kind::SortedSet => {
+                let mut set = self.write_sorted_set(key, sorted_set::NO_LIMITS)?;
+                for member in elements(expired) {
+                    set.remove(member)?;
+                }
+                set.commit()
             }
             _ => Err(Refusal::WrongKind),
         }

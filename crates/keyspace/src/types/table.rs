@@ -2,8 +2,9 @@
 
 use almandine_base::object::{Kind, Object, Types};
 use almandine_datatypes::hash::{HashObject, Placement};
-use almandine_datatypes::packed::PackedHash;
+use almandine_datatypes::packed::{PackedHash, PackedSortedSet};
 use almandine_datatypes::set::SetObject;
+use almandine_datatypes::sorted_set::SortedSetObject;
 
 /// The types that there are.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,7 @@ impl Types for TypeTable {
         match kind {
             Kind::Hash => Some(Box::new(HashObject::new(self.placement))),
             Kind::Set => Some(Box::new(SetObject::new(self.placement))),
+            Kind::SortedSet => Some(Box::new(SortedSetObject::new(self.placement))),
             _ => None,
         }
     }
@@ -24,15 +26,28 @@ impl Types for TypeTable {
     fn next_due(&self, kind: Kind, packed: &[u8]) -> Option<u64> {
         match kind {
             Kind::Hash => PackedHash::new(packed).next_due(),
+            Kind::SortedSet => PackedSortedSet::new(packed).next_due(),
             _ => None,
         }
     }
 
     fn expire(&self, kind: Kind, packed: &[u8], now: u64, out: &mut Vec<u8>, removed: &mut dyn FnMut(&[u8])) -> usize {
-        debug_assert!(kind == Kind::Hash, "elements of other types do not expire");
-        let hash = PackedHash::new(packed);
         let keep = |due: Option<u64>| due.is_none_or(|due| due > now);
-        hash.iter().filter(|entry| !keep(entry.due)).for_each(|entry| removed(entry.field));
-        hash.len() - hash.retain(|entry| keep(entry.due), out)
+        match kind {
+            Kind::Hash => {
+                let hash = PackedHash::new(packed);
+                hash.iter().filter(|entry| !keep(entry.due)).for_each(|entry| removed(entry.field));
+                hash.len() - hash.retain(|entry| keep(entry.due), out)
+            }
+            Kind::SortedSet => {
+                let set = PackedSortedSet::new(packed);
+                set.iter().filter(|entry| !keep(entry.due)).for_each(|entry| removed(entry.member));
+                set.len() - set.retain(|entry| keep(entry.due), out)
+            }
+            _ => {
+                debug_assert!(false, "elements of other types do not expire");
+                0
+            }
+        }
     }
 }

@@ -123,6 +123,11 @@ impl<C: Collection> Draft<'_, C> {
         self.due.is_some_and(|due| due <= self.now as i64)
     }
 
+    /// Whether somebody wants to know what is done to the object in the store.
+    pub(in crate::types) fn is_noted(&self) -> bool {
+        self.edits.is_some()
+    }
+
     /// Notes what is done to an object in the store, where somebody wants to know: `write` appends an edit.
     #[inline]
     pub(in crate::types) fn note(&mut self, write: impl FnOnce(&mut Vec<u8>)) {

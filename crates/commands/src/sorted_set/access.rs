@@ -1,0 +1,88 @@
+//! What the commands of the family have in common: the first key as a sorted set, to be read or to be changed, and members in replies.
+
+use almandine_call::{CommandError, ReadCall, WriteCall};
+use almandine_command_spec::{CommandSpec, Group};
+use almandine_config::Settings;
+use almandine_keyspace::Refusal;
+use almandine_keyspace::types::sorted_set::{Scored, SortedSet, SortedSetLimits, SortedSetMut};
+use almandine_resp::{ProtocolVersion, Reply};
+
+/// What most specs of the family have in common.
+pub(super) const SORTED_SET: CommandSpec = CommandSpec { since: "1.2.0", group: Group::SortedSet, ..CommandSpec::BLANK };
+
+/// Shows the sorted set at the first key to `look`. None if there is none.
+pub(super) fn look<'c, R>(
+    call: &mut ReadCall<'c>,
+    look: impl FnOnce(&SortedSet<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
+) -> Result<Option<R>, CommandError> {
+    let key = call.key(1);
+    let ReadCall { keys, reply, .. } = call;
+    let found = keys.read_sorted_set(key, |set| look(set, reply))?;
+    call.looked_up(found.is_some());
+    Ok(found)
+}
+
+/// As [`look`], for a look at many members.
+pub(super) fn look_at_all<'c, R>(
+    call: &mut ReadCall<'c>,
+    look: impl FnOnce(&SortedSet<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
+) -> Result<Option<R>, CommandError> {
+    let key = call.key(1);
+    let ReadCall { keys, reply, .. } = call;
+    let found = keys.read_whole_sorted_set(key, |set| look(set, reply))?;
+    call.looked_up(found.is_some());
+    Ok(found)
+}
+
+/// How large a sorted set may be that OBJECT ENCODING names a listpack.
+#[must_use]
+pub fn limits(settings: &Settings) -> SortedSetLimits {
+    let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+    SortedSetLimits { entries: size(settings.values.zset_entries_max), value: size(settings.values.zset_value_bytes_max) }
+}
+
+/// The first key as a sorted set to be changed.
+pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<SortedSetMut<'s>, CommandError> {
+    let key = call.key(1);
+    let limits = limits(call.context.settings());
+    Ok(call.keys.write_sorted_set(key, limits)?)
+}
+
+/// How members are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Members alone.
+    Members,
+    /// Members and scores alternate.
+    Flat,
+    /// An array of two for each member.
+    Pairs,
+}
+
+impl Shape {
+    /// That of WITHSCORES in the protocol that the client speaks.
+    pub(super) fn of(reply: &Reply<'_>, with_scores: bool) -> Self {
+        match reply.version() {
+            _ if !with_scores => Self::Members,
+            ProtocolVersion::Resp2 => Self::Flat,
+            ProtocolVersion::Resp3 => Self::Pairs,
+        }
+    }
+
+    /// Elements of the array that so many members are.
+    pub(super) fn elements(self, members: usize) -> usize {
+        if self == Self::Flat { 2 * members } else { members }
+    }
+
+    /// Answers a member.
+    #[inline]
+    pub(super) fn write(self, reply: &mut Reply<'_>, entry: &Scored<'_>) {
+        if self == Self::Pairs {
+            reply.array(2);
+        }
+        reply.bulk(entry.member);
+        if self != Self::Members {
+            reply.double(entry.score);
+        }
+    }
+}

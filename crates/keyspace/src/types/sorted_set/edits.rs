@@ -1,0 +1,98 @@
+//! What was done to the members of a sorted set, as effects have it: one edit behind the other, each a number and what it needs.
+
+use almandine_datatypes::packed::SortedSetEncoding;
+
+use crate::types::collection::edits::{push_bytes, push_number, take_byte, take_bytes, take_number};
+
+/// An edit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Edit<'e> {
+    /// A score; an expiry stays.
+    Set {
+        member: &'e [u8],
+        score: f64,
+    },
+    SetDue {
+        member: &'e [u8],
+        due: Option<u64>,
+    },
+    Remove {
+        member: &'e [u8],
+    },
+    Name(SortedSetEncoding),
+}
+
+const SET: u8 = 0;
+const SET_DUE: u8 = 1;
+const REMOVE: u8 = 2;
+const NAME: u8 = 3;
+/// The time that is none: those of members are below 2^48.
+const NEVER: u64 = 1 << 48;
+
+impl Edit<'_> {
+    /// Appends it to others.
+    pub(super) fn push(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Set { member, score } => {
+                out.push(SET);
+                push_bytes(out, member);
+                out.extend_from_slice(&score.to_bits().to_le_bytes());
+            }
+            Self::SetDue { member, due } => {
+                out.push(SET_DUE);
+                push_bytes(out, member);
+                push_number(out, due.unwrap_or(NEVER));
+            }
+            Self::Remove { member } => {
+                out.push(REMOVE);
+                push_bytes(out, member);
+            }
+            Self::Name(encoding) => out.extend_from_slice(&[NAME, encoding as u8]),
+        }
+    }
+}
+
+/// The first of the edits, which is taken off. None at the end, and where bytes are no edit.
+pub(super) fn next<'e>(edits: &mut &'e [u8]) -> Option<Edit<'e>> {
+    match take_byte(edits)? {
+        SET => {
+            let member = take_bytes(edits)?;
+            let (score, rest) = edits.split_first_chunk()?;
+            *edits = rest;
+            let score = f64::from_bits(u64::from_le_bytes(*score));
+            (!score.is_nan()).then_some(Edit::Set { member, score })
+        }
+        SET_DUE => {
+            let member = take_bytes(edits)?;
+            Some(Edit::SetDue { member, due: Some(take_number(edits)?).filter(|due| *due != NEVER) })
+        }
+        REMOVE => Some(Edit::Remove { member: take_bytes(edits)? }),
+        NAME => Some(Edit::Name(SortedSetEncoding::of(take_byte(edits)?))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_come_back_and_cut_ones_end() {
+        let all = [
+            Edit::Set { member: b"m", score: 1.5 },
+            Edit::Set { member: b"", score: f64::NEG_INFINITY },
+            Edit::SetDue { member: b"m", due: Some(0) },
+            Edit::SetDue { member: b"m", due: None },
+            Edit::Remove { member: b"m" },
+            Edit::Name(SortedSetEncoding::SkipList),
+        ];
+        let mut edits = Vec::new();
+        all.iter().for_each(|edit| edit.push(&mut edits));
+        let mut bytes = &edits[..];
+        assert_eq!(std::iter::from_fn(|| next(&mut bytes)).collect::<Vec<_>>(), all);
+        for len in 0..edits.len() {
+            let mut bytes = &edits[..len];
+            assert!(std::iter::from_fn(|| next(&mut bytes)).count() < all.len());
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Members of a sorted set in order, either way.
+
+use almandine_datatypes::packed::Scored;
+use almandine_datatypes::{packed, sorted_set};
+
+use super::{SortedSets, is_live};
+use crate::Refusal;
+use crate::types::collection::Body;
+
+/// Members in order. What is not in memory ends them with an error.
+pub struct Members<'s> {
+    walk: Walk<'s>,
+    left: usize,
+    now: u64,
+}
+
+enum Walk<'s> {
+    Packed(packed::sorted_set::Iter<'s>),
+    PackedBack(packed::sorted_set::Backwards<'s>),
+    Object(sorted_set::Iter<'s>),
+    ObjectBack(sorted_set::Backwards<'s>),
+}
+
+impl<'s> Members<'s> {
+    /// So many live members from the place `from` on.
+    pub(super) fn forwards(body: Body<'s, SortedSets>, from: usize, count: usize, now: u64) -> Self {
+        let walk = match body {
+            Body::Packed(packed) => {
+                let mut iter = packed.iter();
+                if let Some(skipped) = from.checked_sub(1) {
+                    iter.nth(skipped);
+                }
+                Walk::Packed(iter)
+            }
+            Body::Object(object) => Walk::Object(object.iter_from(from)),
+        };
+        Self { walk, left: count, now }
+    }
+
+    /// So many live members before the place `before`, from there down.
+    pub(super) fn backwards(body: Body<'s, SortedSets>, before: usize, count: usize, now: u64) -> Self {
+        let walk = match body {
+            Body::Packed(packed) => {
+                let mut iter = packed.iter_back();
+                if let Some(skipped) = (packed.len() - before).checked_sub(1) {
+                    iter.nth(skipped);
+                }
+                Walk::PackedBack(iter)
+            }
+            Body::Object(object) => Walk::ObjectBack(object.iter_back(before)),
+        };
+        Self { walk, left: count, now }
+    }
+}
+
+impl<'s> Iterator for Members<'s> {
+    type Item = Result<Scored<'s>, Refusal>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        loop {
+            let entry = match &mut self.walk {
+                Walk::Packed(iter) => Ok(iter.next()?),
+                Walk::PackedBack(iter) => Ok(iter.next()?),
+                Walk::Object(iter) => iter.next()?,
+                Walk::ObjectBack(iter) => iter.next()?,
+            };
+            match entry {
+                Ok(entry) if !is_live(&entry, self.now) => {}
+                Ok(entry) => {
+                    self.left -= 1;
+                    return Some(Ok(entry));
+                }
+                Err(missing) => {
+                    self.left = 0;
+                    return Some(Err(missing.into()));
+                }
+            }
+        }
+    }
+}

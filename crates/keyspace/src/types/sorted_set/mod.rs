@@ -1,0 +1,315 @@
+//! Sorted sets: a key read and changed as one.
+//!
+//! A member past its time is absent here, whether or not it has been removed: it has no rank, and others do not count it.
+
+mod edits;
+mod members;
+mod new;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use members::Members;
+pub use new::NewSortedSet;
+pub use snapshot::SortedSetSnapshot;
+pub(in crate::types) use write::NO_LIMITS;
+pub use write::SortedSetMut;
+
+pub use almandine_datatypes::packed::{Scored, SortedSetEncoding, SortedSetLimits, Update};
+pub use almandine_datatypes::sorted_set::{Edge, LexRange, ScoreRange};
+
+use std::ops::Range;
+
+use almandine_base::object::{self, Object};
+use almandine_datatypes::hash::Placement;
+use almandine_datatypes::packed::PackedSortedSet;
+use almandine_datatypes::sorted_set::SortedSetObject;
+use almandine_store::Kind;
+
+use super::collection::{Body, Collection, Extent};
+use crate::{Key, Reader, Refusal};
+
+/// The type of sorted sets.
+struct SortedSets;
+
+impl Collection for SortedSets {
+    const KIND: Kind = Kind::SortedSet;
+    type Object = SortedSetObject;
+    type Packed<'p> = PackedSortedSet<'p>;
+
+    fn packed(bytes: &[u8]) -> PackedSortedSet<'_> {
+        PackedSortedSet::new(bytes)
+    }
+
+    fn packed_len(packed: PackedSortedSet<'_>) -> usize {
+        packed.len()
+    }
+
+    fn unpack(packed: PackedSortedSet<'_>, placement: Placement) -> SortedSetObject {
+        SortedSetObject::from_packed(&packed, placement)
+    }
+
+    fn pack(object: &SortedSetObject, out: &mut Vec<u8>) -> Result<bool, object::Missing> {
+        Ok(object.should_pack() && object.pack(out)?)
+    }
+
+    fn is_expired(body: Body<'_, Self>, now: u64) -> bool {
+        next_due(body).is_some_and(|due| due <= now) && SortedSet::new(body, now).is_empty()
+    }
+}
+
+fn next_due(body: Body<'_, SortedSets>) -> Option<u64> {
+    match body {
+        Body::Packed(packed) => packed.next_due(),
+        Body::Object(object) => object.next_due(),
+    }
+}
+
+fn is_live(entry: &Scored<'_>, now: u64) -> bool {
+    entry.due.is_none_or(|due| due > now)
+}
+
+/// A sorted set to be read. Ranks are from 0 on, ascending by score and then by the bytes of members.
+pub struct SortedSet<'s> {
+    body: Body<'s, SortedSets>,
+    now: u64,
+    /// Where members are that are past their time, ascending: seldom any.
+    gone: Vec<usize>,
+}
+
+impl<'s> SortedSet<'s> {
+    #[inline]
+    fn new(body: Body<'s, SortedSets>, now: u64) -> Self {
+        let gone = if next_due(body).is_some_and(|due| due <= now) { due_ranks(body, now) } else { Vec::new() };
+        Self { body, now, gone }
+    }
+
+    /// How many members there are.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.raw_len() - self.gone.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many members there are, those past their time and not yet removed included.
+    #[must_use]
+    #[inline]
+    pub fn raw_len(&self) -> usize {
+        self.body.elements()
+    }
+
+    /// Whether it is so large that a reply with all of it should be made from a snapshot ([`Reader::large_sorted_set`]).
+    #[must_use]
+    pub fn is_large(&self) -> bool {
+        self.body.is_large()
+    }
+
+    /// What OBJECT ENCODING names.
+    #[must_use]
+    pub fn encoding(&self) -> SortedSetEncoding {
+        match self.body {
+            Body::Packed(packed) => packed.encoding(),
+            Body::Object(object) => object.encoding(),
+        }
+    }
+
+    /// When the first of its members expires, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn next_due(&self) -> Option<u64> {
+        next_due(self.body)
+    }
+
+    /// A member with its score.
+    ///
+    /// # Errors
+    /// When it is not in memory.
+    #[inline]
+    pub fn find(&self, member: &[u8]) -> Result<Option<Scored<'s>>, Refusal> {
+        let found = match self.body {
+            Body::Packed(packed) => packed.find(member),
+            Body::Object(object) => object.find(member)?,
+        };
+        Ok(found.filter(|entry| is_live(entry, self.now)))
+    }
+
+    /// A member's score.
+    ///
+    /// # Errors
+    /// When it is not in memory.
+    pub fn score(&self, member: &[u8]) -> Result<Option<f64>, Refusal> {
+        Ok(self.find(member)?.map(|entry| entry.score))
+    }
+
+    /// How many members lie before a member, and the member with its score.
+    ///
+    /// # Errors
+    /// When it is not in memory.
+    pub fn rank(&self, member: &[u8]) -> Result<Option<(usize, Scored<'s>)>, Refusal> {
+        let found = match self.body {
+            Body::Packed(packed) => packed.iter().enumerate().find(|(_, entry)| entry.member == member),
+            Body::Object(object) => object.rank(member)?,
+        };
+        let found = found.filter(|(_, entry)| is_live(entry, self.now));
+        Ok(found.map(|(raw, entry)| (self.live_rank(raw), entry)))
+    }
+
+    /// How many members lie below an edge.
+    ///
+    /// # Errors
+    /// When a part of the sorted set is not in memory.
+    pub fn rank_of(&self, edge: &Edge<'_>) -> Result<usize, Refusal> {
+        let raw = match self.body {
+            Body::Packed(packed) => packed.iter().take_while(|entry| edge.is_above_member(entry)).count(),
+            Body::Object(object) => object.rank_of(edge)?,
+        };
+        Ok(self.live_rank(raw))
+    }
+
+    /// The ranks of the members with scores in a range.
+    ///
+    /// # Errors
+    /// When a part of the sorted set is not in memory.
+    pub fn by_score(&self, range: &ScoreRange) -> Result<Range<usize>, Refusal> {
+        let start = self.rank_of(&range.lower())?;
+        Ok(start..self.rank_of(&range.upper())?.max(start))
+    }
+
+    /// The ranks of the members in a range of bytes. Where members have different scores, none is promised; `backwards` matters then.
+    ///
+    /// # Errors
+    /// When a part of the sorted set is not in memory.
+    pub fn by_lex(&self, range: &LexRange<'_>, backwards: bool) -> Result<Range<usize>, Refusal> {
+        match self.body {
+            Body::Packed(packed) => {
+                let live = |entry: &Scored<'_>| is_live(entry, self.now);
+                Ok(if backwards {
+                    let places = range.places(packed.iter_back().filter(live).map(|entry| entry.member), true);
+                    self.len() - places.end..self.len() - places.start
+                } else {
+                    range.places(packed.iter().filter(live).map(|entry| entry.member), false)
+                })
+            }
+            Body::Object(object) => {
+                let Some(first) = object.nth(0)?.filter(|_| !range.is_empty()) else { return Ok(0..0) };
+                let rank = |edge: Option<Edge<'_>>| edge.map(|edge| self.rank_of(&edge)).transpose();
+                let start = rank(range.lower(first.score))?.unwrap_or(0);
+                Ok(start..rank(range.upper(first.score))?.unwrap_or(self.len()).max(start))
+            }
+        }
+    }
+
+    /// The member of a rank.
+    ///
+    /// # Errors
+    /// When it is not in memory.
+    pub fn nth(&self, rank: usize) -> Result<Option<Scored<'s>>, Refusal> {
+        match self.body {
+            Body::Packed(packed) => Ok(packed.nth(self.raw_rank(rank))),
+            Body::Object(object) => Ok(object.nth(self.raw_rank(rank))?),
+        }
+    }
+
+    /// The members of these ranks, ascending.
+    #[must_use]
+    pub fn range(&self, ranks: Range<usize>) -> Members<'s> {
+        Members::forwards(self.body, self.raw_rank(ranks.start), ranks.len(), self.now)
+    }
+
+    /// The members of these ranks, descending.
+    #[must_use]
+    pub fn range_back(&self, ranks: Range<usize>) -> Members<'s> {
+        let after = ranks.end.checked_sub(1).map_or(0, |last| self.raw_rank(last).saturating_add(1));
+        Members::backwards(self.body, after.min(self.raw_len()), ranks.len(), self.now)
+    }
+
+    /// All members, ascending.
+    #[must_use]
+    pub fn iter(&self) -> Members<'s> {
+        self.range(0..self.len())
+    }
+
+    /// Visits members from `cursor` on, about `count` of a large sorted set, and returns the cursor to go on with; 0 begins and ends.
+    ///
+    /// # Errors
+    /// When a part of the sorted set is not in memory; what was visited is visited again.
+    pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(Scored<'_>)) -> Result<u64, Refusal> {
+        let now = self.now;
+        let mut visit = |entry: Scored<'_>| {
+            if is_live(&entry, now) {
+                visit(entry);
+            }
+        };
+        match self.body {
+            Body::Packed(packed) => {
+                packed.iter().for_each(visit);
+                Ok(0)
+            }
+            Body::Object(object) => Ok(object.scan(cursor, count, &mut visit)?),
+        }
+    }
+
+    /// The rank that a place among all members has, those past their time included.
+    fn live_rank(&self, raw: usize) -> usize {
+        raw - self.gone.partition_point(|gone| *gone < raw)
+    }
+
+    /// The place of the member of a rank.
+    fn raw_rank(&self, rank: usize) -> usize {
+        if self.gone.is_empty() {
+            return rank;
+        }
+        // Before the member of index i in `gone` lie `gone[i] - i` others.
+        let (mut low, mut high) = (0, self.gone.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.gone[middle] - middle <= rank {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        rank.saturating_add(low)
+    }
+}
+
+#[cold]
+fn due_ranks(body: Body<'_, SortedSets>, now: u64) -> Vec<usize> {
+    match body {
+        Body::Packed(packed) => packed.iter().enumerate().filter(|(_, entry)| !is_live(entry, now)).map(|(rank, _)| rank).collect(),
+        Body::Object(object) => object.due_ranks(now),
+    }
+}
+
+impl Reader<'_> {
+    /// Opens a key as a sorted set for a look at some of its members. None: there is no such key.
+    ///
+    /// # Errors
+    /// When it is of another type, or what `look` needs is not in memory.
+    #[inline]
+    pub fn read_sorted_set<R>(
+        &mut self,
+        key: Key<'_>,
+        look: impl FnOnce(&SortedSet<'_>) -> Result<R, Refusal>,
+    ) -> Result<Option<R>, Refusal> {
+        self.look_at::<SortedSets, R>(key, Extent::Part, |body, now| look(&SortedSet::new(body, now)))
+    }
+
+    /// As [`Reader::read_sorted_set`], for a look at all of it: of a large one, at a snapshot, so that writers need not wait.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_whole_sorted_set<R>(
+        &mut self,
+        key: Key<'_>,
+        look: impl FnOnce(&SortedSet<'_>) -> Result<R, Refusal>,
+    ) -> Result<Option<R>, Refusal> {
+        self.look_at::<SortedSets, R>(key, Extent::Whole, |body, now| look(&SortedSet::new(body, now)))
+    }
+}
