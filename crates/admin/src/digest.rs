@@ -4,6 +4,7 @@ use almandine_call::CommandError;
 use almandine_datatypes::digest;
 use almandine_keyspace::types::hash::Hash;
 use almandine_keyspace::types::set::Set;
+use almandine_keyspace::types::sorted_set::SortedSet;
 use almandine_keyspace::{Accessor, Key, Kind, Reader, Refusal};
 
 /// Keys asked for in one step of a scan.
@@ -64,6 +65,10 @@ fn content(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Comma
                 Err(Refusal::WrongKind) => {}
                 content => return Ok(content?),
             },
+            Some(Kind::SortedSet) => match keys.read_whole_sorted_set(key, of_sorted_set) {
+                Err(Refusal::WrongKind) => {}
+                content => return Ok(content?),
+            },
             Some(_) => return Ok(keys.read(key).map(|value| [value.kind().name().as_bytes(), b":", &value].concat())),
         }
     }
@@ -86,6 +91,17 @@ fn of_set(set: &Set<'_>) -> Result<Vec<u8>, Refusal> {
         add(&mut sum, &signature(&[&member?]));
     }
     Ok([Kind::Set.name().as_bytes(), b":", hex(&sum).as_bytes()].concat())
+}
+
+/// The order of members follows from their scores; of both zeroes it is the same.
+fn of_sorted_set(set: &SortedSet<'_>) -> Result<Vec<u8>, Refusal> {
+    let mut sum = Signature::default();
+    for entry in set.iter() {
+        let entry = entry?;
+        let score = (entry.score + 0.0).to_bits().to_le_bytes();
+        add(&mut sum, &signature(&[entry.member, &score, &entry.due.unwrap_or(0).to_le_bytes()]));
+    }
+    Ok([Kind::SortedSet.name().as_bytes(), b":", hex(&sum).as_bytes()].concat())
 }
 
 /// Each part with its length, so that what belongs to one is not taken for the other.

@@ -96,6 +96,34 @@ fixed_errors! {
     FieldsMissing => "ERR Mandatory argument FIELDS is missing or not at the right position",
     /// A negative expiry of a field.
     FieldExpiryNegative => "ERR invalid expire time, must be >= 0",
+    /// ZEXPIRE and its relatives without MEMBERS.
+    MembersMissing => "ERR Mandatory argument MEMBERS is missing or not at the right position",
+    /// ZEXPIRE and its relatives with a bad number of members.
+    MembersNotPositive => "ERR Parameter `numMembers` should be greater than 0",
+    /// A number of members that others follow than it says.
+    MembersMismatch => "ERR The `numMembers` parameter must match the number of arguments",
+    /// ZADD NX together with XX.
+    ScoreConditions => "ERR XX and NX options at the same time are not compatible",
+    /// ZADD with two of GT, LT and NX.
+    ScoreComparisons => "ERR GT, LT, and/or NX options at the same time are not compatible",
+    /// ZADD INCR of several members.
+    ScoreIncrements => "ERR INCR option supports a single increment-element pair",
+    /// An increment that makes a score no number.
+    ScoreNotANumber => "ERR resulting score is not a number (NaN)",
+    /// A range of scores with a limit that is no number.
+    ScoreRange => "ERR min or max is not a float",
+    /// A range of members with a limit that is none.
+    LexRange => "ERR min or max not valid string range item",
+    /// ZRANGE LIMIT by index.
+    RangeLimit => "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+    /// ZRANGE BYLEX WITHSCORES.
+    RangeScores => "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
+    /// WEIGHTS that are no numbers.
+    WeightNotFloat => "ERR weight value is not a float",
+    /// ZINTERCARD LIMIT below zero.
+    LimitNegative => "ERR LIMIT can't be negative",
+    /// ZMPOP COUNT that is no positive number.
+    CountNotPositive => "ERR count should be greater than 0",
     /// HGETEX with two words about expiries.
     FieldExpiryOrPersist => "ERR Only one of EX, PX, EXAT, PXAT or PERSIST arguments can be specified",
     /// HSETEX with two words about expiries.
@@ -550,6 +578,13 @@ pub fn unknown_argument(argument: &[u8]) -> CommandError {
 #[must_use]
 pub fn unknown_field_option(argument: &[u8]) -> CommandError {
     CommandError::quoting("ERR unknown argument: ", argument, "")
+}
+
+/// ZUNION and its relatives of no key. `command` is the name in lower case.
+#[cold]
+#[must_use]
+pub fn input_keys_missing(command: &str) -> CommandError {
+    CommandError::new(format!("ERR at least 1 input key is needed for '{command}' command"))
 }
 
 /// ACL CAT of a category that does not exist.

@@ -66,8 +66,10 @@ pub mod generic;
 pub mod hash;
 pub mod hyperloglog;
 pub mod payload;
+mod random;
 mod scan;
 pub mod set;
+pub mod sorted_set;
 pub mod string;
 mod traits;
 mod value;
@@ -75,5 +77,13 @@ mod value;
 use almandine_call::Command;
 
 /// The families.
-pub const COMMANDS: &[&[&Command]] =
-    &[string::COMMANDS, bitmap::COMMANDS, etag::COMMANDS, generic::COMMANDS, hash::COMMANDS, hyperloglog::COMMANDS, set::COMMANDS];
+pub const COMMANDS: &[&[&Command]] = &[
+    string::COMMANDS,
+    bitmap::COMMANDS,
+    etag::COMMANDS,
+    generic::COMMANDS,
+    hash::COMMANDS,
+    hyperloglog::COMMANDS,
+    set::COMMANDS,
+    sorted_set::COMMANDS,
+];

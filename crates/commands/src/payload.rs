@@ -5,11 +5,13 @@
 
 mod hash;
 mod set;
+mod sorted_set;
 
 use almandine_call::CommandError;
 use almandine_config::Settings;
 use almandine_datatypes::rdb::hash::Hash;
 use almandine_datatypes::rdb::set::Set;
+use almandine_datatypes::rdb::sorted_set::SortedSet;
 use almandine_datatypes::rdb::{self, footer, types};
 use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer};
 
@@ -50,6 +52,10 @@ pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Co
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
             },
+            Some(Kind::SortedSet) => match keys.read_whole_sorted_set(key, sorted_set::payload) {
+                Err(Refusal::WrongKind) => {}
+                payload => return Ok(payload?),
+            },
             Some(Kind::String) => match keys.read(key) {
                 Some(value) if value.kind() != Kind::String => {}
                 value => return Ok(value.map(|value| of_string(&value))),
@@ -75,6 +81,8 @@ pub enum Restored<'p> {
     Hash(Hash<'p>),
     /// A set.
     Set(Set<'p>),
+    /// A sorted set.
+    SortedSet(SortedSet<'p>),
 }
 
 /// Reads a payload.
@@ -87,6 +95,7 @@ pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
         Some(&types::STRING) => rdb::read_string(&mut content).map(Restored::String),
         Some(&kind) if Hash::is_type(kind, version) => Hash::read(kind, version, &mut content).ok().map(Restored::Hash),
         Some(&kind) if Set::is_type(kind) => Set::read(kind, &mut content).ok().map(Restored::Set),
+        Some(&kind) if SortedSet::is_type(kind) => SortedSet::read(kind, &mut content).ok().map(Restored::SortedSet),
         _ => None,
     };
     value.ok_or(CommandError::DumpMalformed)
@@ -101,6 +110,7 @@ pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, s
         Restored::String(value) => Ok(keys.upsert(key, &value, put)?),
         Restored::Hash(hash) => hash::put(keys, key, &hash, put, settings),
         Restored::Set(set) => set::put(keys, key, &set, put, settings),
+        Restored::SortedSet(set) => sorted_set::put(keys, key, &set, put, settings),
     }
 }
 
@@ -111,8 +121,7 @@ mod tests {
     fn string(payload: &[u8]) -> Result<Vec<u8>, CommandError> {
         match open(payload)? {
             Restored::String(value) => Ok(value),
-            Restored::Hash(hash) => panic!("{hash:?}"),
-            Restored::Set(set) => panic!("{set:?}"),
+            _ => panic!("no string"),
         }
     }
 

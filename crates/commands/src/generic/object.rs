@@ -84,8 +84,11 @@ pub fn encoding_of(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<&'stati
                 Err(Refusal::WrongKind) => {}
                 encoding => return Ok(encoding?),
             },
+            Kind::SortedSet => match keys.read_sorted_set(key, |set| Ok(set.encoding().name())) {
+                Err(Refusal::WrongKind) => {}
+                encoding => return Ok(encoding?),
+            },
             Kind::List => return Ok(Some("quicklist")),
-            Kind::SortedSet => return Ok(Some("skiplist")),
             Kind::Stream => return Ok(Some("stream")),
         }
     }

@@ -3,12 +3,12 @@
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::packed::Entry;
-use almandine_io::entropy;
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::hash::Hash;
 use almandine_resp::{ProtocolVersion, Reply};
 
 use super::access::{HASH, look, look_at_all};
+use crate::random::{REPLY_BYTES_MAX, Random};
 use crate::traits::SLOW_READ;
 
 pub(super) const HRANDFIELD: Command = Command {
@@ -29,15 +29,13 @@ pub(super) const HRANDFIELD: Command = Command {
     run: Handler::Read(hrandfield),
 };
 
-/// Bytes of the reply to a negative count at most: such a count may be beyond any bound.
-const REPLY_BYTES_MAX: usize = 512 << 20;
 /// Bytes that an empty name takes in it.
 const NAME_BYTES_MIN: usize = b"$0\r\n\r\n".len();
 /// Looks for a field at random that may meet some past their time, before all fields are gone through for one.
 const LOOKS_MAX: usize = 16;
 
 fn hrandfield(call: &mut ReadCall<'_>) -> Outcome {
-    let mut random = Random(entropy::seed());
+    let mut random = Random::new();
     if call.args.len() == 2 {
         let found = look(call, |hash, reply| {
             match pick(hash, &mut random)? {
@@ -171,34 +169,4 @@ fn write(reply: &mut Reply<'_>, entry: Entry<'_>, with_values: bool) -> usize {
         reply.bulk(entry.value);
     }
     if with_values && !in_pairs { 2 } else { 1 }
-}
-
-/// Splitmix64, from a seed that nobody else knows.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ mixed >> 31
-    }
-
-    /// A number below `n`; 0 if there is none.
-    fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_below_their_bound_and_about_as_likely() {
-        let (mut random, mut drawn) = (Random(7), [0; 5]);
-        (0..5000).for_each(|_| drawn[random.below(5)] += 1);
-        assert!(drawn.iter().all(|times| (850..1150).contains(times)), "{drawn:?}");
-        assert_eq!(random.below(0), 0);
-    }
 }

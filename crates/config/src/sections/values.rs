@@ -22,8 +22,10 @@ section! {
         "Members up to which OBJECT ENCODING says that a set is a listpack." => set_entries_max: u64;
     "set-max-listpack-value": MEMORY = "64" []
         "Longest member of a set that OBJECT ENCODING says is a listpack." => set_value_bytes_max: u64;
-    "zset-max-listpack-entries" / "zset-max-ziplist-entries": LONG = "128" [] "Members up to which a sorted set is packed.";
-    "zset-max-listpack-value" / "zset-max-ziplist-value": MEMORY = "64" [] "Longest member of a packed sorted set.";
+    "zset-max-listpack-entries" / "zset-max-ziplist-entries": LONG = "128" []
+        "Members up to which OBJECT ENCODING says that a sorted set is a listpack." => zset_entries_max: u64;
+    "zset-max-listpack-value" / "zset-max-ziplist-value": MEMORY = "64" []
+        "Longest member of a sorted set that OBJECT ENCODING says is a listpack." => zset_value_bytes_max: u64;
     "hll-sparse-max-bytes": MEMORY = "3000" [] "Bytes up to which a HyperLogLog is sparse."
         => hll_sparse_bytes_max: u64;
     "stream-node-max-bytes": MEMORY = "4096" [] "Bytes of a node of a stream.";

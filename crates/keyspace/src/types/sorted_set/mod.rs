@@ -30,6 +30,9 @@ use almandine_store::Kind;
 use super::collection::{Body, Collection, Extent};
 use crate::{Key, Reader, Refusal};
 
+/// Members that are looked at under the latch, at most.
+const IN_PLACE_MAX: usize = 512;
+
 /// The type of sorted sets.
 struct SortedSets;
 
@@ -109,6 +112,21 @@ impl<'s> SortedSet<'s> {
     #[must_use]
     pub fn is_large(&self) -> bool {
         self.body.is_large()
+    }
+
+    /// Whether a look at so many members in a row takes long enough that it should be one at a snapshot ([`Reader::read_whole_sorted_set`]).
+    #[must_use]
+    pub fn is_long(&self, count: usize) -> bool {
+        count > IN_PLACE_MAX && matches!(self.body, Body::Object(_))
+    }
+
+    /// About how many bytes so many members take.
+    #[must_use]
+    pub fn bytes_of(&self, count: usize) -> usize {
+        match self.body {
+            Body::Packed(_) => 0,
+            Body::Object(object) => object.memory() / object.len().max(1) * count,
+        }
     }
 
     /// What OBJECT ENCODING names.
@@ -233,6 +251,28 @@ impl<'s> SortedSet<'s> {
     #[must_use]
     pub fn iter(&self) -> Members<'s> {
         self.range(0..self.len())
+    }
+
+    /// Visits `count` different members at random, or all if they are fewer. `random` gives 64 random bits.
+    ///
+    /// # Errors
+    /// When a part of the sorted set is not in memory; what was visited is no sample then.
+    pub fn sample(&self, count: usize, random: &mut dyn FnMut() -> u64, visit: &mut dyn FnMut(Scored<'_>)) -> Result<(), Refusal> {
+        if let Body::Object(object) = self.body
+            && self.gone.is_empty()
+        {
+            return Ok(object.sample(count, random, visit)?);
+        }
+        let (mut left, mut wanted) = (self.len(), count.min(self.len()));
+        for entry in self.iter() {
+            let entry = entry?;
+            if ((u128::from(random()) * left as u128) >> 64) < wanted as u128 {
+                visit(entry);
+                wanted -= 1;
+            }
+            left -= 1;
+        }
+        Ok(())
     }
 
     /// Visits members from `cursor` on, about `count` of a large sorted set, and returns the cursor to go on with; 0 begins and ends.

@@ -3,6 +3,7 @@
 use super::{Edge, LexRange, ScoreRange, SortedSet, SortedSetLimits, Update};
 use crate::{Accessor, Refusal};
 use crate::{Keyspace, Options};
+use almandine_datatypes::packed::Due;
 use almandine_device::MemoryDevice;
 use almandine_store::{Fetcher, Put, Stage, Storage};
 use std::collections::BTreeMap;
@@ -53,7 +54,7 @@ fn set(accessor: &mut Accessor, now_ms: i64, key: &[u8], pairs: &[(Vec<u8>, f64)
         let mut writer = accessor.writer(0);
         let key = writer.key(key);
         let mut set = writer.write_sorted_set(key, LIMITS)?;
-        let updates = pairs.iter().map(|(member, score)| set.set(member, *score)).collect::<Result<_, _>>()?;
+        let updates = pairs.iter().map(|(member, score)| set.set(member, *score, Due::Keep)).collect::<Result<_, _>>()?;
         set.commit().map(|()| updates)
     })
 }
@@ -187,7 +188,9 @@ fn changes_are_those_of_a_map(cold: bool) {
                     Ok(taken)
                 });
                 assert_eq!(taken, all[from..to], "round {round}");
-                taken.iter().for_each(|row| drop(model.remove(&row.0)));
+                for row in &taken {
+                    model.remove(&row.0);
+                }
             }
             _ => {
                 let rows = sorted(model, now);

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use almandine_datatypes::packed::{PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, Update};
+use almandine_datatypes::packed::{Due, PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, Update};
 
 use super::edits::{self, Edit};
-use super::{SortedSet, SortedSets};
+use super::{SortedSet, SortedSets, next_due};
 use crate::types::collection::{Body, Draft, Editable};
 use crate::{Key, Refusal, Writer};
 
@@ -55,25 +55,47 @@ impl SortedSetMut<'_> {
         self.len() == 0
     }
 
-    /// Gives a member a score, which is not NaN; an expiry stays. Only what changes a score counts as a change.
+    /// Gives a member a score, which is not NaN. Only what changes a score or an expiry counts as a change.
     ///
     /// # Errors
     /// When its place is not in memory, or the store is full; then nothing has changed.
-    pub fn set(&mut self, member: &[u8], score: f64) -> Result<Update, Refusal> {
+    pub fn set(&mut self, member: &[u8], score: f64, due: Due) -> Result<Update, Refusal> {
         if self.draft.may_have_expired() && self.look().find(member)?.is_none() {
             // One that is past its time and still there is gone first, with its expiry.
             self.remove_any(member)?;
         }
         let update = set(&mut self.draft, member, score)?;
-        if update == Update::Same {
-            return Ok(update);
+        if update != Update::Same {
+            self.draft.note(|out| Edit::Set { member, score }.push(out));
+            self.draft.changed(1);
+            if update == Update::Added && name(&mut self.draft, member, self.limits)? {
+                self.draft.note(|out| Edit::Name(SortedSetEncoding::SkipList).push(out));
+            }
         }
-        self.draft.note(|out| Edit::Set { member, score }.push(out));
-        self.draft.changed(1);
-        if update == Update::Added && name(&mut self.draft, member, self.limits)? {
-            self.draft.note(|out| Edit::Name(SortedSetEncoding::SkipList).push(out));
+        if self.settle_due(member, due)? {
+            self.draft.changed(i64::from(update == Update::Same));
         }
         Ok(update)
+    }
+
+    /// Gives a member the expiry that follows from a write of its score. Says whether it is another one.
+    fn settle_due(&mut self, member: &[u8], due: Due) -> Result<bool, Refusal> {
+        let may_differ = match due {
+            Due::Keep => false,
+            Due::Never => next_due(self.draft.body()).is_some(),
+            Due::At(_) => true,
+        };
+        if !may_differ {
+            return Ok(false);
+        }
+        let before = self.look().find(member)?.and_then(|entry| entry.due);
+        let after = due.resolve(before);
+        if before == after {
+            return Ok(false);
+        }
+        set_due(&mut self.draft, member, after)?;
+        self.draft.note(|out| Edit::SetDue { member, due: after }.push(out));
+        Ok(true)
     }
 
     /// Gives a member another expiry, or none; an equal one is a change, too. Says whether there is such a member.
@@ -154,7 +176,7 @@ impl SortedSetMut<'_> {
     pub(in crate::types) fn replay(&mut self, mut edits: &[u8]) -> Result<(), Refusal> {
         while let Some(edit) = edits::next(&mut edits) {
             match edit {
-                Edit::Set { member, score } => drop(self.set(member, score)?),
+                Edit::Set { member, score } => drop(self.set(member, score, Due::Keep)?),
                 Edit::SetDue { member, due } => drop(self.set_due(member, due)?),
                 Edit::Remove { member } => drop(self.remove(member)?),
                 Edit::Name(encoding) => set_encoding(&mut self.draft, encoding)?,
