@@ -222,6 +222,11 @@ impl Accessor {
         self.session.estimate(&self.wanted)
     }
 
+    /// Forgets large values that were staged and are no key's any more.
+    pub fn forget_stale(&self, stage: &mut Stage) {
+        self.session.forget_stale(stage);
+    }
+
     /// Asks for room for the large value that a read is the beginning of, beside the `held` bytes of others of the same batch.
     pub fn admit(&self, stage: &mut Stage, fetch: &mut Fetch, held: u64) -> Begin {
         self.session.admit(stage, fetch, held)

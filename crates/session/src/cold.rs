@@ -109,6 +109,11 @@ impl Engine {
                 connection.waiting.stage = stage;
                 return self.await_computation(connection, done);
             }
+            if connection.waiting.room_bytes != 0 {
+                // What has changed since it was read, or could not be read any more, has no claim to room beside what took its place.
+                self.accessor.forget_stale(&mut stage);
+                connection.waiting.room_bytes = stage.admitted_bytes();
+            }
             if let Some(alone) = stage.take_refused() {
                 self.make_room(connection, &mut stage, alone);
             }

@@ -203,7 +203,9 @@ fn ten_clients_over_hashes_that_do_not_fit_get_right_replies_within_the_budget()
     // Pages that were made resident and not given back took hundreds.
     let resident = server.resident_bytes_most();
     assert!(resident <= scale.maxmemory * 3 / 2 + 128 * MIB, "{resident} bytes resident");
-    assert!(seen.used_most <= scale.maxmemory + 8 * MIB, "{} bytes used of {}", seen.used_most, scale.maxmemory);
+    // A hash that is changed while it is written to the device counts twice meanwhile, although it shares nearly all of its parts with itself.
+    let hash_bytes = (scale.fields * (VALUE_BYTES + 28)) as u64;
+    assert!(seen.used_most <= scale.maxmemory + 8 * MIB + hash_bytes, "{} bytes used of {}", seen.used_most, scale.maxmemory);
     let mut client = server.client();
     for hash in 0..HASHES {
         assert_eq!(client.call(&[b"DEL".to_vec(), key(hash)]).expect("a reply").integer(), Some(1));

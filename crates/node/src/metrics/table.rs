@@ -264,6 +264,8 @@ metrics! {
     Storage Gauge storage_log_live_bytes: "Of these, live records" = |r| Integer(r.memory.log_live_bytes);
     Storage Gauge storage_log_free_bytes: "Of these, dead records whose space is not reused yet" = |r| Integer(r.memory.log_free_bytes);
     Storage Gauge storage_heap_bytes: "Bytes of large values and long keys" = |r| Integer(r.memory.heap_bytes);
+    Storage Gauge storage_staged_bytes: "Bytes of large values on their way from the device or to it, or used by one command" = |r| Integer(r.memory.staged_bytes);
+    Storage Gauge storage_garbage_bytes: "Bytes of large values that are about to be freed" = |r| Integer(r.memory.garbage_bytes);
     Storage Gauge storage_expiry_bytes: "Bytes of the expiry wheel" = |r| Integer(r.memory.expiry_bytes);
     Storage Counter storage_pages_evacuated: "Log pages emptied and given back, since the start" = |r| Integer(r.work.pages_evacuated);
     Storage Counter storage_records_moved: "Records moved by that" = |r| Integer(r.work.records_moved);

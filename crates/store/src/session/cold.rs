@@ -197,6 +197,18 @@ impl Session {
         wanted.drain(..).for_each(|address| stage.fail(address));
     }
 
+    /// Forgets large values that were staged and are no key's any more: it was changed or moved since they were read. Inside a batch.
+    pub fn forget_stale(&self, stage: &mut Stage) {
+        debug_assert!(self.local.participant.is_inside(), "INV-TIER-1: the index is looked at within the batch");
+        let store = &*self.store;
+        stage.forget_large(|address, record, header| {
+            let entered = store.index.begin_read(store.hash_of(record, header));
+            let found = store.index.find_optimistic(entered, |_, entry| (entry.address() == address).then_some(()));
+            // Whoever changes the bucket meanwhile may do so to this key: it is left for the next time.
+            found == Ok(None) && store.index.bucket(entered.number).validate(entered.seen)
+        });
+    }
+
     /// Asks for room for the large value that a read is the beginning of, beside the `held` bytes of others of the same batch.
     pub fn admit(&self, stage: &mut Stage, fetch: &mut Fetch, held: u64) -> Begin {
         let Some(tier) = self.store.tier.as_ref().filter(|_| fetch.needs() != 0) else { return Begin::Now };

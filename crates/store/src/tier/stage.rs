@@ -141,7 +141,7 @@ struct Owned {
     value: Option<SharedValue>,
     garbage: Arc<Garbage>,
     /// Given back after the value.
-    _room: Option<Room>,
+    room: Option<Room>,
 }
 
 impl Drop for Owned {
@@ -305,7 +305,7 @@ impl Stage {
                 }
                 staged.record.set_value_handle(staged.header, Arc::as_ptr(&value) as usize as u64);
                 debug_assert!(staged.value.is_none(), "a staged record has one value");
-                staged.value = Some(Owned { value: Some(value), garbage: Arc::clone(garbage), _room: room });
+                staged.value = Some(Owned { value: Some(value), garbage: Arc::clone(garbage), room });
             }
         }
     }
@@ -323,6 +323,29 @@ impl Stage {
         debug_assert_ne!(address, 0, "INV-LOG-1: no record is at address 0");
         self.records.remove(&address);
         self.refused = Some(alone || self.refused == Some(true));
+    }
+
+    /// Forgets a record that nobody will ask for any more: no entry leads to it.
+    pub(crate) fn forget(&mut self, address: u64) {
+        debug_assert!(self.records.get(&address).is_some_and(Staged::is_whole), "INV-TIER-3: what is used is there");
+        self.records.remove(&address);
+    }
+
+    /// Forgets the records with large values of which `is_stale` says that nobody will ask for them any more.
+    pub(crate) fn forget_large(&mut self, is_stale: impl Fn(u64, Record, Header) -> bool) {
+        let is_large = |staged: &Staged| staged.value.as_ref().is_some_and(|value| value.room.is_some()) && staged.is_whole();
+        self.records.retain(|&address, staged| !is_large(staged) || !is_stale(address, staged.record, staged.header));
+    }
+
+    /// Bytes that the large values in it were admitted with.
+    #[must_use]
+    pub fn admitted_bytes(&self) -> u64 {
+        let here = |staged: &Staged| staged.value.as_ref().and_then(|value| value.room.as_ref()).map_or(0, Room::asked);
+        let coming = |staged: &Staged| {
+            let arriving = staged.arriving.iter().flatten();
+            arriving.filter_map(|arriving| arriving.room.as_ref()).map(Room::asked).sum::<u64>()
+        };
+        self.records.values().map(|staged| here(staged) + coming(staged)).sum()
     }
 
     /// Whether a record was left out since the last call, because there is no room for it beside the others; and if so, whether there would be none for it

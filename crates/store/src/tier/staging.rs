@@ -39,7 +39,10 @@ pub(crate) enum Admitted {
 /// Room that is held.
 pub(crate) struct Room {
     staging: Arc<Staging>,
+    /// Bytes that count until the value counts itself.
     bytes: u64,
+    /// Bytes that it was asked for.
+    asked: u64,
     overdraws: bool,
 }
 
@@ -62,6 +65,11 @@ impl Drop for Room {
 }
 
 impl Room {
+    /// Bytes that it was asked for.
+    pub(super) fn asked(&self) -> u64 {
+        self.asked
+    }
+
     /// The value is there, and counts itself.
     pub(super) fn settle(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
@@ -126,7 +134,7 @@ impl Staging {
     fn room(self: &Arc<Self>, bytes: u64, overdraws: bool) -> Room {
         debug_assert!(self.bytes() >= bytes, "room is taken before it is held");
         self.values.fetch_add(1, Ordering::AcqRel);
-        Room { staging: Arc::clone(self), bytes, overdraws }
+        Room { staging: Arc::clone(self), bytes, asked: bytes, overdraws }
     }
 
     fn tell(&self) {

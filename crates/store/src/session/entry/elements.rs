@@ -33,7 +33,12 @@ impl Occupied<'_> {
         }
         if !self.is_heap_mutable() {
             let (kind, put, value) = (self.kind(), self.put(), self.take_heap_value());
+            let staged = self.is_staged().then(|| self.address());
             self.move_to_new(kind, Payload::Heap(value), put, 0)?;
+            if let Some(address) = staged {
+                // The new record is the only one that holds it then, so that it changes in place.
+                self.guard.local.cold.stage.forget(address);
+            }
         }
         self.change_heap_value(|value| value.as_object_mut().map(change)).ok_or(Full)
     }

@@ -68,7 +68,7 @@ impl<'s> Occupied<'s> {
         Put { expiry_ms: self.expiry_ms(), etag: self.etag(), edited: self.header.has(Header::EDITED) }
     }
 
-    fn address(&self) -> u64 {
+    pub(super) fn address(&self) -> u64 {
         self.position.entry().address()
     }
 
@@ -216,7 +216,7 @@ impl<'s> Occupied<'s> {
     }
 
     /// Whether the record lies on the device and has been read for this batch.
-    fn is_staged(&self) -> bool {
+    pub(super) fn is_staged(&self) -> bool {
         self.address() < self.guard.local.head
     }
 
