@@ -278,6 +278,32 @@ fixed_errors! {
     BitfieldOverflow => "ERR Invalid OVERFLOW type specified",
     /// BITFIELD_RO that writes.
     BitfieldReadOnly => "ERR BITFIELD_RO only supports the GET subcommand",
+    /// A unit of length that does not exist.
+    UnknownUnit => "ERR unsupported unit provided. please use M, KM, FT, MI",
+    /// GEORADIUS and its relatives with a radius that is no number.
+    RadiusNotNumeric => "ERR need numeric radius",
+    /// With a radius below zero.
+    RadiusNegative => "ERR radius cannot be negative",
+    /// GEOSEARCH BYBOX with a width that is no number.
+    WidthNotNumeric => "ERR need numeric width",
+    /// With a height that is no number.
+    HeightNotNumeric => "ERR need numeric height",
+    /// With one of them below zero.
+    SizeNegative => "ERR height or width cannot be negative",
+    /// GEOSEARCH BYPOLYGON with a number of vertices that is none.
+    VerticesNotANumber => "ERR invalid number of vertices",
+    /// With fewer vertices than a polygon has.
+    TooFewVertices => "ERR GEOSEARCH BYPOLYGON must have at least 3 vertices",
+    /// A search around a member that is not there.
+    MemberNotDecoded => "ERR could not decode requested zset member",
+    /// A search for no member, or fewer.
+    GeoCountNotPositive => "ERR COUNT must be > 0",
+    /// A search with ANY alone.
+    AnyWithoutCount => "ERR the ANY argument requires COUNT argument",
+    /// GEORADIUS that both stores and answers more than members.
+    GeoRadiusStoreWith => "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options",
+    /// GEOSEARCHSTORE that is to answer more.
+    GeoSearchStoreWith => "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options",
     /// An entity tag that is no number, or negative. The prefix is Garnet's.
     InvalidEtag => "ETAG must be a numerical value greater than or equal to 0",
     /// INCREX whose lower bound exceeds the upper one.
@@ -455,6 +481,27 @@ pub fn unsupported_option(option: &[u8]) -> CommandError {
 #[must_use]
 pub fn bitop_few_keys(operation: &str) -> CommandError {
     CommandError::new(format!("ERR BITOP {operation} must be called with at least two source keys."))
+}
+
+/// A position beyond the map.
+#[cold]
+#[must_use]
+pub fn invalid_position(longitude: f64, latitude: f64) -> CommandError {
+    CommandError::new(format!("ERR invalid longitude,latitude pair {longitude:.6},{latitude:.6}"))
+}
+
+/// GEOSEARCH or GEOSEARCHSTORE, as the client spells it, that does not say around what.
+#[cold]
+#[must_use]
+pub fn search_without_centre(command: &[u8]) -> CommandError {
+    CommandError::quoting("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for ", command, "")
+}
+
+/// That does not say how far.
+#[cold]
+#[must_use]
+pub fn search_without_shape(command: &[u8]) -> CommandError {
+    CommandError::quoting("ERR exactly one of BYRADIUS and BYBOX can be specified for ", command, "")
 }
 
 /// PFDEBUG with a subcommand that does not exist.

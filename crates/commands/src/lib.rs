@@ -63,6 +63,7 @@ pub mod bitmap;
 pub mod etag;
 pub mod expiry;
 pub mod generic;
+pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod payload;
@@ -82,6 +83,7 @@ pub const COMMANDS: &[&[&Command]] = &[
     bitmap::COMMANDS,
     etag::COMMANDS,
     generic::COMMANDS,
+    geo::COMMANDS,
     hash::COMMANDS,
     hyperloglog::COMMANDS,
     set::COMMANDS,

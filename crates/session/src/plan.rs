@@ -94,8 +94,10 @@ fn plan_keys(table: &'static Table, accessor: &mut Accessor, db: u16, dispatch: 
     let key = if dispatch.key != 0 {
         let key = accessor.key(db, args.at(usize::from(dispatch.key)));
         let glance = accessor.expect(key.hash);
-        if dispatch.flags.any(Flags::ELEMENT) {
-            accessor.expect_element(glance, args.at(usize::from(dispatch.key) + 1));
+        if dispatch.flags.any(Flags::ELEMENT)
+            && let Some(element) = args.get(usize::from(dispatch.key) + 1)
+        {
+            accessor.expect_element(glance, element);
         }
         PlannedKey { position: dispatch.key, namespace: key.namespace, glance, hash: key.hash }
     } else if dispatch.flags.any(Flags::MANY_KEYS) {

@@ -55,15 +55,20 @@ impl Within {
             return None;
         }
         match &self.shape {
-            Shape::Circle { radius, .. } => Some(self.origin.distance(point)).filter(|distance| distance <= radius),
+            Shape::Circle { radius, .. } => Some(self.origin.distance(point)).filter(|distance| !is_beyond(*distance, *radius)),
             Shape::Box { centre, width, height } => {
-                let inside = distance::of_latitudes(point.latitude, centre.latitude) <= height / 2.0
-                    && distance::of_meridians(centre.longitude, point.longitude, point.latitude) <= width / 2.0;
-                inside.then(|| self.origin.distance(point))
+                let outside = is_beyond(distance::of_latitudes(point.latitude, centre.latitude), height / 2.0)
+                    || is_beyond(distance::of_meridians(centre.longitude, point.longitude, point.latitude), width / 2.0);
+                (!outside).then(|| self.origin.distance(point))
             }
             Shape::Polygon(vertices) => surrounds(vertices, point).then(|| self.origin.distance(point)),
         }
     }
+}
+
+/// What is no number is not.
+fn is_beyond(distance: f64, max: f64) -> bool {
+    distance > max
 }
 
 /// Where distances are taken from: of a polygon, the direction of its vertices' mean in space.

@@ -165,8 +165,30 @@ impl Expansion<'_> {
 }
 
 const ATOMS: &[&str] = &[
-    "key", "value", "int", "float", "ttl", "pttl", "at", "pat", "offset", "index", "db", "pattern", "width", "word", "field",
-    "fields", "pairs", "hash", "member", "members", "content",
+    "key",
+    "value",
+    "int",
+    "float",
+    "ttl",
+    "pttl",
+    "at",
+    "pat",
+    "offset",
+    "index",
+    "db",
+    "pattern",
+    "width",
+    "word",
+    "field",
+    "fields",
+    "pairs",
+    "hash",
+    "member",
+    "members",
+    "content",
+    "longitude",
+    "latitude",
+    "metres",
 ];
 
 const VALUES: &[&[u8]] = &[
@@ -270,10 +292,19 @@ fn atom(name: &str, random: &mut Random) -> (Vec<u8>, bool) {
             let signed = random.chance(50);
             format!("{}{}", if signed { 'i' } else { 'u' }, 1 + random.below(if signed { 64 } else { 63 })).into_bytes()
         }
+        "longitude" | "latitude" | "metres" if random.chance(3) => random.pick(FLOATS).to_vec(),
+        "longitude" => format!("{:.7}", *random.pick(&[13.0, -179.999, 179.99, 0.0]) + small(random)).into_bytes(),
+        "latitude" => format!("{:.7}", *random.pick(&[38.0, -85.0, 0.0, 80.0]) + small(random)).into_bytes(),
+        "metres" => format!("{}", 10f64.powi(random.below(7) as i32) * (1.0 + small(random).abs())).into_bytes(),
         "word" => random.pick(WORDS).to_vec(),
         _ => unreachable!("{name} is not in ATOMS"),
     };
     (bytes, false)
+}
+
+/// A number within one of zero.
+fn small(random: &mut Random) -> f64 {
+    random.between(-100_000_000, 100_000_000) as f64 / 1e8
 }
 
 fn value(random: &mut Random) -> Vec<u8> {

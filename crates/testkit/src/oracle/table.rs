@@ -114,6 +114,32 @@ pub const TABLE: &[Line] = &[
     line(15, Exact, "PFADD key [value+]"),
     line(10, Exact, "PFCOUNT key+"),
     line(8, Exact, "PFMERGE key [key+]"),
+    // geo
+    line(15, Exact, "GEOADD key (longitude latitude field)+"),
+    line(6, Exact, "GEOADD key [NX|XX|CH|NX CH|NX XX|GT] (longitude latitude field)+"),
+    line(4, Exact, "GEODIST key field field [m|KM|ft|mi|word]"),
+    line(4, Exact, "GEOPOS key field+"),
+    line(3, Exact, "GEOHASH key field+"),
+    line(
+        10,
+        Exact,
+        "GEOSEARCH key (FROMMEMBER field|FROMLONLAT longitude latitude|FROMLONLAT longitude latitude FROMMEMBER field) \
+         (BYRADIUS metres (m|km)|BYBOX metres metres (m|ft)) [ASC|DESC] [WITHCOORD] [WITHDIST] [WITHHASH]",
+    ),
+    line(6, Exact, "GEOSEARCH key FROMLONLAT longitude latitude BYRADIUS metres km [ASC|DESC] COUNT int [ANY] [WITHDIST]"),
+    line(
+        5,
+        Exact,
+        "GEOSEARCHSTORE key key FROMLONLAT longitude latitude BYBOX metres metres km [ASC|DESC] [COUNT int] [STOREDIST|WITHDIST]",
+    ),
+    line(
+        4,
+        Exact,
+        "GEORADIUS key longitude latitude metres (m|km) [ASC|DESC] [WITHDIST|WITHHASH|COUNT int|STORE key|STOREDIST key]",
+    ),
+    line(3, Exact, "GEORADIUS_RO key longitude latitude metres (m|mi) [WITHCOORD|STORE key]"),
+    line(3, Exact, "GEORADIUSBYMEMBER key field metres km [ASC|DESC] [WITHDIST|STORE key|STOREDIST key]"),
+    line(3, Exact, "GEORADIUSBYMEMBER_RO key field metres (m|km) [WITHHASH]"),
     // generic
     line(12, Exact, "EXCHANGE key key"),
     line(20, Exact, "DEL key+"),

@@ -1,0 +1,46 @@
+//! Positions, units and lengths as arguments.
+
+use almandine_call::{CommandError, errors, number};
+use almandine_datatypes::geo::{Point, Unit};
+
+/// A position.
+///
+/// # Errors
+/// When a coordinate is no number, or the position cannot be indexed.
+pub(super) fn point(longitude: &[u8], latitude: &[u8]) -> Result<Point, CommandError> {
+    let (longitude, latitude) = (number::double(longitude)?, number::double(latitude)?);
+    Point::new(longitude, latitude).ok_or_else(|| errors::invalid_position(longitude, latitude))
+}
+
+/// A unit.
+///
+/// # Errors
+/// When there is none of that name.
+pub(super) fn unit(name: &[u8]) -> Result<Unit, CommandError> {
+    Unit::parse(name).ok_or(CommandError::UnknownUnit)
+}
+
+/// A radius in its unit.
+///
+/// # Errors
+/// When the radius is no number or negative, or there is no such unit.
+pub(super) fn radius(radius: &[u8], name: &[u8]) -> Result<(f64, Unit), CommandError> {
+    let radius = number::double(radius).map_err(|_| CommandError::RadiusNotNumeric)?;
+    if radius < 0.0 {
+        return Err(CommandError::RadiusNegative);
+    }
+    Ok((radius, unit(name)?))
+}
+
+/// Width and height in their unit.
+///
+/// # Errors
+/// As for [`radius`].
+pub(super) fn size(width: &[u8], height: &[u8], name: &[u8]) -> Result<([f64; 2], Unit), CommandError> {
+    let width = number::double(width).map_err(|_| CommandError::WidthNotNumeric)?;
+    let height = number::double(height).map_err(|_| CommandError::HeightNotNumeric)?;
+    if width < 0.0 || height < 0.0 {
+        return Err(CommandError::SizeNegative);
+    }
+    Ok(([width, height], unit(name)?))
+}
