@@ -3,6 +3,7 @@
 use almandine_call::CommandError;
 use almandine_datatypes::digest;
 use almandine_keyspace::types::hash::Hash;
+use almandine_keyspace::types::list::List;
 use almandine_keyspace::types::set::Set;
 use almandine_keyspace::types::sorted_set::SortedSet;
 use almandine_keyspace::{Accessor, Key, Kind, Reader, Refusal};
@@ -61,6 +62,10 @@ fn content(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Comma
                 Err(Refusal::WrongKind) => {}
                 content => return Ok(content?),
             },
+            Some(Kind::List) => match keys.read_whole_list(key, of_list) {
+                Err(Refusal::WrongKind) => {}
+                content => return Ok(content?),
+            },
             Some(Kind::Set) => match keys.read_whole_set(key, of_set) {
                 Err(Refusal::WrongKind) => {}
                 content => return Ok(content?),
@@ -82,6 +87,15 @@ fn of_hash(hash: &Hash<'_>) -> Result<Vec<u8>, Refusal> {
         add(&mut sum, &signature(&[entry.field, entry.value, &entry.due.unwrap_or(0).to_le_bytes()]));
     }
     Ok([Kind::Hash.name().as_bytes(), b":", hex(&sum).as_bytes()].concat())
+}
+
+/// The order of elements matters.
+fn of_list(list: &List<'_>) -> Result<Vec<u8>, Refusal> {
+    let mut sum = Signature::default();
+    for element in list.try_iter() {
+        sum = signature(&[hex(&sum).as_bytes(), &element?]);
+    }
+    Ok([Kind::List.name().as_bytes(), b":", hex(&sum).as_bytes()].concat())
 }
 
 /// The order of members does not matter.

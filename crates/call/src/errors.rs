@@ -152,6 +152,16 @@ fixed_errors! {
     NotPositive => "ERR value is out of range, must be positive",
     /// An index beyond the collection or its type.
     OutOfRange => "ERR value is out of range",
+    /// LSET beyond the list.
+    IndexOutOfRange => "ERR index out of range",
+    /// LPOS RANK 0.
+    RankZero => "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list",
+    /// LPOS RANK with the one number that has no opposite.
+    RankTooLow => "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+    /// LPOS with a bad COUNT.
+    CountNegative => "ERR COUNT can't be negative",
+    /// LPOS with a bad MAXLEN.
+    MaxLenNegative => "ERR MAXLEN can't be negative",
     /// RENAME, OBJECT … of a key that does not exist.
     NoSuchKey => "ERR no such key",
     /// Memory is used up because the storage device, where data would go, is full.

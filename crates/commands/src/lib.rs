@@ -66,6 +66,7 @@ pub mod generic;
 pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
+pub mod list;
 pub mod payload;
 mod random;
 mod scan;
@@ -86,6 +87,7 @@ pub const COMMANDS: &[&[&Command]] = &[
     geo::COMMANDS,
     hash::COMMANDS,
     hyperloglog::COMMANDS,
+    list::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
 ];

@@ -4,12 +4,14 @@
 //! A file for each type of collections.
 
 mod hash;
+mod list;
 mod set;
 mod sorted_set;
 
 use almandine_call::CommandError;
 use almandine_config::Settings;
 use almandine_datatypes::rdb::hash::Hash;
+use almandine_datatypes::rdb::list::List;
 use almandine_datatypes::rdb::set::Set;
 use almandine_datatypes::rdb::sorted_set::SortedSet;
 use almandine_datatypes::rdb::{self, footer, types};
@@ -48,6 +50,10 @@ pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Co
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
             },
+            Some(Kind::List) => match keys.read_whole_list(key, list::payload) {
+                Err(Refusal::WrongKind) => {}
+                payload => return Ok(payload?),
+            },
             Some(Kind::Set) => match keys.read_whole_set(key, set::payload) {
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
@@ -79,6 +85,8 @@ pub enum Restored<'p> {
     String(Vec<u8>),
     /// A hash.
     Hash(Hash<'p>),
+    /// A list.
+    List(List<'p>),
     /// A set.
     Set(Set<'p>),
     /// A sorted set.
@@ -94,6 +102,7 @@ pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
     let value = match content.split_off_first() {
         Some(&types::STRING) => rdb::read_string(&mut content).map(Restored::String),
         Some(&kind) if Hash::is_type(kind, version) => Hash::read(kind, version, &mut content).ok().map(Restored::Hash),
+        Some(&kind) if List::is_type(kind) => List::read(kind, &mut content).ok().map(Restored::List),
         Some(&kind) if Set::is_type(kind) => Set::read(kind, &mut content).ok().map(Restored::Set),
         Some(&kind) if SortedSet::is_type(kind) => SortedSet::read(kind, &mut content).ok().map(Restored::SortedSet),
         _ => None,
@@ -109,6 +118,7 @@ pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, s
     match value {
         Restored::String(value) => Ok(keys.upsert(key, &value, put)?),
         Restored::Hash(hash) => hash::put(keys, key, &hash, put, settings),
+        Restored::List(list) => list::put(keys, key, &list, put, settings),
         Restored::Set(set) => set::put(keys, key, &set, put, settings),
         Restored::SortedSet(set) => sorted_set::put(keys, key, &set, put, settings),
     }

@@ -88,7 +88,10 @@ pub fn encoding_of(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<&'stati
                 Err(Refusal::WrongKind) => {}
                 encoding => return Ok(encoding?),
             },
-            Kind::List => return Ok(Some("quicklist")),
+            Kind::List => match keys.read_list(key, |list| Ok(list.encoding().name())) {
+                Err(Refusal::WrongKind) => {}
+                encoding => return Ok(encoding?),
+            },
             Kind::Stream => return Ok(Some("stream")),
         }
     }

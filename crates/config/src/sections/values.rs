@@ -14,7 +14,7 @@ section! {
     "hash-max-listpack-value" / "hash-max-ziplist-value": MEMORY = "64" []
         "Longest field or value of a hash that OBJECT ENCODING says is a listpack." => hash_value_bytes_max: u64;
     "list-max-listpack-size" / "list-max-ziplist-size": LIST_SIZE = "-2" []
-        "Elements of a node of a list; negative for bytes, -2 is 8 kb.";
+        "Elements up to which OBJECT ENCODING says that a list is a listpack; negative for bytes, -2 is 8 kb." => list_node_size: i64;
     "list-compress-depth": NATURAL = "0" [] "Nodes at each end of a list that are not compressed.";
     "set-max-intset-entries": LONG = "512" []
         "Members up to which OBJECT ENCODING says that a set of integers is an intset." => set_integers_max: u64;

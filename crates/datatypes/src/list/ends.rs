@@ -126,7 +126,6 @@ impl ListObject {
             return Ok(false);
         }
         let chunk = self.take_chunk(end)?;
-        self.add_middle_bytes(-(bytes_of(&chunk) as isize));
         self.stack_mut(end).push_chunk(&chunk, end == End::Left);
         Ok(true)
     }
@@ -136,8 +135,11 @@ impl ListObject {
         let Some(tree) = &mut self.middle else { return Ok(Chunk::default()) };
         let chunk = tree.update(&mut ByRank(Self::last(tree, end)), &(), std::mem::take)?;
         if tree.is_empty() {
-            (self.middle, self.middle_bytes) = (None, Some(bytes_of(&chunk)));
+            (self.middle, self.middle_bytes) = (None, Some(0));
+            return Ok(chunk);
         }
+        self.add_middle_bytes(-(bytes_of(&chunk) as isize));
+        self.know_middle_bytes();
         Ok(chunk)
     }
 
@@ -164,7 +166,6 @@ impl ListObject {
             return Ok(None);
         }
         let chunk = self.take_chunk(end)?;
-        self.add_middle_bytes(-(bytes_of(&chunk) as isize));
         Ok(chunk.nth(0).map(|element| taken(&Member::from(element))))
     }
 }

@@ -13,6 +13,9 @@ use super::chunk::Chunk;
 use super::iter::Iter;
 use super::stack::Stack;
 
+/// Elements in the middle up to which the bytes that they take in a listpack are known.
+const MEASURED_MAX: usize = 8192;
+
 /// A list of any number of elements, each below 4 GiB.
 #[derive(Clone, Debug, Default)]
 pub struct ListObject {
@@ -77,21 +80,29 @@ impl ListObject {
     ///
     /// # Errors
     /// [`Missing`]: a chunk is not in memory.
-    pub fn exceeds(&mut self, limits: ListLimits, added_bytes: usize, added: usize) -> Result<bool, Missing> {
+    pub fn exceeds(&self, limits: ListLimits, added_bytes: usize, added: usize) -> Result<bool, Missing> {
         // Each element takes two bytes at least.
         if limits.is_exceeded(EMPTY_LISTPACK_BYTES + 2 * self.len() + added_bytes, self.len() + added) {
             return Ok(true);
         }
         let middle = match self.middle_bytes {
             Some(bytes) => bytes,
-            None => {
-                let chunks = self.middle.iter().flat_map(|tree| tree.leaves(&mut ByRank(0)));
-                chunks.map(|chunk| Ok(bytes_of(chunk?))).sum::<Result<usize, Missing>>()?
-            }
+            None => self.measure_middle()?,
         };
-        self.middle_bytes = Some(middle);
         let bytes = EMPTY_LISTPACK_BYTES + self.head.entries().len() + middle + self.tail.entries().len();
         Ok(limits.is_exceeded(bytes + added_bytes, self.len() + added))
+    }
+
+    fn measure_middle(&self) -> Result<usize, Missing> {
+        let chunks = self.middle.iter().flat_map(|tree| tree.leaves(&mut ByRank(0)));
+        chunks.map(|chunk| Ok(bytes_of(chunk?))).sum()
+    }
+
+    /// Finds out how many bytes the elements in the middle take in a listpack, once they are so few that this matters.
+    pub(super) fn know_middle_bytes(&mut self) {
+        if self.middle_bytes.is_none() && self.middle_len() <= MEASURED_MAX {
+            self.middle_bytes = self.measure_middle().ok();
+        }
     }
 
     pub(super) fn add_middle_bytes(&mut self, bytes: isize) {

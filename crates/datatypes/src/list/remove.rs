@@ -147,6 +147,7 @@ impl ListObject {
         match gone {
             Some(gone) => {
                 self.middle_bytes = None;
+                self.know_middle_bytes();
                 drop_tree(gone, dropped);
             }
             None => self.add_middle_bytes(-(bytes as isize)),

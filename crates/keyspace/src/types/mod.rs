@@ -2,6 +2,7 @@
 
 mod collection;
 pub mod hash;
+pub mod list;
 mod refusal;
 mod replay;
 pub mod set;

@@ -29,6 +29,11 @@ impl Writer<'_> {
                 set.replay(edits)?;
                 set.commit()
             }
+            Kind::List => {
+                let mut list = self.replay_list(key)?;
+                list.replay(edits)?;
+                list.commit()
+            }
             _ => Err(Refusal::WrongKind),
         }
     }

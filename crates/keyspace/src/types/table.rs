@@ -2,6 +2,7 @@
 
 use almandine_base::object::{Kind, Object, Types};
 use almandine_datatypes::hash::{HashObject, Placement};
+use almandine_datatypes::list::ListObject;
 use almandine_datatypes::packed::{PackedHash, PackedSortedSet};
 use almandine_datatypes::set::SetObject;
 use almandine_datatypes::sorted_set::SortedSetObject;
@@ -19,6 +20,7 @@ impl Types for TypeTable {
             Kind::Hash => Some(Box::new(HashObject::new(self.placement))),
             Kind::Set => Some(Box::new(SetObject::new(self.placement))),
             Kind::SortedSet => Some(Box::new(SortedSetObject::new(self.placement))),
+            Kind::List => Some(Box::new(ListObject::new())),
             _ => None,
         }
     }

@@ -18,6 +18,11 @@ pub(in crate::types) fn is_large(object: &dyn Object) -> bool {
     object.memory() >= LARGE_BYTES
 }
 
+/// Whether so many of an object's elements take as much.
+pub(in crate::types) fn is_large_part(object: &dyn Object, count: usize) -> bool {
+    is_large(object) && object.memory() / object.elements().max(1) * count >= LARGE_BYTES
+}
+
 /// How much of a value is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::types) enum Extent {

@@ -87,6 +87,16 @@ impl<C: Collection> Body<'_, C> {
     }
 }
 
+impl<C: Collection> Body<'_, C> {
+    /// As [`Body::is_large`], for a reply with so many of the elements.
+    pub(super) fn is_large_part(self, count: usize) -> bool {
+        match self {
+            Self::Packed(_) => false,
+            Self::Object(object) => look::is_large_part(object, count),
+        }
+    }
+}
+
 /// A value that can be changed in either form: a [`Draft`] of a key's, or a [`New`] one of no key. The operations of a type are written once, over this.
 pub(super) trait Editable<C: Collection> {
     /// The value as it is now.

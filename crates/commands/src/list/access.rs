@@ -1,0 +1,92 @@
+//! What the commands of the family have in common: the first key as a list, to be read or to be changed; ends and indexes as arguments.
+
+use almandine_call::{CommandError, ReadCall, Word, WriteCall};
+use almandine_command_spec::{CommandSpec, Group};
+use almandine_config::Settings;
+use almandine_keyspace::Refusal;
+use almandine_keyspace::types::list::{End, List, ListLimits, ListMut};
+use almandine_resp::Reply;
+
+/// What most specs of the family have in common.
+pub(super) const LIST: CommandSpec = CommandSpec { since: "1.0.0", group: Group::List, ..CommandSpec::BLANK };
+
+/// Shows the list at the first key to `look`. None if there is none.
+pub(super) fn look<'c, R>(
+    call: &mut ReadCall<'c>,
+    look: impl FnOnce(&List<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
+) -> Result<Option<R>, CommandError> {
+    let key = call.key(1);
+    let ReadCall { keys, reply, .. } = call;
+    let found = keys.read_list(key, |list| look(list, reply))?;
+    call.looked_up(found.is_some());
+    Ok(found)
+}
+
+/// As [`look`], for a look at many elements.
+pub(super) fn look_at_all<'c, R>(
+    call: &mut ReadCall<'c>,
+    look: impl FnOnce(&List<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
+) -> Result<Option<R>, CommandError> {
+    let key = call.key(1);
+    let ReadCall { keys, reply, .. } = call;
+    let found = keys.read_whole_list(key, |list| look(list, reply))?;
+    call.looked_up(found.is_some());
+    Ok(found)
+}
+
+/// How large a node of a list may be: `list-max-listpack-size`.
+#[must_use]
+pub(crate) fn limits(settings: &Settings) -> ListLimits {
+    ListLimits::new(settings.values.list_node_size)
+}
+
+/// The first key as a list to be changed.
+pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<ListMut<'s>, CommandError> {
+    let key = call.key(1);
+    let limits = limits(call.context.settings());
+    Ok(call.keys.write_list(key, limits)?)
+}
+
+/// LEFT or RIGHT.
+pub(super) fn end(argument: &[u8]) -> Result<End, CommandError> {
+    match Word(argument) {
+        word if word.is("LEFT") => Ok(End::Left),
+        word if word.is("RIGHT") => Ok(End::Right),
+        _ => Err(CommandError::Syntax),
+    }
+}
+
+/// The place that an index means, which counts from the end if it is negative. None: there is no such element.
+pub(super) fn place(index: i64, len: usize) -> Option<usize> {
+    let place = if index < 0 { (len as i64).checked_add(index)? } else { index };
+    usize::try_from(place).ok().filter(|place| *place < len)
+}
+
+/// The places from one index to another, both included. Empty if there are none.
+pub(super) fn range(start: i64, stop: i64, len: usize) -> std::ops::Range<usize> {
+    let from_start = |index: i64| if index < 0 { (len as i64).saturating_add(index) } else { index };
+    let start = usize::try_from(from_start(start)).unwrap_or(0);
+    let end = usize::try_from(from_start(stop).saturating_add(1)).unwrap_or(0).min(len);
+    if start < end { start..end } else { 0..0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indexes_count_from_either_end() {
+        assert_eq!(
+            [place(0, 3), place(2, 3), place(3, 3), place(-1, 3), place(-3, 3), place(-4, 3)],
+            [Some(0), Some(2), None, Some(2), Some(0), None]
+        );
+        assert_eq!([place(i64::MIN, 3), place(i64::MAX, 3), place(0, 0)], [None; 3]);
+    }
+
+    #[test]
+    fn ranges_are_cut_to_what_there_is() {
+        assert_eq!([range(0, -1, 5), range(1, 2, 5), range(-2, -1, 5), range(-9, 9, 5)], [0..5, 1..3, 3..5, 0..5]);
+        assert_eq!([range(3, 2, 5), range(5, 9, 5), range(0, -6, 5), range(0, -1, 0)], [0..0, 0..0, 0..0, 0..0]);
+        assert_eq!([range(i64::MIN, i64::MAX, 5), range(i64::MAX, i64::MIN, 5)], [0..5, 0..0]);
+    }
+}

@@ -1,0 +1,36 @@
+//! Payloads of lists.
+
+use almandine_call::CommandError;
+use almandine_config::Settings;
+use almandine_datatypes::packed::{ListEncoding, ListLimits};
+use almandine_datatypes::rdb::list::List;
+use almandine_datatypes::rdb::{self, footer};
+use almandine_keyspace::types::list;
+use almandine_keyspace::{Key, Put, Refusal, Writer};
+
+/// `list-max-listpack-size` of what has one node, and of what has several, as Redis has it if nobody says otherwise.
+const ONE_NODE: i64 = -5;
+const SEVERAL_NODES: i64 = -2;
+
+/// The payload of a list.
+pub(super) fn payload(list: &list::List<'_>) -> Result<Vec<u8>, Refusal> {
+    let size = if list.encoding() == ListEncoding::ListPack { ONE_NODE } else { SEVERAL_NODES };
+    let mut missing = None;
+    let elements = list.try_iter().map_while(|element| element.map_err(|refusal| missing = Some(refusal)).ok());
+    let mut payload = Vec::new();
+    rdb::list::write(elements, ListLimits::new(size), &mut payload);
+    if let Some(refusal) = missing {
+        return Err(refusal);
+    }
+    footer::seal(&mut payload, footer::VERSION_REDIS_7_0);
+    Ok(payload)
+}
+
+/// Makes a list the value of a key.
+pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, list: &List<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
+    let mut new = keys.new_list(crate::list::limits(settings));
+    for element in list.elements() {
+        new.push(&element.map_err(|_| CommandError::DumpMalformed)?)?;
+    }
+    Ok(keys.put_list(key, new, put)?)
+}

@@ -1,0 +1,120 @@
+//! What was done to the elements of a list, as effects have it: one edit behind the other, each a number and what it needs.
+
+use almandine_datatypes::packed::{End, ListEncoding};
+
+use crate::types::collection::edits::{push_bytes, push_number, take_byte, take_bytes, take_number};
+
+/// An edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edit<'e> {
+    Push { end: End, element: &'e [u8] },
+    Pop { end: End, count: usize },
+    Set { index: usize, element: &'e [u8] },
+    Insert { index: usize, element: &'e [u8] },
+    Remove { end: End, element: &'e [u8], limit: usize },
+    Trim { start: usize, end: usize },
+    Name(ListEncoding),
+}
+
+/// The numbers of edits at the left; those at the right are one more.
+const PUSH: u8 = 0;
+const POP: u8 = 2;
+const REMOVE: u8 = 4;
+const SET: u8 = 6;
+const INSERT: u8 = 7;
+const TRIM: u8 = 8;
+const NAME: u8 = 9;
+
+const fn at(end: End, left: u8) -> u8 {
+    match end {
+        End::Left => left,
+        End::Right => left + 1,
+    }
+}
+
+impl Edit<'_> {
+    /// Appends it to others.
+    pub(super) fn push(self, out: &mut Vec<u8>) {
+        let number = |out: &mut Vec<u8>, number: usize| push_number(out, number as u64);
+        match self {
+            Self::Push { end, element } => {
+                out.push(at(end, PUSH));
+                push_bytes(out, element);
+            }
+            Self::Pop { end, count } => {
+                out.push(at(end, POP));
+                number(out, count);
+            }
+            Self::Remove { end, element, limit } => {
+                out.push(at(end, REMOVE));
+                push_bytes(out, element);
+                number(out, limit);
+            }
+            Self::Set { index, element } => {
+                out.push(SET);
+                number(out, index);
+                push_bytes(out, element);
+            }
+            Self::Insert { index, element } => {
+                out.push(INSERT);
+                number(out, index);
+                push_bytes(out, element);
+            }
+            Self::Trim { start, end } => {
+                out.push(TRIM);
+                number(out, start);
+                number(out, end);
+            }
+            Self::Name(encoding) => out.extend_from_slice(&[NAME, encoding as u8]),
+        }
+    }
+}
+
+/// The first of the edits, which is taken off. None at the end, and where bytes are no edit.
+pub(super) fn next<'e>(edits: &mut &'e [u8]) -> Option<Edit<'e>> {
+    let number = |edits: &mut &'e [u8]| usize::try_from(take_number(edits)?).ok();
+    let kind = take_byte(edits)?;
+    let end = if kind & 1 == 0 { End::Left } else { End::Right };
+    match kind {
+        PUSH..POP => Some(Edit::Push { end, element: take_bytes(edits)? }),
+        POP..REMOVE => Some(Edit::Pop { end, count: number(edits)? }),
+        REMOVE..SET => Some(Edit::Remove { end, element: take_bytes(edits)?, limit: number(edits)? }),
+        SET => Some(Edit::Set { index: number(edits)?, element: take_bytes(edits)? }),
+        INSERT => Some(Edit::Insert { index: number(edits)?, element: take_bytes(edits)? }),
+        TRIM => Some(Edit::Trim { start: number(edits)?, end: number(edits)? }),
+        NAME => {
+            let name = take_byte(edits)?;
+            [ListEncoding::ListPack, ListEncoding::QuickList].into_iter().find(|encoding| *encoding as u8 == name).map(Edit::Name)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_come_back_and_cut_ones_end() {
+        let all = [
+            Edit::Push { end: End::Left, element: b"e" },
+            Edit::Push { end: End::Right, element: b"" },
+            Edit::Pop { end: End::Left, count: 1 },
+            Edit::Pop { end: End::Right, count: 1000 },
+            Edit::Set { index: 300, element: b"element" },
+            Edit::Insert { index: 0, element: b"e" },
+            Edit::Remove { end: End::Left, element: b"e", limit: 1 },
+            Edit::Remove { end: End::Right, element: b"e", limit: usize::MAX },
+            Edit::Trim { start: 3, end: 1 << 40 },
+            Edit::Name(ListEncoding::QuickList),
+        ];
+        let mut edits = Vec::new();
+        all.iter().for_each(|edit| edit.push(&mut edits));
+        let mut bytes = &edits[..];
+        assert_eq!(std::iter::from_fn(|| next(&mut bytes)).collect::<Vec<_>>(), all);
+        for len in 0..edits.len() {
+            let mut bytes = &edits[..len];
+            assert!(std::iter::from_fn(|| next(&mut bytes)).count() < all.len());
+        }
+    }
+}
