@@ -78,6 +78,9 @@ pub trait Types: Send + Sync {
 /// Steps of [`Object::prefetch`].
 pub const PREFETCH_STEPS: u32 = 5;
 
+/// The step of [`Object::prefetch`] for who is going to change the element, beside the others and after the fourth of them.
+pub const PREFETCH_TO_WRITE: u32 = PREFETCH_STEPS;
+
 /// How far an image is written. It begins as the default, and means something only for the snapshot that it was made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImageCursor {

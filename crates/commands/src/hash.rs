@@ -21,6 +21,7 @@ mod whole;
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Traits};
 use almandine_datatypes::packed::Due;
+use almandine_keyspace::types::hash::HashMut;
 
 use crate::traits::{CHANGE, READ, WRITE};
 pub(crate) use access::limits;
@@ -107,12 +108,7 @@ const HMGET: Command = Command {
 fn hmget(call: &mut ReadCall<'_>) -> Outcome {
     let fields = call.args.slice_from(2);
     call.reply.array(fields.len());
-    let found = look(call, |hash, reply| {
-        for field in fields.iter() {
-            reply_value(reply, hash.get(field)?);
-        }
-        Ok(())
-    })?;
+    let found = look(call, |hash, reply| hash.get_each(fields.iter(), |entry| reply_value(reply, entry)))?;
     if found.is_none() {
         fields.iter().for_each(|_| call.reply.null());
     }
@@ -218,6 +214,9 @@ fn set_pairs(call: &mut WriteCall<'_>, command: &str) -> Result<u64, CommandErro
     let mut hash = change(call)?;
     let mut new = 0;
     for at in (0..pairs.len()).step_by(2) {
+        if pairs.len() > 2 && at.is_multiple_of(2 * HashMut::AHEAD) {
+            hash.expect(pairs.slice_from(at).iter().step_by(2));
+        }
         new += u64::from(hash.set(pairs.at(at), pairs.at(at + 1), Due::Never)?);
     }
     hash.commit()?;
@@ -266,7 +265,10 @@ fn hdel(call: &mut WriteCall<'_>) -> Outcome {
     let fields = call.args.slice_from(2);
     let mut hash = change(call)?;
     let mut removed = 0;
-    for field in fields.iter() {
+    for (at, field) in fields.iter().enumerate() {
+        if fields.len() > 1 && at.is_multiple_of(HashMut::AHEAD) {
+            hash.expect(fields.slice_from(at).iter());
+        }
         removed += u64::from(hash.remove(field)?);
     }
     hash.commit()?;

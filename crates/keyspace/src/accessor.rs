@@ -2,7 +2,7 @@
 
 use crate::{Keyspace, Reader, Writer};
 use almandine_io::storage::Buffer;
-use almandine_store::{Begin, Fetch, GlanceId, Met, Need, Session, Stage};
+use almandine_store::{Begin, Expected, Fetch, GlanceId, Met, Need, Session, Stage};
 use std::io;
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ pub struct Accessor {
     /// Of each hash of a unit, whether its key may be written.
     pub(crate) modes: Vec<bool>,
     pub(crate) unit: Unit,
-    /// Elements of the group that will be looked up: the key's glance, and the element's hash.
-    elements: Vec<(GlanceId, u64)>,
+    /// Elements of the group that will be looked up.
+    elements: Vec<Expected>,
     /// Addresses of records on the device that the batch needs.
     pub(crate) wanted: Vec<u64>,
     /// Namespaces of other databases, fixed for as long as one reader or writer lives.
@@ -274,10 +274,10 @@ impl Accessor {
         self.session.expect(hash)
     }
 
-    /// An element of the collection at an expected key will be looked up.
+    /// An element of the collection at an expected key will be looked up, and perhaps changed.
     #[inline]
-    pub fn expect_element(&mut self, key: GlanceId, element: &[u8]) {
-        self.elements.push((key, self.keyspace.types.placement.hash(element)));
+    pub fn expect_element(&mut self, key: GlanceId, element: &[u8], write: bool) {
+        self.elements.push(Expected { key, hash: self.keyspace.types.placement.hash(element), write });
     }
 
     /// Asks the cache for the records of the group's keys, whose buckets should have arrived, and for the elements in them.

@@ -1,6 +1,6 @@
 //! Step 1, *plan*: which handlers a group of commands runs and on which keys. The keys are hashed, and their buckets prefetched.
 
-use almandine_call::{Context, Dispatch, Flags, PlannedKey, Table};
+use almandine_call::{Context, Dispatch, Flags, Handler, PlannedKey, Table};
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 
@@ -94,10 +94,10 @@ fn plan_keys(table: &'static Table, accessor: &mut Accessor, db: u16, dispatch: 
     let key = if dispatch.key != 0 {
         let key = accessor.key(db, args.at(usize::from(dispatch.key)));
         let glance = accessor.expect(key.hash);
-        if dispatch.flags.any(Flags::ELEMENT)
-            && let Some(element) = args.get(usize::from(dispatch.key) + 1)
-        {
-            accessor.expect_element(glance, element);
+        if dispatch.flags.any(Flags::ELEMENT) {
+            // Who names none looks at all of them: what leads to any is of use.
+            let element = args.get(usize::from(dispatch.key) + 1).unwrap_or_default();
+            accessor.expect_element(glance, element, matches!(dispatch.run, Handler::Write(_)));
         }
         PlannedKey { position: dispatch.key, namespace: key.namespace, glance, hash: key.hash }
     } else if dispatch.flags.any(Flags::MANY_KEYS) {

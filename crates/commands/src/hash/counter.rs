@@ -22,13 +22,16 @@ pub(super) const HINCRBY: Command = Command {
 
 fn hincrby(call: &mut WriteCall<'_>) -> Outcome {
     let (field, by) = (call.args.at(2), number::integer(call.args.at(3))?);
-    let mut hash = change(call)?;
-    let value = match hash.get(field)? {
-        Some(entry) => parse_i64(entry.value).ok_or(CommandError::FieldNotInteger)?,
-        None => 0,
+    let (mut sum, mut buffer) = (by, itoa::Buffer::new());
+    let text = &mut buffer;
+    let add = |value: Option<&[u8]>| {
+        let digits = text;
+        let value = value.map_or(Some(0), parse_i64).ok_or(CommandError::FieldNotInteger)?;
+        sum = value.checked_add(by).ok_or(CommandError::IncrementOverflow)?;
+        Ok::<_, CommandError>(digits.format(sum).as_bytes())
     };
-    let sum = value.checked_add(by).ok_or(CommandError::IncrementOverflow)?;
-    hash.set(field, itoa::Buffer::new().format(sum).as_bytes(), Due::Keep)?;
+    let mut hash = change(call)?;
+    hash.update(field, Due::Keep, add)?;
     hash.commit()?;
     call.reply.integer(sum);
     Ok(())
@@ -53,14 +56,14 @@ fn hincrbyfloat(call: &mut WriteCall<'_>) -> Outcome {
     if !by.is_finite() {
         return Err(CommandError::NotFinite);
     }
-    let mut hash = change(call)?;
-    let value = match hash.get(field)? {
-        Some(entry) => Extended::parse(entry.value).ok_or(CommandError::FieldNotFloat)?,
-        None => Extended::ZERO,
+    let add = |value: Option<&[u8]>| {
+        let value = value.map_or(Some(Extended::ZERO), Extended::parse).ok_or(CommandError::FieldNotFloat)?;
+        let mut sum = Vec::new();
+        value.checked_add(by).ok_or(CommandError::IncrementNotFinite)?.write(&mut sum);
+        Ok::<_, CommandError>(sum)
     };
-    let mut sum = Vec::new();
-    value.checked_add(by).ok_or(CommandError::IncrementNotFinite)?.write(&mut sum);
-    hash.set(field, &sum, Due::Keep)?;
+    let mut hash = change(call)?;
+    let (_, sum) = hash.update(field, Due::Keep, add)?;
     hash.commit()?;
     call.reply.bulk(&sum);
     Ok(())

@@ -1,7 +1,7 @@
 //! All fields of a hash at once.
 
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
-use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 
 use super::access::{HASH, look_at_all};
 use super::stream::{self, Part};
@@ -10,7 +10,7 @@ use crate::traits::SLOW_READ;
 const ALL_FIELDS: CommandSpec = CommandSpec {
     complexity: "O(N) where N is the size of the hash.",
     args: &[Arg::key("key", Access::Read)],
-    traits: SLOW_READ,
+    traits: Traits { element: true, ..SLOW_READ },
     tips: &["nondeterministic_output_order"],
     ..HASH
 };
@@ -47,10 +47,15 @@ fn answer(call: &mut ReadCall<'_>, part: Part, may_stream: bool) -> Result<bool,
             return Ok(false);
         }
         let (array, mut len) = (if part.is_pairs() { reply.begin_map() } else { reply.begin_array() }, 0);
-        for entry in hash.try_iter() {
-            part.of(&entry?).for_each(|text| reply.bulk(text));
+        hash.visit(|entry| {
+            if !matches!(part, Part::Values) {
+                reply.bulk(entry.field);
+            }
+            if !matches!(part, Part::Fields) {
+                reply.bulk(entry.value);
+            }
             len += 1;
-        }
+        })?;
         if part.is_pairs() {
             reply.finish_map(array, len)
         } else {

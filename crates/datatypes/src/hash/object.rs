@@ -90,6 +90,19 @@ impl HashObject {
         self.fields.set(hash, field, value, due)
     }
 
+    /// Sets a field to what `make` makes of the entry that it has, in one walk. Returns that, and whether the field is new.
+    ///
+    /// # Errors
+    /// [`Missing`]: its chunk is not in memory; `make` was not called. And those of `make`; nothing has changed then.
+    pub fn edit<V: AsRef<[u8]>, E>(
+        &mut self,
+        field: &[u8],
+        due: Due,
+        make: impl FnOnce(Option<Entry<'_>>) -> Result<V, E>,
+    ) -> Result<Result<(bool, V), E>, Missing> {
+        self.fields.edit(field, due, make)
+    }
+
     /// Gives a field another expiry, or none. Says whether there is such a field.
     ///
     /// # Errors
@@ -126,6 +139,15 @@ impl HashObject {
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         self.iter_from(0)
+    }
+
+    /// Visits all entries, in the order of [`HashObject::iter`] and in less time.
+    ///
+    /// # Errors
+    /// [`Missing`]: a chunk is not in memory; the entries before it were visited.
+    #[inline]
+    pub fn visit<'a>(&'a self, visit: impl FnMut(Entry<'a>)) -> Result<(), Missing> {
+        self.fields.visit(visit)
     }
 
     /// As [`HashObject::iter`], from the entry of this rank on: to go on with a snapshot after a pause.

@@ -38,6 +38,25 @@ pub(super) struct Found<'a> {
     pub(super) entry: Entry<'a>,
 }
 
+/// Where a field that was found lies.
+#[derive(Clone, Copy)]
+struct Spot {
+    index: usize,
+    start: usize,
+    size: usize,
+    /// Of the value.
+    len: usize,
+}
+
+impl Found<'_> {
+    /// What stays true of it when the chunk is to be changed, and its expiry.
+    #[inline]
+    fn apart(self) -> (Option<Spot>, Option<u64>) {
+        let Self { index, start, size, entry } = self;
+        (Some(Spot { index, start, size, len: entry.value.len() }), entry.due)
+    }
+}
+
 impl<S: Shape> Chunk<S> {
     /// How many fields there are.
     pub(super) fn len(&self) -> usize {
@@ -95,18 +114,38 @@ impl<S: Shape> Chunk<S> {
 
     /// Sets a field. Says whether it is new.
     pub(super) fn set(&mut self, hash: u64, field: &[u8], value: &[u8], due: Due) -> bool {
-        let header = Header::read(&self.bytes);
+        let (found, before) = self.find(hash, field).map_or((None, None), Found::apart);
+        self.put(hash, (field, value), due, (found, before))
+    }
+
+    /// Sets a field to what `make` makes of the entry that it has. Returns that, and whether the field is new.
+    ///
+    /// # Errors
+    /// Those of `make`; then nothing has changed.
+    pub(super) fn edit<V: AsRef<[u8]>, E>(
+        &mut self,
+        (hash, field): (u64, &[u8]),
+        due: Due,
+        make: impl FnOnce(Option<Entry<'_>>) -> Result<V, E>,
+    ) -> Result<(bool, V), E> {
         let found = self.find(hash, field);
-        let before = found.and_then(|found| found.entry.due);
-        let found = found.map(|found| (found.index, found.start, found.size, found.entry.value.len()));
+        let value = make(found.map(|found| found.entry))?;
+        let found = found.map_or((None, None), Found::apart);
+        Ok((self.put(hash, (field, value.as_ref()), due, found), value))
+    }
+
+    /// Sets a field that lies at a spot, or is new, and has this expiry. Says whether it is new.
+    #[inline]
+    fn put(&mut self, hash: u64, (field, value): (&[u8], &[u8]), due: Due, (found, before): (Option<Spot>, Option<u64>)) -> bool {
+        let header = Header::read(&self.bytes);
         let after = due.resolve(before);
         let (index, start, old_size) = match found {
-            Some((_, start, size, len)) if before == after && len == value.len() => {
+            Some(Spot { start, size, len, .. }) if before == after && len == value.len() => {
                 let at = start + size - len;
                 Arc::make_mut(&mut self.bytes)[at..at + len].copy_from_slice(value);
                 return false;
             }
-            Some((index, start, size, _)) => (index, start, size),
+            Some(Spot { index, start, size, .. }) => (index, start, size),
             None => (header.count, header.used, 0),
         };
         let head = S::head(field.len(), value.len(), after);

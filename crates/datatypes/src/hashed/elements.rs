@@ -1,6 +1,6 @@
 //! A large hash or set, without what only one of the two has.
 
-use almandine_base::object::Missing;
+use almandine_base::object::{Missing, PREFETCH_TO_WRITE};
 
 use crate::packed::Due;
 use crate::packed::entry::{Entry, Shape};
@@ -53,6 +53,17 @@ impl<S: Shape> Elements<S> {
         self.tree.update(&mut ByBound(bound(hash)), &self.placement, |chunk| chunk.set(hash, field, value, due))
     }
 
+    /// Sets an element to what `make` makes of the entry that it has. Returns that, and whether the element is new.
+    pub(crate) fn edit<V: AsRef<[u8]>, E>(
+        &mut self,
+        field: &[u8],
+        due: Due,
+        make: impl FnOnce(Option<Entry<'_>>) -> Result<V, E>,
+    ) -> Result<Result<(bool, V), E>, Missing> {
+        let hash = self.placement.hash(field);
+        self.tree.update(&mut ByBound(bound(hash)), &self.placement, |chunk| chunk.edit((hash, field), due, make))
+    }
+
     /// Gives an element another expiry, or none. Says whether there is such an element.
     pub(crate) fn set_due(&mut self, hash: u64, field: &[u8], due: Option<u64>) -> Result<bool, Missing> {
         match self.find(hash, field)? {
@@ -91,6 +102,15 @@ impl<S: Shape> Elements<S> {
         Iter::new(leaves, route.0 as usize)
     }
 
+    /// Visits all entries, in the order of [`Elements::iter_from`].
+    #[inline]
+    pub(crate) fn visit<'a>(&'a self, mut visit: impl FnMut(Entry<'a>)) -> Result<(), Missing> {
+        for chunk in self.tree.leaves(&mut ByRank(0)) {
+            chunk?.iter().for_each(&mut visit);
+        }
+        Ok(())
+    }
+
     /// See [`almandine_base::object::Object::expire`].
     pub(crate) fn expire(&mut self, now: u64, limit: usize, removed: &mut dyn FnMut(&[u8])) -> Result<usize, Missing> {
         let mut count = 0;
@@ -113,7 +133,12 @@ impl<S: Shape> Elements<S> {
     /// See [`almandine_base::object::Object::prefetch`].
     pub(crate) fn prefetch(&self, step: u32, hash: u64, fetch: &mut dyn FnMut(*const u8)) {
         if let Some(chunk) = self.tree.prefetch(step, &mut ByBound(bound(hash)), fetch) {
-            chunk.prefetch(step > 3, hash, fetch);
+            if step == PREFETCH_TO_WRITE {
+                // Where its references are counted.
+                fetch(chunk.bytes.as_ptr());
+            } else {
+                chunk.prefetch(step > 3, hash, fetch);
+            }
         }
     }
 

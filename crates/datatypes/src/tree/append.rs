@@ -16,7 +16,8 @@ impl<L: Leaf> Tree<L> {
             *self = Self::of(leaf);
             return;
         }
-        let mut change = Change { count: leaf.summary().count as i64, memory: leaf.memory() as isize, split: None };
+        let mut change =
+            Change { count: leaf.summary().count as i64, memory: leaf.memory() as isize, split: None, is_within: false };
         append(&mut self.root, bound, leaf, &mut change);
         self.settle(change);
     }

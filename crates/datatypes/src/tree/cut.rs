@@ -15,7 +15,8 @@ impl<L: Leaf> Tree<L> {
             *self = Self::of(leaf);
             return;
         }
-        let mut change = Change { count: leaf.summary().count as i64, memory: leaf.memory() as isize, split: None };
+        let mut change =
+            Change { count: leaf.summary().count as i64, memory: leaf.memory() as isize, split: None, is_within: false };
         prepend(&mut self.root, leaf, &mut change);
         self.settle(change);
     }
@@ -41,7 +42,7 @@ impl<L: Leaf> Tree<L> {
         let (left_summary, right_summary) = (self.root.summary(), right.summary());
         let mut other = Self { root: right, summary: right_summary, memory: right_memory };
         (self.summary, self.memory) = (left_summary, left_memory);
-        let none = || Change { count: 0, memory: 0, split: None };
+        let none = || Change { count: 0, memory: 0, split: None, is_within: false };
         self.settle(none());
         other.settle(none());
         Some(other)

@@ -82,7 +82,11 @@ impl<L: Leaf> Tree<L> {
     /// The cache lines that a look-up reads next: with step 0 the root, with 1 its bounds, with 2 its child on the way. Gives the leaf from step 3 on.
     pub fn prefetch(&self, step: u32, route: &mut impl Route<L>, fetch: &mut dyn FnMut(*const u8)) -> Option<&L> {
         match (step, &self.root.children) {
-            (0, _) => fetch(Arc::as_ptr(&self.root).cast()),
+            (0, _) => {
+                let root = Arc::as_ptr(&self.root).cast::<u8>();
+                fetch(root);
+                fetch(root.wrapping_add(size_of::<Node<L>>() - 1));
+            }
             (1, _) => {
                 self.root.bounds.chunks(LINE_BYTES / size_of::<L::Bound>().max(1)).for_each(|line| fetch(line.as_ptr().cast()))
             }

@@ -17,6 +17,8 @@ pub(super) struct Change<L: Leaf> {
     pub(super) memory: isize,
     /// The upper half of the child, if it was split.
     pub(super) split: Option<(L::Bound, Node<L>)>,
+    /// Neither the summary nor the memory of the leaf has changed: nothing above it is looked at.
+    pub(super) is_within: bool,
 }
 
 impl<L: Leaf> Tree<L> {
@@ -30,9 +32,11 @@ impl<L: Leaf> Tree<L> {
         context: &L::Context,
         edit: impl FnOnce(&mut L) -> R,
     ) -> Result<R, Missing> {
-        let mut change = Change { count: 0, memory: 0, split: None };
+        let mut change = Change { count: 0, memory: 0, split: None, is_within: false };
         let result = descend(&mut self.root, route, context, edit, &mut change);
-        self.settle(change);
+        if !change.is_within {
+            self.settle(change);
+        }
         Ok(result)
     }
 
@@ -83,20 +87,28 @@ fn descend<L: Leaf, R>(
     let result = match &mut node.children {
         Children::Leaves(leaves) => {
             let leaf = &mut leaves[at];
-            let (count, memory) = (leaf.summary().count, leaf.memory());
+            let (summary, memory) = (leaf.summary(), leaf.memory());
             let result = edit(leaf);
-            change.count = leaf.summary().count.wrapping_sub(count) as i64;
-            change.memory += leaf.memory() as isize - memory as isize;
-            settle_leaf(node, at, context, change);
+            let after = leaf.summary();
+            change.is_within = after == summary && leaf.memory() == memory && !leaf.is_large();
+            if !change.is_within {
+                change.count = after.count.wrapping_sub(summary.count) as i64;
+                change.memory += leaf.memory() as isize - memory as isize;
+                settle_leaf(node, at, context, change);
+            }
             result
         }
         Children::Nodes(nodes) => {
             let result = descend(&mut nodes[at], route, context, edit, change);
-            settle_node(node, at, change);
+            if !change.is_within {
+                settle_node(node, at, change);
+            }
             result
         }
     };
-    settle_shape(node, before, change);
+    if !change.is_within {
+        settle_shape(node, before, change);
+    }
     debug_assert!(Arc::get_mut(this).is_some(), "INV-TREE-2: who changes a node is its only owner");
     result
 }

@@ -242,9 +242,9 @@ pub(crate) enum Peek {
     Nothing,
 }
 
-/// Asks the processor to fetch the cache line at `pointer`.
+/// Asks the processor to fetch the cache line at `pointer`, whatever is there.
 #[inline]
-pub(crate) fn prefetch(pointer: *const u8) {
+pub fn prefetch(pointer: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch has no effect on memory contents and does not fault, whatever the address.
     unsafe {

@@ -10,32 +10,46 @@ use crate::index::latch::Shared;
 use crate::index::prefetch;
 use crate::key::GlanceId;
 use crate::record::Header;
-use almandine_base::object::{Object, PREFETCH_STEPS};
+use almandine_base::object::{Object, PREFETCH_STEPS, PREFETCH_TO_WRITE};
 
 /// Elements that are fetched together: their lines stay in the first cache level until they are used, and their latches are held for a moment.
 const TOGETHER: usize = 16;
 
-/// An object that is latched, and the hash of the element that will be looked up.
-type Ahead<'s> = (&'s dyn Object, u64);
+/// An element that will be looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// The glance at its key.
+    pub key: GlanceId,
+    /// Its hash, as its object knows it.
+    pub hash: u64,
+    /// It will be changed.
+    pub write: bool,
+}
+
+/// The step behind which the chunk of an element is known.
+const CHUNK_KNOWN: u32 = 3;
 
 impl Session {
-    /// Asks the cache for elements of the keys with these glances. With each, the hash of the element as its object knows it.
-    pub fn prefetch_elements(&self, wanted: &[(GlanceId, u64)]) {
+    /// Asks the cache for elements.
+    pub fn prefetch_elements(&self, wanted: &[Expected]) {
         debug_assert!(!self.holds_latches(), "INV-LATCH-3: who has a lock plan latches nothing beside it");
         debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: a record is read in the epoch in which it was found");
         for together in wanted.chunks(TOGETHER) {
             self.prefetch_handles(together);
             let mut latches: [Option<Shared<'_>>; TOGETHER] = [const { None }; TOGETHER];
-            let mut objects: [Option<Ahead<'_>>; TOGETHER] = [None; TOGETHER];
-            for (at, &(glance, hash)) in together.iter().enumerate() {
-                objects[at] = self.object_ahead(glance, &mut latches, at).map(|object| (object, hash));
+            let mut objects: [Option<(&dyn Object, Expected)>; TOGETHER] = [None; TOGETHER];
+            for (at, &expected) in together.iter().enumerate() {
+                objects[at] = self.object_ahead(expected.key, &mut latches, at).map(|object| (object, expected));
                 if let Some((object, _)) = objects[at] {
                     prefetch(std::ptr::from_ref(object).cast());
                 }
             }
             for step in 0..PREFETCH_STEPS {
-                for (object, hash) in objects.iter().flatten() {
-                    object.prefetch(step, *hash, &mut |line| prefetch(line));
+                for (object, expected) in objects.iter().flatten() {
+                    object.prefetch(step, expected.hash, &mut |line| prefetch(line));
+                    if step == CHUNK_KNOWN && expected.write {
+                        object.prefetch(PREFETCH_TO_WRITE, expected.hash, &mut |line| prefetch(line));
+                    }
                 }
             }
             drop(latches);
@@ -43,9 +57,9 @@ impl Session {
     }
 
     /// Asks the cache for the values that the records lead to. The records have been asked for.
-    fn prefetch_handles(&self, wanted: &[(GlanceId, u64)]) {
-        for &(id, _) in wanted {
-            if let Some(glance) = self.local.glances.seen(id).filter(|glance| glance.entry.address() >= self.local.head) {
+    fn prefetch_handles(&self, wanted: &[Expected]) {
+        for expected in wanted {
+            if let Some(glance) = self.local.glances.seen(expected.key).filter(|glance| glance.entry.address() >= self.local.head) {
                 // SAFETY: the address was read from the index in this epoch, and its page is in memory.
                 let record = unsafe { self.store.log.record(glance.entry.address()) };
                 let header = record.header();

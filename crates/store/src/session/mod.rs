@@ -28,6 +28,7 @@ mod touched;
 mod view;
 mod warmer;
 
+pub use ahead::Expected;
 pub use batch::Session;
 pub use cold::{Met, Need};
 pub use entry::{Occupied, Pair, Slot, Vacant};

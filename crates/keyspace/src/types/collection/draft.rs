@@ -128,6 +128,11 @@ impl<C: Collection> Draft<'_, C> {
         self.edits.is_some()
     }
 
+    /// Says that the last change was refused, and has changed nothing.
+    pub(in crate::types) fn refused(&mut self) {
+        self.uncommitted.0 = self.changed && self.stored;
+    }
+
     /// Notes what is done to an object in the store, where somebody wants to know: `write` appends an edit.
     #[inline]
     pub(in crate::types) fn note(&mut self, write: impl FnOnce(&mut Vec<u8>)) {

@@ -3,12 +3,14 @@
 //!
 //! A type is a [`Collection`]. Its own view names the operations and decides between the two forms of a [`Body`] in each.
 
+mod ahead;
 mod draft;
 pub(super) mod edits;
 mod frozen;
 mod look;
 mod new;
 
+pub(super) use ahead::{TOGETHER, fetch_ahead};
 pub(super) use draft::Draft;
 pub use frozen::Frozen;
 pub(super) use look::{Extent, Snapshot};

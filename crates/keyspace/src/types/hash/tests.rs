@@ -65,6 +65,65 @@ fn set(accessor: &mut Accessor, now_ms: i64, key: &[u8], pairs: &[(Vec<u8>, Vec<
     })
 }
 
+/// Appends to the values of fields, all that have less than ten bytes then; the others are refused.
+fn append(accessor: &mut Accessor, model: &mut Model, fields: &[Vec<u8>], text: &[u8]) {
+    let names = || fields.iter().map(Vec::as_slice);
+    let appended = batch(accessor, 1, |accessor| {
+        let mut writer = accessor.writer(0);
+        let key = writer.key(b"h");
+        let mut hash = writer.write_hash(key, LIMITS)?;
+        hash.expect(names());
+        let mut appended = Vec::new();
+        for field in names() {
+            let longer = |value: Option<&[u8]>| {
+                let longer = [value.unwrap_or_default(), text].concat();
+                if longer.len() < 10 { Ok(longer) } else { Err(Refusal::WrongKind) }
+            };
+            match hash.update(field, Due::Keep, longer) {
+                Ok((is_new, value)) => appended.push((field.to_vec(), is_new, value)),
+                Err(Refusal::WrongKind) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        hash.commit().map(|()| appended)
+    });
+    for (field, is_new, value) in appended {
+        assert_eq!(model.insert(field, (value, None)).is_none(), is_new);
+    }
+}
+
+#[test]
+fn fields_that_are_updated_read_and_visited_together_are_those_of_a_map() {
+    for storage in [false, true] {
+        let keyspace = keyspace(storage);
+        let mut accessor = keyspace.accessor().expect("an accessor");
+        let (mut model, mut random) = (Model::new(), Random(99));
+        for round in 0..300 {
+            let some: Vec<Vec<u8>> = (0..random.below(40)).map(|_| random.below(1 + round * 2).to_string().into_bytes()).collect();
+            append(&mut accessor, &mut model, &some, &b"xyz"[..1 + random.below(3) as usize]);
+            if storage && round % 50 == 49 {
+                assert!(keyspace.store.empty_memory(Duration::from_secs(20)));
+            }
+            let (got, visited) = batch(&mut accessor, 1, |accessor| {
+                let (mut got, mut visited, mut reader) = (Vec::new(), Model::new(), accessor.reader(0));
+                let key = reader.key(b"h");
+                reader.read_hash(key, |hash| {
+                    let names = some.iter().map(Vec::as_slice);
+                    hash.get_each(names, |entry| got.push(entry.map(|entry| entry.value.to_vec())))?;
+                    hash.visit(|entry| drop(visited.insert(entry.field.to_vec(), (entry.value.to_vec(), entry.due))))
+                })?;
+                Ok((got, visited))
+            });
+            assert!(
+                got.iter().map(Option::as_ref).eq(some.iter().map(|name| model.get(name).map(|(value, _)| value)))
+                    || model.is_empty()
+            );
+            assert_eq!(visited, model, "round {round}");
+        }
+        assert!(model.len() > 300, "{} fields", model.len());
+    }
+}
+
 /// A small generator, so that a failure repeats.
 struct Random(u64);
 

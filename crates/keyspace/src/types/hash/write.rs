@@ -1,10 +1,11 @@
 //! A hash under its latch, to be changed.
 
+use almandine_base::object;
 use almandine_datatypes::packed::{self, Due, Encoding, Entry, PackedHash};
 
 use super::edits::{self, Edit};
 use super::{Hash, Hashes};
-use crate::types::collection::{Body, Draft, Editable};
+use crate::types::collection::{Body, Draft, Editable, TOGETHER, fetch_ahead};
 use crate::{Key, Refusal, Writer};
 
 /// From which size on OBJECT ENCODING names a hash a hash table, as Redis would: `hash-max-listpack-entries` and `hash-max-listpack-value`.
@@ -48,6 +49,9 @@ impl Writer<'_> {
 }
 
 impl HashMut<'_> {
+    /// Fields that are fetched ahead together.
+    pub const AHEAD: usize = TOGETHER;
+
     /// Whether the key was there.
     #[must_use]
     pub fn existed(&self) -> bool {
@@ -80,14 +84,22 @@ impl HashMut<'_> {
         self.look().get(field)
     }
 
+    /// Says that these fields are going to be changed one after the other: [`HashMut::AHEAD`] of them at most are fetched ahead.
+    pub fn expect<'f>(&self, fields: impl Iterator<Item = &'f [u8]>) {
+        let Body::Object(object) = self.draft.body() else { return };
+        let mut hashes = [0; TOGETHER];
+        let expected = hashes.iter_mut().zip(fields).map(|(hash, field)| *hash = object.hash(field)).count();
+        fetch_ahead(object, &hashes[..expected], true);
+    }
+
     /// Sets a field. Says whether it is new.
     ///
     /// # Errors
     /// When its place is not in memory, or the store is full; then nothing has changed.
     pub fn set(&mut self, field: &[u8], value: &[u8], due: Due) -> Result<bool, Refusal> {
-        if self.draft.may_have_expired() && self.get(field)?.is_none() {
-            // One that is past its time and still there is gone first, with its expiry.
-            self.remove_any(field)?;
+        self.remove_expired(field)?;
+        if self.draft.packed_mut().is_none() {
+            return self.edit(field, due, |_| Ok::<_, Refusal>(value)).map(|(is_new, _)| is_new);
         }
         let is_new = set(&mut self.draft, field, value, due)?;
         self.draft.note(|out| Edit::Set { field, value, due }.push(out));
@@ -95,6 +107,69 @@ impl HashMut<'_> {
         let fields = if is_new { self.look().raw_len() } else { 0 };
         self.name(self.limits.encoding(field.len().max(value.len()), fields, due))?;
         Ok(is_new)
+    }
+
+    /// Sets a field to what `make` makes of the value that it has. Says whether it is new, and what it is.
+    ///
+    /// # Errors
+    /// As [`HashMut::set`], and those of `make`.
+    pub fn update<V: AsRef<[u8]>, E: From<Refusal>>(
+        &mut self,
+        field: &[u8],
+        due: Due,
+        make: impl FnOnce(Option<&[u8]>) -> Result<V, E>,
+    ) -> Result<(bool, V), E> {
+        self.remove_expired(field)?;
+        if self.draft.packed_mut().is_none() {
+            return self.edit(field, due, make);
+        }
+        let value = make(self.get(field)?.map(|entry| entry.value))?;
+        Ok((self.set(field, value.as_ref(), due)?, value))
+    }
+
+    /// As [`HashMut::update`], of an object, in one walk.
+    fn edit<V: AsRef<[u8]>, E: From<Refusal>>(
+        &mut self,
+        field: &[u8],
+        due: Due,
+        make: impl FnOnce(Option<&[u8]>) -> Result<V, E>,
+    ) -> Result<(bool, V), E> {
+        let limits = self.limits;
+        let edited = self.draft.change(|object| {
+            let edited = object.edit(field, due, |entry| make(entry.map(|entry| entry.value)))?;
+            Ok::<_, object::Missing>(edited.map(|(is_new, value)| {
+                let fields = if is_new { object.len() } else { 0 };
+                let encoding = limits.encoding(field.len().max(value.as_ref().len()), fields, due);
+                let follows = (encoding as u8) > object.encoding() as u8;
+                if follows {
+                    object.set_encoding(encoding);
+                }
+                (is_new, value, follows.then_some(encoding))
+            }))
+        })?;
+        match edited.map_err(Refusal::from).map_err(E::from).flatten() {
+            Ok((is_new, value, encoding)) => {
+                self.draft.note(|out| {
+                    Edit::Set { field, value: value.as_ref(), due }.push(out);
+                    encoding.into_iter().for_each(|encoding| Edit::Name(encoding).push(out));
+                });
+                self.draft.changed(1);
+                Ok((is_new, value))
+            }
+            Err(error) => {
+                self.draft.refused();
+                Err(error)
+            }
+        }
+    }
+
+    /// A field that is past its time and still there is gone first, with its expiry.
+    #[inline]
+    fn remove_expired(&mut self, field: &[u8]) -> Result<(), Refusal> {
+        if self.draft.may_have_expired() && self.get(field)?.is_none() {
+            self.remove_any(field)?;
+        }
+        Ok(())
     }
 
     fn name(&mut self, encoding: Encoding) -> Result<(), Refusal> {
