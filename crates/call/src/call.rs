@@ -121,6 +121,9 @@ pub struct AdminCall<'c> {
 pub trait KeyAccess<'c> {
     /// The reading part.
     fn reader(&self) -> &Reader<'c>;
+
+    /// The same, to read with.
+    fn reader_mut(&mut self) -> &mut Reader<'c>;
 }
 
 impl<'c> KeyAccess<'c> for Reader<'c> {
@@ -128,11 +131,21 @@ impl<'c> KeyAccess<'c> for Reader<'c> {
     fn reader(&self) -> &Self {
         self
     }
+
+    #[inline]
+    fn reader_mut(&mut self) -> &mut Self {
+        self
+    }
 }
 
 impl<'c> KeyAccess<'c> for Writer<'c> {
     #[inline]
     fn reader(&self) -> &Reader<'c> {
+        self
+    }
+
+    #[inline]
+    fn reader_mut(&mut self) -> &mut Reader<'c> {
         self
     }
 }

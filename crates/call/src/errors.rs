@@ -246,6 +246,8 @@ fixed_errors! {
     InvalidDigest => "ERR must be exactly 16 hexadecimal characters",
     /// A count of keys that is no positive integer.
     KeyCountNotPositive => "ERR numkeys should be greater than 0",
+    /// A count of keys beyond the arguments.
+    TooManyKeys => "ERR Number of keys can't be greater than number of args",
     /// MSETEX with a bad count of keys.
     InvalidKeyCount => "ERR invalid numkeys value",
     /// EXPIRE NX together with another condition.

@@ -3,6 +3,7 @@
 //! Expiries are in [`expire`], renaming, copying and moving in [`transfer`], finding keys in [`iterate`], and OBJECT, SORT, DUMP and WAIT in
 //! the files of these names.
 
+mod coscan;
 mod dump;
 mod expire;
 mod iterate;
@@ -41,6 +42,7 @@ pub const COMMANDS: &[&Command] = &[
     &iterate::RANDOMKEY,
     &iterate::KEYS,
     &iterate::SCAN,
+    &coscan::COSCAN,
     &object::OBJECT,
     &object::ENCODING,
     &object::FREQ,

@@ -26,6 +26,7 @@ use almandine_keyspace::types::hash::HashMut;
 use crate::traits::{CHANGE, READ, WRITE};
 pub(crate) use access::limits;
 use access::{HASH, change, look, reply_value};
+pub(crate) use scan::hscan;
 
 /// The family.
 pub const COMMANDS: &[&Command] = &[

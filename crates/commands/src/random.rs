@@ -1,9 +1,16 @@
 //! Chance: which elements commands choose.
 
+use std::cell::Cell;
+
 use almandine_io::entropy;
 
 /// Bytes of the reply to a negative count at most: such a count may be beyond any bound.
 pub(crate) const REPLY_BYTES_MAX: usize = 512 << 20;
+
+thread_local! {
+    /// Seeds of generators to come: asking the kernel for each would cost more than most commands.
+    static SEEDS: Cell<u64> = Cell::new(entropy::seed());
+}
 
 /// Splitmix64, from a seed that nobody else knows.
 pub(crate) struct Random(u64);
@@ -11,7 +18,10 @@ pub(crate) struct Random(u64);
 impl Random {
     /// A generator of its own.
     pub(crate) fn new() -> Self {
-        Self(entropy::seed())
+        let mut seeds = Self(SEEDS.get());
+        let seed = seeds.next();
+        SEEDS.set(seeds.0);
+        Self(seed)
     }
 
     /// 64 random bits.

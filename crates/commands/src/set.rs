@@ -4,7 +4,15 @@
 //! intersections and differences, [`store`] keeps them, [`card`] counts them, [`transfer`] moves a member.
 
 mod access;
+mod algebra;
+mod card;
+mod compute;
+mod pop;
+mod random;
+mod scan;
+mod store;
 mod stream;
+mod transfer;
 mod whole;
 
 use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
@@ -13,9 +21,30 @@ use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use crate::traits::{CHANGE, READ, WRITE};
 pub(crate) use access::limits;
 use access::{SET, change, look};
+pub(crate) use scan::sscan;
 
 /// The family.
-pub const COMMANDS: &[&Command] = &[&SADD, &SREM, &SCARD, &SISMEMBER, &SMISMEMBER, &whole::SMEMBERS];
+pub const COMMANDS: &[&Command] = &[
+    &SADD,
+    &SREM,
+    &SCARD,
+    &SISMEMBER,
+    &SMISMEMBER,
+    &whole::SMEMBERS,
+    &scan::SSCAN,
+    &random::SRANDMEMBER,
+    &pop::SPOP,
+    &transfer::SMOVE,
+    &algebra::SUNION,
+    &algebra::SINTER,
+    &algebra::SDIFF,
+    &card::SINTERCARD,
+    &card::SUNIONCARD,
+    &card::SDIFFCARD,
+    &store::SUNIONSTORE,
+    &store::SINTERSTORE,
+    &store::SDIFFSTORE,
+];
 
 const SADD: Command = Command {
     spec: CommandSpec {

@@ -16,6 +16,7 @@ use almandine_keyspace::types::sorted_set::{LexRange, ScoreRange};
 use crate::traits::READ;
 pub use access::limits;
 use access::{SORTED_SET, look};
+pub(crate) use scan::zscan;
 
 /// The family.
 pub const COMMANDS: &[&Command] = &[

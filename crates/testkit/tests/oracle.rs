@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use almandine_testkit::oracle::table::{HASHES, Line, TABLE};
+use almandine_testkit::oracle::table::{HASHES, Line, SETS, TABLE};
 use almandine_testkit::oracle::{Settings, run};
 use almandine_testkit::{Program, Server, full, seed};
 
@@ -25,9 +25,17 @@ fn large_hashes_are_what_they_are_in_redis() {
     compare(HASHES, if full() { 500 } else { 12 }, 1500);
 }
 
+#[test]
+fn large_sets_are_what_they_are_in_redis() {
+    compare(SETS, if full() { 500 } else { 12 }, 1500);
+}
+
+/// What makes ours name the encodings of Redis 7.0, which has no listpacks of sets.
+const AS_7_0: &[&str] = &["--set-max-listpack-entries", "0"];
+
 fn compare(table: &'static [Line], episodes: u64, commands: usize) {
     let redis = std::env::var("ALMANDINE_GOLDEN_SERVER").is_ok_and(|s| s == "redis");
-    let ours = Server::start(&if redis { Program::Redis } else { Program::Almandine }, &[]);
+    let ours = if redis { Server::start(&Program::Redis, &[]) } else { Server::start(&Program::Almandine, AS_7_0) };
     let oracle = Server::start(&Program::Redis, &[]);
     let started = Instant::now();
     let settings = Settings { table, seed: seed(), episodes, commands, cold_percent: 0 };

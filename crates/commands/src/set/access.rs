@@ -1,9 +1,13 @@
 //! What the commands of the family have in common: the first key as a set, to be read or to be changed.
 
+use std::ops::Range;
+
+use almandine_call::call::{KeyAccess, KeyCall};
 use almandine_call::{CommandError, ReadCall, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_keyspace::Refusal;
+use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::set::{Set, SetLimits, SetMut};
 use almandine_resp::Reply;
 
@@ -51,4 +55,21 @@ pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<SetMut<'s>, Comm
     let key = call.key(1);
     let limits = limits(call.context.settings());
     Ok(call.keys.write_set(key, limits)?)
+}
+
+/// The keys at some arguments as sets, all of one moment.
+pub(super) fn freeze<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, at: Range<usize>) -> Result<Vec<Frozen>, CommandError> {
+    let mut sets = Vec::with_capacity(at.len());
+    for position in at {
+        let key = call.key(position);
+        let frozen = call.keys.reader_mut().freeze(key);
+        frozen.set()?;
+        sets.push(frozen);
+    }
+    Ok(sets)
+}
+
+/// Counts the look-ups of keys that were frozen.
+pub(super) fn look_up<'c, K: KeyAccess<'c>>(call: &KeyCall<'c, K>, sets: &[Frozen]) {
+    sets.iter().for_each(|set| call.looked_up(matches!(set.set(), Ok(Some(_)))));
 }

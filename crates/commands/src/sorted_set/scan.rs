@@ -51,7 +51,7 @@ fn scan_options<'c>(mut options: Options<'c>) -> Result<Scan<'c>, CommandError> 
     Ok(scan)
 }
 
-fn zscan(call: &mut ReadCall<'_>) -> Outcome {
+pub(crate) fn zscan(call: &mut ReadCall<'_>) -> Outcome {
     let cursor = scan::cursor(call.args.at(2))?;
     // Of a key that does not exist Redis does not read the options.
     let options = scan_options(Options::after(call.args, 3));

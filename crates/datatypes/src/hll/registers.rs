@@ -54,6 +54,12 @@ impl Registers {
         Ok(())
     }
 
+    /// Takes an element in.
+    pub fn add(&mut self, element: &[u8]) {
+        let Observation { index, count } = Observation::of(element);
+        self.raw[index] = self.raw[index].max(count);
+    }
+
     /// The estimate of the union.
     #[must_use]
     pub fn cardinality(&self, way: Way) -> u64 {

@@ -107,6 +107,12 @@ impl<'s> Algebra<'s> {
         all.iter().map(Source::len).sum()
     }
 
+    /// Members of all sets together.
+    #[must_use]
+    pub fn all(&self) -> usize {
+        self.sources.iter().map(Source::len).sum()
+    }
+
     /// The sets, in the order of passes, whose members should be gathered in one first, which then stands for all of them.
     #[must_use]
     pub fn gathers(&self) -> Option<Range<usize>> {
@@ -128,24 +134,49 @@ impl<'s> Algebra<'s> {
 
     /// As if the sets that should be gathered were this one.
     #[must_use]
-    pub fn with_gathered(&self, gathered: &'s SetObject) -> Self {
+    pub fn with_gathered(&self, gathered: Source<'s>) -> Self {
         let first = if self.operation == Operation::Difference { self.sources.get(..1).unwrap_or_default() } else { &[] };
-        Self { operation: self.operation, sources: [first, &[Source::Object(gathered)]].concat() }
+        Self { operation: self.operation, sources: [first, &[gathered]].concat() }
     }
 
     /// Adds members of the sets that are to be gathered, after having met about `steps` of them. Returns where to go on; None at the end.
     ///
     /// # Errors
     /// [`Missing`]: a part of a set is not in memory.
-    pub fn gather(&self, from: Position, steps: usize, into: &mut SetObject) -> Result<Option<Position>, Missing> {
+    pub fn gather(&self, from: Position, steps: usize, into: &mut Builder) -> Result<Option<Position>, Missing> {
         let range = self.gathers().unwrap_or_default();
+        let mut added = Ok(true);
+        let next = self.each_of(range, from, steps, &mut |member| {
+            added = into.add(member);
+            added.is_ok()
+        })?;
+        added.map(|_| next)
+    }
+
+    /// Visits about `steps` members of each set, some of them more than once. Returns where to go on; None at the end.
+    ///
+    /// # Errors
+    /// [`Missing`]: a part of a set is not in memory.
+    pub fn each(&self, from: Position, steps: usize, visit: &mut dyn FnMut(&[u8])) -> Result<Option<Position>, Missing> {
+        self.each_of(0..self.sources.len(), from, steps, &mut |member| {
+            visit(member);
+            true
+        })
+    }
+
+    fn each_of(
+        &self,
+        range: Range<usize>,
+        from: Position,
+        steps: usize,
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<Option<Position>, Missing> {
         let (mut at, mut left) = (Position { source: from.source.max(range.start), ..from }, steps);
         while at.source < range.end {
             for member in self.sources[at.source].iter_from(at.rank) {
-                if left == 0 {
+                if left == 0 || !visit(&member?) {
                     return Ok(Some(at));
                 }
-                into.add(&member?)?;
                 (at.rank, left) = (at.rank + 1, left - 1);
             }
             at = Position { source: at.source + 1, rank: 0 };
@@ -242,46 +273,52 @@ impl<'s> Algebra<'s> {
         Ok(next.is_none() || (!subtracts && total >= limit))
     }
 
-    /// Adds all members of the result to an empty set.
+    /// What a large first set has in common with the result is shared with it.
+    fn shares(&self, into: &Builder) -> Option<&'s SetObject> {
+        let Some((Source::Object(first), others)) = self.sources.split_first() else { return None };
+        let shares = match self.operation {
+            Operation::Union => into.is_table(first.len()),
+            Operation::Intersection => false,
+            Operation::Difference => {
+                let taken: usize = others.iter().map(Source::len).sum();
+                taken < first.len() / 2 && into.is_table(first.len() - taken)
+            }
+        };
+        shares.then_some(*first)
+    }
+
+    /// Members that [`Algebra::build`] meets at most.
+    #[must_use]
+    pub fn build_work(&self, into: &Builder) -> usize {
+        match self.shares(into) {
+            Some(_) => self.sources.iter().skip(1).map(Source::len).sum(),
+            None => self.work(),
+        }
+    }
+
+    /// Adds members of the result to a set that was empty at the beginning, meeting about `steps`. Returns where to go on; None at the end, where
+    /// it has all of them.
     ///
     /// # Errors
     /// [`Missing`]: a part of a set is not in memory.
-    pub fn build(&self, into: &mut Builder) -> Result<(), Missing> {
-        match (self.operation, self.sources.split_first()) {
-            // What a large set has in common with the result is shared with it.
-            (Operation::Union, Some((Source::Object(first), others))) if into.is_table(first.len()) => {
-                into.begin_with(first);
-                for member in others.iter().flat_map(|source| source.iter_from(0)) {
-                    into.add(&member?)?;
-                }
-            }
-            (Operation::Difference, Some((Source::Object(first), others))) if self.leaves_table(first, others, into) => {
-                into.begin_with(first);
-                for member in others.iter().flat_map(|source| source.iter_from(0)) {
-                    into.remove(&member?)?;
-                }
-            }
-            // What was added before is found in the result.
-            (Operation::Union, Some(_)) => {
-                for member in self.sources.iter().flat_map(|source| source.iter_from(0)) {
-                    into.add(&member?)?;
-                }
-            }
-            _ => {
-                let mut added = Ok(true);
-                self.visit(Position::default(), usize::MAX, &mut |member| {
-                    added = into.add(member);
-                    added.is_ok()
-                })?;
-                added?;
-            }
+    pub fn build(&self, from: Position, steps: usize, into: &mut Builder) -> Result<Option<Position>, Missing> {
+        let shared = self.shares(into);
+        if let Some(first) = shared.filter(|_| from == Position::default()) {
+            into.begin_with(first);
         }
-        Ok(())
-    }
-
-    fn leaves_table(&self, first: &SetObject, others: &[Source<'_>], into: &Builder) -> bool {
-        let taken: usize = others.iter().map(Source::len).sum();
-        taken < first.len() / 2 && into.is_table(first.len() - taken)
+        let removes = shared.is_some() && self.operation == Operation::Difference;
+        let mut done = Ok(true);
+        let mut take = |member: &[u8]| {
+            done = if removes { into.remove(member) } else { into.add(member) };
+            done.is_ok()
+        };
+        let next = match self.operation {
+            _ if shared.is_some() => self.each_of(1..self.sources.len(), from, steps, &mut take),
+            // What was added before is found in the result.
+            Operation::Union => self.each_of(0..self.sources.len(), from, steps, &mut take),
+            _ => self.visit(from, steps, &mut take),
+        };
+        done.and(next)
     }
 }
 

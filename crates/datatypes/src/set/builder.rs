@@ -89,9 +89,9 @@ impl Builder {
         self.object.as_mut().map_or(Ok(false), |object| object.remove(member))
     }
 
-    /// The set: packed bytes, unless there is an object.
+    /// Takes the set out: packed bytes, unless there is an object.
     #[must_use]
-    pub fn finish(self) -> (Vec<u8>, Option<Box<SetObject>>) {
-        (self.packed, self.object)
+    pub fn take(&mut self) -> (Vec<u8>, Option<Box<SetObject>>) {
+        (std::mem::take(&mut self.packed), self.object.take())
     }
 }

@@ -17,6 +17,9 @@ pub enum Source<'s> {
 }
 
 impl<'s> Source<'s> {
+    /// One without members.
+    pub const EMPTY: Self = Self::Packed(PackedSet::EMPTY);
+
     /// How many members there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -53,13 +53,20 @@ fn expected(operation: Operation, models: &[Model]) -> Model {
     })
 }
 
-fn gathered(algebra: &Algebra<'_>, steps: usize, placement: Placement) -> Option<SetObject> {
+fn gathered(algebra: &Algebra<'_>, steps: usize, placement: Placement) -> Option<Builder> {
     algebra.gathers()?;
-    let (mut object, mut at) = (SetObject::new(placement), Some(Position::default()));
+    let (mut object, mut at) = (Builder::new(placement, LIMITS), Some(Position::default()));
     while let Some(from) = at {
         at = algebra.gather(from, steps, &mut object).unwrap();
     }
     Some(object)
+}
+
+fn build(algebra: &Algebra<'_>, steps: usize, into: &mut Builder) {
+    let mut at = Some(Position::default());
+    while let Some(from) = at {
+        at = algebra.build(from, steps, into).unwrap();
+    }
 }
 
 #[test]
@@ -77,7 +84,7 @@ fn results_are_those_of_the_model() {
             let mut algebra = Algebra::new(operation, sources.clone());
             let object = gathered(&algebra, steps, placement);
             if let Some(object) = &object {
-                algebra = algebra.with_gathered(object);
+                algebra = algebra.with_gathered(object.as_source());
                 gatherings += 1;
             }
             let (mut all, mut at) = (Vec::new(), Some(Position::default()));
@@ -100,7 +107,7 @@ fn results_are_those_of_the_model() {
                 assert_eq!(counted.total(), least, "seed {seed}: {operation:?} of {count} up to {limit}");
             }
             let mut builder = Builder::new(placement, LIMITS);
-            Algebra::new(operation, sources.clone()).build(&mut builder).unwrap();
+            build(&Algebra::new(operation, sources.clone()), steps, &mut builder);
             let built: Model = builder.as_source().iter_from(0).map(|member| member.unwrap().to_vec()).collect();
             assert_eq!((builder.len(), &built), (expected.len(), &expected), "seed {seed}: {operation:?} of {count}");
             assert_eq!(encoding(&builder), one_by_one(&expected), "seed {seed}: {operation:?} of {count}");
@@ -137,7 +144,7 @@ fn what_a_large_set_has_in_common_with_the_result_is_shared() {
     let sources = [Source::Object(&large), Source::Packed(PackedSet::new(&few))];
     for (operation, len) in [(Operation::Union, 100_010), (Operation::Difference, 99_990)] {
         let mut builder = Builder::new(placement, LIMITS);
-        Algebra::new(operation, sources.to_vec()).build(&mut builder).unwrap();
+        build(&Algebra::new(operation, sources.to_vec()), 3, &mut builder);
         let Source::Object(built) = builder.as_source() else { panic!("{operation:?} is packed") };
         assert_eq!((built.len(), built.encoding()), (len, SetEncoding::HashTable));
         built.check();

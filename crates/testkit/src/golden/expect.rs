@@ -21,7 +21,7 @@ pub enum Expect {
     Text(Vec<u8>),
     /// `<error>`, `<error "glob">`
     Error(Vec<u8>),
-    /// `<unordered *[…]>`: the elements in any order.
+    /// `<unordered *[…]>`, `<unordered ~[…]>`: the elements in any order.
     Unordered(Box<Expect>),
 }
 
@@ -46,6 +46,9 @@ impl Expect {
             }
             (Self::Unordered(inner), Value::Array(v)) => {
                 matches!(&**inner, Self::List(b'*', e, more) if in_any_order(e, *more, v, |e, v| e.matches(v)))
+            }
+            (Self::Unordered(inner), Value::Set(v)) => {
+                matches!(&**inner, Self::List(b'~', e, more) if in_any_order(e, *more, v, |e, v| e.matches(v)))
             }
             _ => false,
         }

@@ -143,6 +143,10 @@ impl Expansion<'_> {
             Node::Atom("fields" | "members") => {
                 self.args.extend(numbers(self.random).map(|name| format!("f{name}").into_bytes()));
             }
+            Node::Atom("elements") => {
+                let prefix = if self.random.chance(50) { "" } else { "f" };
+                self.args.extend(numbers(self.random).map(|name| format!("{prefix}{name}").into_bytes()));
+            }
             Node::Atom(name) => {
                 let (bytes, short) = atom(name, self.random);
                 self.barrier |= short;
@@ -189,6 +193,8 @@ const ATOMS: &[&str] = &[
     "longitude",
     "latitude",
     "metres",
+    "element",
+    "elements",
 ];
 
 const VALUES: &[&[u8]] = &[
@@ -286,6 +292,11 @@ fn atom(name: &str, random: &mut Random) -> (Vec<u8>, bool) {
             let bound = *random.pick(&[10, 140, MEMBERS]);
             format!("f{}", random.below(bound)).into_bytes()
         }
+        "element" if random.chance(5) => value(random),
+        "element" => {
+            let (prefix, bound) = (*random.pick(&["", "", "f"]), *random.pick(&[10, 140, MEMBERS]));
+            format!("{prefix}{}", random.below(bound)).into_bytes()
+        }
         "content" => content(random),
         "width" if edge => random.pick(&[&b"u64"[..], b"i65", b"u0", b"x8", b"i", b"", b"I8"]).to_vec(),
         "width" => {
@@ -367,7 +378,8 @@ fn content(random: &mut Random) -> Vec<u8> {
 }
 
 /// Commands that are sent as they are: a partial SCAN may stop anywhere, and a random field is any; the table has those that are not.
-const UNCHANGED: [&[u8]; 4] = [b"SCAN", b"HSCAN", b"HRANDFIELD", b"EXCHANGE"];
+const UNCHANGED: &[&[u8]] =
+    &[b"SCAN", b"HSCAN", b"HRANDFIELD", b"SSCAN", b"SRANDMEMBER", b"SPOP", b"SORT", b"SORT_RO", b"EXCHANGE"];
 
 /// Now and then a command that no client would send.
 fn mutate(args: &mut Vec<Vec<u8>>, random: &mut Random) {

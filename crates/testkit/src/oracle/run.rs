@@ -252,10 +252,11 @@ impl<'s> Pair<'s> {
 
     /// Everything about one key that differs.
     fn values(&mut self, key: &[u8]) -> io::Result<Option<(String, String)>> {
-        let checks: [(&[&[u8]], Compare); 5] = [
+        let checks: &[(&[&[u8]], Compare)] = &[
             (&[b"TYPE"], Compare::Exact),
             (&[b"GET"], Compare::Exact),
             (&[b"HGETALL"], Compare::Pairs),
+            (&[b"SMEMBERS"], Compare::Unordered),
             (&[b"PTTL"], Compare::Near(1000)),
             (&[b"OBJECT", b"ENCODING"], Compare::Encoding),
         ];
@@ -306,7 +307,9 @@ impl<'s> Pair<'s> {
 pub fn equal(compare: Compare, ours: &Value, theirs: &Value) -> bool {
     match (compare, ours, theirs) {
         (Compare::Near(by), Value::Integer(a), Value::Integer(b)) if *a >= 0 && *b >= 0 => a.abs_diff(*b) <= by as u64,
-        (Compare::Unordered, Value::Array(a), Value::Array(b)) => sorted(a) == sorted(b),
+        (Compare::Unordered, Value::Array(a), Value::Array(b)) | (Compare::Unordered, Value::Set(a), Value::Set(b)) => {
+            sorted(a) == sorted(b)
+        }
         (Compare::Pairs, a, b) if !b.is_error() => pairs(a).is_some() && pairs(a) == pairs(b),
         (Compare::Scan, Value::Array(a), Value::Array(b)) if a.len() == 2 && b.len() == 2 => {
             a[0] == b[0] && equal(Compare::Pairs, &a[1], &b[1])

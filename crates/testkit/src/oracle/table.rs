@@ -1,6 +1,6 @@
 //! Which commands the oracle sends, how often, and how their replies are compared.
 //!
-//! There are two tables: [`TABLE`] has all commands on keys that they share, [`HASHES`] large hashes.
+//! [`TABLE`] has all commands on keys that they share; each other table has the large values of one type.
 //!
 //! Two lines are more than a command. After `MULTI` the generator ends the transaction by EXEC or DISCARD some commands later, and what
 //! EXEC answers is compared as the queued commands ask for. `EXCHANGE from to` restores the payload that one server dumps in the other.
@@ -13,7 +13,7 @@
 pub enum Compare {
     /// Byte for byte.
     Exact,
-    /// Arrays (also inside arrays) in any order.
+    /// Arrays (also inside arrays) and sets in any order.
     Unordered,
     /// Fields with their values, as a flat array, an array of pairs or a map, in any order.
     Pairs,
@@ -110,6 +110,31 @@ pub const TABLE: &[Line] = &[
     line(4, Size, "HRANDFIELD key int [WITHVALUES|word]"),
     line(3, Pairs, "HRANDFIELD key 100000 WITHVALUES"),
     line(3, Unordered, "HRANDFIELD key 100000"),
+    // set
+    line(50, Exact, "SADD key element+"),
+    line(10, Exact, "SADD key elements"),
+    line(20, Exact, "SREM key element+"),
+    line(5, Exact, "SREM key elements"),
+    line(10, Exact, "SCARD key"),
+    line(10, Exact, "SISMEMBER key element"),
+    line(10, Exact, "SMISMEMBER key element+"),
+    line(15, Unordered, "SMEMBERS key"),
+    line(15, Exact, "SMOVE key key element"),
+    line(4, Kind, "SRANDMEMBER key"),
+    line(4, Size, "SRANDMEMBER key int"),
+    line(3, Unordered, "SRANDMEMBER key 100000"),
+    line(3, Exact, "SRANDMEMBER key (word|int int)"),
+    line(3, Unordered, "SPOP key 100000"),
+    line(2, Exact, "SPOP key (0|word|-1|int int)"),
+    line(8, Unordered, "SSCAN key 0 COUNT 100000 [MATCH pattern]"),
+    line(3, Unordered, "SSCAN key (COUNT|word|0 COUNT 0|0 COUNT word|0 MATCH|0 word int)"),
+    line(15, Unordered, "SUNION key+"),
+    line(15, Unordered, "SINTER key+"),
+    line(15, Unordered, "SDIFF key+"),
+    line(8, Exact, "SUNIONSTORE key key+"),
+    line(8, Exact, "SINTERSTORE key key+"),
+    line(8, Exact, "SDIFFSTORE key key+"),
+    line(8, Exact, "SINTERCARD (1 key|2 key key|3 key key key|int key+|word key) [LIMIT int|LIMIT word|word]"),
     // hyperloglog
     line(15, Exact, "PFADD key [value+]"),
     line(10, Exact, "PFCOUNT key+"),
@@ -170,8 +195,9 @@ pub const TABLE: &[Line] = &[
     // Redis shares the objects of small integers, and with them the time of their last use.
     line(3, Kind, "OBJECT IDLETIME key"),
     line(3, Exact, "OBJECT FREQ key"),
-    line(3, Exact, "SORT key [ALPHA|DESC|LIMIT 0 1|BY nosort|word]"),
-    line(2, Exact, "SORT_RO key"),
+    // Of a key that does not exist: SORT of a set or a list does not exist yet.
+    line(3, Exact, "SORT missing [ALPHA|DESC|LIMIT 0 1|BY nosort|word]"),
+    line(2, Exact, "SORT_RO missing"),
     line(3, Kind, "MEMORY USAGE key"),
     // transactions
     line(12, Exact, "MULTI"),
@@ -233,6 +259,47 @@ pub const HASHES: &[Line] = &[
     line(1, Exact, "UNLINK hash"),
     line(2, Exact, "SET hash value"),
     line(2, Exact, "GET hash"),
+    line(3, Kind, "MEMORY USAGE hash"),
+    line(8, Exact, "DBSIZE"),
+    line(6, Exact, "MULTI"),
+    line(2, Exact, "WATCH hash"),
+];
+
+/// Few keys that hold large sets most of the time, of integers and of others.
+pub const SETS: &[Line] = &[
+    line(30, Exact, "SADD hash elements"),
+    line(30, Exact, "SADD hash element+"),
+    line(20, Exact, "SREM hash element+"),
+    line(15, Exact, "SREM hash elements"),
+    line(20, Exact, "SCARD hash"),
+    line(20, Exact, "SISMEMBER hash element"),
+    line(15, Exact, "SMISMEMBER hash elements"),
+    line(8, Unordered, "SMEMBERS hash"),
+    line(6, Unordered, "SSCAN hash 0 COUNT 100000 [MATCH *1*]"),
+    line(10, Exact, "SMOVE hash hash element"),
+    line(5, Size, "SRANDMEMBER hash int"),
+    line(3, Unordered, "SRANDMEMBER hash 100000"),
+    line(2, Unordered, "SPOP hash 100000"),
+    line(8, Unordered, "SUNION hash+"),
+    line(8, Unordered, "SINTER hash+"),
+    line(8, Unordered, "SDIFF hash+"),
+    line(6, Exact, "SUNIONSTORE hash hash+"),
+    line(6, Exact, "SINTERSTORE hash hash+"),
+    line(6, Exact, "SDIFFSTORE hash hash+"),
+    line(8, Exact, "SINTERCARD 2 hash hash [LIMIT int]"),
+    line(20, Encoding, "OBJECT ENCODING hash"),
+    line(10, Exact, "TYPE hash"),
+    line(5, Unordered, "SCAN 0 COUNT 100000 TYPE (set|string)"),
+    line(6, Exact, "RENAME hash hash"),
+    line(8, Exact, "COPY hash hash [REPLACE]"),
+    line(3, Exact, "MOVE hash db"),
+    line(4, Exact, "SELECT db"),
+    line(1, Exact, "SWAPDB 0 1"),
+    line(8, Exact, "EXCHANGE hash hash"),
+    line(3, Exact, "EXPIRE hash ttl"),
+    line(3, Near(1000), "PTTL hash"),
+    line(2, Exact, "DEL hash"),
+    line(2, Exact, "SET hash value"),
     line(3, Kind, "MEMORY USAGE hash"),
     line(8, Exact, "DBSIZE"),
     line(6, Exact, "MULTI"),

@@ -35,6 +35,9 @@ enum Body<'a> {
 }
 
 impl<'a> PackedSet<'a> {
+    /// One without members.
+    pub const EMPTY: Self = Self { encoding: SetEncoding::IntSet, body: Body::Strings { bytes: &[], count: 0 } };
+
     /// A view on bytes; any bytes will do, no bytes at all are an empty set.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {

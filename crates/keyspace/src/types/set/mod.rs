@@ -3,7 +3,6 @@
 mod edits;
 mod new;
 mod snapshot;
-mod sources;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -11,7 +10,6 @@ mod write;
 pub use almandine_datatypes::packed::SetLimits;
 pub use new::NewSet;
 pub use snapshot::SetSnapshot;
-pub use sources::SetSources;
 pub(in crate::types) use write::NO_LIMITS;
 pub use write::SetMut;
 

@@ -1,37 +1,49 @@
 //! A set made by itself, which becomes the value of a key whatever that was.
 
+use std::sync::Arc;
+
 use almandine_datatypes::packed::SetLimits;
-use almandine_datatypes::set::{Algebra, Builder};
-use almandine_store::{Full, Put};
+use almandine_datatypes::set::{Algebra, Builder, Position, Source};
+use almandine_store::{Full, HeapValue, Put, SharedValue};
 
 use super::Sets;
 use crate::types::collection::New;
-use crate::{Key, Refusal, Writer};
+use crate::{Key, Keyspace, Reader, Refusal, Writer};
 
 /// A set that no key has yet.
 pub struct NewSet {
     builder: Builder,
+    keyspace: Arc<Keyspace>,
+}
+
+impl Reader<'_> {
+    /// An empty set, to be filled.
+    #[must_use]
+    pub fn new_set(&self, limits: SetLimits) -> NewSet {
+        let keyspace = Arc::clone(&self.accessor.keyspace);
+        NewSet { builder: Builder::new(keyspace.types.placement, limits), keyspace }
+    }
 }
 
 impl Writer<'_> {
-    /// An empty set, to be filled and then put to a key.
-    #[must_use]
-    pub fn new_set(&self, limits: SetLimits) -> NewSet {
-        NewSet { builder: Builder::new(self.accessor.keyspace.types.placement, limits) }
-    }
-
     /// Sets a key to a set with at least one member, whatever it was.
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
-    pub fn put_set(&mut self, key: Key<'_>, set: NewSet, put: Put) -> Result<(), Full> {
-        let (packed, object) = set.builder.finish();
+    pub fn put_set(&mut self, key: Key<'_>, mut set: NewSet, put: Put) -> Result<(), Full> {
+        let (packed, object) = set.builder.take();
         let placement = self.accessor.keyspace.types.placement;
         self.put_new(key, New::<Sets>::of(packed, object, placement), put)
     }
 }
 
 impl NewSet {
+    /// The set as set algebra takes it.
+    #[must_use]
+    pub fn source(&self) -> Source<'_> {
+        self.builder.as_source()
+    }
+
     /// How many members there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -52,11 +64,34 @@ impl NewSet {
         Ok(self.builder.add(member)?)
     }
 
-    /// Adds the result of an operation to a set that is empty.
+    /// Members that [`NewSet::add_result`] meets at most.
+    #[must_use]
+    pub fn work(&self, algebra: &Algebra<'_>) -> usize {
+        algebra.build_work(&self.builder)
+    }
+
+    /// Adds the result of an operation to a set that was empty before the first step: see [`Algebra::build`].
     ///
     /// # Errors
     /// When a part of a set is not in memory.
-    pub fn add_result(&mut self, algebra: &Algebra<'_>) -> Result<(), Refusal> {
-        Ok(algebra.build(&mut self.builder)?)
+    pub fn add_result(&mut self, algebra: &Algebra<'_>, from: Position, steps: usize) -> Result<Option<Position>, Refusal> {
+        Ok(algebra.build(from, steps, &mut self.builder)?)
+    }
+
+    /// Adds members of the sets that an operation should have gathered: see [`Algebra::gather`].
+    ///
+    /// # Errors
+    /// When a part of a set is not in memory.
+    pub fn gather(&mut self, algebra: &Algebra<'_>, from: Position, steps: usize) -> Result<Option<Position>, Refusal> {
+        Ok(algebra.gather(from, steps, &mut self.builder)?)
+    }
+}
+
+impl Drop for NewSet {
+    fn drop(&mut self) {
+        if let (_, Some(object)) = self.builder.take() {
+            // What is large is freed in the background.
+            self.keyspace.store.release(SharedValue::new(HeapValue::object(object)));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A set as it was at one time, to be read without a latch.
 
-use super::Sets;
-use crate::types::collection::Snapshot;
+use super::{Set, Sets};
+use crate::types::collection::{Frozen, Snapshot};
 use crate::{Key, Reader, Refusal};
 
 /// A large set as it was at one time. It holds memory, and nobody up.
@@ -41,5 +41,15 @@ impl Reader<'_> {
     /// A snapshot of a key that is a large set; None: it is not there, small or of another type.
     pub fn large_set(&mut self, key: Key<'_>) -> Option<SetSnapshot> {
         Some(SetSnapshot { snapshot: self.snapshot_of::<Sets>(key)? })
+    }
+}
+
+impl Frozen {
+    /// The set that was frozen. None: there was no key.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub fn set(&self) -> Result<Option<Set<'_>>, Refusal> {
+        Ok(self.collection::<Sets>()?.map(|body| Set { body }))
     }
 }

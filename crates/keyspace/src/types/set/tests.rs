@@ -169,19 +169,22 @@ fn sources_are_of_one_moment_and_a_result_is_stored() {
     let sources = batch(&mut accessor, |accessor| {
         let mut reader = accessor.reader(0);
         let keys = [&b"large"[..], b"none", b"small"].map(|key| reader.key(key));
-        reader.set_sources(keys.into_iter())
+        Ok(keys.map(|key| reader.freeze(key)))
     });
-    assert_eq!(sources.found().collect::<Vec<_>>(), [true, false, true]);
+    let frozen = |at: usize| sources[at].set().expect("a set");
+    assert_eq!((0..3).map(|at| frozen(at).is_some()).collect::<Vec<_>>(), [true, false, true]);
+    let sets = || [0, 2].into_iter().filter_map(frozen).map(|set| set.source()).collect();
     change(&mut accessor, b"large", &many[..10_000], false);
     change(&mut accessor, b"small", &[b"y".to_vec()], true);
-    let union = Algebra::new(Operation::Union, sources.sources());
+    let union = Algebra::new(Operation::Union, sets());
     let mut all = Model::new();
     union.visit(Position::default(), usize::MAX, &mut |member| all.insert(member.to_vec())).expect("in memory");
     assert_eq!(all.len(), 20_001);
     batch(&mut accessor, |accessor| {
         let mut writer = accessor.writer(0);
         let mut new = writer.new_set(LIMITS);
-        new.add_result(&Algebra::new(Operation::Difference, sources.sources()))?;
+        let next = new.add_result(&Algebra::new(Operation::Difference, sets()), Position::default(), usize::MAX)?;
+        assert!(next.is_none());
         let key = writer.key(b"result");
         Ok(writer.put_set(key, new, Put::default())?)
     });

@@ -163,6 +163,19 @@ impl SetMut<'_> {
         Ok(())
     }
 
+    /// Lets OBJECT ENCODING name the encoding that a new set of these members would have.
+    ///
+    /// # Errors
+    /// As [`SetMut::add`].
+    pub fn name_anew(&mut self) -> Result<(), Refusal> {
+        let (set, limits) = (self.look(), self.limits);
+        let mut encoding = SetEncoding::IntSet;
+        for (len, member) in (1..).zip(set.try_iter()) {
+            encoding = encoding.after(&member?, len, limits);
+        }
+        self.name(encoding)
+    }
+
     /// Lets OBJECT ENCODING name an encoding.
     fn name(&mut self, encoding: SetEncoding) -> Result<(), Refusal> {
         if self.look().encoding() == encoding {

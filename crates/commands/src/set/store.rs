@@ -1,0 +1,80 @@
+//! SUNIONSTORE, SINTERSTORE and SDIFFSTORE: unions, intersections and differences as the value of a key.
+
+use almandine_call::{Command, Handler, Outcome, WriteCall};
+use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_datatypes::set::Operation;
+use almandine_keyspace::Put;
+use almandine_keyspace::types::Frozen;
+
+use super::access::{SET, freeze, look_up};
+use super::compute::{Combination, Goal};
+use super::limits;
+use crate::traits::SLOW_WRITE;
+
+pub(super) const SUNIONSTORE: Command = Command {
+    spec: CommandSpec {
+        name: "SUNIONSTORE",
+        id: 716,
+        complexity: "O(N) where N is the total number of elements in all given sets.",
+        summary: "Stores the union of multiple sets in a key.",
+        args: &[Arg::key("destination", Access::Overwrite), Arg::key("key", Access::Read).multiple()],
+        traits: SLOW_WRITE,
+        ..SET
+    },
+    run: Handler::Write(|call| store(call, Operation::Union)),
+};
+
+pub(super) const SINTERSTORE: Command = Command {
+    spec: CommandSpec {
+        name: "SINTERSTORE",
+        id: 717,
+        complexity: "O(N*M) worst case where N is the cardinality of the smallest set and M is the number of sets.",
+        summary: "Stores the intersect of multiple sets in a key.",
+        ..SUNIONSTORE.spec
+    },
+    run: Handler::Write(|call| store(call, Operation::Intersection)),
+};
+
+pub(super) const SDIFFSTORE: Command = Command {
+    spec: CommandSpec {
+        name: "SDIFFSTORE",
+        id: 718,
+        summary: "Stores the difference of multiple sets in a key.",
+        ..SUNIONSTORE.spec
+    },
+    run: Handler::Write(|call| store(call, Operation::Difference)),
+};
+
+fn store(call: &mut WriteCall<'_>, operation: Operation) -> Outcome {
+    let (at, mut round) = (2..call.args.len(), 0);
+    if let Some((combination, computed_in)) = call.computed::<Combination>() {
+        let is_still = |(position, before): (usize, &Frozen)| {
+            let key = call.key(position);
+            call.keys.is_still(key, before)
+        };
+        if at.clone().zip(&combination.sources).all(is_still) {
+            return put(call, *combination);
+        }
+        round = computed_in + 1;
+    }
+    let sources = freeze(call, at)?;
+    let goal = Goal::Set(call.keys.new_set(limits(call.context.settings())));
+    let combination = Combination::new(operation, sources, goal);
+    if combination.is_large() && call.may_compute(round) {
+        return Err(call.compute(combination, round));
+    }
+    put(call, combination)
+}
+
+/// Makes the result the value of the destination.
+fn put(call: &mut WriteCall<'_>, mut combination: Combination) -> Outcome {
+    let len = combination.total()?;
+    look_up(call, &combination.sources);
+    let destination = call.key(1);
+    match combination.into_set().filter(|set| !set.is_empty()) {
+        Some(set) => call.keys.put_set(destination, set, Put::default())?,
+        None => drop(call.keys.delete(destination)),
+    }
+    call.reply.unsigned(len as u64);
+    Ok(())
+}
