@@ -5,10 +5,10 @@
 //! wait for it. HIMPORT is in [`import`].
 
 mod access;
-mod collect;
+pub(crate) mod collect;
 mod counter;
-mod expire;
-mod fields;
+pub(crate) mod expire;
+pub(crate) mod fields;
 mod getex;
 mod import;
 mod random;

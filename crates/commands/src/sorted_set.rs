@@ -1,13 +1,23 @@
 //! The sorted set family: members in the order of their scores.
 //!
-//! Writes of scores are in [`add`], ranges in [`query`] (what they ask for) and [`range`] (answers), removals in [`remove`], ZSCAN in [`scan`].
+//! Writes of scores are in [`add`], ranges in [`query`] (what they ask for), [`range`] (answers) and [`store`] (ZRANGESTORE), removals in [`remove`]
+//! and [`pop`], members at random in [`random`], ZSCAN in [`scan`]; several sorted sets together in [`algebra`], whose commands are in [`combine`].
+//! Members that expire, as in Garnet: [`expire`], [`ttl`] and [`collect`].
 
 mod access;
 mod add;
+mod algebra;
+mod collect;
+mod combine;
+mod expire;
+mod pop;
 mod query;
+mod random;
 mod range;
 mod remove;
 mod scan;
+mod store;
+mod ttl;
 
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
@@ -40,6 +50,28 @@ pub const COMMANDS: &[&Command] = &[
     &remove::ZREMRANGEBYSCORE,
     &remove::ZREMRANGEBYLEX,
     &scan::ZSCAN,
+    &pop::ZPOPMIN,
+    &pop::ZPOPMAX,
+    &pop::ZMPOP,
+    &random::ZRANDMEMBER,
+    &store::ZRANGESTORE,
+    &combine::ZUNION,
+    &combine::ZINTER,
+    &combine::ZDIFF,
+    &combine::ZUNIONSTORE,
+    &combine::ZINTERSTORE,
+    &combine::ZDIFFSTORE,
+    &combine::ZINTERCARD,
+    &expire::ZEXPIRE,
+    &expire::ZPEXPIRE,
+    &expire::ZEXPIREAT,
+    &expire::ZPEXPIREAT,
+    &ttl::ZTTL,
+    &ttl::ZPTTL,
+    &ttl::ZEXPIRETIME,
+    &ttl::ZPEXPIRETIME,
+    &ttl::ZPERSIST,
+    &collect::ZCOLLECT,
 ];
 
 const ZCARD: Command = Command {

@@ -138,6 +138,14 @@ fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<Seen>, u64) {
         // All of its fields may be past their time.
         let Some(fields) = fields.unwrap() else { return (None, sequence) };
         seen.fields = fields;
+    } else if metadata.kind == Kind::SortedSet {
+        let members = reader.read_sorted_set(key, |set| {
+            set.iter()
+                .map(|entry| entry.map(|e| (e.member.to_vec(), (e.score.to_bits().to_le_bytes().to_vec(), e.due))))
+                .collect::<Result<_, _>>()
+        });
+        let Some(members) = members.unwrap() else { return (None, sequence) };
+        seen.fields = members;
     } else {
         seen.string = reader.read(key).unwrap().to_vec();
     }
@@ -313,7 +321,8 @@ fn command(random: &mut Random, unique: &str, input: &mut Vec<u8>) {
     let ttl = random.between(1, 60).to_string();
     let number = random.between(-5, 300).to_string();
     let long = "x".repeat(20_000 + random.below(20_000));
-    let text = match random.below(48) {
+    let text = match random.below(62) {
+        48..60 => sorted_set_command(random, unique, &ttl),
         0 => format!("SELECT {}", random.below(usize::from(DATABASES))),
         1 if random.chance(4) => "FLUSHDB".to_owned(),
         2 if random.chance(1) => "FLUSHALL".to_owned(),
@@ -368,6 +377,38 @@ fn command(random: &mut Random, unique: &str, input: &mut Vec<u8>) {
         let words: Vec<&str> = line.split(' ').collect();
         input.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
         words.iter().for_each(|word| input.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes()));
+    }
+}
+
+/// A command on sorted sets: one in four with members that make objects of them.
+fn sorted_set_command(random: &mut Random, unique: &str, ttl: &str) -> String {
+    let key = |random: &mut Random| format!("z{}", random.below(4));
+    let member = |random: &mut Random| {
+        let number = random.below(60);
+        if random.chance(25) { format!("m{number}{}", "y".repeat(1_500)) } else { format!("m{number}") }
+    };
+    let (one, other, name) = (key(random), key(random), member(random));
+    let (score, low) = (random.between(-20, 20), random.between(-20, 20));
+    match random.below(24) {
+        0 => format!("ZREM {one} {name} {}", member(random)),
+        1 => format!("ZINCRBY {one} {score} {name}"),
+        2 => format!("ZADD {one} GT CH {score} {name} {low} {}", member(random)),
+        3 => format!("ZPEXPIRE {one} {ttl} MEMBERS 2 {name} {}", member(random)),
+        4 => format!("ZPEXPIRE {one} 100000 MEMBERS 1 {name}"),
+        5 => format!("ZPERSIST {one} MEMBERS 2 {name} {}", member(random)),
+        6 => format!("ZPOPMIN {one} {}", random.below(3)),
+        7 => format!("ZPOPMAX {one} {}", random.below(3)),
+        8 => format!("ZMPOP 2 {one} {other} MAX"),
+        9 => format!("ZREMRANGEBYSCORE {one} {low} {}", low + 1),
+        10 => format!("ZREMRANGEBYRANK {one} 3 {}", 3 + random.below(4)),
+        11 if random.chance(30) => format!("ZUNIONSTORE {one} 2 {one} {other}"),
+        12 if random.chance(30) => format!("ZINTERSTORE {one} 2 {one} {other} AGGREGATE MIN"),
+        13 if random.chance(30) => format!("ZDIFFSTORE {one} 2 {one} {other}"),
+        14 if random.chance(30) => format!("ZRANGESTORE {one} {other} 0 {}", random.below(90)),
+        15 if random.chance(20) => format!("DEL {one}"),
+        16 => format!("COPY {one} {other} REPLACE"),
+        17 => format!("MULTI\nSET t0 {unique}\nZADD {one} {score} {name}\nZREM {one} {}\nSET t1 {unique}\nEXEC", member(random)),
+        _ => format!("ZADD {one} {score} {name} {low} {}", member(random)),
     }
 }
 

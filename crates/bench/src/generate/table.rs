@@ -191,6 +191,7 @@ pub const TABLE: &[Entry] = &[
     entry("zrangebyscore", DataType::SortedSet, "ZRANGEBYSCORE __key__ __score__ +inf LIMIT 0 10", MANY),
     entry("zcard", DataType::SortedSet, "ZCARD __key__", INTEGER),
     entry("zrem", DataType::SortedSet, "ZREM __key__ __member__", INTEGER),
+    entry("zunionstore", DataType::SortedSet, "ZUNIONSTORE union:of:two 2 __key__ __key__", INTEGER),
     entry("zpopmin", DataType::SortedSet, "ZPOPMIN __key__", MANY),
     entry("xadd", DataType::Stream, "XADD __key__ MAXLEN ~ 1000 * field __value__", BULK),
     entry("xlen", DataType::Stream, "XLEN __key__", INTEGER),

@@ -1,15 +1,14 @@
 //! HEXPIRE and its relatives: when fields cease to exist.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall};
+use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
-use almandine_resp::Args;
 
 use super::access::{HASH, change};
-use super::fields::{self, FIELDS, Fields, Form};
-use crate::expiry::{Condition, Expiry, Unit};
+use super::fields::{self, Element, FIELDS};
+use crate::expiry::{Expiry, Unit};
 use crate::traits::CHANGE;
 
-const CONDITION: Arg = Arg::one_of(
+pub(crate) const CONDITION: Arg = Arg::one_of(
     "condition",
     &[Arg::pure_token("nx", "NX"), Arg::pure_token("xx", "XX"), Arg::pure_token("gt", "GT"), Arg::pure_token("lt", "LT")],
 )
@@ -62,15 +61,14 @@ pub(super) const HPEXPIREAT: Command = Command {
     run: Handler::Write(|call| expire(call, Unit::Milliseconds, true, "hpexpireat")),
 };
 
-const NO_FIELD: i64 = -2;
-const NOT_ALLOWED: i64 = 0;
-const SET: i64 = 1;
-const DELETED: i64 = 2;
+pub(crate) const NOT_ALLOWED: i64 = 0;
+pub(crate) const SET: i64 = 1;
+pub(crate) const DELETED: i64 = 2;
 
 fn expire(call: &mut WriteCall<'_>, unit: Unit, absolute: bool, command: &str) -> Outcome {
     let now_ms = call.now_ms();
     let due = fields::due(Expiry { amount: call.args.at(2), unit, absolute }, now_ms, command);
-    let arguments = conditional_fields(call.args);
+    let arguments = fields::conditional(call.args, Element::Field);
     let mut hash = change(call)?;
     // Redis looks at the key before it reads the arguments.
     let (due, (condition, fields)) = (due?, arguments?);
@@ -78,7 +76,7 @@ fn expire(call: &mut WriteCall<'_>, unit: Unit, absolute: bool, command: &str) -
     let mut answers = Vec::with_capacity(fields.len());
     for field in fields.iter() {
         answers.push(match hash.get(field)?.map(|entry| entry.due) {
-            None => NO_FIELD,
+            None => fields::NO_ELEMENT,
             Some(before) if !condition.holds(before.map(u64::cast_signed), due.cast_signed()) => NOT_ALLOWED,
             Some(_) if is_past => {
                 hash.remove(field)?;
@@ -94,14 +92,4 @@ fn expire(call: &mut WriteCall<'_>, unit: Unit, absolute: bool, command: &str) -
     call.reply.array(answers.len());
     answers.into_iter().for_each(|answer| call.reply.integer(answer));
     Ok(())
-}
-
-/// Conditions as EXPIRE has them: Redis takes one, Valkey also XX with GT or LT.
-fn conditional_fields(args: Args<'_>) -> Result<(Condition, Fields<'_>), CommandError> {
-    let mut condition = Condition::default();
-    let form = Form { at: 3, width: 1, bad_count: CommandError::FieldsToExpireNotPositive };
-    let fields = fields::parse(args, form, |_| CommandError::FieldsMissing, |word, _| Ok(condition.take(word)))?;
-    // Redis takes the second of them for a misplaced FIELDS.
-    condition.check().map_err(|_| CommandError::FieldsMissing)?;
-    Ok((condition, fields))
 }

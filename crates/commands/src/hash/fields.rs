@@ -1,4 +1,4 @@
-//! Arguments of the commands on fields that expire: `FIELDS numfields field …`, and the time.
+//! Arguments of the commands on fields that expire: `FIELDS numfields field …`, and the time. Members of sorted sets have MEMBERS.
 //!
 //! Redis 7.4 wants options before FIELDS, Redis 8.4 takes them in any order; so do we.
 
@@ -7,17 +7,54 @@ use almandine_command_spec::Arg;
 use almandine_datatypes::number::parse_i64;
 use almandine_resp::Args;
 
-use crate::expiry::{Expiry, Unit};
+use crate::expiry::{Condition, Expiry, Unit};
 
 /// FIELDS in a spec.
-pub(super) const FIELDS: Arg = Arg::block("fields", &[Arg::integer("numfields"), Arg::value("field").multiple()]).token("FIELDS");
+pub(crate) const FIELDS: Arg = Arg::block("fields", &[Arg::integer("numfields"), Arg::value("field").multiple()]).token("FIELDS");
+
+/// MEMBERS in a spec.
+pub(crate) const MEMBERS: Arg =
+    Arg::block("members", &[Arg::integer("nummembers"), Arg::value("member").multiple()]).token("MEMBERS");
+
+/// What a command has that expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Element {
+    /// Fields of a hash.
+    Field,
+    /// Members of a sorted set.
+    Member,
+}
+
+impl Element {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Field => "FIELDS",
+            Self::Member => "MEMBERS",
+        }
+    }
+
+    /// Where the word is missing.
+    pub(crate) fn missing(self) -> CommandError {
+        match self {
+            Self::Field => CommandError::FieldsMissing,
+            Self::Member => CommandError::MembersMissing,
+        }
+    }
+
+    fn mismatch(self) -> CommandError {
+        match self {
+            Self::Field => CommandError::FieldsMismatch,
+            Self::Member => CommandError::MembersMismatch,
+        }
+    }
+}
 
 /// The latest expiry of a field, in milliseconds since 1970: Redis' bound, a quarter of what 48 bits can say.
 const EXPIRY_MS_MAX: i64 = ((1 << 48) - 2) >> 2;
 
 /// The arguments behind FIELDS and its number: fields, or fields and values.
 #[derive(Clone, Copy)]
-pub(super) struct Fields<'c> {
+pub(crate) struct Fields<'c> {
     /// All arguments of the command.
     args: Args<'c>,
     first: usize,
@@ -29,11 +66,12 @@ impl<'c> Fields<'c> {
     ///
     /// # Errors
     /// `bad_count` when their number is none, else when there are not as many.
-    fn read(args: Args<'c>, options: &mut Options<'c>, width: usize, bad_count: CommandError) -> Result<Self, CommandError> {
-        let count = options.next().ok_or(CommandError::FieldsMismatch)?;
+    fn read(args: Args<'c>, options: &mut Options<'c>, form: &Form, bad_count: CommandError) -> Result<Self, CommandError> {
+        let (width, element) = (form.width, form.element);
+        let count = options.next().ok_or_else(|| element.mismatch())?;
         let count = parse_i64(count.0).and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0).ok_or(bad_count)?;
         if count > options.remaining() / width {
-            return Err(CommandError::FieldsMismatch);
+            return Err(element.mismatch());
         }
         let first = Options::position(options);
         let end = first + count * width;
@@ -42,72 +80,114 @@ impl<'c> Fields<'c> {
     }
 
     /// The arguments, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &'c [u8]> + use<'c> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'c [u8]> + use<'c> {
         self.args.slice_from(self.first).iter().take(self.end - self.first)
     }
 
     /// The arguments, two by two.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (&'c [u8], &'c [u8])> + use<'c> {
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&'c [u8], &'c [u8])> + use<'c> {
         let args = self.args;
         (self.first..self.end).step_by(2).map(move |at| (args.at(at), args.at(at + 1)))
     }
 
     /// How many arguments there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.end - self.first
     }
 }
 
 /// How a command names its fields.
-pub(super) struct Form {
+pub(crate) struct Form {
     /// Its first argument that may be FIELDS or an option.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// Arguments for each field.
-    pub(super) width: usize,
+    pub(crate) width: usize,
+    /// What they are.
+    pub(crate) element: Element,
     /// The error for a bad number of them.
-    pub(super) bad_count: CommandError,
+    pub(crate) bad_count: Option<CommandError>,
 }
 
 /// Reads FIELDS and everything before and behind it: what is not FIELDS goes to `option`, which says whether it is one.
 ///
 /// # Errors
 /// Those of `option`, and when FIELDS is missing or malformed. `unknown` makes the error for what is no option and stands before FIELDS.
-pub(super) fn parse<'c>(
+pub(crate) fn parse<'c>(
     args: Args<'c>,
     form: Form,
     unknown: impl Fn(&[u8]) -> CommandError,
     mut option: impl FnMut(Word<'c>, &mut Options<'c>) -> Result<bool, CommandError>,
 ) -> Result<Fields<'c>, CommandError> {
-    let Form { at, width, bad_count } = form;
-    let mut options = Options::after(args, at);
-    let (mut fields, mut bad_count) = (None, Some(bad_count));
+    let (mut options, mut fields) = (Options::after(args, form.at), None);
+    let mut form = form;
     while let Some(word) = options.next() {
-        if word.is("FIELDS")
-            && let Some(bad_count) = bad_count.take()
+        if word.is(form.element.word())
+            && let Some(bad_count) = form.bad_count.take()
         {
-            fields = Some(Fields::read(args, &mut options, width, bad_count)?);
+            fields = Some(Fields::read(args, &mut options, &form, bad_count)?);
         } else if !option(word, &mut options)? {
             // Behind the fields it is one too many.
-            return Err(if fields.is_some() { CommandError::FieldsMismatch } else { unknown(word.0) });
+            return Err(if fields.is_some() { form.element.mismatch() } else { unknown(word.0) });
         }
     }
-    fields.ok_or(CommandError::FieldsMissing)
+    fields.ok_or_else(|| form.element.missing())
 }
 
 /// As [`parse`], for commands without options.
 ///
 /// # Errors
 /// As there.
-pub(super) fn only_fields(args: Args<'_>) -> Result<Fields<'_>, CommandError> {
-    let form = Form { at: 2, width: 1, bad_count: CommandError::FieldsNotPositive };
-    parse(args, form, |_| CommandError::FieldsMissing, |_, _| Ok(false))
+pub(crate) fn only_fields(args: Args<'_>, element: Element) -> Result<Fields<'_>, CommandError> {
+    let bad_count = match element {
+        Element::Field => CommandError::FieldsNotPositive,
+        Element::Member => CommandError::MembersNotPositive,
+    };
+    let form = Form { at: 2, width: 1, element, bad_count: Some(bad_count) };
+    parse(args, form, |_| element.missing(), |_, _| Ok(false))
+}
+
+/// Conditions as EXPIRE has them, and what they are for: Redis takes one, Valkey also XX with GT or LT.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn conditional(args: Args<'_>, element: Element) -> Result<(Condition, Fields<'_>), CommandError> {
+    let mut condition = Condition::default();
+    let bad_count = match element {
+        Element::Field => CommandError::FieldsToExpireNotPositive,
+        Element::Member => CommandError::MembersNotPositive,
+    };
+    let form = Form { at: 3, width: 1, element, bad_count: Some(bad_count) };
+    let fields = parse(args, form, |_| element.missing(), |word, _| Ok(condition.take(word)))?;
+    // Redis takes the second of them for a misplaced FIELDS.
+    condition.check().map_err(|_| element.missing())?;
+    Ok((condition, fields))
+}
+
+/// An element that does not exist, in answers.
+pub(crate) const NO_ELEMENT: i64 = -2;
+/// An element that does not expire.
+pub(crate) const NO_EXPIRY: i64 = -1;
+
+/// The expiry of an element as time since `base_ms`. Seconds are rounded up.
+pub(crate) fn time_left(found: Option<Option<u64>>, base_ms: i64, unit: Unit) -> i64 {
+    match found {
+        None => NO_ELEMENT,
+        Some(None) => NO_EXPIRY,
+        Some(Some(due)) => {
+            let left_ms = due.cast_signed().saturating_sub(base_ms).max(0);
+            match unit {
+                Unit::Seconds => (left_ms + 999) / 1000,
+                Unit::Milliseconds => left_ms,
+            }
+        }
+    }
 }
 
 /// The point in time that an argument says, in milliseconds since 1970; it may be past. `command` is the name in lower case, for the error.
 ///
 /// # Errors
 /// When it is no integer, negative, or too far away.
-pub(super) fn due(expiry: Expiry<'_>, now_ms: i64, command: &str) -> Result<u64, CommandError> {
+pub(crate) fn due(expiry: Expiry<'_>, now_ms: i64, command: &str) -> Result<u64, CommandError> {
     let amount = number::integer(expiry.amount)?;
     if amount < 0 {
         return Err(CommandError::FieldExpiryNegative);
@@ -130,7 +210,7 @@ mod tests {
         let mut args = ArgsBuf::new();
         line.split(' ').for_each(|word| args.push(word.as_bytes()));
         let mut seen = String::new();
-        let form = Form { at: 1, width, bad_count: CommandError::FieldsNotPositive };
+        let form = Form { at: 1, width, element: Element::Field, bad_count: Some(CommandError::FieldsNotPositive) };
         let fields = parse(args.as_args(), form, errors::unknown_field_option, |word, options| {
             let known = word.is("NX") || word.is("EX");
             if known {

@@ -4,7 +4,7 @@ use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors}
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
 use super::access::{HASH, limits, reply_value};
-use super::fields::{self, FIELDS, Form, only_fields};
+use super::fields::{self, Element, FIELDS, Form, only_fields};
 use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange};
 use crate::traits::CHANGE;
 
@@ -23,7 +23,7 @@ pub(super) const HGETDEL: Command = Command {
 };
 
 fn hgetdel(call: &mut WriteCall<'_>) -> Outcome {
-    let fields = only_fields(call.args)?;
+    let fields = only_fields(call.args, Element::Field)?;
     let (key, limits) = (call.key(1), limits(call.context.settings()));
     let WriteCall { keys, reply, .. } = call;
     let mut hash = keys.write_hash(key, limits)?;
@@ -59,7 +59,7 @@ pub(super) const HGETEX: Command = Command {
 
 fn hgetex(call: &mut WriteCall<'_>) -> Outcome {
     let mut change = ExpiryChange::Unstated;
-    let form = Form { at: 2, width: 1, bad_count: CommandError::FieldsNotPositive };
+    let form = Form { at: 2, width: 1, element: Element::Field, bad_count: Some(CommandError::FieldsNotPositive) };
     let fields = fields::parse(call.args, form, errors::unknown_field_option, |word, options| {
         let given = if word.is("PERSIST") {
             ExpiryChange::Persist

@@ -7,7 +7,7 @@ use almandine_keyspace::Refusal;
 use almandine_keyspace::types::hash::HashMut;
 
 use super::access::{HASH, change};
-use super::fields::{self, Fields, Form};
+use super::fields::{self, Element, Fields, Form};
 use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange};
 use crate::traits::WRITE;
 
@@ -50,7 +50,7 @@ struct SetOptions<'c> {
 
 fn set_options<'c>(call: &WriteCall<'c>) -> Result<(SetOptions<'c>, Fields<'c>), CommandError> {
     let mut set = SetOptions::default();
-    let form = Form { at: 2, width: 2, bad_count: CommandError::FieldsNotPositive };
+    let form = Form { at: 2, width: 2, element: Element::Field, bad_count: Some(CommandError::FieldsNotPositive) };
     let fields = fields::parse(call.args, form, errors::unknown_field_option, |word, options| {
         match word {
             w if w.is("FXX") => state(&mut set.fields_exist, true, CommandError::FieldConditions)?,

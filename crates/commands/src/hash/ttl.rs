@@ -4,7 +4,7 @@ use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
 use super::access::{HASH, change, look};
-use super::fields::{FIELDS, only_fields};
+use super::fields::{Element, FIELDS, NO_ELEMENT, NO_EXPIRY, only_fields, time_left};
 use crate::expiry::Unit;
 use crate::traits::{CHANGE, READ};
 
@@ -47,35 +47,22 @@ pub(super) const HPEXPIRETIME: Command = Command {
     run: Handler::Read(|call| answer(call, 0, Unit::Milliseconds)),
 };
 
-const NO_FIELD: i64 = -2;
-const NO_EXPIRY: i64 = -1;
-
-/// Answers each field's expiry as time since `base_ms`. Seconds are rounded up.
+/// Answers each field's expiry as time since `base_ms`.
 fn answer(call: &mut ReadCall<'_>, base_ms: i64, unit: Unit) -> Outcome {
-    let fields = only_fields(call.args);
+    let fields = only_fields(call.args, Element::Field);
     // Redis looks at the key before it reads the arguments.
     let found = look(call, |hash, reply| {
         let Ok(fields) = &fields else { return Ok(()) };
         reply.array(fields.len());
         for field in fields.iter() {
-            reply.integer(match hash.get(field)?.map(|entry| entry.due) {
-                None => NO_FIELD,
-                Some(None) => NO_EXPIRY,
-                Some(Some(due)) => {
-                    let left_ms = due.cast_signed().saturating_sub(base_ms).max(0);
-                    match unit {
-                        Unit::Seconds => (left_ms + 999) / 1000,
-                        Unit::Milliseconds => left_ms,
-                    }
-                }
-            });
+            reply.integer(time_left(hash.get(field)?.map(|entry| entry.due), base_ms, unit));
         }
         Ok(())
     })?;
     let fields = fields?;
     if found.is_none() {
         call.reply.array(fields.len());
-        fields.iter().for_each(|_| call.reply.integer(NO_FIELD));
+        fields.iter().for_each(|_| call.reply.integer(NO_ELEMENT));
     }
     Ok(())
 }
@@ -95,13 +82,13 @@ pub(super) const HPERSIST: Command = Command {
 const PERSISTED: i64 = 1;
 
 fn hpersist(call: &mut WriteCall<'_>) -> Outcome {
-    let fields = only_fields(call.args);
+    let fields = only_fields(call.args, Element::Field);
     let mut hash = change(call)?;
     let fields = fields?;
     let mut answers = Vec::with_capacity(fields.len());
     for field in fields.iter() {
         answers.push(match hash.get(field)?.map(|entry| entry.due) {
-            None => NO_FIELD,
+            None => NO_ELEMENT,
             Some(None) => NO_EXPIRY,
             Some(Some(_)) => {
                 hash.set_due(field, None)?;

@@ -2,7 +2,7 @@
 //! entry's field is the member, its value the score.
 
 use super::entry::{Entry, Head};
-use super::header::{Encoding, Header};
+use super::header::{Encoding, HEADER_MAX_BYTES, Header};
 use super::{ELEMENTS_MAX, Full, PACKED_MAX_BYTES, score};
 
 /// What OBJECT ENCODING names a sorted set. It follows Redis' thresholds and says nothing of how the bytes lie.
@@ -168,6 +168,22 @@ impl<'a> PackedSortedSet<'a> {
             let offset = iter.offset;
             iter.next().map(|entry| Found { offset, size: iter.offset - offset, entry })
         })
+    }
+
+    /// The bytes of members that ascend. None: they are too many or too large to be packed.
+    #[must_use]
+    pub fn pack(members: impl Iterator<Item = Scored<'a>>) -> Option<Vec<u8>> {
+        let (mut entries, mut header) = (Vec::new(), Header::default());
+        for entry in members {
+            header.count += 1;
+            header.due = header.due.into_iter().chain(entry.due).min();
+            let (head, score) = (head(&entry), score::encode(entry.score, score::len(entry.score)));
+            [head.bytes(), entry.member, score.as_slice()].into_iter().for_each(|part| entries.extend_from_slice(part));
+            if header.count > ELEMENTS_MAX || entries.len() + HEADER_MAX_BYTES > PACKED_MAX_BYTES {
+                return None;
+            }
+        }
+        Some([header.encode().bytes(), &entries].concat())
     }
 
     /// Gives a member a score, which is not NaN.

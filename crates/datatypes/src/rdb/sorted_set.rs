@@ -5,7 +5,10 @@
 //!  5  count, then for each: member, score in 8 bytes, least significant byte first
 //! 12  a string that is a ziplist of member, score, …
 //! 17  a string that is a listpack of member, score, …
+//! 200 count, then for each: member, score in 8 bytes, expiry in 8 bytes: milliseconds since 1970, 0 for none
 //! ```
+//!
+//! The last one is ours alone, for members that expire; other servers refuse it.
 //!
 //! Scores that are no numbers are refused; so are texts of them that C's `strtod` would not take as a whole, which no server has written.
 
@@ -19,6 +22,7 @@ use super::string::{read_length, read_text, skip_text, write_bytes, write_length
 use super::ziplist::{self, Ziplist};
 use super::{Element, Text, footer, types};
 use crate::number::{parse_f64, write_g17};
+use crate::packed::entry::DUE_MAX;
 
 const NAN: u8 = 253;
 const INFINITY: u8 = 254;
@@ -31,6 +35,8 @@ pub struct Member<'i> {
     pub name: Text<'i>,
     /// Its score; a number.
     pub score: f64,
+    /// When it expires, in milliseconds since 1970.
+    pub expiry_ms: Option<u64>,
 }
 
 /// A sorted set in a payload. Its containers are checked and its members counted; that they differ and have scores, and what is compressed, is
@@ -43,16 +49,27 @@ pub struct SortedSet<'i> {
 
 #[derive(Clone, Debug)]
 enum Body<'i> {
-    Objects { bytes: &'i [u8], texts: bool },
+    Objects { bytes: &'i [u8], form: Objects },
     Ziplist(Cow<'i, [u8]>),
     Listpack(Cow<'i, [u8]>),
+}
+
+/// What follows a member among string objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Objects {
+    /// A score as a text.
+    Text,
+    /// A score.
+    Score,
+    /// A score and an expiry.
+    Expiry,
 }
 
 impl<'i> SortedSet<'i> {
     /// Whether a type byte begins a sorted set.
     #[must_use]
     pub fn is_type(value_type: u8) -> bool {
-        matches!(value_type, types::ZSET | types::ZSET_2 | types::ZSET_ZIPLIST | types::ZSET_LISTPACK)
+        matches!(value_type, types::ZSET | types::ZSET_2 | types::ZSET_ZIPLIST | types::ZSET_LISTPACK | types::ZSET_EXPIRY)
     }
 
     /// Reads the sorted set behind a type byte and moves `input` behind it.
@@ -74,7 +91,7 @@ impl<'i> SortedSet<'i> {
     #[must_use]
     pub fn members(&self) -> Members<'_> {
         let unread = match &self.body {
-            Body::Objects { bytes, texts } => Unread::Objects { bytes, texts: *texts },
+            Body::Objects { bytes, form } => Unread::Objects { bytes, form: *form },
             Body::Ziplist(bytes) => Unread::Ziplist(ziplist::parsed(bytes)),
             Body::Listpack(bytes) => Unread::Listpack(listpack::parsed(bytes)),
         };
@@ -84,14 +101,19 @@ impl<'i> SortedSet<'i> {
 
 fn read<'i>(value_type: u8, input: &mut &'i [u8]) -> Option<SortedSet<'i>> {
     match value_type {
-        types::ZSET | types::ZSET_2 => {
-            let (len, texts) = (read_length(input)?, value_type == types::ZSET);
+        types::ZSET | types::ZSET_2 | types::ZSET_EXPIRY => {
+            let form = match value_type {
+                types::ZSET => Objects::Text,
+                types::ZSET_2 => Objects::Score,
+                _ => Objects::Expiry,
+            };
+            let len = read_length(input)?;
             let bytes = *input;
             for _ in 0..len {
                 skip_text(input)?;
-                read_score(texts, input)?;
+                read_score(form, input)?;
             }
-            Some(SortedSet { body: Body::Objects { bytes, texts }, len })
+            Some(SortedSet { body: Body::Objects { bytes, form }, len })
         }
         types::ZSET_ZIPLIST => {
             let bytes = read_text(input)?.into_bytes();
@@ -107,10 +129,17 @@ fn read<'i>(value_type: u8, input: &mut &'i [u8]) -> Option<SortedSet<'i>> {
     }
 }
 
-fn read_score(is_text: bool, input: &mut &[u8]) -> Option<f64> {
-    if !is_text {
-        return Some(f64::from_le_bytes(array(input)?)).filter(|score| !score.is_nan());
+/// A score, and an expiry where there is one.
+fn read_score(form: Objects, input: &mut &[u8]) -> Option<(f64, Option<u64>)> {
+    if form == Objects::Text {
+        return read_score_text(input).map(|score| (score, None));
     }
+    let score = Some(f64::from_le_bytes(array(input)?)).filter(|score| !score.is_nan())?;
+    let expiry_ms = if form == Objects::Expiry { u64::from_le_bytes(array(input)?) } else { 0 };
+    (expiry_ms <= DUE_MAX).then_some((score, Some(expiry_ms).filter(|at_ms| *at_ms > 0)))
+}
+
+fn read_score_text(input: &mut &[u8]) -> Option<f64> {
     match take(input, 1)?[0] {
         NAN => None,
         INFINITY => Some(f64::INFINITY),
@@ -129,7 +158,7 @@ pub struct Members<'s> {
 
 #[derive(Clone, Debug)]
 enum Unread<'s> {
-    Objects { bytes: &'s [u8], texts: bool },
+    Objects { bytes: &'s [u8], form: Objects },
     Ziplist(ziplist::Elements<'s>),
     Listpack(listpack::Elements<'s>),
 }
@@ -140,9 +169,10 @@ impl<'s> Iterator for Members<'s> {
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let member = match &mut self.unread {
-            Unread::Objects { bytes, texts } => {
-                read_text(bytes).and_then(|name| Some(Member { name, score: read_score(*texts, bytes)? }))
-            }
+            Unread::Objects { bytes, form } => read_text(bytes).and_then(|name| {
+                let (score, expiry_ms) = read_score(*form, bytes)?;
+                Some(Member { name, score, expiry_ms })
+            }),
             Unread::Ziplist(elements) => pair(elements),
             Unread::Listpack(elements) => pair(elements),
         };
@@ -166,7 +196,7 @@ fn pair<'s>(elements: &mut impl Iterator<Item = Element<'s>>) -> Option<Member<'
         Element::Integer(number) => number as f64,
         Element::Bytes(text) => parse_f64(text)?,
     };
-    Some(Member { name, score })
+    Some(Member { name, score, expiry_ms: None })
 }
 
 /// How large a sorted set may be that is written as a listpack: the parameters of the same names.
@@ -234,6 +264,17 @@ where
         out.extend_from_slice(&score.to_le_bytes());
     }
     Form::Table
+}
+
+/// Appends type byte and value of members that ascend, some of which expire.
+pub fn write_expiring<'m>(members: impl ExactSizeIterator<Item = (&'m [u8], f64, Option<u64>)>, out: &mut Vec<u8>) {
+    out.push(types::ZSET_EXPIRY);
+    write_length(members.len(), out);
+    for (name, score, expiry_ms) in members {
+        write_string(name, out);
+        out.extend_from_slice(&score.to_le_bytes());
+        out.extend_from_slice(&expiry_ms.unwrap_or(0).to_le_bytes());
+    }
 }
 
 fn pack<'m>(members: impl Iterator<Item = (&'m [u8], f64)>) -> Option<Vec<u8>> {

@@ -14,15 +14,13 @@ const REPACKED_MAX_BYTES: usize = PACKED_MAX_BYTES / 2;
 const REPACKED_MAX: usize = ELEMENTS_MAX / 2;
 
 impl SortedSetObject {
-    /// An object with the members of a packed sorted set. Bytes that are none give as many members as can be read.
+    /// An object with the members of a packed sorted set. Bytes that are none give none.
     #[must_use]
     pub fn from_packed(packed: &PackedSortedSet, placement: Placement) -> Self {
-        let mut object = Self::new(placement);
+        let is_sound = packed.iter().is_sorted_by(|one, next| one.key() < next.key());
+        debug_assert!(is_sound, "members ascend");
+        let mut object = Self::from_ascending(packed.iter().filter(|_| is_sound), placement);
         object.encoding = packed.encoding();
-        for entry in packed.iter() {
-            let set = object.set(entry.member, entry.score).and_then(|_| object.set_due(entry.member, entry.due));
-            debug_assert!(set.is_ok(), "what was just made is in memory");
-        }
         object
     }
 

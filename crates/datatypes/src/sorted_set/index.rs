@@ -150,7 +150,7 @@ impl IndexChunk {
     }
 
     /// A chunk of ascending entries.
-    fn build(entries: &[(u32, f64)]) -> Self {
+    pub(super) fn build(entries: &[(u32, f64)]) -> Self {
         let width = score::common_width(entries.iter().map(|(_, score)| *score));
         let mut all: Arc<[u8]> = vec![0; capacity(entries.len(), width)].into();
         if let Some(bytes) = Arc::get_mut(&mut all) {

@@ -5,6 +5,7 @@
 //!
 //! [`SortedSetObject`] is what commands see and what the store holds.
 
+mod build;
 mod convert;
 mod edge;
 mod image;
@@ -14,9 +15,11 @@ mod object;
 mod order;
 mod range;
 mod scan;
+mod tally;
 
 pub use crate::hashed::Placement;
 pub use edge::Edge;
 pub use iter::{Backwards, Iter};
 pub use object::SortedSetObject;
 pub use range::{LexRange, ScoreRange};
+pub use tally::{Aggregate, Tally, weighted};

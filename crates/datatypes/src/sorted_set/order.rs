@@ -35,7 +35,7 @@ impl Bound {
     }
 
     /// The least bound that is above one member and not above the next.
-    fn between(one: (u64, &[u8]), next: (u64, &[u8])) -> Self {
+    pub(super) fn between(one: (u64, &[u8]), next: (u64, &[u8])) -> Self {
         if one.0 != next.0 {
             return Self { key: next.0, member: None };
         }
@@ -273,6 +273,19 @@ impl OrderChunk {
             debug_assert!(bytes.is_some(), "INV-TREE-2: what was changed in place has one owner");
             bytes.into_iter().for_each(|bytes| Header { due, ..after }.write(bytes));
         }
+    }
+
+    /// A chunk of members that ascend.
+    pub(super) fn of(members: &[Scored<'_>]) -> Self {
+        let heads: Vec<_> = members
+            .iter()
+            .map(|new| {
+                let width = score::len(new.score);
+                (Head::new(new.member.len(), width, new.due), score::encode(new.score, width))
+            })
+            .collect();
+        let parts = members.iter().zip(&heads).map(|(new, (head, score))| [head.bytes(), new.member, score.as_slice()]);
+        Self::build(&parts.collect::<Vec<_>>())
     }
 
     /// A chunk of entries in this order.

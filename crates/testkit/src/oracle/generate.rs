@@ -169,6 +169,9 @@ impl Expansion<'_> {
 }
 
 const ATOMS: &[&str] = &[
+    "score",
+    "bound",
+    "lexbound",
     "key",
     "value",
     "int",
@@ -245,6 +248,7 @@ const INTS: &[&[u8]] = &[
 ];
 const FLOATS: &[&[u8]] =
     &[b"0", b"1", b"-1", b"0.1", b"-0.1", b"3.5", b"1e3", b"100.25", b"-2.5e-2", b"abc", b"nan", b"inf", b"", b"5.0"];
+const SCORES: &[&[u8]] = &[b"inf", b"-inf", b"+inf", b"abc", b"nan", b"", b"-0", b"1e3", b"(inf", b"0x10", b" 1"];
 const BAD_TIMES: &[&[u8]] =
     &[b"0", b"-1", b"abc", b"", b"9223372036854775807", b"-9223372036854775808", b"9223372036854775808", b"1.5"];
 const OFFSETS: &[&[u8]] = &[b"-1", b"abc", b"4294967296", b"9223372036854775807", b"9223372036854775808", b"#1", b""];
@@ -303,6 +307,11 @@ fn atom(name: &str, random: &mut Random) -> (Vec<u8>, bool) {
             let signed = random.chance(50);
             format!("{}{}", if signed { 'i' } else { 'u' }, 1 + random.below(if signed { 64 } else { 63 })).into_bytes()
         }
+        // Short in binary, so that Redis 7.0 writes them with as few digits.
+        "score" | "bound" if random.chance(4) => random.pick(SCORES).to_vec(),
+        "score" => format!("{}", random.between(-40, 40) as f64 / 4.0).into_bytes(),
+        "bound" => format!("{}{}", if random.chance(30) { "(" } else { "" }, random.between(-40, 40) as f64 / 4.0).into_bytes(),
+        "lexbound" => random.pick(&[&b"-"[..], b"+", b"[f1", b"(f3", b"[f5", b"f1", b""]).to_vec(),
         "longitude" | "latitude" | "metres" if random.chance(3) => random.pick(FLOATS).to_vec(),
         "longitude" => format!("{:.7}", *random.pick(&[13.0, -179.999, 179.99, 0.0]) + small(random)).into_bytes(),
         "latitude" => format!("{:.7}", *random.pick(&[38.0, -85.0, 0.0, 80.0]) + small(random)).into_bytes(),

@@ -27,7 +27,7 @@ pub enum Compare {
     Kind,
     /// Exactly, but Redis says `embstr` of an integer that INCRBYFLOAT computed: `docs/differences.md`.
     Encoding,
-    /// Exactly, but what is a syntax error to Redis may be answered otherwise: `docs/differences.md`.
+    /// Exactly, but what is a wrong syntax or a wrong number of arguments to Redis may be answered otherwise: `docs/differences.md`.
     Wider,
 }
 use Compare::{Encoding, Exact, Kind, Near, Pairs, Scan, Size, Unordered, Wider};
@@ -139,6 +139,43 @@ pub const TABLE: &[Line] = &[
     line(15, Exact, "PFADD key [value+]"),
     line(10, Exact, "PFCOUNT key+"),
     line(8, Exact, "PFMERGE key [key+]"),
+    // sorted set
+    line(40, Exact, "ZADD key (score field)+"),
+    line(15, Exact, "ZADD key [NX|XX|GT|LT|NX XX|GT LT|XX GT] [CH] (score field)+"),
+    line(6, Exact, "ZADD key [NX|XX|GT|LT] INCR score field [score]"),
+    line(15, Exact, "ZINCRBY key score field"),
+    line(12, Exact, "ZREM key field+"),
+    line(6, Exact, "ZCARD key"),
+    line(10, Exact, "ZSCORE key field"),
+    line(4, Exact, "ZMSCORE key field+"),
+    line(8, Wider, "ZRANK key field"),
+    line(6, Wider, "ZREVRANK key field"),
+    line(8, Exact, "ZCOUNT key bound bound"),
+    line(12, Exact, "ZRANGE key index index [WITHSCORES|REV|REV WITHSCORES|LIMIT 0 1|word]"),
+    line(10, Exact, "ZRANGE key bound bound BYSCORE [REV] [LIMIT index index] [WITHSCORES]"),
+    line(4, Exact, "ZREVRANGE key index index [WITHSCORES]"),
+    line(5, Exact, "ZRANGEBYSCORE key bound bound [WITHSCORES] [LIMIT index index]"),
+    line(5, Exact, "ZREVRANGEBYSCORE key bound bound [WITHSCORES] [LIMIT index index]"),
+    // What lies in a range of bytes is not promised where scores differ.
+    line(3, Kind, "ZRANGEBYLEX key lexbound lexbound [LIMIT 0 2]"),
+    line(2, Kind, "ZLEXCOUNT key lexbound lexbound"),
+    line(5, Exact, "ZREMRANGEBYSCORE key bound bound"),
+    line(4, Exact, "ZREMRANGEBYRANK key index index"),
+    line(8, Exact, "ZPOPMIN key [int]"),
+    line(6, Exact, "ZPOPMAX key [int]"),
+    line(5, Exact, "ZMPOP (1 key|2 key key|3 key key key|int key) (MIN|MAX|word) [COUNT int]"),
+    line(6, Exact, "ZRANGESTORE key key index index [REV]"),
+    line(4, Exact, "ZRANGESTORE key key bound bound BYSCORE [REV] [LIMIT index index]"),
+    line(6, Exact, "ZUNIONSTORE key 2 key key [WEIGHTS (1|-1|0.5) (1|2)] [AGGREGATE (MIN|MAX|SUM|word)]"),
+    line(6, Exact, "ZINTERSTORE key 2 key key [WEIGHTS (1|-1|0.5) (1|2)] [AGGREGATE (MIN|MAX|SUM|word)]"),
+    line(4, Exact, "ZDIFFSTORE key 2 key key [key]"),
+    line(5, Exact, "ZUNION 3 key key key [WEIGHTS (1|-1|0.5) (1|2) 1] [AGGREGATE (MIN|MAX|SUM)] [WITHSCORES]"),
+    line(4, Exact, "ZINTER 2 key key [AGGREGATE (MIN|MAX|SUM)] [WITHSCORES]"),
+    line(4, Exact, "ZDIFF (1 key|2 key key|3 key key key|int key) [WITHSCORES|word]"),
+    line(4, Exact, "ZINTERCARD 2 key key [LIMIT int]"),
+    line(3, Kind, "ZRANDMEMBER key"),
+    line(3, Size, "ZRANDMEMBER key int [WITHSCORES|word]"),
+    line(6, Scan, "ZSCAN key 0 COUNT 100000 [MATCH pattern]"),
     // geo
     line(15, Exact, "GEOADD key (longitude latitude field)+"),
     line(6, Exact, "GEOADD key [NX|XX|CH|NX CH|NX XX|GT] (longitude latitude field)+"),

@@ -242,7 +242,8 @@ pub(super) fn name(sorted_set: &mut impl Editable<SortedSets>, member: &[u8], li
     Ok(true)
 }
 
-fn set_encoding(sorted_set: &mut impl Editable<SortedSets>, encoding: SortedSetEncoding) -> Result<(), Refusal> {
+/// Lets OBJECT ENCODING name an encoding.
+pub(super) fn set_encoding(sorted_set: &mut impl Editable<SortedSets>, encoding: SortedSetEncoding) -> Result<(), Refusal> {
     if let Some(packed) = sorted_set.packed_mut() {
         PackedSortedSet::set_encoding(packed, encoding);
         return Ok(());

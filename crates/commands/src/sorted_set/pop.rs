@@ -1,0 +1,117 @@
+//! ZPOPMIN, ZPOPMAX and ZMPOP: the lowest or the highest members, which go.
+
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
+use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_keyspace::types::sorted_set::SortedSetMut;
+use almandine_resp::{ProtocolVersion, Reply};
+
+use super::access::{SORTED_SET, Shape, limits};
+use super::range::write;
+use crate::traits::CHANGE;
+
+pub(super) const ZPOPMIN: Command = Command {
+    spec: CommandSpec {
+        name: "ZPOPMIN",
+        id: 770,
+        since: "5.0.0",
+        complexity: "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.",
+        summary: "Returns the lowest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
+        args: &[Arg::key("key", Access::Take), Arg::integer("count").optional()],
+        traits: CHANGE,
+        ..SORTED_SET
+    },
+    run: Handler::Write(|call| pop_one_key(call, false)),
+};
+
+pub(super) const ZPOPMAX: Command = Command {
+    spec: CommandSpec {
+        name: "ZPOPMAX",
+        id: 771,
+        summary: "Returns the highest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
+        ..ZPOPMIN.spec
+    },
+    run: Handler::Write(|call| pop_one_key(call, true)),
+};
+
+fn pop_one_key(call: &mut WriteCall<'_>, highest: bool) -> Outcome {
+    if call.args.len() > 3 {
+        return Err(CommandError::Syntax);
+    }
+    let natural = |text: &[u8]| number::integer(text).ok().and_then(|count| usize::try_from(count).ok());
+    let count = call.args.get(2).map(|text| natural(text).ok_or(CommandError::NotPositive)).transpose()?;
+    // One member without COUNT is never a pair.
+    let is_flat = count.is_none() || call.reply.version() == ProtocolVersion::Resp2;
+    let (key, limits) = (call.key(1), limits(call.context.settings()));
+    let WriteCall { keys, reply, .. } = call;
+    let mut set = keys.write_sorted_set(key, limits)?;
+    pop(&mut set, count.unwrap_or(1), highest, if is_flat { Shape::Flat } else { Shape::Pairs }, reply)?;
+    set.commit()?;
+    Ok(())
+}
+
+/// Answers so many members, and removes them.
+fn pop(set: &mut SortedSetMut<'_>, count: usize, highest: bool, shape: Shape, reply: &mut Reply<'_>) -> Outcome {
+    let len = set.len();
+    let count = count.min(len);
+    let ranks = if highest { len - count..len } else { 0..count };
+    write(&set.look(), ranks.clone(), highest, shape, reply)?;
+    set.remove_range(ranks, &mut |_| ())?;
+    Ok(())
+}
+
+pub(super) const ZMPOP: Command = Command {
+    spec: CommandSpec {
+        name: "ZMPOP",
+        id: 772,
+        since: "7.0.0",
+        complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+        summary: "Returns the highest- or lowest-scoring members from one or more sorted sets after removing them. Deletes the sorted set if the last member was popped.",
+        args: &[
+            Arg::key_count("numkeys"),
+            Arg::key("key", Access::Take).multiple(),
+            Arg::one_of("where", &[Arg::pure_token("min", "MIN"), Arg::pure_token("max", "MAX")]),
+            Arg::integer("count").token("COUNT").optional(),
+        ],
+        traits: Traits { fast: false, ..CHANGE },
+        ..SORTED_SET
+    },
+    run: Handler::Write(zmpop),
+};
+
+fn zmpop(call: &mut WriteCall<'_>) -> Outcome {
+    let positive =
+        |text: &[u8]| number::integer(text).ok().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
+    let numkeys = positive(call.args.at(1)).ok_or(CommandError::KeyCountNotPositive)?;
+    if numkeys > call.args.len() {
+        return Err(CommandError::Syntax);
+    }
+    let mut options = Options::after(call.args, 2 + numkeys);
+    let highest = match options.next() {
+        Some(word) if word.is("MIN") => false,
+        Some(word) if word.is("MAX") => true,
+        _ => return Err(CommandError::Syntax),
+    };
+    let mut count = None;
+    while let Some(option) = options.next() {
+        if count.is_some() || !option.is("COUNT") || options.remaining() == 0 {
+            return Err(CommandError::Syntax);
+        }
+        count = Some(positive(options.value()?).ok_or(CommandError::CountNotPositive)?);
+    }
+    let limits = limits(call.context.settings());
+    for position in 2..2 + numkeys {
+        let key = call.key(position);
+        let WriteCall { keys, reply, args, .. } = call;
+        let mut set = keys.write_sorted_set(key, limits)?;
+        if !set.existed() {
+            continue;
+        }
+        reply.array(2);
+        reply.bulk(args.at(position));
+        pop(&mut set, count.unwrap_or(1), highest, Shape::Pairs, reply)?;
+        set.commit()?;
+        return Ok(());
+    }
+    call.reply.null_array();
+    Ok(())
+}
