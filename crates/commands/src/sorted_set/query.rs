@@ -60,9 +60,9 @@ impl<'c> Query<'c> {
             match option {
                 o if form.takes_scores && o.is("WITHSCORES") => with_scores = true,
                 o if o.is("LIMIT") && options.remaining() >= 2 => (offset, count) = (options.integer()?, options.integer()?),
-                o if form.backwards.is_none() && o.is("REV") => backwards = Some(true),
-                o if form.by.is_none() && o.is("BYLEX") => by = Some(By::Lex),
-                o if form.by.is_none() && o.is("BYSCORE") => by = Some(By::Score),
+                o if backwards.is_none() && o.is("REV") => backwards = Some(true),
+                o if by.is_none() && o.is("BYLEX") => by = Some(By::Lex),
+                o if by.is_none() && o.is("BYSCORE") => by = Some(By::Score),
                 _ => return Err(CommandError::Syntax),
             }
         }
