@@ -87,6 +87,11 @@ impl Output {
         self.stream.is_some()
     }
 
+    /// Puts something around the stream that comes last, if one does.
+    pub fn wrap_stream(&mut self, wrap: impl FnOnce(Box<dyn Stream>) -> Box<dyn Stream>) {
+        self.stream = self.stream.take().map(wrap);
+    }
+
     /// Replaces bytes and attachments, which have been sent, by the next slice of the stream.
     ///
     /// # Errors

@@ -203,7 +203,7 @@ impl<S: Service> ConnectionTable<S> {
         if (connection.life == Life::Open && finished) || connection.life == Life::Closing {
             self.close_after_flush(service, &mut connection);
         }
-        self.count(&mut connection);
+        self.count(service, &mut connection);
         if connection.life == Life::Dead {
             return self.remove(service, reactor, connection);
         }
@@ -256,7 +256,7 @@ impl<S: Service> ConnectionTable<S> {
         }
     }
 
-    fn count(&mut self, connection: &mut Connection<S::Connection>) {
+    fn count(&mut self, service: &S, connection: &mut Connection<S::Connection>) {
         let now = match connection.life {
             Life::Dead => Counted::default(),
             _ => Counted {
@@ -270,6 +270,11 @@ impl<S: Service> ConnectionTable<S> {
             counters.input_buffer_bytes.replace(before.input, now.input);
             counters.output_pending_bytes.replace(before.pending, now.pending);
             counters.output_memory_bytes.replace(before.output_memory, now.output_memory);
+            if now.pending != before.pending
+                && let Some(session) = &connection.session
+            {
+                service.note_output(session, now.pending);
+            }
             connection.counted = now;
         }
     }

@@ -120,6 +120,11 @@ pub trait Service: Sized {
     /// The worker is about to wait: leave epochs, publish statistics. Called once per round, so it must be cheap.
     fn idle(&mut self);
 
+    /// So many bytes of output are left now that the connection's peer has not taken; called when that has changed.
+    fn note_output(&self, connection: &Self::Connection, bytes: usize) {
+        let _ = (connection, bytes);
+    }
+
     /// Which output limit applies to the connection now.
     fn output_class(&self, connection: &Self::Connection) -> OutputClass {
         let _ = connection;

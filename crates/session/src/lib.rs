@@ -41,6 +41,7 @@ mod careful;
 mod cold;
 mod computing;
 mod connection;
+mod counted;
 mod engine;
 mod execute;
 mod execution;

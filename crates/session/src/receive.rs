@@ -18,7 +18,7 @@ use crate::batch::Executed;
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::received::Received;
-use crate::{monitor, protected, reply, running};
+use crate::{counted, monitor, protected, reply, running};
 
 /// All connections of one worker.
 pub struct Sessions {
@@ -165,6 +165,9 @@ impl Service for Sessions {
         let mut executed = Executed { commands: 0, next: Next::Continue };
         if commands > 0 {
             executed = self.run_batch(connection, input, out);
+            if out.has_stream() {
+                counted::count(out, &self.engine.context, &connection.client);
+            }
         }
         let (mut consumed, mut needed) = (input.len(), 0);
         if executed.commands < commands && executed.next != Next::CloseAfterFlush && executed.next != Next::Close {
@@ -247,6 +250,10 @@ impl Service for Sessions {
 
     fn work(&mut self, control: &mut dyn Control<Connection>) {
         self.engine.compute(control);
+    }
+
+    fn note_output(&self, connection: &Connection, bytes: usize) {
+        connection.client.shared.activity.output_pending_bytes.store(bytes, Relaxed);
     }
 
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {

@@ -118,3 +118,44 @@ fn a_reply_is_of_one_moment_whoever_changes_the_hash_meanwhile() {
         assert_eq!(reader.receive().expect("a reply"), Value::Integer(1), "the command behind comes after the reply");
     }
 }
+
+fn figure(client: &mut Client, section: &str, name: &str) -> u64 {
+    let info = client.line(section);
+    let text = String::from_utf8_lossy(info.bytes().expect("text")).into_owned();
+    let (_, rest) = text.split_once(name).unwrap_or_else(|| panic!("no {name} in {text}"));
+    rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().expect("a number")
+}
+
+/// What is made behind its batch is output like all other, and what a peer leaves of it is seen.
+#[test]
+fn streamed_replies_count_as_output() {
+    let server = Server::start(&Program::Almandine, &[]);
+    let (mut client, mut reader) = (server.client(), server.client());
+    fill(&mut client, "one");
+    let before = figure(&mut client, "INFO stats", "total_net_output_bytes:");
+    let all = pairs(reader.line("HGETALL h"));
+    let bytes: usize = all.iter().map(|(field, value)| field.len() + value.len()).sum();
+    assert!(figure(&mut client, "INFO stats", "total_net_output_bytes:") - before > bytes as u64);
+    assert!(figure(&mut reader, "CLIENT INFO", "tot-net-out=") > bytes as u64);
+    assert_eq!(figure(&mut client, "INFO clients", "client_recent_max_output_buffer:"), 0);
+    // More than sockets hold, and no stream: of one there is only as much as they hold.
+    client.line("SETRANGE large 50000000 x");
+    reader.send(&[&["GET", "large"][..]]).expect("sent");
+    let left = |client: &mut Client| figure(client, "INFO clients", "client_recent_max_output_buffer:");
+    wait_until(|| left(&mut client) > 0);
+    let lines = client.line("CLIENT LIST").bytes().map(|text| String::from_utf8_lossy(text).into_owned()).expect("lines");
+    assert!(lines.lines().any(|line| !line.contains(" omem=0 ")), "{lines}");
+    assert_eq!(reader.receive().expect("a reply").bytes().map(<[u8]>::len), Some(50_000_001));
+    wait_until(|| left(&mut client) == 0);
+}
+
+/// Waits for what will be so.
+fn wait_until(mut holds: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it does not come");
+}

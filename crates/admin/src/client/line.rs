@@ -11,12 +11,13 @@ pub(super) fn write(line: &mut String, client: &ClientShared, table: &Table, now
     let identity = client.identity().clone();
     let command = table.rows().get(client.activity.last_command.load(Relaxed) as usize).map_or("NULL", |entry| &entry.name);
     let query_bytes = client.activity.query_bytes.load(Relaxed);
+    let output_bytes = client.activity.output_pending_bytes.load(Relaxed);
     let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
     // Writing to a String does not fail.
     let _ = write!(
         line,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi={} watch={} qbuf={} \
-         qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={} redir={} resp={} \
+         qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll=0 omem={} tot-mem={} events=r cmd={} user={} redir={} resp={} \
          lib-name={} lib-ver={} tot-net-in={} tot-net-out={} tot-cmds={}",
         client.id,
         client.address,
@@ -31,7 +32,8 @@ pub(super) fn write(line: &mut String, client: &ClientShared, table: &Table, now
         client.transaction.watched.load(Relaxed),
         query_bytes,
         client.transaction.bytes.load(Relaxed),
-        query_bytes + client.transaction.bytes.load(Relaxed) + size_of::<ClientShared>(),
+        output_bytes,
+        query_bytes + output_bytes + client.transaction.bytes.load(Relaxed) + size_of::<ClientShared>(),
         command,
         identity.user,
         client.tracking.redirect.load(Relaxed),

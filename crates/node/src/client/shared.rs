@@ -33,6 +33,8 @@ pub struct Activity {
     pub input_bytes: AtomicU64,
     /// Bytes of replies.
     pub output_bytes: AtomicU64,
+    /// Bytes of replies that the peer has not taken.
+    pub output_pending_bytes: AtomicUsize,
     /// Bytes of an incomplete command.
     pub query_bytes: AtomicUsize,
     /// Dense index of the last command; `u32::MAX` before the first.
@@ -155,6 +157,11 @@ impl Activity {
         add(&self.input_bytes, input_bytes);
         add(&self.output_bytes, output_bytes);
     }
+
+    /// Adds what a reply had that was made behind its batch. Called by the owning worker only.
+    pub fn record_output(&self, bytes: u64) {
+        self.output_bytes.store(self.output_bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
+    }
 }
 
 impl ClientShared {
@@ -172,6 +179,7 @@ impl ClientShared {
                 commands: AtomicU64::new(0),
                 input_bytes: AtomicU64::new(0),
                 output_bytes: AtomicU64::new(0),
+                output_pending_bytes: AtomicUsize::new(0),
                 query_bytes: AtomicUsize::new(0),
                 last_command: AtomicU32::new(u32::MAX),
                 db: AtomicU16::new(0),

@@ -98,6 +98,13 @@ impl<'n> Readings<'n> {
         bytes.unwrap_or(0) as u64
     }
 
+    /// The most bytes of replies that one peer has not taken.
+    #[must_use]
+    pub fn output_pending_bytes_max(&self) -> u64 {
+        let bytes = self.node.clients.all().iter().map(|client| client.activity.output_pending_bytes.load(Relaxed)).max();
+        bytes.unwrap_or(0) as u64
+    }
+
     /// A parameter as CONFIG GET shows it.
     #[must_use]
     pub fn parameter(&self, name: &str) -> String {

@@ -63,9 +63,7 @@ metrics! {
     Clients Gauge cluster_connections: "Connections of the cluster bus" = NONE;
     Clients Gauge maxclients: "Most connections" = |r| Integer(u64::from(r.config.settings.connections.maxclients));
     Clients Gauge client_recent_max_input_buffer: "Most bytes of an incomplete command of one connection" = |r| Integer(r.query_bytes_max());
-    Clients Gauge client_recent_max_output_buffer: "Bytes of replies that peers have not taken: of all connections, so at least of one" = |r| {
-        Integer(r.node.gauges.network.output_pending_bytes.load(Relaxed))
-    };
+    Clients Gauge client_recent_max_output_buffer: "Most bytes of replies that one peer has not taken" = |r| Integer(r.output_pending_bytes_max());
     Clients Gauge client_input_buffer_bytes: "Bytes reserved for incomplete input" = |r| {
         Integer(r.node.gauges.network.input_buffer_bytes.load(Relaxed))
     };
