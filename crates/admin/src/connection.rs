@@ -2,8 +2,8 @@
 //! [`client`](crate::client).
 
 use almandine_call::{
-    AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, Word, errors, number, tracking,
-    transaction,
+    AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, Word, errors, number, pubsub,
+    tracking, transaction,
 };
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
@@ -33,7 +33,13 @@ const PING: Command = Command {
 };
 
 fn ping(call: &mut ReadCall<'_>) -> Outcome {
+    let message = call.args.get(1);
     match call.args.len() {
+        1 | 2 if call.client.only_listens() => {
+            call.reply.array(2);
+            call.reply.bulk(b"pong");
+            call.reply.bulk(message.unwrap_or_default());
+        }
         1 => call.reply.raw(b"+PONG\r\n"),
         2 => call.reply.bulk(call.args.at(1)),
         _ => return Err(errors::wrong_arity("ping")),
@@ -227,6 +233,7 @@ fn reset(call: &mut AdminCall<'_>) -> Outcome {
     reset_client(call.client, authenticated);
     call.context.node.monitors.remove(&call.client.shared);
     tracking::stop(call.client, &call.context.node);
+    pubsub::unsubscribe_all(call.client, call.context);
     transaction::end(call.client, call.accessor);
     call.reply.simple("RESET");
     Ok(())

@@ -25,6 +25,7 @@ mod names;
 mod operators;
 mod persistence;
 mod process;
+mod pubsub;
 mod reload;
 mod replication;
 mod script;
@@ -39,6 +40,7 @@ pub const COMMANDS: &[&[&Command]] = &[
     connection::COMMANDS,
     client::COMMANDS,
     transactions::COMMANDS,
+    pubsub::COMMANDS,
     info::COMMANDS,
     config::COMMANDS,
     command::COMMANDS,

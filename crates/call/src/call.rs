@@ -3,11 +3,13 @@
 //! The type of the call is the permission. A [`ReadCall`] holds a `Reader`, which has no way to write; a [`WriteCall`] holds a `Writer`
 //! whose declared keys the session has locked; an [`AdminCall`] may change the client and the node.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use almandine_config::Settings;
 use almandine_config::config::View;
 use almandine_keyspace::{Accessor, GlanceId, Key, Reader, Writer};
+use almandine_node::pubsub::Subscribers;
 use almandine_node::{Node, WorkerStatistics};
 use almandine_resp::{Args, Reply};
 
@@ -26,6 +28,8 @@ pub struct Context {
     pub view: View,
     /// The worker's number.
     pub worker: usize,
+    /// Which of the worker's connections listen to what.
+    pub subscribers: RefCell<Subscribers>,
 }
 
 impl Context {

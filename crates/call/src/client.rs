@@ -11,6 +11,7 @@ use almandine_resp::{ProtocolVersion, Reply};
 use crate::computation::Computing;
 use crate::fieldsets::Fieldsets;
 use crate::queue::{Transaction, Watching};
+use crate::subscriptions::Subscriptions;
 
 /// CLIENT REPLY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +78,10 @@ pub struct Client {
     pub watching: Option<Box<Watching>>,
     /// HIMPORT PREPARE; `None` while nothing is prepared.
     pub fieldsets: Option<Box<Fieldsets>>,
+    /// What the current command writes are messages and no reply: CLIENT REPLY does not silence them.
+    pub writes_messages: bool,
+    /// What it listens to; `None` while that is nothing.
+    pub subscriptions: Option<Box<Subscriptions>>,
     /// Invalidations that must follow the reply of the current command.
     pub invalidations: Vec<Changed>,
     /// What its command computes in slices.
@@ -100,6 +105,8 @@ impl Client {
             transaction: None,
             watching: None,
             fieldsets: None,
+            writes_messages: false,
+            subscriptions: None,
             invalidations: Vec::new(),
             computing: Computing::default(),
         }
@@ -128,7 +135,14 @@ impl Client {
     #[inline]
     #[must_use]
     pub fn is_unusual(&self) -> bool {
-        !self.authenticated || self.reply_mode != ReplyMode::On || self.closing || self.tracking.is_some()
+        let is_plain = self.authenticated && self.reply_mode == ReplyMode::On && !self.closing;
+        !is_plain || self.tracking.is_some() || self.subscriptions.is_some()
+    }
+
+    /// Whether it may only change its subscriptions: in RESP2, where messages cannot be told from replies, as long as it has any.
+    #[must_use]
+    pub fn only_listens(&self) -> bool {
+        self.subscriptions.is_some() && self.version == ProtocolVersion::Resp2
     }
 
     /// Appends the invalidations that wait for the end of the command.
@@ -145,7 +159,7 @@ impl Client {
         if self.version == ProtocolVersion::Resp3 {
             reply.push(2);
             reply.bulk(b"invalidate");
-        } else if redirected && self.shared.subscriber.load(Relaxed) {
+        } else if redirected && self.shared.subscriptions.any.load(Relaxed) {
             reply.push(3);
             reply.bulk(b"message");
             reply.bulk(INVALIDATION_CHANNEL);
@@ -197,7 +211,7 @@ mod tests {
             String::from_utf8(out.bytes).unwrap().replace("\r\n", " ")
         };
         assert_eq!(told(&client, &keys, true), "");
-        client.shared.subscriber.store(true, Relaxed);
+        client.shared.subscriptions.any.store(true, Relaxed);
         assert_eq!(told(&client, &keys, false), "");
         assert_eq!(told(&client, &keys, true), "*3 $7 message $20 __redis__:invalidate *1 $1 k ");
         assert_eq!(told(&client, &None, true), "*3 $7 message $20 __redis__:invalidate $-1 ");

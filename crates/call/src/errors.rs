@@ -467,6 +467,14 @@ pub fn unknown_subcommand(container: &str, name: &[u8]) -> CommandError {
     CommandError::quoting("ERR unknown subcommand '", name, &format!("'. Try {} HELP.", container.to_ascii_uppercase()))
 }
 
+/// A command to a RESP2 connection that listens, where replies cannot be told from messages. `command` is the full name in lower case.
+#[cold]
+#[must_use]
+pub fn only_listens(command: &str) -> CommandError {
+    let allowed = "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
+    CommandError::new(format!("ERR Can't execute '{command}': {allowed}"))
+}
+
 /// A wrong number of arguments. `command` is the full name in lower case, as in `client|kill`.
 #[cold]
 #[must_use]

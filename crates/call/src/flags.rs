@@ -42,6 +42,8 @@ flags! {
     ANY_KEY = 13;
     /// Looks an element up, which the argument behind the key names.
     ELEMENT = 14;
+    /// Allowed to who only listens.
+    SUBSCRIBED = 15;
 }
 
 impl Flags {

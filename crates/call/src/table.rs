@@ -196,6 +196,7 @@ fn flags_of(command: &Command, shape: &Shape) -> Flags {
         (traits.no_multi, Flags::NO_MULTI),
         (traits.executes, Flags::EXECUTES),
         (traits.element && matches!(shape.layout, Layout::One(_)), Flags::ELEMENT),
+        (traits.subscribed, Flags::SUBSCRIBED),
         (traits.all_keyspace || matches!(command.run, Handler::Admin(_)), Flags::ANY_KEY),
     ]
     .into_iter()

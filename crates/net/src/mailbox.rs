@@ -106,16 +106,20 @@ impl<M> Handle<M> {
     /// When there is no such worker.
     pub fn push(&self, worker: usize, connection: ConnectionId, message: M, bytes: usize) -> bool {
         let worker = &self.shared.workers[worker];
-        let bytes = bytes + MESSAGE_BYTES;
-        // Added before it is compared, so that senders together keep to the bound.
-        let fits = worker.pushed_bytes.fetch_add(bytes, Ordering::Relaxed) < BYTES_MAX;
-        if fits {
-            worker.post(Mail::Push(message, bytes));
-        } else {
-            worker.pushed_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let fits = worker.post_within(message, bytes);
+        if !fits {
             worker.miss(connection);
         }
         fits
+    }
+
+    /// Sends a message that brings several connections of that worker output, `bytes` bytes in the mailbox. Returns false when too many of those wait there
+    /// already; the message is dropped then.
+    ///
+    /// # Panics
+    /// When there is no such worker.
+    pub fn try_send(&self, worker: usize, message: M, bytes: usize) -> bool {
+        self.shared.workers[worker].post_within(message, bytes)
     }
 
     /// Bytes of [`Handle::push`] that a worker has not seen yet.
@@ -212,6 +216,19 @@ impl<M> SharedWorker<M> {
     pub(crate) fn post(&self, mail: Mail<M>) {
         self.mail.push(mail);
         self.wake_if_asleep();
+    }
+
+    /// Posts a message if not too many bytes wait already. Says whether it did.
+    fn post_within(&self, message: M, bytes: usize) -> bool {
+        let bytes = bytes + MESSAGE_BYTES;
+        // Added before it is compared, so that senders together keep to the bound.
+        let fits = self.pushed_bytes.fetch_add(bytes, Ordering::Relaxed) < BYTES_MAX;
+        if fits {
+            self.post(Mail::Push(message, bytes));
+        } else {
+            self.pushed_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        fits
     }
 
     fn miss(&self, connection: ConnectionId) {

@@ -16,6 +16,7 @@ pub mod metrics;
 mod node;
 pub mod observe;
 mod pause;
+pub mod pubsub;
 mod shutdown;
 pub mod tracking;
 

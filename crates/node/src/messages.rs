@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use crate::client::ClientShared;
+use crate::pubsub::Publication;
 use crate::tracking::Changed;
 
 /// What one worker, or a background thread, asks of another worker.
@@ -28,6 +29,10 @@ pub enum Message {
         /// The keys.
         keys: Changed,
     },
+    /// A message for all connections of the worker that listen to it.
+    Publish(Arc<Publication>),
+    /// Close the connections that listen to a message, which was dropped because too much waits for the worker.
+    Unheard(Arc<Publication>),
     /// The connection that was to be notified in place of a client is gone.
     RedirectBroken {
         /// The client.

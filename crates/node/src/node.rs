@@ -16,6 +16,7 @@ use crate::observe::monitor::MonitorFeed;
 use crate::observe::slowlog::CommandLogs;
 use crate::observe::statistics::Statistics;
 use crate::pause::Pause;
+use crate::pubsub::PubSub;
 use crate::shutdown::Shutdown;
 use crate::tracking::Tracking;
 
@@ -50,6 +51,8 @@ pub struct Node {
     pub monitors: MonitorFeed,
     /// CLIENT TRACKING.
     pub tracking: Arc<Tracking>,
+    /// Publish/subscribe.
+    pub pubsub: PubSub,
     /// SLOWLOG and COMMANDLOG.
     pub logs: CommandLogs,
     /// LATENCY.
@@ -62,8 +65,15 @@ pub struct Node {
     pub shutdown: Shutdown,
     /// This run of the process.
     pub run: Run,
-    /// The keyspace's counters as of the last CONFIG RESETSTAT.
-    store_baseline: Mutex<almandine_keyspace::Totals>,
+    since_reset: SinceReset,
+}
+
+/// What CONFIG RESETSTAT begins anew.
+#[derive(Debug)]
+struct SinceReset {
+    /// The keyspace's counters as of then.
+    baseline: Mutex<almandine_keyspace::Totals>,
+    /// The highest use of memory since.
     peak_bytes: AtomicU64,
 }
 
@@ -94,6 +104,7 @@ impl Node {
             keyspace,
             statistics: Statistics::new(workers, commands),
             clients,
+            pubsub: PubSub::new(Arc::clone(&mailboxes)),
             workers: mailboxes,
             pause: Pause::default(),
             monitors: MonitorFeed::default(),
@@ -111,8 +122,7 @@ impl Node {
                 started_ms: clock::unix_ms(),
                 worker_count: workers,
             },
-            store_baseline: Mutex::default(),
-            peak_bytes: AtomicU64::new(startup_bytes),
+            since_reset: SinceReset { baseline: Mutex::default(), peak_bytes: AtomicU64::new(startup_bytes) },
         }
     }
 
@@ -153,13 +163,13 @@ impl Node {
 
     /// Notes that `bytes` are in use, and returns the highest use so far.
     pub fn note_memory(&self, bytes: u64) -> u64 {
-        self.peak_bytes.fetch_max(bytes, Relaxed).max(bytes)
+        self.since_reset.peak_bytes.fetch_max(bytes, Relaxed).max(bytes)
     }
 
     /// The keyspace's counters since the last CONFIG RESETSTAT; its gauges as they are.
     #[must_use]
     pub fn store_totals(&self) -> almandine_keyspace::Totals {
-        let (mut totals, before) = (self.keyspace.totals(), *lock(&self.store_baseline));
+        let (mut totals, before) = (self.keyspace.totals(), *lock(&self.since_reset.baseline));
         totals.expired -= before.expired;
         totals.evicted -= before.evicted;
         totals
@@ -168,8 +178,8 @@ impl Node {
     /// CONFIG RESETSTAT.
     pub fn reset_statistics(&self) {
         self.statistics.reset();
-        *lock(&self.store_baseline) = self.keyspace.totals();
-        self.peak_bytes.store(self.keyspace.used_memory(), Relaxed);
+        *lock(&self.since_reset.baseline) = self.keyspace.totals();
+        self.since_reset.peak_bytes.store(self.keyspace.used_memory(), Relaxed);
     }
 
     /// 40 hexadecimal digits that name this history of writes.

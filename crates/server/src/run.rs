@@ -209,6 +209,10 @@ impl Mailbox for WorkerMailbox {
                 let bytes = keys.as_ref().map_or(0, |keys| keys.len());
                 self.network.push(self.worker, client, message, bytes)
             }
+            Message::Publish(ref publication) => {
+                let bytes = publication.bytes();
+                self.network.try_send(self.worker, message, bytes)
+            }
             message => {
                 self.network.send(self.worker, message);
                 true

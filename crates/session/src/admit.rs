@@ -35,6 +35,9 @@ pub(crate) fn admit(context: &Context, client: &Client, dispatch: &Dispatch, fla
     if !client.authenticated && !dispatch.flags.any(Flags::NO_AUTH) {
         return Admission::Refused(CommandError::AuthenticationRequired);
     }
+    if client.only_listens() && !dispatch.flags.any(Flags::SUBSCRIBED) {
+        return Admission::Refused(errors::only_listens(&context.table.row(dispatch.index).name));
+    }
     if client.transaction.is_some() && flags.any(Flags::NO_MULTI) {
         return Admission::Refused(CommandError::NotInTransaction);
     }

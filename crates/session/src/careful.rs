@@ -56,8 +56,11 @@ impl Engine {
                 Admission::Refused(error) => self.refuse(&mut connection.client, dispatch, &error, out),
             },
         }
+        let writes_messages = std::mem::take(&mut connection.client.writes_messages);
         match connection.client.reply_mode {
             ReplyMode::On | ReplyMode::SkipNext => {}
+            ReplyMode::Off if writes_messages => {}
+            ReplyMode::Skip if writes_messages => connection.client.reply_mode = ReplyMode::On,
             ReplyMode::Off => out.truncate(mark),
             ReplyMode::Skip => {
                 out.truncate(mark);

@@ -1,5 +1,6 @@
 //! The parts of one worker that its connections share. What is done with them is in the files of the steps.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ impl Engine {
         let (timing, aftermath) = (Timing::new(table.rows().len(), view.settings()), Aftermath::new(view.settings()));
         Self {
             accessor,
-            context: Context { node, table, view, worker },
+            context: Context { node, table, view, worker, subscribers: RefCell::default() },
             planner: Planner::new(table),
             timing,
             aftermath,

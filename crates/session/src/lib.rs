@@ -49,6 +49,7 @@ mod fault;
 mod monitor;
 mod plan;
 mod protected;
+mod publish;
 mod reads;
 mod receive;
 mod received;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::Output;
 use almandine_base::limits::BATCH_COMMANDS_MAX;
-use almandine_call::{Client, Table, tracking, transaction};
+use almandine_call::{Client, Table, pubsub, tracking, transaction};
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_io::storage::{ReadDone, ReadRequest};
@@ -18,7 +18,7 @@ use crate::batch::Executed;
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::received::Received;
-use crate::{counted, monitor, protected, reply, running};
+use crate::{counted, monitor, protected, publish, reply, running};
 
 /// All connections of one worker.
 pub struct Sessions {
@@ -196,6 +196,7 @@ impl Service for Sessions {
             transaction::end(&mut connection.client, accessor);
             accessor.end_batch();
         }
+        pubsub::unsubscribe_all(&mut connection.client, &self.engine.context);
         let node = &self.engine.context.node;
         tracking::stop(&mut connection.client, node);
         node.monitors.remove(&connection.client.shared);
@@ -221,6 +222,8 @@ impl Service for Sessions {
                 (None, Some(origin)) => self.engine.context.node.tracking.redirect_broken(origin, client),
                 (None, None) => {}
             },
+            Message::Publish(publication) => publish::deliver(&publication, &self.engine.context, control),
+            Message::Unheard(publication) => publish::close_listeners(&publication, &self.engine.context, control),
             Message::RedirectBroken { client, redirect } => {
                 if let Some((connection, out)) = control.connection(client) {
                     connection.client.write_broken_redirect(redirect, out);
@@ -270,7 +273,7 @@ impl Service for Sessions {
         let client = &connection.client;
         if !client.authenticated {
             OutputClass::Unauthenticated
-        } else if client.shared.subscriber.load(Relaxed) {
+        } else if client.shared.subscriptions.any.load(Relaxed) {
             OutputClass::Subscriber
         } else {
             // MONITOR too, as in Redis.
@@ -281,6 +284,6 @@ impl Service for Sessions {
     /// Those that wait for what others do.
     fn may_idle(&self, connection: &Connection) -> bool {
         let shared = &connection.client.shared;
-        shared.monitor.load(Relaxed) || shared.subscriber.load(Relaxed)
+        shared.monitor.load(Relaxed) || shared.subscriptions.any.load(Relaxed)
     }
 }

@@ -41,6 +41,7 @@ const PROOFS: &[&str] = &[
     "cold",
     "eviction",
     "tracking",
+    "pubsub",
     "transactions",
     "streams",
     "computations",

@@ -155,7 +155,9 @@ impl What<'_> {
     fn is_so_of(&self, client: &ClientShared) -> bool {
         match *self {
             Self::Ids(ref ids) => ids.contains(&client.id.cast_signed()),
-            Self::Kind(kind) => kind == ClientKind::Normal,
+            Self::Kind(ClientKind::Normal) => !client.subscriptions.any.load(Relaxed),
+            Self::Kind(ClientKind::PubSub) => client.subscriptions.any.load(Relaxed),
+            Self::Kind(_) => false,
             Self::Address(address) => address == client.address.as_bytes(),
             Self::LocalAddress(address) => address == client.local_address.as_bytes(),
             Self::User(user) => user == client.identity().user.as_bytes(),

@@ -16,7 +16,7 @@ pub(super) fn write(line: &mut String, client: &ClientShared, table: &Table, now
     // Writing to a String does not fail.
     let _ = write!(
         line,
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi={} watch={} qbuf={} \
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} \
          qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll=0 omem={} tot-mem={} events=r cmd={} user={} redir={} resp={} \
          lib-name={} lib-ver={} tot-net-in={} tot-net-out={} tot-cmds={}",
         client.id,
@@ -28,6 +28,9 @@ pub(super) fn write(line: &mut String, client: &ClientShared, table: &Table, now
         seconds_since(client.activity.at_ms.load(Relaxed)),
         client.flags(),
         client.activity.db.load(Relaxed),
+        client.subscriptions.channels.load(Relaxed),
+        client.subscriptions.patterns.load(Relaxed),
+        client.subscriptions.shards.load(Relaxed),
         client.transaction.queued.load(Relaxed),
         client.transaction.watched.load(Relaxed),
         query_bytes,

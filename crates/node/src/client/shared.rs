@@ -76,8 +76,8 @@ pub struct ClientShared {
     pub tracking: TrackingShown,
     /// MULTI and WATCH.
     pub transaction: TransactionShown,
-    /// Receives messages of Publish/Subscribe, and nothing else in RESP2.
-    pub subscriber: AtomicBool,
+    /// Subscriptions.
+    pub subscriptions: SubscriptionsShown,
     /// Marked by CLIENT KILL; the owner closes it when it next looks.
     pub killed: AtomicBool,
     identity: Mutex<ClientIdentity>,
@@ -117,6 +117,19 @@ impl Default for TransactionShown {
     fn default() -> Self {
         Self { queued: AtomicI64::new(-1), bytes: AtomicUsize::new(0), watched: AtomicUsize::new(0) }
     }
+}
+
+/// How many subscriptions a client has, for CLIENT LIST.
+#[derive(Debug, Default)]
+pub struct SubscriptionsShown {
+    /// Whether there are any: then it receives messages, and nothing else in RESP2.
+    pub any: AtomicBool,
+    /// Channels.
+    pub channels: AtomicUsize,
+    /// Patterns.
+    pub patterns: AtomicUsize,
+    /// Shard channels.
+    pub shards: AtomicUsize,
 }
 
 /// How a client tracks, for CLIENT LIST and for whoever finds that its redirection is broken.
@@ -190,7 +203,7 @@ impl ClientShared {
             no_touch: AtomicBool::new(false),
             tracking: TrackingShown::default(),
             transaction: TransactionShown::default(),
-            subscriber: AtomicBool::new(false),
+            subscriptions: SubscriptionsShown::default(),
             killed: AtomicBool::new(false),
             identity: Mutex::new(ClientIdentity { user: "default".to_owned(), ..ClientIdentity::default() }),
         }
@@ -207,7 +220,7 @@ impl ClientShared {
     pub fn flags(&self) -> String {
         let letters = [
             (self.monitor.load(Relaxed), 'O'),
-            (self.subscriber.load(Relaxed), 'P'),
+            (self.subscriptions.any.load(Relaxed), 'P'),
             (self.transaction.queued.load(Relaxed) >= 0, 'x'),
             (self.tracking.redirect.load(Relaxed) >= 0, 't'),
             (self.tracking.broken.load(Relaxed), 'R'),

@@ -72,7 +72,7 @@ metrics! {
     };
     Clients Gauge blocked_clients: "Connections that wait for data, or for the end of CLIENT PAUSE" = |r| Integer(r.node.pause.waiting() as u64);
     Clients Gauge tracking_clients: "Connections with client-side caching" = |r| Integer(r.tracking.clients as u64);
-    Clients Gauge pubsub_clients: "Connections with subscriptions" = NONE;
+    Clients Gauge pubsub_clients: "Connections with subscriptions" = |r| Integer(r.node.pubsub.clients() as u64);
     Clients Gauge watching_clients: "Connections that watch keys" = NONE;
     Clients Gauge clients_in_timeout_table: "Connections that wait for data, with a time limit" = NONE;
     Clients Gauge total_watched_keys: "Watched keys" = NONE;
@@ -194,9 +194,9 @@ metrics! {
     Stats Counter refused_out_of_memory: "Commands refused beyond maxmemory" = |r| Integer(r.totals.refused_out_of_memory);
     Stats Counter keyspace_hits: "Look-ups that found a key" = |r| Integer(r.totals.keyspace_hits);
     Stats Counter keyspace_misses: "Look-ups that found none" = |r| Integer(r.totals.keyspace_misses);
-    Stats Gauge pubsub_channels: "Channels with subscribers" = NONE;
-    Stats Gauge pubsub_patterns: "Patterns with subscribers" = NONE;
-    Stats Gauge pubsubshard_channels: "Shard channels with subscribers" = NONE;
+    Stats Gauge pubsub_channels: "Channels with subscribers" = |r| Integer(r.node.pubsub.channels(false) as u64);
+    Stats Gauge pubsub_patterns: "Patterns with subscribers" = |r| Integer(r.node.pubsub.patterns() as u64);
+    Stats Gauge pubsubshard_channels: "Shard channels with subscribers" = |r| Integer(r.node.pubsub.channels(true) as u64);
     Stats Gauge latest_fork_usec: "There is no fork" = NONE;
     Stats Counter total_forks: "There is no fork" = NONE;
     Stats Gauge migrate_cached_sockets: "Connections kept for MIGRATE" = NONE;

@@ -1,0 +1,33 @@
+//! The names that a connection listens to.
+
+use std::collections::BTreeSet;
+
+use almandine_node::pubsub::Topic;
+use bytes::Bytes;
+
+/// A connection's subscriptions; there is one at least.
+#[derive(Debug, Default)]
+pub struct Subscriptions {
+    pub(crate) channels: BTreeSet<Bytes>,
+    pub(crate) patterns: BTreeSet<Bytes>,
+    pub(crate) shards: BTreeSet<Bytes>,
+}
+
+impl Subscriptions {
+    pub(crate) fn of(&mut self, topic: Topic) -> &mut BTreeSet<Bytes> {
+        match topic {
+            Topic::Channel => &mut self.channels,
+            Topic::Pattern => &mut self.patterns,
+            Topic::Shard => &mut self.shards,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty()
+    }
+
+    /// The number that a reply about a subscription ends with: shard channels are counted by themselves.
+    pub(crate) fn counted_with(&self, topic: Topic) -> usize {
+        if topic == Topic::Shard { self.shards.len() } else { self.channels.len() + self.patterns.len() }
+    }
+}

@@ -1,0 +1,214 @@
+//! Publish/subscribe: who listens to what, and how a message gets to all of them in one order.
+//!
+//! A channel belongs to a part of the registry, by its hash; a part has a mutex. Whoever publishes holds it while it posts the message to the workers that have
+//! listeners, so that all workers, and with them all listeners, get the messages of a channel in one order. What a worker posts to itself it finds in its mailbox,
+//! too. The registry knows workers and numbers only; the connections are each worker's own ([`Subscribers`]).
+
+mod channels;
+mod patterns;
+mod subscribers;
+
+pub use subscribers::Subscribers;
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+
+use crate::messages::{Message, Workers};
+use channels::Channels;
+use patterns::Patterns;
+
+/// What a subscription names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// A channel.
+    Channel,
+    /// All channels that match a pattern.
+    Pattern,
+    /// A shard channel.
+    Shard,
+}
+
+/// A message on its way to one worker's listeners.
+#[derive(Debug)]
+pub struct Publication {
+    /// Whether the channel is a shard channel.
+    pub shard: bool,
+    /// The channel.
+    pub channel: Bytes,
+    /// The message.
+    pub payload: Bytes,
+    /// Patterns with listeners, on any worker, that match the channel.
+    pub patterns: Box<[Bytes]>,
+}
+
+impl Publication {
+    /// What it adds to what waits for a worker.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.channel.len() + self.payload.len()
+    }
+}
+
+/// How many listeners each worker has.
+#[derive(Clone, Debug, Default)]
+struct Counts(Vec<u32>);
+
+impl Counts {
+    fn add(&mut self, worker: usize) {
+        if self.0.len() <= worker {
+            self.0.resize(worker + 1, 0);
+        }
+        self.0[worker] += 1;
+    }
+
+    /// Says whether nobody is left.
+    fn subtract(&mut self, worker: usize) -> bool {
+        if let Some(count) = self.0.get_mut(worker) {
+            debug_assert!(*count > 0, "who leaves has come");
+            *count = count.saturating_sub(1);
+        }
+        self.0.iter().all(|count| *count == 0)
+    }
+
+    fn total(&self) -> u64 {
+        self.0.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    fn workers(&self) -> impl Iterator<Item = usize> {
+        (0..).zip(&self.0).filter(|(_, count)| **count > 0).map(|(worker, _)| worker)
+    }
+}
+
+/// The registry.
+#[derive(Debug)]
+pub struct PubSub {
+    channels: Channels,
+    shards: Channels,
+    patterns: RwLock<Patterns>,
+    /// How many patterns there are, for those who publish while there are none.
+    pattern_count: AtomicUsize,
+    /// Connections with subscriptions.
+    clients: AtomicUsize,
+    workers: Arc<Workers>,
+}
+
+impl PubSub {
+    pub(crate) fn new(workers: Arc<Workers>) -> Self {
+        Self {
+            channels: Channels::default(),
+            shards: Channels::default(),
+            patterns: RwLock::default(),
+            pattern_count: AtomicUsize::new(0),
+            clients: AtomicUsize::new(0),
+            workers,
+        }
+    }
+
+    fn of(&self, shard: bool) -> &Channels {
+        if shard { &self.shards } else { &self.channels }
+    }
+
+    /// A connection of a worker listens from now on; it has not yet.
+    pub fn subscribe(&self, topic: Topic, name: &Bytes, worker: usize) {
+        match topic {
+            Topic::Channel | Topic::Shard => self.of(topic == Topic::Shard).add(name, worker),
+            Topic::Pattern => {
+                let mut patterns = self.patterns.write().unwrap_or_else(PoisonError::into_inner);
+                patterns.add(name, worker);
+                self.pattern_count.store(patterns.len(), Relaxed);
+            }
+        }
+    }
+
+    /// A connection of a worker that has listened does not any more.
+    pub fn unsubscribe(&self, topic: Topic, name: &[u8], worker: usize) {
+        match topic {
+            Topic::Channel | Topic::Shard => self.of(topic == Topic::Shard).remove(name, worker),
+            Topic::Pattern => {
+                let mut patterns = self.patterns.write().unwrap_or_else(PoisonError::into_inner);
+                patterns.remove(name, worker);
+                self.pattern_count.store(patterns.len(), Relaxed);
+            }
+        }
+    }
+
+    /// A connection has its first subscription, or lost its last one.
+    pub fn count_client(&self, listens: bool) {
+        if listens {
+            self.clients.fetch_add(1, Relaxed);
+        } else {
+            self.clients.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Sends a message to all who listen to a channel. Returns how many those are.
+    pub fn publish(&self, shard: bool, channel: &[u8], payload: &[u8]) -> u64 {
+        let part = self.of(shard).part(channel);
+        let found = part.get_key_value(channel);
+        let (mut receivers, mut workers) = (0, Vec::new());
+        let mut count = |counts: &Counts| {
+            receivers += counts.total();
+            counts.workers().for_each(|worker| {
+                if !workers.contains(&worker) {
+                    workers.push(worker);
+                }
+            });
+        };
+        if let Some((_, counts)) = found {
+            count(counts);
+        }
+        let mut patterns = Vec::new();
+        if !shard && self.pattern_count.load(Relaxed) > 0 {
+            self.patterns.read().unwrap_or_else(PoisonError::into_inner).each_match(channel, &mut |pattern, counts| {
+                patterns.push(pattern.clone());
+                count(counts);
+            });
+        }
+        if workers.is_empty() {
+            return 0;
+        }
+        let channel = found.map_or_else(|| Bytes::copy_from_slice(channel), |(name, _)| name.clone());
+        let payload = Bytes::copy_from_slice(payload);
+        let publication = Arc::new(Publication { shard, channel, payload, patterns: patterns.into() });
+        for worker in workers {
+            if !self.workers.send(worker, Message::Publish(Arc::clone(&publication))) {
+                // Its listeners would not know what they have missed.
+                self.workers.send(worker, Message::Unheard(Arc::clone(&publication)));
+            }
+        }
+        drop(part);
+        receivers
+    }
+
+    /// The channels with listeners that `wanted` says, in any order.
+    #[must_use]
+    pub fn names(&self, shard: bool, wanted: impl Fn(&[u8]) -> bool) -> Vec<Bytes> {
+        self.of(shard).names(wanted)
+    }
+
+    /// How many listen to a channel; those who do by a pattern are not counted.
+    #[must_use]
+    pub fn listeners(&self, shard: bool, channel: &[u8]) -> u64 {
+        self.of(shard).part(channel).get(channel).map_or(0, Counts::total)
+    }
+
+    /// How many channels have listeners.
+    #[must_use]
+    pub fn channels(&self, shard: bool) -> usize {
+        self.of(shard).len()
+    }
+
+    /// How many patterns have listeners.
+    #[must_use]
+    pub fn patterns(&self) -> usize {
+        self.pattern_count.load(Relaxed)
+    }
+
+    /// How many connections have subscriptions.
+    #[must_use]
+    pub fn clients(&self) -> usize {
+        self.clients.load(Relaxed)
+    }
+}

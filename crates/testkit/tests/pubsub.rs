@@ -1,0 +1,130 @@
+//! Publish/subscribe with several workers: what each listener hears, in which order, and what becomes of who does not listen.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use almandine_testkit::{Client, Program, Server, Value, full};
+
+fn messages_of_each() -> usize {
+    if full() { 20_000 } else { 2_000 }
+}
+
+fn subscribe(client: &mut Client, word: &str, name: &str) {
+    let reply = client.call(&[word, name]).expect("a confirmation");
+    assert!(matches!(reply, Value::Array(_)), "{reply:?}");
+}
+
+/// The channel and the text of a message, which comes by a channel or by a pattern.
+fn message(client: &mut Client) -> (String, String) {
+    let Value::Array(parts) = client.receive().expect("a message") else { panic!("no message") };
+    let text = |value: &Value| String::from_utf8_lossy(value.bytes().expect("a string")).into_owned();
+    (text(&parts[parts.len() - 2]), text(&parts[parts.len() - 1]))
+}
+
+/// Four publishers and eight listeners over four workers: each listener hears all messages of a channel, in the order in which any other hears them, and
+/// those of one publisher in the order in which they were published.
+#[test]
+fn all_listeners_of_a_channel_hear_one_order_and_miss_nothing() {
+    let server = Server::start(&Program::Almandine, &["--workers", "4"]);
+    let (publishers, each) = (4, messages_of_each());
+    let mut listeners: Vec<Client> = (0..8).map(|_| server.client()).collect();
+    for (number, listener) in listeners.iter_mut().enumerate() {
+        if number % 2 == 0 {
+            subscribe(listener, "SUBSCRIBE", "one");
+            subscribe(listener, "SUBSCRIBE", "two");
+        } else {
+            subscribe(listener, "PSUBSCRIBE", ["[ot][nw][eo]", "*"][number % 4 / 2]);
+        }
+    }
+    let heard: Vec<Vec<(String, String)>> = std::thread::scope(|scope| {
+        for publisher in 0..publishers {
+            let mut client = server.client();
+            scope.spawn(move || {
+                for part in (0..each).collect::<Vec<_>>().chunks(32) {
+                    let commands: Vec<[String; 3]> = part
+                        .iter()
+                        .map(|number| {
+                            ["PUBLISH".to_owned(), ["one", "two"][number % 2].to_owned(), format!("{publisher} {number}")]
+                        })
+                        .collect();
+                    let replies = client.pipeline(&commands).expect("replies");
+                    assert!(replies.iter().all(|reply| *reply == Value::Integer(8)), "{replies:?}");
+                }
+            });
+        }
+        let hearing: Vec<_> = listeners
+            .iter_mut()
+            .map(|listener| scope.spawn(move || (0..publishers * each).map(|_| message(listener)).collect::<Vec<_>>()))
+            .collect();
+        hearing.into_iter().map(|hearing| hearing.join().expect("no panic")).collect()
+    });
+    let of = |heard: &[(String, String)], channel: &str| -> Vec<String> {
+        heard.iter().filter(|message| message.0 == channel).map(|message| message.1.clone()).collect()
+    };
+    for channel in ["one", "two"] {
+        let first = of(&heard[0], channel);
+        assert_eq!(first.len(), publishers * each / 2);
+        heard.iter().for_each(|heard| assert!(of(heard, channel) == first, "two orders of {channel}"));
+        let mut last: HashMap<&str, usize> = HashMap::new();
+        for text in &first {
+            let (publisher, number) = text.split_once(' ').expect("two words");
+            let number = number.parse().expect("a number");
+            let before = last.insert(publisher, number);
+            assert!(before.is_none_or(|before| before < number), "{publisher} published {before:?} before {number}");
+        }
+    }
+}
+
+/// A listener that reads nothing is closed by the limit of its class; publishers and other listeners go on, and the memory is bounded.
+#[test]
+fn a_listener_that_does_not_read_is_closed() {
+    let flags = ["--workers", "2", "--client-output-buffer-limit", "pubsub 4mb 0 0"];
+    let server = Server::start(&Program::Almandine, &flags);
+    let (mut deaf, mut listener, mut publisher) = (server.client(), server.client(), server.client());
+    subscribe(&mut deaf, "SUBSCRIBE", "c");
+    subscribe(&mut listener, "SUBSCRIBE", "c");
+    let text = "x".repeat(100_000);
+    let mut closed = false;
+    for _ in 0..2_000 {
+        let reply = publisher.call(&["PUBLISH", "c", &text]).expect("a reply");
+        assert_eq!(message(&mut listener).1.len(), text.len());
+        closed |= reply == Value::Integer(1);
+        if closed {
+            break;
+        }
+    }
+    assert!(closed, "200 MB wait for a listener");
+}
+
+/// Listeners that come and go leave nothing behind, whichever way they go.
+#[test]
+fn who_has_gone_is_forgotten() {
+    let server = Server::start(&Program::Almandine, &["--workers", "3"]);
+    let mut client = server.client();
+    for round in 0..20 {
+        let mut listeners: Vec<Client> = (0..6).map(|_| server.client()).collect();
+        for listener in &mut listeners {
+            subscribe(listener, "SUBSCRIBE", "c");
+            subscribe(listener, "PSUBSCRIBE", "c*");
+            subscribe(listener, "SSUBSCRIBE", "c");
+        }
+        assert_eq!(client.call(&["PUBLISH", "c", "m"]).expect("a reply"), Value::Integer(12));
+        match round % 3 {
+            0 => drop(listeners),
+            1 => {
+                client.call(&["CLIENT", "KILL", "TYPE", "pubsub"]).expect("a reply");
+            }
+            _ => listeners.iter_mut().for_each(|listener| {
+                listener.send(&[&["RESET"]]).expect("sent");
+            }),
+        }
+        let nobody = (0..1_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            client.call(&["PUBSUB", "NUMPAT"]).expect("a reply") == Value::Integer(0)
+                && client.call(&["PUBLISH", "c", "m"]).expect("a reply") == Value::Integer(0)
+        });
+        assert!(nobody, "somebody listens after round {round}");
+        assert_eq!(client.call(&["PUBSUB", "CHANNELS"]).expect("a reply"), Value::Array(Vec::new()));
+        assert_eq!(client.call(&["SPUBLISH", "c", "m"]).expect("a reply"), Value::Integer(0));
+    }
+}
