@@ -16,7 +16,7 @@ use almandine_call::Table;
 use almandine_config::{Config, Startup};
 use almandine_io::clock;
 use almandine_io::socket::Address;
-use almandine_keyspace::{Accessor, Body, Change, Effect, Keyspace, Kind, Options, Put};
+use almandine_keyspace::{Accessor, Body, Change, Effect, Keyspace, Kind, Metadata, Options, Put};
 use almandine_net::{Peer, Service};
 use almandine_node::Node;
 use almandine_session::Sessions;
@@ -90,6 +90,8 @@ struct Seen {
     string: Vec<u8>,
     /// Fields with values and expiries.
     fields: BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>,
+    /// Of a set, and the name of its encoding.
+    members: (BTreeSet<Vec<u8>>, &'static str),
     expiry_ms: Option<i64>,
     etag: Option<u64>,
 }
@@ -130,7 +132,8 @@ fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<Seen>, u64) {
     let key = reader.key(name);
     let sequence = reader.last_sequence(key);
     let Some(metadata) = reader.metadata(key) else { return (None, sequence) };
-    let mut seen = Seen { string: Vec::new(), fields: BTreeMap::new(), expiry_ms: metadata.expiry_ms, etag: metadata.etag };
+    let Metadata { expiry_ms, etag, .. } = metadata;
+    let mut seen = Seen { string: Vec::new(), fields: BTreeMap::new(), members: Default::default(), expiry_ms, etag };
     if metadata.kind == Kind::Hash {
         let fields = reader.read_hash(key, |hash| {
             hash.try_iter().map(|entry| entry.map(|e| (e.field.to_vec(), (e.value.to_vec(), e.due)))).collect::<Result<_, _>>()
@@ -146,6 +149,12 @@ fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<Seen>, u64) {
         });
         let Some(members) = members.unwrap() else { return (None, sequence) };
         seen.fields = members;
+    } else if metadata.kind == Kind::Set {
+        let members = reader.read_set(key, |set| {
+            let all: Result<BTreeSet<Vec<u8>>, _> = set.try_iter().map(|member| member.map(|member| member.to_vec())).collect();
+            Ok((all?, set.encoding().name()))
+        });
+        seen.members = members.unwrap().unwrap_or_default();
     } else {
         seen.string = reader.read(key).unwrap().to_vec();
     }
@@ -321,8 +330,9 @@ fn command(random: &mut Random, unique: &str, input: &mut Vec<u8>) {
     let ttl = random.between(1, 60).to_string();
     let number = random.between(-5, 300).to_string();
     let long = "x".repeat(20_000 + random.below(20_000));
-    let text = match random.below(62) {
+    let text = match random.below(74) {
         48..60 => sorted_set_command(random, unique, &ttl),
+        62..74 => set_command(random, &one),
         0 => format!("SELECT {}", random.below(usize::from(DATABASES))),
         1 if random.chance(4) => "FLUSHDB".to_owned(),
         2 if random.chance(1) => "FLUSHALL".to_owned(),
@@ -373,6 +383,36 @@ fn command(random: &mut Random, unique: &str, input: &mut Vec<u8>) {
         45 if random.chance(3) => format!("MULTI\nSET t0 {unique}\nSWAPDB 0 1\nFLUSHDB\nSET t1 {unique}\nEXEC"),
         _ => format!("HSET {} {} {unique} {} {number}", hash(random), field(random), field(random)),
     };
+    push(&text, input);
+}
+
+/// A command on sets, which are packed and objects by turns.
+fn set_command(random: &mut Random, string: &str) -> String {
+    let set = |random: &mut Random| format!("s{}", random.below(4));
+    let member = |random: &mut Random| {
+        let bound = *random.pick(&[9, 90, 900]);
+        let number = random.below(bound).to_string();
+        if random.chance(30) { format!("m{number}") } else { number }
+    };
+    let (one, other, another) = (set(random), set(random), set(random));
+    let most = *random.pick(&[4, 400]);
+    let some = (0..1 + random.below(30)).map(|_| member(random)).collect::<Vec<_>>().join(" ");
+    match random.below(16) {
+        0..5 => format!("SADD {one} {some}"),
+        5 => format!("SADD {one} {}{}", "z".repeat(1_500), random.below(12)),
+        6 | 7 => format!("SREM {one} {some}"),
+        8 => format!("SPOP {one}"),
+        9 => format!("SPOP {one} {}", random.below(most)),
+        10 | 11 => format!("SMOVE {one} {other} {}", member(random)),
+        12 => format!("SUNIONSTORE {one} {other} {another}"),
+        13 => format!("SDIFFSTORE {one} {other} {another}"),
+        14 => format!("SINTERSTORE {} {other} {another}", if random.chance(10) { string } else { &one }),
+        _ => format!("RENAME {one} {other}"),
+    }
+}
+
+/// Appends lines of commands as they go over the wire.
+fn push(text: &str, input: &mut Vec<u8>) {
     for line in text.split('\n') {
         let words: Vec<&str> = line.split(' ').collect();
         input.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());

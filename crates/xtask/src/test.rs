@@ -49,6 +49,7 @@ const PROOFS: &[&str] = &[
     "moving_head",
     "churn",
     "large_hashes",
+    "large_sets",
     "hostile",
     "smoke",
 ];

@@ -91,6 +91,16 @@ impl SetObject {
         Ok(!self.contains_hashed(hash, member)? && self.members.set(hash, member, &[], Due::Keep)?)
     }
 
+    /// Adds a member that is not there.
+    ///
+    /// # Errors
+    /// [`Missing`]: its chunk is not in memory; nothing has changed.
+    pub fn insert(&mut self, member: &[u8]) -> Result<(), Missing> {
+        let is_new = self.members.set(self.members.hash(member), member, &[], Due::Keep)?;
+        debug_assert!(is_new, "a member that is there is not added");
+        Ok(())
+    }
+
     /// Removes a member. Says whether it was there. A set without members is the caller's to remove.
     ///
     /// # Errors

@@ -47,7 +47,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(program: &Path, suite: &Path) -> Result<Self, String> {
+    pub(super) fn start(program: &Path, flags: &[&str], suite: &Path) -> Result<Self, String> {
         let directory = suite.with_file_name(format!("server-{}", std::process::id()));
         fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
         let log = File::create(directory.join("log")).map_err(|e| e.to_string())?;
@@ -55,7 +55,7 @@ impl Server {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
         let port = free.map_err(|e| e.to_string())?.port();
         let mut command = Command::new(program);
-        command.args(FLAGS).args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--dir"]).arg(&directory);
+        command.args(FLAGS).args(flags).args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--dir"]).arg(&directory);
         let errors = log.try_clone().map_err(|e| e.to_string())?;
         let child = command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn();
         let child = child.map_err(|e| format!("{}: {e}", program.display()))?;

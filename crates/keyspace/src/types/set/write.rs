@@ -120,7 +120,8 @@ impl SetMut<'_> {
         if self.look().contains(member)? {
             return Ok(false);
         }
-        Ok(self.draft.change(|object| object.add(member))??)
+        self.draft.change(|object| object.insert(member))??;
+        Ok(true)
     }
 
     /// Removes a member. Says whether it was there.
@@ -133,10 +134,10 @@ impl SetMut<'_> {
                 return Ok(false);
             }
         } else {
-            if !self.look().contains(member)? {
+            if !self.draft.change(|object| object.remove(member))?? {
+                self.draft.refused();
                 return Ok(false);
             }
-            self.draft.change(|object| object.remove(member))??;
             self.draft.note(|out| Edit::Remove(member).push(out));
         }
         self.draft.changed(1);
