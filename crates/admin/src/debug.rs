@@ -240,6 +240,7 @@ fn populate(call: &mut AdminCall<'_>) -> Outcome {
     let count = natural(call.args.at(2))?;
     let prefix = call.args.get(3).unwrap_or(b"key");
     let size = call.args.get(4).map(natural).transpose()?;
+    let has_cold = call.accessor.has_cold();
     let mut writer = call.accessor.writer(call.client.db);
     let (mut name, mut value) = (Vec::new(), Vec::new());
     let (mut outcome, mut refused): (Outcome, usize) = (Ok(()), 0);
@@ -264,7 +265,7 @@ fn populate(call: &mut AdminCall<'_>) -> Outcome {
             // What may exist on the device is not overwritten. It is read, many at once, and the command runs again.
             outcome = Err(full.into());
             refused += 1;
-            if !writer.has_cold() || refused == POPULATE_COLD_MAX {
+            if !has_cold || refused == POPULATE_COLD_MAX {
                 break;
             }
         }

@@ -162,7 +162,6 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
         _ => None,
     };
     let key = call.key(1);
-    call.keys.lock_one(key);
     let kept = matches!(options.expiry, ExpiryChange::Keep);
     if !options.get && !kept && matches!(options.condition, Condition::Always) && expiry_ms.is_none_or(|at| at > call.now_ms()) {
         // What was there does not matter, so it need not be looked at.
@@ -170,7 +169,7 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
         call.reply.ok();
         return Ok(());
     }
-    call.keys.require(key)?;
+    call.keys.hold_one(key)?;
     let old = call.keys.read(key);
     if options.get {
         let old = string(old.as_ref())?;

@@ -6,7 +6,7 @@ use almandine_store::{Full, HeapValue, Kind, Need, Occupied, Pair, Put, SharedVa
 use std::ops::{Deref, DerefMut};
 
 /// Read and write access to one database. A verb on one key latches it by itself; several keys change together after
-/// [`Writer::lock`]. Dropping it releases what it holds.
+/// [`Writer::hold`], or when the command declares them. Dropping it releases what it holds.
 pub struct Writer<'w> {
     reader: Reader<'w>,
 }
@@ -41,12 +41,31 @@ impl<'w> Writer<'w> {
         Self { reader: Reader::new(accessor, db) }
     }
 
-    /// Latches keys of any databases exclusively, so that they change together. Once per writer.
-    pub fn lock(&mut self, keys: &[(u16, &[u8])]) {
-        self.reader.lock_keys(keys.iter().copied(), true);
+    /// Takes hold of keys of any databases that the command does not declare: they change together, and all that is known of them is at hand.
+    /// Before the first change, and once per writer.
+    ///
+    /// # Errors
+    /// When something has to be read from the device first; then the command must not have changed anything.
+    pub fn hold<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])> + Clone) -> Result<(), Missing> {
+        self.reader.lock_keys(keys.clone(), true);
+        let mut outcome = Ok(());
+        for (db, key) in keys {
+            // All of them, so that all are read together.
+            outcome = outcome.and(self.require_in(db, key));
+        }
+        outcome
     }
 
-    /// As [`Writer::lock`], for keys of this database from an iterator.
+    /// As [`Writer::hold`], for one key of this database.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn hold_one(&mut self, key: Key<'_>) -> Result<(), Missing> {
+        self.lock_one(key);
+        self.require(key)
+    }
+
+    /// Latches keys of this database exclusively. Once per writer.
     pub fn lock_all<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
         let db = self.reader.db;
         self.reader.lock_keys(keys.map(|key| (db, key)), true);
@@ -59,13 +78,6 @@ impl<'w> Writer<'w> {
             let key = self.reader.current(key);
             self.reader.accessor.session.lock_all(&[key.hash], true);
         }
-    }
-
-    /// Whether records may be on a device.
-    #[inline]
-    #[must_use]
-    pub fn has_cold(&self) -> bool {
-        self.reader.accessor.has_cold()
     }
 
     /// Makes sure that all that is known of a locked key is at hand. Before a command reads what it is about to change.
@@ -81,7 +93,7 @@ impl<'w> Writer<'w> {
     /// # Errors
     /// As there.
     pub fn require_for(&mut self, key: Key<'_>, need: Need, again: bool) -> Result<(), Missing> {
-        if !self.has_cold() {
+        if !self.reader.accessor.has_cold() {
             return Ok(());
         }
         let key = self.reader.current(key);
@@ -89,11 +101,8 @@ impl<'w> Writer<'w> {
     }
 
     /// As [`Writer::require`], for a key of any database.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn require_in(&mut self, db: u16, key: &[u8]) -> Result<(), Missing> {
-        if !self.has_cold() {
+    fn require_in(&mut self, db: u16, key: &[u8]) -> Result<(), Missing> {
+        if !self.reader.accessor.has_cold() {
             return Ok(());
         }
         let namespace = self.reader.namespace_of(db);
@@ -190,18 +199,6 @@ impl<'w> Writer<'w> {
     pub fn copy(&mut self, db: u16, key: &[u8]) -> Option<Owned> {
         match self.slot(db, key) {
             Slot::Occupied(entry) => Some(owned(&entry)),
-            Slot::Vacant(_) => None,
-        }
-    }
-
-    /// Takes a key's value out, of any database.
-    pub fn take(&mut self, db: u16, key: &[u8]) -> Option<Owned> {
-        match self.slot(db, key) {
-            Slot::Occupied(entry) => {
-                let value = owned(&entry);
-                entry.remove();
-                Some(value)
-            }
             Slot::Vacant(_) => None,
         }
     }

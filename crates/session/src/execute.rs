@@ -137,11 +137,12 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             outcome
         }
         Handler::Write(handler) => {
+            let has_cold = accessor.has_cold();
             let keys = accessor.writer(client.db);
             let mut call = WriteCall { args, keys, reply, client, context, planned: planned.key };
             if !dispatch.flags.any(Flags::SELF_LOCKING) {
                 lock(dispatch, &mut call);
-                if call.keys.has_cold() {
+                if has_cold {
                     residency::require(dispatch, &mut call)?;
                 }
             }

@@ -93,8 +93,7 @@ fn copy(call: &mut WriteCall<'_>) -> Outcome {
     if (source_db, source) == (destination_db, destination) {
         return Err(CommandError::SameObject);
     }
-    call.keys.lock(&[(source_db, source), (destination_db, destination)]);
-    call.keys.require_in(source_db, source).and(call.keys.require_in(destination_db, destination))?;
+    call.keys.hold([(source_db, source), (destination_db, destination)].into_iter())?;
     let value = call.keys.copy(source_db, source);
     call.looked_up(value.is_some());
     let copied = match value {
@@ -126,8 +125,7 @@ fn move_key(call: &mut WriteCall<'_>) -> Outcome {
     if from == to {
         return Err(CommandError::SameObject);
     }
-    call.keys.lock(&[(from, name), (to, name)]);
-    call.keys.require_in(from, name).and(call.keys.require_in(to, name))?;
+    call.keys.hold([(from, name), (to, name)].into_iter())?;
     let moved = match call.keys.copy(from, name) {
         Some(value) if !call.keys.exists_in(to, name) => {
             call.keys.transfer((from, name), (to, name), value)?;

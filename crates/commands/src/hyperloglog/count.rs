@@ -57,7 +57,8 @@ fn count_one(call: &mut WriteCall<'_>) -> Result<u64, CommandError> {
 
 fn count_union(call: &mut WriteCall<'_>) -> Result<u64, CommandError> {
     let (keys, statistics) = (call.args.slice_from(1), call.context.statistics());
-    call.keys.lock_all(keys.iter());
+    let db = call.client.db;
+    call.keys.hold(keys.iter().map(|key| (db, key)))?;
     scratch::with(|scratch| {
         scratch.registers.clear();
         for key in keys.iter() {
