@@ -2,7 +2,7 @@
 
 /// What the session asks of a command, one bit each, so that the ordinary case is one comparison with zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(u16);
+pub struct Flags(u32);
 
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident = $bit:literal;)+) => {
@@ -44,6 +44,8 @@ flags! {
     ELEMENT = 14;
     /// Allowed to who only listens.
     SUBSCRIBED = 15;
+    /// Looks an element up, which the last argument names.
+    ELEMENT_LAST = 16;
 }
 
 impl Flags {

@@ -197,6 +197,7 @@ fn flags_of(command: &Command, shape: &Shape) -> Flags {
         (traits.executes, Flags::EXECUTES),
         (traits.element && matches!(shape.layout, Layout::One(_)), Flags::ELEMENT),
         (traits.subscribed, Flags::SUBSCRIBED),
+        (traits.element_last && matches!(shape.layout, Layout::One(_)), Flags::ELEMENT_LAST),
         (traits.all_keyspace || matches!(command.run, Handler::Admin(_)), Flags::ANY_KEY),
     ]
     .into_iter()

@@ -94,9 +94,10 @@ fn plan_keys(table: &'static Table, accessor: &mut Accessor, db: u16, dispatch: 
     let key = if dispatch.key != 0 {
         let key = accessor.key(db, args.at(usize::from(dispatch.key)));
         let glance = accessor.expect(key.hash);
-        if dispatch.flags.any(Flags::ELEMENT) {
+        if dispatch.flags.any(Flags::ELEMENT.with(Flags::ELEMENT_LAST)) {
+            let at = if dispatch.flags.any(Flags::ELEMENT) { usize::from(dispatch.key) + 1 } else { args.len() - 1 };
             // Who names none looks at all of them: what leads to any is of use.
-            let element = args.get(usize::from(dispatch.key) + 1).unwrap_or_default();
+            let element = args.get(at).unwrap_or_default();
             accessor.expect_element(glance, element, matches!(dispatch.run, Handler::Write(_)));
         }
         PlannedKey { position: dispatch.key, namespace: key.namespace, glance, hash: key.hash }

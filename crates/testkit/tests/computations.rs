@@ -148,3 +148,48 @@ fn others_are_served_meanwhile_and_who_is_gone_computes_nothing() {
     }
     panic!("a client that has gone is still connected");
 }
+
+/// Sorted sets together: what is computed in slices is what is computed at once, inside a transaction.
+#[test]
+fn sorted_sets_together_are_the_same_in_slices_and_at_once() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2", "--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    let members = if full() { 1_000_000 } else { 40_000 };
+    for (key, step) in [("a", 1), ("b", 2), ("c", 3)] {
+        for from in (0..members).step_by(1000) {
+            let mut words = vec!["ZADD".to_owned(), key.to_owned()];
+            for number in from..from + 1000 {
+                words.extend([(number * 7919 % 10_007).to_string(), format!("member:{}", number * step)]);
+            }
+            assert_eq!(client.call(&words.iter().map(String::as_str).collect::<Vec<_>>()).expect("a reply"), Value::Integer(1000));
+        }
+    }
+    let number = |value: &Value| value.integer().expect("a number") as usize;
+    for (command, least) in [
+        (&["ZUNIONSTORE", "x", "3", "a", "b", "c", "WEIGHTS", "1", "2", "0.5"][..], members),
+        (&["ZINTERSTORE", "x", "2", "a", "b", "AGGREGATE", "MAX"], members / 2),
+        (&["ZDIFFSTORE", "x", "3", "a", "b", "c"], members / 4),
+        (&["ZRANGESTORE", "x", "a", "1000", "-1000", "REV"], members - 1999),
+        (&["ZUNIONSTORE", "x", "1", "a", "AGGREGATE", "COUNT"], members),
+    ] {
+        let len = number(&client.call(command).expect("a reply"));
+        assert!(len >= least, "{command:?} has {len}");
+        let digest = client.call(&["DEBUG", "DIGEST-VALUE", "x"]).expect("a reply");
+        let replies = client
+            .pipeline(&[&["MULTI"][..], &["DEL", "x"], command, &["DEBUG", "DIGEST-VALUE", "x"], &["EXEC"]])
+            .expect("replies");
+        assert_eq!(replies[4].elements().expect("an array")[1..], [Value::Integer(len as i64), digest], "{command:?}");
+        assert_eq!(client.call(&["ZCARD", "x"]).expect("a reply"), Value::Integer(len as i64));
+    }
+    let union = client.call(&["ZUNION", "2", "a", "b", "WITHSCORES"]).expect("a reply");
+    assert_eq!(
+        client.call(&["ZUNIONSTORE", "x", "2", "a", "b"]).expect("a reply"),
+        Value::Integer(union.elements().expect("an array").len() as i64 / 2)
+    );
+    assert_eq!(client.call(&["ZRANGE", "x", "0", "-1", "WITHSCORES"]).expect("a reply"), union);
+    let shared = number(&client.call(&["ZINTERCARD", "2", "a", "c"]).expect("a reply"));
+    assert_eq!(
+        (shared, client.call(&["ZINTERCARD", "2", "a", "c", "LIMIT", "7"]).expect("a reply")),
+        (members.div_ceil(3), Value::Integer(7))
+    );
+}

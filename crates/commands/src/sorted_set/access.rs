@@ -5,7 +5,8 @@ use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::sorted_set::{Scored, SortedSet, SortedSetLimits, SortedSetMut};
-use almandine_resp::{ProtocolVersion, Reply};
+use almandine_resp::reply::write_header;
+use almandine_resp::{ProtocolVersion, Reply, number};
 
 /// What most specs of the family have in common.
 pub(super) const SORTED_SET: CommandSpec = CommandSpec { since: "1.2.0", group: Group::SortedSet, ..CommandSpec::BLANK };
@@ -74,6 +75,27 @@ impl Shape {
         if self == Self::Flat { 2 * members } else { members }
     }
 
+    /// Appends a member to the rest of a reply.
+    pub(super) fn append(self, out: &mut Vec<u8>, entry: &Scored<'_>) {
+        if self == Self::Pairs {
+            write_header(out, b'*', 2);
+        }
+        append_bulk(out, entry.member);
+        match self {
+            Self::Members => {}
+            Self::Pairs => {
+                out.push(b',');
+                number::write_double(out, entry.score);
+                out.extend_from_slice(b"\r\n");
+            }
+            Self::Flat => {
+                let mut score = Vec::with_capacity(24);
+                number::write_double(&mut score, entry.score);
+                append_bulk(out, &score);
+            }
+        }
+    }
+
     /// Answers a member.
     #[inline]
     pub(super) fn write(self, reply: &mut Reply<'_>, entry: &Scored<'_>) {
@@ -85,4 +107,11 @@ impl Shape {
             reply.double(entry.score);
         }
     }
+}
+
+/// Appends a string to the rest of a reply.
+pub(super) fn append_bulk(out: &mut Vec<u8>, text: &[u8]) {
+    write_header(out, b'$', text.len());
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\r\n");
 }

@@ -1,7 +1,7 @@
 //! ZADD and ZINCRBY: members and their scores.
 
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
-use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::packed::Due;
 use almandine_keyspace::types::sorted_set::{SortedSetMut, Update};
 
@@ -22,7 +22,7 @@ pub(super) const ZADD: Command = Command {
             Arg::pure_token("increment", "INCR").optional().since("3.0.2"),
             Arg::block("data", &[Arg::double("score"), Arg::value("member")]).multiple(),
         ],
-        traits: WRITE,
+        traits: Traits { element_last: true, ..WRITE },
         history: &[
             ("2.4.0", "Accepts multiple elements."),
             ("3.0.2", "Added the `XX`, `NX`, `CH` and `INCR` options."),
@@ -147,7 +147,7 @@ pub(super) const ZINCRBY: Command = Command {
         complexity: "O(log(N)) where N is the number of elements in the sorted set.",
         summary: "Increments the score of a member in a sorted set.",
         args: &[Arg::key("key", Access::ReadUpdate), Arg::integer("increment"), Arg::value("member")],
-        traits: WRITE,
+        traits: Traits { element_last: true, ..WRITE },
         ..SORTED_SET
     },
     run: Handler::Write(zincrby),

@@ -4,7 +4,8 @@ use almandine_call::{Command, Handler};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
 use super::access::SORTED_SET;
-use super::algebra::{Operation, answer, count, store};
+use super::algebra::{answer, count, store};
+use super::combination::Operation;
 use crate::traits::{SLOW_READ, SLOW_WRITE};
 
 const DESTINATION: Arg = Arg::key("destination", Access::Overwrite);

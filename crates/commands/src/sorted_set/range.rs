@@ -7,8 +7,7 @@ use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::sorted_set::{SortedSet, SortedSetSnapshot};
-use almandine_resp::reply::write_header;
-use almandine_resp::{Reply, number};
+use almandine_resp::Reply;
 
 use super::access::{SORTED_SET, Shape};
 use super::query::{By, Form, Query};
@@ -126,7 +125,7 @@ const fn old(by: By, backwards: bool) -> Form {
 }
 
 /// Bytes of a reply from which on it is made while it is sent.
-const STREAM_BYTES: usize = 256 << 10;
+pub(super) const STREAM_BYTES: usize = 256 << 10;
 
 fn answer(call: &mut ReadCall<'_>, form: Form) -> Outcome {
     let query = Query::parse(call.args, form)?;
@@ -204,34 +203,12 @@ struct RangeStream {
 impl Stream for RangeStream {
     fn next(&mut self, limit: usize, out: &mut Vec<u8>) -> Result<bool, Broken> {
         let Some(ranks) = self.left.take() else { return Ok(false) };
-        let (begin, shape, mut score) = (out.len(), self.shape, Vec::new());
+        let (begin, shape) = (out.len(), self.shape);
         let visited = self.snapshot.visit(ranks, self.backwards, |entry| {
-            if shape == Shape::Pairs {
-                write_header(out, b'*', 2);
-            }
-            bulk(out, entry.member);
-            match shape {
-                Shape::Members => {}
-                Shape::Pairs => {
-                    out.push(b',');
-                    number::write_double(out, entry.score);
-                    out.extend_from_slice(b"\r\n");
-                }
-                Shape::Flat => {
-                    score.clear();
-                    number::write_double(&mut score, entry.score);
-                    bulk(out, &score);
-                }
-            }
+            shape.append(out, &entry);
             out.len() - begin < limit
         });
         self.left = visited.map_err(|_| Broken)?;
         Ok(self.left.is_some())
     }
-}
-
-fn bulk(out: &mut Vec<u8>, text: &[u8]) {
-    write_header(out, b'$', text.len());
-    out.extend_from_slice(text);
-    out.extend_from_slice(b"\r\n");
 }

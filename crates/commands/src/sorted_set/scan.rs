@@ -3,9 +3,8 @@
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_resp::number;
-use almandine_resp::reply::write_header;
 
-use super::access::{SORTED_SET, look_at_all};
+use super::access::{SORTED_SET, append_bulk, look_at_all};
 use crate::scan::{self, takes};
 use crate::traits::SLOW_READ;
 
@@ -61,11 +60,11 @@ pub(crate) fn zscan(call: &mut ReadCall<'_>) -> Outcome {
         let (mut elements, mut len, mut score) = (Vec::new(), 0, Vec::new());
         let next = set.scan(cursor, *count, &mut |entry| {
             if takes(pattern, entry.member) {
-                bulk(entry.member, &mut elements);
+                append_bulk(&mut elements, entry.member);
                 if *scores {
                     score.clear();
                     number::write_double(&mut score, entry.score);
-                    bulk(&score, &mut elements);
+                    append_bulk(&mut elements, &score);
                 }
                 len += 1;
             }
@@ -84,10 +83,4 @@ pub(crate) fn zscan(call: &mut ReadCall<'_>) -> Outcome {
     call.reply.bulk(b"0");
     call.reply.array(0);
     Ok(())
-}
-
-fn bulk(value: &[u8], out: &mut Vec<u8>) {
-    write_header(out, b'$', value.len());
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
 }

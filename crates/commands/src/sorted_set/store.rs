@@ -2,9 +2,10 @@
 
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
-use almandine_keyspace::Put;
 
-use super::access::{SORTED_SET, limits};
+use super::access::SORTED_SET;
+use super::algebra::store_with;
+use super::combination::Combination;
 use super::query::{Form, Query};
 use super::range::{LIMIT, SORT_BY};
 use crate::traits::SLOW_WRITE;
@@ -33,20 +34,10 @@ pub(super) const ZRANGESTORE: Command = Command {
 
 fn zrangestore(call: &mut WriteCall<'_>) -> Outcome {
     let query = Query::parse(call.args, Form { at: 3, by: None, backwards: None, takes_scores: false })?;
-    let (destination, source) = (call.key(1), call.key(2));
-    let limits = limits(call.context.settings());
-    let mut new = call.keys.new_sorted_set(limits);
-    let found = call.keys.read_whole_sorted_set(source, |set| {
-        let ranks = query.ranks(set)?;
-        new.fill(set.range(ranks))
-    })?;
-    call.looked_up(found.is_some());
-    let len = new.len();
-    if len == 0 {
-        call.keys.delete(destination);
-    } else {
-        call.keys.put_sorted_set(destination, new, Put::default())?;
-    }
-    call.reply.unsigned(len as u64);
-    Ok(())
+    let source = call.key(2);
+    store_with(call, &[source], |call| {
+        let frozen = call.keys.freeze(source);
+        let ranks = frozen.sorted_set()?.map_or(Ok(0..0), |set| query.ranks(&set))?;
+        Ok(Combination::part(frozen, ranks, call.keys.new_tally()))
+    })
 }

@@ -15,11 +15,13 @@ mod object;
 mod order;
 mod range;
 mod scan;
+mod sorter;
 mod tally;
 
 pub use crate::hashed::Placement;
+pub use build::Assembly;
 pub use edge::Edge;
 pub use iter::{Backwards, Iter};
 pub use object::SortedSetObject;
 pub use range::{LexRange, ScoreRange};
-pub use tally::{Aggregate, Tally, weighted};
+pub use tally::{Aggregate, By, Sieve, Tally, weighted};

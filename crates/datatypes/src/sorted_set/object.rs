@@ -71,7 +71,7 @@ impl SortedSetObject {
     /// # Errors
     /// [`Missing`]: a chunk is not in memory.
     pub fn find(&self, member: &[u8]) -> Result<Option<Scored<'_>>, Missing> {
-        Ok(self.find_ranked(self.hash32(member), member)?.map(|(entry, _)| entry))
+        Ok(self.locate(self.hash32(member), member)?.map(|located| located.entry))
     }
 
     /// How many members lie before a member, and the member with its score.
@@ -79,7 +79,7 @@ impl SortedSetObject {
     /// # Errors
     /// [`Missing`]: a chunk is not in memory.
     pub fn rank(&self, member: &[u8]) -> Result<Option<(usize, Scored<'_>)>, Missing> {
-        Ok(self.find_ranked(self.hash32(member), member)?.map(|(entry, rank)| (rank, entry)))
+        Ok(self.locate(self.hash32(member), member)?.map(|located| (located.before + located.index, located.entry)))
     }
 
     fn hash32(&self, member: &[u8]) -> u32 {
@@ -87,12 +87,12 @@ impl SortedSetObject {
     }
 
     /// Looks the hash's scores up, and then the member under each of them: of a score that another member of the same hash has, it is not there.
-    fn find_ranked(&self, hash: u32, member: &[u8]) -> Result<Option<(Scored<'_>, usize)>, Missing> {
+    fn locate(&self, hash: u32, member: &[u8]) -> Result<Option<Located<'_>>, Missing> {
         for score in self.index.leaf(&mut ByBound(hash))?.candidates(hash) {
             let mut route = ByEdge { edge: Edge::before_member(score, member), rank: 0 };
             let chunk = self.order.leaf(&mut route)?;
             if let Some((index, entry)) = chunk.find(score, member) {
-                return Ok(Some((entry, route.rank as usize + index)));
+                return Ok(Some(Located { entry, index, before: route.rank as usize }));
             }
         }
         Ok(None)
@@ -105,7 +105,8 @@ impl SortedSetObject {
     pub fn set(&mut self, member: &[u8], score: f64) -> Result<Update, Missing> {
         debug_assert!(!score.is_nan(), "a score is a number");
         let hash = self.hash32(member);
-        let Some((before, due)) = self.find_ranked(hash, member)?.map(|(entry, _)| (entry.score, entry.due)) else {
+        let located = self.locate(hash, member)?;
+        let Some((before, due, index)) = located.map(|located| (located.entry.score, located.entry.due, located.index)) else {
             let new = Scored { member, score, due: None };
             self.order.update(&mut at(score, member), &(), |chunk| chunk.insert(&new))?;
             self.index.update(&mut ByBound(hash), &(), |chunk| chunk.insert(hash, score))?;
@@ -115,8 +116,7 @@ impl SortedSetObject {
             return Ok(Update::Same);
         }
         let new = Scored { member, score, due };
-        if !self.order.update(&mut at(before, member), &(), |chunk| chunk.exchange(before, &new))? {
-            self.order.update(&mut at(before, member), &(), |chunk| chunk.remove(before, member))?;
+        if !self.order.update(&mut at(before, member), &(), |chunk| chunk.shift(index, &new))? {
             self.order.update(&mut at(score, member), &(), |chunk| chunk.insert(&new))?;
         }
         let changed = self.index.update(&mut ByBound(hash), &(), |chunk| chunk.exchange(hash, before, score))?;
@@ -143,8 +143,9 @@ impl SortedSetObject {
     /// [`Missing`]: a chunk is not in memory; nothing has changed.
     pub fn remove(&mut self, member: &[u8]) -> Result<Option<f64>, Missing> {
         let hash = self.hash32(member);
-        let Some(score) = self.find_ranked(hash, member)?.map(|(entry, _)| entry.score) else { return Ok(None) };
-        self.order.update(&mut at(score, member), &(), |chunk| chunk.remove(score, member))?;
+        let located = self.locate(hash, member)?.map(|located| (located.entry.score, located.index));
+        let Some((score, index)) = located else { return Ok(None) };
+        self.order.update(&mut at(score, member), &(), |chunk| chunk.remove_nth(index))?;
         self.forget(hash, score)?;
         Ok(Some(score))
     }
@@ -290,6 +291,13 @@ impl SortedSetObject {
     }
 }
 
+/// A member with its place: in its chunk, and how many members lie before that.
+struct Located<'s> {
+    entry: Scored<'s>,
+    index: usize,
+    before: usize,
+}
+
 /// To the chunk of a member.
 fn at(score: f64, member: &[u8]) -> ByEdge<'_> {
     ByEdge { edge: Edge::before_member(score, member), rank: 0 }
@@ -358,9 +366,17 @@ impl Object for SortedSetObject {
     }
 
     fn prefetch(&self, step: u32, hash: u64, fetch: &mut dyn FnMut(*const u8)) {
-        if let Some(chunk) = self.index.prefetch(step, &mut ByBound(bound(hash)), fetch)
-            && step == 3
+        if step < 2 {
+            // The root is the same whichever member it is.
+            self.order.prefetch(step, &mut ByRank(0), fetch);
+        }
+        let Some(chunk) = self.index.prefetch(step, &mut ByBound(bound(hash)), fetch) else { return };
+        if step == 3 {
+            chunk.prefetch(fetch);
+        } else if let Some(score) = chunk.candidates(bound(hash)).next()
+            && let Ok(chunk) = self.order.leaf(&mut ByEdge { edge: Edge::before_score(score), rank: 0 })
         {
+            // Most scores are those of one member, or of few.
             chunk.prefetch(fetch);
         }
     }

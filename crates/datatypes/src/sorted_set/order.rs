@@ -21,6 +21,8 @@ use super::edge::Edge;
 const HEADER: usize = 16;
 const CHUNK_MAX_BYTES: usize = 8 * 1024;
 const MERGED_MAX: usize = ELEMENTS_MAX * 3 / 4;
+/// Cache lines of a chunk's beginning that are fetched ahead.
+const PREFETCHED_LINES: usize = 16;
 
 /// What parts chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,6 +103,12 @@ impl OrderChunk {
         Header::read(&self.bytes).count
     }
 
+    /// Tells the cache lines that a look-up may read: those of most chunks are few.
+    pub(super) fn prefetch(&self, fetch: &mut dyn FnMut(*const u8)) {
+        self.bytes.iter().step_by(64).take(PREFETCHED_LINES).for_each(|line| fetch(line));
+        self.bytes.iter().rev().step_by(64).take(3).for_each(|line| fetch(line));
+    }
+
     /// Where an entry begins in the bytes of entries, or where the last one ends.
     #[inline]
     fn start(&self, header: Header, index: usize) -> usize {
@@ -170,13 +178,6 @@ impl OrderChunk {
         self.replace(index, 0, Some(new));
     }
 
-    /// Removes a member of this score. Says whether it was there.
-    pub(super) fn remove(&mut self, score: f64, member: &[u8]) -> bool {
-        let found = self.find(score, member).map(|(index, _)| index);
-        found.into_iter().for_each(|index| self.replace(index, 1, None));
-        found.is_some()
-    }
-
     /// Removes the member of this rank.
     pub(super) fn remove_nth(&mut self, index: usize) {
         debug_assert!(index < self.len(), "the member is there");
@@ -204,6 +205,26 @@ impl OrderChunk {
         let stays = score == new.score || (is_above_left && is_below_right);
         if stays {
             self.replace(index, 1, Some(new));
+        }
+        stays
+    }
+
+    /// Takes a member to its place with another score, if that is surely in this chunk; else takes it out and says no.
+    pub(super) fn shift(&mut self, index: usize, new: &Scored) -> bool {
+        let last = self.len() - 1;
+        let key = |index: usize| self.nth(index).map(|entry| entry.key() < new.key());
+        let is_above_left = index.checked_sub(1).and_then(key);
+        let is_below_right = if index == last { None } else { key(index + 1).map(|is_above| !is_above) };
+        if is_above_left == Some(true) && is_below_right == Some(true) {
+            self.replace(index, 1, Some(new));
+            return true;
+        }
+        // What is between the first and the last of the others belongs here.
+        let (lowest, highest) = (usize::from(index == 0), if index == last { last.saturating_sub(1) } else { last });
+        let stays = lowest < highest && key(lowest) == Some(true) && key(highest) == Some(false);
+        self.replace(index, 1, None);
+        if stays {
+            self.insert(new);
         }
         stays
     }

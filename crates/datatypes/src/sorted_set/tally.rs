@@ -1,7 +1,9 @@
 //! Members of several sources, each with one score: what unions, intersections and differences are made in.
 
-use crate::hashed::Placement;
+use crate::hashed::{Placement, bound};
 use crate::packed::{Scored, score};
+
+use super::sorter::Sorter;
 
 /// How scores of one member become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub struct Tally {
     entries: Vec<Entry>,
     /// Where entries are, one more than that, from the lowest bits of their hashes on; none while members are only pushed.
     slots: Vec<u32>,
+    /// The entries, while they are put in order.
+    sorter: Option<Sorter<Entry>>,
 }
 
 /// Slots at least.
@@ -75,7 +79,7 @@ impl Tally {
     /// An empty one.
     #[must_use]
     pub fn new(placement: Placement) -> Self {
-        Self { placement, bytes: Vec::new(), entries: Vec::new(), slots: Vec::new() }
+        Self { placement, bytes: Vec::new(), entries: Vec::new(), slots: Vec::new(), sorter: None }
     }
 
     /// How many members there are.
@@ -90,10 +94,19 @@ impl Tally {
         self.entries.is_empty()
     }
 
+    /// Makes room for so many members of so many bytes in all, and for as many slots, so that nothing large is moved later.
+    pub fn reserve(&mut self, members: usize, bytes: usize, slots: bool) {
+        self.entries.reserve(members);
+        self.bytes.reserve(bytes);
+        if slots && self.entries.is_empty() {
+            self.slots = vec![0; (2 * members + 2).next_power_of_two().max(SLOTS_MIN)];
+        }
+    }
+
     /// Adds a member that is not there. After this, [`Tally::add`] must not be used.
     pub fn push(&mut self, member: &[u8], score: f64) {
         debug_assert!(self.slots.is_empty(), "members are either pushed or added");
-        self.insert(0, member, score);
+        self.insert(self.placement.hash(member), member, score);
     }
 
     fn insert(&mut self, hash: u64, member: &[u8], score: f64) {
@@ -134,43 +147,92 @@ impl Tally {
         }
     }
 
-    /// Keeps the members for which `keep`, which may change their scores, says so. After this, [`Tally::add`] must not be used.
+    /// Keeps of the next `count` members those for which `keep`, which may change their scores, says so. True: there are no more of them. After
+    /// this, [`Tally::add`] must not be used.
     ///
     /// # Errors
-    /// Those of `keep`, at the first one.
-    pub fn retain<E>(&mut self, mut keep: impl FnMut(&[u8], &mut f64) -> Result<bool, E>) -> Result<(), E> {
+    /// Those of `keep`, at the first one; then members are lost.
+    pub fn sift<E>(
+        &mut self,
+        sieve: &mut Sieve,
+        count: usize,
+        mut keep: impl FnMut(&[u8], &mut f64) -> Result<bool, E>,
+    ) -> Result<bool, E> {
         self.slots.clear();
-        let (bytes, mut failed) = (&self.bytes, Ok(()));
-        self.entries.retain_mut(|entry| {
-            let kept = failed.is_ok().then(|| keep(&bytes[entry.at..entry.at + entry.len as usize], &mut entry.score));
-            kept.is_none_or(|kept| {
-                kept.unwrap_or_else(|error| {
-                    failed = Err(error);
-                    true
-                })
-            })
-        });
-        failed
+        let end = sieve.read.saturating_add(count).min(self.entries.len());
+        for read in sieve.read..end {
+            let mut entry = self.entries[read];
+            if keep(&self.bytes[entry.at..entry.at + entry.len as usize], &mut entry.score)? {
+                self.entries[sieve.kept] = entry;
+                sieve.kept += 1;
+            }
+        }
+        sieve.read = end;
+        let is_last = end == self.entries.len();
+        if is_last {
+            self.entries.truncate(sieve.kept);
+            *sieve = Sieve::default();
+        }
+        Ok(is_last)
     }
 
-    /// Puts the members in order.
-    pub fn sort(&mut self) {
-        self.slots.clear();
+    /// Goes on putting the members in order, by about `count` of them. True: they are.
+    pub fn sort(&mut self, by: By, count: usize) -> bool {
+        self.slots = Vec::new();
+        let sorter = self.sorter.get_or_insert_with(|| Sorter::new(std::mem::take(&mut self.entries)));
         let bytes = &self.bytes;
         let member = |entry: &Entry| &bytes[entry.at..entry.at + entry.len as usize];
-        self.entries.sort_unstable_by(|one, other| {
-            score::key(one.score).cmp(&score::key(other.score)).then_with(|| member(one).cmp(member(other)))
-        });
+        let is_done = match by {
+            By::Hash => sorter.step(count, |one, other| one.hash.cmp(&other.hash)),
+            By::Score => sorter.step(count, |one, other| {
+                score::key(one.score).cmp(&score::key(other.score)).then_with(|| member(one).cmp(member(other)))
+            }),
+        };
+        if is_done {
+            self.entries = self.sorter.take().map(Sorter::into_elements).unwrap_or_default();
+        }
+        is_done
     }
 
-    /// The members, in order behind [`Tally::sort`].
-    pub fn iter(&self) -> impl Iterator<Item = Scored<'_>> + Clone {
-        self.entries.iter().map(|entry| Scored {
+    /// The hashes of members from one on, as the index has them, with scores.
+    pub(super) fn hashes(&self, from: usize) -> impl Iterator<Item = (u32, f64)> {
+        self.entries[from.min(self.entries.len())..].iter().map(|entry| (bound(entry.hash), entry.score))
+    }
+
+    /// Members from one on, in order behind [`Tally::sort`].
+    pub fn iter_from(&self, from: usize) -> impl Iterator<Item = Scored<'_>> + Clone {
+        self.entries[from.min(self.entries.len())..].iter().map(|entry| Scored {
             member: &self.bytes[entry.at..entry.at + entry.len as usize],
             score: entry.score,
             due: None,
         })
     }
+
+    /// The placement of members that it was made with.
+    pub(super) fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// The members, in order behind [`Tally::sort`].
+    pub fn iter(&self) -> impl Iterator<Item = Scored<'_>> + Clone {
+        self.iter_from(0)
+    }
+}
+
+/// How far [`Tally::sift`] is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sieve {
+    read: usize,
+    kept: usize,
+}
+
+/// By what members are put in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// By their hashes, as the index has them.
+    Hash,
+    /// By scores, then by bytes.
+    Score,
 }
 
 #[cfg(test)]
@@ -188,18 +250,21 @@ mod tests {
             tally.add(&member, score, Aggregate::Sum);
             model.entry(member).and_modify(|sum| *sum += score).or_insert(score);
         }
-        tally.sort();
+        while !tally.sort(By::Score, 100) {}
         let mut expected: Vec<_> = model.into_iter().collect();
         expected.sort_by(|one, other| one.1.total_cmp(&other.1).then(one.0.cmp(&other.0)));
         assert!(tally.iter().map(|entry| (entry.member.to_vec(), entry.score)).eq(expected.iter().cloned()));
-        let kept: Result<(), ()> = tally.retain(|member, score| {
-            *score = 1.0;
-            Ok(member.len() == 2)
-        });
-        assert_eq!((kept, tally.len()), (Ok(()), 90));
-        assert!(tally.iter().all(|entry| entry.score == 1.0 && entry.member.len() == 2));
-        assert_eq!(tally.retain(|_, _| Err(5)), Err(5));
+        let mut sieve = Sieve::default();
+        while tally
+            .sift(&mut sieve, 100, |member, score| {
+                *score = 1.0;
+                Ok::<_, ()>(member.len() == 2)
+            })
+            .is_ok_and(|is_last| !is_last)
+        {}
         assert_eq!(tally.len(), 90);
+        assert!(tally.iter().all(|entry| entry.score == 1.0 && entry.member.len() == 2));
+        assert_eq!(tally.sift(&mut sieve, 100, |_, _| Err(5)), Err(5));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 
 use almandine_base::object::{Damaged, ImageCursor, Kind, Object};
-use almandine_datatypes::packed::{PackedSortedSet, SortedSetEncoding};
-use almandine_datatypes::sorted_set::{Placement, SortedSetObject};
+use almandine_datatypes::packed::{PackedSortedSet, Scored, SortedSetEncoding, Update};
+use almandine_datatypes::sorted_set::{Assembly, Placement, SortedSetObject, Tally};
 use almandine_testkit::random::Random;
 
 use crate::model::{Model, Owned, any_score, assert_equal, owned};
@@ -237,4 +237,44 @@ fn packed_sorted_sets_become_objects_and_packed_again() {
     assert!(!object.should_pack() && !object.pack(&mut Vec::new()).unwrap());
     let all: Vec<Owned> = object.iter().map(|entry| owned(entry.unwrap())).collect();
     assert_eq!(all.len(), 33);
+}
+
+/// What is made at once of members in order, or in steps of a tally, is what single writes make.
+#[test]
+fn what_is_made_at_once_is_what_single_writes_make() {
+    for (seed, count) in [(1, 1), (2, 48), (3, 49), (4, 700), (5, 9000)] {
+        let random = &mut Random::new(seed);
+        let placement = if seed == 4 { Placement::weak(seed, 5) } else { Placement::new(seed) };
+        let (mut model, mut tally) = (Model::default(), Tally::new(placement));
+        for _ in 0..count {
+            let mut member = random.below(100_000).to_string().into_bytes();
+            if random.chance(1) {
+                member.resize(7_000, b'x');
+            }
+            let score = any_score(random, 1 + seed as usize % 5);
+            if model.set(&member, score) == Update::Added {
+                tally.push(&member, score);
+            }
+        }
+        model.0.iter().for_each(|(member, (score, _))| tally.push(&[&member[..], b"+"].concat(), *score));
+        let all = model.sorted();
+        let scored = |(member, score, due): &'static Owned| Scored { member, score: *score, due: *due };
+        let leaked: &'static [Owned] = Box::leak(all.into_boxed_slice());
+        let mut object = SortedSetObject::from_ascending(leaked.iter().map(scored), placement);
+        assert_equal(&object, &model);
+        for n in 0..2000 {
+            let (member, score) = (random.below(100_000).to_string().into_bytes(), random.below(50) as f64);
+            if n % 2 == 0 {
+                assert_eq!(object.set(&member, score).unwrap(), model.set(&member, score));
+            } else {
+                assert_eq!(object.remove(&member).unwrap(), model.0.remove(&member).map(|(score, _)| score));
+            }
+        }
+        assert_equal(&object, &model);
+        let (mut assembly, len) = (Assembly::new(&tally), tally.len());
+        while !assembly.step(&mut tally, 100) {}
+        let (object, longest) = assembly.finish();
+        object.check();
+        assert_eq!((object.len(), object.iter().map(|entry| entry.unwrap().member.len()).max()), (len, Some(longest)));
+    }
 }

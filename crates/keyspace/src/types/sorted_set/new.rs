@@ -84,6 +84,17 @@ impl NewSortedSet {
         Ok(())
     }
 
+    /// Takes a large sorted set, whose longest member has so many bytes, as all there is.
+    ///
+    /// # Errors
+    /// None: all of it is in memory.
+    pub fn take(&mut self, object: SortedSetObject, longest: usize) -> Result<(), Refusal> {
+        debug_assert!(self.is_empty(), "all members come at once");
+        let is_long = object.len() > self.limits.entries || longest > self.limits.value;
+        self.new = New::of(Vec::new(), Some(Box::new(object)), self.placement);
+        set_encoding(&mut self.new, if is_long { SortedSetEncoding::SkipList } else { SortedSetEncoding::ListPack })
+    }
+
     /// Gives a member a score, which is not NaN.
     ///
     /// # Errors

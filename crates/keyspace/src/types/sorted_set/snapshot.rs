@@ -1,6 +1,7 @@
 //! A sorted set as it was at one time, to be read without a latch.
 
 use super::{Scored, SortedSet, SortedSets};
+use crate::types::Frozen;
 use crate::types::collection::{Body, Snapshot};
 use crate::{Key, Reader, Refusal};
 
@@ -36,6 +37,16 @@ impl SortedSetSnapshot {
             }
         }
         Ok(None)
+    }
+}
+
+impl Frozen {
+    /// The sorted set that was frozen. None: there was no key.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub fn sorted_set(&self) -> Result<Option<SortedSet<'_>>, Refusal> {
+        Ok(self.collection::<SortedSets>()?.map(|body| SortedSet::new(body, self.now())))
     }
 }
 

@@ -1,0 +1,320 @@
+//! What several sorted sets come to: computed in steps, of values as they were at one time. Large ones are computed beside the commands of others.
+//!
+//! A union adds up all members of all sources. An intersection and a difference keep those members of the smallest, or the first, source that
+//! they find in the others, or do not find there. Sources are added up from the smallest on, as in Redis: sums of floats depend on it.
+
+use std::ops::Range;
+
+use almandine_base::output::{Broken, Stream};
+use almandine_call::computation::Computation;
+use almandine_datatypes::packed::ELEMENTS_MAX;
+use almandine_datatypes::sorted_set::{Aggregate, Assembly, By, Sieve, Tally, weighted};
+use almandine_keyspace::Refusal;
+use almandine_keyspace::types::Frozen;
+use almandine_keyspace::types::set::Set;
+use almandine_keyspace::types::sorted_set::{NewSortedSet, SortedSet};
+use almandine_resp::Reply;
+
+use super::access::Shape;
+use super::range::STREAM_BYTES;
+
+/// Members of all sources from which on it is done beside the commands of others.
+const LARGE: usize = 16 << 10;
+/// Members that a step meets.
+const STEP: usize = 512;
+
+/// What is asked of the sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Union,
+    Intersection,
+    Difference,
+}
+
+/// What is done with the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goal {
+    Answer,
+    Store,
+    Count,
+}
+
+/// What scores count.
+#[derive(Clone, Debug)]
+pub(super) struct Weights {
+    /// Of each source; none for 1.
+    pub(super) each: Vec<f64>,
+    pub(super) aggregate: Aggregate,
+    /// Whether scores do not matter: COUNT adds up weights alone.
+    pub(super) alone: bool,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self { each: Vec::new(), aggregate: Aggregate::Sum, alone: false }
+    }
+}
+
+impl Weights {
+    /// What a member with this score counts in a source.
+    fn value(&self, source: usize, score: f64) -> f64 {
+        let weight = self.each.get(source).copied().unwrap_or(1.0);
+        if self.alone { weight } else { weighted(weight, score) }
+    }
+}
+
+/// An operation on sorted sets, and how far it is.
+pub(super) struct Combination {
+    operation: Operation,
+    goal: Goal,
+    weights: Weights,
+    sources: Vec<Frozen>,
+    /// Which members of the first source count; None: all of them.
+    ranks: Option<Range<usize>>,
+    /// In which order the sources are met.
+    order: Vec<usize>,
+    tally: Tally,
+    stage: Stage,
+    outcome: Result<(), Refusal>,
+}
+
+enum Stage {
+    /// The members of a source are added, or pushed, from a rank on.
+    Gather(usize, usize),
+    /// Those that are not in a source, or that are, go.
+    Sift(usize, Sieve),
+    Sort,
+    Assemble(Box<Assembly>),
+    Done(Option<Box<Assembly>>),
+}
+
+/// The members of a source: scored, or each with score 1.
+enum Members<'f> {
+    Scored(SortedSet<'f>),
+    Plain(Set<'f>),
+}
+
+impl<'f> Members<'f> {
+    /// None: there was no key.
+    fn of(source: &'f Frozen) -> Result<Option<Self>, Refusal> {
+        match source.sorted_set() {
+            Ok(set) => Ok(set.map(Self::Scored)),
+            Err(_) => Ok(source.set()?.map(Self::Plain)),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Scored(set) => set.len(),
+            Self::Plain(set) => set.len(),
+        }
+    }
+
+    /// Visits the members of some ranks.
+    fn visit(&self, ranks: Range<usize>, mut visit: impl FnMut(&[u8], f64)) -> Result<(), Refusal> {
+        match self {
+            Self::Scored(set) => set.range(ranks).try_for_each(|entry| entry.map(|entry| visit(entry.member, entry.score))),
+            Self::Plain(set) => {
+                let members = set.source().iter_from(ranks.start).take(ranks.len());
+                for member in members {
+                    visit(&member?, 1.0);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The score of a member, if there is one.
+    fn score(&self, member: &[u8]) -> Result<Option<f64>, Refusal> {
+        match self {
+            Self::Scored(set) => set.score(member),
+            Self::Plain(set) => Ok(set.contains(member)?.then_some(1.0)),
+        }
+    }
+}
+
+fn len_of(source: &Frozen) -> usize {
+    Members::of(source).ok().flatten().map_or(0, |members| members.len())
+}
+
+impl Combination {
+    /// An operation on values that were frozen: all of them are sorted sets or sets, or absent.
+    pub(super) fn new(operation: Operation, sources: Vec<Frozen>, weights: Weights, goal: Goal, tally: Tally) -> Self {
+        let mut order: Vec<usize> = (0..sources.len()).collect();
+        let lens: Vec<usize> = sources.iter().map(len_of).collect();
+        if operation != Operation::Difference {
+            order.sort_by_key(|source| lens[*source]);
+        }
+        let mut tally = tally;
+        let is_union = operation == Operation::Union;
+        let members = if is_union { lens.iter().sum() } else { lens[order[0]] };
+        tally.reserve(members, members * 16, is_union);
+        Self { operation, goal, weights, sources, ranks: None, order, tally, stage: Stage::Gather(0, 0), outcome: Ok(()) }
+    }
+
+    /// A part of one sorted set.
+    pub(super) fn part(source: Frozen, ranks: Range<usize>, tally: Tally) -> Self {
+        let mut part = Self::new(Operation::Difference, Vec::from([source]), Weights::default(), Goal::Store, tally);
+        part.stage = Stage::Gather(0, ranks.start);
+        part.ranks = Some(ranks);
+        part
+    }
+
+    /// What it is computed from.
+    pub(super) fn sources(&self) -> &[Frozen] {
+        &self.sources
+    }
+
+    /// Whether each source was there.
+    pub(super) fn found(&self) -> impl Iterator<Item = bool> {
+        self.sources.iter().map(|source| Members::of(source).is_ok_and(|members| members.is_some()))
+    }
+
+    /// Whether others should not wait for it.
+    pub(super) fn is_large(&self) -> bool {
+        match &self.ranks {
+            Some(ranks) => ranks.len() > LARGE,
+            None => self.sources.iter().map(len_of).sum::<usize>() > LARGE,
+        }
+    }
+
+    /// Computes it while others wait.
+    pub(super) fn finish(&mut self) {
+        while !self.advance(usize::MAX) {}
+    }
+
+    /// The members: in order, if they are for an answer.
+    pub(super) fn into_tally(self) -> Result<Tally, Refusal> {
+        self.outcome.map(|()| self.tally)
+    }
+
+    /// Puts the members into a new sorted set.
+    pub(super) fn store(self, new: &mut NewSortedSet) -> Result<(), Refusal> {
+        self.outcome?;
+        match self.stage {
+            Stage::Done(Some(assembly)) => {
+                let (object, longest) = assembly.finish();
+                new.take(object, longest)
+            }
+            _ => new.fill(self.tally.iter().map(Ok)),
+        }
+    }
+
+    /// Goes on by about `count` members. True: it is done.
+    fn advance(&mut self, count: usize) -> bool {
+        let stage = std::mem::replace(&mut self.stage, Stage::Done(None));
+        self.stage = match self.next(stage, count) {
+            Ok(stage) => stage,
+            Err(refusal) => {
+                self.outcome = Err(refusal);
+                Stage::Done(None)
+            }
+        };
+        matches!(self.stage, Stage::Done(_))
+    }
+
+    fn next(&mut self, stage: Stage, count: usize) -> Result<Stage, Refusal> {
+        match stage {
+            Stage::Gather(at, from) => self.gather(at, from, count),
+            Stage::Sift(at, sieve) => self.sift(at, sieve, count),
+            Stage::Sort => Ok(if self.tally.sort(By::Score, count) { Stage::Done(None) } else { Stage::Sort }),
+            Stage::Assemble(mut assembly) => {
+                let is_done = assembly.step(&mut self.tally, count);
+                Ok(if is_done { Stage::Done(Some(assembly)) } else { Stage::Assemble(assembly) })
+            }
+            done @ Stage::Done(_) => Ok(done),
+        }
+    }
+
+    fn gather(&mut self, at: usize, from: usize, count: usize) -> Result<Stage, Refusal> {
+        let Self { operation, weights, sources, ranks, order, tally, .. } = self;
+        let source = order[at];
+        if let Some(members) = Members::of(&sources[source])? {
+            let end = ranks.as_ref().map_or(usize::MAX, |ranks| ranks.end).min(members.len());
+            let to = from.saturating_add(count).min(end);
+            members.visit(from..to.max(from), |member, score| {
+                let value = weights.value(source, score);
+                match operation {
+                    Operation::Union => tally.add(member, value, weights.aggregate),
+                    _ => tally.push(member, value),
+                }
+            })?;
+            if to < end {
+                return Ok(Stage::Gather(at, to));
+            }
+        }
+        Ok(match self.operation {
+            Operation::Union if at + 1 < self.order.len() => Stage::Gather(at + 1, 0),
+            Operation::Union => self.gathered(),
+            _ => Stage::Sift(1, Sieve::default()),
+        })
+    }
+
+    fn sift(&mut self, at: usize, mut sieve: Sieve, count: usize) -> Result<Stage, Refusal> {
+        let operation = self.operation;
+        let Self { weights, sources, order, tally, .. } = self;
+        let Some(source) = order.get(at).copied().filter(|_| !tally.is_empty()) else { return Ok(self.gathered()) };
+        let members = Members::of(&sources[source])?;
+        let is_last = tally.sift(&mut sieve, count, |member, sum| {
+            let here = members.as_ref().map_or(Ok(None), |members| members.score(member))?;
+            Ok::<bool, Refusal>(match (operation, here) {
+                (Operation::Difference, here) => here.is_none(),
+                (_, None) => false,
+                (_, Some(here)) => {
+                    *sum = weights.aggregate.of(*sum, weights.value(source, here));
+                    true
+                }
+            })
+        })?;
+        Ok(if is_last { Stage::Sift(at + 1, Sieve::default()) } else { Stage::Sift(at, sieve) })
+    }
+
+    /// What follows when all members are known.
+    fn gathered(&self) -> Stage {
+        match self.goal {
+            Goal::Count => Stage::Done(None),
+            Goal::Store if self.tally.len() > ELEMENTS_MAX => Stage::Assemble(Box::new(Assembly::new(&self.tally))),
+            _ => Stage::Sort,
+        }
+    }
+}
+
+impl Computation for Combination {
+    fn step(&mut self) -> bool {
+        self.advance(STEP)
+    }
+}
+
+/// Answers members that are in order: many of them while the reply is sent.
+pub(super) fn answer(reply: &mut Reply<'_>, tally: Tally, shape: Shape) {
+    reply.array(shape.elements(tally.len()));
+    let bytes: usize = tally.iter().map(|entry| entry.member.len() + 16).sum();
+    if bytes >= STREAM_BYTES && reply.out.may_stream() {
+        reply.out.end_with(Box::new(TallyStream { tally, next: 0, shape }));
+        return;
+    }
+    for entry in tally.iter() {
+        shape.write(reply, &entry);
+    }
+}
+
+/// The rest of a reply.
+struct TallyStream {
+    tally: Tally,
+    next: usize,
+    shape: Shape,
+}
+
+impl Stream for TallyStream {
+    fn next(&mut self, limit: usize, out: &mut Vec<u8>) -> Result<bool, Broken> {
+        let begin = out.len();
+        for entry in self.tally.iter_from(self.next) {
+            self.shape.append(out, &entry);
+            self.next += 1;
+            if out.len() - begin >= limit {
+                break;
+            }
+        }
+        Ok(self.next < self.tally.len())
+    }
+}
