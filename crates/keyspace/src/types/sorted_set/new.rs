@@ -65,7 +65,11 @@ impl NewSortedSet {
             longest = longest.max(entry.member.len());
             len += 1;
         });
-        let few: Vec<Scored<'m>> = sound.by_ref().take(ELEMENTS_MAX + 1).collect();
+        let mut few: Vec<Scored<'m>> = sound.by_ref().take(ELEMENTS_MAX + 1).collect();
+        if few.len() <= self.limits.entries.min(ELEMENTS_MAX) && few.iter().all(|entry| entry.member.len() <= self.limits.value) {
+            // A listpack has no negative zero, as in Redis.
+            few.iter_mut().for_each(|entry| entry.score += 0.0);
+        }
         let placement = self.placement;
         let new = match PackedSortedSet::pack(few.iter().copied()) {
             Some(packed) => New::of(packed, None, placement),

@@ -64,6 +64,11 @@ impl SortedSetMut<'_> {
             // One that is past its time and still there is gone first, with its expiry.
             self.remove_any(member)?;
         }
+        let score = self.stored_score(member, score)?;
+        self.set_stored(member, score, due)
+    }
+
+    fn set_stored(&mut self, member: &[u8], score: f64, due: Due) -> Result<Update, Refusal> {
         let update = set(&mut self.draft, member, score)?;
         if update != Update::Same {
             self.draft.note(|out| Edit::Set { member, score }.push(out));
@@ -76,6 +81,18 @@ impl SortedSetMut<'_> {
             self.draft.changed(i64::from(update == Update::Same));
         }
         Ok(update)
+    }
+
+    /// The score that a member gets: a listpack has no negative zero, as in Redis.
+    #[inline]
+    fn stored_score(&self, member: &[u8], score: f64) -> Result<f64, Refusal> {
+        if score.to_bits() != (-0.0_f64).to_bits() {
+            return Ok(score);
+        }
+        let set = self.look();
+        let is_new = set.find(member)?.is_none();
+        let encoding = if is_new { set.encoding().after(member, set.raw_len() + 1, self.limits) } else { set.encoding() };
+        Ok(if encoding == SortedSetEncoding::ListPack { 0.0 } else { score })
     }
 
     /// Gives a member the expiry that follows from a write of its score. Says whether it is another one.
@@ -176,7 +193,7 @@ impl SortedSetMut<'_> {
     pub(in crate::types) fn replay(&mut self, mut edits: &[u8]) -> Result<(), Refusal> {
         while let Some(edit) = edits::next(&mut edits) {
             match edit {
-                Edit::Set { member, score } => drop(self.set(member, score, Due::Keep)?),
+                Edit::Set { member, score } => drop(self.set_stored(member, score, Due::Keep)?),
                 Edit::SetDue { member, due } => drop(self.set_due(member, due)?),
                 Edit::Remove { member } => drop(self.remove(member)?),
                 Edit::Name(encoding) => set_encoding(&mut self.draft, encoding)?,
