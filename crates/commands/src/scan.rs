@@ -1,7 +1,9 @@
-//! What SCAN and its relatives have in common: their cursor, and which names they answer.
+//! What SCAN and its relatives have in common: their cursor, which names they answer, and how those of collections answer them.
 
 use almandine_call::{CommandError, Options};
 use almandine_datatypes::glob::{self, Case};
+use almandine_resp::reply::write_header;
+use almandine_resp::{Args, Reply};
 
 /// Elements that a call visits when COUNT says nothing.
 pub(crate) const COUNT: usize = 10;
@@ -40,6 +42,65 @@ pub(crate) fn count(options: &mut Options<'_>) -> Result<usize, CommandError> {
 /// Whether MATCH takes a name. The lone star also takes the empty name, which as a pattern it does not match.
 pub(crate) fn takes(pattern: &[u8], name: &[u8]) -> bool {
     pattern == b"*" || glob::matches(pattern, name, Case::Sensitive)
+}
+
+/// What the options behind the cursor of HSCAN, SSCAN and ZSCAN say.
+pub(crate) struct ElementScan<'c> {
+    pattern: &'c [u8],
+    /// Elements to visit.
+    pub(crate) count: usize,
+    /// Values are wanted, too.
+    pub(crate) values: bool,
+}
+
+impl<'c> ElementScan<'c> {
+    /// Reads them. `without_values` is the command's word for names only, if it has one.
+    ///
+    /// # Errors
+    /// When they are malformed.
+    pub(crate) fn read(args: Args<'c>, without_values: Option<&'static str>) -> Result<Self, CommandError> {
+        let mut scan = Self { pattern: b"*", count: COUNT, values: without_values.is_some() };
+        let mut options = Options::after(args, 3);
+        while let Some(option) = options.next() {
+            match option {
+                o if o.is("MATCH") => scan.pattern = options.value()?,
+                o if o.is("COUNT") => scan.count = count(&mut options)?,
+                o if without_values.is_some_and(|word| o.is(word)) => scan.values = false,
+                _ => return Err(CommandError::Syntax),
+            }
+        }
+        Ok(scan)
+    }
+
+    /// Whether an element of this name is wanted.
+    pub(crate) fn takes(&self, name: &[u8]) -> bool {
+        takes(self.pattern, name)
+    }
+}
+
+/// The elements of an answer, which come behind the next cursor and are found before it is known.
+#[derive(Default)]
+pub(crate) struct Elements {
+    encoded: Vec<u8>,
+    len: usize,
+}
+
+impl Elements {
+    /// Appends a string.
+    pub(crate) fn push(&mut self, text: &[u8]) {
+        write_header(&mut self.encoded, b'$', text.len());
+        self.encoded.extend_from_slice(text);
+        self.encoded.extend_from_slice(b"\r\n");
+        self.len += 1;
+    }
+
+    /// Answers them behind a cursor.
+    pub(crate) fn answer(&self, next: u64, reply: &mut Reply<'_>) {
+        reply.array(2);
+        reply.bulk(next.to_string().as_bytes());
+        reply.array(self.len);
+        reply.raw(&self.encoded);
+    }
 }
 
 #[cfg(test)]

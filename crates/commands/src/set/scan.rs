@@ -1,11 +1,10 @@
 //! SSCAN: through the members, some at a time.
 
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall};
+use almandine_call::{Command, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
 use super::access::{SET, look_at_all};
-use super::stream::write_member;
-use crate::scan::{self, takes};
+use crate::scan::{self, ElementScan, Elements};
 use crate::traits::SLOW_READ;
 
 pub(super) const SSCAN: Command = Command {
@@ -28,44 +27,25 @@ pub(super) const SSCAN: Command = Command {
     run: Handler::Read(sscan),
 };
 
-fn scan_options<'c>(mut options: Options<'c>) -> Result<(&'c [u8], usize), CommandError> {
-    let (mut pattern, mut count) = (&b"*"[..], scan::COUNT);
-    while let Some(option) = options.next() {
-        match option {
-            o if o.is("MATCH") => pattern = options.value()?,
-            o if o.is("COUNT") => count = scan::count(&mut options)?,
-            _ => return Err(CommandError::Syntax),
-        }
-    }
-    Ok((pattern, count))
-}
-
 pub(crate) fn sscan(call: &mut ReadCall<'_>) -> Outcome {
     let cursor = scan::cursor(call.args.at(2))?;
     // Of a key that does not exist Redis does not read the options.
-    let options = scan_options(Options::after(call.args, 3));
+    let options = ElementScan::read(call.args, None);
     let found = look_at_all(call, |set, reply| {
-        let Ok((pattern, count)) = options else { return Ok(()) };
-        // The next cursor comes before the members and is known only after them.
-        let (mut members, mut len) = (Vec::new(), 0);
-        let next = set.scan(cursor, count, &mut |member| {
-            if takes(pattern, member) {
-                write_member(member, &mut members);
-                len += 1;
+        let Ok(scan) = &options else { return Ok(()) };
+        let mut found = Elements::default();
+        let next = set.scan(cursor, scan.count, &mut |member| {
+            if scan.takes(member) {
+                found.push(member);
             }
         })?;
-        reply.array(2);
-        reply.bulk(next.to_string().as_bytes());
-        reply.array(len);
-        reply.raw(&members);
+        found.answer(next, reply);
         Ok(())
     })?;
     if found.is_some() {
         options?;
         return Ok(());
     }
-    call.reply.array(2);
-    call.reply.bulk(b"0");
-    call.reply.array(0);
+    Elements::default().answer(0, &mut call.reply);
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! ZSCAN: through the members, some at a time.
 
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall};
+use almandine_call::{Command, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_resp::number;
 
-use super::access::{SORTED_SET, append_bulk, look_at_all};
-use crate::scan::{self, takes};
+use super::access::{SORTED_SET, look_at_all};
+use crate::scan::{self, ElementScan, Elements};
 use crate::traits::SLOW_READ;
 
 pub(super) const ZSCAN: Command = Command {
@@ -30,57 +30,30 @@ pub(super) const ZSCAN: Command = Command {
     run: Handler::Read(zscan),
 };
 
-/// What ZSCAN's options say.
-struct Scan<'c> {
-    pattern: &'c [u8],
-    count: usize,
-    scores: bool,
-}
-
-fn scan_options<'c>(mut options: Options<'c>) -> Result<Scan<'c>, CommandError> {
-    let mut scan = Scan { pattern: b"*", count: scan::COUNT, scores: true };
-    while let Some(option) = options.next() {
-        match option {
-            o if o.is("MATCH") => scan.pattern = options.value()?,
-            o if o.is("COUNT") => scan.count = scan::count(&mut options)?,
-            o if o.is("NOSCORES") => scan.scores = false,
-            _ => return Err(CommandError::Syntax),
-        }
-    }
-    Ok(scan)
-}
-
 pub(crate) fn zscan(call: &mut ReadCall<'_>) -> Outcome {
     let cursor = scan::cursor(call.args.at(2))?;
     // Of a key that does not exist Redis does not read the options.
-    let options = scan_options(Options::after(call.args, 3));
+    let options = ElementScan::read(call.args, Some("NOSCORES"));
     let found = look_at_all(call, |set, reply| {
-        let Ok(Scan { pattern, count, scores }) = &options else { return Ok(()) };
-        // The next cursor comes before the members and is known only after them.
-        let (mut elements, mut len, mut score) = (Vec::new(), 0, Vec::new());
-        let next = set.scan(cursor, *count, &mut |entry| {
-            if takes(pattern, entry.member) {
-                append_bulk(&mut elements, entry.member);
-                if *scores {
+        let Ok(scan) = &options else { return Ok(()) };
+        let (mut found, mut score) = (Elements::default(), Vec::new());
+        let next = set.scan(cursor, scan.count, &mut |entry| {
+            if scan.takes(entry.member) {
+                found.push(entry.member);
+                if scan.values {
                     score.clear();
                     number::write_double(&mut score, entry.score);
-                    append_bulk(&mut elements, &score);
+                    found.push(&score);
                 }
-                len += 1;
             }
         })?;
-        reply.array(2);
-        reply.bulk(next.to_string().as_bytes());
-        reply.array(if *scores { 2 * len } else { len });
-        reply.raw(&elements);
+        found.answer(next, reply);
         Ok(())
     })?;
     if found.is_some() {
         options?;
         return Ok(());
     }
-    call.reply.array(2);
-    call.reply.bulk(b"0");
-    call.reply.array(0);
+    Elements::default().answer(0, &mut call.reply);
     Ok(())
 }
