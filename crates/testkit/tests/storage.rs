@@ -12,7 +12,7 @@ use almandine_testkit::history::faults::{final_read, with_faults, without_refuse
 use almandine_testkit::history::mock::{self, Bug};
 use almandine_testkit::history::{self, History, check, record};
 use almandine_testkit::oracle;
-use almandine_testkit::oracle::table::{HASHES, Line, TABLE};
+use almandine_testkit::oracle::table::{HASHES, Line, SETS, TABLE};
 use almandine_testkit::storage::{FAULTY, Figures, MODES, Mode, OBJECTS};
 use almandine_testkit::{Program, Server, full, seed};
 
@@ -93,9 +93,17 @@ fn large_hashes_that_are_cold_are_what_they_are_in_redis() {
     compare(HASHES, if full() { 30 } else { 4 });
 }
 
+#[test]
+fn large_sets_that_are_cold_are_what_they_are_in_redis() {
+    compare(SETS, if full() { 30 } else { 4 });
+}
+
 fn compare(table: &'static [Line], episodes: u64) {
     for mode in modes(&["files", "files, copies to the tail", "three directories"]) {
         let (ours, redis) = (mode.start(), Server::start(&Program::Redis, &[]));
+        // Redis 7.0 has no listpacks of sets.
+        let as_7_0 = ours.client().call(&["CONFIG", "SET", "set-max-listpack-entries", "0"]);
+        assert!(as_7_0.is_ok_and(|reply| !reply.is_error()), "the server does not know the parameter");
         // CONFIG GET maxmemory is not the same here.
         let settings = oracle::Settings { table, seed: seed(), episodes, commands: 2000, cold_percent: 30 };
         let report = oracle::run(&ours, &redis, settings, &|name| name != "CONFIG")
