@@ -224,7 +224,8 @@ fn limit_allocations(call: &mut AdminCall<'_>) -> Outcome {
 fn object(call: &mut AdminCall<'_>) -> Outcome {
     let mut reader = call.accessor.reader(call.client.db);
     let key = reader.key(call.args.at(2));
-    let encoding = encoding_of(&mut reader, key)?.ok_or(CommandError::NoSuchKey)?;
+    let names = call.context.settings().values.encoding_names;
+    let encoding = encoding_of(&mut reader, key, names)?.ok_or(CommandError::NoSuchKey)?;
     let len = payload::of_key(&mut reader, key)?.map_or(0, |payload| payload.len() - payload::ENVELOPE_BYTES);
     let line = format!("Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{len} lru:0 lru_seconds_idle:0");
     call.reply.simple(&line);

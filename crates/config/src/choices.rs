@@ -55,6 +55,8 @@ choices! {
     CopyReads { None "none", ReadCache "read-cache", Tail "tail" }
     /// Which of two tiers must have a page before it may leave memory.
     CommitTier { Directory "directory", ObjectStore "object-store" }
+    /// As of which version of Redis OBJECT ENCODING names lists and sets.
+    EncodingNames { Before72 "7.0", Since72 "7.2" }
     /// How connections are read and written.
     IoBackend { Auto "auto", IoUring "io_uring", Epoll "epoll" }
 }

@@ -48,7 +48,8 @@ impl Mode {
     /// Starts a server in this mode.
     #[must_use]
     pub fn start(&self) -> Server {
-        let common = ["--maxmemory", "16mb", "--enable-debug-command", "yes"];
+        // The names of encodings are compared with redis-server 7.0.
+        let common = ["--maxmemory", "16mb", "--enable-debug-command", "yes", "--object-encoding-names", "7.0"];
         Server::start(&Program::Almandine, &[&common, self.flags].concat())
     }
 }

@@ -2,7 +2,7 @@
 
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, help};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
-use almandine_config::choices::EvictionPolicy;
+use almandine_config::choices::{EncodingNames, EvictionPolicy};
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::{Key, Kind, Metadata, Reader, Refusal};
 
@@ -53,7 +53,7 @@ pub(super) const ENCODING: Command = Command {
 
 fn encoding(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(2);
-    let encoding = encoding_of(&mut call.keys, key)?;
+    let encoding = encoding_of(&mut call.keys, key, call.context.settings().values.encoding_names)?;
     call.looked_up(encoding.is_some());
     match encoding {
         None => call.reply.null(),
@@ -66,33 +66,39 @@ fn encoding(call: &mut ReadCall<'_>) -> Outcome {
 ///
 /// # Errors
 /// When what says it is not in memory.
-pub fn encoding_of(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<&'static str>, CommandError> {
+pub fn encoding_of(keys: &mut Reader<'_>, key: Key<'_>, names: EncodingNames) -> Result<Option<&'static str>, CommandError> {
+    let (kind, name) = match encoding_by_kind(keys, key)? {
+        Some(encoding) => encoding,
+        None => return Ok(None),
+    };
+    Ok(Some(match (names, kind, name) {
+        (EncodingNames::Before72, Kind::List, "listpack") => "quicklist",
+        (EncodingNames::Before72, Kind::Set, "listpack") => "hashtable",
+        _ => name,
+    }))
+}
+
+/// The type of a key's value, and the name of its encoding as of Redis 7.2.
+fn encoding_by_kind(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<(Kind, &'static str)>, CommandError> {
     // A key that becomes one of another type between two looks at it is looked at again.
     loop {
         let Some(metadata) = keys.metadata(key) else { return Ok(None) };
-        match metadata.kind {
-            Kind::String if metadata.edited => return Ok(Some("raw")),
+        let kind = metadata.kind;
+        let name = match kind {
+            Kind::String if metadata.edited => Ok(Some("raw")),
             Kind::String => match keys.read(key) {
-                Some(value) if value.kind() != Kind::String => {}
-                value => return Ok(value.map(|value| string_encoding(&value))),
+                Some(value) if value.kind() != Kind::String => Err(Refusal::WrongKind),
+                value => Ok(value.map(|value| string_encoding(&value))),
             },
-            Kind::Hash => match keys.read_hash(key, |hash| Ok(hash.encoding().name())) {
-                Err(Refusal::WrongKind) => {}
-                encoding => return Ok(encoding?),
-            },
-            Kind::Set => match keys.read_set(key, |set| Ok(set.encoding().name())) {
-                Err(Refusal::WrongKind) => {}
-                encoding => return Ok(encoding?),
-            },
-            Kind::SortedSet => match keys.read_sorted_set(key, |set| Ok(set.encoding().name())) {
-                Err(Refusal::WrongKind) => {}
-                encoding => return Ok(encoding?),
-            },
-            Kind::List => match keys.read_list(key, |list| Ok(list.encoding().name())) {
-                Err(Refusal::WrongKind) => {}
-                encoding => return Ok(encoding?),
-            },
-            Kind::Stream => return Ok(Some("stream")),
+            Kind::Hash => keys.read_hash(key, |hash| Ok(hash.encoding().name())),
+            Kind::List => keys.read_list(key, |list| Ok(list.encoding().name())),
+            Kind::Set => keys.read_set(key, |set| Ok(set.encoding().name())),
+            Kind::SortedSet => keys.read_sorted_set(key, |set| Ok(set.encoding().name())),
+            Kind::Stream => Ok(Some("stream")),
+        };
+        match name {
+            Err(Refusal::WrongKind) => {}
+            name => return Ok(name?.map(|name| (kind, name))),
         }
     }
 }

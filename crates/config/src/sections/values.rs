@@ -1,6 +1,7 @@
 //! When a collection changes its encoding.
 
 use super::{LONG, MEMORY, NATURAL};
+use crate::choices::{Choice, EncodingNames};
 use crate::kind::Kind;
 use crate::parameter::section;
 
@@ -9,6 +10,9 @@ const LIST_SIZE: Kind = Kind::Integer(i32::MIN as i64, i32::MAX as i64);
 section! {
     /// When a collection changes its encoding.
     Values "Values"
+    "object-encoding-names": (Kind::Choice(EncodingNames::NAMES)) = "7.2" [own]
+        "As of which version of Redis OBJECT ENCODING names lists and sets: until 7.2 all lists are quicklists, and no set is a listpack."
+        => encoding_names: EncodingNames;
     "hash-max-listpack-entries" / "hash-max-ziplist-entries": LONG = "512" []
         "Fields up to which OBJECT ENCODING says that a hash is a listpack." => hash_entries_max: u64;
     "hash-max-listpack-value" / "hash-max-ziplist-value": MEMORY = "64" []

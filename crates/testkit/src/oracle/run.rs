@@ -257,11 +257,14 @@ impl<'s> Pair<'s> {
             (&[b"GET"], Compare::Exact),
             (&[b"HGETALL"], Compare::Pairs),
             (&[b"SMEMBERS"], Compare::Unordered),
+            (&[b"LRANGE"], Compare::Exact),
             (&[b"PTTL"], Compare::Near(1000)),
             (&[b"OBJECT", b"ENCODING"], Compare::Encoding),
         ];
-        let commands: Vec<Vec<Vec<u8>>> =
-            checks.iter().map(|(words, _)| words.iter().copied().chain([key]).map(<[u8]>::to_vec).collect()).collect();
+        let commands: Vec<Vec<Vec<u8>>> = checks
+            .iter()
+            .map(|(words, _)| words.iter().copied().chain([key]).map(<[u8]>::to_vec).chain(behind(words)).collect())
+            .collect();
         let (ours, theirs) = self.both(&commands)?;
         for (i, (_, compare)) in checks.iter().enumerate() {
             if !equal(*compare, &ours[i], &theirs[i]) {
@@ -386,6 +389,11 @@ fn shrink(
     }
     found.commands = commands.into_iter().map(|c| c.args).collect();
     Ok(found)
+}
+
+/// What follows the key of a command that tells all of its value.
+fn behind(words: &[&[u8]]) -> Vec<Vec<u8>> {
+    if words == [b"LRANGE"] { vec![b"0".to_vec(), b"-1".to_vec()] } else { Vec::new() }
 }
 
 #[cfg(test)]

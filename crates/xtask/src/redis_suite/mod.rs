@@ -44,7 +44,7 @@ const FILES: &[&str] = &[
 ];
 
 /// What makes ours name the encodings of Redis 7.0, which has no listpacks of sets.
-const AS_7_0: &[&str] = &["--set-max-listpack-entries", "0"];
+const AS_7_0: &[&str] = &["--object-encoding-names", "7.0"];
 
 /// Those of them that take seconds, for every test run.
 pub(crate) const FAST: &[&str] = &[
