@@ -290,6 +290,8 @@ fixed_errors! {
     BitfieldOverflow => "ERR Invalid OVERFLOW type specified",
     /// BITFIELD_RO that writes.
     BitfieldReadOnly => "ERR BITFIELD_RO only supports the GET subcommand",
+    /// SORT by numbers that are none.
+    NotSortable => "ERR One or more scores can't be converted into double",
     /// A unit of length that does not exist.
     UnknownUnit => "ERR unsupported unit provided. please use M, KM, FT, MI",
     /// GEORADIUS and its relatives with a radius that is no number.

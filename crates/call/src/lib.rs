@@ -28,7 +28,7 @@ pub mod table;
 pub mod tracking;
 pub mod transaction;
 
-pub use call::{AdminCall, Context, PlannedKey, ReadCall, WriteCall};
+pub use call::{AdminCall, Context, KeyAccess, KeyCall, PlannedKey, ReadCall, WriteCall};
 pub use client::{Client, ClientTracking, ReplyMode};
 pub use command::{Command, Handler};
 pub use errors::{CommandError, Outcome};

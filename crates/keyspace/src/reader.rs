@@ -91,7 +91,7 @@ impl<'w> Reader<'w> {
         if key.namespace == self.namespace { key } else { self.key(key.bytes) }
     }
 
-    /// Latches the keys shared, so that they are read as of one moment. Once per reader.
+    /// Latches the keys shared, so that they are read as of one moment. Once, until [`Reader::unlock`].
     pub fn lock_shared(&mut self, keys: &[(u16, &[u8])]) {
         self.lock_keys(keys.iter().copied(), false);
     }
@@ -100,6 +100,13 @@ impl<'w> Reader<'w> {
     pub fn lock_shared_all<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
         let db = self.db;
         self.lock_keys(keys.map(|key| (db, key)), false);
+    }
+
+    /// Releases all latches, so that another set of keys can be locked.
+    pub fn unlock(&mut self) {
+        if !self.accessor.in_unit() {
+            self.accessor.session.unlock_all();
+        }
     }
 
     pub(crate) fn lock_keys<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>, exclusive: bool) {

@@ -110,13 +110,6 @@ impl<'w> Writer<'w> {
         self.reader.accessor.require(key, Need::Read)
     }
 
-    /// Releases all latches, so that another set of keys can be locked.
-    pub fn unlock(&mut self) {
-        if !self.reader.accessor.in_unit() {
-            self.reader.accessor.session.unlock_all();
-        }
-    }
-
     /// Sets a key to a string, whatever it was.
     ///
     /// # Errors

@@ -193,3 +193,109 @@ fn sorted_sets_together_are_the_same_in_slices_and_at_once() {
         (members.div_ceil(3), Value::Integer(7))
     );
 }
+
+/// Numbers that are in no order, each once.
+fn shuffled(len: u64) -> Vec<u64> {
+    // Odd, so that it visits all; len is a power of two.
+    (0..len).map(|number| number.wrapping_mul(0x9E37_79B9) % len).collect()
+}
+
+fn texts(reply: &Value) -> Vec<String> {
+    let text = |one: &Value| String::from_utf8_lossy(one.bytes().unwrap_or_default()).into_owned();
+    let Value::Array(all) = reply else { panic!("not an array: {reply:?}") };
+    all.iter().map(text).collect()
+}
+
+#[test]
+fn many_elements_are_sorted_in_each_way() {
+    let len = 1 << 17;
+    for flags in devices() {
+        let server = Server::start(&Program::Almandine, flags);
+        let mut client = server.client();
+        let numbers = shuffled(len);
+        for part in numbers.chunks(4096) {
+            let words: Vec<String> = part.iter().map(u64::to_string).collect();
+            let fill =
+                |name: &'static str, key: &'static str| [name, key].into_iter().chain(words.iter().map(String::as_str)).collect();
+            let scored = words.iter().flat_map(|word| ["7", word.as_str()]);
+            let fills: [Vec<&str>; 3] = [fill("RPUSH", "l"), fill("SADD", "s"), ["ZADD", "z"].into_iter().chain(scored).collect()];
+            fills.iter().for_each(|fill| drop(client.call(fill).expect("a reply")));
+        }
+        let sorted: Vec<String> = (0..len).map(|number| number.to_string()).collect();
+        let mut by_bytes = sorted.clone();
+        by_bytes.sort_unstable();
+        for key in ["l", "s", "z"] {
+            assert!(texts(&client.call(&["SORT", key]).expect("a reply")) == sorted, "{key}");
+            assert!(texts(&client.call(&["SORT_RO", key, "ALPHA"]).expect("a reply")) == by_bytes, "{key} by bytes");
+            let last = client.call(&["SORT", key, "DESC", "LIMIT", "1", "2", "GET", "#", "GET", "none"]).expect("a reply");
+            assert_eq!(texts(&last), [&sorted[len as usize - 2], "", &sorted[len as usize - 3], ""]);
+            assert_eq!(
+                client.call(&["SORT", key, "LIMIT", "5", "100000", "STORE", "d"]).expect("a reply"),
+                Value::Integer(100_000)
+            );
+            assert!(texts(&client.call(&["LRANGE", "d", "0", "-1"]).expect("a reply")) == sorted[5..100_005], "{key} stored");
+        }
+        let plain = texts(&client.call(&["SORT", "l", "BY", "nosort", "DESC"]).expect("a reply"));
+        assert!(plain.iter().rev().eq(numbers.iter().map(u64::to_string).collect::<Vec<_>>().iter()), "backwards");
+        let block = [&["MULTI"][..], &["SORT", "l", "STORE", "e"], &["SORT", "l", "LIMIT", "0", "1"], &["EXEC"]];
+        let replies = client.pipeline(&block).expect("replies");
+        assert_eq!(replies[3], Value::Array(vec![Value::Integer(len as i64), Value::Array(vec![Value::Bulk(b"0".to_vec())])]));
+        client.call(&["RPUSH", "l", "x"]).expect("a reply");
+        assert!(client.call(&["SORT", "l", "STORE", "d"]).expect("a reply").is_error(), "one of them is no number");
+        assert_eq!(client.call(&["LLEN", "d"]).expect("a reply"), Value::Integer(100_000), "an error changes nothing");
+    }
+}
+
+/// A list that is turned all the time has the same elements at every moment.
+#[test]
+fn what_is_sorted_is_of_one_moment() {
+    let (len, done) = (1u64 << 17, AtomicBool::new(false));
+    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    let mut client = server.client();
+    for part in shuffled(len).chunks(4096) {
+        let words: Vec<String> = part.iter().map(u64::to_string).collect();
+        client.call(&["RPUSH", "l"].into_iter().chain(words.iter().map(String::as_str)).collect::<Vec<_>>()).expect("a reply");
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut writer = server.client();
+            while !done.load(Ordering::Relaxed) {
+                writer.call(&["LMOVE", "l", "l", "LEFT", "RIGHT"]).expect("a reply");
+            }
+        });
+        for _ in 0..10 {
+            assert_eq!(client.call(&["SORT", "l", "STORE", "d"]).expect("a reply"), Value::Integer(len as i64));
+            let ends =
+                client.pipeline(&[&["LINDEX", "d", "0"][..], &["LINDEX", "d", "77777"], &["LINDEX", "d", "-1"]]).expect("replies");
+            assert_eq!(texts(&Value::Array(ends)), ["0".to_owned(), "77777".to_owned(), (len - 1).to_string()]);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Weights change together, so an order that they do not have together mixes two moments.
+#[test]
+fn keys_found_at_run_time_are_of_the_same_moment() {
+    let done = AtomicBool::new(false);
+    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    let mut client = server.client();
+    client.call(&["RPUSH", "l", "a", "b", "c"]).expect("a reply");
+    client.call(&["MSET", "w_a", "1", "w_b", "2", "w_c", "3"]).expect("a reply");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut writer = server.client();
+            for weights in [["3", "1", "2"], ["2", "3", "1"], ["1", "2", "3"]].iter().cycle() {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                writer.call(&["MSET", "w_a", weights[0], "w_b", weights[1], "w_c", weights[2]]).expect("a reply");
+            }
+        });
+        for _ in 0..3000 {
+            assert_eq!(texts(&client.call(&["SORT_RO", "l", "BY", "w_*", "GET", "w_*"]).expect("a reply")), ["1", "2", "3"]);
+            client.call(&["SORT", "l", "BY", "w_*", "DESC", "GET", "w_*", "STORE", "d"]).expect("a reply");
+            assert_eq!(texts(&client.call(&["LRANGE", "d", "0", "-1"]).expect("a reply")), ["3", "2", "1"]);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}

@@ -1,11 +1,23 @@
-//! SORT and SORT_RO. Lists, sets and sorted sets come later: until then there is nothing to sort but what is not there.
+//! SORT and SORT_RO: the elements of a list, a set or a sorted set in the order of numbers or bytes, theirs or those of keys that they name.
+//!
+//! [`options`] has what is asked for, [`table`] the elements and their order, [`pattern`] and [`values`] other keys. The result is answered
+//! ([`answer`]) or stored ([`store`]); many elements are sorted beside the commands of others ([`large`]).
 
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall};
+mod answer;
+mod large;
+mod options;
+mod pattern;
+mod store;
+mod table;
+mod values;
+
+use almandine_call::{Command, Handler, Outcome, ReadCall, Word, WriteCall};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, KeySpec, Keys, Traits};
-use almandine_keyspace::Key;
-use almandine_resp::Args;
 
 use crate::traits::{CHANGE, READ};
+use answer::answer;
+use options::Sorting;
+use store::store;
 
 const CATEGORIES: &[Category] = &[Category::Set, Category::SortedSet, Category::List, Category::Dangerous];
 
@@ -37,7 +49,8 @@ pub(super) const SORT: Command = Command {
             ALPHA,
             Arg::key("destination", Access::Overwrite).token("STORE").optional().key_spec(2),
         ],
-        traits: Traits { fast: false, denyoom: true, all_keyspace: true, ..CHANGE },
+        // It finds keys at run time, and latches them together with those that it names.
+        traits: Traits { fast: false, denyoom: true, all_keyspace: true, self_locking: true, ..CHANGE },
         keys: Keys::Computed(&[KEY, PATTERN_KEYS, DESTINATION], next_key),
         categories: Some(CATEGORIES),
         ..CommandSpec::BLANK
@@ -88,54 +101,17 @@ fn next_key<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> 
     }
 }
 
-/// Checks the options; the index of the destination's argument if there is one.
-fn check_options(args: Args<'_>, may_store: bool) -> Result<Option<usize>, CommandError> {
-    let mut destination = None;
-    let mut options = Options::after(args, 2);
-    while let Some(option) = options.next() {
-        let operands = operands(option).filter(|operands| *operands <= options.remaining()).ok_or(CommandError::Syntax)?;
-        if option.is("LIMIT") {
-            options.integer()?;
-            options.integer()?;
-            continue;
-        }
-        if option.is("STORE") {
-            destination = Some(options.position());
-        }
-        for _ in 0..operands {
-            options.value()?;
-        }
-    }
-    if destination.is_some() && !may_store { Err(CommandError::Syntax) } else { Ok(destination) }
-}
-
 fn sort(call: &mut WriteCall<'_>) -> Outcome {
-    let destination = check_options(call.args, true)?;
-    let key = call.key(1);
-    nothing_to_sort(call.keys.exists(key))?;
-    call.looked_up(false);
-    match destination {
-        None => call.reply.array(0),
-        Some(destination) => {
-            let destination: Key<'_> = call.key(destination);
-            call.keys.delete(destination);
-            call.reply.integer(0);
-        }
+    let sorting = Sorting::read(call.args, true)?;
+    match sorting.destination {
+        Some(destination) => store(call, destination, sorting),
+        None => answer(call, sorting),
     }
-    Ok(())
 }
 
 fn sort_ro(call: &mut ReadCall<'_>) -> Outcome {
-    check_options(call.args, false)?;
-    let key = call.key(1);
-    nothing_to_sort(call.keys.exists(key))?;
-    call.looked_up(false);
-    call.reply.array(0);
-    Ok(())
-}
-
-fn nothing_to_sort(exists: bool) -> Outcome {
-    if exists { Err(CommandError::WrongType) } else { Ok(()) }
+    let sorting = Sorting::read(call.args, false)?;
+    answer(call, sorting)
 }
 
 #[cfg(test)]

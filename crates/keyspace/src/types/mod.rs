@@ -1,6 +1,7 @@
 //! The types of values: views that open a key as a type, and do not show whether the value is packed in its record or an object.
 
 mod collection;
+mod elements;
 pub mod hash;
 pub mod list;
 mod refusal;
@@ -10,5 +11,6 @@ pub mod sorted_set;
 mod table;
 
 pub use collection::Frozen;
+pub use elements::Elements;
 pub use refusal::Refusal;
 pub use table::TypeTable;

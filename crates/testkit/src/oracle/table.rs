@@ -247,9 +247,13 @@ pub const TABLE: &[Line] = &[
     // Redis shares the objects of small integers, and with them the time of their last use.
     line(3, Kind, "OBJECT IDLETIME key"),
     line(3, Exact, "OBJECT FREQ key"),
-    // Of a key that does not exist: SORT of a set or a list does not exist yet.
-    line(3, Exact, "SORT missing [ALPHA|DESC|LIMIT 0 1|BY nosort|word]"),
-    line(2, Exact, "SORT_RO missing"),
+    // Without STORE, Redis compares up to the first zero byte; a set has no order of its own.
+    line(6, Exact, "SORT key [DESC] [LIMIT index index] [GET #|GET key|word] [STORE key]"),
+    line(4, Exact, "SORT key ALPHA [DESC] [LIMIT index index] STORE key"),
+    line(4, Exact, "SORT key BY k* [DESC] [LIMIT index index] [GET k*|GET # GET k*->f1] [STORE key]"),
+    line(2, Unordered, "SORT key BY nosort [DESC] [GET #|GET k*]"),
+    line(2, Exact, "SORT_RO key [DESC] [LIMIT index index] [BY k*] [GET k*|STORE key]"),
+    line(1, Size, "SORT_RO key ALPHA [BY k*->f1]"),
     line(3, Kind, "MEMORY USAGE key"),
     // transactions
     line(12, Exact, "MULTI"),

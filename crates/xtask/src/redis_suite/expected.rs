@@ -25,6 +25,8 @@ enum Verb {
     MayFail,
     /// Is not run, since the suite would not go on behind it.
     Skip,
+    /// The file is run without a look at what OBJECT ENCODING says.
+    NoEncodings,
 }
 
 impl Expected {
@@ -44,7 +46,8 @@ impl Expected {
                 "fails" => Verb::Fails,
                 "may fail" => Verb::MayFail,
                 "skip" => Verb::Skip,
-                other => return Err(format!("{other} is none of: fails, may fail, skip")),
+                "no encodings" => Verb::NoEncodings,
+                other => return Err(format!("{other} is none of: fails, may fail, skip, no encodings")),
             };
             if reason.trim().is_empty() {
                 return Err(format!("no reason: {line}"));
@@ -61,6 +64,11 @@ impl Expected {
     /// The tests that are not to be run.
     pub(super) fn skipped(&self, file: &str) -> Vec<&str> {
         self.of(file).filter(|entry| entry.verb == Verb::Skip).map(|entry| entry.test.as_str()).collect()
+    }
+
+    /// Whether encodings are not to be looked at.
+    pub(super) fn ignores_encodings(&self, file: &str) -> bool {
+        self.of(file).any(|entry| entry.verb == Verb::NoEncodings)
     }
 
     /// What is not as the list says.
@@ -96,6 +104,7 @@ fails | unit/a | does not exist yet | one | two
 
 skip | unit/a | waits for ever | three
 may fail | unit/a | takes time | four
+no encodings | unit/b | they are others | all of it
 ";
 
     fn results(passed: &[&str], failed: &[&str]) -> Results {
@@ -107,6 +116,7 @@ may fail | unit/a | takes time | four
     fn results_must_be_as_listed() {
         let expected = Expected::parse(LIST).unwrap();
         assert_eq!(expected.skipped("unit/a"), ["three"]);
+        assert!(expected.ignores_encodings("unit/b") && !expected.ignores_encodings("unit/a"));
         assert!(expected.compare("unit/a", &results(&["four", "x"], &["one | two"])).is_empty());
         assert!(expected.compare("unit/a", &results(&[], &["one | two", "four"])).is_empty());
         assert_eq!(expected.compare("unit/a", &results(&["one | two"], &[])).len(), 1);

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::expected::Expected;
+
 /// How Redis' own CI starts a server for the external mode.
 const FLAGS: &[&str] =
     &["--save", "", "--enable-protected-configs", "yes", "--enable-debug-command", "yes", "--enable-module-command", "yes"];
@@ -84,8 +86,9 @@ impl Drop for Server {
     }
 }
 
-/// Runs a file, without the tests named in `skipped`.
-pub(super) fn run(suite: &Path, file: &str, mut server: Server, skipped: &[&str], verbose: bool) -> Result<Results, String> {
+/// Runs a file, without what is not to be looked at.
+pub(super) fn run(suite: &Path, file: &str, mut server: Server, expected: &Expected, verbose: bool) -> Result<Results, String> {
+    let skipped = expected.skipped(file);
     let skip_file = server.directory.join("skipped");
     fs::write(&skip_file, skipped.join("\n") + "\n").map_err(|e| format!("{}: {e}", skip_file.display()))?;
     let mut tclsh = Command::new("tclsh");
@@ -94,6 +97,9 @@ pub(super) fn run(suite: &Path, file: &str, mut server: Server, skipped: &[&str]
     let base = 21_111 + std::process::id() % 128 * 64;
     tclsh.arg(server.port.to_string()).args(["--baseport", &base.to_string()]);
     tclsh.args(["--durable", "--timeout", SILENCE, "--single", file]);
+    if expected.ignores_encodings(file) {
+        tclsh.arg("--ignore-encoding");
+    }
     if !skipped.is_empty() {
         tclsh.arg("--skipfile").arg(&skip_file);
     }

@@ -1,7 +1,7 @@
 //! A list as it was at one time, to be read without a latch.
 
-use super::Lists;
-use crate::types::collection::Snapshot;
+use super::{List, Lists};
+use crate::types::collection::{Frozen, Snapshot};
 use crate::{Key, Reader, Refusal};
 
 /// A large list as it was at one time. It holds memory, and nobody up.
@@ -44,5 +44,15 @@ impl Reader<'_> {
         let snapshot = self.snapshot_of::<Lists>(key)?;
         let len = snapshot.object()?.len();
         Some(ListSnapshot { snapshot, len })
+    }
+}
+
+impl Frozen {
+    /// The list that was frozen. None: there was no key.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub fn list(&self) -> Result<Option<List<'_>>, Refusal> {
+        Ok(self.collection::<Lists>()?.map(|body| List { body }))
     }
 }

@@ -1,8 +1,7 @@
 //! A sorted set as it was at one time, to be read without a latch.
 
 use super::{Scored, SortedSet, SortedSets};
-use crate::types::Frozen;
-use crate::types::collection::{Body, Snapshot};
+use crate::types::collection::{Body, Frozen, Snapshot};
 use crate::{Key, Reader, Refusal};
 
 /// A large sorted set as it was at one time. It holds memory, and nobody up.
@@ -54,5 +53,15 @@ impl Reader<'_> {
     /// A snapshot of a key that is a large sorted set; None: it is not there, small or of another type.
     pub fn large_sorted_set(&mut self, key: Key<'_>) -> Option<SortedSetSnapshot> {
         Some(SortedSetSnapshot { snapshot: self.snapshot_of::<SortedSets>(key)? })
+    }
+}
+
+impl Frozen {
+    /// The sorted set that was frozen. None: there was no key.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub fn sorted_set(&self) -> Result<Option<SortedSet<'_>>, Refusal> {
+        Ok(self.collection::<SortedSets>()?.map(|body| SortedSet::new(body, self.now())))
     }
 }
