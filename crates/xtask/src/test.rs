@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{prerequisites, tidy};
+use crate::{prerequisites, redis_suite, tidy};
 
 /// A command of the run.
 struct Step {
@@ -85,6 +85,8 @@ pub(crate) fn run(full: bool) -> bool {
     }
     ended.push(execute(&root, &step("testkit", &["test", "--package", "almandine-testkit", "--lib"])));
     proofs(&root, "debug", "dev", full, python.as_deref(), &mut ended);
+    let files: &[&str] = if full { &[] } else { &["--fast-part"] };
+    timed(&mut ended, "redis suite", || redis_suite::run(&[&["--tolerant"], files].concat()).then_some(()));
     if full {
         object_storage(&root, &mut ended);
         proofs(&root, "release", "release", full, python.as_deref(), &mut ended);
