@@ -2,6 +2,7 @@
 
 use almandine_call::CommandError;
 use almandine_datatypes::digest;
+use almandine_datatypes::stream::{Producers, StreamId, StreamObject};
 use almandine_keyspace::types::hash::Hash;
 use almandine_keyspace::types::list::List;
 use almandine_keyspace::types::set::Set;
@@ -74,6 +75,10 @@ fn content(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Comma
                 Err(Refusal::WrongKind) => {}
                 content => return Ok(content?),
             },
+            Some(Kind::Stream) => match keys.read_whole_stream(key, of_stream) {
+                Err(Refusal::WrongKind) => {}
+                content => return Ok(content?),
+            },
             Some(_) => return Ok(keys.read(key).map(|value| [value.kind().name().as_bytes(), b":", &value].concat())),
         }
     }
@@ -116,6 +121,39 @@ fn of_sorted_set(set: &SortedSet<'_>) -> Result<Vec<u8>, Refusal> {
         add(&mut sum, &signature(&[entry.member, &score, &entry.due.unwrap_or(0).to_le_bytes()]));
     }
     Ok([Kind::SortedSet.name().as_bytes(), b":", hex(&sum).as_bytes()].concat())
+}
+
+/// Entries, and groups with what is pending; not what is told of nodes.
+fn of_stream(stream: &StreamObject) -> Result<Vec<u8>, Refusal> {
+    let mut sum = Signature::default();
+    let known = |number: Option<u64>| number.map_or(-1i128, i128::from).to_le_bytes();
+    for entry in stream.range(StreamId::MIN, StreamId::MAX)? {
+        let entry = entry?;
+        let (id, mut parts) = (entry.id.text(), Vec::with_capacity(1 + 2 * entry.fields.len()));
+        parts.push(&*id);
+        entry.fields.for_each(|(name, value)| parts.extend_from_slice(&[name, value]));
+        add(&mut sum, &signature(&parts));
+    }
+    let ends =
+        [&stream.last_id().text()[..], &stream.max_deleted().text(), &stream.entries_added().to_le_bytes()].map(<[u8]>::to_vec);
+    add(&mut sum, &signature(&[&ends[0], &ends[1], &ends[2]]));
+    for group in stream.groups() {
+        let name = group.name();
+        add(&mut sum, &signature(&[name, &group.last_id().text(), &known(group.entries_read())]));
+        for (_, consumer) in group.consumers() {
+            add(&mut sum, &signature(&[name, &consumer.name, &consumer.seen.to_le_bytes(), &known(consumer.active)]));
+        }
+        for pending in group.pending_from(StreamId::MIN) {
+            let pending = pending?;
+            let owner = group.consumer(pending.owner).map_or(&[][..], |consumer| &consumer.name);
+            let (time, count) = (pending.time.to_le_bytes(), pending.count.to_le_bytes());
+            add(&mut sum, &signature(&[name, &pending.id.text(), owner, &time, &count]));
+        }
+    }
+    for (name, ids) in stream.producers().into_iter().flat_map(Producers::iter) {
+        ids.for_each(|(iid, id)| add(&mut sum, &signature(&[name, iid, &id.text()])));
+    }
+    Ok([Kind::Stream.name().as_bytes(), b":", hex(&sum).as_bytes()].concat())
 }
 
 /// Each part with its length, so that what belongs to one is not taken for the other.

@@ -130,6 +130,106 @@ fixed_errors! {
     FieldExpiryOrKeep => "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified",
     /// HSETEX with two conditions on fields.
     FieldConditions => "ERR Only one of FXX or FNX arguments can be specified",
+    /// What should be the id of a stream's entry is none.
+    StreamId => "ERR Invalid stream ID specified as stream command argument",
+    /// A range that begins behind the last id.
+    StreamStart => "ERR invalid start ID for the interval",
+    /// A range that ends before the first id.
+    StreamEnd => "ERR invalid end ID for the interval",
+    /// XADD of the id that no entry has.
+    StreamIdZero => "ERR The ID specified in XADD must be greater than 0-0",
+    /// XADD behind the last id.
+    StreamExhausted => "ERR The stream has exhausted the last possible ID, unable to add more items",
+    /// XADD of an id that is not above the last one.
+    StreamIdNotAbove => "ERR The ID specified in XADD is equal or smaller than the target stream top item",
+    /// XADD of more than a node could hold.
+    StreamEntryTooLarge => "ERR Elements are too large to be stored",
+    /// Two ways to trim.
+    TrimTwice => "ERR syntax error, MAXLEN and MINID options at the same time are not compatible",
+    /// A negative MAXLEN.
+    TrimMaxLen => "ERR The MAXLEN argument must be >= 0.",
+    /// A negative LIMIT.
+    TrimLimit => "ERR The LIMIT argument must be >= 0.",
+    /// LIMIT of nothing.
+    TrimLimitAlone => "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy",
+    /// LIMIT of an exact trim.
+    TrimLimitExact => "ERR syntax error, LIMIT cannot be used without the special ~ option",
+    /// XTRIM that does not say how.
+    TrimMissing => "ERR syntax error, XTRIM must be called with a trimming strategy",
+    /// XSETID ENTRIESADDED below 0.
+    EntriesAddedNegative => "ERR entries_added must be positive",
+    /// XSETID ENTRIESADDED below what there is.
+    EntriesAddedBelowLength => "ERR The entries_added specified in XSETID is smaller than the target stream length",
+    /// XSETID below MAXDELETEDID.
+    LastIdBelowDeleted => "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id",
+    /// XSETID below an entry.
+    LastIdBelowTop => "ERR The ID specified in XSETID is smaller than the target stream top item",
+    /// XREAD with more streams than ids, or fewer.
+    StreamsUnbalanced => "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.",
+    /// XREAD GROUP.
+    ReadGroupOption => "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.",
+    /// XREAD NOACK.
+    ReadNoAckOption => "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.",
+    /// XREAD of what only groups have.
+    ReadNewOnly => "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.",
+    /// XREADGROUP without a group.
+    ReadGroupMissing => "ERR Missing GROUP option for XREADGROUP",
+    /// XREADGROUP of what only XREAD has.
+    ReadGroupLast => "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set.",
+    /// XREADGROUP CLAIM with something that is no integer.
+    ClaimIdleTime => "ERR min-idle-time is not an integer",
+    /// XREADGROUP CLAIM with a negative time.
+    ClaimIdleNegative => "ERR min-idle-time must be a positive integer",
+    /// XGROUP of a key that does not exist.
+    GroupNeedsKey => "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.",
+    /// XGROUP CREATE of a group that is there.
+    GroupExists => "BUSYGROUP Consumer Group name already exists",
+    /// XGROUP ENTRIESREAD below -1.
+    EntriesRead => "ERR value for ENTRIESREAD must be positive or -1",
+    /// XCLAIM with a time that is no integer.
+    ClaimMinIdle => "ERR Invalid min-idle-time argument for XCLAIM",
+    /// XCLAIM IDLE with something that is no integer.
+    ClaimIdle => "ERR Invalid IDLE option argument for XCLAIM",
+    /// XCLAIM TIME with something that is no integer.
+    ClaimTime => "ERR Invalid TIME option argument for XCLAIM",
+    /// XCLAIM RETRYCOUNT with something that is no integer.
+    ClaimRetryCount => "ERR Invalid RETRYCOUNT option argument for XCLAIM",
+    /// XAUTOCLAIM with a time that is no integer.
+    AutoClaimMinIdle => "ERR Invalid min-idle-time argument for XAUTOCLAIM",
+    /// XAUTOCLAIM COUNT without sense.
+    ClaimCount => "ERR COUNT must be > 0",
+    /// XDELEX, XACKDEL IDS with no count.
+    IdsNotPositive => "ERR Number of IDs must be a positive integer",
+    /// XDELEX, XACKDEL IDS with fewer ids than it says.
+    IdsMismatch => "ERR The `numids` parameter must match the number of arguments",
+    /// XNACK without ids.
+    IdsExpected => "ERR syntax error, expected IDS keyword",
+    /// XNACK IDS with no count.
+    ReleasedNotPositive => "ERR numids must be a positive integer",
+    /// XNACK IDS with fewer ids than it says.
+    ReleasedMismatch => "ERR number of IDs doesn't match numids",
+    /// XNACK with another word.
+    ReleaseMode => "ERR mode must be SILENT, FAIL, or FATAL",
+    /// XNACK RETRYCOUNT below 0.
+    RetryCountNegative => "ERR Invalid RETRYCOUNT value, must be >= 0",
+    /// XADD IDMP with an id.
+    ProducerWithId => "ERR IDMP/IDMPAUTO can be used only with auto-generated IDs",
+    /// XADD with two producers.
+    ProducerTwice => "ERR IDMP/IDMPAUTO specified multiple times",
+    /// XADD IDMP of nobody.
+    ProducerEmpty => "ERR IDMP requires a non-empty producer ID",
+    /// XADD IDMP of nothing.
+    ProducerIdEmpty => "ERR IDMP requires a non-empty idempotent ID",
+    /// XADD IDMPAUTO of nobody.
+    AutoProducerEmpty => "ERR IDMPAUTO requires a non-empty producer ID",
+    /// XCFGSET IDMP-DURATION beyond its range.
+    ProducerDuration => "ERR IDMP-DURATION must be between 1 and 86400 seconds",
+    /// XCFGSET IDMP-MAXSIZE beyond its range.
+    ProducerMaxSize => "ERR IDMP-MAXSIZE must be between 1 and 10000 entries",
+    /// XIDMPRECORD of an entry that does not exist.
+    ProducerNoEntry => "ERR The specified stream ID does not exist",
+    /// XIDMPRECORD of an id that another entry has.
+    ProducerOtherEntry => "ERR The idempotent ID already belongs to another stream ID",
     /// HIMPORT PREPARE of a field twice.
     FieldTwice => "ERR duplicate field name in fieldset",
     /// HIMPORT SET of what was not prepared.
@@ -654,6 +754,39 @@ pub fn unknown_field_option(argument: &[u8]) -> CommandError {
 #[must_use]
 pub fn input_keys_missing(command: &str) -> CommandError {
     CommandError::new(format!("ERR at least 1 input key is needed for '{command}' command"))
+}
+
+/// A group that a stream does not have.
+#[cold]
+#[must_use]
+pub fn no_group(group: &[u8], key: &[u8]) -> CommandError {
+    no_group_text("NOGROUP No such consumer group '", group, "' for key name '", key, "'")
+}
+
+/// A stream or a group that does not exist.
+#[cold]
+#[must_use]
+pub fn no_key_or_group(key: &[u8], group: &[u8]) -> CommandError {
+    no_group_text("NOGROUP No such key '", key, "' or consumer group '", group, "'")
+}
+
+/// XREADGROUP of a stream or a group that does not exist.
+#[cold]
+#[must_use]
+pub fn no_group_to_read(key: &[u8], group: &[u8]) -> CommandError {
+    no_group_text("NOGROUP No such key '", key, "' or consumer group '", group, "' in XREADGROUP with GROUP option")
+}
+
+fn no_group_text(before: &str, one: &[u8], between: &str, other: &[u8], behind: &str) -> CommandError {
+    let quoted = |words: &[u8]| repeated(words, REPEATED_BYTES_MAX);
+    CommandError::new([before.as_bytes(), &quoted(one), between.as_bytes(), &quoted(other), behind.as_bytes()].concat())
+}
+
+/// XCLAIM or XNACK with an option that it does not take.
+#[cold]
+#[must_use]
+pub fn unknown_stream_option(command: &str, option: &[u8]) -> CommandError {
+    CommandError::quoting(&format!("ERR Unrecognized {command} option '"), option, "'")
 }
 
 /// ACL CAT of a category that does not exist.

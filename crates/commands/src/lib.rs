@@ -72,6 +72,7 @@ mod random;
 mod scan;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 pub mod string;
 mod traits;
 mod value;
@@ -90,4 +91,5 @@ pub const COMMANDS: &[&[&Command]] = &[
     list::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
+    stream::COMMANDS,
 ];

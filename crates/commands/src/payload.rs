@@ -7,6 +7,7 @@ mod hash;
 mod list;
 mod set;
 mod sorted_set;
+mod stream;
 
 use almandine_call::CommandError;
 use almandine_config::Settings;
@@ -15,6 +16,7 @@ use almandine_datatypes::rdb::list::List;
 use almandine_datatypes::rdb::set::Set;
 use almandine_datatypes::rdb::sorted_set::SortedSet;
 use almandine_datatypes::rdb::{self, footer, types};
+use almandine_datatypes::stream::StreamObject;
 use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer};
 
 /// Bytes of a payload beside its value: the type byte and the footer.
@@ -58,6 +60,10 @@ pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Co
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
             },
+            Some(Kind::Stream) => match keys.read_whole_stream(key, stream::payload) {
+                Err(Refusal::WrongKind) => {}
+                payload => return Ok(payload?),
+            },
             Some(Kind::SortedSet) => match keys.read_whole_sorted_set(key, sorted_set::payload) {
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
@@ -91,6 +97,8 @@ pub enum Restored<'p> {
     Set(Set<'p>),
     /// A sorted set.
     SortedSet(SortedSet<'p>),
+    /// A stream.
+    Stream(Box<StreamObject>),
 }
 
 /// Reads a payload.
@@ -105,6 +113,9 @@ pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
         Some(&kind) if List::is_type(kind) => List::read(kind, &mut content).ok().map(Restored::List),
         Some(&kind) if Set::is_type(kind) => Set::read(kind, &mut content).ok().map(Restored::Set),
         Some(&kind) if SortedSet::is_type(kind) => SortedSet::read(kind, &mut content).ok().map(Restored::SortedSet),
+        Some(&kind) if rdb::stream::is_type(kind) => {
+            rdb::stream::read(kind, &mut content).ok().map(|stream| Restored::Stream(Box::new(stream)))
+        }
         _ => None,
     };
     value.ok_or(CommandError::DumpMalformed)
@@ -121,6 +132,7 @@ pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, s
         Restored::List(list) => list::put(keys, key, &list, put, settings),
         Restored::Set(set) => set::put(keys, key, &set, put, settings),
         Restored::SortedSet(set) => sorted_set::put(keys, key, &set, put, settings),
+        Restored::Stream(stream) => Ok(keys.put_stream(key, *stream, put)?),
     }
 }
 

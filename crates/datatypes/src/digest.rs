@@ -1,6 +1,12 @@
 //! The digest of a value, by which `DIGEST` and `SET … IFDEQ` compare values without sending them.
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+/// XXH3 (128 bits, no seed).
+#[must_use]
+pub fn wide(value: &[u8]) -> u128 {
+    xxh3_128(value)
+}
 
 /// XXH3 (64 bits, no seed) of `value` as 16 lower-case hexadecimal digits, as Redis 8.4 replies it.
 pub fn hex(value: &[u8]) -> [u8; 16] {

@@ -12,8 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 
 use almandine_base::Output;
+use almandine_base::object::{ImageCursor, Object};
 use almandine_call::Table;
 use almandine_config::{Config, Startup};
+use almandine_datatypes::stream::StreamObject;
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_keyspace::{Accessor, Body, Change, Effect, Keyspace, Kind, Metadata, Options, Put};
@@ -94,6 +96,8 @@ struct Seen {
     members: (BTreeSet<Vec<u8>>, &'static str),
     expiry_ms: Option<i64>,
     etag: Option<u64>,
+    /// The image of a stream; of none, no bytes.
+    stream: Vec<u8>,
 }
 
 type Contents = BTreeMap<(u16, Vec<u8>), Seen>;
@@ -133,7 +137,8 @@ fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<Seen>, u64) {
     let sequence = reader.last_sequence(key);
     let Some(metadata) = reader.metadata(key) else { return (None, sequence) };
     let Metadata { expiry_ms, etag, .. } = metadata;
-    let mut seen = Seen { string: Vec::new(), fields: BTreeMap::new(), members: Default::default(), expiry_ms, etag };
+    let (string, stream) = (Vec::new(), Vec::new());
+    let mut seen = Seen { string, fields: BTreeMap::new(), members: Default::default(), expiry_ms, etag, stream };
     if metadata.kind == Kind::Hash {
         let fields = reader.read_hash(key, |hash| {
             hash.try_iter().map(|entry| entry.map(|e| (e.field.to_vec(), (e.value.to_vec(), e.due)))).collect::<Result<_, _>>()
@@ -155,6 +160,13 @@ fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<Seen>, u64) {
             Ok((all?, set.encoding().name()))
         });
         seen.members = members.unwrap().unwrap_or_default();
+    } else if metadata.kind == Kind::Stream {
+        let image = reader.read_stream(key, |stream| {
+            let mut image = Vec::new();
+            stream.write_part(ImageCursor::default(), usize::MAX, &mut image)?;
+            Ok(image)
+        });
+        seen.stream = image.unwrap().unwrap();
     } else {
         seen.string = reader.read(key).unwrap().to_vec();
     }
@@ -321,6 +333,38 @@ impl Rig {
     }
 }
 
+/// A command on streams.
+fn stream_command(random: &mut Random, unique: &str, number: &str) -> String {
+    let stream = |random: &mut Random| format!("x{}", random.below(3));
+    let entry = |random: &mut Random| format!("{}-{}", random.below(40), random.below(2));
+    let consumer = |random: &mut Random| format!("g{} c{}", random.below(2), random.below(3));
+    match random.below(22) {
+        0..4 => format!("XADD {} * f {unique} g {number}", stream(random)),
+        4 => format!("XADD {} MAXLEN {} * f {unique}", stream(random), random.below(30)),
+        5 => format!("XADD {} MAXLEN ~ 3 {} g {number}", stream(random), entry(random)),
+        6 => format!("XADD {} IDMP p{} {number} * f {unique}", stream(random), random.below(3)),
+        7 => format!("XDEL {} {} {}", stream(random), entry(random), entry(random)),
+        8 => format!("XTRIM {} MINID {}", stream(random), entry(random)),
+        9 => format!("XGROUP CREATE {} g{} 0 MKSTREAM", stream(random), random.below(2)),
+        10 if random.chance(20) => format!("XGROUP DESTROY {} g{}", stream(random), random.below(2)),
+        11 => format!("XGROUP SETID {} g{} {}", stream(random), random.below(2), entry(random)),
+        12 => format!("XGROUP DELCONSUMER {} {}", stream(random), consumer(random)),
+        13 | 14 => format!("XREADGROUP GROUP {} COUNT {} STREAMS {} >", consumer(random), random.below(9), stream(random)),
+        15 => format!("XREADGROUP GROUP {} CLAIM 1 STREAMS {} >", consumer(random), stream(random)),
+        16 => format!("XREADGROUP GROUP {} COUNT 3 STREAMS {} 0", consumer(random), stream(random)),
+        17 => format!("XAUTOCLAIM {} {} 0 0 COUNT 4", stream(random), consumer(random)),
+        18 => format!("XCLAIM {} {} 0 {} FORCE", stream(random), consumer(random), entry(random)),
+        19 => format!("XACKDEL {} g0 DELREF IDS 1 {}", stream(random), entry(random)),
+        20 => format!("XNACK {} g1 FAIL IDS 2 {} {} FORCE", stream(random), entry(random), entry(random)),
+        _ => match random.below(4) {
+            0 => format!("XSETID {} 9000000000000-{}", stream(random), random.below(9)),
+            1 => format!("COPY {} {} REPLACE", stream(random), stream(random)),
+            2 => format!("XCFGSET {} IDMP-MAXSIZE {}", stream(random), random.between(1, 4)),
+            _ => format!("DEL {}", stream(random)),
+        },
+    }
+}
+
 /// Appends a command, or a transaction, to a pipeline.
 fn command(random: &mut Random, unique: &str, input: &mut Vec<u8>) {
     let key = |random: &mut Random| format!("k{}", random.below(12));
@@ -330,9 +374,10 @@ fn command(random: &mut Random, unique: &str, input: &mut Vec<u8>) {
     let ttl = random.between(1, 60).to_string();
     let number = random.between(-5, 300).to_string();
     let long = "x".repeat(20_000 + random.below(20_000));
-    let text = match random.below(74) {
+    let text = match random.below(88) {
         48..60 => sorted_set_command(random, unique, &ttl),
         62..74 => set_command(random, &one),
+        74..88 => stream_command(random, unique, &number),
         0 => format!("SELECT {}", random.below(usize::from(DATABASES))),
         1 if random.chance(4) => "FLUSHDB".to_owned(),
         2 if random.chance(1) => "FLUSHALL".to_owned(),
@@ -580,7 +625,12 @@ fn enter(copy: &mut Copy, generation: u64, name: &[u8], seen: &Seen) {
     let put = Put { expiry_ms: seen.expiry_ms, etag: seen.etag, edited: false };
     copy.accessor.begin_batch(0);
     let mut writer = copy.accessor.writer(db);
-    if seen.fields.is_empty() {
+    if !seen.stream.is_empty() {
+        let mut stream = StreamObject::new();
+        assert_eq!(stream.read_part(&seen.stream), Ok(true));
+        let key = writer.key(name);
+        writer.put_stream(key, stream, put).unwrap();
+    } else if seen.fields.is_empty() {
         let set = Effect::Set { kind: Kind::String, value: Body::Bytes(&seen.string), put };
         writer.replay(name, &set).unwrap();
     } else {

@@ -26,6 +26,8 @@ pub enum DataType {
     SortedSet,
     /// A stream of `--members` entries.
     Stream,
+    /// A stream of `--members` entries with a group that has read none.
+    Group,
     /// A HyperLogLog that has seen `--members` names.
     HyperLogLog,
     /// A geo index of `--members` names.
@@ -45,6 +47,7 @@ impl DataType {
             Self::Set => "set",
             Self::SortedSet => "zset",
             Self::Stream => "stream",
+            Self::Group => "group",
             Self::HyperLogLog => "hyperloglog",
             Self::Geo => "geo",
         }
@@ -61,6 +64,7 @@ impl DataType {
             Self::Set => "s",
             Self::SortedSet => "z",
             Self::Stream => "x",
+            Self::Group => "y",
             Self::HyperLogLog => "p",
             Self::Geo => "g",
         }
@@ -77,7 +81,7 @@ impl DataType {
             Self::List => "RPUSH __key__ {__value__}",
             Self::Set => "SADD __key__ {__member__}",
             Self::SortedSet => "ZADD __key__ {__score__ __member__}",
-            Self::Stream => "XADD __key__ * field __value__",
+            Self::Stream | Self::Group => "XADD __key__ * field __value__",
             Self::HyperLogLog => "PFADD __key__ {__member__}",
             Self::Geo => "GEOADD __key__ {__longitude__ __latitude__ __member__}",
         })
@@ -85,7 +89,12 @@ impl DataType {
 
     /// Whether the fill command is sent once per member instead of once per key.
     pub fn fills_by_member(self) -> bool {
-        self == Self::Stream
+        matches!(self, Self::Stream | Self::Group)
+    }
+
+    /// The command that is sent once per key before it is filled.
+    pub fn prepare(self) -> Option<&'static str> {
+        (self == Self::Group).then_some("XGROUP CREATE __key__ g 0 MKSTREAM")
     }
 }
 
@@ -203,6 +212,9 @@ pub const TABLE: &[Entry] = &[
     entry("zpopmin", DataType::SortedSet, "ZPOPMIN __key__", MANY),
     entry("xadd", DataType::Stream, "XADD __key__ MAXLEN ~ 1000 * field __value__", BULK),
     entry("xlen", DataType::Stream, "XLEN __key__", INTEGER),
+    entry("xadd_exact", DataType::Stream, "XADD __key__ MAXLEN 1000 * field __value__", BULK),
+    entry("xadd_group", DataType::Group, "XADD __key__ MAXLEN ~ 1000 * field __value__", BULK),
+    entry("xreadgroup", DataType::Group, "XREADGROUP GROUP g c COUNT 1 STREAMS __key__ >", MANY.or(Kinds::NULL)),
     entry("xrange", DataType::Stream, "XRANGE __key__ - + COUNT 10", MANY),
     entry("pfadd", DataType::HyperLogLog, "PFADD __key__ __member__", INTEGER),
     entry("pfcount", DataType::HyperLogLog, "PFCOUNT __key__", INTEGER),

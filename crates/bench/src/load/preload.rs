@@ -71,14 +71,16 @@ pub fn preload(plan: &Preload<'_>, progress: &(dyn Fn(f64) + Sync)) -> Result<u6
             (None, Some(fill)) => Template::parse(fill)?,
             (None, None) => continue,
         };
+        let prepare = data.prepare().filter(|_| plan.template.is_none()).map(Template::parse).transpose()?;
+        let templates = (prepare.as_ref(), &template);
         let shared = Shared { cursor: AtomicU64::new(plan.range.0), failed: AtomicBool::new(false) };
         let report = |share: f64| progress((done as f64 + share) / types.len() as f64);
         commands += std::thread::scope(|scope| {
             let threads: Vec<_> = (0..plan.threads.max(1))
                 .map(|thread| {
-                    let (template, shared, report) = (&template, &shared, &report);
+                    let (shared, report) = (&shared, &report);
                     scope.spawn(move || {
-                        let result = fill(plan, data, template, thread, shared, report);
+                        let result = fill(plan, data, templates, thread, shared, report);
                         shared.failed.fetch_or(result.is_err(), Ordering::Relaxed);
                         result
                     })
@@ -109,7 +111,7 @@ struct Line {
 fn fill(
     plan: &Preload<'_>,
     data: DataType,
-    template: &Template,
+    (prepare, template): (Option<&Template>, &Template),
     thread: usize,
     shared: &Shared,
     report: &(dyn Fn(f64) + Sync),
@@ -137,6 +139,9 @@ fn fill(
         request.clear();
         let repeats = if data.fills_by_member() { scope.members } else { 1 };
         for number in from..(from + step).min(plan.range.1) {
+            if let Some(prepare) = prepare {
+                line.awaited += prepare.encode_fill(&mut scope, &mut random, number, &mut request);
+            }
             line.awaited += (0..repeats).map(|_| template.encode_fill(&mut scope, &mut random, number, &mut request)).sum::<u64>();
         }
         commands += line.awaited;

@@ -32,6 +32,8 @@ section! {
         "Longest member of a sorted set that OBJECT ENCODING says is a listpack." => zset_value_bytes_max: u64;
     "hll-sparse-max-bytes": MEMORY = "3000" [] "Bytes up to which a HyperLogLog is sparse."
         => hll_sparse_bytes_max: u64;
-    "stream-node-max-bytes": MEMORY = "4096" [] "Bytes of a node of a stream.";
-    "stream-node-max-entries": LONG = "100" [] "Entries of a node of a stream.";
+    "stream-node-max-bytes": MEMORY = "4096" [] "Bytes of a node of a stream: what is trimmed with ~ is whole nodes. 0: any number."
+        => stream_node_bytes_max: u64;
+    "stream-node-max-entries": LONG = "100" [] "Entries of a node of a stream. 0: any number."
+        => stream_node_entries_max: u64;
 }

@@ -71,16 +71,6 @@ impl Entries {
         self.older.as_ref().map_or(0, Tree::memory) + self.tail.memory()
     }
 
-    /// How many nodes there are.
-    pub(super) fn nodes(&self) -> Result<usize, Missing> {
-        let mut nodes = usize::from(self.tail.len() > 0 && !self.tail.continues());
-        let Some(older) = &self.older else { return Ok(usize::from(self.tail.len() > 0)) };
-        for (index, block) in older.leaves(&mut ByRank(0)).enumerate() {
-            nodes += usize::from(index == 0 || !block?.continues());
-        }
-        Ok(nodes)
-    }
-
     /// The first block.
     pub(super) fn front(&self) -> Result<&Block, Missing> {
         self.older.as_ref().map_or(Ok(&self.tail), |older| older.leaf(&mut ByRank(0)))

@@ -22,6 +22,7 @@ mod node;
 mod object;
 mod pending;
 mod producers;
+mod radix;
 mod sorted;
 mod varint;
 

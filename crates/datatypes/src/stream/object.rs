@@ -15,6 +15,7 @@ use super::entry::Entry;
 use super::group::Group;
 use super::iter::{Backwards, Iter};
 use super::producers::Producers;
+use super::radix;
 
 /// Elements of an entry that Redis does not take are larger, in bytes of all fields and values.
 pub const ENTRY_MAX_BYTES: usize = super::block::LISTPACK_MAX_BYTES;
@@ -77,7 +78,15 @@ impl StreamObject {
     /// # Errors
     /// [`Missing`]: a block is not in memory.
     pub fn nodes(&self) -> Result<usize, Missing> {
-        self.entries.nodes()
+        self.radix_tree().map(|(keys, _)| keys)
+    }
+
+    /// How many keys and nodes the radix tree has in which Redis would keep the stream.
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn radix_tree(&self) -> Result<(usize, usize), Missing> {
+        radix::count(&self.entries)
     }
 
     /// What a group's progress is reckoned by.
@@ -125,6 +134,22 @@ impl StreamObject {
     /// [`Missing`]: a block is not in memory.
     pub fn backwards(&self, start: StreamId, end: StreamId) -> Result<Backwards<'_>, Missing> {
         self.entries.backwards(start, end)
+    }
+
+    /// How many entries have a lower id.
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn rank(&self, id: StreamId) -> Result<u64, Missing> {
+        self.entries.rank(id)
+    }
+
+    /// How many entries have this id or a lower one.
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn rank_behind(&self, id: StreamId) -> Result<u64, Missing> {
+        id.next().map_or(Ok(self.len()), |next| self.entries.rank(next))
     }
 
     /// Appends an entry, whose id is above the last one.

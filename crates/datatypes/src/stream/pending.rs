@@ -21,6 +21,11 @@ pub struct Pending {
     pub owner: u32,
 }
 
+impl Pending {
+    /// A time behind all others, for what has been looked at already.
+    pub const PASSED: u64 = u64::MAX - 1;
+}
+
 impl Item for Pending {
     type Key = StreamId;
 

@@ -8,6 +8,7 @@ mod refusal;
 mod replay;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 mod table;
 
 pub use collection::Frozen;

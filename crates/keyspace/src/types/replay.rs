@@ -34,6 +34,11 @@ impl Writer<'_> {
                 list.replay(edits)?;
                 list.commit()
             }
+            Kind::Stream => {
+                let mut stream = self.write_stream(key)?;
+                stream.replay(edits)?;
+                stream.commit()
+            }
             _ => Err(Refusal::WrongKind),
         }
     }

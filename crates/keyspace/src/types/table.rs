@@ -6,6 +6,7 @@ use almandine_datatypes::list::ListObject;
 use almandine_datatypes::packed::{PackedHash, PackedSortedSet};
 use almandine_datatypes::set::SetObject;
 use almandine_datatypes::sorted_set::SortedSetObject;
+use almandine_datatypes::stream::StreamObject;
 
 /// The types that there are.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,7 @@ impl Types for TypeTable {
             Kind::Set => Some(Box::new(SetObject::new(self.placement))),
             Kind::SortedSet => Some(Box::new(SortedSetObject::new(self.placement))),
             Kind::List => Some(Box::new(ListObject::new())),
+            Kind::Stream => Some(Box::new(StreamObject::new())),
             _ => None,
         }
     }

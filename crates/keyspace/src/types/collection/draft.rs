@@ -148,6 +148,11 @@ impl<C: Collection> Draft<'_, C> {
         self.counted += counted;
     }
 
+    /// Says that all changes together count as so many.
+    pub(in crate::types) fn count_as(&mut self, counted: i64) {
+        self.counted = counted;
+    }
+
     /// Says that all changes together count as one.
     pub(in crate::types) fn count_once(&mut self) {
         self.counted = self.counted.min(1);

@@ -1,0 +1,80 @@
+//! XACK and XACKDEL.
+
+use almandine_call::{Command, Handler, Outcome, WriteCall};
+use almandine_command_spec::{Access, Arg, CommandSpec};
+
+use super::access::{STREAM, change_existing};
+use super::delete::{Fate, IDS_ARG, policy_and_ids};
+use super::id;
+use super::trim::{POLICY_ARGS, Policy};
+use crate::traits::CHANGE;
+
+pub(super) const XACK: Command = Command {
+    spec: CommandSpec {
+        name: "XACK",
+        id: 890,
+        complexity: "O(1) for each message ID processed.",
+        summary: "Returns the number of messages that were successfully acknowledged by the consumer group member of a stream.",
+        args: &[Arg::key("key", Access::Update), Arg::value("group"), Arg::value("id").multiple()],
+        traits: CHANGE,
+        ..STREAM
+    },
+    run: Handler::Write(xack),
+};
+
+fn xack(call: &mut WriteCall<'_>) -> Outcome {
+    let (group, words) = (call.args.at(2), call.args.slice_from(3));
+    let mut acknowledged = 0;
+    if let Some(mut stream) = change_existing(call)?
+        && let Some(group) = stream.look()?.find_group(group)
+    {
+        for id in id::all(words.iter())? {
+            acknowledged += i64::from(stream.acknowledge(group, id)?);
+        }
+        stream.commit()?;
+    }
+    call.reply.integer(acknowledged);
+    Ok(())
+}
+
+pub(super) const XACKDEL: Command = Command {
+    spec: CommandSpec {
+        name: "XACKDEL",
+        id: 891,
+        since: "8.2.0",
+        complexity: "O(1) for each message ID processed.",
+        summary: "Acknowledges and conditionally deletes one or multiple entries for a stream consumer group.",
+        args: &[Arg::key("key", Access::Delete), Arg::value("group"), Arg::one_of("condition", POLICY_ARGS).optional(), IDS_ARG],
+        traits: CHANGE,
+        ..STREAM
+    },
+    run: Handler::Write(xackdel),
+};
+
+fn xackdel(call: &mut WriteCall<'_>) -> Outcome {
+    let (name, (policy, ids)) = (call.args.at(2), policy_and_ids(call.args, 3)?);
+    let mut fates = vec![Fate::Absent; ids.len()];
+    if let Some(mut stream) = change_existing(call)?
+        && let Some(group) = stream.look()?.find_group(name)
+    {
+        for (id, fate) in ids.iter().zip(&mut fates) {
+            let acknowledged = stream.acknowledge(group, *id)?;
+            if policy == Policy::Drop {
+                stream.drop_references(*id)?;
+            }
+            if !acknowledged {
+                continue;
+            }
+            *fate = if policy == Policy::Acknowledged && stream.is_referenced(*id)? {
+                Fate::Referenced
+            } else {
+                stream.remove(*id)?;
+                Fate::Deleted
+            };
+        }
+        stream.commit()?;
+    }
+    call.reply.array(fates.len());
+    fates.into_iter().for_each(|fate| call.reply.integer(fate as i64));
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! XCLAIM and XAUTOCLAIM: what is pending becomes another consumer's.
+
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
+use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_datatypes::stream::{NOBODY, Pending, StreamId};
+use almandine_keyspace::Refusal;
+use almandine_keyspace::types::stream::StreamMut;
+use almandine_resp::Reply;
+
+use super::access::STREAM;
+use super::id;
+use super::reply::{write_entry, write_id};
+use crate::traits::CHANGE;
+
+pub(super) const XCLAIM: Command = Command {
+    spec: CommandSpec {
+        name: "XCLAIM",
+        id: 901,
+        complexity: "O(log N) with N being the number of messages in the PEL of the consumer group.",
+        summary: "Changes, or acquires, ownership of a message in a consumer group, as if the message was delivered a consumer group member.",
+        args: &[
+            Arg::key("key", Access::Update),
+            Arg::value("group"),
+            Arg::value("consumer"),
+            Arg::value("min-idle-time"),
+            Arg::value("id").multiple(),
+            Arg::integer("ms").token("IDLE").optional(),
+            Arg::unix_time("unix-time-milliseconds").token("TIME").optional(),
+            Arg::integer("count").token("RETRYCOUNT").optional(),
+            Arg::pure_token("force", "FORCE").optional(),
+            Arg::pure_token("justid", "JUSTID").optional(),
+            Arg::value("lastid").token("LASTID").optional(),
+        ],
+        traits: CHANGE,
+        tips: &["nondeterministic_output"],
+        ..STREAM
+    },
+    run: Handler::Write(xclaim),
+};
+
+/// The options of XCLAIM.
+#[derive(Default)]
+struct Claim {
+    time: Option<i64>,
+    count: Option<u64>,
+    force: bool,
+    ids_only: bool,
+    last_id: StreamId,
+}
+
+fn claim_options(mut options: Options<'_>, now: i64) -> Result<Claim, CommandError> {
+    let mut claim = Claim::default();
+    let integer = |options: &mut Options<'_>, error| options.integer().map_err(|_| error);
+    while let Some(word) = options.next() {
+        let has_more = options.remaining() > 0;
+        if word.is("FORCE") {
+            claim.force = true;
+        } else if word.is("JUSTID") {
+            claim.ids_only = true;
+        } else if has_more && word.is("IDLE") {
+            claim.time = Some(now.wrapping_sub(integer(&mut options, CommandError::ClaimIdle)?));
+        } else if has_more && word.is("TIME") {
+            claim.time = Some(integer(&mut options, CommandError::ClaimTime)?);
+        } else if has_more && word.is("RETRYCOUNT") {
+            // A negative one is none.
+            claim.count = u64::try_from(integer(&mut options, CommandError::ClaimRetryCount)?).ok();
+        } else if has_more && word.is("LASTID") {
+            claim.last_id = id::strict(options.value()?, 0)?;
+        } else {
+            return Err(errors::unknown_stream_option("XCLAIM", word.0));
+        }
+    }
+    Ok(claim)
+}
+
+/// Takes a group of the first key, and says its number. The errors are those of claims.
+fn group_of(stream: &StreamMut<'_>, key: &[u8], name: &[u8]) -> Result<usize, CommandError> {
+    let group = if stream.existed() { stream.look()?.find_group(name) } else { None };
+    group.ok_or_else(|| errors::no_key_or_group(key, name))
+}
+
+fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
+    let (args, now) = (call.args, call.now_ms());
+    let key = call.key(1);
+    let WriteCall { keys, reply, .. } = call;
+    let mut stream = keys.write_stream(key)?;
+    let group = group_of(&stream, args.at(1), args.at(2))?;
+    let idle_min = number::integer(args.at(4)).map_err(|_| CommandError::ClaimMinIdle)?;
+    let words = args.slice_from(5);
+    let ids: Vec<StreamId> = words.iter().map_while(|text| StreamId::parse(text, 0)).collect();
+    let claim = claim_options(Options::after(args, 5 + ids.len()), now)?;
+    let time = claim.time.filter(|time| (0..=now).contains(time)).unwrap_or(now).unsigned_abs();
+    let read = stream.look()?.nth_group(group).map(|group| (group.last_id(), group.entries_read()));
+    if let Some((_, read)) = read.filter(|(last_id, _)| claim.last_id > *last_id) {
+        stream.set_group(group, claim.last_id, read)?;
+        stream.count(1);
+    }
+    let mut claimant = Claimant { name: args.at(3), number: None };
+    let (array, mut len, mut changes) = (reply.begin_array(), 0, 0);
+    for id in ids {
+        let before = stream.pending(group, id)?;
+        if !stream.has(id)? {
+            stream.acknowledge(group, id)?;
+            continue;
+        }
+        // What is claimed by FORCE was delivered once.
+        let Some(before) = before.or(claim.force.then_some(Pending { id, time: 0, count: 1, owner: NOBODY })) else { continue };
+        if before.owner != NOBODY && idle_min > 0 && now.saturating_sub_unsigned(before.time) < idle_min {
+            continue;
+        }
+        let count = claim.count.unwrap_or(if claim.ids_only { before.count } else { before.count.saturating_add(1) });
+        let owner = claimant.number(&mut stream, group)?;
+        stream.pend(group, Pending { id, time, count, owner })?;
+        answer(&stream, id, claim.ids_only, reply)?;
+        len += 1;
+        changes += 1;
+    }
+    claimant.finish(&mut stream, group)?;
+    stream.count(changes);
+    stream.commit()?;
+    reply.finish_array(array, len);
+    Ok(())
+}
+
+/// Who claims: a consumer that is made when there is something for it.
+struct Claimant<'c> {
+    name: &'c [u8],
+    number: Option<u32>,
+}
+
+impl Claimant<'_> {
+    fn number(&mut self, stream: &mut StreamMut<'_>, group: usize) -> Result<u32, Refusal> {
+        let number = match self.number {
+            Some(number) => number,
+            None => stream.consumer(group, self.name)?.0,
+        };
+        self.number = Some(number);
+        Ok(number)
+    }
+
+    /// Notes that it got something.
+    fn finish(&self, stream: &mut StreamMut<'_>, group: usize) -> Result<(), Refusal> {
+        self.number.map_or(Ok(()), |number| stream.set_active(group, number))
+    }
+}
+
+fn answer(stream: &StreamMut<'_>, id: StreamId, id_only: bool, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    match stream.look()?.get(id)? {
+        Some(entry) if !id_only => write_entry(reply, &entry),
+        _ => write_id(reply, id),
+    }
+    Ok(())
+}
+
+pub(super) const XAUTOCLAIM: Command = Command {
+    spec: CommandSpec {
+        name: "XAUTOCLAIM",
+        id: 902,
+        since: "6.2.0",
+        complexity: "O(1) if COUNT is small.",
+        summary: "Changes, or acquires, ownership of messages in a consumer group, as if the messages were delivered to as consumer group member.",
+        args: &[
+            Arg::key("key", Access::Delete),
+            Arg::value("group"),
+            Arg::value("consumer"),
+            Arg::value("min-idle-time"),
+            Arg::value("start"),
+            Arg::integer("count").token("COUNT").optional(),
+            Arg::pure_token("justid", "JUSTID").optional(),
+        ],
+        traits: CHANGE,
+        tips: &["nondeterministic_output"],
+        history: &[("7.0.0", "Added an element to the reply array, containing deleted entries the command cleared from the PEL")],
+        ..STREAM
+    },
+    run: Handler::Write(xautoclaim),
+};
+
+/// Entries that are looked at for each that is claimed.
+const ATTEMPTS: u64 = 10;
+/// As many as Redis takes.
+const COUNT_MAX: i64 = i64::MAX / 16;
+
+fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
+    let (args, now) = (call.args, call.now_ms());
+    let idle_min = number::integer(args.at(4)).map_err(|_| CommandError::AutoClaimMinIdle)?;
+    let start = id::start(args.at(5))?;
+    let (mut count, mut ids_only, mut options) = (100, false, Options::after(args, 6));
+    while let Some(word) = options.next() {
+        if word.is("COUNT") && options.remaining() > 0 {
+            let given = options.integer().ok().filter(|count| (1..=COUNT_MAX).contains(count));
+            count = given.ok_or(CommandError::ClaimCount)?.unsigned_abs();
+        } else if word.is("JUSTID") {
+            ids_only = true;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    let key = call.key(1);
+    let WriteCall { keys, reply, .. } = call;
+    let mut stream = keys.write_stream(key)?;
+    let group = group_of(&stream, args.at(1), args.at(2))?;
+    let (seen, next) = candidates(&stream, group, start, (count, idle_min, now))?;
+    let mut claimant = Claimant { name: args.at(3), number: None };
+    let (mut gone, mut changes) = (Vec::new(), 0);
+    reply.array(3);
+    write_id(reply, next);
+    let (array, mut len) = (reply.begin_array(), 0);
+    for before in seen {
+        if !stream.has(before.id)? {
+            stream.acknowledge(group, before.id)?;
+            gone.push(before.id);
+            continue;
+        }
+        let deliveries = if ids_only { before.count } else { before.count.saturating_add(1) };
+        let owner = claimant.number(&mut stream, group)?;
+        stream.pend(group, Pending { id: before.id, time: now.unsigned_abs(), count: deliveries, owner })?;
+        answer(&stream, before.id, ids_only, reply)?;
+        len += 1;
+        changes += 1;
+    }
+    claimant.finish(&mut stream, group)?;
+    stream.count(changes);
+    stream.commit()?;
+    reply.finish_array(array, len);
+    reply.array(gone.len());
+    gone.into_iter().for_each(|id| write_id(reply, id));
+    Ok(())
+}
+
+/// What is to be claimed, or is gone, from an id on; and where to go on.
+fn candidates(
+    stream: &StreamMut<'_>,
+    group: usize,
+    start: StreamId,
+    (count, idle_min, now): (u64, i64, i64),
+) -> Result<(Vec<Pending>, StreamId), Refusal> {
+    let looked = stream.look()?;
+    let Some(group) = looked.nth_group(group) else { return Ok((Vec::new(), StreamId::MIN)) };
+    let (mut seen, mut attempts) = (Vec::new(), count.saturating_mul(ATTEMPTS));
+    for pending in group.pending_from(start) {
+        let pending = pending?;
+        if attempts == 0 || seen.len() as u64 == count {
+            return Ok((seen, pending.id));
+        }
+        attempts -= 1;
+        let is_idle = idle_min <= 0 || now.saturating_sub_unsigned(pending.time) >= idle_min;
+        if is_idle || looked.get(pending.id)?.is_none() {
+            seen.push(pending);
+        }
+    }
+    Ok((seen, StreamId::MIN))
+}

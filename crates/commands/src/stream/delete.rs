@@ -1,0 +1,114 @@
+//! XDEL and XDELEX.
+
+use almandine_call::{Command, CommandError, Handler, Outcome, Word, WriteCall, number};
+use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_datatypes::stream::StreamId;
+use almandine_resp::Args;
+
+use super::access::{STREAM, change_existing};
+use super::id;
+use super::trim::{POLICY_ARGS, Policy};
+use crate::traits::CHANGE;
+
+pub(super) const XDEL: Command = Command {
+    spec: CommandSpec {
+        name: "XDEL",
+        id: 884,
+        complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
+        summary: "Returns the number of messages after removing them from a stream.",
+        args: &[Arg::key("key", Access::Delete), Arg::value("id").multiple()],
+        traits: CHANGE,
+        ..STREAM
+    },
+    run: Handler::Write(xdel),
+};
+
+fn xdel(call: &mut WriteCall<'_>) -> Outcome {
+    let words = call.args.slice_from(2);
+    let Some(mut stream) = change_existing(call)? else {
+        call.reply.integer(0);
+        return Ok(());
+    };
+    let (ids, mut deleted) = (id::all(words.iter())?, 0);
+    for id in ids {
+        deleted += i64::from(stream.remove(id)?);
+    }
+    stream.commit()?;
+    call.reply.integer(deleted);
+    Ok(())
+}
+
+pub(super) const IDS_ARG: Arg = Arg::block("ids", &[Arg::integer("numids"), Arg::value("id").multiple()]).token("IDS");
+
+pub(super) const XDELEX: Command = Command {
+    spec: CommandSpec {
+        name: "XDELEX",
+        id: 885,
+        since: "8.2.0",
+        complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
+        summary: "Deletes one or multiple entries from the stream.",
+        args: &[Arg::key("key", Access::Delete), Arg::one_of("condition", POLICY_ARGS).optional(), IDS_ARG],
+        traits: CHANGE,
+        ..STREAM
+    },
+    run: Handler::Write(xdelex),
+};
+
+/// What a command says of each id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Absent = -1,
+    Deleted = 1,
+    Referenced = 2,
+}
+
+/// Policy and ids, in either order, from an argument on.
+pub(super) fn policy_and_ids(args: Args<'_>, from: usize) -> Result<(Policy, Vec<StreamId>), CommandError> {
+    let (mut policy, mut ids, mut at) = (None, None, from);
+    while let Some(word) = args.get(at).map(Word) {
+        if let Some(named) = Policy::named(word).filter(|_| policy.is_none()) {
+            policy = Some(named);
+            at += 1;
+        } else if word.is("IDS") && ids.is_none() && at + 1 < args.len() {
+            let count = number::integer(args.at(at + 1)).ok().filter(|count| *count > 0);
+            let count = count.ok_or(CommandError::IdsNotPositive)?.unsigned_abs();
+            let rest = args.slice_from(at + 2);
+            if count > rest.len() as u64 {
+                return Err(CommandError::IdsMismatch);
+            }
+            ids = Some(rest.iter().take(count as usize));
+            at += 2 + count as usize;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    Ok((policy.unwrap_or_default(), id::all(ids.ok_or(CommandError::Syntax)?)?))
+}
+
+fn xdelex(call: &mut WriteCall<'_>) -> Outcome {
+    let (policy, ids) = policy_and_ids(call.args, 2)?;
+    let Some(mut stream) = change_existing(call)? else {
+        call.reply.array(ids.len());
+        ids.iter().for_each(|_| call.reply.integer(Fate::Absent as i64));
+        return Ok(());
+    };
+    let mut fates = Vec::with_capacity(ids.len());
+    for id in ids {
+        let is_there = stream.has(id)?;
+        fates.push(match policy {
+            Policy::Acknowledged if is_there && (stream.look()?.groups().len() == 0 || stream.is_referenced(id)?) => {
+                Fate::Referenced
+            }
+            _ => {
+                if policy == Policy::Drop {
+                    stream.drop_references(id)?;
+                }
+                if stream.remove(id)? { Fate::Deleted } else { Fate::Absent }
+            }
+        });
+    }
+    stream.commit()?;
+    call.reply.array(fates.len());
+    fates.into_iter().for_each(|fate| call.reply.integer(fate as i64));
+    Ok(())
+}

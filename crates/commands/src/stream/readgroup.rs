@@ -1,0 +1,207 @@
+//! XREADGROUP: entries that a group has not read, or that a consumer has not acknowledged. It does not wait.
+
+use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
+use almandine_command_spec::{Access, Arg, CommandSpec, Keys, Traits};
+use almandine_datatypes::stream::{Pending, StreamId};
+use almandine_keyspace::Refusal;
+use almandine_keyspace::types::stream::StreamMut;
+use almandine_resp::Reply;
+
+use super::access::STREAM;
+use super::id;
+use super::read::{Reading, STREAMS_ARG, Served, keys_spec, parse};
+use super::reply::{write_entry, write_fields, write_gone, write_id};
+
+pub(super) const XREADGROUP: Command = Command {
+    spec: CommandSpec {
+        name: "XREADGROUP",
+        id: 889,
+        complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
+        summary: "Returns new or historical messages from a stream for a consumer in a group. Blocks until a message is available otherwise.",
+        args: &[
+            Arg::block("group-block", &[Arg::value("group"), Arg::value("consumer")]).token("GROUP"),
+            Arg::integer("count").token("COUNT").optional(),
+            Arg::integer("milliseconds").token("BLOCK").optional(),
+            Arg::integer("min-idle-time").token("CLAIM").optional().since("8.4.0"),
+            Arg::pure_token("noack", "NOACK").optional(),
+            STREAMS_ARG,
+        ],
+        traits: Traits { write: true, blocking: true, ..Traits::NONE },
+        keys: Keys::Computed(&[keys_spec(4)], next_key),
+        ..STREAM
+    },
+    run: Handler::Write(xreadgroup),
+};
+
+/// The keys, which the documentation says are read, and which change.
+fn next_key<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
+    let streams = (4..count).find(|at| arg(*at).eq_ignore_ascii_case(b"STREAMS"))?;
+    let keys = (count - streams - 1) / 2;
+    let next = (after + 1).max(streams + 1);
+    (next <= streams + keys).then_some((next, Access::ReadRepair))
+}
+
+/// What is read of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    /// What nobody of the group has read.
+    New,
+    /// What the consumer has not acknowledged, behind an id.
+    Own(StreamId),
+}
+
+fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
+    let reading = parse(call.args, true)?;
+    let Some((group, consumer)) = reading.group else { return Err(CommandError::ReadGroupMissing) };
+    let mut all = Vec::with_capacity(reading.len);
+    // All is checked before anything changes.
+    for position in reading.keys..reading.keys + reading.len {
+        let (key, name, text) = (call.key(position), call.args.at(position), call.args.at(position + reading.len));
+        let found = call.keys.read_stream(key, |stream| Ok(stream.find_group(group).is_some()))?;
+        call.looked_up(found.is_some());
+        if found != Some(true) {
+            return Err(errors::no_group_to_read(name, group));
+        }
+        all.push(match text {
+            b"$" => return Err(CommandError::ReadGroupLast),
+            b">" => From::New,
+            _ => From::Own(id::strict(text, 0)?),
+        });
+    }
+    let mut served = Served::default();
+    for (position, from) in (reading.keys..).zip(all) {
+        let (key, name) = (call.key(position), call.args.at(position));
+        let WriteCall { keys, reply, .. } = call;
+        let mut stream = keys.write_stream(key)?;
+        let Some(number) = stream.look()?.find_group(group) else { return Err(errors::no_group_to_read(name, group)) };
+        match from {
+            From::New if !has_some(&stream, number, &reading)? => continue,
+            // The last of all ids stands for new entries in Redis.
+            From::New | From::Own(StreamId::MAX) => {
+                served.begin(reply, name);
+                let owner = stream.consumer(number, consumer)?.0;
+                new(&mut stream, (number, owner), &reading, reply)?;
+            }
+            From::Own(after) => {
+                served.begin(reply, name);
+                let owner = stream.consumer(number, consumer)?.0;
+                own(&mut stream, (number, owner), after, &reading, reply)?;
+            }
+        }
+        stream.count(1);
+        stream.commit()?;
+    }
+    served.finish(&mut call.reply);
+    Ok(())
+}
+
+/// Whether there is something for a consumer to read, or to claim.
+fn has_some(stream: &StreamMut<'_>, group: usize, reading: &Reading<'_>) -> Result<bool, Refusal> {
+    let now = stream.now();
+    let looked = stream.look()?;
+    let Some(group) = looked.nth_group(group) else { return Ok(false) };
+    if looked.last().is_some_and(|last| last.id > group.last_id()) {
+        return Ok(true);
+    }
+    let Some(idle) = reading.claim else { return Ok(false) };
+    Ok(group.oldest_pending()?.is_some_and(|oldest| now.saturating_sub(oldest.time) >= idle))
+}
+
+/// Answers what was pending too long, and then what is new.
+fn new(
+    stream: &mut StreamMut<'_>,
+    (group, owner): (usize, u32),
+    reading: &Reading<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refusal> {
+    let array = reply.begin_array();
+    let mut left = reading.count.unwrap_or(u64::MAX);
+    let mut len = 0;
+    if let Some(idle) = reading.claim {
+        let claimed = claim(stream, (group, owner), (idle, left), reply)?;
+        left -= claimed;
+        len += claimed;
+    }
+    let is_extended = reading.claim.is_some();
+    if left > 0 {
+        len += stream.deliver(group, (!reading.acknowledged).then_some(owner), left, &mut |entry| {
+            if is_extended {
+                reply.array(4);
+                write_id(reply, entry.id);
+                write_fields(reply, &entry);
+                reply.integer(0);
+                reply.integer(0);
+            } else {
+                write_entry(reply, &entry);
+            }
+        })?;
+    }
+    if len > 0 {
+        stream.set_active(group, owner)?;
+    }
+    reply.finish_array(array, len as usize);
+    Ok(())
+}
+
+/// Claims at most so many entries that were pending so long, the oldest first. What is gone from the stream stays pending.
+fn claim(
+    stream: &mut StreamMut<'_>,
+    (group, owner): (usize, u32),
+    (idle, count): (u64, u64),
+    reply: &mut Reply<'_>,
+) -> Result<u64, Refusal> {
+    let now = stream.now();
+    let before = now.saturating_sub(idle);
+    let (mut claimed, mut passed) = (0, Vec::new());
+    while claimed < count {
+        let oldest = stream.look()?.nth_group(group).map_or(Ok(None), |group| group.oldest_pending())?;
+        let Some(oldest) = oldest.filter(|oldest| oldest.time <= before && oldest.time < Pending::PASSED) else { break };
+        // Until all are found, they are out of the way.
+        stream.pend(group, Pending { time: Pending::PASSED, ..oldest })?;
+        let looked = stream.look()?;
+        let Some(entry) = looked.get(oldest.id)? else {
+            passed.push(oldest);
+            continue;
+        };
+        reply.array(4);
+        write_id(reply, entry.id);
+        write_fields(reply, &entry);
+        reply.unsigned(now.saturating_sub(oldest.time));
+        reply.integer(oldest.count.cast_signed());
+        passed.push(Pending { time: now, count: oldest.count.saturating_add(1), owner, ..oldest });
+        claimed += 1;
+    }
+    passed.into_iter().try_for_each(|pending| stream.pend(group, pending))?;
+    Ok(claimed)
+}
+
+/// Answers what a consumer has not acknowledged, which counts as delivered again.
+fn own(
+    stream: &mut StreamMut<'_>,
+    (group, owner): (usize, u32),
+    after: StreamId,
+    reading: &Reading<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refusal> {
+    let (now, limit) = (stream.now(), reading.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
+    let from = after.next().unwrap_or(StreamId::MAX);
+    let looked = stream.look()?;
+    let ids: Vec<StreamId> = match looked.nth_group(group) {
+        Some(group) => group.owned_from(owner, from).take(limit).collect::<Result<_, _>>()?,
+        None => Vec::new(),
+    };
+    reply.array(ids.len());
+    for id in ids {
+        let looked = stream.look()?;
+        let Some(entry) = looked.get(id)? else {
+            write_gone(reply, id);
+            continue;
+        };
+        write_entry(reply, &entry);
+        let pending = looked.nth_group(group).map_or(Ok(None), |group| group.get_pending(id))?;
+        if let Some(pending) = pending {
+            stream.pend(group, Pending { time: now, count: pending.count.saturating_add(1), ..pending })?;
+        }
+    }
+    Ok(())
+}

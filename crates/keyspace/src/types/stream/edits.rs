@@ -1,0 +1,287 @@
+//! What was done to a stream, as effects have it. Groups and consumers go by their names.
+
+use almandine_datatypes::stream::{NodeLimits, ProducerLimits, StreamId};
+
+use crate::types::collection::edits::{push_bytes, push_number, take_byte, take_bytes, take_number};
+
+/// One edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edit<'e> {
+    Append {
+        id: StreamId,
+        limits: NodeLimits,
+        fields: Fields<'e>,
+    },
+    Remove {
+        id: StreamId,
+    },
+    /// So many entries at the front.
+    Skip {
+        count: u64,
+    },
+    SetLast {
+        last_id: StreamId,
+        added: u64,
+        max_deleted: StreamId,
+    },
+    CreateGroup {
+        group: &'e [u8],
+        last_id: StreamId,
+        read: Option<u64>,
+    },
+    RemoveGroup {
+        group: &'e [u8],
+    },
+    SetGroup {
+        group: &'e [u8],
+        last_id: StreamId,
+        read: Option<u64>,
+    },
+    Touch {
+        group: &'e [u8],
+        consumer: &'e [u8],
+        seen: u64,
+        active: Option<u64>,
+    },
+    RemoveConsumer {
+        group: &'e [u8],
+        consumer: &'e [u8],
+    },
+    /// By a consumer, or by nobody.
+    Pend {
+        group: &'e [u8],
+        consumer: Option<&'e [u8]>,
+        id: StreamId,
+        time: u64,
+        count: u64,
+    },
+    Acknowledge {
+        group: &'e [u8],
+        id: StreamId,
+    },
+    ConfigureProducers(ProducerLimits),
+    PutProducerId {
+        producer: &'e [u8],
+        iid: &'e [u8],
+        id: StreamId,
+        counted: bool,
+    },
+    CountDuplicate,
+    ExpireProducers {
+        now: u64,
+    },
+}
+
+/// Fields and values of an entry as they lie in an edit: how many, and each with its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fields<'e> {
+    left: u64,
+    bytes: &'e [u8],
+}
+
+impl<'e> Iterator for Fields<'e> {
+    type Item = (&'e [u8], &'e [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        Some((take_bytes(&mut self.bytes)?, take_bytes(&mut self.bytes)?))
+    }
+}
+
+/// Appends an [`Edit::Append`].
+pub(super) fn push_append<'f>(
+    out: &mut Vec<u8>,
+    id: StreamId,
+    limits: NodeLimits,
+    fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
+) {
+    out.push(0);
+    push_id(out, id);
+    push_number(out, limits.bytes as u64);
+    push_number(out, limits.entries as u64);
+    push_number(out, fields.clone().count() as u64);
+    for (name, value) in fields {
+        push_bytes(out, name);
+        push_bytes(out, value);
+    }
+}
+
+fn push_id(out: &mut Vec<u8>, id: StreamId) {
+    push_number(out, id.ms);
+    push_number(out, id.seq);
+}
+
+/// What is unknown is 0, so all else is one more.
+fn push_known(out: &mut Vec<u8>, number: Option<u64>) {
+    out.push(u8::from(number.is_some()));
+    push_number(out, number.unwrap_or(0));
+}
+
+impl Edit<'_> {
+    pub(super) fn push(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Append { id, limits, fields } => push_append(out, id, limits, fields),
+            Self::Remove { id } => {
+                out.push(1);
+                push_id(out, id);
+            }
+            Self::Skip { count } => {
+                out.push(2);
+                push_number(out, count);
+            }
+            Self::SetLast { last_id, added, max_deleted } => {
+                out.push(3);
+                push_id(out, last_id);
+                push_number(out, added);
+                push_id(out, max_deleted);
+            }
+            Self::CreateGroup { group, last_id, read } | Self::SetGroup { group, last_id, read } => {
+                out.push(if matches!(self, Self::CreateGroup { .. }) { 4 } else { 5 });
+                push_bytes(out, group);
+                push_id(out, last_id);
+                push_known(out, read);
+            }
+            Self::RemoveGroup { group } => {
+                out.push(6);
+                push_bytes(out, group);
+            }
+            Self::Touch { group, consumer, seen, active } => {
+                out.push(7);
+                push_bytes(out, group);
+                push_bytes(out, consumer);
+                push_number(out, seen);
+                push_known(out, active);
+            }
+            Self::RemoveConsumer { group, consumer } => {
+                out.push(8);
+                push_bytes(out, group);
+                push_bytes(out, consumer);
+            }
+            Self::Pend { group, consumer, id, time, count } => {
+                out.push(if consumer.is_some() { 9 } else { 10 });
+                push_bytes(out, group);
+                consumer.iter().for_each(|consumer| push_bytes(out, consumer));
+                push_id(out, id);
+                push_number(out, time);
+                push_number(out, count);
+            }
+            Self::Acknowledge { group, id } => {
+                out.push(11);
+                push_bytes(out, group);
+                push_id(out, id);
+            }
+            Self::ConfigureProducers(limits) => {
+                out.push(12);
+                push_number(out, limits.seconds);
+                push_number(out, limits.ids);
+            }
+            Self::PutProducerId { producer, iid, id, counted } => {
+                out.push(if counted { 13 } else { 14 });
+                push_bytes(out, producer);
+                push_bytes(out, iid);
+                push_id(out, id);
+            }
+            Self::CountDuplicate => out.push(15),
+            Self::ExpireProducers { now } => {
+                out.push(16);
+                push_number(out, now);
+            }
+        }
+    }
+}
+
+fn take_id(edits: &mut &[u8]) -> Option<StreamId> {
+    Some(StreamId::new(take_number(edits)?, take_number(edits)?))
+}
+
+fn take_known(edits: &mut &[u8]) -> Option<Option<u64>> {
+    let is_known = take_byte(edits)? != 0;
+    take_number(edits).map(|number| is_known.then_some(number))
+}
+
+fn take_fields<'e>(edits: &mut &'e [u8]) -> Option<Fields<'e>> {
+    let (left, bytes) = (take_number(edits)?, *edits);
+    for _ in 0..left {
+        take_bytes(edits)?;
+        take_bytes(edits)?;
+    }
+    Some(Fields { left, bytes: &bytes[..bytes.len() - edits.len()] })
+}
+
+/// The first of the edits, which is taken off. None at the end, and where bytes are no edit.
+pub(super) fn next<'e>(edits: &mut &'e [u8]) -> Option<Edit<'e>> {
+    let number = take_byte(edits)?;
+    Some(match number {
+        0 => {
+            let id = take_id(edits)?;
+            let limits = NodeLimits { bytes: take_number(edits)? as usize, entries: take_number(edits)? as usize };
+            Edit::Append { id, limits, fields: take_fields(edits)? }
+        }
+        1 => Edit::Remove { id: take_id(edits)? },
+        2 => Edit::Skip { count: take_number(edits)? },
+        3 => Edit::SetLast { last_id: take_id(edits)?, added: take_number(edits)?, max_deleted: take_id(edits)? },
+        4 => Edit::CreateGroup { group: take_bytes(edits)?, last_id: take_id(edits)?, read: take_known(edits)? },
+        5 => Edit::SetGroup { group: take_bytes(edits)?, last_id: take_id(edits)?, read: take_known(edits)? },
+        6 => Edit::RemoveGroup { group: take_bytes(edits)? },
+        7 => Edit::Touch {
+            group: take_bytes(edits)?,
+            consumer: take_bytes(edits)?,
+            seen: take_number(edits)?,
+            active: take_known(edits)?,
+        },
+        8 => Edit::RemoveConsumer { group: take_bytes(edits)?, consumer: take_bytes(edits)? },
+        9 | 10 => {
+            let group = take_bytes(edits)?;
+            let consumer = if number == 9 { Some(take_bytes(edits)?) } else { None };
+            Edit::Pend { group, consumer, id: take_id(edits)?, time: take_number(edits)?, count: take_number(edits)? }
+        }
+        11 => Edit::Acknowledge { group: take_bytes(edits)?, id: take_id(edits)? },
+        12 => Edit::ConfigureProducers(ProducerLimits { seconds: take_number(edits)?, ids: take_number(edits)? }),
+        13 | 14 => {
+            let (producer, iid, id) = (take_bytes(edits)?, take_bytes(edits)?, take_id(edits)?);
+            Edit::PutProducerId { producer, iid, id, counted: number == 13 }
+        }
+        15 => Edit::CountDuplicate,
+        16 => Edit::ExpireProducers { now: take_number(edits)? },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_come_back_and_cut_ones_end() {
+        let (id, group, consumer) = (StreamId::new(1 << 40, 7), &b"group"[..], &b"consumer"[..]);
+        let fields = Fields { left: 2, bytes: b"\x01a\x00\x02bc\x01d" };
+        let all = [
+            Edit::Append { id, limits: NodeLimits { bytes: 4096, entries: 0 }, fields },
+            Edit::Remove { id },
+            Edit::Skip { count: 300 },
+            Edit::SetLast { last_id: id, added: 1, max_deleted: StreamId::MIN },
+            Edit::CreateGroup { group, last_id: StreamId::MAX, read: None },
+            Edit::SetGroup { group, last_id: id, read: Some(0) },
+            Edit::RemoveGroup { group },
+            Edit::Touch { group, consumer, seen: 5, active: Some(6) },
+            Edit::RemoveConsumer { group, consumer },
+            Edit::Pend { group, consumer: Some(consumer), id, time: 1, count: u64::MAX },
+            Edit::Pend { group, consumer: None, id, time: 1, count: 2 },
+            Edit::Acknowledge { group, id },
+            Edit::ConfigureProducers(ProducerLimits { seconds: 1, ids: 2 }),
+            Edit::PutProducerId { producer: b"p", iid: b"", id, counted: true },
+            Edit::PutProducerId { producer: b"", iid: b"i", id, counted: false },
+            Edit::CountDuplicate,
+            Edit::ExpireProducers { now: 9 },
+        ];
+        let mut edits = Vec::new();
+        all.iter().for_each(|edit| edit.push(&mut edits));
+        let mut bytes = &edits[..];
+        assert_eq!(std::iter::from_fn(|| next(&mut bytes)).collect::<Vec<_>>(), all);
+        for len in 0..edits.len() {
+            let mut bytes = &edits[..len];
+            assert!(std::iter::from_fn(|| next(&mut bytes)).count() < all.len());
+        }
+        assert_eq!(next(&mut &[17][..]), None);
+    }
+}

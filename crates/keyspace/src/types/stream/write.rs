@@ -1,0 +1,207 @@
+//! A stream under its latch, to be changed: its entries and its producers. Groups are in `groups.rs`.
+
+use almandine_datatypes::stream::{NodeLimits, ProducerLimits, StreamId, StreamObject, Trim};
+
+use super::edits::{self, Edit};
+use super::{Streams, object};
+use crate::types::collection::{Draft, Editable};
+use crate::{Key, Refusal, Writer};
+
+/// A stream to be changed, under its latch. A key that is absent is an empty one. A stream changes at once, so whatever has changed must be
+/// committed.
+pub struct StreamMut<'w> {
+    pub(super) draft: Draft<'w, Streams>,
+}
+
+impl Writer<'_> {
+    /// Opens a key as a stream to be changed.
+    ///
+    /// # Errors
+    /// When it is of another type, or must be read from the device first.
+    pub fn write_stream<'s>(&'s mut self, key: Key<'s>) -> Result<StreamMut<'s>, Refusal> {
+        let mut draft: Draft<'_, Streams> = self.open(key)?;
+        // An empty one, unless it is there.
+        draft.unpack();
+        Ok(StreamMut { draft })
+    }
+}
+
+impl StreamMut<'_> {
+    /// Whether the key was there.
+    #[must_use]
+    pub fn existed(&self) -> bool {
+        self.draft.existed()
+    }
+
+    /// The stream as it is now.
+    ///
+    /// # Errors
+    /// None: it is one.
+    pub fn look(&self) -> Result<&StreamObject, Refusal> {
+        object(self.draft.body())
+    }
+
+    /// Whether it has an entry.
+    ///
+    /// # Errors
+    /// When its block is not in memory.
+    pub fn has(&self, id: StreamId) -> Result<bool, Refusal> {
+        Ok(self.look()?.get(id)?.is_some())
+    }
+
+    /// The time of the batch, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.draft.now()
+    }
+
+    /// Does what an edit says, and notes it. `counted`: as so many changes.
+    pub(super) fn edit<R>(
+        &mut self,
+        edit: Edit<'_>,
+        counted: i64,
+        change: impl FnOnce(&mut StreamObject) -> R,
+    ) -> Result<R, Refusal> {
+        let result = self.draft.change(change)?;
+        self.draft.note(|out| edit.push(out));
+        self.draft.changed(counted);
+        Ok(result)
+    }
+
+    /// Says that the stream itself counts as a change: it is made without entries.
+    pub fn create(&mut self) {
+        self.draft.changed(0);
+    }
+
+    /// Appends an entry, whose id is above the last one.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn append<'f>(
+        &mut self,
+        id: StreamId,
+        fields: impl Iterator<Item = (&'f [u8], &'f [u8])> + Clone,
+        limits: NodeLimits,
+    ) -> Result<(), Refusal> {
+        self.draft.change(|stream| stream.append(id, fields.clone(), limits))?;
+        self.draft.note(|out| edits::push_append(out, id, limits, fields));
+        self.draft.changed(1);
+        Ok(())
+    }
+
+    /// Deletes an entry, which counts as a change. Says whether it was there.
+    ///
+    /// # Errors
+    /// When its block is not in memory, or the store is full; then nothing has changed.
+    pub fn remove(&mut self, id: StreamId) -> Result<bool, Refusal> {
+        if self.look()?.get(id)?.is_none() {
+            return Ok(false);
+        }
+        Ok(self.edit(Edit::Remove { id }, 1, |stream| stream.remove(id))??)
+    }
+
+    /// Trims. Says how many entries are gone. They do not count as changes.
+    ///
+    /// # Errors
+    /// As [`StreamMut::remove`].
+    pub fn trim(&mut self, trim: &Trim) -> Result<u64, Refusal> {
+        let count = self.look()?.trimmed(trim)?;
+        self.skip(count)?;
+        Ok(count)
+    }
+
+    /// Takes the first entries away. They do not count as changes.
+    ///
+    /// # Errors
+    /// As [`StreamMut::remove`].
+    pub fn skip(&mut self, count: u64) -> Result<(), Refusal> {
+        if count > 0 {
+            self.edit(Edit::Skip { count }, 0, |stream| stream.skip(count))??;
+        }
+        Ok(())
+    }
+
+    /// Says that all changes together count as so many.
+    pub fn count_as(&mut self, changes: u64) {
+        self.draft.count_as(changes as i64);
+    }
+
+    /// Says that there were changes, so many as Redis counts them.
+    pub fn count(&mut self, changes: u64) {
+        self.draft.changed(changes as i64);
+    }
+
+    /// Sets what is told of entries that were added and deleted.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn set_last(&mut self, last_id: StreamId, added: u64, max_deleted: StreamId) -> Result<(), Refusal> {
+        self.edit(Edit::SetLast { last_id, added, max_deleted }, 1, |stream| stream.set_last(last_id, added, max_deleted))
+    }
+
+    /// Keeps more or less of each producer.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn configure_producers(&mut self, limits: ProducerLimits) -> Result<(), Refusal> {
+        self.edit(Edit::ConfigureProducers(limits), 1, |stream| stream.configure_producers(limits))
+    }
+
+    /// Keeps a producer's id for an entry. `counted`: as one that was added now.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn put_producer_id(&mut self, producer: &[u8], iid: &[u8], id: StreamId, counted: bool) -> Result<(), Refusal> {
+        let edit = Edit::PutProducerId { producer, iid, id, counted };
+        self.edit(edit, i64::from(!counted), |stream| stream.put_producer_id(producer, iid, id, counted))
+    }
+
+    /// Counts an entry that was not added because it was there.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn count_duplicate(&mut self) -> Result<(), Refusal> {
+        self.edit(Edit::CountDuplicate, 1, StreamObject::count_duplicate)
+    }
+
+    /// Forgets what producers' ids are past their time, now and then.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn expire_producers(&mut self) -> Result<(), Refusal> {
+        let now = self.now();
+        if self.look()?.producers().is_some_and(|producers| producers.should_expire(now)) {
+            self.edit(Edit::ExpireProducers { now }, 0, |stream| stream.expire_producers(now))?;
+        }
+        Ok(())
+    }
+
+    /// Makes edits that were made to another stream. Those that are none, and all behind them, are left out.
+    ///
+    /// # Errors
+    /// As [`StreamMut::remove`].
+    pub(in crate::types) fn replay(&mut self, mut bytes: &[u8]) -> Result<(), Refusal> {
+        while let Some(edit) = edits::next(&mut bytes) {
+            match edit {
+                Edit::Append { id, limits, fields } => self.append(id, fields, limits)?,
+                Edit::Remove { id } => drop(self.remove(id)?),
+                Edit::Skip { count } => self.skip(count)?,
+                Edit::SetLast { last_id, added, max_deleted } => self.set_last(last_id, added, max_deleted)?,
+                Edit::ConfigureProducers(limits) => self.configure_producers(limits)?,
+                Edit::PutProducerId { producer, iid, id, counted } => self.put_producer_id(producer, iid, id, counted)?,
+                Edit::CountDuplicate => self.count_duplicate()?,
+                Edit::ExpireProducers { now } => self.edit(edit, 0, |stream| stream.expire_producers(now))?,
+                _ => self.replay_group(edit)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what has changed. A stream without entries stays.
+    ///
+    /// # Errors
+    /// When the store is full.
+    pub fn commit(self) -> Result<(), Refusal> {
+        self.draft.commit()
+    }
+}
