@@ -72,7 +72,6 @@ pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Co
                 Some(value) if value.kind() != Kind::String => {}
                 value => return Ok(value.map(|value| of_string(&value))),
             },
-            Some(_) => return Err(CommandError::WrongType),
         }
     }
 }
