@@ -633,6 +633,17 @@ fn enter(copy: &mut Copy, generation: u64, name: &[u8], seen: &Seen) {
     } else if seen.fields.is_empty() {
         let set = Effect::Set { kind: Kind::String, value: Body::Bytes(&seen.string), put };
         writer.replay(name, &set).unwrap();
+    } else if name.starts_with(b"z") {
+        let limits = almandine_datatypes::packed::SortedSetLimits { entries: 128, value: 64 };
+        let key = writer.key(name);
+        let mut set = writer.write_sorted_set(key, limits).unwrap();
+        for (member, (score, due)) in &seen.fields {
+            let score = f64::from_bits(u64::from_le_bytes(score[..].try_into().unwrap()));
+            set.set(member, score, due.map_or(almandine_datatypes::packed::Due::Never, almandine_datatypes::packed::Due::At))
+                .unwrap();
+        }
+        set.commit().unwrap();
+        writer.replay(name, &Effect::Put(put)).unwrap();
     } else {
         let limits = almandine_keyspace::types::hash::HashLimits { entries: 128, value: 64 };
         let key = writer.key(name);
