@@ -55,13 +55,3 @@ impl Reader<'_> {
         Some(SortedSetSnapshot { snapshot: self.snapshot_of::<SortedSets>(key)? })
     }
 }
-
-impl Frozen {
-    /// The sorted set that was frozen. None: there was no key.
-    ///
-    /// # Errors
-    /// When it is of another type.
-    pub fn sorted_set(&self) -> Result<Option<SortedSet<'_>>, Refusal> {
-        Ok(self.collection::<SortedSets>()?.map(|body| SortedSet::new(body, self.now())))
-    }
-}
