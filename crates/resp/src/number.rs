@@ -48,7 +48,14 @@ fn write_shortest(out: &mut Vec<u8>, magnitude: f64) {
     let mut unwritten = &mut text[..];
     let written = write!(unwritten, "{magnitude:e}");
     debug_assert!(written.is_ok(), "the text fits");
-    let len = 32 - unwritten.len();
+    let mut len = 32 - unwritten.len();
+    if text[..len].iter().take_while(|byte| **byte != b'e').filter(|byte| byte.is_ascii_digit()).count() == DIGITS_MAX {
+        // Of the two that are as near, the even one, as Redis has it.
+        let mut unwritten = &mut text[..];
+        let written = write!(unwritten, "{magnitude:.*e}", DIGITS_MAX - 1);
+        debug_assert!(written.is_ok(), "the text fits");
+        len = 32 - unwritten.len();
+    }
     let at = text[..len].iter().position(|byte| *byte == b'e').unwrap_or(len);
     let exponent: i32 =
         str::from_utf8(&text[(at + 1).min(len)..len]).ok().and_then(|digits| digits.parse().ok()).unwrap_or_default();
@@ -103,6 +110,7 @@ mod tests {
             (0.1, "0.1"),
             (-0.1, "-0.1"),
             (3.25, "3.25"),
+            (1_965_885_945_034_122.25, "1965885945034122.2"),
             (0.0001, "0.0001"),
             (0.00012345, "1.2345e-4"),
             (0.000_001, "0.000001"),

@@ -89,6 +89,7 @@ impl Kept {
 /// A value as it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
+    kind: Kind,
     string: Vec<u8>,
     /// Fields with values and expiries.
     fields: BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>,
@@ -136,9 +137,9 @@ fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<Seen>, u64) {
     let key = reader.key(name);
     let sequence = reader.last_sequence(key);
     let Some(metadata) = reader.metadata(key) else { return (None, sequence) };
-    let Metadata { expiry_ms, etag, .. } = metadata;
+    let Metadata { kind, expiry_ms, etag, .. } = metadata;
     let (string, stream) = (Vec::new(), Vec::new());
-    let mut seen = Seen { string, fields: BTreeMap::new(), members: Default::default(), expiry_ms, etag, stream };
+    let mut seen = Seen { kind, string, fields: BTreeMap::new(), members: Default::default(), expiry_ms, etag, stream };
     if metadata.kind == Kind::Hash {
         let fields = reader.read_hash(key, |hash| {
             hash.try_iter().map(|entry| entry.map(|e| (e.field.to_vec(), (e.value.to_vec(), e.due)))).collect::<Result<_, _>>()
@@ -587,10 +588,16 @@ fn a_copy_and_later_effects_are_the_keys(seed: u64) {
         let mut done = 0;
         for (len, now_ms, expected) in cuts {
             copy.replay_all(&kept[done..len], &mut random);
-            compare(&expected, &copy.contents(now_ms));
+            compare(&unnamed(expected), &unnamed(copy.contents(now_ms)));
             done = len;
         }
     });
+}
+
+/// Without the names of encodings, which a copy that is filled member by member finds anew.
+fn unnamed(mut contents: Contents) -> Contents {
+    contents.values_mut().for_each(|seen| seen.members.1 = "");
+    contents
 }
 
 /// Lets workers end, also when a proof fails.
@@ -625,15 +632,23 @@ fn enter(copy: &mut Copy, generation: u64, name: &[u8], seen: &Seen) {
     let put = Put { expiry_ms: seen.expiry_ms, etag: seen.etag, edited: false };
     copy.accessor.begin_batch(0);
     let mut writer = copy.accessor.writer(db);
-    if !seen.stream.is_empty() {
+    if seen.kind == Kind::Stream {
         let mut stream = StreamObject::new();
         assert_eq!(stream.read_part(&seen.stream), Ok(true));
         let key = writer.key(name);
         writer.put_stream(key, stream, put).unwrap();
-    } else if seen.fields.is_empty() {
+    } else if seen.kind == Kind::String {
         let set = Effect::Set { kind: Kind::String, value: Body::Bytes(&seen.string), put };
         writer.replay(name, &set).unwrap();
-    } else if name.starts_with(b"z") {
+    } else if seen.kind == Kind::Set {
+        let limits = almandine_datatypes::packed::SetLimits { integers: 512, entries: 128, value: 64 };
+        let mut set = writer.new_set(limits);
+        for member in &seen.members.0 {
+            set.add(member).unwrap();
+        }
+        let key = writer.key(name);
+        writer.put_set(key, set, put).unwrap();
+    } else if seen.kind == Kind::SortedSet {
         let limits = almandine_datatypes::packed::SortedSetLimits { entries: 128, value: 64 };
         let key = writer.key(name);
         let mut set = writer.write_sorted_set(key, limits).unwrap();
