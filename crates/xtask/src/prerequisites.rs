@@ -42,7 +42,7 @@ pub(crate) fn tcl() -> Result<(), String> {
 }
 
 /// Renews the package list.
-pub(crate) fn apt_update() -> bool {
+fn apt_update() -> bool {
     apt(&["update"])
 }
 

@@ -79,6 +79,14 @@ struct Options<'a> {
     files: Vec<&'a str>,
 }
 
+/// Fetches the suite, unless it is there.
+///
+/// # Errors
+/// When it cannot be had; what to do instead.
+pub(crate) fn fetch() -> Result<(), String> {
+    source::prepare(&crate::root::root()).map(drop)
+}
+
 /// Runs the files; true when everything was as the list says.
 pub(crate) fn run(words: &[&str]) -> bool {
     let Some(options) = parse(words) else {

@@ -8,8 +8,7 @@ use crate::prerequisites;
 
 /// The version whose suite it is; redis-server of that version is what everything else is compared with.
 const VERSION: &str = "7.0";
-const BY_HAND: &str =
-    "Unpack the sources of Redis 7.0 and name their directory by ALMANDINE_REDIS_SOURCE, or add a line `deb-src` to apt's sources.";
+const BY_HAND: &str = "Unpack the sources of Redis 7.0 and name their directory by ALMANDINE_REDIS_SOURCE.";
 
 /// A directory with the suite in it, which the suite may write to.
 pub(super) fn prepare(root: &Path) -> Result<PathBuf, String> {
@@ -48,16 +47,54 @@ fn fetch(own: &Path) -> Result<PathBuf, String> {
         return Ok(archive);
     }
     println!("fetching the sources of Redis");
-    let download = || {
+    let state = own.join("apt");
+    let parts = state.join("parts");
+    for directory in [&parts, &state.join("lists/partial"), &state.join("cache/archives/partial")] {
+        fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    }
+    list_sources(&parts)?;
+    let apt = |arguments: &[&str]| {
         let mut apt = Command::new("apt-get");
-        apt.args(["source", "--download-only", "--only-source", "redis"]).current_dir(own);
-        apt.status().is_ok_and(|status| status.success())
+        apt.args(["-o", "Dir::Etc::sourcelist=/dev/null"]);
+        for (option, path) in
+            [("Dir::Etc::sourceparts", &parts), ("Dir::State::lists", &state.join("lists")), ("Dir::Cache", &state.join("cache"))]
+        {
+            apt.arg("-o").arg(format!("{option}={}", path.display()));
+        }
+        apt.args(arguments).current_dir(own).status().is_ok_and(|status| status.success())
     };
-    // The package list may be missing or old; updating it is slow, so it comes second.
-    if !(download() || prerequisites::apt_update() && download()) {
+    if !(apt(&["update"]) && apt(&["source", "--download-only", "--only-source", "redis"])) {
         return Err(format!("`apt-get source redis` failed. {BY_HAND}"));
     }
     archive().ok_or_else(|| format!("`apt-get source redis` left no archive in {}. {BY_HAND}", own.display()))
+}
+
+/// Writes the places that apt has packages from as places to have their sources from: those of the machine are not changed.
+fn list_sources(parts: &Path) -> Result<(), String> {
+    let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
+    files.extend(fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()));
+    for (number, file) in files.iter().enumerate() {
+        let Ok(text) = fs::read_to_string(file) else { continue };
+        // apt takes no others.
+        let (lines, extension) = match file.extension().and_then(|extension| extension.to_str()) {
+            Some("sources") => (as_sources(&text, "Types:"), "sources"),
+            Some("list") => (as_sources(&text, "deb "), "list"),
+            _ => continue,
+        };
+        let own = parts.join(format!("{number}.{extension}"));
+        fs::write(&own, lines).map_err(|e| format!("{}: {e}", own.display()))?;
+    }
+    Ok(())
+}
+
+/// The lines of a list of places with what begins with `word`, and says that packages are had from there, saying so of sources.
+fn as_sources(text: &str, word: &str) -> String {
+    let line = |line: &str| match line.strip_prefix(word) {
+        Some(_) if word == "Types:" => "Types: deb-src\n".to_owned(),
+        Some(rest) => format!("deb-src {rest}\n"),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
 }
 
 fn unpack(archive: &Path, suite: &Path) -> Result<(), String> {
@@ -78,5 +115,18 @@ fn link_programs(suite: &Path) {
         if !link.exists() {
             let _ = std::os::unix::fs::symlink(Path::new("/usr/bin").join(name), link);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_packages_become_places_of_sources() {
+        let new = as_sources("Types: deb\nURIs: http://a\n\nTypes: deb deb-src\nURIs: http://b", "Types:");
+        assert_eq!(new, "Types: deb-src\nURIs: http://a\n\nTypes: deb-src\nURIs: http://b\n");
+        let old = as_sources("# a comment\ndeb http://a bookworm main\ndeb-src http://a bookworm main", "deb ");
+        assert_eq!(old, "# a comment\ndeb-src http://a bookworm main\ndeb-src http://a bookworm main\n");
     }
 }
