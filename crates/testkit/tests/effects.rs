@@ -11,7 +11,10 @@ const DOCUMENT: &str = include_str!("../../../docs/effects.md");
 const SOURCES: &[&str] = &["7.0", "7.0, by reading", "7.4", "8.0", "8.2", "8.4", "8.6", "8.8", "8.10", "valkey 9.0", "garnet"];
 const OURS: &str = "almandine";
 /// Groups of commands whose tables are written.
-const GROUPS: [&str; 5] = ["string", "bitmap", "generic", "hash", "transactions"];
+const GROUPS: &[&str] =
+    &["string", "bitmap", "generic", "hash", "list", "set", "sorted-set", "geo", "stream", "hyperloglog", "transactions"];
+/// Writing commands of Redis that wait for data, which ours does not have yet.
+const WAITING: &[&str] = &["BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN"];
 /// Writing commands of our server that have no table yet.
 const WITHOUT: &[&str] = &[];
 
@@ -124,7 +127,8 @@ fn each_writing_command_of_redis_has_a_row() {
     let wanted: BTreeSet<String> = wanted.map(|(name, _)| name).collect();
     assert!(wanted.contains("SET") && wanted.contains("HDEL") && wanted.contains("WATCH"), "COMMAND says {wanted:?}");
     let missing: Vec<&String> = wanted.difference(&named).collect();
-    assert!(missing.is_empty(), "no row in docs/effects.md for {missing:?}");
+    // Exactly those: the list shrinks as they come.
+    assert_eq!(missing, WAITING, "without a row in docs/effects.md");
 }
 
 #[test]
