@@ -49,7 +49,7 @@ impl Mode {
     #[must_use]
     pub fn start(&self) -> Server {
         // The names of encodings are compared with redis-server 7.0.
-        let common = ["--maxmemory", "16mb", "--enable-debug-command", "yes", "--object-encoding-names", "7.0"];
+        let common = ["--maxmemory", "16mb", "--enable-debug-command", "yes"];
         Server::start(&Program::Almandine, &[&common, self.flags].concat())
     }
 }
