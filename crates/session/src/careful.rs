@@ -36,6 +36,8 @@ impl Engine {
         if connection.client.reply_mode == ReplyMode::SkipNext {
             connection.client.reply_mode = ReplyMode::Skip;
         }
+        // A command that did not come this way may have left it.
+        connection.client.writes_messages = false;
         let mut mark = out.mark();
         match self.planner.resolve(args) {
             None if is_other_protocol(args) => return Step::Hostile,
