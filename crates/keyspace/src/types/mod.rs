@@ -10,6 +10,8 @@ pub mod set;
 pub mod sorted_set;
 pub mod stream;
 mod table;
+#[cfg(test)]
+mod testing;
 
 pub use collection::Frozen;
 pub use elements::Elements;

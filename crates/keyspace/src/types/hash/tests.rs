@@ -1,44 +1,15 @@
 //! Hashes against a map, in memory and on a device.
 
 use super::{Hash, HashLimits};
+use crate::types::testing::{batch_at as batch, keyspace};
 use crate::{Accessor, Refusal};
-use crate::{Keyspace, Options};
 use almandine_datatypes::packed::Due;
-use almandine_device::MemoryDevice;
 use almandine_store::Put;
-use almandine_store::{Fetcher, Stage, Storage};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 const LIMITS: HashLimits = HashLimits { entries: 128, value: 64 };
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
-
-fn keyspace(storage: bool) -> Arc<Keyspace> {
-    let memory = || Arc::new(MemoryDevice::new());
-    let storage = storage.then(|| Storage { pages: memory(), values: memory() });
-    let store = almandine_store::Options { memory_bytes_max: 1 << 28, storage, ..Default::default() };
-    Keyspace::open(Options { maxmemory: 64 << 20, store, ..Options::default() }).expect("a keyspace")
-}
-
-/// Does something in a batch of its own, again with what it needed from the device until it has that.
-fn batch<R>(accessor: &mut Accessor, now_ms: i64, mut work: impl FnMut(&mut Accessor) -> Result<R, Refusal>) -> R {
-    let (mut stage, mut fetcher) = (Stage::default(), Fetcher::default());
-    for _ in 0..100 {
-        accessor.begin_batch(now_ms);
-        accessor.attach(stage);
-        let result = work(accessor);
-        let met = accessor.check_met();
-        stage = accessor.detach();
-        accessor.end_batch();
-        match (result, met) {
-            (Ok(result), Ok(())) => return result,
-            (Err(refusal @ (Refusal::WrongKind | Refusal::Full)), Ok(())) => panic!("{refusal:?}"),
-            _ => accessor.session.stage_blocking(&mut accessor.wanted, &mut stage, &mut fetcher),
-        }
-    }
-    panic!("never at hand");
-}
 
 fn fields(accessor: &mut Accessor, now_ms: i64, key: &[u8]) -> Option<Model> {
     batch(accessor, now_ms, |accessor| {

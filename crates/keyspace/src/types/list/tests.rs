@@ -1,44 +1,17 @@
 //! Lists against a naive one, in memory and on a device.
 
 use super::{End, ListLimits, ListMut};
-use crate::{Accessor, Keyspace, Options, Refusal};
+use crate::types::testing::{batch, keyspace};
+use crate::{Accessor, Refusal};
 use almandine_datatypes::packed::ListEncoding;
-use almandine_device::MemoryDevice;
-use almandine_store::{Fetcher, Put, Stage, Storage};
+use almandine_store::Put;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 type Model = VecDeque<Vec<u8>>;
 
 fn limits() -> ListLimits {
     ListLimits::new(-2)
-}
-
-fn keyspace(storage: bool) -> Arc<Keyspace> {
-    let memory = || Arc::new(MemoryDevice::new());
-    let storage = storage.then(|| Storage { pages: memory(), values: memory() });
-    let store = almandine_store::Options { memory_bytes_max: 1 << 28, storage, ..Default::default() };
-    Keyspace::open(Options { maxmemory: 64 << 20, store, ..Options::default() }).expect("a keyspace")
-}
-
-/// Does something in a batch of its own, again with what it needed from the device until it has that.
-fn batch<R>(accessor: &mut Accessor, mut work: impl FnMut(&mut Accessor) -> Result<R, Refusal>) -> R {
-    let (mut stage, mut fetcher) = (Stage::default(), Fetcher::default());
-    for _ in 0..100 {
-        accessor.begin_batch(0);
-        accessor.attach(stage);
-        let result = work(accessor);
-        let met = accessor.check_met();
-        stage = accessor.detach();
-        accessor.end_batch();
-        match (result, met) {
-            (Ok(result), Ok(())) => return result,
-            (Err(refusal @ (Refusal::WrongKind | Refusal::Full)), Ok(())) => panic!("{refusal:?}"),
-            _ => accessor.session.stage_blocking(&mut accessor.wanted, &mut stage, &mut fetcher),
-        }
-    }
-    panic!("never at hand");
 }
 
 fn elements(accessor: &mut Accessor, key: &[u8]) -> Option<Model> {

@@ -1,44 +1,17 @@
 //! Sets against an ordered one, in memory and on a device; effects replayed.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::SetLimits;
-use crate::{Accessor, Keyspace, Options, Refusal};
+use crate::types::testing::{batch, keyspace};
+use crate::{Accessor, Refusal};
 use almandine_datatypes::packed::SetEncoding;
 use almandine_datatypes::set::{Algebra, Operation, Position};
-use almandine_device::MemoryDevice;
-use almandine_store::{Fetcher, Put, Stage, Storage};
+use almandine_store::Put;
 
 const LIMITS: SetLimits = SetLimits { integers: 512, entries: 128, value: 64 };
 type Model = BTreeSet<Vec<u8>>;
-
-fn keyspace(storage: bool) -> Arc<Keyspace> {
-    let memory = || Arc::new(MemoryDevice::new());
-    let storage = storage.then(|| Storage { pages: memory(), values: memory() });
-    let store = almandine_store::Options { memory_bytes_max: 1 << 28, storage, ..Default::default() };
-    Keyspace::open(Options { maxmemory: 64 << 20, store, ..Options::default() }).expect("a keyspace")
-}
-
-/// Does something in a batch of its own, again with what it needed from the device until it has that.
-fn batch<R>(accessor: &mut Accessor, mut work: impl FnMut(&mut Accessor) -> Result<R, Refusal>) -> R {
-    let (mut stage, mut fetcher) = (Stage::default(), Fetcher::default());
-    for _ in 0..100 {
-        accessor.begin_batch(0);
-        accessor.attach(stage);
-        let result = work(accessor);
-        let met = accessor.check_met();
-        stage = accessor.detach();
-        accessor.end_batch();
-        match (result, met) {
-            (Ok(result), Ok(())) => return result,
-            (Err(refusal @ (Refusal::WrongKind | Refusal::Full)), Ok(())) => panic!("{refusal:?}"),
-            _ => accessor.session.stage_blocking(&mut accessor.wanted, &mut stage, &mut fetcher),
-        }
-    }
-    panic!("never at hand");
-}
 
 fn members(accessor: &mut Accessor, key: &[u8]) -> Option<Model> {
     batch(accessor, |accessor| {

@@ -1,0 +1,38 @@
+//! What the tests of all types need: a keyspace, in memory or on a device, and batches that wait for the device.
+
+use crate::{Accessor, Keyspace, Options, Refusal};
+use almandine_device::MemoryDevice;
+use almandine_store::{Fetcher, Stage, Storage};
+use std::sync::Arc;
+
+/// An empty keyspace, with a device below it if `storage` says so.
+pub(super) fn keyspace(storage: bool) -> Arc<Keyspace> {
+    let memory = || Arc::new(MemoryDevice::new());
+    let storage = storage.then(|| Storage { pages: memory(), values: memory() });
+    let store = almandine_store::Options { memory_bytes_max: 1 << 28, storage, ..Default::default() };
+    Keyspace::open(Options { maxmemory: 64 << 20, store, ..Options::default() }).expect("a keyspace")
+}
+
+/// Does something in a batch of its own, again with what it needed from the device until it has that.
+pub(super) fn batch_at<R>(accessor: &mut Accessor, now_ms: i64, mut work: impl FnMut(&mut Accessor) -> Result<R, Refusal>) -> R {
+    let (mut stage, mut fetcher) = (Stage::default(), Fetcher::default());
+    for _ in 0..100 {
+        accessor.begin_batch(now_ms);
+        accessor.attach(stage);
+        let result = work(accessor);
+        let met = accessor.check_met();
+        stage = accessor.detach();
+        accessor.end_batch();
+        match (result, met) {
+            (Ok(result), Ok(())) => return result,
+            (Err(refusal @ (Refusal::WrongKind | Refusal::Full)), Ok(())) => panic!("{refusal:?}"),
+            _ => accessor.session.stage_blocking(&mut accessor.wanted, &mut stage, &mut fetcher),
+        }
+    }
+    panic!("never at hand");
+}
+
+/// As [`batch_at`], at time 0.
+pub(super) fn batch<R>(accessor: &mut Accessor, work: impl FnMut(&mut Accessor) -> Result<R, Refusal>) -> R {
+    batch_at(accessor, 0, work)
+}
