@@ -42,6 +42,7 @@ const PROOFS: &[&str] = &[
     "eviction",
     "tracking",
     "pubsub",
+    "blocking",
     "transactions",
     "streams",
     "computations",
