@@ -172,7 +172,9 @@ fn listeners(settings: &Settings) -> io::Result<Vec<Arc<Listener>>> {
     let mut listeners = Vec::new();
     if network.port != 0 {
         let addresses: Vec<&str> = network.bind.iter().map(String::as_str).collect();
-        listeners = socket::bind(&addresses, network.port, network.tcp_backlog)?;
+        listeners = socket::bind(&addresses, network.port, network.tcp_backlog).map_err(|error| {
+            io::Error::new(error.kind(), format!("Failed listening on port {} (TCP), aborting: {error}", network.port))
+        })?;
     }
     if !network.unix_socket.is_empty() {
         let mode = (network.unix_socket_permissions != 0).then_some(network.unix_socket_permissions);

@@ -14,11 +14,22 @@ pub(crate) fn introduce(config: &Config) {
         Some(file) => tracing::info!("Configuration loaded from {}", file.display()),
         None => tracing::info!("No configuration file; name one as the first argument: almandine-server /path/to/almandine.conf"),
     }
+    if config.snapshot().settings.process.always_show_logo {
+        tracing::info!("{}", logo(config.snapshot().settings.network.port));
+    }
     let snapshot = config.snapshot();
     if snapshot.show("save").is_some_and(|points| !points.is_empty()) {
         tracing::warn!("Snapshots do not exist yet: the data ends with the server, whatever 'save' says (save \"\" silences this)");
     }
     warn_without_effect(snapshot.without_effect());
+}
+
+/// What `always-show-logo` shows. Harnesses that start servers, that of Redis' own suite among them, wait for its line with the process id.
+fn logo(port: u16) -> String {
+    let (version, bits, pid) = (almandine_node::VERSION, usize::BITS, std::process::id());
+    format!(
+        "\n     ______\n    /\\____/\\      Almandine {version}, {bits} bit\n   /_/    \\_\\     Running in standalone mode\n   \\ \\    / /     Port: {port}\n    \\ \\__/ /      PID: {pid}\n     \\/__\\/\n"
+    )
 }
 
 /// Names parameters that were set and have no effect, in one line.
@@ -70,6 +81,12 @@ mod tests {
         let args: Vec<String> = pairs.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]).collect();
         let Ok(almandine_config::Startup::Run(config)) = Config::load(&args) else { panic!("{args:?}") };
         memory_line(&config.snapshot().settings, 8 << 30)
+    }
+
+    #[test]
+    fn the_logo_has_the_port_and_the_process() {
+        let logo = logo(7000);
+        assert!(logo.contains(" Port: 7000\n") && logo.contains(&format!(" PID: {}\n", std::process::id())), "{logo}");
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! `cargo xtask …`: the repository's chores, in Rust, so that a fresh machine needs nothing else.
 //!
-//! `test` installs what the tests need and runs everything; `redis-suite` runs Redis' own tests; `tidy` checks what compilers do not; `docs` refreshes generated documents.
+//! `test` installs what the tests need and runs everything; `redis-suite` runs Redis' own tests; `clients` runs other people's
+//! clients; `tidy` checks what compilers do not; `docs` refreshes generated documents.
 
+mod clients;
 mod generated;
 mod prerequisites;
 mod redis_suite;
 mod root;
+mod server;
 mod test;
 mod tidy;
 
@@ -16,6 +19,8 @@ const USAGE: &str = "usage: cargo xtask <command>
   test [--full]   install what the tests need, then run all of them; --full adds the heavy sets
   redis-suite [unit/file]...
                   run Redis' own tests against our server; --help shows more
+  clients [NAME]...
+                  run other people's clients, tools and frameworks against our server; --help shows more
   tidy            check layers, headers, unsafe fences, invariants, lengths, paths, licences, generated documents
   circles [crate] show which files of a crate need each other
   assertions      show how many assertions per function there are
@@ -28,6 +33,7 @@ fn main() -> ExitCode {
     let ok = match words.as_slice() {
         ["test"] => test::run(false),
         ["test", "--full"] => test::run(true),
+        ["clients", words @ ..] => clients::run(words),
         ["redis-suite", words @ ..] => redis_suite::run(words),
         ["tidy"] => tidy::run(),
         ["circles", name @ ..] => show(|sources| tidy::circles::print(sources, name.first().unwrap_or(&""))),

@@ -5,11 +5,12 @@
 //! release build, which is what users get.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{prerequisites, redis_suite, tidy};
+use crate::root::target;
+use crate::{clients, prerequisites, redis_suite, tidy};
 
 /// A command of the run.
 struct Step {
@@ -94,6 +95,10 @@ pub(crate) fn run(full: bool) -> bool {
         }
         _ => drop(timed(&mut ended, "redis suite", || redis_suite::run(&[&["--tolerant"], files].concat()).then_some(()))),
     }
+    let told = timed(&mut ended, "clients", || Some(clients::run_for_tests(&root, full)));
+    if let (Some(told), Some(last)) = (told, ended.last_mut()) {
+        (last.passed, last.failed, last.ignored) = (told.passed, told.failed, told.left_out);
+    }
     if full {
         object_storage(&root, &mut ended);
         proofs(&root, "release", "release", full, python.as_deref(), &mut ended);
@@ -151,10 +156,6 @@ fn soak(root: &Path, directory: &str, profile: &str, whole: bool) -> Step {
     let size: &[&str] = if whole { &[] } else { &["--minutes", "3", "--maxmemory", "64mb", "--rate", "20000", "--settle", "30"] };
     step.arguments.extend(place.iter().chain(size).map(|&argument| argument.to_owned()));
     step
-}
-
-fn target(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 fn step(name: &str, arguments: &[&str]) -> Step {

@@ -28,7 +28,7 @@ section! {
     "syslog-enabled": YES_NO = "no" [immutable] "Log to syslog too.";
     "syslog-ident": TEXT = "redis" [immutable] "Name in syslog.";
     "syslog-facility": FACILITY = "local0" [immutable] "Facility in syslog.";
-    "always-show-logo": YES_NO = "no" [immutable] "Show the logo also where the output is not a terminal.";
+    "always-show-logo": YES_NO = "no" [immutable] "Show the logo in the log." => always_show_logo: bool;
     "set-proc-title": YES_NO = "yes" [immutable] "Show the state in the title of the process.";
     "proc-title-template": (Kind::Text(title_template)) = "{title} {listen-addr} {server-mode}" [] "Title of the process.";
     "shutdown-timeout": NATURAL = "10" [] "Seconds that a shutdown waits for replicas." => shutdown_timeout_s: u64;

@@ -2,18 +2,20 @@
 //!
 //! Debian's source package of Redis 7.0 is fetched once ([`source`]). Each named file of its `tests` (`unit/geo`) runs in the suite's external mode
 //! against a server of its own ([`unit`]). What fails there must be listed in `tests/redis-suite.txt` with its reason, and what is listed must fail
-//! ([`expected`]): the list says exactly what of the suite does not hold.
+//! ([`expected`]): the list says exactly what of the suite does not hold. With `--own-server` the suite starts the servers itself ([`own`]).
 
 mod expected;
+mod own;
 mod source;
 mod unit;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use expected::Expected;
-use unit::{Results, Server};
+use unit::Results;
+
+use crate::server::{self, Server};
 
 /// What runs when nothing is named.
 const FILES: &[&str] = &[
@@ -43,6 +45,10 @@ const FILES: &[&str] = &[
     "unit/tracking",
 ];
 
+/// How Redis' own CI starts a server for the external mode.
+const FLAGS: &[&str] =
+    &["--save", "", "--enable-protected-configs", "yes", "--enable-debug-command", "yes", "--enable-module-command", "yes"];
+
 /// What makes ours name the encodings of Redis 7.0, which has no listpacks of sets; and one worker, since tests do not wait for the replies of one client
 /// before they ask by another.
 const AS_7_0: &[&str] = &["--object-encoding-names", "7.0", "--workers", "1"];
@@ -62,8 +68,10 @@ pub(crate) const FAST: &[&str] = &[
     "unit/tracking",
 ];
 
-const USAGE: &str = "usage: cargo xtask redis-suite [--release | --fast-part | --tolerant | --redis | --verbose]... [unit/FILE]...
+const USAGE: &str =
+    "usage: cargo xtask redis-suite [--own-server | --release | --fast-part | --tolerant | --redis | --verbose]... [unit/FILE]...
 
+  --own-server the suite starts the servers itself, as it needs them: what it cannot try in its external mode
   --release    against the release build instead of the debug build; ALMANDINE_SERVER names another server
   --fast-part  only the files that take seconds
   --tolerant   what is listed as failing may pass
@@ -77,6 +85,7 @@ struct Options<'a> {
     tolerant: bool,
     redis: bool,
     verbose: bool,
+    own_server: bool,
     files: Vec<&'a str>,
 }
 
@@ -107,6 +116,7 @@ fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
     let mut options = Options::default();
     for word in words {
         match *word {
+            "--own-server" => options.own_server = true,
             "--release" => options.release = true,
             "--tolerant" => options.tolerant = true,
             "--redis" => options.redis = true,
@@ -117,7 +127,7 @@ fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
         }
     }
     if options.files.is_empty() {
-        options.files.extend(FILES);
+        options.files.extend(if options.own_server { own::FILES } else { FILES });
     }
     Some(options)
 }
@@ -125,8 +135,11 @@ fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
 fn run_files(options: &Options<'_>) -> Result<bool, String> {
     let root = crate::root::root();
     let suite = source::prepare(&root)?;
-    let program = if options.redis { PathBuf::from("redis-server") } else { build(&root, options.release)? };
+    let program = if options.redis { PathBuf::from("/usr/bin/redis-server") } else { server::build(&root, options.release)? };
     let expected = if options.redis { Expected::default() } else { Expected::read(&root.join("tests/redis-suite.txt"))? };
+    let flags: &[&str] = if options.redis { &[] } else { AS_7_0 };
+    let expected = if options.own_server { expected.of_own_servers() } else { expected };
+    let tree = if options.own_server { Some(own::Tree::new(&suite, &program, flags)?) } else { None };
     let mut problems = Vec::new();
     println!("{:<26} {:>6} {:>6} {:>7} {:>8}", "file", "passed", "failed", "skipped", "seconds");
     for file in &options.files {
@@ -134,8 +147,17 @@ fn run_files(options: &Options<'_>) -> Result<bool, String> {
             return Err(format!("the suite has no {file}"));
         }
         let started = Instant::now();
-        let server = Server::start(&program, if options.redis { &[] } else { AS_7_0 }, &suite)?;
-        let results = unit::run(&suite, file, server, &expected, options.verbose)?;
+        let results = if let Some(tree) = &tree {
+            tree.run(file, &expected, options.verbose)?
+        } else {
+            unit::run(
+                &suite,
+                file,
+                Server::start(&program, &[FLAGS, flags].concat(), &suite.with_file_name(format!("server-{}", std::process::id())))?,
+                &expected,
+                options.verbose,
+            )?
+        };
         let Results { passed, failed, skipped, .. } = &results;
         let seconds = started.elapsed().as_secs_f64();
         println!("{file:<26} {:>6} {:>6} {skipped:>7} {seconds:>8.1}", passed.len(), failed.len());
@@ -158,24 +180,6 @@ fn run_files(options: &Options<'_>) -> Result<bool, String> {
     Ok(problems.is_empty())
 }
 
-/// The server under test, built unless it is named.
-fn build(root: &Path, release: bool) -> Result<PathBuf, String> {
-    if let Some(path) = std::env::var_os("ALMANDINE_SERVER") {
-        return Ok(PathBuf::from(path));
-    }
-    let (profile, directory) = if release { ("release", "release") } else { ("dev", "debug") };
-    let arguments = ["build", "--quiet", "--package", "almandine-server", "--profile", profile];
-    let built = Command::new("cargo").args(arguments).current_dir(root).status();
-    if !built.is_ok_and(|status| status.success()) {
-        return Err("cargo build failed".to_owned());
-    }
-    Ok(target(root).join(directory).join("almandine-server"))
-}
-
-fn target(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +189,7 @@ mod tests {
         let options = parse(&["--release", "unit/geo"]).unwrap();
         assert!(options.release && !options.redis && options.files == ["unit/geo"]);
         assert_eq!(parse(&[]).unwrap().files, FILES);
+        assert_eq!(parse(&["--own-server"]).unwrap().files, own::FILES);
         assert!(parse(&["--fast"]).is_none());
         assert!(FAST.iter().all(|file| FILES.contains(file)));
     }

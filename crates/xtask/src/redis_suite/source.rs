@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::prerequisites;
+use crate::{prerequisites, root};
 
 /// The version whose suite it is; redis-server of that version is what everything else is compared with.
 const VERSION: &str = "7.0";
@@ -13,7 +13,7 @@ const BY_HAND: &str = "Unpack the sources of Redis 7.0 and name their directory 
 /// A directory with the suite in it, which the suite may write to.
 pub(super) fn prepare(root: &Path) -> Result<PathBuf, String> {
     prerequisites::tcl()?;
-    let own = super::target(root).join("redis-suite");
+    let own = root::target(root).join("redis-suite");
     fs::create_dir_all(&own).map_err(|e| format!("{}: {e}", own.display()))?;
     let suite = own.join("redis");
     if !suite.join("tests/test_helper.tcl").is_file() {

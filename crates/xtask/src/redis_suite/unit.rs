@@ -1,19 +1,13 @@
 //! One file of the suite, run against a server of its own.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::expected::Expected;
+use crate::server::Server;
 
-/// How Redis' own CI starts a server for the external mode.
-const FLAGS: &[&str] =
-    &["--save", "", "--enable-protected-configs", "yes", "--enable-debug-command", "yes", "--enable-module-command", "yes"];
-const START: Duration = Duration::from_secs(30);
 /// Seconds without a result after which the suite gives up.
 const SILENCE: &str = "240";
 
@@ -41,68 +35,35 @@ pub(super) struct Failure {
 /// What failed between tests has no name.
 const UNNAMED: &str = "(outside of a test)";
 
-/// A server that ends when this is dropped.
-pub(super) struct Server {
-    child: Child,
-    port: u16,
-    directory: PathBuf,
+/// Runs a file in the external mode, without what is not to be looked at.
+pub(super) fn run(tree: &Path, file: &str, mut server: Server, expected: &Expected, verbose: bool) -> Result<Results, String> {
+    let mut tclsh = suite(tree, file, &server.directory().join("skipped"), expected)?;
+    tclsh.args(["--host", "127.0.0.1", "--port", &server.port().to_string()]);
+    let mut results = drive(&mut tclsh, verbose)?;
+    results.complete &= server.lives();
+    Ok(results)
 }
 
-impl Server {
-    pub(super) fn start(program: &Path, flags: &[&str], suite: &Path) -> Result<Self, String> {
-        let directory = suite.with_file_name(format!("server-{}", std::process::id()));
-        fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-        let log = File::create(directory.join("log")).map_err(|e| e.to_string())?;
-        // Another process may take the port before the server does; then it ends, and says so in its log.
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-        let port = free.map_err(|e| e.to_string())?.port();
-        let mut command = Command::new(program);
-        command.args(FLAGS).args(flags).args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--dir"]).arg(&directory);
-        let errors = log.try_clone().map_err(|e| e.to_string())?;
-        let child = command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn();
-        let child = child.map_err(|e| format!("{}: {e}", program.display()))?;
-        let mut server = Self { child, port, directory };
-        let started = Instant::now();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            if !server.lives() || started.elapsed() > START {
-                let log = fs::read_to_string(server.directory.join("log")).unwrap_or_default();
-                return Err(format!("{} did not start: {log}", program.display()));
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(server)
-    }
-
-    fn lives(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.directory);
-    }
-}
-
-/// Runs a file, without what is not to be looked at.
-pub(super) fn run(suite: &Path, file: &str, mut server: Server, expected: &Expected, verbose: bool) -> Result<Results, String> {
+/// The command that runs a file; `skip_file` is written.
+pub(super) fn suite(tree: &Path, file: &str, skip_file: &Path, expected: &Expected) -> Result<Command, String> {
     let skipped = expected.skipped(file);
-    let skip_file = server.directory.join("skipped");
-    fs::write(&skip_file, skipped.join("\n") + "\n").map_err(|e| format!("{}: {e}", skip_file.display()))?;
+    fs::write(skip_file, skipped.join("\n") + "\n").map_err(|e| format!("{}: {e}", skip_file.display()))?;
     let mut tclsh = Command::new("tclsh");
-    tclsh.current_dir(suite).env("TERM", "dumb").args(["tests/test_helper.tcl", "--host", "127.0.0.1", "--port"]);
     // Its own processes talk by ports from here on, which another run beside this one must not have.
     let base = 21_111 + std::process::id() % 128 * 64;
-    tclsh.arg(server.port.to_string()).args(["--baseport", &base.to_string()]);
+    tclsh.current_dir(tree).env("TERM", "dumb").args(["tests/test_helper.tcl", "--baseport", &base.to_string()]);
     tclsh.args(["--durable", "--timeout", SILENCE, "--single", file]);
     if expected.ignores_encodings(file) {
         tclsh.arg("--ignore-encoding");
     }
     if !skipped.is_empty() {
-        tclsh.arg("--skipfile").arg(&skip_file);
+        tclsh.arg("--skipfile").arg(skip_file);
     }
+    Ok(tclsh)
+}
+
+/// Runs the suite to its end, and reads what it prints.
+pub(super) fn drive(tclsh: &mut Command, verbose: bool) -> Result<Results, String> {
     let child = tclsh.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = child.map_err(|e| format!("tclsh: {e}"))?;
     let mut results = Results::default();
@@ -116,7 +77,6 @@ pub(super) fn run(suite: &Path, file: &str, mut server: Server, expected: &Expec
         }
     }
     let _ = child.wait();
-    results.complete &= server.lives();
     Ok(results)
 }
 

@@ -1,0 +1,167 @@
+//! Where a program runs: its packages, of the versions that its directory pins, fetched by its language's own tool.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// What a program is written in; its directory says the rest.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// `main.py`, and `requirements.txt` where it needs packages.
+    Python,
+    /// `main.mjs` with `package.json` and `package-lock.json`.
+    Node,
+    /// A module.
+    Go,
+    /// `pom.xml` with a class `Main`.
+    Maven,
+}
+
+/// Why a program cannot run.
+pub(super) enum Unready {
+    /// Its language is not installed.
+    NoToolchain(String),
+    /// Its packages cannot be had.
+    NotFetched(String),
+    /// It does not compile, or cannot be started.
+    Broken(String),
+}
+
+/// Prepares what is not there yet, and says how the program is started. `source` is its directory, `place` where it is built.
+pub(super) fn prepare(kind: Kind, source: &Path, place: &Path) -> Result<Command, Unready> {
+    match kind {
+        Kind::Python => python(source, place),
+        Kind::Node => node(source, place),
+        Kind::Go => go(source, place),
+        Kind::Maven => maven(source, place),
+    }
+}
+
+fn python(source: &Path, place: &Path) -> Result<Command, Unready> {
+    needs("python3", "--version")?;
+    let requirements = source.join("requirements.txt");
+    let mut program = Command::new("python3");
+    if requirements.is_file() {
+        let environment = place.join("environment");
+        let python = environment.join("bin/python");
+        if is_new(&[&requirements], place) {
+            let _ = fs::remove_dir_all(&environment);
+            fetch(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+            let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
+            fetch(Command::new(&python).args(install).arg(&requirements))?;
+            done(&[&requirements], place);
+        }
+        program = Command::new(python);
+    }
+    program.arg(source.join("main.py")).current_dir(place);
+    Ok(program)
+}
+
+fn node(source: &Path, place: &Path) -> Result<Command, Unready> {
+    needs("node", "--version")?;
+    needs("npm", "--version")?;
+    let lock = source.join("package-lock.json");
+    // Node looks for packages from where a program lies.
+    let shared = source.with_file_name("checks.mjs");
+    build(Command::new("cp").arg(shared).arg(place.with_file_name("checks.mjs")))?;
+    build(Command::new("cp").arg("-r").arg(source.join(".")).arg(place))?;
+    if is_new(&[&lock], place) {
+        fetch(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--silent"]).current_dir(place))?;
+        done(&[&lock], place);
+    }
+    let mut program = Command::new("node");
+    program.arg(place.join("main.mjs")).current_dir(place);
+    Ok(program)
+}
+
+fn go(source: &Path, place: &Path) -> Result<Command, Unready> {
+    needs("go", "version")?;
+    fetch(Command::new("go").args(["mod", "download"]).current_dir(source))?;
+    let program = place.join("program");
+    build(Command::new("go").args(["build", "-mod=readonly", "-o"]).arg(&program).arg(".").current_dir(source))?;
+    Ok(Command::new(program))
+}
+
+fn maven(source: &Path, place: &Path) -> Result<Command, Unready> {
+    needs("java", "--version")?;
+    needs("mvn", "--version")?;
+    let (pom, main) = (source.join("pom.xml"), source.join("src/main/java/Main.java"));
+    if is_new(&[&pom, &main], place) {
+        let mvn = |goal: &[&str]| {
+            let mut mvn = Command::new("mvn");
+            mvn.args(["-q", "-B", "-f"]).arg(&pom).arg(format!("-Dplace={}", place.display())).args(goal);
+            mvn
+        };
+        fetch(&mut mvn(&["dependency:copy-dependencies"]))?;
+        build(&mut mvn(&["compile"]))?;
+        done(&[&pom, &main], place);
+    }
+    let mut program = Command::new("java");
+    program.arg("-cp").arg(format!("{0}/classes:{0}/dependency/*", place.display())).arg("Main").current_dir(place);
+    Ok(program)
+}
+
+fn needs(program: &str, version: &str) -> Result<(), Unready> {
+    let there = Command::new(program).arg(version).output().is_ok_and(|output| output.status.success());
+    if there { Ok(()) } else { Err(Unready::NoToolchain(format!("{program} is not installed"))) }
+}
+
+fn fetch(command: &mut Command) -> Result<(), Unready> {
+    run(command).map_err(Unready::NotFetched)
+}
+
+fn build(command: &mut Command) -> Result<(), Unready> {
+    run(command).map_err(Unready::Broken)
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|e| format!("{name}: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    Err(format!("{name} failed: {}", text.trim()))
+}
+
+/// Whether what was prepared last was prepared from other files than these.
+fn is_new(files: &[&Path], place: &Path) -> bool {
+    fs::read(place.join("prepared")).ok().is_none_or(|prepared| prepared != contents(files))
+}
+
+fn done(files: &[&Path], place: &Path) {
+    // At worst it is prepared again.
+    let _ = fs::write(place.join("prepared"), contents(files));
+}
+
+fn contents(files: &[&Path]) -> Vec<u8> {
+    files.iter().flat_map(|file| fs::read(file).unwrap_or_default()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_is_prepared_again() {
+        let place = std::env::temp_dir().join(format!("almandine-prepared-{}", std::process::id()));
+        fs::create_dir_all(&place).unwrap();
+        let file = place.join("requirements.txt");
+        fs::write(&file, "a==1").unwrap();
+        assert!(is_new(&[&file], &place));
+        done(&[&file], &place);
+        assert!(!is_new(&[&file], &place));
+        fs::write(&file, "a==2").unwrap();
+        assert!(is_new(&[&file], &place));
+        fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_installed_is_said() {
+        assert!(
+            matches!(needs("no-such-language", "--version"), Err(Unready::NoToolchain(why)) if why.contains("no-such-language"))
+        );
+        let failed = run(Command::new("sh").args(["-c", "echo why; exit 1"]));
+        assert_eq!(failed, Err("sh failed: why".to_owned()));
+    }
+}

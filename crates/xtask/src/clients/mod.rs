@@ -1,0 +1,227 @@
+//! `cargo xtask clients [NAME …]`: other people's clients, tools and frameworks, each a program of its own against a server of its own.
+//!
+//! A program is a directory of `tests/clients` with the versions that it needs. Its language's packages come from their registry into `target/clients`
+//! ([`environment`]). It is told the port and the unix socket of the server in its environment, and closes with the line `N passed, N failed`. What cannot be
+//! run here, because its language is not installed, is named in the table.
+
+mod environment;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use environment::{Kind, Unready};
+
+use crate::root::{root, target};
+use crate::server::{self, Server};
+
+/// A program of `tests/clients`.
+struct Program {
+    name: &'static str,
+    kind: Kind,
+    /// It is part of every test run: it takes seconds, and little has to be fetched.
+    quick: bool,
+}
+
+const PROGRAMS: &[Program] = &[
+    Program { name: "redis-cli", kind: Kind::Python, quick: true },
+    Program { name: "redis-benchmark", kind: Kind::Python, quick: true },
+    Program { name: "redis-py", kind: Kind::Python, quick: true },
+    Program { name: "go-redis", kind: Kind::Go, quick: true },
+    Program { name: "jedis", kind: Kind::Maven, quick: false },
+    Program { name: "lettuce", kind: Kind::Maven, quick: false },
+    Program { name: "ioredis", kind: Kind::Node, quick: true },
+    Program { name: "node-redis", kind: Kind::Node, quick: true },
+];
+
+/// Seconds that a program may take.
+const LIMIT_S: &str = "150";
+
+const USAGE: &str = "usage: cargo xtask clients [--quick | --release | --redis | --verbose]... [NAME]...
+
+  --quick      only those that are part of every test run
+  --release    against the release build instead of the debug build; ALMANDINE_SERVER names another server
+  --redis      against redis-server, to see that the programs are fair
+  --verbose    show what they print";
+
+/// What was asked for.
+#[derive(Default)]
+struct Options<'a> {
+    quick: bool,
+    release: bool,
+    redis: bool,
+    verbose: bool,
+    names: Vec<&'a str>,
+}
+
+/// What became of a program, or of all of them.
+#[derive(Default, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+    pub(crate) left_out: usize,
+}
+
+/// Runs programs; true when nothing failed.
+pub(crate) fn run(words: &[&str]) -> bool {
+    let Some(options) = parse(words) else {
+        eprintln!("{USAGE}\n\nThe names: {}", PROGRAMS.iter().map(|program| program.name).collect::<Vec<_>>().join(", "));
+        return false;
+    };
+    match run_all(&root(), &options, false) {
+        Ok(told) => told.failed == 0,
+        Err(e) => {
+            eprintln!("clients: {e}");
+            false
+        }
+    }
+}
+
+/// Runs the quick programs, or all; those whose packages cannot be fetched are left out with a notice.
+pub(crate) fn run_for_tests(root: &Path, full: bool) -> Told {
+    run_all(root, &Options { quick: !full, ..Options::default() }, true).unwrap_or_else(|e| {
+        eprintln!("clients: {e}");
+        Told { failed: 1, ..Told::default() }
+    })
+}
+
+fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
+    let mut options = Options::default();
+    for word in words {
+        match *word {
+            "--quick" => options.quick = true,
+            "--release" => options.release = true,
+            "--redis" => options.redis = true,
+            "--verbose" => options.verbose = true,
+            name if PROGRAMS.iter().any(|program| program.name == name) => options.names.push(name),
+            _ => return None,
+        }
+    }
+    Some(options)
+}
+
+fn run_all(root: &Path, options: &Options<'_>, tolerant: bool) -> Result<Told, String> {
+    let server = if options.redis { "/usr/bin/redis-server".into() } else { server::build(root, options.release)? };
+    let mut told = Told::default();
+    println!("{:<18} {:>7} {:>7} {:>8}", "program", "passed", "failed", "seconds");
+    let named = |program: &&Program| options.names.is_empty() || options.names.contains(&program.name);
+    for program in PROGRAMS.iter().filter(named).filter(|program| program.quick || !options.quick) {
+        let started = Instant::now();
+        let one = run_one(root, program, &server, options);
+        let seconds = started.elapsed().as_secs_f64();
+        let one = match one {
+            Ok(one) => {
+                println!("{:<18} {:>7} {:>7} {seconds:>8.1}", program.name, one.passed, one.failed);
+                one
+            }
+            Err(Unready::NoToolchain(why)) => left_out(program, &why),
+            Err(Unready::NotFetched(why)) if tolerant => left_out(program, &why),
+            Err(Unready::NotFetched(why) | Unready::Broken(why)) => {
+                println!("{:<18} {:>7} {:>7} {seconds:>8.1}   {why}", program.name, 0, 1);
+                Told { failed: 1, ..Told::default() }
+            }
+        };
+        told.passed += one.passed;
+        told.failed += one.failed;
+        told.left_out += one.left_out;
+    }
+    println!("{} passed, {} failed; {} programs were left out", told.passed, told.failed, told.left_out);
+    Ok(told)
+}
+
+fn left_out(program: &Program, why: &str) -> Told {
+    println!("{:<18} left out: {why}", program.name);
+    Told { left_out: 1, ..Told::default() }
+}
+
+/// Runs a program against a server of its own.
+fn run_one(root: &Path, program: &Program, server: &Path, options: &Options<'_>) -> Result<Told, Unready> {
+    let (source, place) = (root.join("tests/clients").join(program.name), target(root).join("clients").join(program.name));
+    fs::create_dir_all(&place).map_err(|e| Unready::Broken(format!("{}: {e}", place.display())))?;
+    let command = environment::prepare(program.kind, &source, &place)?;
+    let directory = place.with_file_name(format!("server-{}", std::process::id()));
+    let socket = directory.join("socket").display().to_string();
+    let flags = ["--save", "", "--enable-debug-command", "yes", "--unixsocket", &socket];
+    let mut server = Server::start(server, &flags, &directory).map_err(Unready::Broken)?;
+    let mut timed = Command::new("timeout");
+    timed.args(["--kill-after=5", LIMIT_S]).arg(command.get_program()).args(command.get_args());
+    timed.current_dir(command.get_current_dir().unwrap_or(&source));
+    timed.env("ALMANDINE_PORT", server.port().to_string()).env("ALMANDINE_SOCKET", socket).env("ALMANDINE_TOOLS", &place);
+    timed.env("ALMANDINE_REFERENCE", if options.redis { "1" } else { "0" });
+    timed.env("ALMANDINE_BLOCKS", if blocks(server.port()) { "1" } else { "0" }).env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = timed.output().map_err(|e| Unready::Broken(format!("timeout: {e}")))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let mut told = read(&text, output.status.success());
+    if !server.lives() {
+        told.failed += 1;
+        println!("the server ended:\n{}", server.log());
+    }
+    if options.verbose || told.failed > 0 {
+        println!("{text}");
+    }
+    Ok(told)
+}
+
+/// Whether the server has commands that block, which programs leave out until then.
+fn blocks(port: u16) -> bool {
+    let mut first = [0; 8];
+    let asked = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).and_then(|mut stream| {
+        stream.write_all(b"COMMAND INFO BLPOP\r\n")?;
+        stream.read_exact(&mut first)
+    });
+    // An array of a description, or of nothing.
+    asked.is_ok() && first.starts_with(b"*1\r\n*") && !first.starts_with(b"*1\r\n*-1")
+}
+
+/// The closing line. A program that fails without one, or counts nothing, is one failure.
+fn read(text: &str, success: bool) -> Told {
+    let count = |line: &str| {
+        let (passed, rest) = line.trim().split_once(" passed, ")?;
+        Some((passed.parse().ok()?, rest.strip_suffix(" failed")?.parse().ok()?))
+    };
+    match text.lines().rev().find_map(count) {
+        Some((passed, failed)) if passed + failed > 0 && success == (failed == 0) => Told { passed, failed, left_out: 0 },
+        Some((passed, failed)) => Told { passed, failed: failed + 1, left_out: 0 },
+        None => Told { failed: 1, ..Told::default() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_line_counts() {
+        assert_eq!(read("ok: a\n3 passed, 0 failed\n", true), Told { passed: 3, failed: 0, left_out: 0 });
+        assert_eq!(read("3 passed, 2 failed\na remark\n", false), Told { passed: 3, failed: 2, left_out: 0 });
+        // It says that all is well, and does not end so; or it is cut off; or it has tried nothing.
+        assert_eq!(read("3 passed, 0 failed", false).failed, 1);
+        assert_eq!(read("ok: a", true).failed, 1);
+        assert_eq!(read("0 passed, 0 failed", true).failed, 1);
+    }
+
+    #[test]
+    fn words_are_options_or_programs() {
+        let options = parse(&["--quick", "redis-py"]).unwrap();
+        assert!(options.quick && !options.redis && options.names == ["redis-py"]);
+        assert!(parse(&["no-such"]).is_none() && parse(&["--no-such"]).is_none());
+    }
+
+    #[test]
+    fn every_directory_is_a_program_with_a_page() {
+        let place = root().join("tests/clients");
+        let directories = fs::read_dir(&place).unwrap().filter_map(|entry| {
+            let entry = entry.unwrap();
+            entry.file_type().unwrap().is_dir().then(|| entry.file_name().into_string().unwrap())
+        });
+        let mut directories: Vec<String> = directories.filter(|name| !name.starts_with("__")).collect();
+        let mut names: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
+        directories.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(directories, names);
+        names.iter().for_each(|name| assert!(place.join(name).join("README.md").is_file(), "{name} has no README.md"));
+    }
+}

@@ -1,0 +1,135 @@
+//! The suite's normal mode: it starts its servers itself, with the configuration files that it writes, and ours is the program that it starts.
+//!
+//! The tests lie in a tree of their own beside the suite, because there `src/redis-server` is a script that starts ours.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::expected::Expected;
+use super::unit::{self, Results};
+
+/// What is not in the other mode, or is there in part.
+pub(super) const FILES: &[&str] = &[
+    "unit/acl",
+    "unit/acl-v2",
+    "unit/auth",
+    "unit/bitops",
+    "unit/client-eviction",
+    "unit/dump",
+    "unit/expire",
+    "unit/info",
+    "unit/info-command",
+    "unit/introspection",
+    "unit/introspection-2",
+    "unit/keyspace",
+    "unit/latency-monitor",
+    "unit/lazyfree",
+    "unit/limits",
+    "unit/maxmemory",
+    "unit/memefficiency",
+    "unit/multi",
+    "unit/networking",
+    "unit/obuf-limits",
+    "unit/oom-score-adj",
+    "unit/other",
+    "unit/pause",
+    "unit/pendingquerybuf",
+    "unit/printver",
+    "unit/protocol",
+    "unit/pubsub",
+    "unit/pubsubshard",
+    "unit/querybuf",
+    "unit/quit",
+    "unit/replybufsize",
+    "unit/scan",
+    "unit/shutdown",
+    "unit/slowlog",
+    "unit/tracking",
+    "unit/type/hash",
+    "unit/type/incr",
+    "unit/type/list",
+    "unit/type/list-2",
+    "unit/type/list-3",
+    "unit/type/set",
+    "unit/type/stream",
+    "unit/type/stream-cgroups",
+    "unit/type/string",
+    "unit/type/zset",
+    "unit/violations",
+    "unit/wait",
+    "integration/logging",
+    "integration/redis-benchmark",
+    "integration/redis-cli",
+];
+
+/// A tree of tests, of this run alone: the suite deletes what it finds in `tests/tmp`. It goes when this is dropped.
+pub(super) struct Tree(PathBuf);
+
+impl Tree {
+    /// The tree whose `src/redis-server` starts `program`. `flags` go between the configuration file and what a test adds to it.
+    pub(super) fn new(suite: &Path, program: &Path, flags: &[&str]) -> Result<Self, String> {
+        let tree = Self(suite.with_file_name(format!("own-server-{}", std::process::id())));
+        fill(suite, &tree.0, program, flags).map_err(|e| format!("{}: {e}", tree.0.display()))?;
+        Ok(tree)
+    }
+
+    /// Runs a file.
+    pub(super) fn run(&self, file: &str, expected: &Expected, verbose: bool) -> Result<Results, String> {
+        let mut tclsh = unit::suite(&self.0, file, &self.0.join("skipped"), expected)?;
+        unit::drive(tclsh.args(["--clients", "1"]), verbose)
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn fill(suite: &Path, tree: &Path, program: &Path, flags: &[&str]) -> std::io::Result<()> {
+    let programs = tree.join("src");
+    fs::create_dir_all(&programs)?;
+    for name in ["tests", "utils", "redis.conf", "sentinel.conf"] {
+        Command::new("cp").arg("-a").arg(suite.join(name)).arg(tree).status()?;
+    }
+    for name in ["redis-cli", "redis-benchmark"] {
+        symlink(Path::new("/usr/bin").join(name), programs.join(name))?;
+    }
+    let starter = programs.join("redis-server");
+    fs::write(&starter, script(&std::path::absolute(program)?, flags))?;
+    fs::set_permissions(&starter, fs::Permissions::from_mode(0o755))
+}
+
+/// Becomes the server, which has the process id that the suite saw. A file comes first, as the server wants it.
+fn script(program: &Path, flags: &[&str]) -> String {
+    let quoted = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
+    let (program, flags) =
+        (quoted(&program.display().to_string()), flags.iter().map(|flag| quoted(flag)).collect::<Vec<_>>().join(" "));
+    format!(
+        "#!/bin/sh\nif [ -f \"$1\" ]; then file=$1; shift; exec {program} \"$file\" {flags} \"$@\"; fi\nexec {program} \"$@\"\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_puts_flags_behind_the_file() {
+        let directory = std::env::temp_dir().join(format!("almandine-own-server-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let (script_file, config) = (directory.join("redis-server"), directory.join("a file"));
+        fs::write(&script_file, script(Path::new("/bin/echo"), &["--workers", "it's"])).unwrap();
+        fs::write(&config, "").unwrap();
+        let said = |words: &[&str]| {
+            let output = Command::new("sh").arg(&script_file).args(words).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let config = config.to_str().unwrap();
+        assert_eq!(said(&[config, "--port", "1"]), format!("{config} --workers it's --port 1\n"));
+        assert_eq!(said(&["--check-system"]), "--check-system\n");
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -1,0 +1,53 @@
+// What the Node programs here share: named cases, and the closing line that `cargo xtask clients` counts.
+
+import assert from "node:assert/strict";
+
+export const port = Number(process.env.ALMANDINE_PORT);
+export const socket = process.env.ALMANDINE_SOCKET;
+// Set when the server is redis-server 7.0, which lacks what came later.
+export const reference = process.env.ALMANDINE_REFERENCE === "1";
+export const equal = assert.deepEqual;
+export const holds = assert.ok;
+export const sleep = (ms) => new Promise((wake) => setTimeout(wake, ms));
+
+const cases = [];
+
+export function add(name, work) {
+  // Until commands that block are there.
+  if (process.env.ALMANDINE_BLOCKS === "0" && name.includes("block")) console.log(`left out: ${name}`);
+  else cases.push([name, work]);
+}
+
+export async function eventually(condition, seconds = 5) {
+  const end = Date.now() + seconds * 1000;
+  while (!(await condition())) {
+    assert.ok(Date.now() < end, `did not come true within ${seconds} s`);
+    await sleep(10);
+  }
+}
+
+/** What a call that must wait returns. */
+export async function waited(call) {
+  const started = Date.now();
+  const result = await call();
+  assert.ok(Date.now() - started > 50, "it did not wait");
+  return result;
+}
+
+export async function run() {
+  let failed = 0;
+  for (const [name, work] of cases) {
+    try {
+      await Promise.race([
+        work(),
+        new Promise((_, reject) => setTimeout(() => reject(new Error("took more than 20 s")), 20_000).unref()),
+      ]);
+      console.log(`ok: ${name}`);
+    } catch (error) {
+      failed += 1;
+      console.log(`FAILED: ${name}\n${error.stack}`);
+    }
+  }
+  console.log(`${cases.length - failed} passed, ${failed} failed`);
+  process.exit(failed ? 1 : 0);
+}

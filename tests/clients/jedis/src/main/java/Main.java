@@ -1,0 +1,236 @@
+// Jedis against a server.
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+import redis.clients.jedis.DefaultJedisClientConfig;
+import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.Jedis;
+import redis.clients.jedis.JedisPubSub;
+import redis.clients.jedis.RedisProtocol;
+import redis.clients.jedis.Response;
+import redis.clients.jedis.StreamEntryID;
+import redis.clients.jedis.UnifiedJedis;
+import redis.clients.jedis.args.ListDirection;
+import redis.clients.jedis.csc.CacheConfig;
+import redis.clients.jedis.exceptions.JedisDataException;
+import redis.clients.jedis.params.ScanParams;
+import redis.clients.jedis.params.SetParams;
+import redis.clients.jedis.params.XReadGroupParams;
+import redis.clients.jedis.params.XReadParams;
+
+public class Main {
+    static final HostAndPort SERVER = new HostAndPort("127.0.0.1", Integer.parseInt(System.getenv("ALMANDINE_PORT")));
+    static RedisProtocol protocol;
+
+    interface Case {
+        void run(Jedis r) throws Exception;
+    }
+
+    static DefaultJedisClientConfig config() {
+        return DefaultJedisClientConfig.builder().protocol(protocol).build();
+    }
+
+    static void stringsAndKeys(Jedis r) {
+        equal(r.set("a", "1", SetParams.setParams().ex(100)), "OK");
+        equal(r.set("a", "2", SetParams.setParams().nx()), null);
+        equal(r.setGet("a", "2", SetParams.setParams().xx()), "1");
+        equal(List.of(r.incr("n"), r.incrBy("n", 5), r.decr("n")), List.of(1L, 6L, 5L));
+        equal(r.incrByFloat("f", 1.5), 1.5);
+        equal(r.mset("x", "1", "y", "2"), "OK");
+        equal(r.mget("x", "none", "y"), Arrays.asList("1", null, "2"));
+        equal(List.of(r.append("x", "bc"), r.getrange("x", 1, -1), r.strlen("x")), List.of(3L, "bc", 3L));
+        equal(List.of(r.setbit("b", 7, true), r.bitcount("b"), r.bitfield("b", "GET", "u8", "0")), List.of(false, 1L, List.of(1L)));
+        equal(List.of(r.expire("x", 100), r.pttl("x") > 90_000, r.persist("x")), List.of(1L, true, 1L));
+        equal(List.of(r.rename("x", "z"), r.copy("z", "zz", false), r.del("z", "none"), r.type("a")), List.of("OK", true, 1L, "string"));
+        byte[] binary = {0, -1, 13, 10};
+        r.set("binary".getBytes(), binary);
+        equal(r.restore("again", 0, r.dump("binary")), "OK");
+        equal(Arrays.equals(r.get("again".getBytes()), binary), true);
+        for (int n = 0; n < 500; n++) r.set("key:" + n, "v");
+        Set<String> seen = new java.util.HashSet<>();
+        String cursor = "0";
+        do {
+            var page = r.scan(cursor, new ScanParams().match("key:*").count(20));
+            seen.addAll(page.getResult());
+            cursor = page.getCursor();
+        } while (!cursor.equals("0"));
+        equal(seen.size(), 500);
+    }
+
+    static void collections(Jedis r) {
+        equal(r.hset("h", Map.of("a", "1", "b", "2")), 2L);
+        equal(List.of(r.hgetAll("h"), r.hincrBy("h", "a", 4), r.hlen("h")), List.of(Map.of("a", "1", "b", "2"), 5L, 2L));
+        equal(r.hmget("h", "a", "none"), Arrays.asList("5", null));
+        equal(List.of(r.rpush("l", "1", "2", "3"), r.lpush("l", "0"), r.lrange("l", 0, -1)), List.of(3L, 4L, List.of("0", "1", "2", "3")));
+        equal(List.of(r.lpop("l"), r.rpop("l", 2), r.lmove("l", "m", ListDirection.LEFT, ListDirection.RIGHT)), List.of("0", List.of("3", "2"), "1"));
+        equal(List.of(r.sadd("s", "a", "b"), r.sadd("t", "b"), r.sinter("s", "t"), r.smismember("s", "a", "z")), List.of(2L, 1L, Set.of("b"), List.of(true, false)));
+        Map<String, Double> scores = new LinkedHashMap<>();
+        scores.put("a", 1.0);
+        scores.put("b", 2.5);
+        equal(List.of(r.zadd("z", scores), r.zscore("z", "b"), r.zrange("z", 0, -1), r.zincrby("z", 1, "a")), List.of(2L, 2.5, List.of("a", "b"), 2.0));
+        equal(r.zrangeWithScores("z", 0, -1).get(1).getScore(), 2.5);
+        equal(r.zpopmax("z").getElement(), "b");
+        equal(List.of(r.geoadd("g", 13.361389, 38.115556, "Palermo"), r.geohash("g", "Palermo")), List.of(1L, List.of("sqc8b49rny0")));
+        equal(List.of(r.pfadd("p", "a", "b"), r.pfcount("p")), List.of(1L, 2L));
+    }
+
+    static void streams(Jedis r) {
+        StreamEntryID id = r.xadd("x", StreamEntryID.NEW_ENTRY, Map.of("f", "v"));
+        equal(List.of(r.xlen("x"), r.xrange("x", "-", "+").get(0).getFields()), List.of(1L, Map.of("f", "v")));
+        equal(r.xgroupCreate("x", "g", new StreamEntryID("0-0"), false), "OK");
+        var read = r.xreadGroup("g", "c", XReadGroupParams.xReadGroupParams().count(10), Map.of("x", StreamEntryID.XREADGROUP_UNDELIVERED_ENTRY));
+        equal(read.get(0).getValue().get(0).getID(), id);
+        equal(List.of(r.xpending("x", "g").getTotal(), r.xack("x", "g", id), r.xinfoStream("x").getLength()), List.of(1L, 1L, 1L));
+        equal(r.xinfoGroups("x").get(0).getName(), "g");
+    }
+
+    static void pipelinesAndTransactions(Jedis r) {
+        var pipeline = r.pipelined();
+        Response<Long> last = null;
+        for (int n = 0; n < 1000; n++) last = pipeline.incr("many");
+        pipeline.sync();
+        equal(last.get(), 1000L);
+        var transaction = r.multi();
+        transaction.set("t", "1");
+        transaction.incr("t");
+        equal(transaction.exec(), List.of("OK", 2L));
+        r.watch("t");
+        try (Jedis other = new Jedis(SERVER, config())) {
+            other.set("t", "10");
+        }
+        transaction = r.multi();
+        transaction.incr("t");
+        equal(transaction.exec(), null);
+        try {
+            r.lpush("t", "x");
+            throw new AssertionError("no error");
+        } catch (JedisDataException e) {
+            equal(e.getMessage().startsWith("WRONGTYPE"), true);
+        }
+    }
+
+    static void publishSubscribe(Jedis r) throws Exception {
+        List<String> heard = new CopyOnWriteArrayList<>();
+        JedisPubSub listener = new JedisPubSub() {
+            @Override
+            public void onMessage(String channel, String message) {
+                heard.add(channel + " " + message);
+            }
+
+            @Override
+            public void onPMessage(String pattern, String channel, String message) {
+                heard.add(pattern + " " + channel + " " + message);
+            }
+
+            @Override
+            public void onSubscribe(String channel, int subscribed) {
+                try {
+                    psubscribe("n*");
+                } catch (Exception e) {
+                    heard.add(e.toString());
+                }
+            }
+        };
+        Thread thread = new Thread(() -> {
+            try (Jedis mine = new Jedis(SERVER, config())) {
+                mine.subscribe(listener, "news");
+            }
+        });
+        thread.start();
+        long end = System.nanoTime() + 5_000_000_000L;
+        while (r.pubsubNumPat() == 0 && System.nanoTime() < end) Thread.sleep(10);
+        equal(r.publish("news", "hello"), 2L);
+        while (heard.size() < 2 && System.nanoTime() < end) Thread.sleep(10);
+        equal(heard, List.of("news hello", "n* news hello"));
+        listener.unsubscribe();
+        listener.punsubscribe();
+        thread.join(5000);
+        equal(thread.isAlive(), false);
+    }
+
+    static void blocking(Jedis r) {
+        later(other -> other.rpush("q", "a"));
+        equal(r.blpop(5, "none", "q"), List.of("q", "a"));
+        later(other -> other.lpush("q", "b"));
+        equal(r.blmove("q", "m", ListDirection.LEFT, ListDirection.RIGHT, 5), "b");
+        later(other -> other.zadd("z", 1, "a"));
+        equal(r.bzpopmin(5, "z").getValue().getElement(), "a");
+        later(other -> other.xadd("x", StreamEntryID.NEW_ENTRY, Map.of("f", "v")));
+        equal(r.xread(XReadParams.xReadParams().block(5000), Map.of("x", StreamEntryID.XREAD_NEW_ENTRY)).size(), 1);
+        equal(r.blpop(0.2, "q"), null);
+    }
+
+    static void theServer(Jedis r) {
+        equal(List.of(r.ping(), r.echo("x"), r.clientSetname("me"), r.clientGetname()), List.of("PONG", "x", "OK", "me"));
+        equal(r.clientList().contains("name=me"), true);
+        equal(r.configGet("maxmemory"), Map.of("maxmemory", "0"));
+        equal(r.info("server").contains("redis_version:"), true);
+        equal(r.aclWhoAmI(), "default");
+        equal(List.of(r.select(3), r.set("here", "1"), r.dbSize(), r.select(0), r.exists("here")), List.of("OK", "OK", 1L, "OK", false));
+    }
+
+    static void clientSideCaching(Jedis r) throws Exception {
+        // The library wants RESP3, and a server that says it is 7.4 or younger.
+        if (protocol != RedisProtocol.RESP3 || "1".equals(System.getenv("ALMANDINE_REFERENCE"))) return;
+        r.set("c", "1");
+        try (UnifiedJedis cached = new UnifiedJedis(SERVER, config(), CacheConfig.builder().maxSize(100).build())) {
+            equal(List.of(cached.get("c"), cached.get("c"), cached.getCache().getSize()), List.of("1", "1", 1));
+            r.set("c", "2");
+            Thread.sleep(100);
+            equal(cached.get("c"), "2");
+        }
+    }
+
+    static void later(java.util.function.Consumer<Jedis> work) {
+        new Thread(() -> {
+            try (Jedis other = new Jedis(SERVER, config())) {
+                Thread.sleep(100);
+                work.accept(other);
+            } catch (InterruptedException e) {
+                throw new RuntimeException(e);
+            }
+        }).start();
+    }
+
+    static void equal(Object actual, Object expected) {
+        if (!Objects.equals(actual, expected)) throw new AssertionError("expected " + expected + ", got " + actual);
+    }
+
+    public static void main(String[] arguments) {
+        Map<String, Case> cases = new LinkedHashMap<>();
+        cases.put("strings and keys", Main::stringsAndKeys);
+        cases.put("hashes, lists, sets, sorted sets, positions, HyperLogLogs", Main::collections);
+        cases.put("streams", Main::streams);
+        cases.put("pipelines and transactions", Main::pipelinesAndTransactions);
+        cases.put("publish and subscribe", Main::publishSubscribe);
+        // Until commands that block are there.
+        if ("0".equals(System.getenv("ALMANDINE_BLOCKS"))) System.out.println("left out: blocking");
+        else cases.put("blocking", Main::blocking);
+        cases.put("the server", Main::theServer);
+        cases.put("client-side caching", Main::clientSideCaching);
+        List<String> failed = new ArrayList<>();
+        for (RedisProtocol tried : List.of(RedisProtocol.RESP2, RedisProtocol.RESP3)) {
+            protocol = tried;
+            cases.forEach((name, work) -> {
+                try (Jedis r = new Jedis(SERVER, config())) {
+                    r.flushAll();
+                    work.run(r);
+                    System.out.println("ok: " + name + ", " + tried);
+                } catch (Throwable e) {
+                    failed.add(name);
+                    System.out.println("FAILED: " + name + ", " + tried);
+                    e.printStackTrace(System.out);
+                }
+            });
+        }
+        System.out.println(2 * cases.size() - failed.size() + " passed, " + failed.size() + " failed");
+        System.exit(failed.isEmpty() ? 0 : 1);
+    }
+}

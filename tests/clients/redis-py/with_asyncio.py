@@ -1,0 +1,81 @@
+"""redis-py's asyncio client against a server."""
+
+import asyncio
+
+import redis.asyncio as aio
+from redis.exceptions import WatchError
+
+from checks import PORT, add, equal, holds
+
+
+async def every_type(r):
+    equal((await r.set("a", 1), await r.incr("a"), await r.get("a")), (True, 2, "2"))
+    equal((await r.hset("h", mapping={"x": "1"}), await r.hgetall("h")), (1, {"x": "1"}))
+    equal((await r.rpush("l", 1, 2), await r.lrange("l", 0, -1)), (2, ["1", "2"]))
+    equal((await r.sadd("s", "a"), await r.smembers("s")), (1, {"a"}))
+    equal((await r.zadd("z", {"a": 1.5}), await r.zscore("z", "a")), (1, 1.5))
+    entry = await r.xadd("x", {"f": "v"})
+    equal(await r.xrange("x"), [(entry, {"f": "v"})])
+    equal((await r.pfadd("p", "a"), await r.pfcount("p")), (1, 1))
+    equal((await r.geoadd("g", (13.361389, 38.115556, "Palermo")), await r.geohash("g", "Palermo")), (1, ["sqc8b49rny0"]))
+    equal((await r.setbit("b", 1, 1), await r.bitcount("b")), (0, 1))
+    equal(sorted([key async for key in r.scan_iter()]), sorted("ahlszxpgb"))
+
+
+async def many_at_once(r):
+    results = await asyncio.gather(*(r.incr("n") for _ in range(90)))
+    equal(sorted(results), list(range(1, 91)))
+
+
+async def transactions(r):
+    async with r.pipeline() as p:
+        equal(await p.set("t", 1).incr("t").execute(), [True, 2])
+    async with r.pipeline() as p:
+        await p.watch("t")
+        await r.set("t", 5)
+        p.multi()
+        p.incr("t")
+        try:
+            await p.execute()
+        except WatchError:
+            pass
+        else:
+            raise AssertionError("the transaction was executed")
+
+
+async def publish_subscribe(r):
+    async with r.pubsub() as p:
+        await p.subscribe("news")
+        await p.psubscribe("n*")
+        equal([(await p.get_message(timeout=2))["type"] for _ in range(2)], ["subscribe", "psubscribe"])
+        equal(await r.publish("news", "hello"), 2)
+        heard = []
+        async for message in p.listen():
+            heard.append((message["type"], message["data"]))
+            if len(heard) == 2:
+                break
+        equal(heard, [("message", "hello"), ("pmessage", "hello")])
+
+
+async def blocking(r):
+    waiting = [asyncio.create_task(r.blpop("q", timeout=5)) for _ in range(10)]
+    await asyncio.sleep(0.1)
+    await r.rpush("q", *range(10))
+    equal(sorted(int(item) for _, item in await asyncio.gather(*waiting)), list(range(10)))
+    reader = asyncio.create_task(r.xread({"x": "$"}, block=5000))
+    await asyncio.sleep(0.1)
+    await r.xadd("x", {"f": "v"})
+    holds(await reader)
+    equal(await r.blpop("q", timeout=0.1), None)
+
+
+def add_cases():
+    for protocol in (2, 3):
+        for function in (every_type, many_at_once, transactions, publish_subscribe, blocking):
+
+            async def work(function=function, protocol=protocol):
+                async with aio.Redis(port=PORT, protocol=protocol, decode_responses=True) as r:
+                    await r.flushall()
+                    await function(r)
+
+            add(f"asyncio: {function.__name__.replace('_', ' ')}, RESP{protocol}", lambda work=work: asyncio.run(work()))
