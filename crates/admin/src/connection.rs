@@ -231,6 +231,7 @@ const RESET: Command = Command {
 fn reset(call: &mut AdminCall<'_>) -> Outcome {
     let authenticated = call.context.required_password().is_empty();
     reset_client(call.client, authenticated);
+    call.accessor.set_quiet(false);
     call.context.node.monitors.remove(&call.client.shared);
     tracking::stop(call.client, &call.context.node);
     pubsub::unsubscribe_all(call.client, call.context);
@@ -245,11 +246,12 @@ fn reset_client(client: &mut Client, authenticated: bool) {
     client.speak(ProtocolVersion::Resp2);
     client.authenticated = authenticated;
     client.reply_mode = ReplyMode::On;
-    client.monitor = false;
     client.no_touch = false;
     client.fieldsets = None;
-    client.shared.no_evict.store(false, Relaxed);
-    client.shared.no_touch.store(false, Relaxed);
+    client.kept.protected = false;
+    client.shared.modes.no_evict.store(false, Relaxed);
+    client.shared.modes.no_touch.store(false, Relaxed);
+    client.shared.modes.redirects.store(false, Relaxed);
     client.shared.identity().name.clear();
 }
 

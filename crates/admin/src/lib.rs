@@ -16,6 +16,7 @@ mod databases;
 mod debug;
 mod digest;
 mod function;
+mod hotkeys;
 mod info;
 mod latency;
 mod lolwut;
@@ -41,6 +42,7 @@ pub const COMMANDS: &[&[&Command]] = &[
     client::COMMANDS,
     transactions::COMMANDS,
     pubsub::COMMANDS,
+    hotkeys::COMMANDS,
     info::COMMANDS,
     config::COMMANDS,
     command::COMMANDS,

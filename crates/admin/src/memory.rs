@@ -126,7 +126,7 @@ fn before_databases(readings: &Readings<'_>) -> Vec<Field> {
         ("startup.allocated", Bytes(readings.node.run.startup_bytes)),
         ("replication.backlog", Bytes(0)),
         ("clients.slaves", Bytes(0)),
-        ("clients.normal", Bytes(readings.client_bytes())),
+        ("clients.normal", Bytes(readings.node.clients.memory.total())),
         ("cluster.links", Bytes(0)),
         ("aof.buffer", Bytes(0)),
         ("lua.caches", Bytes(0)),

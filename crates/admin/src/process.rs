@@ -97,7 +97,6 @@ const MONITOR: Command = Command {
         ..CommandSpec::BLANK
     },
     run: Handler::Admin(|call| {
-        call.client.monitor = true;
         call.context.node.monitors.add(&call.client.shared);
         call.reply.ok();
         Ok(())

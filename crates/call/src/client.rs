@@ -36,9 +36,18 @@ pub struct ClientTracking {
     pub caching_said: bool,
     /// PREFIX.
     pub prefixes: BTreeSet<Vec<u8>>,
+    /// Bytes of the prefixes.
+    pub prefix_bytes: usize,
 }
 
+/// What a name in a set takes beside its bytes, about: its place there, and the one in the set of those that have it.
+pub(crate) const NAME_OVERHEAD: usize = 128;
+
 impl ClientTracking {
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.prefix_bytes + self.prefixes.len() * NAME_OVERHEAD
+    }
+
     /// Whether reads are to be remembered now.
     pub(crate) fn remembers(&self) -> bool {
         let TrackingOptions { broadcast, opt_in, opt_out, .. } = self.options;
@@ -49,6 +58,15 @@ impl ClientTracking {
             _ => true,
         }
     }
+}
+
+/// What a client keeps of memory beyond a fresh connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kept {
+    /// Bytes, about.
+    pub bytes: usize,
+    /// CLIENT NO-EVICT: the client is not closed for what it holds.
+    pub protected: bool,
 }
 
 /// One connection's state.
@@ -66,8 +84,6 @@ pub struct Client {
     pub reply_mode: ReplyMode,
     /// Set by QUIT and by a client that kills itself: close when the replies so far are sent.
     pub closing: bool,
-    /// Runs MONITOR.
-    pub monitor: bool,
     /// CLIENT NO-TOUCH: reads do not refresh a key's access time.
     pub no_touch: bool,
     /// CLIENT TRACKING; `None` while it is off.
@@ -86,6 +102,8 @@ pub struct Client {
     pub invalidations: Vec<Changed>,
     /// What its command computes in slices.
     pub computing: Computing,
+    /// What it keeps beyond a fresh connection; see [`Client::weigh`].
+    pub kept: Kept,
 }
 
 impl Client {
@@ -99,7 +117,6 @@ impl Client {
             authenticated,
             reply_mode: ReplyMode::On,
             closing: false,
-            monitor: false,
             no_touch: false,
             tracking: None,
             transaction: None,
@@ -109,6 +126,7 @@ impl Client {
             subscriptions: None,
             invalidations: Vec::new(),
             computing: Computing::default(),
+            kept: Kept::default(),
         }
     }
 
@@ -122,6 +140,15 @@ impl Client {
     pub fn speak(&mut self, version: ProtocolVersion) {
         self.version = version;
         self.shared.activity.protocol.store(if version == ProtocolVersion::Resp3 { 3 } else { 2 }, Relaxed);
+    }
+
+    /// Sums up what it keeps. To be called where that has changed; what waits for EXEC, is watched, listened to or prepared knows its size.
+    pub fn weigh(&mut self) {
+        self.kept.bytes = self.transaction.as_ref().map_or(0, Transaction::memory_bytes)
+            + self.watching.as_ref().map_or(0, |watching| watching.memory_bytes())
+            + self.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.memory_bytes())
+            + self.tracking.as_ref().map_or(0, |tracking| tracking.memory_bytes())
+            + self.fieldsets.as_ref().map_or(0, |fieldsets| fieldsets.memory_bytes());
     }
 
     /// Whether every command must be looked at one by one: for authentication, silence, tracking, a transaction, or its end.

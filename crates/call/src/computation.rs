@@ -24,6 +24,8 @@ pub trait Computation: Any + Send {
 #[derive(Default)]
 pub struct Computing {
     state: Cell<Option<Box<State>>>,
+    /// Nanoseconds that the command has taken before its last run: its first runs, and the slices.
+    spent_ns: Cell<u64>,
 }
 
 struct State {
@@ -66,6 +68,17 @@ impl Computing {
         computation.downcast().ok().map(|computation| (computation, state.round))
     }
 
+    /// The command that waits has taken time.
+    pub fn spend(&self, elapsed_ns: u64) {
+        self.spent_ns.set(self.spent_ns.get() + elapsed_ns);
+    }
+
+    /// The time that the command has taken before it ran for the last time.
+    #[inline]
+    pub fn take_spent_ns(&self) -> u64 {
+        self.spent_ns.take()
+    }
+
     /// Whether a computation has begun and not ended.
     pub fn is_running(&mut self) -> bool {
         self.state.get_mut().as_ref().is_some_and(|state| !state.done)
@@ -88,6 +101,7 @@ impl Computing {
     pub fn end_batch(&mut self) {
         if self.state.get_mut().as_ref().is_some_and(|state| state.done) {
             self.state.set(None);
+            self.spent_ns.set(0);
         }
     }
 }

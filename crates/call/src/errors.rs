@@ -312,6 +312,30 @@ fixed_errors! {
     TimeoutOutOfRange => "ERR timeout is out of range",
     /// CLIENT IMPORT-SOURCE outside import mode.
     NotInImportMode => "ERR Server is not in import mode",
+    /// HOTKEYS START while it is on.
+    HotKeysActive => "ERR hotkey tracking session already in progress",
+    /// HOTKEYS RESET while it is on.
+    HotKeysNotStopped => "ERR hotkey tracking session in progress, stop tracking first",
+    /// HOTKEYS START without METRICS.
+    HotKeysMetricsMissing => "ERR METRICS parameter is required",
+    /// HOTKEYS START with another number of metrics than there are.
+    HotKeysMetricsCount => "ERR METRICS count must be > 0 and <= 2",
+    /// HOTKEYS START with fewer metrics than announced.
+    HotKeysMetricsTooFew => "ERR METRICS count does not match number of metric types provided",
+    /// HOTKEYS START without a metric that is known.
+    HotKeysMetricsUnknown => "ERR METRICS no valid metrics passed. Supported: CPU|NET",
+    /// HOTKEYS START with CPU twice.
+    HotKeysCpuTwice => "ERR METRICS CPU defined more than once!",
+    /// HOTKEYS START with NET twice.
+    HotKeysNetTwice => "ERR METRICS NET defined more than once!",
+    /// HOTKEYS START COUNT out of range.
+    HotKeysCount => "ERR COUNT must be between 1 and 64",
+    /// HOTKEYS START DURATION out of range.
+    HotKeysDuration => "ERR DURATION must be between 1 and 1000000",
+    /// HOTKEYS START SAMPLE out of range.
+    HotKeysSample => "ERR SAMPLE ratio must be positive",
+    /// HOTKEYS START SLOTS, which is for clusters.
+    HotKeysSlots => "ERR SLOTS parameter cannot be used in non-cluster mode",
     /// CLIENT PAUSE with something that is no integer.
     TimeoutNotInteger => "ERR timeout is not an integer or out of range",
     /// CLIENT PAUSE with a negative time.

@@ -54,6 +54,12 @@ impl Fieldsets {
         discarded.is_some()
     }
 
+    /// Bytes of memory that they take, about.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// How many names there are.
     #[must_use]
     pub fn len(&self) -> usize {

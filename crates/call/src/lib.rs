@@ -29,7 +29,7 @@ pub mod tracking;
 pub mod transaction;
 
 pub use call::{AdminCall, Context, KeyAccess, KeyCall, PlannedKey, ReadCall, WriteCall};
-pub use client::{Client, ClientTracking, ReplyMode};
+pub use client::{Client, ClientTracking, Kept, ReplyMode};
 pub use command::{Command, Handler};
 pub use errors::{CommandError, Outcome};
 pub use fieldsets::Fieldsets;

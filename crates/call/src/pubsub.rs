@@ -19,12 +19,13 @@ pub fn subscribe(client: &mut Client, context: &Context, topic: Topic, name: &[u
     if client.subscriptions.is_none() {
         context.node.pubsub.count_client(true);
     }
-    let subscriptions = client.subscriptions.get_or_insert_default().of(topic);
-    if subscriptions.contains(name) {
+    let subscriptions = client.subscriptions.get_or_insert_default();
+    if subscriptions.of(topic).contains(name) {
         return;
     }
     let name = Bytes::copy_from_slice(name);
-    subscriptions.insert(name.clone());
+    subscriptions.of(topic).insert(name.clone());
+    subscriptions.name_bytes += name.len();
     context.subscribers.borrow_mut().add(topic, &name, client.shared.id);
     context.node.pubsub.subscribe(topic, &name, context.worker);
     show(client);
@@ -34,6 +35,7 @@ pub fn subscribe(client: &mut Client, context: &Context, topic: Topic, name: &[u
 pub fn unsubscribe(client: &mut Client, context: &Context, topic: Topic, name: &[u8]) {
     let Some(subscriptions) = &mut client.subscriptions else { return };
     if subscriptions.of(topic).remove(name) {
+        subscriptions.name_bytes -= name.len();
         leave(client, context, topic, name);
     }
     end_if_empty(client, context);
@@ -69,7 +71,8 @@ fn end_if_empty(client: &mut Client, context: &Context) {
 }
 
 /// Lets others see how many there are.
-fn show(client: &Client) {
+fn show(client: &mut Client) {
+    client.weigh();
     let shown = &client.shared.subscriptions;
     let (channels, patterns, shards) = client.subscriptions.as_ref().map_or((0, 0, 0), |subscriptions| {
         (subscriptions.channels.len(), subscriptions.patterns.len(), subscriptions.shards.len())

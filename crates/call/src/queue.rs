@@ -150,6 +150,19 @@ pub struct Watching {
     pub watcher: Arc<Watcher>,
     /// The keys.
     pub keys: Vec<WatchedKey>,
+    /// Bytes of the keys.
+    pub key_bytes: usize,
+}
+
+/// What a watched key takes beside its bytes, which are kept twice: here, and where changes look for them.
+const WATCHED_OVERHEAD: usize = 2 * size_of::<WatchedKey>();
+
+impl Watching {
+    /// Bytes of memory that the keys take, about.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + 2 * self.key_bytes + self.keys.len() * WATCHED_OVERHEAD
+    }
 }
 
 #[cfg(test)]

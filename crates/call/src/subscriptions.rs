@@ -5,12 +5,16 @@ use std::collections::BTreeSet;
 use almandine_node::pubsub::Topic;
 use bytes::Bytes;
 
+use crate::client::NAME_OVERHEAD;
+
 /// A connection's subscriptions; there is one at least.
 #[derive(Debug, Default)]
 pub struct Subscriptions {
     pub(crate) channels: BTreeSet<Bytes>,
     pub(crate) patterns: BTreeSet<Bytes>,
     pub(crate) shards: BTreeSet<Bytes>,
+    /// Bytes of the names.
+    pub(crate) name_bytes: usize,
 }
 
 impl Subscriptions {
@@ -20,6 +24,12 @@ impl Subscriptions {
             Topic::Pattern => &mut self.patterns,
             Topic::Shard => &mut self.shards,
         }
+    }
+
+    /// Bytes of memory that the names take, about.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let names = self.channels.len() + self.patterns.len() + self.shards.len();
+        size_of::<Self>() + self.name_bytes + names * NAME_OVERHEAD
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -14,6 +14,7 @@ use crate::table::Dispatch;
 /// Ends tracking for a client: CLIENT TRACKING OFF, RESET, the end of the connection.
 pub fn stop(client: &mut Client, node: &Node) {
     if client.tracking.take().is_some() {
+        client.weigh();
         node.tracking.disable(&client.shared);
     }
 }
@@ -43,6 +44,13 @@ pub fn before_read(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, con
     let tracked = Tracked { stamp: node.tracking.stamp() };
     remember(client, dispatch, args, context);
     Some(tracked)
+}
+
+/// Holds the table of tracked keys to its limit before a command that is only queued, as before each that reads.
+pub fn before_queued(client: &mut Client, context: &Context) {
+    if client.tracking.is_some() {
+        context.node.tracking.limit(keys_max(context), Some(client.shared.id), &mut client.invalidations);
+    }
 }
 
 /// Makes sure that the keys that were read are still remembered.

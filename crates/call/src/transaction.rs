@@ -57,6 +57,7 @@ pub fn watch(client: &mut Client, accessor: &mut Accessor, key: &[u8]) -> Result
     let watching = client.watching.get_or_insert_default();
     if !watching.keys.iter().any(|watched| watched.db == db && *watched.key == *key) {
         let existed = accessor.watch(db, key, &watching.watcher)?;
+        watching.key_bytes += key.len();
         watching.keys.push(WatchedKey { db, key: key.into(), existed });
     }
     show(client);
@@ -74,7 +75,8 @@ pub fn unwatch(client: &mut Client, accessor: &mut Accessor) {
 }
 
 /// Shows others how the client's transaction stands.
-fn show(client: &Client) {
+fn show(client: &mut Client) {
+    client.weigh();
     let shown = &client.shared.transaction;
     let queued = client.transaction.as_ref().map_or(-1, |transaction| i64::try_from(transaction.len()).unwrap_or(i64::MAX));
     shown.queued.store(queued, Relaxed);

@@ -14,6 +14,7 @@ mod wait;
 
 use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_keyspace::{Key, Reader};
 
 use crate::traits::{CHANGE, READ};
 
@@ -111,7 +112,7 @@ const EXISTS: Command = Command {
         history: &[("3.0.3", "Accepts multiple `key` arguments.")],
         ..CommandSpec::BLANK
     },
-    run: Handler::Read(exists),
+    run: Handler::Read(|call| count_keys(call, Reader::exists)),
 };
 
 const TOUCH: Command = Command {
@@ -124,14 +125,14 @@ const TOUCH: Command = Command {
         history: &[],
         ..EXISTS.spec
     },
-    run: Handler::Read(exists),
+    run: Handler::Read(|call| count_keys(call, Reader::touch)),
 };
 
-fn exists(call: &mut ReadCall<'_>) -> Outcome {
+fn count_keys<'c>(call: &mut ReadCall<'c>, is_there: fn(&mut Reader<'c>, Key<'c>) -> bool) -> Outcome {
     let mut count = 0;
     for position in 1..call.args.len() {
         let key = call.key(position);
-        let found = call.keys.exists(key);
+        let found = is_there(&mut call.keys, key);
         call.looked_up(found);
         count += i64::from(found);
     }

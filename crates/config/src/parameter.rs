@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use crate::choices::Choice;
 use crate::kind::{Kind, Value};
 use crate::settings::SECTIONS;
-use crate::special::{BufferLimits, SavePoint};
+use crate::special::{BufferLimits, SavePoint, Share};
 
 /// What is particular about a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +103,16 @@ macro_rules! settings_of {
             }
         }
     )*};
+}
+
+impl Setting for Share {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Memory(bytes) => Self::Bytes(*bytes),
+            Value::Percent(percent) => Self::Percent(*percent),
+            _ => unreachable!("a setting's type fits its parameter's kind"),
+        }
+    }
 }
 
 settings_of! {

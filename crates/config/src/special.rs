@@ -30,6 +30,26 @@ pub(crate) fn show_save(points: &[SavePoint]) -> String {
     points.iter().map(|p| format!("{} {}", p.seconds, p.changes)).collect::<Vec<_>>().join(" ")
 }
 
+/// An amount of memory, by itself or as a part of `maxmemory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// Bytes; 0 for no limit.
+    Bytes(u64),
+    /// Percent of `maxmemory`.
+    Percent(u8),
+}
+
+impl Share {
+    /// The bytes that it is while `maxmemory` is so many; 0 for no limit.
+    #[must_use]
+    pub const fn bytes(self, maxmemory: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Percent(percent) => (maxmemory as u128 * percent as u128 / 100) as u64,
+        }
+    }
+}
+
 /// The output limit of one class of clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferLimit {

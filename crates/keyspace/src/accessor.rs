@@ -99,6 +99,12 @@ impl Accessor {
         self.session.enter(now_ms);
     }
 
+    /// Says whether keys get no warmer by being used from now on (CLIENT NO-TOUCH).
+    #[inline]
+    pub fn set_quiet(&self, quiet: bool) {
+        self.session.set_quiet(quiet);
+    }
+
     /// Says within a batch that it is later now.
     pub fn pass_time(&mut self, now_ms: i64) {
         self.session.pass_time(now_ms);

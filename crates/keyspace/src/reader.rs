@@ -234,6 +234,16 @@ impl<'w> Reader<'w> {
         found
     }
 
+    /// As [`Reader::exists`], and the key gets warmer whoever asks.
+    pub fn touch(&mut self, key: Key<'_>) -> bool {
+        let key = self.current(key);
+        let found = self.accessor.session.loudly(|session| session.read(key, |_| ()).is_some());
+        if !found {
+            self.accessor.session.remove_met_expired(key);
+        }
+        found
+    }
+
     /// As [`Reader::exists`], but looking is no use of the key: it gets no warmer, and nothing is removed.
     pub(crate) fn peek(&mut self, key: Key<'_>) -> bool {
         let key = self.current(key);

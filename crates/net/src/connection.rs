@@ -4,7 +4,7 @@ use almandine_io::reactor::{Interest, Ticket, Token};
 use almandine_io::socket::Stream;
 
 use crate::output::Pending;
-use crate::service::ConnectionId;
+use crate::service::{Buffers, ConnectionId, Held};
 use crate::transport::Transport;
 
 /// A paused connection's input is read ahead up to this many bytes, so that the end of the stream is noticed. What comes behind
@@ -23,14 +23,6 @@ pub(crate) enum Life {
     Lingering,
     /// To be removed.
     Dead,
-}
-
-/// What the worker's counters hold for one connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
-    pub(crate) input: usize,
-    pub(crate) pending: usize,
-    pub(crate) output_memory: usize,
 }
 
 /// Output on its way to the peer, and what it makes the connection wait for.
@@ -74,7 +66,7 @@ pub(crate) struct Connection<C> {
     /// Second of the last input; when closing, of the last output that the peer took; when lingering, of the end.
     pub(crate) second: u64,
     /// What the counters hold for it.
-    pub(crate) counted: Counted,
+    pub(crate) counted: Buffers,
 }
 
 impl<C> Connection<C> {
@@ -95,7 +87,7 @@ impl<C> Connection<C> {
             listed: false,
             interest: Interest::Data,
             second,
-            counted: Counted::default(),
+            counted: Buffers::default(),
         }
     }
 
@@ -112,6 +104,22 @@ impl<C> Connection<C> {
     /// Output that the kernel has not taken.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.output.pending.as_ref().map_or(0, |pending| pending.len())
+    }
+
+    /// What it holds, as it and the service know it.
+    pub(crate) fn buffers(&self, held: Held) -> Buffers {
+        let mut buffers = Buffers {
+            fixed: size_of::<Self>(),
+            input: self.input.capacity(),
+            input_used: self.input.len(),
+            held,
+            ..Buffers::default()
+        };
+        if let Some(pending) = &self.output.pending {
+            (buffers.pending, buffers.outputs) = (pending.len(), pending.outputs());
+            (buffers.output, buffers.attached) = (pending.memory_bytes(), pending.attached_bytes());
+        }
+        buffers
     }
 
     /// Whether a reply is still being made.

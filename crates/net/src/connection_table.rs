@@ -12,11 +12,11 @@ use almandine_io::reactor::{Outbox, Reactor, Token};
 use almandine_io::socket::Stream;
 use almandine_io::storage::ReadRequest;
 
-use crate::connection::{Connection, Counted, Life};
+use crate::connection::{Connection, Life};
 use crate::counters::Counters;
 use crate::mailbox::Shared;
 use crate::output;
-use crate::service::{ConnectionId, Service};
+use crate::service::{Buffers, ConnectionId, Held, Service};
 use crate::slab::Slab;
 
 /// Kept empty buffers for incomplete input.
@@ -256,24 +256,19 @@ impl<S: Service> ConnectionTable<S> {
         }
     }
 
-    fn count(&mut self, service: &S, connection: &mut Connection<S::Connection>) {
-        let now = match connection.life {
-            Life::Dead => Counted::default(),
-            _ => Counted {
-                input: connection.input.capacity(),
-                pending: connection.pending_bytes(),
-                output_memory: connection.output.pending.as_ref().map_or(0, |pending| pending.memory_bytes()),
-            },
+    fn count(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
+        let now = match (connection.life, &connection.session) {
+            (Life::Dead, _) => Buffers::default(),
+            (_, Some(session)) => connection.buffers(service.held(session)),
+            (_, None) => connection.buffers(Held::default()),
         };
         if now != connection.counted {
             let (counters, before) = (self.counters(), connection.counted);
             counters.input_buffer_bytes.replace(before.input, now.input);
             counters.output_pending_bytes.replace(before.pending, now.pending);
-            counters.output_memory_bytes.replace(before.output_memory, now.output_memory);
-            if now.pending != before.pending
-                && let Some(session) = &connection.session
-            {
-                service.note_output(session, now.pending);
+            counters.output_memory_bytes.replace(before.output, now.output);
+            if let Some(session) = &mut connection.session {
+                service.note_buffers(session, now);
             }
             connection.counted = now;
         }

@@ -29,6 +29,6 @@ mod slab;
 pub use counters::Counters;
 pub use limits::{Limits, OutputLimit};
 pub use mailbox::Handle;
-pub use service::{ConnectionId, Control, Next, OutputClass, Peer, Progress, Service};
+pub use service::{Buffers, ConnectionId, Control, Held, Next, OutputClass, Peer, Progress, Service};
 pub use transport::{Transport, TransportFactory};
 pub use worker::{Endpoint, Options, Worker, open};

@@ -9,7 +9,6 @@ use std::io::{self, IoSlice};
 use almandine_base::Output;
 use almandine_base::output::Broken;
 use almandine_io::socket::Stream;
-use bytes::Bytes;
 
 /// Slices of one system call.
 const SLICES_MAX: usize = 64;
@@ -28,6 +27,10 @@ pub(crate) struct Pending {
     /// How far the first output is sent: bytes, attachments, bytes of the current attachment.
     sent: Cursor,
     len: usize,
+    /// Capacity of the outputs' bytes.
+    memory: usize,
+    /// Bytes of the attachments that are not sent whole.
+    attached: usize,
     /// Since when the soft limit is exceeded.
     pub(crate) over_since_s: Option<u64>,
 }
@@ -57,12 +60,31 @@ impl Pending {
 
     /// Memory of its own. Attachments are not: whoever attached them knows who else holds them.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.queue.iter().map(|output| output.bytes.capacity()).sum()
+        self.memory + self.queue.capacity() * size_of::<Output>()
+    }
+
+    /// Bytes of the attachments that are not sent whole.
+    pub(crate) fn attached_bytes(&self) -> usize {
+        self.attached
+    }
+
+    /// Pieces that are not sent whole.
+    pub(crate) fn outputs(&self) -> usize {
+        self.queue.len()
     }
 
     /// Moves everything from `output` to the end.
     pub(crate) fn push(&mut self, output: &mut Output) {
         self.len += output.len();
+        self.attached += attached(output);
+        let last_before = self.queue.back().map_or(0, |last| last.bytes.capacity());
+        let outputs_before = self.queue.len();
+        self.append(output);
+        let last = self.queue.back().map_or(0, |last| last.bytes.capacity());
+        self.memory += last - if self.queue.len() == outputs_before { last_before } else { 0 };
+    }
+
+    fn append(&mut self, output: &mut Output) {
         if output.has_stream() {
             self.queue.push_back(std::mem::take(output));
         } else if let Some(last) = self.queue.back_mut()
@@ -116,7 +138,12 @@ impl Pending {
     /// Has the first output's stream make its next slice. False when there is no stream.
     fn make_slice(&mut self) -> io::Result<bool> {
         let Some(output) = self.queue.front_mut().filter(|output| output.has_stream()) else { return Ok(false) };
-        output.advance_stream(SLICE_BYTES).map_err(|Broken| io::Error::other("a reply cannot be finished"))?;
+        self.memory -= output.bytes.capacity();
+        self.attached -= attached(output);
+        let advanced = output.advance_stream(SLICE_BYTES);
+        self.memory += output.bytes.capacity();
+        self.attached += attached(output);
+        advanced.map_err(|Broken| io::Error::other("a reply cannot be finished"))?;
         self.sent = Cursor::default();
         self.len += output.len();
         self.advance(0);
@@ -148,12 +175,14 @@ impl Pending {
                 let before = self.sent.attachment;
                 step(output, &mut self.sent, taken);
                 if self.sent.attachment > before {
-                    output.attachments[before].1 = Bytes::new();
+                    self.attached -= std::mem::take(&mut output.attachments[before].1).len();
                 }
             }
             if output.has_stream() || piece(output, &self.sent).is_some() {
                 return;
             }
+            self.memory -= output.bytes.capacity();
+            self.attached -= attached(output);
             self.queue.pop_front();
             self.sent = Cursor::default();
         }
@@ -190,6 +219,11 @@ impl Batch {
         }
         true
     }
+}
+
+/// Bytes of the attachments that are still there.
+fn attached(output: &Output) -> usize {
+    output.attachments.iter().map(|(_, value)| value.len()).sum()
 }
 
 fn plain(bytes: Vec<u8>) -> Output {
@@ -236,6 +270,8 @@ fn step(output: &Output, cursor: &mut Cursor, count: usize) {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     /// What is left, as a peer would see it.
@@ -272,6 +308,10 @@ mod tests {
                 pending.advance(second);
                 assert_eq!(rest(&pending), &all[first + second..]);
                 assert_eq!(pending.len(), all.len() - first - second);
+                let held: usize = pending.queue.iter().map(|output| output.bytes.capacity()).sum();
+                let attached: usize = pending.queue.iter().map(attached).sum();
+                assert_eq!((pending.memory, pending.attached), (held, attached));
+                assert!(!pending.is_empty() || held == 0);
             }
         }
     }

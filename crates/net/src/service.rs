@@ -53,6 +53,44 @@ pub enum Next {
     Await,
 }
 
+/// What a connection holds of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Buffers {
+    /// Bytes that any connection takes; zero once it is gone.
+    pub fixed: usize,
+    /// Bytes reserved for input that is not executed.
+    pub input: usize,
+    /// Bytes of that input.
+    pub input_used: usize,
+    /// Bytes of output that the peer has not taken.
+    pub pending: usize,
+    /// Pieces that these lie in.
+    pub outputs: usize,
+    /// Memory for them, without values that are shared with the service.
+    pub output: usize,
+    /// Bytes of those values.
+    pub attached: usize,
+    /// What the service keeps for it.
+    pub held: Held,
+}
+
+impl Buffers {
+    /// All of it. Values that are shared count as if they were the connection's alone.
+    #[must_use]
+    pub const fn total(&self) -> usize {
+        self.fixed + self.input + self.output + self.attached + self.held.bytes
+    }
+}
+
+/// What a service keeps for a connection beside the connection itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Bytes.
+    pub bytes: usize,
+    /// Whether the connection is not closed for what it holds.
+    pub protected: bool,
+}
+
 /// Which output limit applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputClass {
@@ -112,6 +150,11 @@ pub trait Service: Sized {
         false
     }
 
+    /// Whether some of the work is not to wait for the end of the round. Asked after each event, so it must be cheap.
+    fn is_pressed(&self) -> bool {
+        false
+    }
+
     /// Does a part of the work that there is, a short one, since all connections wait for its end.
     fn work(&mut self, control: &mut dyn Control<Self::Connection>) {
         let _ = control;
@@ -120,9 +163,15 @@ pub trait Service: Sized {
     /// The worker is about to wait: leave epochs, publish statistics. Called once per round, so it must be cheap.
     fn idle(&mut self);
 
-    /// So many bytes of output are left now that the connection's peer has not taken; called when that has changed.
-    fn note_output(&self, connection: &Self::Connection, bytes: usize) {
-        let _ = (connection, bytes);
+    /// What the service keeps for a connection. Asked after each event of the connection, so it must be cheap.
+    fn held(&self, connection: &Self::Connection) -> Held {
+        let _ = connection;
+        Held::default()
+    }
+
+    /// What a connection holds now; called when that has changed.
+    fn note_buffers(&mut self, connection: &mut Self::Connection, buffers: Buffers) {
+        let _ = (connection, buffers);
     }
 
     /// Which output limit applies to the connection now.

@@ -213,6 +213,10 @@ impl<S: Service> Run<S> {
                 }
             };
             self.table.settle(&mut self.service, &mut self.reactor, connection);
+            if self.service.is_pressed() {
+                self.work();
+                self.table.settle_listed(&mut self.service, &mut self.reactor);
+            }
         }
         if !self.done.is_empty() {
             self.hand_over_reads();

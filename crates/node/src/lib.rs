@@ -21,11 +21,12 @@ mod shutdown;
 pub mod tracking;
 
 pub use almandine_device::watched::DeviceState;
-pub use client::{Activity, ClientIdentity, ClientOrigin, ClientShared, Clients};
+pub use client::{Activity, ClientIdentity, ClientMemory, ClientOrigin, ClientShared, Clients};
 pub use messages::{Mailbox, Message, Workers};
 pub use node::{Applier, Build, Node, Run};
 pub use observe::gauges::{Gauges, NetworkGauges, ObjectGauges};
 pub use observe::histogram::Histogram;
+pub use observe::hot_keys::{HotKeys, HotKeysOptions, HotKeysReport};
 pub use observe::latency::{self, LatencyMonitor};
 pub use observe::monitor::MonitorFeed;
 pub use observe::rates::Rates;

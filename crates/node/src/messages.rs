@@ -16,6 +16,8 @@ pub enum Message {
     Kill(Vec<u64>),
     /// Send these bytes, complete replies, to one connection.
     Push(u64, Bytes),
+    /// Clients hold too much memory, and the largest is yours.
+    EvictClients,
     /// Look at the pause again: continue connections that wait for its end.
     Resume,
     /// Commands that write may go on: the storage device has caught up.

@@ -97,7 +97,7 @@ impl Node {
     #[must_use]
     pub fn new(config: Config, keyspace: Arc<Keyspace>, workers: usize, commands: usize, run_id: String) -> Self {
         let startup_bytes = keyspace.used_memory();
-        let (clients, mailboxes) = (Arc::new(Clients::default()), Arc::new(Workers::default()));
+        let (clients, mailboxes) = (Arc::new(Clients::new(workers)), Arc::new(Workers::default()));
         let tracking = Tracking::new(Arc::clone(&keyspace), Arc::clone(&clients), Arc::clone(&mailboxes));
         Self {
             config,
@@ -156,7 +156,9 @@ impl Node {
     /// Takes the samples that rates and peaks are made of, and holds the table of tracked keys to its limit. Called ten times a second by
     /// one background thread.
     pub fn sample(&self) {
-        self.gauges.rates.sample(clock::unix_ms(), self.statistics.totals());
+        let now_ms = clock::unix_ms();
+        self.gauges.rates.sample(now_ms, self.statistics.totals());
+        self.statistics.hot_keys.expire(now_ms);
         self.tracking.limit_quietly(self.config.snapshot().settings.connections.tracking_keys_max);
         self.note_memory(self.keyspace.used_memory());
     }

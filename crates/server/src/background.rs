@@ -70,7 +70,7 @@ fn turn(node: &Node, network: &Handle<Message>) {
     gauges.input_buffer_bytes.store(network.sum(|counters| &counters.input_buffer_bytes), Relaxed);
 }
 
-/// Has the buffers of connections count against `maxmemory`. They are summed up when the store asks: a figure of a moment ago would
+/// Has what connections hold count against `maxmemory`: their buffers, transactions, watched keys and subscriptions. They are summed up when the store asks: a figure of a moment ago would
 /// evict keys, or refuse writes, for clients that have gone.
 pub(crate) fn count_buffers(node: &Arc<Node>, network: Handle<Message>) {
     // The node holds the store, so the store must not hold the node.
@@ -78,7 +78,7 @@ pub(crate) fn count_buffers(node: &Arc<Node>, network: Handle<Message>) {
     node.keyspace.count_external_bytes(move || {
         let output = network.sum(|counters| &counters.output_memory_bytes);
         let input = network.sum(|counters| &counters.input_buffer_bytes);
-        output + input + weak.upgrade().map_or(0, |node| node.statistics.device_buffer_bytes())
+        output + input + weak.upgrade().map_or(0, |node| node.statistics.device_buffer_bytes() + node.clients.memory.held())
     });
 }
 

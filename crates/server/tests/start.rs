@@ -18,9 +18,12 @@ fn ok() -> Value {
 
 #[test]
 fn the_log_says_what_was_configured_and_what_has_no_effect() {
-    let server = Server::start(&Program::Almandine, &["--hz", "50", "--maxmemory-clients", "10%", "--storage-dir", "{dir}/s"]);
+    let server = Server::start(
+        &Program::Almandine,
+        &["--hz", "50", "--import-mode", "no", "--extended-redis-compatibility", "yes", "--storage-dir", "{dir}/s"],
+    );
     let log = server.log();
-    line_with(&log, "# Accepted and without effect: maxmemory-clients, hz");
+    line_with(&log, "# Accepted and without effect: extended-redis-compatibility, hz");
     line_with(&log, "No configuration file");
     assert!(!log.contains("Snapshots"), "the fixture says save \"\": {log}");
     line_with(&log, "three quarters of the machine's");

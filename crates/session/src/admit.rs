@@ -25,7 +25,10 @@ impl Engine {
     #[inline]
     pub(crate) fn watches_each(&self) -> bool {
         let node = &self.context.node;
-        self.timing.exact || node.monitors.active() || node.pause.active(self.now_ms).is_some()
+        self.timing.exact
+            || node.monitors.active()
+            || node.statistics.hot_keys.is_active()
+            || node.pause.active(self.now_ms).is_some()
     }
 }
 

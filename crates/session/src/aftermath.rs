@@ -90,7 +90,7 @@ impl Aftermath {
 }
 
 /// Bytes of a command as clients send it.
-fn request_bytes(args: Args<'_>) -> usize {
+pub(crate) fn request_bytes(args: Args<'_>) -> usize {
     // A length line is its sign, its digits and the end of the line.
     let line = |len: usize| 3 + len.checked_ilog10().unwrap_or(0) as usize + 1;
     line(args.len()) + args.iter().map(|argument| line(argument.len()) + argument.len() + 2).sum::<usize>()

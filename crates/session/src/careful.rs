@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::execute::answer;
 use crate::execution::Execution;
-use crate::{monitor, reply};
+use crate::{hot_keys, monitor, reply};
 
 /// What became of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +110,8 @@ impl Engine {
         if dispatch.flags.any(Flags::NOT_QUEUED) {
             return self.run_alone(connection, dispatch, args, out);
         }
+        tracking::before_queued(&mut connection.client, &self.context);
+        connection.client.write_invalidations(out);
         let mark = out.mark();
         match transaction::queue(&mut connection.client, dispatch, args, &mut self.unit.spare_queue) {
             Ok(()) => reply::queued(out, 1),
@@ -142,15 +144,17 @@ impl Engine {
         if !answer(&mut execution, dispatch, &planned, args) {
             // It runs again, and is shown then.
             monitor_lines.truncate(lines_before);
+            timing.suspend(execution.client, start_ns);
             execution.out.truncate(mark);
             return None;
         }
-        timing.end_alone(context, execution.client, dispatch, args, start_ns);
+        let elapsed_ns = timing.end_alone(context, execution.client, dispatch, args, start_ns);
         if let Some(tracked) = tracked {
             tracking::after_read(tracked, execution.client, dispatch, args, context);
         }
         tracking::finish(execution.client, dispatch, context);
         let written = execution.out.len() - before;
+        hot_keys::record(context, dispatch, args, elapsed_ns, written);
         aftermath.of(&mut execution, dispatch, args, written);
         aftermath.tell_changes(execution.client, execution.accessor, context);
         connection.last_command = u32::from(dispatch.index);

@@ -23,8 +23,10 @@ impl Engine {
     pub(crate) fn compute(&mut self, control: &mut dyn Control<Connection>) {
         while let Some(id) = self.computing.pop_front() {
             let Some((connection, _)) = control.connection(id) else { continue };
-            let end_ns = clock::monotonic_ns() + SLICE_NS;
-            if connection.client.computing.work(|| clock::monotonic_ns() < end_ns) {
+            let start_ns = clock::monotonic_ns();
+            let ended = connection.client.computing.work(|| clock::monotonic_ns() < start_ns + SLICE_NS);
+            connection.client.computing.spend(clock::monotonic_ns().saturating_sub(start_ns));
+            if ended {
                 control.resume(id);
             } else {
                 self.computing.push_back(id);

@@ -5,6 +5,8 @@ use almandine_keyspace::Stage;
 use almandine_net::ConnectionId;
 use almandine_resp::{Limits, Parser};
 
+use crate::sizes::Size;
+
 /// One connection: how far its input is parsed, and what its commands have set.
 pub struct Connection {
     pub(crate) id: ConnectionId,
@@ -18,6 +20,8 @@ pub struct Connection {
     pub(crate) needs_records: bool,
     /// What the device is asked for, while it is.
     pub(crate) waiting: Waiting,
+    /// What is counted of its memory.
+    pub(crate) size: Size,
 }
 
 impl Connection {
@@ -30,6 +34,7 @@ impl Connection {
             hostile: false,
             needs_records: false,
             waiting: Waiting::default(),
+            size: Size::default(),
         }
     }
 

@@ -55,6 +55,9 @@ impl Engine {
             }
             let before = execution.out.len();
             if !answer(&mut execution, dispatch, planned, args) {
+                if !is_fast {
+                    timing.suspend(execution.client, start_ns);
+                }
                 connection.needs_records = true;
                 return offset;
             }

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::Output;
 use almandine_base::limits::BATCH_COMMANDS_MAX;
-use almandine_call::{Client, Table, pubsub, tracking, transaction};
+use almandine_call::{Client, Kept, Table, pubsub, tracking, transaction};
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_io::storage::{ReadDone, ReadRequest};
 use almandine_keyspace::Accessor;
-use almandine_net::{ConnectionId, Control, Next, OutputClass, Peer, Progress, Service};
+use almandine_net::{Buffers, ConnectionId, Control, Held, Next, OutputClass, Peer, Progress, Service};
 use almandine_node::{ClientOrigin, Message, Node};
 use almandine_resp::{Batch, Parser, ProtocolVersion, Reply};
 
@@ -18,6 +18,7 @@ use crate::batch::Executed;
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::received::Received;
+use crate::sizes::Sizes;
 use crate::{counted, monitor, protected, publish, reply, running};
 
 /// All connections of one worker.
@@ -29,6 +30,8 @@ pub struct Sessions {
     bulk_bytes_max: usize,
     /// Connections that wait for the end of a pause.
     paused: Vec<ConnectionId>,
+    /// What the connections hold of memory.
+    sizes: Sizes,
 }
 
 impl Sessions {
@@ -41,6 +44,7 @@ impl Sessions {
             unix_ahead_ns: clock::unix_ahead_ns(),
             bulk_bytes_max: usize::MAX,
             paused: Vec::new(),
+            sizes: Sizes::default(),
         };
         sessions.reconfigure();
         sessions
@@ -56,8 +60,9 @@ impl Sessions {
 
     #[cold]
     fn reconfigure(&mut self) {
-        let bytes = self.engine.context.settings().connections.bulk_bytes_max;
-        self.bulk_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let settings = self.engine.context.settings();
+        self.bulk_bytes_max = usize::try_from(settings.connections.bulk_bytes_max).unwrap_or(usize::MAX);
+        self.sizes.configure(settings);
     }
 
     /// Enters the epoch, runs the batch, and accounts for it.
@@ -70,6 +75,7 @@ impl Sessions {
         let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
         self.engine.now_ms = now_ms;
         self.engine.accessor.begin_batch(now_ms);
+        self.engine.accessor.set_quiet(connection.client.no_touch);
         self.engine.timing.begin(start_ns);
         let Self { engine, batch, .. } = self;
         let received = Received { batch, input };
@@ -190,6 +196,7 @@ impl Service for Sessions {
     }
 
     fn close(&mut self, mut connection: Connection) {
+        self.sizes.forget(&mut connection, &self.engine.context);
         if connection.client.watching.is_some() {
             let Engine { accessor, now_ms, .. } = &mut self.engine;
             accessor.begin_batch(*now_ms);
@@ -229,6 +236,11 @@ impl Service for Sessions {
                     connection.client.write_broken_redirect(redirect, out);
                 }
             }
+            Message::EvictClients => {
+                // What follows is up to [`Sessions::has_work`], by the limit as it is now.
+                self.engine.context.node.clients.memory.hear(self.engine.context.worker);
+                self.follow_configuration();
+            }
             Message::Resume => self.resume_paused(control),
             Message::StallEnd => {
                 let Engine { reads, accessor, .. } = &mut self.engine;
@@ -248,15 +260,30 @@ impl Service for Sessions {
     }
 
     fn has_work(&self) -> bool {
-        !self.engine.computing.is_empty()
+        !self.engine.computing.is_empty() || self.sizes.is_due(&self.engine.context)
+    }
+
+    #[inline]
+    fn is_pressed(&self) -> bool {
+        self.sizes.is_due(&self.engine.context)
     }
 
     fn work(&mut self, control: &mut dyn Control<Connection>) {
-        self.engine.compute(control);
+        if self.sizes.is_due(&self.engine.context) {
+            self.sizes.evict(&self.engine.context, control);
+        } else {
+            self.engine.compute(control);
+        }
     }
 
-    fn note_output(&self, connection: &Connection, bytes: usize) {
-        connection.client.shared.activity.output_pending_bytes.store(bytes, Relaxed);
+    #[inline]
+    fn held(&self, connection: &Connection) -> Held {
+        let Kept { bytes, protected } = connection.client.kept;
+        Held { bytes, protected }
+    }
+
+    fn note_buffers(&mut self, connection: &mut Connection, buffers: Buffers) {
+        self.sizes.note(connection, buffers, &self.engine.context);
     }
 
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {
@@ -267,7 +294,10 @@ impl Service for Sessions {
         }
     }
 
-    fn idle(&mut self) {}
+    #[inline]
+    fn idle(&mut self) {
+        self.sizes.tell_others(&self.engine.context);
+    }
 
     fn output_class(&self, connection: &Connection) -> OutputClass {
         let client = &connection.client;
@@ -284,6 +314,6 @@ impl Service for Sessions {
     /// Those that wait for what others do.
     fn may_idle(&self, connection: &Connection) -> bool {
         let shared = &connection.client.shared;
-        shared.monitor.load(Relaxed) || shared.subscriptions.any.load(Relaxed)
+        shared.modes.monitor.load(Relaxed) || shared.subscriptions.any.load(Relaxed)
     }
 }

@@ -105,10 +105,30 @@ impl Timing {
         start_ns
     }
 
-    /// Records a command that was timed alone and begins the next segment.
-    pub(crate) fn end_alone(&mut self, context: &Context, client: &Client, dispatch: &Dispatch, args: Args<'_>, start_ns: u64) {
+    /// Records a command that was timed alone and begins the next segment. Returns how long it took, in nanoseconds.
+    pub(crate) fn end_alone(
+        &mut self,
+        context: &Context,
+        client: &Client,
+        dispatch: &Dispatch,
+        args: Args<'_>,
+        start_ns: u64,
+    ) -> u64 {
         let end_ns = clock::monotonic_ns();
-        self.record(context, client, dispatch, args, end_ns.saturating_sub(start_ns));
+        // What was computed in slices has taken time before.
+        let elapsed_ns = end_ns.saturating_sub(start_ns) + client.computing.take_spent_ns();
+        self.record(context, client, dispatch, args, elapsed_ns);
+        self.begin(end_ns);
+        elapsed_ns
+    }
+
+    /// A command that was timed alone has not ended: it waits, and will run again.
+    #[cold]
+    pub(crate) fn suspend(&mut self, client: &mut Client, start_ns: u64) {
+        let end_ns = clock::monotonic_ns();
+        if client.computing.is_running() {
+            client.computing.spend(end_ns.saturating_sub(start_ns));
+        }
         self.begin(end_ns);
     }
 

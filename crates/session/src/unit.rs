@@ -13,7 +13,7 @@ use crate::execute::answer;
 use crate::execution::Execution;
 use crate::plan::Planned;
 use crate::received::Received;
-use crate::reply;
+use crate::{hot_keys, reply};
 
 /// Times that a command of a unit that is alone reads what it has missed before that counts as lost.
 const READS_MAX: u32 = 1000;
@@ -82,12 +82,13 @@ impl Engine {
         Reply::new(out, client.version).array(unit.plans.len());
         out.set_whole(true);
         let watched_bytes = self.aftermath.watch(unit.bytes);
+        let each = self.timing.exact || self.context.node.statistics.hot_keys.is_active();
         let mut first_together = None;
         for (dispatch, planned, args) in unit.commands() {
             self.show(client, dispatch, args);
             let Self { accessor, context, timing, aftermath, now_ms, .. } = self;
-            let alone = timing.exact || !dispatch.flags.any(Flags::FAST);
-            let mut start_ns = 0;
+            let alone = each || !dispatch.flags.any(Flags::FAST);
+            let (mut start_ns, mut elapsed_ns) = (0, 0);
             if alone {
                 start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
                 first_together = None;
@@ -107,7 +108,7 @@ impl Engine {
                 }
             }
             if alone {
-                timing.end_alone(context, execution.client, dispatch, args, start_ns);
+                elapsed_ns = timing.end_alone(context, execution.client, dispatch, args, start_ns);
             } else {
                 timing.count(dispatch.index);
             }
@@ -115,6 +116,9 @@ impl Engine {
                 tracking::after_read(tracked, execution.client, dispatch, args, context);
             }
             let written = execution.out.len() - before;
+            if each {
+                hot_keys::record(context, dispatch, args, elapsed_ns, written);
+            }
             if written >= watched_bytes {
                 aftermath.of(&mut execution, dispatch, args, written);
             }

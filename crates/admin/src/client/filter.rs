@@ -12,7 +12,7 @@ use crate::names::DEFAULT_USER;
 const FLAGS: &[u8] = b"OSMPxtRBdrbuAUceTIiECN";
 /// The letter of a client without flags.
 const NO_FLAG: &[u8] = b"N";
-/// What a client may say with CLIENT CAPA: that it understands redirections, which nobody sends yet.
+/// What a client may say with CLIENT CAPA: that it understands redirections.
 const CAPABILITIES: &[u8] = b"r";
 
 /// Which clients are meant. Every filter that is given must match; of one that is given twice the later counts.
@@ -48,7 +48,7 @@ enum What<'c> {
     Ip(&'c [u8]),
 }
 
-/// CLIENT LIST TYPE. Only normal clients exist until replication and publish/subscribe do.
+/// CLIENT LIST TYPE. There are no primaries and no replicas until replication is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClientKind {
     Normal,
@@ -166,8 +166,7 @@ impl What<'_> {
             Self::LibraryName(name) => name == client.identity().library_name.as_bytes(),
             Self::LibraryVersion(version) => version == client.identity().library_version.as_bytes(),
             Self::Database(db) => db == client.activity.db.load(Relaxed),
-            // What a client says of itself is not kept, because nothing depends on it yet.
-            Self::Capabilities(capabilities) => capabilities.is_empty(),
+            Self::Capabilities(capabilities) => capabilities.iter().all(|_| client.modes.redirects.load(Relaxed)),
             Self::Ip(ip) => client.address.rsplit_once(':').is_some_and(|(own, _)| own.trim_matches(['[', ']']).as_bytes() == ip),
         }
     }

@@ -102,7 +102,8 @@ pub(super) const INFO: Command = Command {
 
 fn info(call: &mut AdminCall<'_>) -> Outcome {
     let mut text = String::new();
-    line::write(&mut text, &call.client.shared, call.context.table, call.now_ms);
+    let arguments_bytes = line::arguments_bytes(call.args);
+    line::write(&mut text, &call.client.shared, call.context.table, call.now_ms, arguments_bytes);
     text.push('\n');
     call.reply.verbatim("txt", text.as_bytes());
     Ok(())

@@ -5,46 +5,61 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_call::Table;
 use almandine_node::ClientShared;
+use almandine_resp::Args;
 
-/// Appends the line of `client`, without an end of line. What other threads may not know (buffer sizes) reads as 0.
-pub(super) fn write(line: &mut String, client: &ClientShared, table: &Table, now_ms: i64) {
+/// Appends the line of `client`, without an end of line. `arguments_bytes` are those of the command that it executes.
+///
+/// Sizes are those of the structures that hold them. Connections have no reply buffer of their own (`rbs`, `rbp`, `obl`): what a peer does not take
+/// at once is in `oll` pieces of `omem` bytes. Arguments lie in the input, and are told only of the command that asks (`argv-mem`).
+pub(super) fn write(line: &mut String, client: &ClientShared, table: &Table, now_ms: i64, arguments_bytes: usize) {
     let identity = client.identity().clone();
-    let command = table.rows().get(client.activity.last_command.load(Relaxed) as usize).map_or("NULL", |entry| &entry.name);
-    let query_bytes = client.activity.query_bytes.load(Relaxed);
-    let output_bytes = client.activity.output_pending_bytes.load(Relaxed);
+    let (activity, memory) = (&client.activity, &client.memory);
+    let command = table.rows().get(activity.last_command.load(Relaxed) as usize).map_or("NULL", |entry| &entry.name);
+    let query_bytes = activity.query_bytes.load(Relaxed);
+    let output_bytes = memory.output_bytes.load(Relaxed);
     let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
     // Writing to a String does not fail.
     let _ = write!(
         line,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} \
-         qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll=0 omem={} tot-mem={} events=r cmd={} user={} redir={} resp={} \
-         lib-name={} lib-ver={} tot-net-in={} tot-net-out={} tot-cmds={}",
+         qbuf-free={} argv-mem={} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={} tot-mem={} events={} cmd={} user={} redir={} resp={} \
+         lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} tot-cmds={}",
         client.id,
         client.address,
         client.local_address,
         client.descriptor,
         identity.name,
         seconds_since(client.created_ms),
-        seconds_since(client.activity.at_ms.load(Relaxed)),
+        seconds_since(activity.at_ms.load(Relaxed)),
         client.flags(),
-        client.activity.db.load(Relaxed),
+        activity.db.load(Relaxed),
         client.subscriptions.channels.load(Relaxed),
         client.subscriptions.patterns.load(Relaxed),
         client.subscriptions.shards.load(Relaxed),
         client.transaction.queued.load(Relaxed),
         client.transaction.watched.load(Relaxed),
         query_bytes,
+        memory.input_bytes.load(Relaxed).saturating_sub(query_bytes),
+        arguments_bytes,
         client.transaction.bytes.load(Relaxed),
+        memory.outputs.load(Relaxed),
         output_bytes,
-        query_bytes + output_bytes + client.transaction.bytes.load(Relaxed) + size_of::<ClientShared>(),
+        memory.total_bytes.load(Relaxed),
+        if activity.output_pending_bytes.load(Relaxed) > 0 { "rw" } else { "r" },
         command,
         identity.user,
         client.tracking.redirect.load(Relaxed),
-        client.activity.protocol.load(Relaxed),
+        activity.protocol.load(Relaxed),
         identity.library_name,
         identity.library_version,
-        client.activity.input_bytes.load(Relaxed),
-        client.activity.output_bytes.load(Relaxed),
-        client.activity.commands.load(Relaxed),
+        client.worker,
+        activity.input_bytes.load(Relaxed),
+        activity.output_bytes.load(Relaxed),
+        activity.commands.load(Relaxed),
     );
+}
+
+/// Bytes of a command's arguments, its name among them.
+pub(super) fn arguments_bytes(args: Args<'_>) -> usize {
+    args.iter().map(<[u8]>::len).sum()
 }

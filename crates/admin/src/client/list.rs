@@ -85,7 +85,9 @@ fn list(call: &mut AdminCall<'_>) -> Outcome {
     chosen.retain(|client| filter.matches(client, call.now_ms) && !is_left_out(client));
     let mut lines = String::new();
     for client in chosen {
-        line::write(&mut lines, &client, call.context.table, call.now_ms);
+        let asks = client.id == call.client.shared.id;
+        let arguments_bytes = if asks { line::arguments_bytes(call.args) } else { 0 };
+        line::write(&mut lines, &client, call.context.table, call.now_ms, arguments_bytes);
         lines.push('\n');
     }
     call.reply.verbatim("txt", lines.as_bytes());

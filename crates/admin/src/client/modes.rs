@@ -48,7 +48,8 @@ pub(super) const NO_EVICT: Command = Command {
     },
     run: Handler::Admin(|call| {
         let on = on_or_off(call.args.at(2))?;
-        call.client.shared.no_evict.store(on, Relaxed);
+        call.client.kept.protected = on;
+        call.client.shared.modes.no_evict.store(on, Relaxed);
         call.reply.ok();
         Ok(())
     }),
@@ -66,7 +67,8 @@ pub(super) const NO_TOUCH: Command = Command {
     run: Handler::Admin(|call| {
         let on = on_or_off(call.args.at(2))?;
         call.client.no_touch = on;
-        call.client.shared.no_touch.store(on, Relaxed);
+        call.accessor.set_quiet(on);
+        call.client.shared.modes.no_touch.store(on, Relaxed);
         call.reply.ok();
         Ok(())
     }),
@@ -81,8 +83,11 @@ pub(super) const CAPA: Command = Command {
         args: &[Arg::value("capability").multiple()],
         ..SUBCOMMAND
     },
-    // Capabilities change how a node redirects; unknown ones are ignored by definition.
+    // What is not known is ignored by definition.
     run: Handler::Admin(|call| {
+        if call.args.slice_from(2).iter().any(|capability| Word(capability).is("redirect")) {
+            call.client.shared.modes.redirects.store(true, Relaxed);
+        }
         call.reply.ok();
         Ok(())
     }),

@@ -49,7 +49,9 @@ fn tracking(call: &mut AdminCall<'_>) -> Outcome {
     call.context.node.tracking.enable(&call.client.shared, options, &prefixes);
     kept.extend(prefixes.into_iter().map(<[u8]>::to_vec));
     let caching_said = current.is_some_and(|current| current.caching_said);
-    call.client.tracking = Some(Box::new(ClientTracking { options, caching_said, prefixes: kept }));
+    let prefix_bytes = kept.iter().map(Vec::len).sum();
+    call.client.tracking = Some(Box::new(ClientTracking { options, caching_said, prefixes: kept, prefix_bytes }));
+    call.client.weigh();
     call.reply.ok();
     Ok(())
 }

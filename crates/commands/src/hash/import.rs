@@ -36,7 +36,9 @@ pub(super) const PREPARE: Command = Command {
 
 fn prepare(call: &mut AdminCall<'_>) -> Outcome {
     let fieldsets = call.client.fieldsets.get_or_insert_default();
-    fieldsets.prepare(call.args.at(2), call.args.slice_from(3))?;
+    let prepared = fieldsets.prepare(call.args.at(2), call.args.slice_from(3));
+    call.client.weigh();
+    prepared?;
     call.reply.ok();
     Ok(())
 }
@@ -81,6 +83,7 @@ pub(super) const DISCARD: Command = Command {
     },
     run: Handler::Admin(|call| {
         let discarded = call.client.fieldsets.as_mut().is_some_and(|sets| sets.discard(call.args.at(2)));
+        call.client.weigh();
         call.reply.integer(i64::from(discarded));
         Ok(())
     }),
@@ -96,6 +99,7 @@ pub(super) const DISCARDALL: Command = Command {
     },
     run: Handler::Admin(|call| {
         let discarded = call.client.fieldsets.take().map_or(0, |sets| sets.len());
+        call.client.weigh();
         call.reply.unsigned(discarded as u64);
         Ok(())
     }),

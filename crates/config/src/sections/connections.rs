@@ -3,7 +3,7 @@
 use super::{NATURAL, TEXT, YES_NO};
 use crate::kind::Kind;
 use crate::parameter::section;
-use crate::special::BufferLimits;
+use crate::special::{BufferLimits, Share};
 
 section! {
     /// What one connection may do and cost.
@@ -19,7 +19,8 @@ section! {
         "Replies that may wait for a slow reader: class, hard limit, soft limit, seconds above the soft limit."
         => output_buffer_limits: BufferLimits;
     "maxmemory-clients": (Kind::Share) = "0" []
-        "Memory of all clients together, in bytes or percent of `maxmemory`; 0 for no limit.";
+        "Memory of all clients together, in bytes or percent of `maxmemory`, beyond which the largest are closed; 0 for no limit."
+        => clients_memory_max: Share;
     "client-default-resp": (Kind::Integer(2, 3)) = "2" [hidden] "Protocol version of a new connection.";
     "tracking-table-max-keys": (Kind::Integer(0, i64::MAX)) = "1000000" [] "Keys remembered for client-side caching; 0 for no limit."
         => tracking_keys_max: usize;

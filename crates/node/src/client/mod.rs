@@ -1,7 +1,9 @@
 //! Connections: what one shows of itself, and the registry of all.
 
+mod memory;
 mod registry;
 mod shared;
 
+pub use memory::{ClientMemory, bucket};
 pub use registry::Clients;
-pub use shared::{Activity, ClientIdentity, ClientOrigin, ClientShared, TrackingShown, TransactionShown};
+pub use shared::{Activity, ClientIdentity, ClientOrigin, ClientShared, MemoryShown, ModesShown, TrackingShown, TransactionShown};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::memory::ClientMemory;
 use super::shared::{ClientOrigin, ClientShared};
 
 /// All connections by id.
@@ -12,9 +13,17 @@ use super::shared::{ClientOrigin, ClientShared};
 pub struct Clients {
     by_id: Mutex<BTreeMap<u64, Arc<ClientShared>>>,
     connected: AtomicUsize,
+    /// What they hold of memory.
+    pub memory: ClientMemory,
 }
 
 impl Clients {
+    /// None yet, of so many workers.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        Self { memory: ClientMemory::new(workers), ..Self::default() }
+    }
+
     /// Registers a new connection.
     pub fn connect(&self, origin: ClientOrigin) -> Arc<ClientShared> {
         let client = Arc::new(ClientShared::new(origin));

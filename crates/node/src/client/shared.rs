@@ -66,18 +66,16 @@ pub struct ClientShared {
     pub created_ms: i64,
     /// What changes with every batch.
     pub activity: Activity,
-    /// Runs MONITOR.
-    pub monitor: AtomicBool,
-    /// CLIENT NO-EVICT ON.
-    pub no_evict: AtomicBool,
-    /// CLIENT NO-TOUCH ON.
-    pub no_touch: AtomicBool,
+    /// How it is treated.
+    pub modes: ModesShown,
     /// CLIENT TRACKING.
     pub tracking: TrackingShown,
     /// MULTI and WATCH.
     pub transaction: TransactionShown,
     /// Subscriptions.
     pub subscriptions: SubscriptionsShown,
+    /// What it holds of memory.
+    pub memory: MemoryShown,
     /// Marked by CLIENT KILL; the owner closes it when it next looks.
     pub killed: AtomicBool,
     identity: Mutex<ClientIdentity>,
@@ -100,6 +98,19 @@ pub struct ClientOrigin {
     pub descriptor: i32,
     /// See [`ClientShared::created_ms`].
     pub created_ms: i64,
+}
+
+/// How a client is treated, for CLIENT LIST.
+#[derive(Debug, Default)]
+pub struct ModesShown {
+    /// Runs MONITOR.
+    pub monitor: AtomicBool,
+    /// CLIENT NO-EVICT ON.
+    pub no_evict: AtomicBool,
+    /// CLIENT NO-TOUCH ON.
+    pub no_touch: AtomicBool,
+    /// CLIENT CAPA redirect: it understands redirections, of which there are none yet.
+    pub redirects: AtomicBool,
 }
 
 /// How a client's transaction stands, for CLIENT LIST.
@@ -130,6 +141,19 @@ pub struct SubscriptionsShown {
     pub patterns: AtomicUsize,
     /// Shard channels.
     pub shards: AtomicUsize,
+}
+
+/// What a client holds of memory, for CLIENT LIST; written when it changes. What is pending of output and of input is in [`Activity`].
+#[derive(Debug, Default)]
+pub struct MemoryShown {
+    /// Bytes reserved for input.
+    pub input_bytes: AtomicUsize,
+    /// Pieces that pending output lies in.
+    pub outputs: AtomicUsize,
+    /// Bytes of memory for pending output, shared values included.
+    pub output_bytes: AtomicUsize,
+    /// All that the client holds.
+    pub total_bytes: AtomicUsize,
 }
 
 /// How a client tracks, for CLIENT LIST and for whoever finds that its redirection is broken.
@@ -198,12 +222,11 @@ impl ClientShared {
                 db: AtomicU16::new(0),
                 protocol: AtomicU8::new(2),
             },
-            monitor: AtomicBool::new(false),
-            no_evict: AtomicBool::new(false),
-            no_touch: AtomicBool::new(false),
+            modes: ModesShown::default(),
             tracking: TrackingShown::default(),
             transaction: TransactionShown::default(),
             subscriptions: SubscriptionsShown::default(),
+            memory: MemoryShown::default(),
             killed: AtomicBool::new(false),
             identity: Mutex::new(ClientIdentity { user: "default".to_owned(), ..ClientIdentity::default() }),
         }
@@ -219,7 +242,7 @@ impl ClientShared {
     #[must_use]
     pub fn flags(&self) -> String {
         let letters = [
-            (self.monitor.load(Relaxed), 'O'),
+            (self.modes.monitor.load(Relaxed), 'O'),
             (self.subscriptions.any.load(Relaxed), 'P'),
             (self.transaction.queued.load(Relaxed) >= 0, 'x'),
             (self.tracking.redirect.load(Relaxed) >= 0, 't'),
@@ -227,8 +250,8 @@ impl ClientShared {
             (self.tracking.broadcast.load(Relaxed), 'B'),
             (self.unix_socket, 'U'),
             (self.killed.load(Relaxed), 'A'),
-            (self.no_evict.load(Relaxed), 'e'),
-            (self.no_touch.load(Relaxed), 'T'),
+            (self.modes.no_evict.load(Relaxed), 'e'),
+            (self.modes.no_touch.load(Relaxed), 'T'),
         ];
         let set: String = letters.iter().filter(|(on, _)| *on).map(|(_, letter)| *letter).collect();
         if set.is_empty() { "N".to_owned() } else { set }

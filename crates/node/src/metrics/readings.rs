@@ -7,6 +7,7 @@ use almandine_config::config::Snapshot;
 use almandine_io::usage;
 use almandine_keyspace::{MemoryUse, TierStatistics, Work};
 
+use crate::client::ClientShared;
 use crate::node::Node;
 use crate::observe::statistics::Totals;
 use crate::tracking::TrackingTotals;
@@ -29,6 +30,8 @@ pub struct Readings<'n> {
     pub tier: TierStatistics,
     /// Client-side caching.
     pub tracking: TrackingTotals,
+    /// Connections that watch keys, and how many keys these watch.
+    pub watching: (u64, u64),
     /// Bytes of the process in memory.
     pub resident_bytes: u64,
     /// The highest use of memory so far, in bytes.
@@ -50,6 +53,7 @@ impl<'n> Readings<'n> {
             memory,
             tier: node.keyspace.tier().unwrap_or_default(),
             tracking: node.tracking.totals(),
+            watching: watching(node),
             resident_bytes: usage::resident_bytes(),
             peak_bytes,
         }
@@ -61,13 +65,7 @@ impl<'n> Readings<'n> {
         self.memory.used_bytes()
     }
 
-    /// Bytes of connections' buffers; those that records are read into from the device are not theirs.
-    #[must_use]
-    pub fn client_bytes(&self) -> u64 {
-        self.memory.external_bytes.saturating_sub(self.node.statistics.device_buffer_bytes())
-    }
-
-    /// Of these, what is not records: index, expiry wheel, client buffers.
+    /// Of these, what is not records: index, expiry wheel, clients.
     #[must_use]
     pub fn overhead_bytes(&self) -> u64 {
         self.memory.index_bytes + self.memory.expiry_bytes + self.memory.ghost_bytes + self.memory.external_bytes
@@ -110,6 +108,11 @@ impl<'n> Readings<'n> {
     pub fn parameter(&self, name: &str) -> String {
         self.config.show(name).unwrap_or_default()
     }
+}
+
+fn watching(node: &Node) -> (u64, u64) {
+    let watched = |client: &Arc<ClientShared>| client.transaction.watched.load(Relaxed) as u64;
+    node.clients.all().iter().map(watched).filter(|keys| *keys > 0).fold((0, 0), |(clients, keys), more| (clients + 1, keys + more))
 }
 
 /// `part` per `whole`; 0 of nothing.

@@ -73,9 +73,9 @@ metrics! {
     Clients Gauge blocked_clients: "Connections that wait for data, or for the end of CLIENT PAUSE" = |r| Integer(r.node.pause.waiting() as u64);
     Clients Gauge tracking_clients: "Connections with client-side caching" = |r| Integer(r.tracking.clients as u64);
     Clients Gauge pubsub_clients: "Connections with subscriptions" = |r| Integer(r.node.pubsub.clients() as u64);
-    Clients Gauge watching_clients: "Connections that watch keys" = NONE;
+    Clients Gauge watching_clients: "Connections that watch keys" = |r| Integer(r.watching.0);
     Clients Gauge clients_in_timeout_table: "Connections that wait for data, with a time limit" = NONE;
-    Clients Gauge total_watched_keys: "Watched keys" = NONE;
+    Clients Gauge total_watched_keys: "Watched keys, each counted for each client" = |r| Integer(r.watching.1);
     Clients Gauge total_blocking_keys: "Keys that connections wait for" = NONE;
     Clients Gauge total_blocking_keys_on_nokey: "Keys whose deletion connections wait for" = NONE;
 
@@ -125,7 +125,7 @@ metrics! {
     Memory Gauge mem_replication_backlog: "Bytes of the replication backlog" = NONE;
     Memory Gauge mem_total_replication_buffers: "Bytes of replication" = NONE;
     Memory Gauge mem_clients_slaves: "Bytes of replicas' connections" = NONE;
-    Memory Gauge mem_clients_normal: "Bytes of connections' buffers" = |r| Integer(r.client_bytes());
+    Memory Gauge mem_clients_normal: "Bytes that connections hold: buffers, transactions, watched keys, subscriptions" = |r| Integer(r.node.clients.memory.total());
     Memory Gauge mem_cluster_links: "Bytes of the cluster bus" = NONE;
     Memory Gauge mem_aof_buffer: "Bytes of the log of writes" = NONE;
     Memory Text mem_allocator: "The allocator of what is not in the store" = |r| Text(r.node.build().allocator.to_owned());
@@ -188,7 +188,7 @@ metrics! {
     Stats Counter expired_time_cap_reached_count: "Times that expiry ran out of time" = NONE;
     Stats Counter expire_cycle_cpu_milliseconds: "Not measured: expiry runs in the store's background thread" = NONE;
     Stats Counter evicted_keys: "Keys evicted" = |r| Integer(r.store.evicted.max(0).unsigned_abs());
-    Stats Counter evicted_clients: "Clients evicted" = NONE;
+    Stats Counter evicted_clients: "Clients closed because of maxmemory-clients" = |r| Integer(r.totals.clients_evicted);
     Stats Counter total_eviction_exceeded_time: "Milliseconds beyond maxmemory, with eviction" = NONE;
     Stats Gauge current_eviction_exceeded_time: "Milliseconds beyond maxmemory now, with eviction" = NONE;
     Stats Counter refused_out_of_memory: "Commands refused beyond maxmemory" = |r| Integer(r.totals.refused_out_of_memory);

@@ -2,8 +2,10 @@
 
 pub mod gauges;
 pub mod histogram;
+pub mod hot_keys;
 pub mod latency;
 pub mod monitor;
 pub mod rates;
 pub mod slowlog;
 pub mod statistics;
+pub mod top_keys;

@@ -27,7 +27,7 @@ impl MonitorFeed {
     /// Adds a listener once.
     pub fn add(&self, client: &ClientShared) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        if !client.monitor.swap(true, Ordering::Relaxed) {
+        if !client.modes.monitor.swap(true, Ordering::Relaxed) {
             listeners.push((client.id, client.worker));
         }
         self.active.store(listeners.len(), Ordering::Relaxed);
@@ -35,7 +35,7 @@ impl MonitorFeed {
 
     /// Removes a listener, if it is one.
     pub fn remove(&self, client: &ClientShared) {
-        if client.monitor.swap(false, Ordering::Relaxed) {
+        if client.modes.monitor.swap(false, Ordering::Relaxed) {
             let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
             listeners.retain(|(id, _)| *id != client.id);
             self.active.store(listeners.len(), Ordering::Relaxed);

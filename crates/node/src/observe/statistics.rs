@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crossbeam_utils::CachePadded;
 
 use crate::observe::histogram::Histogram;
+use crate::observe::hot_keys::HotKeys;
 
 /// A counter with one writer and any number of readers.
 #[derive(Debug, Default)]
@@ -80,6 +81,8 @@ counters! {
     connections_received,
     /// Connections refused because of protected mode.
     connections_rejected,
+    /// Connections closed because clients held too much memory.
+    clients_evicted,
     /// Error replies.
     error_replies,
     /// Commands refused because of the memory limit.
@@ -208,6 +211,8 @@ impl WorkerStatistics {
 #[derive(Debug)]
 pub struct Statistics {
     workers: Box<[CachePadded<WorkerStatistics>]>,
+    /// HOTKEYS.
+    pub hot_keys: HotKeys,
     baseline: Mutex<Baseline>,
 }
 
@@ -221,6 +226,7 @@ impl Statistics {
     pub(crate) fn new(workers: usize, commands: usize) -> Self {
         Self {
             workers: (0..workers).map(|_| CachePadded::new(WorkerStatistics::new(commands))).collect(),
+            hot_keys: HotKeys::new(workers),
             baseline: Mutex::default(),
         }
     }

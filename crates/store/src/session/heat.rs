@@ -12,10 +12,25 @@ use std::sync::atomic::Ordering;
 impl Session {
     /// Does `look` without the keys that it reads getting warmer.
     pub fn quietly<R>(&self, look: impl FnOnce(&Self) -> R) -> R {
-        self.local.heat.quiet.set(true);
+        self.with_quiet(true, look)
+    }
+
+    /// Does `look` with the keys that it reads getting warmer, also for who uses keys quietly.
+    pub fn loudly<R>(&self, look: impl FnOnce(&Self) -> R) -> R {
+        self.with_quiet(false, look)
+    }
+
+    fn with_quiet<R>(&self, quiet: bool, look: impl FnOnce(&Self) -> R) -> R {
+        let before = self.local.heat.quiet.replace(quiet);
         let result = look(self);
-        self.local.heat.quiet.set(false);
+        self.local.heat.quiet.set(before);
         result
+    }
+
+    /// Says whether keys get no warmer by being used from now on.
+    #[inline]
+    pub fn set_quiet(&self, quiet: bool) {
+        self.local.heat.quiet.set(quiet);
     }
 
     /// How warm a key is, 0 to 7 by the present [`HeatRule`]. None for a key whose record is neither in memory nor staged.

@@ -1,0 +1,243 @@
+//! What observes commands: MONITOR, HOTKEYS, the slow log, and clients whose looks leave no trace.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use almandine_testkit::hostile::MIB;
+use almandine_testkit::random::Random;
+use almandine_testkit::{Client, Program, Server, Value, seed};
+
+fn start(flags: &[&str]) -> Server {
+    Server::start(&Program::Almandine, flags)
+}
+
+fn text(value: &Value) -> String {
+    String::from_utf8_lossy(value.bytes().unwrap_or_else(|| panic!("no text: {value:?}"))).into_owned()
+}
+
+fn monitor(server: &Server) -> Client {
+    let mut client = server.client();
+    assert_eq!(client.line("MONITOR"), Value::ok());
+    client
+}
+
+/// The command in a line of MONITOR.
+fn command(line: &Value) -> String {
+    let Value::Simple(line) = line else { panic!("no line: {line:?}") };
+    let line = String::from_utf8_lossy(line);
+    line.split_once("] ").unwrap_or_else(|| panic!("no command: {line}")).1.to_owned()
+}
+
+/// A command that was sent when the answer to another had come is shown behind it, whichever workers have run them.
+#[test]
+fn a_monitor_sees_commands_in_an_order_that_their_clients_know() {
+    let server = start(&["--workers", "4"]);
+    let mut monitors: Vec<Client> = (0..3).map(|_| monitor(&server)).collect();
+    let mut clients: Vec<Client> = (0..8).map(|_| server.client()).collect();
+    let rounds = 400;
+    for round in 0..rounds {
+        for (number, client) in clients.iter_mut().enumerate() {
+            let reply = client.line(&format!("INCRBY key {}", round * 8 + number));
+            assert!(reply.integer().is_some(), "{reply:?}");
+        }
+    }
+    for monitor in &mut monitors {
+        for number in 0..rounds * 8 {
+            let line = command(&monitor.receive().expect("a line"));
+            assert_eq!(line, format!("\"INCRBY\" \"key\" \"{number}\""));
+        }
+    }
+}
+
+/// What a transaction executes is shown where it is executed, and EXEC behind it; what is secret is not shown.
+#[test]
+fn a_monitor_sees_transactions_where_they_run_and_no_secrets() {
+    let server = start(&["--workers", "2"]);
+    let mut monitor = monitor(&server);
+    let (mut one, mut other) = (server.client(), server.client());
+    for line in ["MULTI", "SET a 1"] {
+        let _ = one.line(line);
+    }
+    let _ = other.line("SET b 2");
+    let _ = one.line("EXEC");
+    let _ = other.line("AUTH secret");
+    let _ = other.line("HELLO 3 AUTH default secret");
+    let _ = other.line("CONFIG GET port");
+    let _ = other.line("PING");
+    let seen: Vec<String> = (0..7).map(|_| command(&monitor.receive().expect("a line"))).collect();
+    let expected = [
+        "\"MULTI\"",
+        "\"SET\" \"b\" \"2\"",
+        "\"SET\" \"a\" \"1\"",
+        "\"EXEC\"",
+        "\"AUTH\" \"(redacted)\"",
+        "\"HELLO\" \"3\" \"AUTH\" \"(redacted)\" \"(redacted)\"",
+        "\"PING\"",
+    ];
+    assert_eq!(seen, expected);
+}
+
+/// One that never reads is closed, and holds no more than its limit until then; who reads goes on.
+#[test]
+fn a_monitor_that_never_reads_is_cut_off() {
+    let server = start(&["--workers", "2", "--client-output-buffer-limit", "normal 4mb 0 0"]);
+    let before = server.resident_bytes();
+    let mut operator = server.client();
+    let silent = monitor(&server);
+    let value = "v".repeat(10_000);
+    let end = Instant::now() + Duration::from_secs(30);
+    let mut sent = 0;
+    while operator.line("CLIENT LIST FLAGS O").bytes().is_some_and(|list| !list.is_empty()) {
+        assert!(Instant::now() < end, "it is still there after {sent} MiB");
+        let replies = operator.pipeline(&vec![["SET", "key", &value]; 100]).expect("replies");
+        assert!(replies.iter().all(|reply| *reply == Value::ok()));
+        sent += 1;
+    }
+    let during = server.resident_bytes();
+    println!("observers: a monitor that never reads was cut off after {sent} MiB, {} MiB resident", during / MIB);
+    assert!((4..200).contains(&sent), "{sent} MiB");
+    assert!(during < before + 64 * MIB, "{} MiB resident", during / MIB);
+    drop(silent);
+}
+
+/// The keys and weights of a list of HOTKEYS GET.
+fn hot(operator: &mut Client, list: &str) -> Vec<(String, u64)> {
+    let report = operator.line("HOTKEYS GET");
+    let fields = report.elements().and_then(|reports| reports[0].elements()).expect("a report").to_vec();
+    let at = fields.iter().position(|field| field.bytes() == Some(list.as_bytes())).expect("the list");
+    let pairs = fields[at + 1].elements().expect("pairs");
+    pairs.chunks(2).map(|pair| (text(&pair[0]), pair[1].integer().expect("a weight").unsigned_abs())).collect()
+}
+
+/// Keys of known weights among many others, over four workers: HOTKEYS finds them, in their order, and says no more of each than is true.
+#[test]
+fn hot_keys_are_found_in_their_order() {
+    let server = start(&["--workers", "4"]);
+    let mut operator = server.client();
+    assert_eq!(operator.line("HOTKEYS START METRICS 2 CPU NET COUNT 5"), Value::ok());
+    let seed = seed();
+    let truth: BTreeMap<String, u64> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..4)
+            .map(|number| {
+                let mut client = server.client();
+                scope.spawn(move || {
+                    let mut random = Random::new(seed + number);
+                    let mut truth = BTreeMap::<String, u64>::new();
+                    for _ in 0..60 {
+                        // Half of the keys come once, and each hot one half as often as the one before it.
+                        let keys: Vec<String> = (0..200)
+                            .map(|n| match random.below(1 << 20).trailing_zeros() {
+                                zeros @ 0..5 if n % 2 == 0 => format!("hot{zeros}"),
+                                _ => format!("cold{}", random.below(1 << 40)),
+                            })
+                            .collect();
+                        for key in &keys {
+                            let digits = key.len().to_string().len();
+                            *truth.entry(key.clone()).or_default() += (4 + 9 + 3 + digits + key.len() + 2 + 5) as u64;
+                        }
+                        let commands: Vec<[&str; 2]> = keys.iter().map(|key| ["GET", key.as_str()]).collect();
+                        client.pipeline(&commands).expect("replies");
+                    }
+                    truth
+                })
+            })
+            .collect();
+        let mut truth = BTreeMap::<String, u64>::new();
+        for worker in workers {
+            worker.join().expect("no panic").into_iter().for_each(|(key, weight)| *truth.entry(key).or_default() += weight);
+        }
+        truth
+    });
+    let found = hot(&mut operator, "by-net-bytes");
+    let names: Vec<&str> = found.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(names, ["hot0", "hot1", "hot2", "hot3", "hot4"], "seed {seed}");
+    let total: u64 = truth.values().sum();
+    for (key, weight) in &found {
+        let is = truth[key];
+        assert!(*weight <= is && is - weight <= total / 100, "{key}: {weight} of {is}, seed {seed}");
+    }
+    let by_time = hot(&mut operator, "by-cpu-time-us");
+    assert!(by_time[0].0 == "hot0" || by_time[1].0 == "hot0", "{by_time:?}");
+    assert_eq!(operator.line("HOTKEYS STOP"), Value::ok());
+    let _ = server.client().pipeline(&vec![["GET", "late"]; 1000]);
+    assert_eq!(hot(&mut operator, "by-net-bytes"), found, "what comes behind STOP does not count");
+}
+
+/// The commands of a transaction count for their keys, EXEC for none.
+#[test]
+fn hot_keys_are_found_in_transactions() {
+    let server = start(&["--workers", "1"]);
+    let mut client = server.client();
+    assert_eq!(client.line("HOTKEYS START METRICS 1 NET"), Value::ok());
+    for line in ["MULTI", "GET one", "MGET one other", "PING", "EXEC", "EXISTS one"] {
+        let _ = client.line(line);
+    }
+    // *2 $3 GET $3 one: 22 bytes and 5 of the reply; *3 $4 MGET $3 one $5 other: 34 and 14, in halves; *2 $6 EXISTS $3 one: 25 and 4.
+    let expected = [("one", 27 + 24 + 29), ("other", 24)].map(|(key, weight)| (key.to_owned(), weight));
+    assert_eq!(hot(&mut client, "by-net-bytes"), expected);
+}
+
+/// DURATION ends it by itself.
+#[test]
+fn hot_keys_end_by_themselves() {
+    let server = start(&["--workers", "1"]);
+    let mut operator = server.client();
+    assert_eq!(operator.line("HOTKEYS START METRICS 1 NET DURATION 1"), Value::ok());
+    std::thread::sleep(Duration::from_millis(1300));
+    let _ = operator.line("GET late");
+    assert!(hot(&mut operator, "by-net-bytes").is_empty());
+    assert!(operator.line("HOTKEYS STOP").is_null());
+    assert_eq!(operator.line("HOTKEYS RESET"), Value::ok());
+}
+
+/// What is computed in slices is in the slow log and in the statistics with all of its time.
+#[test]
+fn computations_in_slices_count_with_all_of_their_time() {
+    let server = start(&["--workers", "1", "--slowlog-log-slower-than", "1000"]);
+    let mut client = server.client();
+    for set in ["one", "two"] {
+        for part in (0..300_000).collect::<Vec<u32>>().chunks(10_000) {
+            let words = ["SADD", set].map(str::to_owned).into_iter().chain(part.iter().map(|n| format!("{set} {n}")));
+            assert!(client.call(&words.collect::<Vec<_>>()).expect("SADD").integer().is_some());
+        }
+    }
+    let _ = client.line("SLOWLOG RESET");
+    let _ = client.line("CONFIG RESETSTAT");
+    let begin = Instant::now();
+    assert_eq!(client.line("SUNIONSTORE both one two"), Value::Integer(600_000));
+    let outside_us = begin.elapsed().as_micros() as u64;
+    let log = client.line("SLOWLOG GET 1");
+    let entry =
+        log.elements().and_then(|entries| entries.first()?.elements()).unwrap_or_else(|| panic!("no entry: {log:?}")).to_vec();
+    let logged_us = entry[2].integer().expect("microseconds").unsigned_abs();
+    assert_eq!(entry[3].elements().expect("arguments")[0].bytes(), Some(&b"SUNIONSTORE"[..]));
+    println!("observers: {logged_us} of {outside_us} us are in the slow log");
+    assert!(logged_us <= outside_us && logged_us * 2 > outside_us, "{logged_us} of {outside_us}");
+    let stats = text(&client.line("INFO commandstats"));
+    let line = stats.lines().find(|line| line.starts_with("cmdstat_sunionstore:")).expect("counted");
+    assert!(line.contains("calls=1,") && line.contains(&format!("usec={logged_us},")), "{line}");
+}
+
+/// Under CLIENT NO-TOUCH only TOUCH makes keys warmer.
+#[test]
+fn untouched_keys_get_no_warmer() {
+    let server = start(&["--workers", "1", "--maxmemory-policy", "allkeys-lfu"]);
+    let (mut client, mut other) = (server.client(), server.client());
+    let _ = client.line("SET a 1");
+    let warmth = |client: &mut Client| client.line("OBJECT FREQ a").integer().expect("a frequency");
+    let fresh = warmth(&mut client);
+    assert_eq!(client.line("CLIENT NO-TOUCH ON"), Value::ok());
+    let _ = client.pipeline(&vec![["GET", "a"]; 50]);
+    let _ = client.pipeline(&[vec!["MULTI"], vec!["GET", "a"], vec!["EXEC"], vec!["SETRANGE", "a", "0", "2"]]);
+    assert_eq!(warmth(&mut client), fresh);
+    let _ = client.line("TOUCH a");
+    let touched = warmth(&mut client);
+    assert!(touched > fresh, "{touched}");
+    let _ = other.pipeline(&vec![["GET", "a"]; 50]);
+    let warm = warmth(&mut other);
+    assert!(warm > touched, "{warm}: others' uses count");
+    let _ = client.line("RESET");
+    let _ = client.line("SET b 1");
+    let _ = client.pipeline(&vec![["GET", "b"]; 50]);
+    assert!(client.line("OBJECT FREQ b").integer().is_some_and(|warm| warm > fresh), "RESET ends it");
+}
