@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::chart::{Axis, Chart, Scale, Series};
 use crate::lab::statistics::Spread;
-use crate::report::table::{count, small};
+use crate::report::table::count;
 
 /// The settings that tell lines apart, and how the legend names them.
 const SETTINGS: &[(&str, &str)] =
@@ -14,9 +14,9 @@ const SETTINGS: &[(&str, &str)] =
 
 /// Every chart that the runs have data for, with a name for its file.
 pub(super) fn charts(runs: &[Value], title: Option<&str>) -> Vec<(&'static str, Chart)> {
-    let x = |name: &str| Axis { title: name.into(), scale: Scale::Log, label: count };
-    let rate = || Axis { title: "operations per second".into(), scale: Scale::Linear, label: count };
-    let cpu = || Axis { title: "server CPU µs per operation".into(), scale: Scale::Log, label: small };
+    let x = |name: &str| Axis { title: name.into(), scale: Scale::Log, label: tick };
+    let rate = || Axis { title: "operations per second".into(), scale: Scale::Linear, label: tick };
+    let cpu = || Axis { title: "server CPU µs per operation".into(), scale: Scale::Log, label: tick };
     let title = |default: &str| title.unwrap_or(default).to_owned();
     let candidates = [
         ("throughput-connections", "connections", "ops_per_second", x("connections"), rate(), "Throughput against connections"),
@@ -40,7 +40,7 @@ pub(super) fn charts(runs: &[Value], title: Option<&str>) -> Vec<(&'static str, 
     let series = latency_curves(runs);
     if !series.is_empty() {
         let x = Axis { title: "percentile".into(), scale: Scale::Nines, label: |q| format!("{}", (q * 1e7).round() / 1e5) };
-        let y = Axis { title: "latency µs".into(), scale: Scale::Log, label: count };
+        let y = Axis { title: "latency µs".into(), scale: Scale::Log, label: tick };
         let (title, caption) = (title("Latency by percentile"), caption(runs, None, LOWER));
         charts.push(("latency", Chart { title, caption, x, y, series, ticks_at_data: false }));
     }
@@ -51,13 +51,20 @@ pub(super) fn charts(runs: &[Value], title: Option<&str>) -> Vec<(&'static str, 
         let series: Vec<Series> =
             runs.iter().filter_map(|run| Some((text(run, "server"), pairs(&run[field])?))).map(named).collect();
         if !series.is_empty() {
-            let x = Axis { title: "seconds".into(), scale: Scale::Linear, label: small };
-            let y = Axis { title: label.into(), scale: Scale::Linear, label: count };
+            let x = Axis { title: "seconds".into(), scale: Scale::Linear, label: tick };
+            let y = Axis { title: label.into(), scale: Scale::Linear, label: tick };
             let caption = caption(runs, None, LOWER);
             charts.push((name, Chart { title: title(default), caption, x, y, series, ticks_at_data: false }));
         }
     }
     charts
+}
+
+/// The number beside a tick: round ones are as short as they can be, as 500k and 0.5.
+fn tick(value: f64) -> String {
+    let text = if value < 1e4 { format!("{value:.3}") } else { count(value) };
+    let (number, unit) = text.split_at(text.find(char::is_alphabetic).unwrap_or(text.len()));
+    format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.'))
 }
 
 const HIGHER: &str = "higher is better";
@@ -173,6 +180,12 @@ mod tests {
         assert_eq!(series[0].points, [(1.0, 20.0), (16.0, 99.0)]);
         assert_eq!([series[0].name.as_str(), series[1].name.as_str()], ["a", "b"]);
         assert_eq!(charts[1].1.series.len(), 4);
+    }
+
+    #[test]
+    fn ticks_are_short() {
+        let ticks = [0.0, 0.002, 0.5, 1.0, 20.0, 2_000.0, 50_000.0, 1_500_000.0, 2e9].map(tick);
+        assert_eq!(ticks, ["0", "0.002", "0.5", "1", "20", "2000", "50k", "1.5M", "2G"]);
     }
 
     #[test]

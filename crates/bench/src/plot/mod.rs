@@ -1,14 +1,10 @@
 //! Plots of JSON results, as SVG and PNG.
 //!
-//! A chart becomes a scene of lines, dots and words; the scene is written as SVG text or drawn as pixels. Both come from
-//! the same scene, so they agree. No system fonts: PNG lettering uses strokes of our own. Nothing here measures anything.
+//! [`draw`] draws a chart by `plotters`, for both in the same way. No fonts of the system are used. Nothing here measures anything.
 
 mod chart;
 mod data;
-mod font;
-mod png;
-mod scene;
-mod svg;
+mod draw;
 
 use std::fs;
 use std::path::PathBuf;
@@ -49,8 +45,7 @@ impl Plot {
         fs::create_dir_all(&self.out).map_err(|e| format!("cannot create {}: {e}", self.out.display()))?;
         let stem = self.files[0].file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         for (name, chart) in charts {
-            let scene = chart.scene();
-            for (extension, bytes) in [("svg", svg::write(&scene).into_bytes()), ("png", png::draw(&scene)?)] {
+            for (extension, bytes) in [("svg", draw::svg(&chart)?.into_bytes()), ("png", draw::png(&chart)?)] {
                 let path = self.out.join(format!("{stem}-{name}.{extension}"));
                 fs::write(&path, bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
                 println!("{}", path.display());
