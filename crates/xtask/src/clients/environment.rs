@@ -9,12 +9,16 @@ use std::process::Command;
 pub(super) enum Kind {
     /// `main.py`, and `requirements.txt` where it needs packages.
     Python,
+    /// The same beside a Debian package, which is unpacked and not installed.
+    PythonAnd(&'static str),
     /// `main.mjs` with `package.json` and `package-lock.json`.
     Node,
     /// A module.
     Go,
     /// `pom.xml` with a class `Main`.
     Maven,
+    /// A package of its own, outside of the workspace.
+    Cargo,
 }
 
 /// Why a program cannot run.
@@ -31,9 +35,11 @@ pub(super) enum Unready {
 pub(super) fn prepare(kind: Kind, source: &Path, place: &Path) -> Result<Command, Unready> {
     match kind {
         Kind::Python => python(source, place),
+        Kind::PythonAnd(package) => unpack(package, place).and_then(|()| python(source, place)),
         Kind::Node => node(source, place),
         Kind::Go => go(source, place),
         Kind::Maven => maven(source, place),
+        Kind::Cargo => cargo(source, place),
     }
 }
 
@@ -55,6 +61,20 @@ fn python(source: &Path, place: &Path) -> Result<Command, Unready> {
     }
     program.arg(source.join("main.py")).current_dir(place);
     Ok(program)
+}
+
+fn unpack(package: &str, place: &Path) -> Result<(), Unready> {
+    needs("dpkg-deb", "--version")?;
+    if place.join("usr").is_dir() {
+        return Ok(());
+    }
+    fetch(Command::new("apt-get").args(["download", package]).current_dir(place))?;
+    let archive = |path: &Path| path.extension().is_some_and(|extension| extension == "deb");
+    let found = fs::read_dir(place).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let Some(archive) = found.into_iter().find(|path| archive(path)) else {
+        return Err(Unready::NotFetched(format!("apt-get download {package} left no archive")));
+    };
+    build(Command::new("dpkg-deb").arg("-x").arg(archive).arg(place))
 }
 
 fn node(source: &Path, place: &Path) -> Result<Command, Unready> {
@@ -99,6 +119,18 @@ fn maven(source: &Path, place: &Path) -> Result<Command, Unready> {
     let mut program = Command::new("java");
     program.arg("-cp").arg(format!("{0}/classes:{0}/dependency/*", place.display())).arg("Main").current_dir(place);
     Ok(program)
+}
+
+fn cargo(source: &Path, place: &Path) -> Result<Command, Unready> {
+    let cargo = |words: &[&str]| {
+        let mut cargo = Command::new("cargo");
+        cargo.args(words).arg("--manifest-path").arg(source.join("Cargo.toml")).env_remove("RUSTFLAGS");
+        cargo
+    };
+    fetch(&mut cargo(&["fetch", "--quiet", "--locked"]))?;
+    build(cargo(&["build", "--quiet", "--locked"]).arg("--target-dir").arg(place))?;
+    let name = source.file_name().unwrap_or_default();
+    Ok(Command::new(place.join("debug").join(name)))
 }
 
 fn needs(program: &str, version: &str) -> Result<(), Unready> {

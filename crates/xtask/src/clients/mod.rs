@@ -30,11 +30,20 @@ const PROGRAMS: &[Program] = &[
     Program { name: "redis-cli", kind: Kind::Python, quick: true },
     Program { name: "redis-benchmark", kind: Kind::Python, quick: true },
     Program { name: "redis-py", kind: Kind::Python, quick: true },
+    Program { name: "redis-rs", kind: Kind::Cargo, quick: false },
     Program { name: "go-redis", kind: Kind::Go, quick: true },
     Program { name: "jedis", kind: Kind::Maven, quick: false },
     Program { name: "lettuce", kind: Kind::Maven, quick: false },
     Program { name: "ioredis", kind: Kind::Node, quick: true },
     Program { name: "node-redis", kind: Kind::Node, quick: true },
+    Program { name: "redis-exporter", kind: Kind::PythonAnd("prometheus-redis-exporter"), quick: false },
+    Program { name: "django", kind: Kind::Python, quick: false },
+    Program { name: "rq", kind: Kind::Python, quick: false },
+    Program { name: "arq", kind: Kind::Python, quick: false },
+    Program { name: "flask", kind: Kind::Python, quick: false },
+    Program { name: "express-session", kind: Kind::Node, quick: false },
+    Program { name: "socket-io", kind: Kind::Node, quick: false },
+    Program { name: "spring-data-redis", kind: Kind::Maven, quick: false },
 ];
 
 /// Seconds that a program may take.

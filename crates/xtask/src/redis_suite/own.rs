@@ -68,7 +68,7 @@ pub(super) const FILES: &[&str] = &[
 pub(super) struct Tree(PathBuf);
 
 impl Tree {
-    /// The tree whose `src/redis-server` starts `program`. `flags` go between the configuration file and what a test adds to it.
+    /// The tree whose `src/redis-server` starts `program`, with `flags` as lines of every configuration file.
     pub(super) fn new(suite: &Path, program: &Path, flags: &[&str]) -> Result<Self, String> {
         let tree = Self(suite.with_file_name(format!("own-server-{}", std::process::id())));
         fill(suite, &tree.0, program, flags).map_err(|e| format!("{}: {e}", tree.0.display()))?;
@@ -102,13 +102,14 @@ fn fill(suite: &Path, tree: &Path, program: &Path, flags: &[&str]) -> std::io::R
     fs::set_permissions(&starter, fs::Permissions::from_mode(0o755))
 }
 
-/// Becomes the server, which has the process id that the suite saw. A file comes first, as the server wants it.
+/// Becomes the server, which then has the process id that the suite saw. The flags go into the file, since what a test puts behind it may be anything.
 fn script(program: &Path, flags: &[&str]) -> String {
-    let quoted = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
-    let (program, flags) =
-        (quoted(&program.display().to_string()), flags.iter().map(|flag| quoted(flag)).collect::<Vec<_>>().join(" "));
+    let lines: Vec<String> = flags.chunks(2).map(|flag| flag.join(" ").trim_start_matches('-').to_owned()).collect();
+    let mark = "# Added by what starts the server";
     format!(
-        "#!/bin/sh\nif [ -f \"$1\" ]; then file=$1; shift; exec {program} \"$file\" {flags} \"$@\"; fi\nexec {program} \"$@\"\n"
+        "#!/bin/sh\nif [ -f \"$1\" ] && ! grep -q '^{mark}' \"$1\"; then\n  printf '\\n%s\\n' '{mark}' '{}' >> \"$1\"\nfi\nexec '{}' \"$@\"\n",
+        lines.join("' '"),
+        program.display(),
     )
 }
 
@@ -117,19 +118,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_puts_flags_behind_the_file() {
+    fn the_script_adds_its_lines_once() {
         let directory = std::env::temp_dir().join(format!("almandine-own-server-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let (script_file, config) = (directory.join("redis-server"), directory.join("a file"));
-        fs::write(&script_file, script(Path::new("/bin/echo"), &["--workers", "it's"])).unwrap();
-        fs::write(&config, "").unwrap();
+        fs::write(&script_file, script(Path::new("/bin/echo"), &["--workers", "1", "--object-encoding-names", "7.0"])).unwrap();
+        fs::write(&config, "port 1").unwrap();
         let said = |words: &[&str]| {
             let output = Command::new("sh").arg(&script_file).args(words).output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
-        let config = config.to_str().unwrap();
-        assert_eq!(said(&[config, "--port", "1"]), format!("{config} --workers it's --port 1\n"));
+        let name = config.to_str().unwrap();
+        for _ in 0..2 {
+            assert_eq!(said(&[name, "--port", "2"]), format!("{name} --port 2\n"));
+        }
         assert_eq!(said(&["--check-system"]), "--check-system\n");
+        let text = fs::read_to_string(&config).unwrap();
+        assert_eq!(text.lines().filter(|line| *line == "workers 1").count(), 1, "{text}");
+        assert!(text.starts_with("port 1\n") && text.ends_with("\nobject-encoding-names 7.0\n"), "{text}");
         fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -1,0 +1,134 @@
+"""redis_exporter against a server: what it scrapes must be whole, and true."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from checks import HOST, PORT, case, equal, eventually, holds, run
+
+EXPORTER = os.path.join(os.environ["ALMANDINE_TOOLS"], "usr/bin/prometheus-redis-exporter")
+
+
+def cli(*words):
+    return subprocess.run(["redis-cli", "-p", str(PORT), *words], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def free_port():
+    with socket.create_server((HOST, 0)) as one:
+        return one.getsockname()[1]
+
+
+class Exporter:
+    """The exporter, and its log."""
+
+    def __init__(self, *flags):
+        self.port = free_port()
+        command = [EXPORTER, "--redis.addr", f"redis://{HOST}:{PORT}", "--web.listen-address", f"{HOST}:{self.port}", "--debug", *flags]
+        with open("exporter.log", "w") as log:
+            self.process = subprocess.Popen(command, stderr=log, stdout=subprocess.DEVNULL)
+
+    def scrape(self):
+        """Metrics by name and labels."""
+        found = {}
+
+        def answers():
+            try:
+                found["text"] = urllib.request.urlopen(f"http://{HOST}:{self.port}/metrics", timeout=10).read().decode()
+                return True
+            except OSError:
+                return False
+
+        eventually(answers)
+        samples = [sample for family in text_string_to_metric_families(found["text"]) for sample in family.samples]
+        return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value for sample in samples}
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(10)
+        with open("exporter.log") as log:
+            lines = log.read().splitlines()
+        return [line for line in lines if "level=error" in line or "level=warning" in line or "level=fatal" in line]
+
+
+def fill():
+    cli("FLUSHALL")
+    cli("CONFIG", "RESETSTAT")
+    cli("CONFIG", "SET", "slowlog-log-slower-than", "0")
+    cli("MSET", *[word for n in range(100) for word in (f"key:{n}", "v")])
+    cli("SET", "expires", "v", "EX", "1000")
+    cli("RPUSH", "list", "a", "b", "c")
+    cli("-n", "3", "SET", "other", "v")
+    cli("XADD", "stream", "*", "f", "v")
+    cli("XGROUP", "CREATE", "stream", "group", "0")
+    cli("XREADGROUP", "GROUP", "group", "consumer", "STREAMS", "stream", ">")
+    for _ in range(7):
+        cli("GET", "key:1")
+        cli("GET", "none")
+
+
+@case
+def a_scrape_is_whole_and_true():
+    fill()
+    exporter = Exporter("--check-single-keys", "db0=list,db0=key:1", "--check-single-streams", "db0=stream", "--export-client-list", "--count-keys", "db0=key:*")
+    metrics = exporter.scrape()
+    metrics = exporter.scrape()
+    holds([name for name in metrics if name[0].startswith("redis_")], "nothing was scraped")
+    value = lambda name, **labels: metrics.get((name, tuple(sorted(labels.items()))))
+    equal((value("redis_up"), value("redis_exporter_last_scrape_error", err="")), (1, 0))
+    equal((value("redis_db_keys", db="db0"), value("redis_db_keys_expiring", db="db0"), value("redis_db_keys", db="db3")), (103, 1, 1))
+    # The exporter looks at keys, too, which are hits.
+    holds(value("redis_keyspace_hits_total") >= 7)
+    equal(value("redis_keyspace_misses_total"), 7)
+    equal((value("redis_commands_total", cmd="xadd"), value("redis_commands_total", cmd="mset")), (1, 1))
+    holds(value("redis_commands_total", cmd="get") >= 14)
+    holds(value("redis_commands_duration_seconds_total", cmd="get") > 0)
+    equal((value("redis_key_size", db="db0", key="list"), value("redis_key_value", db="db0", key="key:1")), (3, None))
+    equal((value("redis_stream_length", db="db0", stream="stream"), value("redis_stream_groups", db="db0", stream="stream")), (1, 1))
+    equal(value("redis_stream_group_messages_pending", db="db0", stream="stream", group="group"), 1)
+    equal(value("redis_keys_count", db="db0", key="key:*"), 100)
+    # The exporter is the client that is counted.
+    holds(value("redis_connected_clients") >= 1)
+    holds(value("redis_memory_used_bytes") > 100_000 and value("redis_memory_max_bytes") == 0)
+    holds(0 <= value("redis_uptime_in_seconds") < 3600)
+    holds(value("redis_connections_received_total") > 20 and value("redis_commands_processed_total") > 20)
+    equal((value("redis_blocked_clients"), value("redis_rejected_connections_total"), value("redis_evicted_keys_total")), (0, 0, 0))
+    equal(value("redis_config_maxclients"), float(cli("CONFIG", "GET", "maxclients").split("\n")[1]))
+    holds(value("redis_slowlog_length") > 0)
+    holds([name for name in metrics if name[0] == "redis_instance_info"])
+    holds(value("redis_cpu_user_seconds_total") is not None and value("redis_cpu_sys_seconds_total") is not None)
+    equal(exporter.stop(), [])
+
+
+@case
+def counters_only_grow():
+    exporter = Exporter()
+    before = exporter.scrape()
+    cli("-r", "50", "INCR", "n")
+    after = exporter.scrape()
+    name = ("redis_commands_total", (("cmd", "incr"),))
+    equal(after[name] - before.get(name, 0), 50)
+    for key, value in before.items():
+        if key[0].startswith("redis_") and key[0].endswith("_total"):
+            holds(after.get(key, 0) >= value, f"{key} went from {value} to {after.get(key)}")
+    equal(exporter.stop(), [])
+
+
+@case
+def a_password():
+    cli("CONFIG", "SET", "requirepass", "secret")
+    try:
+        exporter = Exporter("--redis.password", "secret")
+        metrics = exporter.scrape()
+        equal((metrics[("redis_up", ())], exporter.stop()), (1, []))
+    finally:
+        subprocess.run(["redis-cli", "-p", str(PORT), "-a", "secret", "--no-auth-warning", "CONFIG", "SET", "requirepass", ""], check=True)
+
+
+run()

@@ -1,0 +1,9 @@
+"""What the workers do."""
+
+
+def add(a, b):
+    return a + b
+
+
+def fail():
+    raise ValueError("on purpose")
