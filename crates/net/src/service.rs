@@ -129,6 +129,11 @@ pub trait Service: Sized {
     /// A message arrived.
     fn message(&mut self, message: Self::Message, control: &mut dyn Control<Self::Connection>);
 
+    /// All messages that were there have arrived: what the service has gathered of them is to be written now.
+    fn messages_end(&mut self, control: &mut dyn Control<Self::Connection>) {
+        let _ = control;
+    }
+
     /// About every 100 ms. `now_ms` is monotonic.
     fn tick(&mut self, now_ms: u64, control: &mut dyn Control<Self::Connection>);
 

@@ -162,10 +162,7 @@ impl<S: Service> Run<S> {
 
     #[cold]
     fn work(&mut self) {
-        let mut control = TableControl::new(&mut self.table);
-        self.service.work(&mut control);
-        control.finish();
-        self.table.start_reads(&mut self.service, &mut self.reactor);
+        self.with_control(S::work);
     }
 
     fn take_unsent(&mut self) {
@@ -239,18 +236,28 @@ impl<S: Service> Run<S> {
             let known = TableControl::new(&mut self.table).kill(id, false);
             self.table.counters().closed_by.output_limit.add(usize::from(known));
         }
+        let mut messages = false;
         for _ in 0..MAIL_MAX {
             match shared.workers[self.worker.index].take() {
-                None => return,
+                None => break,
                 Some(Mail::Connection(accepted)) => self.connect(accepted),
                 Some(Mail::Message(message) | Mail::Push(message, _)) => {
-                    let mut control = TableControl::new(&mut self.table);
-                    self.service.message(message, &mut control);
-                    control.finish();
-                    self.table.start_reads(&mut self.service, &mut self.reactor);
+                    messages = true;
+                    self.with_control(|service, control| service.message(message, control));
                 }
             }
         }
+        if messages {
+            self.with_control(S::messages_end);
+        }
+    }
+
+    /// Calls the service with its connections; what it has written is sent, and what it asks to be read is.
+    fn with_control(&mut self, call: impl FnOnce(&mut S, &mut dyn Control<S::Connection>)) {
+        let mut control = TableControl::new(&mut self.table);
+        call(&mut self.service, &mut control);
+        control.finish();
+        self.table.start_reads(&mut self.service, &mut self.reactor);
     }
 
     /// This worker accepted a connection: it goes to the worker that has the fewest.
@@ -313,10 +320,8 @@ impl<S: Service> Run<S> {
                 self.unavailable.push(listener);
             }
         }
-        let mut control = TableControl::new(&mut self.table);
-        self.service.tick(self.now_ms, &mut control);
-        control.finish();
-        self.table.start_reads(&mut self.service, &mut self.reactor);
+        let now_ms = self.now_ms;
+        self.with_control(|service, control| service.tick(now_ms, control));
         let places = self.table.slab.places();
         for _ in 0..places.div_ceil(SWEEP_TICKS) {
             self.sweep = if self.sweep + 1 < places { self.sweep + 1 } else { 0 };

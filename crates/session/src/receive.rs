@@ -17,9 +17,10 @@ use almandine_resp::{Batch, Parser, ProtocolVersion, Reply};
 use crate::batch::Executed;
 use crate::connection::Connection;
 use crate::engine::Engine;
+use crate::publish::{self, Burst};
 use crate::received::Received;
 use crate::sizes::Sizes;
-use crate::{counted, monitor, protected, publish, reply, running};
+use crate::{counted, monitor, protected, reply, running};
 
 /// All connections of one worker.
 pub struct Sessions {
@@ -32,6 +33,8 @@ pub struct Sessions {
     paused: Vec<ConnectionId>,
     /// What the connections hold of memory.
     sizes: Sizes,
+    /// Messages on their way to those who listen.
+    burst: Burst,
 }
 
 impl Sessions {
@@ -45,6 +48,7 @@ impl Sessions {
             bulk_bytes_max: usize::MAX,
             paused: Vec::new(),
             sizes: Sizes::default(),
+            burst: Burst::default(),
         };
         sessions.reconfigure();
         sessions
@@ -215,6 +219,9 @@ impl Service for Sessions {
     }
 
     fn message(&mut self, message: Message, control: &mut dyn Control<Connection>) {
+        if !matches!(message, Message::Publish(_)) {
+            self.burst.flush(&self.engine.context, control);
+        }
         match message {
             Message::Kill(ids) => ids.into_iter().for_each(|id| {
                 control.kill(id, false);
@@ -229,7 +236,7 @@ impl Service for Sessions {
                 (None, Some(origin)) => self.engine.context.node.tracking.redirect_broken(origin, client),
                 (None, None) => {}
             },
-            Message::Publish(publication) => publish::deliver(&publication, &self.engine.context, control),
+            Message::Publish(publication) => self.burst.deliver(publication, &self.engine.context, control),
             Message::Unheard(publication) => publish::close_listeners(&publication, &self.engine.context, control),
             Message::RedirectBroken { client, redirect } => {
                 if let Some((connection, out)) = control.connection(client) {
@@ -247,6 +254,10 @@ impl Service for Sessions {
                 reads.resume_stalled(accessor, control);
             }
         }
+    }
+
+    fn messages_end(&mut self, control: &mut dyn Control<Connection>) {
+        self.burst.flush(&self.engine.context, control);
     }
 
     fn take_reads(&mut self, requests: &mut Vec<ReadRequest>) {
