@@ -64,7 +64,7 @@ fn range(call: &mut ReadCall<'_>, backwards: bool) -> Outcome {
     }
     let found = match count {
         Some(count @ 0..=IN_PLACE_MAX) => look(call, |stream, reply| answer(stream, (start, end), count, backwards, reply))?,
-        count if !backwards && streams::stream_range(call, (start, end), count)? => Some(()),
+        count if streams::stream_range(call, (start, end), count, backwards)? => Some(()),
         count => {
             let count = count.unwrap_or(u64::MAX);
             look_at_all(call, 1, |stream, reply| answer(stream, (start, end), count, backwards, reply))?

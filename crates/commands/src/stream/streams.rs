@@ -1,5 +1,6 @@
 //! Replies with many entries of a large stream, made from a snapshot while they are sent.
 
+use almandine_base::object::Missing;
 use almandine_base::output::{Broken, Stream};
 use almandine_call::{CommandError, ReadCall};
 use almandine_datatypes::stream::{Entry, StreamId};
@@ -9,32 +10,47 @@ use almandine_resp::reply::write_header;
 /// The rest of a reply.
 struct EntryStream {
     snapshot: StreamSnapshot,
-    /// The id of the next entry; None behind the last one.
-    next: Option<StreamId>,
-    end: StreamId,
+    /// The first and the last id of what is left.
+    ids: (StreamId, StreamId),
+    backwards: bool,
     left: u64,
 }
 
 impl Stream for EntryStream {
     fn next(&mut self, limit: usize, out: &mut Vec<u8>) -> Result<bool, Broken> {
-        let (Some(start), begin) = (self.next, out.len()) else { return Ok(false) };
-        let entries = self.snapshot.object().map(|stream| stream.range(start, self.end));
-        let Some(Ok(entries)) = entries else { return Err(Broken) };
-        self.next = None;
-        for entry in entries {
-            let entry = entry.map_err(|_| Broken)?;
-            if self.left == 0 {
-                break;
-            }
-            if out.len() - begin >= limit {
-                self.next = Some(entry.id);
-                break;
-            }
-            write(out, &entry);
-            self.left -= 1;
-        }
-        Ok(self.next.is_some())
+        let (start, end) = self.ids;
+        let stream = self.snapshot.object().ok_or(Broken)?;
+        let stopped_at = if self.backwards {
+            write_all(stream.backwards(start, end).map_err(|_| Broken)?, &mut self.left, limit, out)?
+        } else {
+            write_all(stream.range(start, end).map_err(|_| Broken)?, &mut self.left, limit, out)?
+        };
+        let Some(id) = stopped_at else { return Ok(false) };
+        self.ids = if self.backwards { (start, id) } else { (id, end) };
+        Ok(true)
     }
+}
+
+/// Appends at most `left` entries, until they are `limit` bytes. The id of the first one that is left out; None: there is none.
+fn write_all<'e>(
+    entries: impl Iterator<Item = Result<Entry<'e>, Missing>>,
+    left: &mut u64,
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<Option<StreamId>, Broken> {
+    let begin = out.len();
+    for entry in entries {
+        let entry = entry.map_err(|_| Broken)?;
+        if *left == 0 {
+            break;
+        }
+        if out.len() - begin >= limit {
+            return Ok(Some(entry.id));
+        }
+        write(out, &entry);
+        *left -= 1;
+    }
+    Ok(None)
 }
 
 /// As [`super::reply::write_entry`], which is the same in both versions of the protocol.
@@ -58,6 +74,7 @@ pub(super) fn stream_range(
     call: &mut ReadCall<'_>,
     (start, end): (StreamId, StreamId),
     count: Option<u64>,
+    backwards: bool,
 ) -> Result<bool, CommandError> {
     if !call.reply.out.may_stream() || start > end {
         return Ok(false);
@@ -69,6 +86,6 @@ pub(super) fn stream_range(
     let len = in_range(())?.min(count.unwrap_or(u64::MAX));
     call.looked_up(true);
     call.reply.array(usize::try_from(len).unwrap_or(usize::MAX));
-    call.reply.out.end_with(Box::new(EntryStream { snapshot, next: Some(start), end, left: len }));
+    call.reply.out.end_with(Box::new(EntryStream { snapshot, ids: (start, end), backwards, left: len }));
     Ok(true)
 }

@@ -8,6 +8,7 @@ use super::StreamId;
 use super::block::{Block, NodeLimits, Room};
 use super::entry::Entry;
 use super::iter::{Backwards, Iter};
+use super::radix::{self, Size};
 
 /// Down to the block that an id belongs to; on the way it counts the entries of the blocks before.
 #[derive(Clone, Debug)]
@@ -54,12 +55,20 @@ pub(super) struct Front {
     pub(super) last: StreamId,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Entries {
     /// All blocks but the last. None if that is the only one.
     pub(super) older: Option<Tree<Block>>,
     /// The last block; empty if there is no entry at all.
     pub(super) tail: Block,
+    /// Of the radix tree with the first ids of nodes. None: a part was not in memory when one came or went.
+    radix: Option<Size>,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self { older: None, tail: Block::default(), radix: Some(Size::default()) }
+    }
 }
 
 impl Entries {
@@ -150,35 +159,112 @@ impl Entries {
             }
         }
         self.tail.push(id, fields);
+        if self.tail.len() == 1 {
+            self.note_tail();
+        }
     }
 
-    /// Lets entries be added to another block, which is empty.
+    /// Lets entries be added to another block.
     pub(super) fn start(&mut self, tail: Block) {
         let mut full = std::mem::replace(&mut self.tail, tail);
         if full.len() > 0 {
             full.seal();
             self.older.get_or_insert_default().append(full.header().base, full);
         }
+        if self.tail.len() > 0 {
+            self.note_tail();
+        }
+    }
+
+    /// After the last block has got its first entries: its first id is a key of the radix tree if a node begins there.
+    fn note_tail(&mut self) {
+        if self.older.is_none() || !self.tail.continues() {
+            self.radix = self.radix.and_then(|size| size.with(self, self.tail.header().base).ok());
+        }
+    }
+
+    /// What of the radix tree a block is that may go: the key, and whether it is the first of all.
+    fn key_of(&self, block: &Block) -> Result<Option<(StreamId, bool)>, Missing> {
+        let base = block.header().base;
+        let is_front = self.front()?.header().base == base;
+        Ok((is_front || !block.continues()).then_some((base, is_front)))
+    }
+
+    /// After a block has gone.
+    fn note_gone(&mut self, key: Option<(StreamId, bool)>) {
+        let Some((base, was_front)) = key else { return };
+        self.radix = self.radix.and_then(|size| {
+            let size = size.without(self, base).ok()?;
+            let front = self.front().ok()?;
+            // What is left of a node begins at what is left.
+            if was_front && front.len() > 0 && front.continues() { size.with(self, front.header().base).ok() } else { Some(size) }
+        });
+    }
+
+    /// The size of the radix tree with the first ids of nodes.
+    pub(super) fn radix(&self) -> Result<Size, Missing> {
+        self.radix.map_or_else(|| radix::count(self), Ok)
+    }
+
+    /// The rank of the first entry of the last block that begins before an id.
+    fn block_before(&self, id: StreamId) -> Result<Option<u64>, Missing> {
+        if self.tail.len() > 0 && self.tail.header().base < id {
+            return Ok(Some(self.older.as_ref().map_or(0, Tree::len)));
+        }
+        let (Some(older), Some(id)) = (&self.older, id.previous()) else { return Ok(None) };
+        let mut route = ById { id, rank: 0 };
+        let block = older.leaf(&mut route)?;
+        Ok((block.header().base <= id).then_some(route.rank))
+    }
+
+    /// The last key of the radix tree that is before an id.
+    pub(super) fn key_before(&self, id: StreamId) -> Result<Option<StreamId>, Missing> {
+        let Some(mut rank) = self.block_before(id)? else { return Ok(None) };
+        loop {
+            let (block, index) = self.block(rank)?;
+            rank -= index as u64;
+            if rank == 0 || !block.continues() {
+                return Ok(Some(block.header().base));
+            }
+            rank -= 1;
+        }
+    }
+
+    /// The first key of the radix tree that is behind an id.
+    pub(super) fn key_behind(&self, id: StreamId) -> Result<Option<StreamId>, Missing> {
+        let Some(next) = id.next() else { return Ok(None) };
+        let mut rank = match self.block_before(next)? {
+            Some(rank) => rank + self.block(rank)?.0.len() as u64,
+            None => 0,
+        };
+        while rank < self.len() {
+            let (block, _) = self.block(rank)?;
+            if rank == 0 || !block.continues() {
+                return Ok(Some(block.header().base));
+            }
+            rank += block.len() as u64;
+        }
+        Ok(None)
     }
 
     /// Takes an entry away. Says whether it was there.
     pub(super) fn remove(&mut self, id: StreamId) -> Result<bool, Missing> {
-        let remove = |block: &mut Block| {
-            let index = block.find(id);
-            index.inspect(|index| block.remove(*index)).is_some()
+        let block = match &self.older {
+            Some(older) if id < self.tail.header().base => older.leaf(&mut ById { id, rank: 0 })?,
+            _ => &self.tail,
         };
-        let removed = match &mut self.older {
+        // A block that others have too is not copied for nothing.
+        let Some(index) = block.find(id) else { return Ok(false) };
+        let key = if block.len() == 1 { self.key_of(block)? } else { None };
+        match &mut self.older {
             Some(older) if id < self.tail.header().base => {
-                // A block that others have too is not copied for nothing.
-                if older.leaf(&mut ById { id, rank: 0 })?.find(id).is_none() {
-                    return Ok(false);
-                }
-                older.update(&mut ById { id, rank: 0 }, &(), remove)?
+                older.update(&mut ById { id, rank: 0 }, &(), |block| block.remove(index))?;
             }
-            _ => remove(&mut self.tail),
-        };
+            _ => self.tail.remove(index),
+        }
         self.settle()?;
-        Ok(removed)
+        self.note_gone(key);
+        Ok(true)
     }
 
     /// After entries have gone: the tree has some, and so has the last block.
@@ -198,21 +284,19 @@ impl Entries {
     /// Takes the first entries away.
     pub(super) fn skip(&mut self, mut count: u64) -> Result<(), Missing> {
         while count > 0 {
-            let taken = match &mut self.older {
-                Some(older) => older.update(&mut ByRank(0), &(), |block| {
-                    let taken = count.min(block.len() as u64);
-                    block.skip(taken as usize);
-                    taken
-                })?,
-                None => {
-                    let taken = count.min(self.tail.len() as u64);
-                    self.tail.skip(taken as usize);
-                    taken
-                }
-            };
-            self.settle()?;
+            let front = self.front()?;
+            let (len, key) = (front.len() as u64, self.key_of(front)?);
+            let taken = count.min(len);
             if taken == 0 {
                 break;
+            }
+            match &mut self.older {
+                Some(older) => older.update(&mut ByRank(0), &(), |block| block.skip(taken as usize))?,
+                None => self.tail.skip(taken as usize),
+            }
+            self.settle()?;
+            if taken == len {
+                self.note_gone(key);
             }
             count -= taken;
         }

@@ -78,7 +78,7 @@ impl StreamObject {
     /// # Errors
     /// [`Missing`]: a block is not in memory.
     pub fn nodes(&self) -> Result<usize, Missing> {
-        self.radix_tree().map(|(keys, _)| keys)
+        Ok(self.entries.radix()?.keys)
     }
 
     /// How many keys and nodes the radix tree has in which Redis would keep the stream.
@@ -86,7 +86,8 @@ impl StreamObject {
     /// # Errors
     /// [`Missing`]: a block is not in memory.
     pub fn radix_tree(&self) -> Result<(usize, usize), Missing> {
-        radix::count(&self.entries)
+        let size = self.entries.radix()?;
+        Ok((size.keys, size.nodes()))
     }
 
     /// What a group's progress is reckoned by.
@@ -157,7 +158,7 @@ impl StreamObject {
         debug_assert!(id > self.last_id, "INV-STREAM-1: ids ascend");
         self.entries.append(id, fields, limits);
         self.last_id = id;
-        self.added += 1;
+        self.added = self.added.wrapping_add(1);
     }
 
     /// Deletes an entry. Says whether it was there.
@@ -224,6 +225,7 @@ impl StreamObject {
             assert!(!older.is_empty() && self.entries.tail.len() > 0, "INV-STREAM-1: the last block has entries");
         }
         self.entries.tail.check((&StreamId::MIN, None), &());
+        assert_eq!(self.entries.radix(), radix::count(&self.entries), "INV-STREAM-1: the size of the radix tree is known");
         let ids: Vec<StreamId> = self
             .range(StreamId::MIN, StreamId::MAX)
             .expect("all is in memory")
