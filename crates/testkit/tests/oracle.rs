@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use almandine_testkit::oracle::streams::STREAMS;
 use almandine_testkit::oracle::table::{HASHES, Line, SETS, TABLE};
 use almandine_testkit::oracle::{Settings, run};
 use almandine_testkit::{Program, Server, full, seed};
@@ -28,6 +29,11 @@ fn large_hashes_are_what_they_are_in_redis() {
 #[test]
 fn large_sets_are_what_they_are_in_redis() {
     compare(SETS, if full() { 500 } else { 12 }, 1500);
+}
+
+#[test]
+fn streams_are_what_they_are_in_redis() {
+    compare(STREAMS, if full() { 500 } else { 15 }, 2000);
 }
 
 /// What makes ours name the encodings of Redis 7.0, which has no listpacks of sets and lists.

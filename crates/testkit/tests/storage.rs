@@ -12,6 +12,7 @@ use almandine_testkit::history::faults::{final_read, with_faults, without_refuse
 use almandine_testkit::history::mock::{self, Bug};
 use almandine_testkit::history::{self, History, check, record};
 use almandine_testkit::oracle;
+use almandine_testkit::oracle::streams::STREAMS;
 use almandine_testkit::oracle::table::{HASHES, Line, SETS, TABLE};
 use almandine_testkit::storage::{FAULTY, Figures, MODES, Mode, OBJECTS};
 use almandine_testkit::{Program, Server, full, seed};
@@ -96,6 +97,11 @@ fn large_hashes_that_are_cold_are_what_they_are_in_redis() {
 #[test]
 fn large_sets_that_are_cold_are_what_they_are_in_redis() {
     compare(SETS, if full() { 30 } else { 4 });
+}
+
+#[test]
+fn streams_that_are_cold_are_what_they_are_in_redis() {
+    compare(STREAMS, if full() { 30 } else { 4 });
 }
 
 fn compare(table: &'static [Line], episodes: u64) {

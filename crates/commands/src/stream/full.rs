@@ -28,7 +28,7 @@ pub(super) fn write(stream: &StreamObject, count: u64, reply: &mut Reply<'_>) ->
 pub(super) fn write_progress(counters: &Counters, group: &Group, reply: &mut Reply<'_>) {
     reply.bulk(b"entries-read");
     match group.entries_read() {
-        Some(read) => reply.unsigned(read),
+        Some(read) => reply.integer(read.cast_signed()),
         None => reply.null(),
     }
     reply.bulk(b"lag");

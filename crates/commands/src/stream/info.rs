@@ -99,7 +99,8 @@ pub(super) fn write_common(stream: &StreamObject, more: usize, reply: &mut Reply
     reply.bulk(b"max-deleted-entry-id");
     write_id(reply, counters.max_deleted);
     reply.bulk(b"entries-added");
-    reply.unsigned(counters.added);
+    // As Redis tells it, which knows it by 64 bits without a sign and writes it with one.
+    reply.integer(counters.added.cast_signed());
     reply.bulk(b"recorded-first-entry-id");
     write_id(reply, counters.first);
     if let Some(producers) = producers {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::model::{Ask, Change, Condition, Existing, Fault, Model, Remaining, Time};
-use crate::oracle::run::equal;
+use crate::oracle::compare::equal;
 use crate::oracle::table::Compare;
 use crate::value::command_line;
 use crate::{Client, Random, Server, Value};

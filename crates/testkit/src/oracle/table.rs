@@ -25,6 +25,10 @@ pub enum Compare {
     Near(i64),
     /// The same type; errors byte for byte.
     Kind,
+    /// What XINFO tells: the fields that Redis 7.0 has, in any order, and times of about now.
+    Known,
+    /// What XPENDING tells: times since deliveries differ by little.
+    Pending,
     /// Exactly, but Redis says `embstr` of an integer that INCRBYFLOAT computed: `docs/differences.md`.
     Encoding,
     /// Exactly, but what is a wrong syntax or a wrong number of arguments to Redis may be answered otherwise: `docs/differences.md`.
@@ -43,7 +47,7 @@ pub struct Line {
     pub template: &'static str,
 }
 
-const fn line(weight: usize, compare: Compare, template: &'static str) -> Line {
+pub(super) const fn line(weight: usize, compare: Compare, template: &'static str) -> Line {
     Line { weight, compare, template }
 }
 
