@@ -1,0 +1,103 @@
+//! A second keyspace, which effects are replayed in.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use almandine_keyspace::{Accessor, Keyspace, Options};
+use almandine_testkit::random::Random;
+
+use crate::kept::{Kept, Owned};
+use crate::rig::{DATABASES, Rig};
+use crate::seen::{Contents, contents, enter, keys, seen};
+
+/// Databases of the copy: one for each generation.
+const GENERATIONS: usize = 4000;
+
+/// A second keyspace, of which each generation is a database.
+pub(crate) struct Copy {
+    accessor: Accessor,
+    generations: BTreeMap<u64, u16>,
+    databases: BTreeMap<u16, u64>,
+    /// Up to which effect each key has been copied.
+    copied: BTreeMap<(u64, Vec<u8>), u64>,
+}
+
+impl Copy {
+    pub(crate) fn new(databases: BTreeMap<u16, u64>) -> Self {
+        let store = almandine_store::Options { background: false, ..Default::default() };
+        let keyspace = Keyspace::open(Options { databases: GENERATIONS, store, ..Options::default() }).unwrap();
+        Self { accessor: keyspace.accessor().unwrap(), generations: BTreeMap::new(), databases, copied: BTreeMap::new() }
+    }
+
+    fn db_of(&mut self, generation: u64) -> u16 {
+        let next = self.generations.len() as u16;
+        *self.generations.entry(generation).or_insert(next)
+    }
+
+    fn replay(&mut self, kept: &Kept) {
+        let db = self.db_of(kept.generation);
+        if self.copied.get(&(kept.generation, kept.key.clone())).is_some_and(|copied| kept.sequence <= *copied) {
+            return;
+        }
+        let effect = kept.effect();
+        self.accessor.begin_batch(0);
+        let replayed = self.accessor.writer(db).replay(&kept.key, &effect);
+        assert!(replayed.is_ok(), "{replayed:?} {effect:?} on {}", String::from_utf8_lossy(&kept.key));
+        self.accessor.end_batch();
+    }
+
+    /// Replays effects, those of each key in their order, the keys as it comes.
+    pub(crate) fn replay_all(&mut self, all: &[Kept], random: &mut Random) {
+        let mut by_key: BTreeMap<(u64, &[u8]), Vec<&Kept>> = BTreeMap::new();
+        let mut of_databases: Vec<&Kept> = Vec::new();
+        for kept in all {
+            match kept.effect {
+                Owned::Database(_) => of_databases.push(kept),
+                _ => by_key.entry((kept.generation, &kept.key)).or_default().push(kept),
+            }
+        }
+        of_databases.sort_by_key(|kept| kept.sequence);
+        for kept in of_databases {
+            if let Owned::Database(db) = kept.effect {
+                self.databases.insert(db, kept.generation);
+            }
+        }
+        let mut queues: Vec<VecDeque<&Kept>> = by_key.into_values().map(VecDeque::from).collect();
+        queues.iter_mut().for_each(|queue| queue.make_contiguous().sort_by_key(|kept| kept.sequence));
+        while !queues.is_empty() {
+            let at = random.below(queues.len());
+            match queues[at].pop_front() {
+                Some(kept) => self.replay(kept),
+                None => drop(queues.swap_remove(at)),
+            }
+        }
+    }
+
+    /// The keys of each database at a time.
+    pub(crate) fn contents(&mut self, now_ms: i64) -> Contents {
+        let mut all = Contents::new();
+        for (db, generation) in self.databases.clone() {
+            let own = self.db_of(generation);
+            all.extend(contents(&mut self.accessor, &[own], now_ms).into_iter().map(|((_, key), seen)| ((db, key), seen)));
+        }
+        all
+    }
+}
+
+/// Copies all keys, each with the sequence of its last effect.
+pub(crate) fn copy_keys(rig: &Rig, copy: &mut Copy) {
+    let mut accessor = rig.keyspace.accessor().unwrap();
+    // At time 0, as replaying: what expires goes with an effect. In one batch, within which nobody gives databases other keys.
+    accessor.begin_batch(0);
+    for db in 0..DATABASES {
+        let generation = accessor.generation(db);
+        for name in keys(&mut accessor, db) {
+            let (value, sequence) = seen(&mut accessor, db, &name);
+            if let Some(seen) = value {
+                let db = copy.db_of(generation);
+                enter(&mut copy.accessor, db, &name, &seen);
+                copy.copied.insert((generation, name), sequence);
+            }
+        }
+    }
+    accessor.end_batch();
+}

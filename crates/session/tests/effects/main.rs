@@ -1,0 +1,172 @@
+//! Effects, replayed: whatever clients do on several workers, its effects in any interleaving of their keys give the same keys again; and so do
+//! a copy that was taken while they wrote and the effects behind it. Faults are found by the same.
+//!
+//! Commands run as in the server, without sockets.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod commands;
+mod copy;
+mod kept;
+mod rig;
+mod seen;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use almandine_testkit::random::Random;
+
+use copy::{Copy, copy_keys};
+use kept::{Kept, Owned, OwnedBody};
+use rig::{Rig, WORKERS};
+use seen::{Contents, Seen};
+
+/// INV-EFFECT-1: effects of all keys from the beginning, in several interleavings.
+fn effects_lead_to_the_same_keys(seed: u64) {
+    let rig = Rig::new();
+    rig.keyspace.note_effects(true);
+    let before = rig.generations();
+    let (never, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let run = &|worker: usize| rig.run(worker, 400, seed * 100 + worker as u64, &never);
+    thread::scope(|scope| {
+        scope.spawn(|| rig.maintain(&stop));
+        let stopping = Stopping(&stop);
+        let workers: Vec<_> = (0..WORKERS).map(|worker| scope.spawn(move || run(worker))).collect();
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        drop(stopping);
+    });
+    let (len, now_ms, expected) = rig.cut();
+    let kept = rig.kept()[..len].to_vec();
+    check_groups(&kept);
+    assert!(kept.len() > 5_000, "{} effects", kept.len());
+    for round in 0..2 {
+        let mut copy = Copy::new(before.clone());
+        copy.replay_all(&kept, &mut Random::new(seed + round));
+        compare(&expected, &copy.contents(now_ms));
+    }
+}
+
+/// What a transaction sets is in one group.
+fn check_groups(kept: &[Kept]) {
+    let (mut group, mut groups) = (0, BTreeMap::new());
+    for kept in kept {
+        // Nothing else sets these keys.
+        if let Owned::Set(_, OwnedBody::Bytes(bytes), _) = &kept.effect
+            && kept.key.starts_with(b"t")
+        {
+            assert_eq!(*groups.entry(bytes.clone()).or_insert(group), group, "a transaction in two groups");
+        }
+        group += usize::from(kept.ends_group);
+    }
+    assert!(groups.len() > 20, "only {} transactions", groups.len());
+    assert!(kept.last().is_none_or(|last| last.ends_group), "the last unit of work has ended");
+}
+
+fn compare(expected: &Contents, found: &Contents) {
+    for (key, value) in expected {
+        assert_eq!(Some(value), found.get(key), "{} {}", key.0, String::from_utf8_lossy(&key.1));
+    }
+    let more: Vec<_> = found.keys().filter(|key| !expected.contains_key(*key)).collect();
+    assert!(more.is_empty(), "too much: {more:?}");
+}
+
+/// INV-EFFECT-1: a copy that is taken key by key while clients write, and the effects from then on up to a moment between two units of work.
+fn a_copy_and_later_effects_are_the_keys(seed: u64) {
+    let rig = Rig::new();
+    let (stop, started) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| rig.maintain(&stop));
+        for worker in 0..WORKERS {
+            let (rig, stop, started) = (&rig, &stop, &started);
+            scope.spawn(move || {
+                rig.run(worker, 20, seed * 100 + worker as u64, stop);
+                started.fetch_add(1, Ordering::Relaxed);
+                rig.run(worker, usize::MAX, seed * 100 + 50 + worker as u64, stop);
+            });
+        }
+        let stopping = Stopping(&stop);
+        while started.load(Ordering::Relaxed) < WORKERS {
+            thread::yield_now();
+        }
+        let mut random = Random::new(seed);
+        let before = {
+            let _alone = rig.between_batches.write().unwrap();
+            rig.keyspace.note_effects(true);
+            rig.generations()
+        };
+        let mut copy = Copy::new(before);
+        copy_keys(&rig, &mut copy);
+        // Many, for who takes part in them has just met.
+        let cuts: Vec<_> = (0..60)
+            .map(|_| {
+                let effects = rig.kept().len();
+                while rig.kept().len() < effects + 200 {
+                    thread::yield_now();
+                }
+                rig.cut()
+            })
+            .collect();
+        drop(stopping);
+        let kept = rig.kept().clone();
+        let mut done = 0;
+        for (len, now_ms, expected) in cuts {
+            copy.replay_all(&kept[done..len], &mut random);
+            compare(&unnamed(expected), &unnamed(copy.contents(now_ms)));
+            done = len;
+        }
+    });
+}
+
+/// Without the names of encodings, which a copy that is filled member by member finds anew.
+fn unnamed(mut contents: Contents) -> Contents {
+    contents.values_mut().for_each(Seen::without_name);
+    contents
+}
+
+/// Lets workers end, also when a proof fails.
+struct Stopping<'s>(&'s AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn seed() -> u64 {
+    std::env::var("ALMANDINE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+}
+
+#[test]
+fn effects_are_replayed() {
+    effects_lead_to_the_same_keys(seed());
+}
+
+#[test]
+fn a_copy_is_completed_by_effects() {
+    a_copy_and_later_effects_are_the_keys(seed());
+}
+
+/// The control: processes in which a step is left out fail.
+#[cfg(debug_assertions)]
+#[test]
+fn faults_are_found() {
+    for (fault, proof) in [
+        ("effect-outside-latch", "a_copy_is_completed_by_effects"),
+        ("effect-not-noted", "effects_are_replayed"),
+        ("group-ends-early", "effects_are_replayed"),
+        ("effect-not-noted", "a_copy_is_completed_by_effects"),
+    ] {
+        let found = (1..=10).any(|seed| {
+            let output = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", proof])
+                .env("ALMANDINE_FAULT", fault)
+                .env("ALMANDINE_SEED", seed.to_string())
+                .output()
+                .unwrap();
+            !output.status.success()
+        });
+        assert!(found, "{fault} is not found by {proof}");
+    }
+}

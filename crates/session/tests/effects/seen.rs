@@ -1,0 +1,166 @@
+//! Values as they are compared and copied.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use almandine_base::object::{ImageCursor, Object};
+use almandine_datatypes::packed::{Due, SetLimits, SortedSetLimits};
+use almandine_datatypes::stream::StreamObject;
+use almandine_keyspace::types::hash::HashLimits;
+use almandine_keyspace::types::list::ListLimits;
+use almandine_keyspace::{Accessor, Body, Effect, Kind, Metadata, Put};
+
+/// A value as it is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    content: Content,
+    expiry_ms: Option<i64>,
+    etag: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Content {
+    String(Vec<u8>),
+    /// Fields with values and expiries.
+    Hash(BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>),
+    /// Members, and the name of the encoding.
+    Set(BTreeSet<Vec<u8>>, &'static str),
+    /// Members with the bits of scores and expiries.
+    SortedSet(BTreeMap<Vec<u8>, (u64, Option<u64>)>),
+    /// Elements, and the name of the encoding.
+    List(Vec<Vec<u8>>, &'static str),
+    /// The image.
+    Stream(Vec<u8>),
+}
+
+impl Seen {
+    /// Without the name of the encoding, which a copy that is filled element by element finds anew.
+    pub(crate) fn without_name(&mut self) {
+        if let Content::Set(_, name) | Content::List(_, name) = &mut self.content {
+            *name = "";
+        }
+    }
+}
+
+pub(crate) type Contents = BTreeMap<(u16, Vec<u8>), Seen>;
+
+/// The keys of some databases, as they are at a time.
+pub(crate) fn contents(accessor: &mut Accessor, dbs: &[u16], now_ms: i64) -> Contents {
+    let mut all = Contents::new();
+    accessor.begin_batch(now_ms);
+    for &db in dbs {
+        for key in keys(accessor, db) {
+            if let Some(seen) = seen(accessor, db, &key).0 {
+                all.insert((db, key), seen);
+            }
+        }
+    }
+    accessor.end_batch();
+    all
+}
+
+pub(crate) fn keys(accessor: &mut Accessor, db: u16) -> BTreeSet<Vec<u8>> {
+    let (mut keys, mut cursor) = (BTreeSet::new(), 0);
+    loop {
+        cursor = accessor.reader(db).scan(cursor, 100, &mut |key, _| {
+            keys.insert(key.to_vec());
+        });
+        if cursor == 0 {
+            return keys;
+        }
+    }
+}
+
+/// A key's value, and the sequence of the last effect that it has.
+pub(crate) fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<Seen>, u64) {
+    let mut reader = accessor.reader(db);
+    reader.lock_shared(&[(db, name)]);
+    let key = reader.key(name);
+    let sequence = reader.last_sequence(key);
+    let Some(Metadata { kind, expiry_ms, etag, .. }) = reader.metadata(key) else { return (None, sequence) };
+    // All fields of a hash, or members of a sorted set, may be past their time: then there is none.
+    let content = match kind {
+        Kind::Hash => reader
+            .read_hash(key, |hash| {
+                hash.try_iter().map(|entry| entry.map(|e| (e.field.to_vec(), (e.value.to_vec(), e.due)))).collect::<Result<_, _>>()
+            })
+            .unwrap()
+            .map(Content::Hash),
+        Kind::SortedSet => reader
+            .read_sorted_set(key, |set| {
+                set.iter().map(|entry| entry.map(|e| (e.member.to_vec(), (e.score.to_bits(), e.due)))).collect::<Result<_, _>>()
+            })
+            .unwrap()
+            .map(Content::SortedSet),
+        Kind::Set => reader
+            .read_set(key, |set| {
+                let all: Result<_, _> = set.try_iter().map(|member| member.map(|member| member.to_vec())).collect();
+                Ok(Content::Set(all?, set.encoding().name()))
+            })
+            .unwrap(),
+        Kind::List => reader
+            .read_list(key, |list| {
+                let all: Result<_, _> = list.try_iter().map(|element| element.map(|element| element.to_vec())).collect();
+                Ok(Content::List(all?, list.encoding().name()))
+            })
+            .unwrap(),
+        Kind::Stream => reader
+            .read_stream(key, |stream| {
+                let mut image = Vec::new();
+                stream.write_part(ImageCursor::default(), usize::MAX, &mut image)?;
+                Ok(Content::Stream(image))
+            })
+            .unwrap(),
+        Kind::String => Some(Content::String(reader.read(key).unwrap().to_vec())),
+    };
+    (content.map(|content| Seen { content, expiry_ms, etag }), sequence)
+}
+
+/// Gives a key that value.
+pub(crate) fn enter(accessor: &mut Accessor, db: u16, name: &[u8], seen: &Seen) {
+    let due = |due: Option<u64>| due.map_or(Due::Never, Due::At);
+    let put = Put { expiry_ms: seen.expiry_ms, etag: seen.etag, edited: false };
+    accessor.begin_batch(0);
+    let mut writer = accessor.writer(db);
+    let key = writer.key(name);
+    match &seen.content {
+        Content::String(bytes) => {
+            let set = Effect::Set { kind: Kind::String, value: Body::Bytes(bytes), put };
+            writer.replay(name, &set).unwrap();
+        }
+        Content::Stream(image) => {
+            let mut stream = StreamObject::new();
+            assert_eq!(stream.read_part(image), Ok(true));
+            writer.put_stream(key, stream, put).unwrap();
+        }
+        Content::Set(members, _) => {
+            let mut set = writer.new_set(SetLimits { integers: 512, entries: 128, value: 64 });
+            for member in members {
+                set.add(member).unwrap();
+            }
+            writer.put_set(key, set, put).unwrap();
+        }
+        Content::List(elements, _) => {
+            let mut list = writer.new_list(ListLimits::new(-2));
+            elements.iter().for_each(|element| list.push(element).unwrap());
+            writer.put_list(key, list, put).unwrap();
+        }
+        Content::SortedSet(members) => {
+            let mut set = writer.write_sorted_set(key, SortedSetLimits { entries: 128, value: 64 }).unwrap();
+            for (member, (score, time)) in members {
+                set.set(member, f64::from_bits(*score), due(*time)).unwrap();
+            }
+            set.commit().unwrap();
+            writer.replay(name, &Effect::Put(put)).unwrap();
+        }
+        Content::Hash(fields) => {
+            let mut hash = writer.write_hash(key, HashLimits { entries: 128, value: 64 }).unwrap();
+            for (field, (value, time)) in fields {
+                hash.set(field, value, due(*time)).unwrap();
+            }
+            hash.commit().unwrap();
+            writer.replay(name, &Effect::Put(put)).unwrap();
+        }
+    }
+    drop(writer);
+    accessor.end_batch();
+}
