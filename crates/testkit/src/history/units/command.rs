@@ -1,6 +1,7 @@
 //! The units that clients send: what is in them, and how they go over the wire.
 
-use crate::Random;
+use super::collection::{Kind, Operation};
+use crate::{Random, Value};
 
 /// Databases of a group; each has every name.
 pub(super) const DATABASES: usize = 2;
@@ -26,6 +27,8 @@ pub struct Features {
     pub hashes: bool,
     /// Keys expire.
     pub expiry: bool,
+    /// The keys are mostly collections of this type; if none, strings and hashes.
+    pub collections: Option<Kind>,
 }
 
 /// One command of a unit.
@@ -69,6 +72,8 @@ pub enum Command {
     HDel(Key, usize),
     /// HMGET of all fields
     HMGet(Key),
+    /// On a collection
+    Of(Operation),
 }
 
 impl Command {
@@ -82,6 +87,18 @@ impl Command {
             [stamp.as_bytes(), &vec![b'.'; len]].concat()
         };
         let ttl = |random: &mut Random| 2 + random.below(30) as u64;
+        if let Some(kind) = features.collections
+            && random.chance(90)
+        {
+            return match random.below(24) {
+                0 => Self::Del(db),
+                1 => Self::Rename(key, other),
+                2 => Self::Copy(key, if random.chance(50) { other } else { (key + NAMES) % KEYS }),
+                3 => Self::Move(key),
+                4 if features.expiry => Self::Expire(key, ttl(random)),
+                _ => Self::Of(Operation::random(kind, (key, other), value(random), random)),
+            };
+        }
         if features.hashes && random.chance(35) {
             let field = random.below(FIELDS);
             return match random.below(10) {
@@ -119,6 +136,9 @@ impl Command {
     /// A random one that only reads.
     pub fn random_read(db: usize, features: Features, random: &mut Random) -> Self {
         let key = db * NAMES + random.below(NAMES);
+        if let Some(kind) = features.collections {
+            return Self::Of(Operation::look(kind, key));
+        }
         match random.below(if features.hashes { 3 } else { 2 }) {
             0 => Self::Get(key),
             1 => Self::MGet(db),
@@ -146,7 +166,14 @@ impl Command {
             | Self::HIncr(key, _)
             | Self::HDel(key, _)
             | Self::HMGet(key) => database(*key),
+            Self::Of(operation) => database(operation.key()),
         }
+    }
+
+    /// What of its reply is compared.
+    #[must_use]
+    pub fn told(&self, reply: Value) -> Value {
+        if let Self::Of(operation) = self { operation.told(reply) } else { reply }
     }
 
     /// Its words, for keys of these names, in databases from `first_db` on.
@@ -182,6 +209,7 @@ impl Command {
             Self::HIncr(key, at) => vec![word("HINCRBY"), name(key), field(at), word("1")],
             Self::HDel(key, at) => vec![word("HDEL"), name(key), field(at)],
             Self::HMGet(key) => [word("HMGET"), name(key)].into_iter().chain((0..FIELDS).map(|at| field(&at))).collect(),
+            Self::Of(operation) => operation.words(names),
         }
     }
 }

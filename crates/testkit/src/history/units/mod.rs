@@ -5,10 +5,13 @@
 //! each possibility. A watched key that has changed since must keep EXEC from executing, and nothing else may.
 
 mod check;
+mod collection;
 mod command;
+mod contents;
 mod model;
 mod record;
 
 pub use check::{check, is_refused};
+pub use collection::{Kind, Operation};
 pub use command::{Command, Features, Unit};
 pub use record::{Entry, History, Settings, record};

@@ -1,9 +1,10 @@
 //! The sequential model: what a unit answers and leaves behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::command::{Command, DATABASES, KEYS, Key, NAMES, Unit, database};
+use super::contents::Stream;
 use crate::Value;
 
 /// Milliseconds by which two readings of clocks may differ.
@@ -12,9 +13,13 @@ const CLOCK_SLACK_NS: u64 = 3_000_000;
 type Bytes = Arc<[u8]>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Content {
+pub(super) enum Content {
     Text(Bytes),
     Hash(BTreeMap<usize, Bytes>),
+    Set(BTreeSet<usize>),
+    List(VecDeque<Bytes>),
+    SortedSet(BTreeMap<usize, i64>),
+    Stream(Stream),
 }
 
 /// When a key expires: not before the first time, and not after the second.
@@ -55,15 +60,15 @@ pub(super) struct Moment {
     pub(super) returned_ns: u64,
 }
 
-fn error(text: &str) -> Value {
+pub(super) fn error(text: &str) -> Value {
     Value::Error(text.as_bytes().to_vec())
 }
 
-fn wrong_type() -> Value {
+pub(super) fn wrong_type() -> Value {
     error("WRONGTYPE Operation against a key holding the wrong kind of value")
 }
 
-fn bulk(bytes: Option<&Bytes>) -> Value {
+pub(super) fn bulk(bytes: Option<&Bytes>) -> Value {
     bytes.map_or(Value::NullBulk, |bytes| Value::Bulk(bytes.to_vec()))
 }
 
@@ -152,12 +157,23 @@ impl State {
         }
     }
 
+    pub(super) fn content(&self, key: Key) -> Option<&Content> {
+        self.keys[key].as_ref().map(|stored| &stored.content)
+    }
+
+    /// Removes a key, which is a change if there is one.
+    pub(super) fn remove(&mut self, key: Key) {
+        if self.keys[key].is_some() {
+            self.put(key, None);
+        }
+    }
+
     fn set(&mut self, key: Key, text: &[u8], expiry: Option<Expiry>) {
         self.put(key, Some(Stored { content: Content::Text(text.into()), expiry }));
     }
 
     /// Another content, of a key that keeps its expiry.
-    fn change(&mut self, key: Key, content: Content) {
+    pub(super) fn change(&mut self, key: Key, content: Content) {
         let expiry = self.keys[key].as_ref().and_then(|stored| stored.expiry);
         self.put(key, Some(Stored { content, expiry }));
     }
@@ -239,6 +255,7 @@ impl State {
             | Command::HIncr(key, _)
             | Command::HDel(key, _)
             | Command::HMGet(key) => self.fields(*key, command)?,
+            Command::Of(operation) => self.operation(operation)?,
         })
     }
 

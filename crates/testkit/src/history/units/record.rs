@@ -180,10 +180,12 @@ impl<'g> Recorder<'g> {
 /// What of a reply answers the unit's commands.
 fn answer(unit: &Unit, reply: Value) -> Value {
     let answers = unit.answers();
-    match reply {
-        Value::Array(items) if !answers.is_empty() && items.len() == answers.len() => {
-            Value::Array(items.into_iter().zip(answers).filter_map(|(item, answers)| answers.then_some(item)).collect())
+    match (unit, reply) {
+        (Unit::One(command), reply) => command.told(reply),
+        (Unit::Exec(commands), Value::Array(items)) if items.len() == answers.len() => {
+            let told = items.into_iter().zip(answers).filter_map(|(item, answers)| answers.then_some(item));
+            Value::Array(told.zip(commands).map(|(item, command)| command.told(item)).collect())
         }
-        reply => reply,
+        (_, reply) => reply,
     }
 }
