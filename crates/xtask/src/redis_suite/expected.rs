@@ -30,6 +30,8 @@ enum Verb {
     Skip,
     /// The file is run without a look at what OBJECT ENCODING says.
     NoEncodings,
+    /// Nothing with this tag is run.
+    SkipTag,
 }
 
 impl Expected {
@@ -50,7 +52,8 @@ impl Expected {
                 "may fail" => Verb::MayFail,
                 "skip" => Verb::Skip,
                 "no encodings" => Verb::NoEncodings,
-                other => return Err(format!("{other} is none of: fails, may fail, skip, no encodings")),
+                "skip tag" => Verb::SkipTag,
+                other => return Err(format!("{other} is none of: fails, may fail, skip, no encodings, skip tag")),
             };
             if reason.trim().is_empty() {
                 return Err(format!("no reason: {line}"));
@@ -82,6 +85,11 @@ impl Expected {
     /// The tests that are not to be run.
     pub(super) fn skipped(&self, file: &str) -> Vec<&str> {
         self.of(file).filter(|entry| entry.verb == Verb::Skip).map(|entry| entry.test.as_str()).collect()
+    }
+
+    /// The tags of what is not to be run.
+    pub(super) fn skipped_tags(&self, file: &str) -> Vec<&str> {
+        self.of(file).filter(|entry| entry.verb == Verb::SkipTag).map(|entry| entry.test.as_str()).collect()
     }
 
     /// Whether encodings are not to be looked at.
@@ -124,6 +132,7 @@ mod tests {
 fails | unit/a | does not exist yet | one | two
 
 skip | unit/a | waits for ever | three
+skip tag | unit/a | wants a parameter | needs:four
 may fail | unit/a | takes time | four
 no encodings | unit/b | they are others | all of it
 ";
@@ -137,6 +146,7 @@ no encodings | unit/b | they are others | all of it
     fn results_must_be_as_listed() {
         let expected = Expected::parse(LIST).unwrap();
         assert_eq!(expected.skipped("unit/a"), ["three"]);
+        assert_eq!(expected.skipped_tags("unit/a"), ["needs:four"]);
         assert!(expected.ignores_encodings("unit/b") && !expected.ignores_encodings("unit/a"));
         assert!(expected.compare("unit/a", &results(&["four", "x"], &["one | two"])).is_empty());
         assert!(expected.compare("unit/a", &results(&[], &["one | two", "four"])).is_empty());

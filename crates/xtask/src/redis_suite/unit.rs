@@ -56,6 +56,10 @@ pub(super) fn suite(tree: &Path, file: &str, skip_file: &Path, expected: &Expect
     if expected.ignores_encodings(file) {
         tclsh.arg("--ignore-encoding");
     }
+    let tags: Vec<String> = expected.skipped_tags(file).iter().map(|tag| format!("-{tag}")).collect();
+    if !tags.is_empty() {
+        tclsh.args(["--tags", &tags.join(" ")]);
+    }
     if !skipped.is_empty() {
         tclsh.arg("--skipfile").arg(skip_file);
     }
