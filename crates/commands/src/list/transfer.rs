@@ -155,13 +155,20 @@ impl HowMany {
 pub(super) fn transfer(call: &mut WriteCall<'_>, ends: Ends, how_many: &HowMany) -> Result<Option<Vec<Vec<u8>>>, CommandError> {
     let limits = limits(call.context.settings());
     let (source, destination) = (call.key(1), call.key(2));
+    let is_rotation = call.args.at(1) == call.args.at(2);
     let keys = &mut call.keys;
-    let list = keys.write_list(source, limits)?;
+    let mut list = keys.write_list(source, limits)?;
     let len = list.len();
     if !list.existed() {
         return Ok(None);
     }
     let count = how_many.count.min(len);
+    if how_many.exactly && count < how_many.count {
+        drop(list);
+        // The destination must be a list, even if nothing is moved to it.
+        drop(keys.write_list(destination, limits)?);
+        return Ok(None);
+    }
     let from = if ends.from == End::Left { 0 } else { len - count };
     let elements = list.look().try_iter_from(from).take(count).map(|element| element.map(|element| element.to_vec()));
     let mut moved = elements.collect::<Result<Vec<_>, _>>()?;
@@ -171,16 +178,14 @@ pub(super) fn transfer(call: &mut WriteCall<'_>, ends: Ends, how_many: &HowMany)
     if how_many.reverses(ends) {
         moved.reverse();
     }
-    drop(list);
-    // The destination must be a list, even if nothing is moved to it.
-    drop(keys.write_list(destination, limits)?);
-    if how_many.exactly && count < how_many.count {
-        return Ok(None);
-    }
-    if call.args.at(1) == call.args.at(2) {
-        rotate(keys, (source, limits), ends, &moved)?;
+    if is_rotation {
+        list.pop(ends.from, count, |_| ())?;
+        push_all(&mut list, ends.to, &moved)?;
+        list.commit()?;
+        keys.count_changes(-(count as i64));
         return Ok(Some(moved));
     }
+    drop(list);
     put(keys, (destination, limits), ends.to, &moved)?;
     if let Err(refusal) = take(keys, (source, limits), ends.from, count) {
         // They have just been put there, so this finds room.
@@ -190,16 +195,6 @@ pub(super) fn transfer(call: &mut WriteCall<'_>, ends: Ends, how_many: &HowMany)
     // Together it is one change of each element.
     keys.count_changes(-(count as i64));
     Ok(Some(moved))
-}
-
-/// Takes elements off one end of a list and puts them to an end of the same.
-fn rotate(keys: &mut Writer<'_>, (key, limits): (Key<'_>, ListLimits), ends: Ends, moved: &[Vec<u8>]) -> Result<(), Refusal> {
-    let mut list = keys.write_list(key, limits)?;
-    list.pop(ends.from, moved.len(), |_| ())?;
-    push_all(&mut list, ends.to, moved)?;
-    list.commit()?;
-    keys.count_changes(-(moved.len() as i64));
-    Ok(())
 }
 
 fn put(keys: &mut Writer<'_>, (key, limits): (Key<'_>, ListLimits), end: End, moved: &[Vec<u8>]) -> Result<(), Refusal> {
