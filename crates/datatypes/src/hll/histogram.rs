@@ -80,14 +80,39 @@ impl Histogram {
         pairs.sum()
     }
 
+    /// Of opcodes. Which comes next follows from the one before by arithmetic alone: a processor would guess wrong at every other one.
     pub(super) fn of_sparse(opcodes: &[u8]) -> Result<Self, Corrupted> {
-        let (mut counts, mut raised) = ([0; 64], 0);
-        sparse::for_each_run(opcodes, |_, len, value| {
-            counts[usize::from(value & 63)] += len as u32;
-            raised += len as u32;
-        })?;
-        counts[0] = REGISTERS as u32 - raised;
+        // Two bytes describe one register at least.
+        if opcodes.len() > 2 * REGISTERS {
+            return Err(Corrupted);
+        }
+        let (mut counts, mut described, mut at) = ([0; 64], 0, 0);
+        while let Some(&opcode) = opcodes.get(at) {
+            let second = opcodes.get(at + 1).copied().unwrap_or_default();
+            let (value, len, bytes) = sparse::decode(opcode, second);
+            counts[usize::from(value & 63)] += len;
+            described += len;
+            at += bytes;
+        }
+        // The last one is all there, and the registers are.
+        if at != opcodes.len() || described != REGISTERS as u32 {
+            return Err(Corrupted);
+        }
         Ok(Self(counts))
+    }
+
+    /// Of no elements.
+    pub(super) fn empty() -> Self {
+        let mut counts = [0; 64];
+        counts[0] = REGISTERS as u32;
+        Self(counts)
+    }
+
+    /// Takes in that a register is raised.
+    #[inline]
+    pub(super) fn raised(&mut self, before: u8, after: u8) {
+        self.0[usize::from(before & 63)] -= 1;
+        self.0[usize::from(after & 63)] += 1;
     }
 
     fn of(registers: impl Iterator<Item = u8>) -> Self {

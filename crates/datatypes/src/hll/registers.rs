@@ -11,6 +11,8 @@ use super::{dense, estimate};
 /// The larger ones of the registers of several values. It is large, and meant to be kept and used again.
 pub struct Registers {
     raw: [u8; REGISTERS],
+    /// How many have each value, until a dense value is taken in: of few registers this is sooner counted when they are raised.
+    counts: Histogram,
     has_dense: bool,
 }
 
@@ -25,7 +27,7 @@ pub enum Merged {
 
 impl Default for Registers {
     fn default() -> Self {
-        Self { raw: [0; REGISTERS], has_dense: false }
+        Self { raw: [0; REGISTERS], counts: Histogram::empty(), has_dense: false }
     }
 }
 
@@ -33,6 +35,7 @@ impl Registers {
     /// Begins anew.
     pub fn clear(&mut self) {
         self.raw.fill(0);
+        self.counts = Histogram::empty();
         self.has_dense = false;
     }
 
@@ -47,7 +50,7 @@ impl Registers {
                 self.raw.iter_mut().enumerate().for_each(|(index, raw)| *raw = dense::get(packed, index).max(*raw));
             }
             (Hll::Sparse(opcodes), _) => sparse::for_each_run(opcodes, |first, len, value| {
-                self.raw[first..first + len].iter_mut().for_each(|raw| *raw = value.max(*raw));
+                self.raw[first..first + len].iter_mut().for_each(|raw| raise(raw, value, self.has_dense, &mut self.counts));
             })?,
         }
         self.has_dense |= matches!(hll, Hll::Dense(_));
@@ -57,13 +60,16 @@ impl Registers {
     /// Takes an element in.
     pub fn add(&mut self, element: &[u8]) {
         let Observation { index, count } = Observation::of(element);
-        self.raw[index] = self.raw[index].max(count);
+        raise(&mut self.raw[index], count, self.has_dense, &mut self.counts);
     }
 
     /// The estimate of the union.
     #[must_use]
     pub fn cardinality(&self, way: Way) -> u64 {
-        estimate::cardinality(&Histogram::of_raw(&self.raw, way))
+        if self.has_dense || way == Way::Single {
+            return estimate::cardinality(&Histogram::of_raw(&self.raw, way));
+        }
+        estimate::cardinality(&self.counts)
     }
 
     /// The registers.
@@ -114,5 +120,16 @@ impl Registers {
             }
         }
         Ok(())
+    }
+}
+
+/// Raises a register that is less, and counts that unless there is no use.
+#[inline]
+fn raise(raw: &mut u8, value: u8, has_dense: bool, counts: &mut Histogram) {
+    if *raw < value {
+        if !has_dense {
+            counts.raised(*raw, value);
+        }
+        *raw = value;
     }
 }

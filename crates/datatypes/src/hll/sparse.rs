@@ -47,6 +47,26 @@ fn first(opcodes: &[u8]) -> Option<Run> {
     })
 }
 
+/// What each opcode says that is one byte: the value of its registers, and how many they are.
+static SHORT: [(u8, u8); 256] = {
+    let (mut all, mut opcode) = ([(0, 0); 256], 0);
+    while opcode < all.len() {
+        let byte = opcode as u8;
+        all[opcode] = if byte < 0x80 { (0, (byte & 0x3f) + 1) } else { ((byte >> 2 & 0x1f) + 1, (byte & 3) + 1) };
+        opcode += 1;
+    }
+    all
+};
+
+/// What an opcode with the byte behind it says, without a branch: the value of its registers, how many they are, and the bytes that it takes.
+#[inline]
+pub(super) fn decode(opcode: u8, second: u8) -> (u8, u32, usize) {
+    let (value, short) = SHORT[usize::from(opcode)];
+    let is_long = opcode >> 6 == 1;
+    let long = (u32::from(opcode & 0x3f) << 8 | u32::from(second)) + 1;
+    (value, if is_long { long } else { u32::from(short) }, 1 + usize::from(is_long))
+}
+
 /// The opcodes one after the other, whatever they add up to; an incomplete one ends them.
 pub fn opcodes(mut opcodes: &[u8]) -> impl Iterator<Item = (Run, bool)> + '_ {
     std::iter::from_fn(move || {

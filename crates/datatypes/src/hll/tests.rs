@@ -43,6 +43,27 @@ fn all_ways_through_dense_registers_agree() {
 }
 
 #[test]
+fn unions_of_sparse_and_dense_values_are_counted_in_every_way() {
+    for kinds in [&[50, 50][..], &[1, 200, 300], &[300, 20_000, 100], &[20_000, 10]] {
+        let mut merged = Registers::default();
+        merged.merge(Hll::Sparse(&EMPTY[HEADER_BYTES..]), Way::Words).unwrap();
+        for (number, elements) in kinds.iter().enumerate() {
+            let mut value = EMPTY.to_vec();
+            // Half of them are in the one before, too.
+            let first = number as u64 * elements / 2;
+            added(&mut value, first..first + elements, 3000);
+            let hll = Hll::open(&value).unwrap();
+            assert_eq!(hll.cardinality(Way::Words), hll.cardinality(Way::Single));
+            merged.merge(hll, Way::Words).unwrap();
+            merged.add(format!("more of {number}").as_bytes());
+            assert_eq!(merged.cardinality(Way::Words), merged.cardinality(Way::Single), "{kinds:?}");
+        }
+        merged.clear();
+        assert_eq!(merged.cardinality(Way::Words), 0);
+    }
+}
+
+#[test]
 fn the_self_test_passes() {
     assert_eq!(self_test::run(), Ok(()));
 }
