@@ -3,7 +3,7 @@
 use almandine_base::object::Missing;
 
 use crate::packed::Member;
-use crate::packed::list::entry::parse;
+use crate::packed::list::entry::{parse, short_string, trailer_len};
 use crate::tree::{ByRank, Leaves};
 
 use super::chunk::Chunk;
@@ -97,5 +97,61 @@ impl<'a> Iterator for Iter<'a> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         (0, Some(self.left))
+    }
+}
+
+impl ListObject {
+    /// Visits `count` elements from a place on, or those that there are.
+    ///
+    /// # Errors
+    /// [`Missing`]: a chunk is not in memory; the elements before it have been visited.
+    #[inline]
+    pub fn visit(&self, index: usize, count: usize, mut visit: impl FnMut(&[u8])) -> Result<(), Missing> {
+        let mut left = count.min(self.len().saturating_sub(index));
+        let (head, middle) = (self.head.len(), self.middle_len());
+        if index < head {
+            let mut end = self.head.offset(head - index);
+            while left > 0
+                && let Some((element, size)) = self.head.entry_before(end)
+            {
+                visit(&Member::from(element));
+                end -= size;
+                left -= 1;
+            }
+        }
+        if let Some(tree) = self.middle.as_ref().filter(|_| left > 0 && index < head + middle) {
+            let mut route = ByRank(index.saturating_sub(head) as u64);
+            let mut leaves = tree.leaves(&mut route);
+            let mut from = route.0 as usize;
+            while left > 0
+                && let Some(chunk) = leaves.next().transpose()?
+            {
+                visit_entries::<false>(&chunk.entries()[chunk.start(from)..], &mut left, &mut visit);
+                from = 0;
+            }
+        }
+        if left > 0 {
+            let start = self.tail.offset(index.saturating_sub(head + middle));
+            visit_entries::<true>(&self.tail.entries()[start..], &mut left, &mut visit);
+        }
+        Ok(())
+    }
+}
+
+/// Visits at most `left` of the entries, which have their sizes behind them or not.
+#[inline]
+fn visit_entries<const SIZES: bool>(mut entries: &[u8], left: &mut usize, visit: &mut impl FnMut(&[u8])) {
+    while *left > 0 {
+        let size = if let Some(text) = short_string(entries) {
+            visit(text);
+            1 + text.len()
+        } else if let Some((element, size)) = parse(entries, 0) {
+            visit(&Member::from(element));
+            size
+        } else {
+            return;
+        };
+        entries = entries.get(size + if SIZES { trailer_len(size) } else { 0 }..).unwrap_or_default();
+        *left -= 1;
     }
 }

@@ -49,9 +49,20 @@ impl Stack {
     /// Puts an element on top.
     #[inline]
     pub(super) fn push(&mut self, new: &Encoded) {
+        let [head, data] = new.parts();
+        if let [first] = head
+            && data.len() < 64
+        {
+            // Most are so short; then each of the three parts is written without a call.
+            self.reserve(data.len() + 2);
+            self.bytes.push(*first);
+            self.bytes.extend_from_slice(data);
+            self.bytes.push(1 + data.len() as u8);
+            self.count += 1;
+            return;
+        }
         let (trailer, len) = trailer(new.size());
         self.reserve(new.size() + len);
-        let [head, data] = new.parts();
         self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(data);
         self.bytes.extend_from_slice(&trailer[..len]);

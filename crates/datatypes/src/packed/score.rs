@@ -85,6 +85,24 @@ pub(crate) fn decode(bytes: &[u8]) -> f64 {
     }
 }
 
+/// As [`decode`], of the `len` bytes that end at `end`: what stands before them is read along, so that all widths of a kind are one.
+#[inline]
+pub(crate) fn decode_before(bytes: &[u8], end: usize, len: usize) -> f64 {
+    let Some(before) = bytes.get(..end) else { return 0.0 };
+    match (before.last_chunk(), before.last_chunk()) {
+        (Some(four), _) if len <= INTEGER_MAX => {
+            // Of no bytes nothing is left, not even the sign of what stands before.
+            let number = (i64::from(i32::from_le_bytes(*four)) >> (8 * (INTEGER_MAX - len))) & -i64::from(len > 0);
+            f64::from(number as i32)
+        }
+        (_, Some(eight)) if len > INTEGER_MAX && len <= 8 => {
+            let score = f64::from_bits(u64::from_be_bytes(*eight) << (8 * (8 - len)));
+            if score.is_nan() { 0.0 } else { score }
+        }
+        _ => decode(before.get(end.wrapping_sub(len)..).unwrap_or_default()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +137,9 @@ mod tests {
         for score in SCORES.into_iter().chain([-0.0]) {
             for width in (0..=8).filter(|width| fits(score, *width)) {
                 let bytes = encode(score, width);
+                let behind = [&[0x5A; 9], bytes.as_slice(), &[0x5A; 3]].concat();
+                assert_eq!(decode_before(&behind, 9 + width, width).to_bits(), score.to_bits(), "{score}");
+                assert_eq!(decode_before(bytes.as_slice(), width, width).to_bits(), score.to_bits(), "{score} alone");
                 assert_eq!((bytes.as_slice().len(), decode(bytes.as_slice()).to_bits()), (width, score.to_bits()), "{score}");
             }
             assert!(fits(score, len(score)) && fits(score, 8));

@@ -1,7 +1,7 @@
 //! A sorted set as bytes: the header of a packed hash, and up to [`ELEMENTS_MAX`] of its entries, ascending by score and then by member; an
 //! entry's field is the member, its value the score.
 
-use super::entry::{Entry, Head};
+use super::entry::{Entry, Extent, Head};
 use super::header::{Encoding, HEADER_MAX_BYTES, Header};
 use super::{ELEMENTS_MAX, Full, PACKED_MAX_BYTES, score};
 
@@ -65,7 +65,16 @@ impl<'a> From<Entry<'a>> for Scored<'a> {
     }
 }
 
-impl Scored<'_> {
+impl<'a> Scored<'a> {
+    /// What orders the member whose entry begins at `at`. None if there is no whole one.
+    #[inline]
+    pub(crate) fn key_at(bytes: &'a [u8], at: usize) -> Option<(u64, &'a [u8])> {
+        let Extent { head, field, value } = Extent::at(bytes, at)?;
+        let end = at + head + field;
+        let member = bytes.get(at + head..end)?;
+        Some((score::key(score::decode_before(bytes, end + value, value)), member))
+    }
+
     /// What orders members.
     pub(crate) fn key(&self) -> (u64, &[u8]) {
         (score::key(self.score), self.member)

@@ -112,8 +112,9 @@ impl IndexChunk {
     }
 
     fn place(&self, hash: u32, score: f64) -> Option<usize> {
-        let is_same = |other: f64| other.to_bits() == score.to_bits();
-        self.candidates(hash).position(is_same).map(|i| self.first(hash) + i)
+        let (first, hashes) = (self.first(hash), self.hashes());
+        let of_hash = |index: &usize| hashes.get(*index).is_some_and(|other| u32::from_le_bytes(*other) == hash);
+        (first..).take_while(of_hash).find(|index| self.score(*index).to_bits() == score.to_bits())
     }
 
     /// Removes an entry. Says whether it was there.

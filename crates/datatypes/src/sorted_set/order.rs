@@ -21,6 +21,8 @@ use super::edge::Edge;
 const HEADER: usize = 16;
 const CHUNK_MAX_BYTES: usize = 8 * 1024;
 const MERGED_MAX: usize = ELEMENTS_MAX * 3 / 4;
+/// Bytes of a chunk that keeps its allocation while members go.
+const SMALL_BYTES: usize = 512;
 /// Cache lines of a chunk's beginning that are fetched ahead.
 const PREFETCHED_LINES: usize = 16;
 
@@ -105,8 +107,9 @@ impl OrderChunk {
 
     /// Tells the cache lines that a look-up may read: those of most chunks are few.
     pub(super) fn prefetch(&self, fetch: &mut dyn FnMut(*const u8)) {
-        self.bytes.iter().step_by(64).take(PREFETCHED_LINES).for_each(|line| fetch(line));
-        self.bytes.iter().rev().step_by(64).take(3).for_each(|line| fetch(line));
+        let (first, others) = self.bytes.split_at(self.bytes.len().min(PREFETCHED_LINES * 64));
+        first.chunks(64).for_each(|line| fetch(line.as_ptr()));
+        others.rchunks(64).take(3).for_each(|line| fetch(line.as_ptr()));
     }
 
     /// Where an entry begins in the bytes of entries, or where the last one ends.
@@ -154,14 +157,15 @@ impl OrderChunk {
 
     /// How many members lie below an edge.
     pub(super) fn below(&self, edge: &Edge) -> usize {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.nth(middle).is_some_and(|entry| edge.is_above(entry.key())) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        let header = Header::read(&self.bytes);
+        let entries = self.entries(header);
+        let (mut low, mut left) = (0, header.count);
+        while left > 0 {
+            let half = left / 2;
+            let is_below = Scored::key_at(entries, self.start(header, low + half)).is_some_and(|key| edge.is_above(key));
+            // Without a branch, which would be guessed wrong every other time.
+            low += if is_below { half + 1 } else { 0 };
+            left = if is_below { left - half - 1 } else { half };
         }
         low
     }
@@ -259,7 +263,9 @@ impl OrderChunk {
         let after = Header { used: header.used - (end - start) + size, count: header.count - gone + added, ..header };
         let len = self.bytes.len();
         let ample = Header { used: after.used + after.used / 8, count: after.count + 4, ..after }.capacity();
-        let fits = after.least() <= len && ample >= len && header.slot() == after.slot() && header.slot() == 2;
+        // A chunk that is emptied, as by pops, is not made anew for each of its last elements.
+        let is_ample = ample >= len || len <= SMALL_BYTES;
+        let fits = after.least() <= len && is_ample && header.slot() == after.slot() && header.slot() == 2;
         match Arc::get_mut(&mut self.bytes).filter(|_| fits) {
             Some(bytes) => {
                 bytes.copy_within(HEADER + end..HEADER + header.used, HEADER + start + size);

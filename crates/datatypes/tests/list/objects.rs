@@ -74,6 +74,9 @@ fn step(list: &mut ListObject, model: &mut Model, random: &mut Random, (kinds, g
         95 => {
             let iter = list.iter_from(at).take(50).map(|element| element.unwrap().to_vec());
             assert!(iter.eq(model.iter().skip(at).take(50).cloned()));
+            let mut visited = Vec::new();
+            list.visit(at, 300, |element| visited.push(element.to_vec())).unwrap();
+            assert!(visited.iter().eq(model.iter().skip(at).take(300)));
         }
         96 if random.chance(20) => {
             let (start, end) = (random.below(model.len() / 4 + 1), model.len() - random.below(model.len() / 4 + 1));

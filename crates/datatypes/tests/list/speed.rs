@@ -30,7 +30,7 @@ fn speed() {
         let index = nanoseconds(200_000, |_| sum += list.nth(random.below(count)).unwrap().map_or(0, |element| element.len()));
         let range = nanoseconds(20_000, |_| {
             let from = random.below(count);
-            sum += list.iter_from(from).take(100).map(|element| element.unwrap().len()).sum::<usize>();
+            list.visit(from, 100, |element| sum += element.len()).unwrap();
         });
         let set = nanoseconds(100_000, |i| sum += usize::from(list.set(random.below(count), element(i)).unwrap()));
         let insert = nanoseconds(count.min(100_000), |i| list.insert(random.below(count), element(i)).unwrap());

@@ -135,6 +135,13 @@ pub(crate) fn parse(bytes: &[u8], at: usize) -> Option<(Element<'_>, usize)> {
     Some((element, size))
 }
 
+/// The string that entries begin with, if they begin with one of less than 64 bytes: most are.
+#[inline]
+pub(crate) fn short_string(entries: &[u8]) -> Option<&[u8]> {
+    let (first, rest) = entries.split_first()?;
+    if first & 0xC0 == 0x80 { rest.get(..usize::from(first & 0x3F)) } else { None }
+}
+
 /// Whether a whole entry that begins at `at` is one that [`Encoded::new`] writes: equal elements have equal bytes.
 pub(crate) fn is_canonical(bytes: &[u8], at: usize) -> bool {
     let Some((element, size)) = parse(bytes, at) else { return false };

@@ -115,11 +115,7 @@ impl<'l> List<'l> {
     pub fn visit(&self, index: usize, count: usize, mut visit: impl FnMut(&[u8])) -> Result<(), Refusal> {
         match self.body {
             Body::Packed(packed) => packed.iter_from(index).take(count).for_each(|element| visit(&element)),
-            Body::Object(object) => {
-                for element in object.iter_from(index).take(count) {
-                    visit(&element?);
-                }
-            }
+            Body::Object(object) => object.visit(index, count, visit)?,
         }
         Ok(())
     }
