@@ -190,8 +190,10 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     }
 
     /// The result that was computed for this command, and in which round, if one was.
-    #[must_use]
-    pub fn computed<C: Computation>(&self) -> Option<(Box<C>, u32)> {
+    ///
+    /// # Errors
+    /// When there was no memory for it.
+    pub fn computed<C: Computation>(&self) -> Result<Option<(Box<C>, u32)>, CommandError> {
         self.client.computing.take(self.args)
     }
 }

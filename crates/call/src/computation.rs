@@ -18,6 +18,9 @@ pub(crate) const ROUNDS_MAX: u32 = 2;
 pub trait Computation: Any + Send {
     /// Takes a step. True: it was the last one.
     fn step(&mut self) -> bool;
+
+    /// Bytes that it has gathered, which nothing else counts.
+    fn memory(&self) -> usize;
 }
 
 /// What a connection's command computes.
@@ -26,6 +29,8 @@ pub struct Computing {
     state: Cell<Option<Box<State>>>,
     /// Nanoseconds that the command has taken before its last run: its first runs, and the slices.
     spent_ns: Cell<u64>,
+    /// Bytes of it that count against the budget.
+    counted: usize,
 }
 
 struct State {
@@ -33,6 +38,8 @@ struct State {
     /// The command and its arguments, one behind the other: only that one gets the result.
     command: Vec<u8>,
     done: bool,
+    /// There is no memory for what it gathers.
+    refused: bool,
     round: u32,
 }
 
@@ -54,18 +61,46 @@ fn written(args: Args<'_>) -> Vec<u8> {
 impl Computing {
     /// Begins a computation for a command, which is to be run again when it has ended. What a command returns then.
     pub(crate) fn begin(&self, args: Args<'_>, computation: Box<dyn Computation>, round: u32) -> CommandError {
-        self.state.set(Some(Box::new(State { computation, command: written(args), done: false, round })));
+        self.state.set(Some(Box::new(State { computation, command: written(args), done: false, refused: false, round })));
         CommandError::Computing
     }
 
     /// Takes the result for a command, and says in which round it was computed. None where there is none of this kind for this command.
-    pub(crate) fn take<C: Computation>(&self, args: Args<'_>) -> Option<(Box<C>, u32)> {
-        let state = self.state.take()?;
-        if !state.done || state.command != written(args) {
-            return None;
+    ///
+    /// # Errors
+    /// When there was no memory for it.
+    pub(crate) fn take<C: Computation>(&self, args: Args<'_>) -> Result<Option<(Box<C>, u32)>, CommandError> {
+        let Some(state) = self.state.take().filter(|state| state.done && state.command == written(args)) else { return Ok(None) };
+        if state.refused {
+            return Err(CommandError::OutOfMemory);
         }
         let computation: Box<dyn Any> = state.computation;
-        computation.downcast().ok().map(|computation| (computation, state.round))
+        Ok(computation.downcast().ok().map(|computation| (computation, state.round)))
+    }
+
+    /// By how many bytes what it has gathered has become more or less since the last call.
+    pub fn recount(&mut self) -> isize {
+        let bytes = self.state.get_mut().as_ref().map_or(0, |state| state.computation.memory());
+        bytes.wrapping_sub(std::mem::replace(&mut self.counted, bytes)).cast_signed()
+    }
+
+    /// Whether bytes of it count against the budget.
+    #[inline]
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.counted != 0
+    }
+
+    /// Gives it up: its client has gone.
+    pub fn forget(&mut self) {
+        self.state.set(None);
+    }
+
+    /// Ends it, since there is no memory for more. Its command will answer that.
+    pub fn refuse(&mut self) {
+        if let Some(state) = self.state.get_mut() {
+            (state.done, state.refused) = (true, true);
+        }
     }
 
     /// The command that waits has taken time.
@@ -118,6 +153,10 @@ mod tests {
             self.0 += 1;
             self.0 >= 5
         }
+
+        fn memory(&self) -> usize {
+            self.0 as usize * 100
+        }
     }
 
     struct Other;
@@ -126,6 +165,29 @@ mod tests {
         fn step(&mut self) -> bool {
             true
         }
+
+        fn memory(&self) -> usize {
+            0
+        }
+    }
+
+    fn taken<C: Computation>(computing: &Computing, args: &ArgsBuf) -> Result<bool, CommandError> {
+        computing.take::<C>(args.as_args()).map(|taken| taken.is_some())
+    }
+
+    #[test]
+    fn what_has_no_memory_ends_and_says_so() {
+        let own = words("SUNION a b");
+        let mut computing = Computing::default();
+        computing.begin(own.as_args(), Box::new(Count(0)), 0);
+        assert_eq!(computing.recount(), 0);
+        computing.work(|| false);
+        assert_eq!((computing.recount(), computing.recount(), computing.is_counted()), (100, 0, true));
+        computing.refuse();
+        assert!(!computing.is_running() && computing.work(|| true));
+        assert_eq!(taken::<Count>(&computing, &own), Err(CommandError::OutOfMemory));
+        assert_eq!((computing.recount(), computing.is_counted()), (-100, false));
+        assert_eq!(taken::<Count>(&computing, &own), Ok(false), "it was told");
     }
 
     fn words(line: &str) -> ArgsBuf {
@@ -141,22 +203,22 @@ mod tests {
         let begin = |computing: &Computing| computing.begin(own.as_args(), Box::new(Count(0)), 1);
         assert_eq!(begin(&computing), CommandError::Computing);
         assert!(computing.is_running() && !computing.work(|| false), "a step at a time");
-        assert!(computing.take::<Count>(own.as_args()).is_none(), "not ended");
+        assert_eq!(taken::<Count>(&computing, &own), Ok(false), "not ended");
         for taker in [&own, &other] {
             begin(&computing);
             assert!(computing.work(|| true) && !computing.is_running());
-            let taken = computing.take::<Count>(taker.as_args()).map(|(count, round)| (count.0, round));
+            let taken = computing.take::<Count>(taker.as_args()).unwrap_or_default().map(|(count, round)| (count.0, round));
             assert_eq!(taken, std::ptr::eq(taker, &raw const own).then_some((5, 1)));
         }
         begin(&computing);
         computing.work(|| true);
-        assert!(computing.take::<Other>(own.as_args()).is_none(), "another kind");
+        assert_eq!(taken::<Other>(&computing, &own), Ok(false), "another kind");
         begin(&computing);
         computing.end_batch();
         assert!(computing.is_running(), "it goes on behind the batch");
         computing.work(|| true);
         computing.end_batch();
-        assert!(computing.take::<Count>(own.as_args()).is_none(), "a result is for the next batch only");
+        assert_eq!(taken::<Count>(&computing, &own), Ok(false), "a result is for the next batch only");
         assert!(!computing.is_running() && computing.work(|| true));
     }
 }

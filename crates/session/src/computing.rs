@@ -1,5 +1,9 @@
 //! Computations of commands, in slices between the rounds of the worker; see [`almandine_call::computation`].
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use almandine_call::Context;
+use almandine_call::computation::Computing;
 use almandine_io::clock;
 use almandine_net::{Control, Next};
 
@@ -24,8 +28,18 @@ impl Engine {
         while let Some(id) = self.computing.pop_front() {
             let Some((connection, _)) = control.connection(id) else { continue };
             let start_ns = clock::monotonic_ns();
-            let ended = connection.client.computing.work(|| clock::monotonic_ns() < start_ns + SLICE_NS);
-            connection.client.computing.spend(clock::monotonic_ns().saturating_sub(start_ns));
+            let computing = &mut connection.client.computing;
+            let mut ended = computing.work(|| clock::monotonic_ns() < start_ns + SLICE_NS);
+            computing.spend(clock::monotonic_ns().saturating_sub(start_ns));
+            if count(&self.context, computing) > 0 {
+                // What it has gathered counts, and so may be what there is no room for.
+                let keyspace = &self.context.node.keyspace;
+                keyspace.refresh_over_limit();
+                if !ended && keyspace.over_limit() {
+                    computing.refuse();
+                    ended = true;
+                }
+            }
             if ended {
                 control.resume(id);
             } else {
@@ -34,4 +48,15 @@ impl Engine {
             return;
         }
     }
+}
+
+/// Has what a command computes count against the budget, which it no longer does once a command has taken it. By how much that has changed.
+pub(crate) fn count(context: &Context, computing: &mut Computing) -> isize {
+    let bytes = computing.recount();
+    if bytes != 0 {
+        // Only this worker writes it.
+        let counter = &context.statistics().computed_bytes;
+        counter.store(counter.load(Relaxed).wrapping_add_signed(bytes as i64), Relaxed);
+    }
+    bytes
 }

@@ -90,6 +90,9 @@ impl Sessions {
             if connection.needs_records { engine.go_on_cold(connection, received, out, executed.commands) } else { executed }
         };
         connection.client.computing.end_batch();
+        if connection.client.computing.is_counted() {
+            crate::computing::count(&engine.context, &mut connection.client.computing);
+        }
         engine.aftermath.tell_changes(&mut connection.client, &mut engine.accessor, &engine.context);
         engine.accessor.end_batch();
         running::end();
@@ -208,6 +211,8 @@ impl Service for Sessions {
             accessor.end_batch();
         }
         pubsub::unsubscribe_all(&mut connection.client, &self.engine.context);
+        connection.client.computing.forget();
+        crate::computing::count(&self.engine.context, &mut connection.client.computing);
         let node = &self.engine.context.node;
         tracking::stop(&mut connection.client, node);
         node.monitors.remove(&connection.client.shared);

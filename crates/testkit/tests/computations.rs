@@ -299,3 +299,40 @@ fn keys_found_at_run_time_are_of_the_same_moment() {
         done.store(true, Ordering::Relaxed);
     });
 }
+
+/// What is gathered counts against `maxmemory`: a result that does not fit is refused and leaves nothing behind, one that fits is there.
+#[test]
+fn a_result_without_room_is_refused_and_its_memory_comes_back() {
+    const BUDGET: u64 = 64 << 20;
+    let server = Server::start(&Program::Almandine, &["--workers", "2", "--maxmemory", "64mb", "--maxmemory-policy", "noeviction"]);
+    let mut client = server.client();
+    // Three sets of some 13 MB.
+    for set in ["a", "b", "c"] {
+        for part in 0..130 {
+            let members = (0..1000).map(|number| format!("{set}{part}.{number}{:.<90}", ""));
+            let command: Vec<String> = ["SADD".to_owned(), set.to_owned()].into_iter().chain(members).collect();
+            assert_eq!(client.call(&command).expect("a reply"), Value::Integer(1000));
+        }
+    }
+    let used = |client: &mut Client| {
+        let info = client.call(&["INFO", "memory"]).expect("a reply");
+        let text = String::from_utf8_lossy(info.bytes().expect("a text")).into_owned();
+        let line = text.lines().find_map(|line| line.strip_prefix("used_memory:")).expect("used_memory");
+        line.trim().parse::<u64>().expect("a number")
+    };
+    let before = used(&mut client);
+    assert!(before > BUDGET / 2, "only {before} bytes");
+    for command in ["SUNIONSTORE d a b c", "ZUNIONSTORE d 3 a b c", "ZUNION 3 a b c"] {
+        let words: Vec<&str> = command.split(' ').collect();
+        let reply = client.call(&words).expect("a reply");
+        assert!(matches!(&reply, Value::Error(text) if text.starts_with(b"OOM command not allowed")), "{command}: {reply}");
+        assert_eq!(client.call(&["EXISTS", "d"]).expect("a reply"), Value::Integer(0));
+        let after = (0..100).map(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            used(&mut client)
+        });
+        assert!({ after }.any(|used| used < before + (1 << 20)), "{command}: its memory is still used");
+    }
+    assert_eq!(client.call(&["SUNIONSTORE", "d", "a"]).expect("a reply"), Value::Integer(130_000));
+    assert_eq!(client.call(&["SINTERCARD", "2", "a", "d"]).expect("a reply"), Value::Integer(130_000));
+}

@@ -78,6 +78,10 @@ impl Computation for Bits {
         self.operation.apply_part(&strings(&self.sources), start, self.step.min(self.len - start), &mut self.result);
         self.result.len() == self.len
     }
+
+    fn memory(&self) -> usize {
+        self.result.capacity()
+    }
 }
 
 fn bitop(call: &mut WriteCall<'_>) -> Outcome {
@@ -90,7 +94,7 @@ fn bitop(call: &mut WriteCall<'_>) -> Outcome {
         return Err(errors::bitop_few_keys(operation.name()));
     }
     let mut round = 0;
-    if let Some((bits, computed_in)) = call.computed::<Bits>() {
+    if let Some((bits, computed_in)) = call.computed::<Bits>()? {
         let keys = &mut call.keys;
         let is_still = |(source, before): (&[u8], &Frozen)| {
             let key = keys.key(source);

@@ -41,7 +41,7 @@ pub(super) const SDIFF: Command = Command {
 };
 
 fn answer(call: &mut ReadCall<'_>, operation: Operation) -> Outcome {
-    if let Some((combination, _)) = call.computed::<Combination>() {
+    if let Some((combination, _)) = call.computed::<Combination>()? {
         look_up(call, &combination.sources);
         return begin(call, *combination);
     }

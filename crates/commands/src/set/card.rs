@@ -68,7 +68,7 @@ fn answer(call: &mut ReadCall<'_>, operation: Operation) -> Outcome {
             _ => return Err(CommandError::Syntax),
         }
     }
-    if let Some((mut combination, _)) = call.computed::<Combination>() {
+    if let Some((mut combination, _)) = call.computed::<Combination>()? {
         return reply(call, &mut combination);
     }
     let sources = freeze(call, 2..2 + count)?;

@@ -151,6 +151,13 @@ impl Computation for Combination {
         self.stage = self.next(stage).unwrap_or_else(|refusal| Stage::Done(Err(refusal)));
         matches!(self.stage, Stage::Done(_))
     }
+
+    fn memory(&self) -> usize {
+        match &self.goal {
+            Goal::Count { gathered: set, .. } | Goal::Set(set) => set.memory(),
+            Goal::Estimate { .. } => size_of::<Registers>(),
+        }
+    }
 }
 
 fn algebra(operation: Operation, sources: &[Frozen]) -> Algebra<'_> {

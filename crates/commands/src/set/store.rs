@@ -47,7 +47,7 @@ pub(super) const SDIFFSTORE: Command = Command {
 
 fn store(call: &mut WriteCall<'_>, operation: Operation) -> Outcome {
     let (at, mut round) = (2..call.args.len(), 0);
-    if let Some((combination, computed_in)) = call.computed::<Combination>() {
+    if let Some((combination, computed_in)) = call.computed::<Combination>()? {
         let is_still = |(position, before): (usize, &Frozen)| {
             let key = call.key(position);
             call.keys.is_still(key, before)

@@ -14,7 +14,7 @@ use super::combination::{Combination, Goal, Operation, Weights, answer as write_
 /// Answers the result.
 pub(super) fn answer(call: &mut ReadCall<'_>, operation: Operation, command: &str) -> Outcome {
     let positions = source_keys(call, 1, command)?;
-    let (combination, request) = match call.computed::<Combination>() {
+    let (combination, request) = match call.computed::<Combination>()? {
         Some((combination, _)) => (*combination, Request::parse(call, positions, operation, Goal::Answer)?),
         None => {
             let sources = freeze(call, positions.clone(), |keys| keys)?;
@@ -38,7 +38,7 @@ pub(super) fn answer(call: &mut ReadCall<'_>, operation: Operation, command: &st
 pub(super) fn count(call: &mut ReadCall<'_>, command: &str) -> Outcome {
     let positions = source_keys(call, 1, command)?;
     let operation = Operation::Intersection;
-    let (combination, request) = match call.computed::<Combination>() {
+    let (combination, request) = match call.computed::<Combination>()? {
         Some((combination, _)) => (*combination, Request::parse(call, positions, operation, Goal::Count)?),
         None => {
             let sources = freeze(call, positions.clone(), |keys| keys)?;
@@ -77,7 +77,7 @@ pub(super) fn store_with<'c>(
 ) -> Outcome {
     let mut round = 0;
     let mut combination = None;
-    if let Some((computed, computed_in)) = call.computed::<Combination>() {
+    if let Some((computed, computed_in)) = call.computed::<Combination>()? {
         if keys.iter().zip(computed.sources()).all(|(key, source)| call.keys.is_still(*key, source)) {
             combination = Some(*computed);
         }

@@ -283,6 +283,14 @@ impl Computation for Combination {
     fn step(&mut self) -> bool {
         self.advance(STEP)
     }
+
+    fn memory(&self) -> usize {
+        let assembled = match &self.stage {
+            Stage::Assemble(assembly) | Stage::Done(Some(assembly)) => assembly.memory(),
+            _ => 0,
+        };
+        self.tally.memory() + assembled
+    }
 }
 
 /// Answers members that are in order: many of them while the reply is sent.

@@ -1,6 +1,6 @@
 //! A set that grows from nothing: packed as long as it can be.
 
-use almandine_base::object::Missing;
+use almandine_base::object::{Missing, Object};
 
 use crate::hashed::Placement;
 use crate::packed::{PackedSet, SetEncoding, SetLimits};
@@ -19,6 +19,12 @@ pub struct Builder {
 }
 
 impl Builder {
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.packed.capacity() + self.object.as_ref().map_or(0, |object| object.memory())
+    }
+
     /// An empty set. Its encoding will be that of a set that was given one member after the other.
     #[must_use]
     pub fn new(placement: Placement, limits: SetLimits) -> Self {

@@ -2,6 +2,8 @@
 
 use std::iter::Peekable;
 
+use almandine_base::object::Object;
+
 use crate::hashed::{Placement, bound};
 use crate::packed::Scored;
 
@@ -84,6 +86,14 @@ pub struct Assembly {
     set: SortedSetObject,
     stage: Stage,
     longest: usize,
+}
+
+impl Assembly {
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.set.memory()
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -72,6 +72,15 @@ pub struct Tally {
     sorter: Option<Sorter<Entry>>,
 }
 
+impl Tally {
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let entries = self.entries.capacity() * if self.sorter.is_some() { 2 } else { 1 };
+        self.bytes.capacity() + entries * size_of::<Entry>() + self.slots.capacity() * size_of::<u32>()
+    }
+}
+
 /// Slots at least.
 const SLOTS_MIN: usize = 64;
 

@@ -145,6 +145,8 @@ pub struct WorkerStatistics {
     pub counters: Counters,
     /// Bytes of buffers for reads of the storage device.
     pub device_buffer_bytes: AtomicU64,
+    /// Bytes that computations of commands have gathered.
+    pub computed_bytes: AtomicU64,
     commands: Box<[CommandCounters]>,
     errors: Mutex<BTreeMap<String, u64>>,
 }
@@ -157,6 +159,7 @@ impl WorkerStatistics {
         Self {
             counters: Counters::default(),
             device_buffer_bytes: AtomicU64::new(0),
+            computed_bytes: AtomicU64::new(0),
             commands: (0..commands).map(|_| CommandCounters::default()).collect(),
             errors: Mutex::default(),
         }
@@ -241,6 +244,12 @@ impl Statistics {
     #[must_use]
     pub fn device_buffer_bytes(&self) -> u64 {
         self.workers.iter().map(|worker| worker.device_buffer_bytes.load(Relaxed)).sum()
+    }
+
+    /// Bytes that computations of commands on all workers have gathered.
+    #[must_use]
+    pub fn computed_bytes(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.computed_bytes.load(Relaxed)).sum()
     }
 
     /// The sums over all workers since the last reset.

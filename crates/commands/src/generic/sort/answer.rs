@@ -18,7 +18,7 @@ const ATTEMPTS: usize = 4;
 
 /// Answers the sorted elements of the first key.
 pub(super) fn answer<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, mut sorting: Sorting) -> Outcome {
-    if let Some((large, _)) = call.computed::<Large>() {
+    if let Some((large, _)) = call.computed::<Large>()? {
         return answer_large(call, large);
     }
     let key = call.key(1);

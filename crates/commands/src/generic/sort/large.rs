@@ -163,6 +163,10 @@ impl Computation for Large {
         }
         false
     }
+
+    fn memory(&self) -> usize {
+        self.table.memory() + self.list.as_ref().map_or(0, NewList::memory)
+    }
 }
 
 /// The rest of a reply with many elements.

@@ -16,7 +16,7 @@ use crate::list;
 pub(super) fn store(call: &mut WriteCall<'_>, destination: usize, mut sorting: Sorting) -> Outcome {
     let (key, destination) = (call.key(1), call.key(destination));
     let mut round = 0;
-    if let Some((mut large, computed_in)) = call.computed::<Large>() {
+    if let Some((mut large, computed_in)) = call.computed::<Large>()? {
         lock(call, key, destination, &[])?;
         if call.keys.is_still(key, &large.source) {
             call.looked_up(true);

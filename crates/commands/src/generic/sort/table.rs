@@ -43,6 +43,11 @@ impl Table {
         Self { order, descending, blocks: Vec::new(), entries: Vec::with_capacity(len) }
     }
 
+    /// Bytes of memory that it takes, in about as much time as it has blocks.
+    pub(super) fn memory(&self) -> usize {
+        self.blocks.iter().map(Vec::capacity).sum::<usize>() + self.entries.capacity() * size_of::<Entry>()
+    }
+
     /// Adds an element that is sorted by itself.
     ///
     /// # Errors

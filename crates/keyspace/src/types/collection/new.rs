@@ -1,5 +1,6 @@
 //! A collection made by itself, which becomes the value of a key whatever that was.
 
+use almandine_base::object::Object;
 use almandine_datatypes::hash::Placement;
 use almandine_store::{Full, Put};
 
@@ -35,6 +36,11 @@ impl Writer<'_> {
 }
 
 impl<C: Collection> New<C> {
+    /// Bytes of memory that it takes.
+    pub(in crate::types) fn memory(&self) -> usize {
+        self.packed.capacity() + self.object.as_ref().map_or(0, |object| object.memory())
+    }
+
     /// A value that was made elsewhere: packed bytes, unless there is an object.
     pub(in crate::types) fn of(packed: Vec<u8>, object: Option<Box<C::Object>>, placement: Placement) -> Self {
         Self { packed, object, placement }

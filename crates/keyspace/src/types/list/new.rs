@@ -43,6 +43,12 @@ impl NewList {
         self.len() == 0
     }
 
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.new.memory()
+    }
+
     /// Puts an element behind all others.
     ///
     /// # Errors

@@ -56,6 +56,12 @@ impl NewSet {
         self.builder.is_empty()
     }
 
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.builder.memory()
+    }
+
     /// Adds a member. Says whether it is new.
     ///
     /// # Errors
