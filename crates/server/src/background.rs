@@ -78,9 +78,8 @@ pub(crate) fn count_buffers(node: &Arc<Node>, network: Handle<Message>) {
     node.keyspace.count_external_bytes(move || {
         let output = network.sum(|counters| &counters.output_memory_bytes);
         let input = network.sum(|counters| &counters.input_buffer_bytes);
-        let of_node = |node: Arc<Node>| {
-            node.statistics.device_buffer_bytes() + node.statistics.computed_bytes() + node.clients.memory.held()
-        };
+        let of_node =
+            |node: Arc<Node>| node.statistics.device_buffer_bytes() + node.statistics.computed_bytes() + node.clients.memory.held();
         output + input + weak.upgrade().map_or(0, of_node)
     });
 }
