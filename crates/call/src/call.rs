@@ -4,6 +4,7 @@
 //! whose declared keys the session has locked; an [`AdminCall`] may change the client and the node.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 use almandine_config::Settings;
@@ -13,9 +14,10 @@ use almandine_node::pubsub::Subscribers;
 use almandine_node::{Node, WorkerStatistics};
 use almandine_resp::{Args, Reply};
 
+use crate::blocking::Block;
 use crate::client::Client;
 use crate::computation::{Computation, ROUNDS_MAX};
-use crate::errors::CommandError;
+use crate::errors::{CommandError, Outcome};
 use crate::table::Table;
 
 /// What stays the same for all commands of a batch: one per worker.
@@ -195,5 +197,39 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     /// When there was no memory for it.
     pub fn computed<C: Computation>(&self) -> Result<Option<(Box<C>, u32)>, CommandError> {
         self.client.computing.take(self.args)
+    }
+
+    /// The places among `keys` of those at which the command must look: of all of them, but of the one that is ready when the command has
+    /// waited for it.
+    pub fn candidates(&self, keys: Range<usize>) -> impl Iterator<Item = usize> + use<'c, K> {
+        let (args, serving) = (self.args, self.client.blocking.serving.clone());
+        keys.filter(move |&at| serving.as_ref().is_none_or(|ready| **ready == *args.at(at)))
+    }
+
+    /// Lets the client wait, for the command has found nothing. Returns what the command must return.
+    ///
+    /// # Errors
+    /// [`CommandError::Blocks`], unless nobody can wait here: then it has been answered that the time is up.
+    pub fn block(&mut self, block: Block) -> Outcome {
+        let blocking = &self.client.blocking;
+        if blocking.serving.is_some() || blocking.certain.get() || !self.keys.reader().in_unit() {
+            return blocking.ask(block);
+        }
+        block.unanswered.write(&mut self.reply);
+        Ok(())
+    }
+}
+
+impl AdminCall<'_> {
+    /// As [`KeyCall::block`], for a command that waits for no key.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn block(&mut self, block: Block) -> Outcome {
+        if !self.accessor.in_unit() {
+            return self.client.blocking.ask(block);
+        }
+        block.unanswered.write(&mut self.reply);
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use almandine_base::Output;
 use almandine_node::{Changed, ClientShared, TrackingOptions};
 use almandine_resp::{ProtocolVersion, Reply};
 
+use crate::blocking::Blocking;
 use crate::computation::Computing;
 use crate::fieldsets::Fieldsets;
 use crate::queue::{Transaction, Watching};
@@ -70,6 +71,7 @@ pub struct Kept {
 }
 
 /// One connection's state.
+// reason: commands change each of these by itself, and most of them are looked at for each command.
 #[derive(Debug)]
 pub struct Client {
     /// What other threads see.
@@ -104,6 +106,8 @@ pub struct Client {
     pub computing: Computing,
     /// What it keeps beyond a fresh connection; see [`Client::weigh`].
     pub kept: Kept,
+    /// What it waits for.
+    pub blocking: Blocking,
 }
 
 impl Client {
@@ -127,6 +131,7 @@ impl Client {
             invalidations: Vec::new(),
             computing: Computing::default(),
             kept: Kept::default(),
+            blocking: Blocking::default(),
         }
     }
 

@@ -42,6 +42,8 @@ fixed_errors! {
     Cold => "ERR the storage device was not asked",
     /// A result is computed first, beside other work. Never replied: the command runs again.
     Computing => "ERR the result is not computed yet",
+    /// The client waits until there is something for its command. Never replied: the command runs again then.
+    Blocks => "ERR the command waits",
     /// A record cannot be read from the device, or is damaged.
     StorageUnreadable => "ERR the storage device cannot give a record that this command needs; see INFO storage",
     /// A command would bring too many records from the device into memory at once.
@@ -338,7 +340,11 @@ fixed_errors! {
     HotKeysSlots => "ERR SLOTS parameter cannot be used in non-cluster mode",
     /// CLIENT PAUSE with something that is no integer.
     TimeoutNotInteger => "ERR timeout is not an integer or out of range",
-    /// CLIENT PAUSE with a negative time.
+    /// A time to wait that is no number of seconds.
+    TimeoutNotFloat => "ERR timeout is not a float or out of range",
+    /// CLIENT UNBLOCK with ERROR, for the client that waited.
+    Unblocked => "UNBLOCKED client unblocked via CLIENT UNBLOCK",
+    /// A negative time.
     TimeoutNegative => "ERR timeout is negative",
     /// CLIENT CACHING without the matching tracking mode.
     CachingNeedsTracking => "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",

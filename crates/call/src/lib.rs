@@ -10,6 +10,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+pub mod blocking;
 pub mod call;
 pub mod client;
 mod command;

@@ -1,9 +1,10 @@
 //! The list family: elements in order.
 //!
-//! Ends are in [`push`] and [`pop`], places in [`index`], searches in [`search`], elements on their way to another list in [`transfer`]. What blocking
-//! forms do once there is something is in functions of their own there.
+//! Ends are in [`push`] and [`pop`], places in [`index`], searches in [`search`], elements on their way to another list in [`transfer`], commands
+//! that wait for elements in [`blocking`].
 
 mod access;
+mod blocking;
 mod index;
 mod pop;
 mod push;
@@ -36,4 +37,7 @@ pub const COMMANDS: &[&Command] = &[
     &transfer::RPOPLPUSH,
     &pop::LMPOP,
     &transfer::LMOVEM,
+    &blocking::BLPOP,
+    &blocking::BRPOP,
+    &blocking::BLMPOP,
 ];

@@ -3,6 +3,7 @@
 use crate::Accessor;
 use crate::listeners::Listeners;
 use crate::types::TypeTable;
+use crate::waiters::Waiters;
 use crate::watch::Watches;
 use almandine_base::limits::DATABASES_MAX;
 use almandine_datatypes::hash::Placement;
@@ -55,6 +56,7 @@ pub struct Keyspace {
     pub(crate) types: Arc<TypeTable>,
     pub(crate) namespaces: Arc<[AtomicU32]>,
     pub(crate) watches: Arc<Watches>,
+    pub(crate) waiters: Arc<Waiters>,
     pub(crate) listeners: Arc<Listeners>,
 }
 
@@ -78,7 +80,10 @@ impl Keyspace {
         let watches = Arc::new(Watches::new());
         let told = Arc::clone(&watches);
         store.on_change(move |key| told.changed(key));
-        let keyspace = Self { store, types, namespaces, watches, listeners: Arc::default() };
+        let waiters = Arc::new(Waiters::new());
+        let asked = Arc::clone(&waiters);
+        store.on_awaited(move |key, kind| asked.note(key, kind));
+        let keyspace = Self { store, types, namespaces, watches, waiters, listeners: Arc::default() };
         keyspace.listen();
         Ok(Arc::new(keyspace))
     }
@@ -296,7 +301,7 @@ impl Accessor {
     /// Changes the namespaces of databases, with all that follows from it. The caller is alone.
     fn remap(&mut self, dbs: &[u16], swapped: bool, remap: impl FnOnce(&Keyspace)) {
         let before: Vec<u16> = dbs.iter().map(|&db| self.keyspace.namespace(db)).collect();
-        self.remap_watched(dbs, swapped, remap);
+        self.remap_waiting(dbs, |accessor| accessor.remap_watched(dbs, swapped, remap));
         for (&db, before) in dbs.iter().zip(before) {
             let namespace = self.keyspace.namespace(db);
             if namespace != before {

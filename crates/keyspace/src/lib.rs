@@ -19,6 +19,8 @@ mod reader;
 pub mod types;
 mod unit;
 mod value;
+mod waiters;
+mod waiting;
 mod watch;
 mod watching;
 mod writer;
@@ -28,12 +30,13 @@ pub use accessor::{Accessor, Key, Missing};
 pub use almandine_store::limit_allocations;
 pub use almandine_store::{
     Begin, Body, Change, Changes, CopyReads, Effect, EvictionOrder, EvictionPolicy, Fetch, Full, GlanceId, Kind, MemoryUse, Need,
-    Occupied, Put, RemovalReason, SharedValue, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
+    Occupied, Put, ReadyKey, RemovalReason, SharedValue, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
 };
 pub use databases::{Keyspace, Options};
 pub use listeners::ChangedKey;
 pub use reader::{Metadata, Reader, WrongKind};
 pub use types::Refusal;
 pub use value::{Owned, Value};
+pub use waiters::{Awaited, EndOfWait, WaitedKeys, Waiter};
 pub use watch::Watcher;
 pub use writer::Writer;

@@ -53,8 +53,7 @@ impl Drop for Reader<'_> {
     #[inline]
     fn drop(&mut self) {
         if !self.accessor.in_unit() {
-            self.accessor.session.unlock_all();
-            self.accessor.namespaces.clear();
+            self.accessor.end_command();
         }
     }
 }
@@ -70,6 +69,12 @@ impl<'w> Reader<'w> {
     #[must_use]
     pub fn now_ms(&self) -> i64 {
         self.accessor.session.now_ms()
+    }
+
+    /// Whether the command is one of a unit of several.
+    #[must_use]
+    pub fn in_unit(&self) -> bool {
+        self.accessor.in_unit()
     }
 
     /// The database.

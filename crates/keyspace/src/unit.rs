@@ -12,7 +12,8 @@ use almandine_store::{Fetcher, Need};
 impl Accessor {
     /// Whether a unit of several commands has begun.
     #[inline]
-    pub(crate) fn in_unit(&self) -> bool {
+    #[must_use]
+    pub fn in_unit(&self) -> bool {
         self.unit != Unit::Command
     }
 
@@ -100,7 +101,10 @@ impl Accessor {
         }
         self.begin_alone();
         let result = work(self);
-        self.end_unit();
+        // Whoever waits for a key that is ready now is served before anybody else comes.
+        if !self.has_ready() {
+            self.end_unit();
+        }
         result
     }
 

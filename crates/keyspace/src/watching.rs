@@ -82,7 +82,7 @@ impl Accessor {
     }
 
     /// Whether a key exists, or may: what is on the device is not asked.
-    fn may_exist(&mut self, db: u16, key: &[u8]) -> bool {
+    pub(crate) fn may_exist(&mut self, db: u16, key: &[u8]) -> bool {
         let mut reader = self.reader(db);
         let key = reader.key(key);
         let exists = reader.peek(key);

@@ -137,6 +137,16 @@ pub trait Service: Sized {
     /// About every 100 ms. `now_ms` is monotonic.
     fn tick(&mut self, now_ms: u64, control: &mut dyn Control<Self::Connection>);
 
+    /// When [`Service::time_is_up`] must be called next, in monotonic milliseconds; none: not at all. Asked once per round.
+    fn deadline_ms(&self) -> Option<u64> {
+        None
+    }
+
+    /// The deadline has come.
+    fn time_is_up(&mut self, now_ms: u64, control: &mut dyn Control<Self::Connection>) {
+        let _ = (now_ms, control);
+    }
+
     /// Hands over the reads that the last calls asked for, by appending them. Called after every event (a call of any of the methods
     /// above, or of [`Service::reads_done`]), before the worker waits.
     fn take_reads(&mut self, requests: &mut Vec<ReadRequest>) {

@@ -1,7 +1,7 @@
 //! The worker's loop.
 //!
 //! One round: hand the outbox and the reads over and wait; take back what could not be sent; handle each event, a socket's
-//! or a device's; read the mailbox; do a part of the work that waits for no event; tick when it is time; let connections run that were resumed by
+//! or a device's; read the mailbox; do a part of the work that waits for no event; do what is due; tick when it is time; let connections run that were resumed by
 //! any of these.
 
 use std::io;
@@ -139,9 +139,13 @@ impl<S: Service> Run<S> {
     fn round(&mut self, shared: &Shared<S::Message>) -> io::Result<()> {
         let own = &shared.workers[self.worker.index];
         self.service.idle();
-        let until_tick = Duration::from_millis(self.tick_ms.saturating_sub(self.now_ms));
+        let mut wait_ms = self.tick_ms.saturating_sub(self.now_ms);
+        if let Some(deadline_ms) = self.service.deadline_ms() {
+            // The round may have taken long.
+            wait_ms = wait_ms.min(deadline_ms.saturating_sub(now_ms()));
+        }
         let may_wait = own.fall_asleep() && !self.service.has_work();
-        let timeout = if may_wait { until_tick } else { Duration::ZERO };
+        let timeout = if may_wait { Duration::from_millis(wait_ms) } else { Duration::ZERO };
         self.reactor.wait(timeout, &mut self.table.outbox)?;
         own.awake();
         own.counters.rounds.add(1);
@@ -153,6 +157,9 @@ impl<S: Service> Run<S> {
         if self.service.has_work() {
             self.work();
         }
+        if self.service.deadline_ms().is_some_and(|deadline_ms| deadline_ms <= self.now_ms) {
+            self.end_time();
+        }
         if self.now_ms >= self.tick_ms {
             self.tick();
         }
@@ -163,6 +170,14 @@ impl<S: Service> Run<S> {
     #[cold]
     fn work(&mut self) {
         self.with_control(S::work);
+    }
+
+    #[cold]
+    fn end_time(&mut self) {
+        let mut control = TableControl::new(&mut self.table);
+        self.service.time_is_up(self.now_ms, &mut control);
+        control.finish();
+        self.table.start_reads(&mut self.service, &mut self.reactor);
     }
 
     fn take_unsent(&mut self) {

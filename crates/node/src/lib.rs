@@ -22,7 +22,7 @@ pub mod tracking;
 
 pub use almandine_device::watched::DeviceState;
 pub use client::{Activity, ClientIdentity, ClientMemory, ClientOrigin, ClientShared, Clients};
-pub use messages::{Mailbox, Message, Workers};
+pub use messages::{Mailbox, Message, Unblock, UnblockAnswer, Workers};
 pub use node::{Applier, Build, Node, Run};
 pub use observe::gauges::{Gauges, NetworkGauges, ObjectGauges};
 pub use observe::histogram::Histogram;

@@ -31,6 +31,8 @@ pub enum Message {
         /// The keys.
         keys: Changed,
     },
+    /// The wait of a client has ended: it goes on.
+    Unblock(Box<Unblock>),
     /// A message for all connections of the worker that listen to it.
     Publish(Arc<Publication>),
     /// Close the connections that listen to a message, which was dropped because too much waits for the worker.
@@ -42,6 +44,26 @@ pub enum Message {
         /// The connection that is gone.
         redirect: u64,
     },
+}
+
+/// How the wait of a client has ended.
+#[derive(Clone, Debug)]
+pub struct Unblock {
+    /// The client.
+    pub client: u64,
+    /// What it is answered.
+    pub answer: UnblockAnswer,
+}
+
+/// What a client is answered whose wait has ended.
+#[derive(Clone, Debug)]
+pub enum UnblockAnswer {
+    /// What its command has answered, and messages that follow that.
+    Served(Bytes, Bytes),
+    /// That its time is up, which it is not.
+    TimedOut,
+    /// The error of CLIENT UNBLOCK.
+    Error,
 }
 
 /// Where a worker's messages go. Installed once by the server.

@@ -34,7 +34,7 @@ impl Engine {
             if !self.needs_care(connection) {
                 done += self.execute_group(connection, received, out, done);
                 if connection.needs_records {
-                    return Executed { commands: done, next: Next::Await };
+                    return Executed { commands: done, next: stopped(connection) };
                 }
                 if connection.hostile {
                     return Executed { commands: done, next: abort_hostile(connection) };
@@ -51,6 +51,7 @@ impl Engine {
                 let next = match self.execute_carefully(connection, received.args(done), out) {
                     Step::Done => Next::Continue,
                     Step::Close => Next::CloseAfterFlush,
+                    Step::Blocked => return Executed { commands: done + 1, next: Next::Pause },
                     Step::Paused => return Executed { commands: done, next: Next::Pause },
                     Step::NeedsRecords => {
                         connection.needs_records = true;
@@ -69,4 +70,14 @@ impl Engine {
         }
         Executed { commands: done, next: Next::Continue }
     }
+}
+
+/// How a connection goes on whose batch has stopped: when it has what it needs from the device, or when the wait of its command is over.
+#[cold]
+fn stopped(connection: &mut Connection) -> Next {
+    if connection.client.blocking.waiting.is_none() {
+        return Next::Await;
+    }
+    connection.needs_records = false;
+    Next::Pause
 }

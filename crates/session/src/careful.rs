@@ -13,6 +13,7 @@ use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::execute::answer;
 use crate::execution::Execution;
+use crate::hand_over::{self, Server};
 use crate::{hot_keys, monitor, reply};
 
 /// What became of a command.
@@ -24,6 +25,8 @@ pub(crate) enum Step {
     Paused,
     /// It waits for the device and was not executed.
     NeedsRecords,
+    /// It waits until there is something for it.
+    Blocked,
     /// It was answered, and the connection is to be closed.
     Close,
     /// The peer is no Redis client: close without an answer.
@@ -53,6 +56,7 @@ impl Engine {
                 Admission::Paused => return Step::Paused,
                 Admission::Granted => match self.run_carefully(connection, dispatch, args, out) {
                     Some(begin) => mark = begin,
+                    None if connection.client.blocking.waiting.is_some() => return Step::Blocked,
                     None => return Step::NeedsRecords,
                 },
                 Admission::Refused(error) => self.refuse(&mut connection.client, dispatch, &error, out),
@@ -93,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// Runs a command, or has it wait for EXEC. Returns where the reply begins; nothing when it waits for the device.
+    /// Runs a command, or has it wait for EXEC. Returns where the reply begins; nothing when it waits.
     fn run_carefully(
         &mut self,
         connection: &mut Connection,
@@ -120,7 +124,7 @@ impl Engine {
         Some(mark)
     }
 
-    /// Returns where the reply begins; nothing when the command waits for the device.
+    /// Returns where the reply begins; nothing when the command waits.
     fn run_alone(
         &mut self,
         connection: &mut Connection,
@@ -142,10 +146,15 @@ impl Engine {
         let (mark, before) = (out.mark(), out.len());
         let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
         if !answer(&mut execution, dispatch, &planned, args) {
-            // It runs again, and is shown then.
-            monitor_lines.truncate(lines_before);
             timing.suspend(execution.client, start_ns);
             execution.out.truncate(mark);
+            if execution.client.blocking.waiting.is_some() {
+                tracking::finish(execution.client, dispatch, context);
+                connection.last_command = u32::from(dispatch.index);
+            } else {
+                // It runs again, and is shown then.
+                monitor_lines.truncate(lines_before);
+            }
             return None;
         }
         let elapsed_ns = timing.end_alone(context, execution.client, dispatch, args, start_ns);
@@ -157,6 +166,10 @@ impl Engine {
         hot_keys::record(context, dispatch, args, elapsed_ns, written);
         aftermath.of(&mut execution, dispatch, args, written);
         aftermath.tell_changes(execution.client, execution.accessor, context);
+        if accessor.has_ready() {
+            hand_over::serve(&mut Server { accessor, context, timing, aftermath, now_ms: *now_ms });
+            accessor.end_unit();
+        }
         connection.last_command = u32::from(dispatch.index);
         Some(mark)
     }

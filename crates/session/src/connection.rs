@@ -22,6 +22,8 @@ pub struct Connection {
     pub(crate) waiting: Waiting,
     /// What is counted of its memory.
     pub(crate) size: Size,
+    /// When its command gives up waiting for a key, in monotonic milliseconds.
+    pub(crate) deadline_ms: Option<u64>,
 }
 
 impl Connection {
@@ -35,6 +37,7 @@ impl Connection {
             needs_records: false,
             waiting: Waiting::default(),
             size: Size::default(),
+            deadline_ms: None,
         }
     }
 

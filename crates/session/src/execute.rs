@@ -8,9 +8,10 @@ use crate::admit::{count_refusal, is_other_protocol, out_of_memory, refusal};
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::execution::Execution;
+use crate::hand_over::{self, Server};
 use crate::plan::{Planned, declared_keys};
 use crate::received::Received;
-use crate::{reply, residency, running};
+use crate::{blocking, reply, residency, running};
 
 impl Engine {
     /// Plans and runs a group that begins with command `first` of the batch. Returns how many commands that were.
@@ -59,7 +60,11 @@ impl Engine {
                     timing.suspend(execution.client, start_ns);
                 }
                 connection.needs_records = true;
-                return offset;
+                if connection.client.blocking.waiting.is_none() {
+                    return offset;
+                }
+                connection.last_command = u32::from(dispatch.index);
+                return offset + 1;
             }
             if is_fast {
                 timing.count(dispatch.index);
@@ -69,6 +74,12 @@ impl Engine {
             let written = execution.out.len() - before;
             if written >= watched_bytes {
                 aftermath.of(&mut execution, dispatch, args, written);
+            }
+            if execution.accessor.has_ready() {
+                aftermath.tell_changes(execution.client, execution.accessor, context);
+                let accessor = &mut *execution.accessor;
+                hand_over::serve(&mut Server { accessor, context, timing, aftermath, now_ms: execution.now_ms });
+                execution.accessor.end_unit();
             }
             if !is_fast && execution.out.has_stream() {
                 // The commands behind it wait for its end.
@@ -92,7 +103,7 @@ fn end_refused(execution: &mut Execution<'_>, args: Args<'_>) {
 }
 
 /// Runs a command and replaces what it has written by an error when it fails. False when it has to run again, because it needs a
-/// record that is on the device, or a result that is computed first: then nothing has happened.
+/// record that is on the device, or a result that is computed first, or waits for a key: then nothing has happened.
 #[inline(always)]
 pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, args: Args<'_>) -> bool {
     let mark = execution.out.mark();
@@ -109,7 +120,7 @@ pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned
     }
     if let Err(error) = outcome {
         execution.out.truncate(mark);
-        if matches!(error, CommandError::Cold | CommandError::Computing) {
+        if matches!(error, CommandError::Cold | CommandError::Computing | CommandError::Blocks) {
             if let Some(lookups) = lookups {
                 execution.context.statistics().restore_lookups(lookups);
             }
@@ -137,6 +148,9 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             if together {
                 accessor.remove_expired(declared_keys(context, dispatch, args).map(|key| (client.db, key)));
             }
+            if matches!(outcome, Err(CommandError::Blocks)) {
+                return blocking::read_again(execution, dispatch, handler, args);
+            }
             outcome
         }
         Handler::Write(handler) => {
@@ -145,13 +159,25 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             let mut call = WriteCall { args, keys, reply, client, context, planned: planned.key };
             if !dispatch.flags.any(Flags::SELF_LOCKING) {
                 lock(dispatch, &mut call);
-                if has_cold {
+                if has_cold && call.client.blocking.serving.is_none() {
                     residency::require(dispatch, &mut call)?;
                 }
             }
-            handler(&mut call)
+            let outcome = handler(&mut call);
+            if matches!(outcome, Err(CommandError::Blocks)) {
+                let waiting = blocking::wait(&mut call.keys, call.client, dispatch, args);
+                drop(call);
+                client.blocking.waiting = waiting;
+            }
+            outcome
         }
-        Handler::Admin(handler) => handler(&mut AdminCall { args, accessor, reply, client, context, now_ms: *now_ms }),
+        Handler::Admin(handler) => {
+            let outcome = handler(&mut AdminCall { args, accessor, reply, client, context, now_ms: *now_ms });
+            if matches!(outcome, Err(CommandError::Blocks)) {
+                client.blocking.waiting = blocking::wait_for_time(client);
+            }
+            outcome
+        }
         Handler::Container => Err(errors::wrong_arity(&context.table.row(dispatch.index).name)),
     }
 }

@@ -37,6 +37,7 @@
 mod admit;
 mod aftermath;
 mod batch;
+mod blocking;
 mod careful;
 mod cold;
 mod computing;
@@ -46,6 +47,7 @@ mod engine;
 mod execute;
 mod execution;
 mod fault;
+mod hand_over;
 mod hot_keys;
 mod monitor;
 mod plan;
@@ -60,6 +62,7 @@ mod running;
 mod sizes;
 mod timing;
 mod transaction;
+mod unblocking;
 mod unit;
 mod unit_memory;
 

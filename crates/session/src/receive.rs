@@ -20,11 +20,12 @@ use crate::engine::Engine;
 use crate::publish::{self, Burst};
 use crate::received::Received;
 use crate::sizes::Sizes;
+use crate::unblocking::Deadlines;
 use crate::{counted, monitor, protected, reply, running};
 
 /// All connections of one worker.
 pub struct Sessions {
-    engine: Engine,
+    pub(crate) engine: Engine,
     batch: Batch,
     /// How far the wall clock is ahead of the monotonic one. Taken with each tick, so that a batch asks only one clock.
     unix_ahead_ns: i64,
@@ -35,6 +36,8 @@ pub struct Sessions {
     sizes: Sizes,
     /// Messages on their way to those who listen.
     burst: Burst,
+    /// When commands that wait give up.
+    pub(crate) deadlines: Deadlines,
 }
 
 impl Sessions {
@@ -49,6 +52,7 @@ impl Sessions {
             paused: Vec::new(),
             sizes: Sizes::default(),
             burst: Burst::default(),
+            deadlines: Deadlines::default(),
         };
         sessions.reconfigure();
         sessions
@@ -192,7 +196,9 @@ impl Service for Sessions {
                 Err(_) => {}
             }
         }
-        if executed.next == Next::Pause {
+        if connection.client.blocking.waiting.is_some() {
+            self.begin_to_wait(connection);
+        } else if executed.next == Next::Pause {
             self.paused.push(connection.id);
             self.engine.context.node.pause.connection_waits();
         }
@@ -204,6 +210,7 @@ impl Service for Sessions {
 
     fn close(&mut self, mut connection: Connection) {
         self.sizes.forget(&mut connection, &self.engine.context);
+        self.forget_waiting(&mut connection);
         if connection.client.watching.is_some() {
             let Engine { accessor, now_ms, .. } = &mut self.engine;
             accessor.begin_batch(*now_ms);
@@ -253,6 +260,7 @@ impl Service for Sessions {
                 self.engine.context.node.clients.memory.hear(self.engine.context.worker);
                 self.follow_configuration();
             }
+            Message::Unblock(unblock) => self.unblock(*unblock, control),
             Message::Resume => self.resume_paused(control),
             Message::StallEnd => {
                 let Engine { reads, accessor, .. } = &mut self.engine;
@@ -273,6 +281,14 @@ impl Service for Sessions {
         let Engine { reads, accessor, .. } = &mut self.engine;
         reads.prefetch(done, accessor);
         done.drain(..).for_each(|done| reads.done(done, accessor, control));
+    }
+
+    fn deadline_ms(&self) -> Option<u64> {
+        self.deadlines.first()
+    }
+
+    fn time_is_up(&mut self, now_ms: u64, control: &mut dyn Control<Connection>) {
+        self.end_due(now_ms, control);
     }
 
     fn has_work(&self) -> bool {
@@ -305,6 +321,7 @@ impl Service for Sessions {
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {
         self.unix_ahead_ns = clock::unix_ahead_ns();
         self.engine.context.statistics().device_buffer_bytes.store(self.engine.reads.memory_bytes() as u64, Relaxed);
+        self.engine.context.node.keyspace.forget_waiting();
         if !self.paused.is_empty() && self.engine.context.node.pause.active(clock::unix_ms()).is_none() {
             self.resume_paused(control);
         }

@@ -19,6 +19,7 @@ use almandine_resp::{Args, Reply};
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::fault::Fault;
+use crate::hand_over::{self, Server};
 use crate::plan::Planned;
 use crate::received::Received;
 use crate::residency::need_of;
@@ -163,6 +164,10 @@ impl Engine {
             Reply::new(out, client.version).null_array();
         } else {
             first_together = self.run_unit(client, unit, out);
+        }
+        if self.accessor.has_ready() {
+            let Self { accessor, context, timing, aftermath, now_ms, .. } = self;
+            hand_over::serve(&mut Server { accessor, context, timing, aftermath, now_ms: *now_ms });
         }
         self.accessor.end_unit();
         self.accessor.remove_expired(unit.keys(&self.context).map(|(key, _)| (client.db, key)));

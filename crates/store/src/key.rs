@@ -1,5 +1,7 @@
 //! Keys as sessions use them.
 
+use std::sync::Arc;
+
 /// A key with what was computed about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'k> {
@@ -35,4 +37,15 @@ impl GlanceId {
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }
+}
+
+/// A key that somebody waits for and that a unit of work has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadyKey {
+    /// The namespace that it is in.
+    pub namespace: u16,
+    /// The key.
+    pub key: Arc<[u8]>,
+    /// Its hash.
+    pub hash: u64,
 }

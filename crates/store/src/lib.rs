@@ -70,7 +70,7 @@ pub use fault::limit_allocations;
 pub use full::Full;
 pub use heap::{HeapValue, SharedValue};
 pub use index::prefetch;
-pub use key::{GlanceId, Key};
+pub use key::{GlanceId, Key, ReadyKey};
 pub use memory::MemoryUse;
 pub use options::Options;
 pub use progress::Work;

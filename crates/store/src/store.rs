@@ -14,6 +14,7 @@ use crate::log::CHUNK_BYTES;
 use crate::memory::MemoryUse;
 use crate::options::Options;
 use crate::progress::Work;
+use crate::record::Kind;
 use crate::session::Session;
 use crate::session::check::check_whole;
 use crate::shared::Inner;
@@ -290,6 +291,12 @@ impl Store {
     /// removes, above all. A second call changes nothing. It is called outside of latches and epochs, and the session waits for it.
     pub fn on_changes(&self, listener: impl Fn(&Changes) + Send + Sync + 'static) {
         let _ = self.inner.consumers.afterwards.set(Box::new(listener));
+    }
+
+    /// Installs who says whether anybody waits for a key that has changed: it is of a type now, or gone. The session notes it then
+    /// ([`crate::Session::has_ready`]). It is asked under the latch of the key's bucket, for [`Consumer::Wait`]; a second call changes nothing.
+    pub fn on_awaited(&self, awaited: impl Fn(&Key<'_>, Option<Kind>) -> bool + Send + Sync + 'static) {
+        let _ = self.inner.consumers.awaited.set(Box::new(awaited));
     }
 
     /// Whether a consumer wants to know of changes from now on; at first none does. Of a key that a thread finds after it has turned this

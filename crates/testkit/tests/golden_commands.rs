@@ -41,7 +41,7 @@ fn sent(root: &Path) -> BTreeSet<String> {
             let ours = sessions.iter().filter(|session| session.only != Some(Program::Redis));
             for action in ours.flat_map(|session| &session.steps).flat_map(|step| &step.actions) {
                 match action {
-                    Action::Command(_, words) => note(words, &mut sent),
+                    Action::Command(_, words) | Action::Wait(_, words) => note(words, &mut sent),
                     Action::Raw(_, bytes) => bytes.split(|&b| b == b'\n').for_each(|line| note(&inline(line), &mut sent)),
                     Action::Read(_) | Action::Sleep(_) | Action::Close(_) => {}
                 }

@@ -3,7 +3,9 @@
 use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, number};
 use almandine_command_spec::{Arg, CommandSpec};
 use almandine_datatypes::number::parse_i64;
-use almandine_node::PauseScope;
+use almandine_io::thread;
+use almandine_keyspace::EndOfWait;
+use almandine_node::{ClientShared, Message, Node, PauseScope, Unblock, UnblockAnswer};
 
 use super::subcommand::{FOR_OPERATORS, SUBCOMMAND};
 
@@ -76,14 +78,31 @@ pub(super) const UNBLOCK: Command = Command {
     run: Handler::Admin(unblock),
 };
 
-/// No command blocks yet, so nobody is ever found.
 fn unblock(call: &mut AdminCall<'_>) -> Outcome {
-    match call.args.get(3).map(Word) {
-        None => {}
-        Some(reason) if reason.is("TIMEOUT") || reason.is("ERROR") => {}
+    let answer = match call.args.get(3).map(Word) {
+        None => UnblockAnswer::TimedOut,
+        Some(reason) if reason.is("TIMEOUT") => UnblockAnswer::TimedOut,
+        Some(reason) if reason.is("ERROR") => UnblockAnswer::Error,
         Some(_) => return Err(CommandError::UnblockReason),
-    }
-    number::integer(call.args.at(2))?;
-    call.reply.integer(0);
+    };
+    let id = number::integer(call.args.at(2))?;
+    let client = u64::try_from(id).ok().and_then(|id| call.context.node.clients.find(id));
+    let unblocked = client.is_some_and(|client| end_wait(&call.context.node, &client, answer));
+    call.reply.integer(unblocked.into());
     Ok(())
+}
+
+/// Ends the wait of a client; false if it does not wait.
+fn end_wait(node: &Node, client: &ClientShared, answer: UnblockAnswer) -> bool {
+    let Some(waiter) = client.blocked.waiter() else { return false };
+    loop {
+        match waiter.end() {
+            EndOfWait::Now => break,
+            EndOfWait::Before => return false,
+            // Another worker tries whether there is something for it, which takes a moment.
+            EndOfWait::Serving => thread::yield_now(),
+        }
+    }
+    node.workers.send(client.worker, Message::Unblock(Box::new(Unblock { client: client.id, answer })));
+    true
 }

@@ -1,5 +1,7 @@
 //! Elements taken from an end.
 
+use std::ops::Range;
+
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
@@ -137,13 +139,18 @@ impl Pops {
         Ok(Self { first, keys, end, count: count.unwrap_or(1) })
     }
 
+    /// The places of the keys.
+    pub(super) fn keys(&self) -> Range<usize> {
+        self.first..self.first + self.keys
+    }
+
     /// Takes elements off the first key that is a list, and answers its name and them. False: none is.
     ///
     /// # Errors
     /// When a key before it is of another type.
     pub(super) fn answer(&self, call: &mut WriteCall<'_>) -> Result<bool, CommandError> {
         let limits = limits(call.context.settings());
-        for at in self.first..self.first + self.keys {
+        for at in call.candidates(self.keys()) {
             let key = call.key(at);
             if call.keys.write_list(key, limits)?.existed() {
                 call.reply.array(2);

@@ -6,4 +6,6 @@ mod shared;
 
 pub use memory::{ClientMemory, bucket};
 pub use registry::Clients;
-pub use shared::{Activity, ClientIdentity, ClientOrigin, ClientShared, MemoryShown, ModesShown, TrackingShown, TransactionShown};
+pub use shared::{
+    Activity, Blocked, ClientIdentity, ClientOrigin, ClientShared, MemoryShown, ModesShown, TrackingShown, TransactionShown,
+};

@@ -4,8 +4,11 @@
 //! plain stores.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use almandine_keyspace::Waiter;
+
+use crate::lock::lock;
 use crate::tracking::TrackingOptions;
 
 /// What a client told about itself; changed by commands, read by CLIENT LIST.
@@ -48,6 +51,7 @@ pub struct Activity {
 const _: () = assert!(size_of::<Activity>() == 64);
 
 /// One connection as other threads see it.
+// reason: each of them is written by itself.
 #[derive(Debug)]
 pub struct ClientShared {
     /// The connection's number, unique in the process.
@@ -76,9 +80,28 @@ pub struct ClientShared {
     pub subscriptions: SubscriptionsShown,
     /// What it holds of memory.
     pub memory: MemoryShown,
+    /// What it waits for, for CLIENT UNBLOCK.
+    pub blocked: Blocked,
     /// Marked by CLIENT KILL; the owner closes it when it next looks.
     pub killed: AtomicBool,
     identity: Mutex<ClientIdentity>,
+}
+
+/// What a client waits for, while it does.
+#[derive(Debug, Default)]
+pub struct Blocked(Mutex<Option<Arc<Waiter>>>);
+
+impl Blocked {
+    /// The client waits, or does not any more.
+    pub fn set(&self, waiter: Option<Arc<Waiter>>) {
+        *lock(&self.0) = waiter;
+    }
+
+    /// What it waits for.
+    #[must_use]
+    pub fn waiter(&self) -> Option<Arc<Waiter>> {
+        lock(&self.0).clone()
+    }
 }
 
 /// What is fixed about a connection from its start.
@@ -227,6 +250,7 @@ impl ClientShared {
             transaction: TransactionShown::default(),
             subscriptions: SubscriptionsShown::default(),
             memory: MemoryShown::default(),
+            blocked: Blocked::default(),
             killed: AtomicBool::new(false),
             identity: Mutex::new(ClientIdentity { user: "default".to_owned(), ..ClientIdentity::default() }),
         }
@@ -237,7 +261,7 @@ impl ClientShared {
         self.identity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// CLIENT LIST's letters: `O` monitor, `P` subscriber, `t` tracks, `R` its redirection is broken, `B` it tracks by prefix, `U` Unix
+    /// CLIENT LIST's letters: `O` monitor, `P` subscriber, `b` waits for a key, `t` tracks, `R` its redirection is broken, `B` it tracks by prefix, `U` Unix
     /// socket, `A` to be closed, `e` never evicted, `T` touches no keys, `N` nothing of note.
     #[must_use]
     pub fn flags(&self) -> String {
@@ -245,6 +269,7 @@ impl ClientShared {
             (self.modes.monitor.load(Relaxed), 'O'),
             (self.subscriptions.any.load(Relaxed), 'P'),
             (self.transaction.queued.load(Relaxed) >= 0, 'x'),
+            (self.blocked.waiter().is_some(), 'b'),
             (self.tracking.redirect.load(Relaxed) >= 0, 't'),
             (self.tracking.broken.load(Relaxed), 'R'),
             (self.tracking.broadcast.load(Relaxed), 'B'),

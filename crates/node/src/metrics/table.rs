@@ -70,14 +70,18 @@ metrics! {
     Clients Gauge client_output_pending_bytes: "Bytes of replies that peers have not taken" = |r| {
         Integer(r.node.gauges.network.output_pending_bytes.load(Relaxed))
     };
-    Clients Gauge blocked_clients: "Connections that wait for data, or for the end of CLIENT PAUSE" = |r| Integer(r.node.pause.waiting() as u64);
+    Clients Gauge blocked_clients: "Connections that wait for data, or for the end of CLIENT PAUSE" = |r| {
+        Integer(r.node.pause.waiting() as u64 + r.node.statistics.blocked().0)
+    };
     Clients Gauge tracking_clients: "Connections with client-side caching" = |r| Integer(r.tracking.clients as u64);
     Clients Gauge pubsub_clients: "Connections with subscriptions" = |r| Integer(r.node.pubsub.clients() as u64);
     Clients Gauge watching_clients: "Connections that watch keys" = |r| Integer(r.watching.0);
-    Clients Gauge clients_in_timeout_table: "Connections that wait for data, with a time limit" = NONE;
+    Clients Gauge clients_in_timeout_table: "Connections that wait for data, with a time limit" = |r| Integer(r.node.statistics.blocked().1);
     Clients Gauge total_watched_keys: "Watched keys, each counted for each client" = |r| Integer(r.watching.1);
-    Clients Gauge total_blocking_keys: "Keys that connections wait for" = NONE;
-    Clients Gauge total_blocking_keys_on_nokey: "Keys whose deletion connections wait for" = NONE;
+    Clients Gauge total_blocking_keys: "Keys that connections wait for" = |r| Integer(r.node.keyspace.waited_keys().keys as u64);
+    Clients Gauge total_blocking_keys_on_nokey: "Keys whose deletion connections wait for" = |r| {
+        Integer(r.node.keyspace.waited_keys().or_gone as u64)
+    };
 
     Memory Gauge used_memory: "Bytes that count against maxmemory: index, live records, values, expiry, client buffers" = |r| {
         Integer(r.used_bytes())

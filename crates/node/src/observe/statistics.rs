@@ -147,6 +147,8 @@ pub struct WorkerStatistics {
     pub device_buffer_bytes: AtomicU64,
     /// Bytes that computations of commands have gathered.
     pub computed_bytes: AtomicU64,
+    /// Its connections whose commands wait, and those of them whose time is limited.
+    pub blocked: (Counter, Counter),
     commands: Box<[CommandCounters]>,
     errors: Mutex<BTreeMap<String, u64>>,
 }
@@ -160,6 +162,7 @@ impl WorkerStatistics {
             counters: Counters::default(),
             device_buffer_bytes: AtomicU64::new(0),
             computed_bytes: AtomicU64::new(0),
+            blocked: Default::default(),
             commands: (0..commands).map(|_| CommandCounters::default()).collect(),
             errors: Mutex::default(),
         }
@@ -250,6 +253,13 @@ impl Statistics {
     #[must_use]
     pub fn computed_bytes(&self) -> u64 {
         self.workers.iter().map(|worker| worker.computed_bytes.load(Relaxed)).sum()
+    }
+
+    /// Connections whose commands wait, and those of them whose time is limited.
+    #[must_use]
+    pub fn blocked(&self) -> (u64, u64) {
+        let sum = |count: fn(&WorkerStatistics) -> &Counter| self.workers.iter().map(|worker| count(worker).value()).sum();
+        (sum(|worker| &worker.blocked.0), sum(|worker| &worker.blocked.1))
     }
 
     /// The sums over all workers since the last reset.

@@ -10,6 +10,7 @@ use crate::changes::Changes;
 use crate::counters::ThreadCounters;
 use crate::free::FreeSpace;
 use crate::index::entry::Entry;
+use crate::key::ReadyKey;
 use crate::log::Chunk;
 use crate::record::WORD;
 use crate::shared::Inner;
@@ -29,6 +30,8 @@ pub(super) struct Notes {
     pub(super) met_expired: Cell<bool>,
     /// What was changed since the owner asked last, while somebody wants to know.
     pub(super) changes: Changes,
+    /// Keys that somebody waits for and that were changed.
+    pub(super) ready: Vec<ReadyKey>,
     /// The unit of work goes on in another batch.
     pub(super) group_open: bool,
 }

@@ -42,6 +42,21 @@ impl Session {
         }
     }
 
+    /// Releases the latches of a command that has ended. Not if it has made a key ready for which somebody waits: then the latches stay, so
+    /// that nobody takes what is there for the first of these (INV-BLOCK-1). Says whether they have.
+    #[inline]
+    #[must_use = "latches that stay must be released later"]
+    pub fn end_command(&mut self) -> bool {
+        if !self.holds_latches() {
+            return false;
+        }
+        if self.has_ready() {
+            return true;
+        }
+        self.local.held.release(&self.store.index);
+        false
+    }
+
     /// The bucket of `hash` if the session holds its latch.
     #[inline]
     pub(super) fn held_bucket(&self, hash: u64) -> Option<u64> {

@@ -15,6 +15,7 @@ mod entry;
 pub(crate) mod evict;
 pub(crate) mod found;
 mod glances;
+mod hand_over;
 mod heat;
 mod held;
 mod local;

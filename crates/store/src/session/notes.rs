@@ -35,6 +35,17 @@ pub(crate) enum Act<'a> {
     Expire(Kind, &'a [u8]),
 }
 
+impl Act<'_> {
+    /// What the key is now; none if it is gone.
+    fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Set(_, header) | Self::Write(_, header, ..) | Self::Put(_, header) => Some(header.kind()),
+            Self::Edit(kind, _) | Self::Expire(kind, _) => Some(kind),
+            Self::Remove | Self::Nothing => None,
+        }
+    }
+}
+
 impl Inner {
     /// Counts a change that the session was asked for, and says it to those who want to know. The key's bucket is latched exclusively.
     #[inline]
@@ -55,6 +66,9 @@ impl Inner {
             && let Some(listener) = self.consumers.under_latch.get()
         {
             listener(key);
+        }
+        if wanted & Consumer::Wait as u32 != 0 {
+            self.note_ready(local, key, act.kind());
         }
         let shared;
         let view = |record: Record, header: Header| View::latched(record, header);

@@ -9,6 +9,7 @@
 use crate::changes::Changes;
 use crate::key::Key;
 use crate::namespace::NAMESPACES;
+use crate::record::Kind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -22,12 +23,15 @@ pub enum Consumer {
     Keys = 2,
     /// As [`Consumer::Keys`], with what was done.
     Effects = 4,
+    /// Those who wait for a key, by [`crate::Store::on_awaited`].
+    Wait = 8,
 }
 
 /// Counters that order the effects on the keys of one stripe of hashes.
 const STRIPES: usize = 1 << 16;
 
 type UnderLatch = Box<dyn Fn(&Key<'_>) + Send + Sync>;
+type Awaited = Box<dyn Fn(&Key<'_>, Option<Kind>) -> bool + Send + Sync>;
 type Afterwards = Box<dyn Fn(&Changes) + Send + Sync>;
 
 /// What orders effects. It is there from the first time that somebody wants them.
@@ -59,6 +63,7 @@ pub(crate) struct Consumers {
     wanted: AtomicU32,
     orders: OnceLock<Orders>,
     pub(crate) under_latch: OnceLock<UnderLatch>,
+    pub(crate) awaited: OnceLock<Awaited>,
     pub(crate) afterwards: OnceLock<Afterwards>,
 }
 

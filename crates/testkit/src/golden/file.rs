@@ -43,6 +43,8 @@ pub enum Action {
     Raw(usize, Vec<u8>),
     /// `@read`: nothing is sent, one more reply is read.
     Read(usize),
+    /// `@wait COMMAND`: a command that waits is sent; it goes on when the server says that one more client waits. `@read` reads its reply.
+    Wait(usize, Vec<Vec<u8>>),
     /// `@sleep MS`
     Sleep(u64),
     /// `@close`: the client closes its connection.
@@ -123,6 +125,7 @@ fn action(line: &str) -> Result<Action, String> {
         Some(b"@raw") if args.len() == 2 => Action::Raw(connection, args.remove(1)),
         Some(b"@read") => Action::Read(connection),
         Some(b"@close") => Action::Close(connection),
+        Some(b"@wait") if args.len() > 1 => Action::Wait(connection, args.split_off(1)),
         Some(b"@sleep") if args.len() == 2 => {
             Action::Sleep(String::from_utf8_lossy(&args[1]).parse().map_err(|_| "@sleep MILLISECONDS".to_owned())?)
         }

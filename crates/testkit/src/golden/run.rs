@@ -16,6 +16,8 @@ const QUIET: Duration = Duration::from_millis(150);
 
 /// How long memory may take to come back.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a client that waits may take to be seen waiting.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Counts of a run; `failures` are readable reports.
 #[derive(Debug, Default)]
@@ -122,7 +124,8 @@ pub fn bless_file(path: &Path, oracle: &Server) -> Result<usize, String> {
 /// The new expectation of a step: what matches keeps its text, so that matchers survive.
 fn blessed(step: &Step, replies: &[Value]) -> String {
     let same_count = step.expected.len() == replies.len();
-    let answered: Vec<&Action> = step.actions.iter().filter(|a| !matches!(a, Action::Sleep(_) | Action::Close(_))).collect();
+    let answered: Vec<&Action> =
+        step.actions.iter().filter(|a| !matches!(a, Action::Sleep(_) | Action::Close(_) | Action::Wait(..))).collect();
     let lines = replies.iter().enumerate().map(|(i, value)| match step.expected.get(i) {
         Some((expect, text)) if same_count && expect.matches(value) => text.clone(),
         _ if step.is_raw() => value.pretty(),
@@ -200,6 +203,12 @@ fn perform(
             Action::Sleep(ms) => thread::sleep(Duration::from_millis(*ms)),
             Action::Read(n) => replies.push(client(*n, session, server, clients)?.receive()?),
             Action::Close(n) => drop(clients.remove(n)),
+            Action::Wait(n, args) => {
+                if manner == Manner::Cold {
+                    server.make_cold();
+                }
+                begin_to_wait(client(*n, session, server, clients)?, args, server)?;
+            }
             Action::Raw(n, bytes) => {
                 let client = client(*n, session, server, clients)?;
                 client.send_raw(bytes)?;
@@ -229,6 +238,26 @@ fn perform(
         actions = &actions[used..];
     }
     Ok(replies)
+}
+
+/// Sends a command that waits, and returns when it does.
+fn begin_to_wait(client: &mut Client, args: &[Vec<u8>], server: &Server) -> io::Result<()> {
+    let mut observer = server.client();
+    let mut blocked = || -> u64 {
+        let info = observer.line("INFO clients").to_string();
+        let number =
+            info.split_once("blocked_clients:").map(|(_, rest)| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
+        number.and_then(|number| number.parse().ok()).unwrap_or(0)
+    };
+    let (before, deadline) = (blocked(), Instant::now() + WAIT_TIMEOUT);
+    client.send(&[args])?;
+    while blocked() <= before {
+        if Instant::now() > deadline {
+            return Err(io::Error::other("the command does not wait"));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 /// Whether a command is not queued, or changes what its connection takes and gets.

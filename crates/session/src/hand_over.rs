@@ -1,0 +1,120 @@
+//! Serving those who wait for keys that a unit of work has made ready.
+//!
+//! It is done by the worker that has made them ready, before it releases their latches: so nobody takes what the first of the queue was
+//! promised (INV-BLOCK-1). The command of the one that waits runs as any other, a unit of work of its own; what it answers goes to the worker
+//! of its connection.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use almandine_base::Output;
+use almandine_call::{Client, Context};
+use almandine_keyspace::{Accessor, Kind, Missing, ReadyKey, Waiter};
+use almandine_node::{Message, Unblock, UnblockAnswer};
+use bytes::Bytes;
+
+use crate::aftermath::Aftermath;
+use crate::blocking::Request;
+use crate::execute::answer;
+use crate::execution::Execution;
+use crate::plan::Planned;
+use crate::timing::Timing;
+
+/// What serving takes of a worker.
+pub(crate) struct Server<'a> {
+    pub(crate) accessor: &'a mut Accessor,
+    pub(crate) context: &'a Context,
+    pub(crate) timing: &'a mut Timing,
+    pub(crate) aftermath: &'a mut Aftermath,
+    /// The batch's time, Unix milliseconds.
+    pub(crate) now_ms: i64,
+}
+
+/// Serves all whom the unit of work that has just ended has something for: its keys in the order in which they became ready, those who wait for a
+/// key in the order of their arrival, then those for whom these have made keys ready, and so on. The unit is still to be ended.
+#[cold]
+pub(crate) fn serve(server: &mut Server<'_>) {
+    let mut keys = VecDeque::from(server.accessor.begin_to_serve());
+    while let Some(key) = keys.pop_front() {
+        server.serve_key(&key);
+        server.accessor.take_turn(&key);
+        keys.extend(server.accessor.take_ready());
+    }
+}
+
+impl Server<'_> {
+    fn serve_key(&mut self, key: &ReadyKey) {
+        let mut last: Option<Arc<Waiter>> = None;
+        while let Ok(kind) = self.kind_of(key)
+            && let Some(waiter) = self.accessor.next_waiter(key, kind, last.as_deref())
+        {
+            // One whose wait ends at this moment is passed over.
+            if waiter.begin_to_serve() {
+                if self.serve_one(key, &waiter) {
+                    waiter.served();
+                    self.accessor.leave_queues(&waiter);
+                } else {
+                    waiter.go_on_waiting();
+                }
+            }
+            last = Some(waiter);
+        }
+    }
+
+    fn kind_of(&mut self, key: &ReadyKey) -> Result<Option<Kind>, Missing> {
+        loop {
+            match self.accessor.kind_of_ready(key) {
+                Err(Missing::Cold) if self.accessor.read_missing() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Runs the command of one that waits. False if there is nothing for it.
+    fn serve_one(&mut self, key: &ReadyKey, waiter: &Waiter) -> bool {
+        let Some(request) = waiter.request().downcast_ref::<Request>() else { return false };
+        let Self { accessor, context, timing, aftermath, now_ms } = self;
+        let mut client = Client::new(Arc::clone(&request.shared), true);
+        (client.db, client.version) = (waiter.db(), request.version);
+        client.blocking.serving = Some(Arc::clone(&key.key));
+        let (dispatch, args) = (context.table.dispatch(request.index), request.args.as_args());
+        let start_ns = timing.begin_alone(context, &client, dispatch, *now_ms);
+        let (mut out, planned) = (Output::new(), Planned { dispatch: Some(dispatch), ..Planned::default() });
+        out.set_whole(true);
+        loop {
+            let mut execution = Execution { client: &mut client, accessor, context, out: &mut out, now_ms: *now_ms };
+            if answer(&mut execution, dispatch, &planned, args) {
+                break;
+            }
+            if accessor.wanted() == 0 || !accessor.read_missing() {
+                return false;
+            }
+        }
+        accessor.end_served();
+        timing.end_alone(context, &client, dispatch, args, start_ns);
+        aftermath.tell_changes(&mut client, accessor, context);
+        let mut messages = Output::new();
+        client.write_invalidations(&mut messages);
+        let answer = UnblockAnswer::Served(in_one_piece(out), in_one_piece(messages));
+        let unblock = Unblock { client: request.shared.id, answer };
+        context.node.workers.send(request.shared.worker, Message::Unblock(Box::new(unblock)));
+        true
+    }
+}
+
+/// An output as bytes that follow each other.
+fn in_one_piece(out: Output) -> Bytes {
+    let Output { bytes, attachments, .. } = out;
+    if attachments.is_empty() {
+        return bytes.into();
+    }
+    let mut whole = Vec::with_capacity(bytes.len() + attachments.iter().map(|(_, value)| value.len()).sum::<usize>());
+    let mut from = 0;
+    for (at, value) in attachments {
+        whole.extend_from_slice(&bytes[from..at]);
+        whole.extend_from_slice(&value);
+        from = at;
+    }
+    whole.extend_from_slice(&bytes[from..]);
+    whole.into()
+}

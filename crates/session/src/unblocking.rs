@@ -1,0 +1,135 @@
+//! The ends of waits: a client is served, its time is up, somebody wants it to go on, or its connection is gone.
+//!
+//! Whoever ends a wait has claimed the waiter (INV-BLOCK-3), and the worker of the connection hears of it once.
+
+use std::collections::BTreeSet;
+
+use almandine_base::Output;
+use almandine_call::blocking::Waiting;
+use almandine_call::{CommandError, ReplyMode};
+use almandine_io::{clock, thread};
+use almandine_keyspace::{EndOfWait, Waiter};
+use almandine_net::{ConnectionId, Control};
+use almandine_node::{Unblock, UnblockAnswer};
+use almandine_resp::Reply;
+
+use crate::connection::Connection;
+use crate::receive::Sessions;
+use crate::reply;
+
+/// When the commands that wait give up, in monotonic milliseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Deadlines(BTreeSet<(u64, ConnectionId)>);
+
+impl Deadlines {
+    /// The first of them.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.0.first().map(|(deadline_ms, _)| *deadline_ms)
+    }
+}
+
+impl Sessions {
+    /// A connection waits from now on.
+    #[cold]
+    pub(crate) fn begin_to_wait(&mut self, connection: &mut Connection) {
+        let Some(waiting) = &connection.client.blocking.waiting else { return };
+        let blocked = &self.engine.context.statistics().blocked;
+        blocked.0.add(1);
+        if let Some(timeout_ms) = waiting.timeout_ms {
+            // The millisecond that has begun does not count.
+            let deadline_ms = (clock::monotonic_ns() / 1_000_000 + 1).saturating_add(timeout_ms);
+            connection.deadline_ms = Some(deadline_ms);
+            self.deadlines.0.insert((deadline_ms, connection.id));
+            blocked.1.add(1);
+        }
+        connection.client.shared.blocked.set(Some(waiting.waiter.clone()));
+    }
+
+    /// A connection waits no more. What it has waited for.
+    fn end_waiting(&mut self, connection: &mut Connection) -> Option<Box<Waiting>> {
+        let waiting = connection.client.blocking.waiting.take()?;
+        let blocked = &self.engine.context.statistics().blocked;
+        blocked.0.subtract(1);
+        if let Some(deadline_ms) = connection.deadline_ms.take() {
+            self.deadlines.0.remove(&(deadline_ms, connection.id));
+            blocked.1.subtract(1);
+        }
+        connection.client.shared.blocked.set(None);
+        Some(waiting)
+    }
+
+    /// Somebody has ended the wait of a client.
+    #[cold]
+    pub(crate) fn unblock(&mut self, unblock: Unblock, control: &mut dyn Control<Connection>) {
+        let Some((connection, out)) = control.connection(unblock.client) else { return };
+        let Some(waiting) = self.end_waiting(connection) else {
+            debug_assert!(false, "INV-BLOCK-3: a wait ends once");
+            return;
+        };
+        self.leave_queues(&waiting.waiter);
+        self.answer(connection, &waiting, &unblock.answer, out);
+        control.resume(unblock.client);
+    }
+
+    /// Answers a client that has waited.
+    fn answer(&self, connection: &mut Connection, waiting: &Waiting, answer: &UnblockAnswer, out: &mut Output) {
+        let (before, client) = (out.len(), &mut connection.client);
+        if client.reply_mode == ReplyMode::On {
+            match answer {
+                UnblockAnswer::Served(bytes, _) => out.bytes.extend_from_slice(bytes),
+                UnblockAnswer::TimedOut => waiting.unanswered.write(&mut Reply::new(out, client.version)),
+                UnblockAnswer::Error => reply::error(&self.engine.context, client, out, &CommandError::Unblocked),
+            }
+        } else if client.reply_mode == ReplyMode::Skip {
+            client.reply_mode = ReplyMode::On;
+        }
+        if let UnblockAnswer::Served(_, messages) = answer {
+            out.bytes.extend_from_slice(messages);
+        }
+        let written = (out.len() - before) as u64;
+        self.engine.context.statistics().counters.net_output_bytes.add(written);
+        client.shared.activity.record_output(written);
+    }
+
+    /// Ends the waits whose time is up.
+    pub(crate) fn end_due(&mut self, now_ms: u64, control: &mut dyn Control<Connection>) {
+        while let Some(&(deadline_ms, id)) = self.deadlines.0.first()
+            && deadline_ms <= now_ms
+        {
+            self.deadlines.0.pop_first();
+            let Some((connection, out)) = control.connection(id) else { continue };
+            let end = connection.client.blocking.waiting.as_ref().map_or(EndOfWait::Before, |waiting| waiting.waiter.end());
+            match end {
+                EndOfWait::Now => {
+                    let Some(waiting) = self.end_waiting(connection) else { continue };
+                    self.leave_queues(&waiting.waiter);
+                    self.answer(connection, &waiting, &UnblockAnswer::TimedOut, out);
+                    control.resume(id);
+                }
+                // Perhaps it goes on waiting.
+                EndOfWait::Serving => {
+                    connection.deadline_ms = Some(now_ms + 1);
+                    self.deadlines.0.insert((now_ms + 1, id));
+                }
+                // The message is on its way.
+                EndOfWait::Before => {}
+            }
+        }
+    }
+
+    /// A connection is gone: if it waits, nobody serves it any more.
+    pub(crate) fn forget_waiting(&mut self, connection: &mut Connection) {
+        let Some(waiting) = self.end_waiting(connection) else { return };
+        while waiting.waiter.end() == EndOfWait::Serving {
+            thread::yield_now();
+        }
+        self.leave_queues(&waiting.waiter);
+    }
+
+    fn leave_queues(&mut self, waiter: &Waiter) {
+        let accessor = &mut self.engine.accessor;
+        accessor.begin_batch(self.engine.now_ms);
+        accessor.leave_queues(waiter);
+        accessor.end_batch();
+    }
+}

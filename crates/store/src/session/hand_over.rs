@@ -1,0 +1,45 @@
+//! Keys that a unit of work has made ready for those who wait for them.
+//!
+//! A change of a key that somebody waits for is noted under its latch. The unit keeps its latches to its end, and then those who wait are served
+//! under them: nobody else comes between (INV-BLOCK-1).
+
+use super::batch::Session;
+use super::local::Local;
+use crate::key::{Key, ReadyKey};
+use crate::record::Kind;
+use crate::shared::Inner;
+
+impl Inner {
+    /// Notes a changed key if somebody waits for it. Its bucket is latched exclusively.
+    #[cold]
+    pub(super) fn note_ready(&self, local: &mut Local, key: &Key<'_>, kind: Option<Kind>) {
+        if self.consumers.awaited.get().is_some_and(|awaited| awaited(key, kind)) {
+            local.notes.ready.push(ReadyKey { namespace: key.namespace, key: key.bytes.into(), hash: key.hash });
+        }
+    }
+}
+
+impl Session {
+    /// Whether the unit of work has made keys ready.
+    #[inline]
+    #[must_use]
+    pub fn has_ready(&self) -> bool {
+        !self.local.notes.ready.is_empty()
+    }
+
+    /// Says that a key is ready, for another reason than a change of its own.
+    pub fn add_ready(&mut self, ready: ReadyKey) {
+        self.local.notes.ready.push(ready);
+    }
+
+    /// Takes the keys that were made ready, in their order.
+    pub fn take_ready(&mut self) -> Vec<ReadyKey> {
+        std::mem::take(&mut self.local.notes.ready)
+    }
+
+    /// Whether the session holds the latch of the bucket where a hash belongs.
+    #[must_use]
+    pub fn holds(&self, hash: u64) -> bool {
+        self.held_bucket(hash).is_some()
+    }
+}
