@@ -2,7 +2,6 @@
 
 mod filter;
 mod identity;
-mod line;
 mod list;
 mod modes;
 mod pause;

@@ -117,7 +117,8 @@ const REWRITE: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        call.context.node.config.rewrite(Stated::AsNeeded).map_err(|problem| errors::configuration(&problem))?;
+        let node = &call.context.node;
+        node.config.rewrite(Stated::AsNeeded, &node.user_lines()).map_err(|problem| errors::configuration(&problem))?;
         call.reply.ok();
         Ok(())
     }),

@@ -1,15 +1,16 @@
 //! The connection family: greeting, authentication, database selection. CLIENT and its subcommands are in
 //! [`client`](crate::client).
 
+use almandine_acl::DEFAULT_USER;
 use almandine_call::{
-    AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, Word, errors, number, pubsub,
+    AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, Word, errors, follow, number, pubsub,
     tracking, transaction,
 };
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_resp::ProtocolVersion;
 
-use crate::names::{DEFAULT_USER, client_name};
+use crate::names::client_name;
 
 /// The family.
 pub(crate) const COMMANDS: &[&Command] = &[&PING, &ECHO, &QUIT, &HELLO, &AUTH, &RESET, &SELECT];
@@ -142,7 +143,7 @@ fn hello(call: &mut AdminCall<'_>) -> Outcome {
             return Err(errors::hello_option(option.0));
         }
     }
-    if !call.client.authenticated {
+    if !call.client.access.is_authenticated() {
         return Err(CommandError::HelloNeedsAuthentication);
     }
     if let Some(name) = name {
@@ -190,7 +191,7 @@ const AUTH: Command = Command {
 
 fn auth(call: &mut AdminCall<'_>) -> Outcome {
     match call.args.len() {
-        2 if call.context.required_password().is_empty() => return Err(CommandError::NoPasswordSet),
+        2 if call.context.node.acl.users().default_user().needs_no_password() => return Err(CommandError::NoPasswordSet),
         2 => authenticate(call, DEFAULT_USER, call.args.at(1))?,
         3 => authenticate(call, call.args.at(1), call.args.at(2))?,
         _ => return Err(CommandError::Syntax),
@@ -200,19 +201,11 @@ fn auth(call: &mut AdminCall<'_>) -> Outcome {
 }
 
 fn authenticate(call: &mut AdminCall<'_>, user: &[u8], password: &[u8]) -> Outcome {
-    let required = call.context.required_password();
-    if user != DEFAULT_USER || !(required.is_empty() || equal_in_constant_time(password, required)) {
-        call.context.statistics().counters.authentications_failed.add(1);
+    if !call.client.authenticate(&call.context.node.acl, user, password) {
+        follow::note_failed_authentication(call, user);
         return Err(CommandError::WrongPassword);
     }
-    call.client.authenticated = true;
     Ok(())
-}
-
-/// The time depends on the lengths only.
-fn equal_in_constant_time(given: &[u8], required: &[u8]) -> bool {
-    let difference = given.iter().zip(required).fold(0, |difference, (a, b)| difference | (a ^ b));
-    given.len() == required.len() && std::hint::black_box(difference) == 0
 }
 
 const RESET: Command = Command {
@@ -229,8 +222,8 @@ const RESET: Command = Command {
 };
 
 fn reset(call: &mut AdminCall<'_>) -> Outcome {
-    let authenticated = call.context.required_password().is_empty();
-    reset_client(call.client, authenticated);
+    reset_client(call.client);
+    call.client.forget_user(&call.context.node.acl);
     call.accessor.set_quiet(false);
     call.context.node.monitors.remove(&call.client.shared);
     tracking::stop(call.client, &call.context.node);
@@ -240,11 +233,10 @@ fn reset(call: &mut AdminCall<'_>) -> Outcome {
     Ok(())
 }
 
-fn reset_client(client: &mut Client, authenticated: bool) {
+fn reset_client(client: &mut Client) {
     use std::sync::atomic::Ordering::Relaxed;
     client.select(0);
     client.speak(ProtocolVersion::Resp2);
-    client.authenticated = authenticated;
     client.reply_mode = ReplyMode::On;
     client.no_touch = false;
     client.fieldsets = None;
@@ -262,7 +254,7 @@ const SELECT: Command = Command {
         summary: "Changes the selected database.",
         group: Group::Connection,
         args: &[Arg::integer("index")],
-        traits: Traits { fast: true, loading: true, stale: true, ..Traits::NONE },
+        traits: Traits { fast: true, loading: true, stale: true, databases: true, ..Traits::NONE },
         ..CommandSpec::BLANK
     },
     run: Handler::Admin(select),

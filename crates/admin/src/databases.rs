@@ -53,7 +53,13 @@ const FLUSHDB: Command = Command {
 };
 
 const FLUSHALL: Command = Command {
-    spec: CommandSpec { name: "FLUSHALL", id: 417, summary: "Removes all keys from all databases.", ..FLUSH },
+    spec: CommandSpec {
+        name: "FLUSHALL",
+        id: 417,
+        summary: "Removes all keys from all databases.",
+        traits: Traits { all_databases: true, ..FLUSH.traits },
+        ..FLUSH
+    },
     run: Handler::Admin(|call| {
         check_mode(call.args)?;
         call.accessor.flush_all();
@@ -81,7 +87,7 @@ const SWAPDB: Command = Command {
         summary: "Swaps two Redis databases.",
         group: Group::Server,
         args: &[Arg::integer("index1"), Arg::integer("index2")],
-        traits: Traits { write: true, fast: true, ..Traits::NONE },
+        traits: Traits { write: true, fast: true, databases: true, ..Traits::NONE },
         categories: Some(&[Category::Keyspace, Category::Dangerous]),
         ..CommandSpec::BLANK
     },

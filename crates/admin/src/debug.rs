@@ -54,7 +54,8 @@ const SUBCOMMANDS: &[Subcommand] = &[
     }),
     subcommand("CLIENT-ENFORCE-REPLY-LIST", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
     subcommand("CONFIG-REWRITE-FORCE-ALL", "", "CONFIG REWRITE that states every parameter.", 0..=0, |call| {
-        let rewritten = call.context.node.config.rewrite(Stated::All);
+        let node = &call.context.node;
+        let rewritten = node.config.rewrite(Stated::All, &node.user_lines());
         rewritten.map_err(|problem| errors::configuration(&problem))?;
         call.reply.ok();
         Ok(())

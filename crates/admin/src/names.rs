@@ -2,9 +2,6 @@
 
 use almandine_call::CommandError;
 
-/// The only user until access-control lists exist.
-pub(crate) const DEFAULT_USER: &[u8] = b"default";
-
 /// A name as CLIENT SETNAME accepts it: printable, without spaces.
 pub(crate) fn client_name(name: &[u8]) -> Result<String, CommandError> {
     printable(name).ok_or(CommandError::InvalidClientName)

@@ -24,7 +24,8 @@ pub(crate) const COMMANDS: &[&Command] = &[
     &SHARDNUMSUB,
 ];
 
-const PUBLISHES: Traits = Traits { pubsub: true, loading: true, stale: true, fast: true, may_replicate: true, ..Traits::NONE };
+const PUBLISHES: Traits =
+    Traits { publishes: true, pubsub: true, loading: true, stale: true, fast: true, may_replicate: true, ..Traits::NONE };
 
 const PUBLISH: Command = Command {
     spec: CommandSpec {
@@ -77,6 +78,7 @@ const SUBSCRIBE: Command = Command {
     spec: CommandSpec {
         name: "SUBSCRIBE",
         id: 942,
+        traits: Traits { subscribes: true, ..SUBSCRIBES },
         summary: "Listens for messages published to channels.",
         args: &[Arg::value("channel").multiple()],
         ..SUBSCRIPTION
@@ -100,6 +102,7 @@ const PSUBSCRIBE: Command = Command {
     spec: CommandSpec {
         name: "PSUBSCRIBE",
         id: 944,
+        traits: Traits { subscribes_patterns: true, ..SUBSCRIBES },
         complexity: "O(N) where N is the number of patterns to subscribe to.",
         summary: "Listens for messages published to channels that match one or more patterns.",
         args: &[Arg::pattern("pattern").multiple()],
@@ -124,6 +127,7 @@ const SSUBSCRIBE: Command = Command {
     spec: CommandSpec {
         name: "SSUBSCRIBE",
         id: 946,
+        traits: Traits { subscribes: true, ..SUBSCRIBES },
         since: "7.0.0",
         complexity: "O(N) where N is the number of shard channels to subscribe to.",
         summary: "Listens for messages published to shard channels.",

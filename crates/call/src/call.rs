@@ -48,12 +48,6 @@ impl Context {
         usize::try_from(self.settings().connections.bulk_bytes_max).unwrap_or(usize::MAX)
     }
 
-    /// The password of the default user; empty when none is required.
-    #[must_use]
-    pub fn required_password(&self) -> &[u8] {
-        self.settings().security.requirepass.as_bytes()
-    }
-
     /// This worker's statistics.
     #[inline]
     #[must_use]

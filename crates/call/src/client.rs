@@ -9,6 +9,7 @@ use almandine_node::{Changed, ClientShared, TrackingOptions};
 use almandine_resp::{ProtocolVersion, Reply};
 
 use crate::blocking::Blocking;
+use crate::access::Access;
 use crate::computation::Computing;
 use crate::fieldsets::Fieldsets;
 use crate::queue::{Transaction, Watching};
@@ -80,8 +81,8 @@ pub struct Client {
     pub db: u16,
     /// RESP version of the replies.
     pub version: ProtocolVersion,
-    /// Whether the client may run commands beyond AUTH, HELLO, QUIT and RESET.
-    pub authenticated: bool,
+    /// Who it is, and what it may do.
+    pub access: Access,
     /// CLIENT REPLY.
     pub reply_mode: ReplyMode,
     /// Set by QUIT and by a client that kills itself: close when the replies so far are sent.
@@ -113,12 +114,12 @@ pub struct Client {
 impl Client {
     /// A fresh connection.
     #[must_use]
-    pub fn new(shared: Arc<ClientShared>, authenticated: bool) -> Self {
+    pub fn new(shared: Arc<ClientShared>, access: Access) -> Self {
         Self {
             shared,
             db: 0,
             version: ProtocolVersion::Resp2,
-            authenticated,
+            access,
             reply_mode: ReplyMode::On,
             closing: false,
             no_touch: false,
@@ -167,7 +168,7 @@ impl Client {
     #[inline]
     #[must_use]
     pub fn is_unusual(&self) -> bool {
-        let is_plain = self.authenticated && self.reply_mode == ReplyMode::On && !self.closing;
+        let is_plain = self.access.is_admitted() && self.reply_mode == ReplyMode::On && !self.closing;
         !is_plain || self.tracking.is_some() || self.subscriptions.is_some()
     }
 
@@ -220,7 +221,8 @@ const INVALIDATION_CHANNEL: &[u8] = b"__redis__:invalidate";
 
 #[cfg(test)]
 mod tests {
-    use almandine_node::{ClientOrigin, Clients};
+    use almandine_acl::Catalog;
+    use almandine_node::{Acl, ClientOrigin, Clients};
 
     use super::*;
 
@@ -235,7 +237,8 @@ mod tests {
             descriptor: 0,
             created_ms: 0,
         };
-        let mut client = Client::new(Clients::default().connect(origin), true);
+        let acl = Acl::open(Catalog::default());
+        let mut client = Client::new(Clients::default().connect(origin), Access::of_default(&acl));
         let keys: Changed = Some(b"*1\r\n$1\r\nk\r\n".as_slice().into());
         let told = |client: &Client, keys: &Changed, redirected| {
             let mut out = Output::new();

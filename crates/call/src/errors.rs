@@ -280,6 +280,28 @@ fixed_errors! {
     AuthenticationRequired => "NOAUTH Authentication required.",
     /// HELLO without AUTH before authentication.
     HelloNeedsAuthentication => "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+    /// A key that the user may not use.
+    KeyDenied => "NOPERM this user has no permissions to access one of the keys used as arguments",
+    /// A channel that the user may not use.
+    ChannelDenied => "NOPERM this user has no permissions to access one of the channels used as arguments",
+    /// A database that the user may not use.
+    DatabaseDenied => "NOPERM No permissions to access database",
+    /// SORT BY by a user who may not read all keys.
+    SortByDenied => "ERR BY option of SORT denied due to insufficient ACL permissions.",
+    /// SORT GET by a user who may not read all keys.
+    SortGetDenied => "ERR GET option of SORT denied due to insufficient ACL permissions.",
+    /// ACL SETUSER with a name that cannot stand in a line of rules.
+    InvalidUserName => "ERR Usernames can't contain spaces or null characters",
+    /// ACL DELUSER of the user that always is.
+    DefaultUserStays => "ERR The 'default' user cannot be removed",
+    /// ACL LOAD or SAVE without a file.
+    NoAclFile => "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.",
+    /// ACL SAVE that could not write.
+    AclFileNotSaved => "ERR There was an error trying to save the ACLs. Please check the server logs for more information",
+    /// ACL GENPASS of no bits, or too many.
+    PasswordBits => "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096",
+    /// ACL GENPASS where the kernel gives no random bytes.
+    NoEntropy => "ERR the system has no source of random bytes",
     /// Wrong user or password.
     WrongPassword => "WRONGPASS invalid username-password pair or user is disabled.",
     /// AUTH password when no password is set.
@@ -508,6 +530,11 @@ impl CommandError {
     /// `before`, the beginning of a client's own words, `after`.
     fn quoting(before: &str, words: &[u8], after: &str) -> Self {
         Self::new([before.as_bytes(), &repeated(words, REPEATED_BYTES_MAX), after.as_bytes()].concat())
+    }
+
+    /// `before` and all of `words`.
+    fn quoting_whole(before: &str, words: &[u8]) -> Self {
+        Self::new([before.as_bytes(), &repeated(words, usize::MAX)].concat())
     }
 
     /// The error line for people.
@@ -817,6 +844,44 @@ fn no_group_text(before: &str, one: &[u8], between: &str, other: &[u8], behind: 
 #[must_use]
 pub fn unknown_stream_option(command: &str, option: &[u8]) -> CommandError {
     CommandError::quoting(&format!("ERR Unrecognized {command} option '"), option, "'")
+}
+
+/// A command that the user may not run. `command` is the full name in lower case.
+#[cold]
+#[must_use]
+pub fn command_denied(command: &str) -> CommandError {
+    CommandError::new(format!("NOPERM this user has no permissions to run the '{command}' command"))
+}
+
+/// A queued command that EXEC may not run any more.
+#[cold]
+#[must_use]
+pub fn denied_since_queued(reason: &str) -> CommandError {
+    CommandError::new(format!(
+        "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer \
+         allowed for the following reason: {reason}"
+    ))
+}
+
+/// Rules of ACL SETUSER or of a file that are wrong; `problem` says how.
+#[cold]
+#[must_use]
+pub fn acl_rules(problem: &[u8]) -> CommandError {
+    CommandError::quoting_whole("ERR ", problem)
+}
+
+/// ACL DRYRUN of a user that does not exist.
+#[cold]
+#[must_use]
+pub fn dryrun_user(name: &[u8]) -> CommandError {
+    CommandError::quoting("ERR User '", name, "' not found")
+}
+
+/// ACL DRYRUN of a command that does not exist.
+#[cold]
+#[must_use]
+pub fn dryrun_command(name: &[u8]) -> CommandError {
+    CommandError::quoting("ERR Command '", name, "' not found")
 }
 
 /// ACL CAT of a category that does not exist.

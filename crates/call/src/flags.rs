@@ -46,6 +46,8 @@ flags! {
     SUBSCRIBED = 15;
     /// Looks an element up, which the last argument names.
     ELEMENT_LAST = 16;
+    /// Some arguments are channels, which users may not be permitted.
+    CHANNELS = 24;
 }
 
 impl Flags {

@@ -11,24 +11,29 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod blocking;
+mod access;
 pub mod call;
 pub mod client;
+pub mod client_line;
 mod command;
 pub mod computation;
 pub mod errors;
 mod fieldsets;
 mod flags;
+pub mod follow;
 pub mod help;
 pub mod number;
 pub mod options;
 pub mod pubsub;
 mod queue;
 pub mod redact;
+pub mod rights;
 mod subscriptions;
 pub mod table;
 pub mod tracking;
 pub mod transaction;
 
+pub use access::Access;
 pub use call::{AdminCall, Context, KeyAccess, KeyCall, PlannedKey, ReadCall, WriteCall};
 pub use client::{Client, ClientTracking, Kept, ReplyMode};
 pub use command::{Command, Handler};
@@ -37,4 +42,5 @@ pub use fieldsets::Fieldsets;
 pub use flags::Flags;
 pub use options::{Options, Word};
 pub use queue::{Queue, Transaction, WatchedKey, Watching};
+pub use rights::Denial;
 pub use table::{Dispatch, Row, Table};

@@ -32,6 +32,16 @@ impl Subscriptions {
         size_of::<Self>() + self.name_bytes + names * NAME_OVERHEAD
     }
 
+    /// The names of one kind.
+    pub(crate) fn names(&self, topic: Topic) -> impl Iterator<Item = &[u8]> {
+        let names = match topic {
+            Topic::Channel => &self.channels,
+            Topic::Pattern => &self.patterns,
+            Topic::Shard => &self.shards,
+        };
+        names.iter().map(|name| &name[..])
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty()
     }

@@ -3,6 +3,7 @@
 //! A command's *index* is its position in the list; it is dense, differs between versions, and names counters and table rows. A
 //! command's *id* is pinned for ever (see the server's `ids.txt`) and is what the operation log will hold.
 
+use almandine_acl::Catalog;
 use almandine_command_spec::{Layout, Shape, Table as Names};
 
 use crate::command::{Command, Handler};
@@ -134,6 +135,12 @@ impl Table {
         &self.rows[usize::from(index)]
     }
 
+    /// The commands as the rules of access control name them.
+    #[must_use]
+    pub fn catalog(&self) -> Catalog {
+        Catalog::new(self.rows.iter().map(|row| (row.name.as_str(), row.shape.categories)))
+    }
+
     /// All commands, subcommands included, by dense index.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
@@ -198,6 +205,7 @@ fn flags_of(command: &Command, shape: &Shape) -> Flags {
         (traits.element && matches!(shape.layout, Layout::One(_)), Flags::ELEMENT),
         (traits.subscribed, Flags::SUBSCRIBED),
         (traits.element_last && matches!(shape.layout, Layout::One(_)), Flags::ELEMENT_LAST),
+        (traits.publishes || traits.subscribes || traits.subscribes_patterns, Flags::CHANNELS),
         (traits.all_keyspace || matches!(command.run, Handler::Admin(_)), Flags::ANY_KEY),
     ]
     .into_iter()

@@ -54,6 +54,16 @@ impl Access {
         }
     }
 
+    /// Whether the content of the value is read: Redis' flag `access`.
+    #[must_use]
+    pub const fn reads_value(self) -> bool {
+        match self {
+            Self::Read | Self::ReadUpdate | Self::ReadInsert | Self::Take | Self::ReadRepair => true,
+            Self::Inspect | Self::Overwrite | Self::Create | Self::Remove => false,
+            Self::Update | Self::Insert | Self::Delete | Self::NotKey => false,
+        }
+    }
+
     /// Whether the key must be locked exclusively.
     #[must_use]
     pub const fn is_write(self) -> bool {

@@ -52,4 +52,11 @@ traits! {
     executes "" "Executes the commands that the client has queued."
     system "" "Internal: for other servers and developers, not for applications."
     subscribed "" "Allowed on a RESP2 connection with subscriptions."
+    publishes "" "The first argument is a channel that it sends to."
+    subscribes "" "The arguments are channels that it begins to listen to."
+    subscribes_patterns "" "The arguments are patterns of channels that it begins to listen to."
+    databases "" "The arguments are databases that it uses."
+    database_last "" "The last argument is a database that it uses, beside the selected one."
+    database_option "" "It uses the databases behind the words DB, beside the selected one."
+    all_databases "" "It uses all databases."
 }

@@ -47,6 +47,8 @@ choices! {
     OomScoreAdj { No "no", Yes "yes", Relative "relative", Absolute "absolute" }
     /// Who may use something guarded.
     Allowed { No "no", Yes "yes", Local "local" }
+    /// Channels of a new user.
+    ChannelsByDefault { All "allchannels", None "resetchannels" }
     /// How the process is supervised.
     Supervised { Upstart "upstart", Systemd "systemd", Auto "auto", No "no" }
     /// What data beyond the memory budget is kept on.

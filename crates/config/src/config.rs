@@ -259,16 +259,17 @@ impl Config {
         Ok(changed)
     }
 
-    /// CONFIG REWRITE: brings the file in line with the values, keeping its comments and order.
+    /// CONFIG REWRITE: brings the file in line with the values and with the lines that describe `users`, keeping its comments and order.
     ///
     /// # Errors
     /// The error reply without its prefix.
-    pub fn rewrite(&self, which: Stated) -> Result<(), String> {
+    pub fn rewrite(&self, which: Stated, users: &[String]) -> Result<(), String> {
         let _turn = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = &self.file else {
             return Err("The server is running without a config file".to_owned());
         };
-        rewrite::rewrite(file, self.current.load().values(), which).map_err(|error| format!("Rewriting config file: {error}"))
+        rewrite::rewrite(file, self.current.load().values(), which, users)
+            .map_err(|error| format!("Rewriting config file: {error}"))
     }
 }
 

@@ -296,7 +296,7 @@ fn rewriting_gives_the_file_that_redis_writes() {
     let Startup::Run(config) = Config::load(&args).unwrap() else { panic!() };
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
     config.set(&pairs, true, |_, _| Ok(())).unwrap();
-    config.rewrite(almandine_config::Stated::AsNeeded).unwrap();
+    config.rewrite(almandine_config::Stated::AsNeeded, &[]).unwrap();
 
     let sorted = |file: &str| {
         let text = std::fs::read_to_string(file).unwrap();

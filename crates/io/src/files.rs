@@ -4,7 +4,7 @@
 //! everything here may block.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -64,6 +64,34 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     fs::rename(from, to)
 }
 
+/// Puts `bytes` in place of what a file holds, with its permissions: the old file or the new one is there at any moment, and the new one is
+/// durable.
+///
+/// # Errors
+/// As the system reports them; the old file is there then.
+pub fn replace(file: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    let file = file.as_ref();
+    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = directory.join(name);
+    let written = (|| {
+        let mut out = create(&temporary)?;
+        match copy_permissions(file, &out) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        out.write_all(bytes.as_ref())?;
+        out.sync_all()?;
+        rename(&temporary, file)?;
+        sync_directory(directory)
+    })();
+    if written.is_err() {
+        let _ = remove(&temporary);
+    }
+    written
+}
+
 /// Makes a directory and those above it that are missing.
 ///
 /// # Errors
@@ -115,7 +143,6 @@ pub fn copy_permissions(from: impl AsRef<Path>, to: &File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     #[test]
     fn files_come_and_go_by_their_names() {
@@ -131,6 +158,9 @@ mod tests {
         assert_eq!(read(&new).unwrap().len(), 8);
         assert!(disk_bytes(&new).is_ok() && disk_bytes(&old).is_err());
         assert!(canonical(directory.join(".").join("new")).unwrap().ends_with("new"));
+        replace(&new, "three\n").unwrap();
+        assert_eq!((read(&new).unwrap(), names(&directory).unwrap().len()), (b"three\n".to_vec(), 1));
+        assert!(replace(directory.join("missing").join("file"), "").is_err());
         copy_permissions(&new, &create(&old).unwrap()).unwrap();
         assert_eq!(read(&old).unwrap(), b"");
         remove(&old).unwrap();

@@ -9,6 +9,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+pub mod acl;
 pub mod client;
 mod lock;
 mod messages;
@@ -20,6 +21,7 @@ pub mod pubsub;
 mod shutdown;
 pub mod tracking;
 
+pub use acl::Acl;
 pub use almandine_device::watched::DeviceState;
 pub use client::{Activity, ClientIdentity, ClientMemory, ClientOrigin, ClientShared, Clients};
 pub use messages::{Mailbox, Message, Unblock, UnblockAnswer, Workers};

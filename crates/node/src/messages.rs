@@ -37,6 +37,8 @@ pub enum Message {
     Publish(Arc<Publication>),
     /// Close the connections that listen to a message, which was dropped because too much waits for the worker.
     Unheard(Arc<Publication>),
+    /// Close this connection if it listens to what its user may not listen to.
+    CheckSubscriptions(u64),
     /// The connection that was to be notified in place of a client is gone.
     RedirectBroken {
         /// The client.

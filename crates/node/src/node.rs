@@ -3,10 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use almandine_acl::Defaults;
+use almandine_config::choices::ChannelsByDefault;
 use almandine_config::{Config, Parameter, SetError, Settings};
 use almandine_io::{clock, entropy};
 use almandine_keyspace::Keyspace;
 
+use crate::acl::Acl;
 use crate::client::Clients;
 use crate::lock::lock;
 use crate::messages::Workers;
@@ -43,6 +46,8 @@ pub struct Node {
     pub statistics: Statistics,
     /// Connections.
     pub clients: Arc<Clients>,
+    /// Users.
+    pub acl: Acl,
     /// Messages to workers.
     pub workers: Arc<Workers>,
     /// CLIENT PAUSE.
@@ -65,7 +70,6 @@ pub struct Node {
     pub shutdown: Shutdown,
     /// This run of the process.
     pub run: Run,
-    since_reset: SinceReset,
 }
 
 /// What CONFIG RESETSTAT begins anew.
@@ -90,20 +94,22 @@ pub struct Run {
     pub started_ms: i64,
     /// How many workers run.
     pub worker_count: usize,
+    since_reset: SinceReset,
 }
 
 impl Node {
-    /// A node configured by `config` over `keyspace`, with `workers` workers and `commands` commands, whose run is named by `run_id`.
+    /// A node configured by `config` over `keyspace`, with `workers` workers and the users of `acl`, whose run is named by `run_id`.
     #[must_use]
-    pub fn new(config: Config, keyspace: Arc<Keyspace>, workers: usize, commands: usize, run_id: String) -> Self {
+    pub fn new(config: Config, keyspace: Arc<Keyspace>, workers: usize, acl: Acl, run_id: String) -> Self {
         let startup_bytes = keyspace.used_memory();
         let (clients, mailboxes) = (Arc::new(Clients::new(workers)), Arc::new(Workers::default()));
         let tracking = Tracking::new(Arc::clone(&keyspace), Arc::clone(&clients), Arc::clone(&mailboxes));
         Self {
             config,
             keyspace,
-            statistics: Statistics::new(workers, commands),
+            statistics: Statistics::new(workers, acl.catalog().len()),
             clients,
+            acl,
             pubsub: PubSub::new(Arc::clone(&mailboxes)),
             workers: mailboxes,
             pause: Pause::default(),
@@ -121,8 +127,8 @@ impl Node {
                 startup_bytes,
                 started_ms: clock::unix_ms(),
                 worker_count: workers,
+                since_reset: SinceReset { baseline: Mutex::default(), peak_bytes: AtomicU64::new(startup_bytes) },
             },
-            since_reset: SinceReset { baseline: Mutex::default(), peak_bytes: AtomicU64::new(startup_bytes) },
         }
     }
 
@@ -139,7 +145,27 @@ impl Node {
         let apply = |settings: &Settings, changed: &[&'static Parameter]| {
             self.applier.get().map_or(Ok(()), |apply| apply(settings, changed))
         };
-        self.config.set(pairs, local, apply).map(|_| ())
+        let changed = self.config.set(pairs, local, apply)?;
+        if changed.iter().any(|parameter| parameter.name == "requirepass") {
+            self.acl.set_default_password(self.config.snapshot().settings.security.requirepass.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// The lines of the configuration file that describe the users; none when they have a file of their own.
+    #[must_use]
+    pub fn user_lines(&self) -> Vec<String> {
+        if !self.config.snapshot().settings.security.acl_file.is_empty() {
+            return Vec::new();
+        }
+        self.acl.users().iter().map(|user| String::from_utf8_lossy(&user.describe()).into_owned()).collect()
+    }
+
+    /// What the configuration says of new users.
+    #[must_use]
+    pub fn user_defaults(&self) -> Defaults {
+        let channels = self.config.snapshot().settings.security.channels_by_default;
+        Defaults { all_channels: channels == ChannelsByDefault::All }
     }
 
     /// Says what the server was built with; a second call changes nothing.
@@ -165,13 +191,13 @@ impl Node {
 
     /// Notes that `bytes` are in use, and returns the highest use so far.
     pub fn note_memory(&self, bytes: u64) -> u64 {
-        self.since_reset.peak_bytes.fetch_max(bytes, Relaxed).max(bytes)
+        self.run.since_reset.peak_bytes.fetch_max(bytes, Relaxed).max(bytes)
     }
 
     /// The keyspace's counters since the last CONFIG RESETSTAT; its gauges as they are.
     #[must_use]
     pub fn store_totals(&self) -> almandine_keyspace::Totals {
-        let (mut totals, before) = (self.keyspace.totals(), *lock(&self.since_reset.baseline));
+        let (mut totals, before) = (self.keyspace.totals(), *lock(&self.run.since_reset.baseline));
         totals.expired -= before.expired;
         totals.evicted -= before.evicted;
         totals
@@ -180,8 +206,8 @@ impl Node {
     /// CONFIG RESETSTAT.
     pub fn reset_statistics(&self) {
         self.statistics.reset();
-        *lock(&self.since_reset.baseline) = self.keyspace.totals();
-        self.since_reset.peak_bytes.store(self.keyspace.used_memory(), Relaxed);
+        *lock(&self.run.since_reset.baseline) = self.keyspace.totals();
+        self.run.since_reset.peak_bytes.store(self.keyspace.used_memory(), Relaxed);
     }
 
     /// 40 hexadecimal digits that name this history of writes.

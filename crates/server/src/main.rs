@@ -18,6 +18,7 @@ mod reference;
 mod run;
 mod startup;
 mod storage;
+mod users;
 
 use std::process::ExitCode;
 

@@ -20,7 +20,7 @@ use almandine_node::{Build, Mailbox, Message, Node, ShutdownRequest};
 use almandine_session::Sessions;
 
 use crate::process::PidFile;
-use crate::{apply, background, commands, crash, log, oom_score, open_files, process, startup, storage};
+use crate::{apply, background, commands, crash, log, oom_score, open_files, process, startup, storage, users};
 
 /// The global allocator's name.
 const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
@@ -53,8 +53,7 @@ pub(crate) fn run(config: Config, args: &[String]) -> ExitCode {
     }
 }
 
-/// The lines of the file that are no parameters. What cannot be followed is refused: a file that restricts users, read by a server that
-/// does not, would leave it open.
+/// The lines of the file that are no parameters, users apart. What cannot be followed is refused.
 fn follow_directives(config: &Config) -> io::Result<&'static Table> {
     let fault = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
     let mut renames = Vec::new();
@@ -62,10 +61,8 @@ fn follow_directives(config: &Config) -> io::Result<&'static Table> {
         let words: Vec<&str> = directive.words.iter().map(String::as_str).collect();
         match (directive.name, words.as_slice()) {
             ("rename-command", [old, new]) => renames.push((*old, *new)),
-            // As CONFIG REWRITE of Redis states what is so anyway.
-            ("user", ["default", "on", "nopass", "~*", "&*", "+@all"]) => {}
-            ("user", ["default", "on", "nopass", "sanitize-payload", "~*", "&*", "+@all"]) => {}
-            // Not the words behind the first: they may hold a password.
+            // See `users`.
+            ("user", _) => {}
             (name, words) => {
                 let subject = words.first().unwrap_or(&"");
                 return Err(fault(format!("'{name} {subject}' in the configuration file is not supported yet")));
@@ -87,6 +84,7 @@ fn serve(config: Config) -> io::Result<()> {
     storage::check_budget(settings).map_err(io::Error::other)?;
     oom_score::apply(settings).map_err(io::Error::other)?;
     let table = follow_directives(&config)?;
+    let acl = users::load(&config, table)?;
     let storage::Opened { storage, health, watch } = storage::open(settings)?;
     let keyspace = Keyspace::open(keyspace_options(settings, workers, storage))?;
     apply::set_eviction(settings, &keyspace);
@@ -100,7 +98,7 @@ fn serve(config: Config) -> io::Result<()> {
     let endpoints = listeners.iter().map(|listener| Endpoint { listener: Arc::clone(listener), transport: None }).collect();
     let options = almandine_net::Options { workers, reactor: selected.kind, endpoints, limits: Arc::clone(&limits) };
     let (network, seats) = almandine_net::open::<Message>(options)?;
-    let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, table.rows().len(), run_id()));
+    let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, acl, run_id()));
     node.workers.install((0..workers).map(|worker| mailbox(&network, worker)).collect());
     node.tracking.follow_changes();
     let (waiting, stalled) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));

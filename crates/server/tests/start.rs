@@ -44,8 +44,8 @@ fn the_configuration_file_is_named_and_promises_that_cannot_be_kept_are_refused(
     fs::write(&file, "timeout 100\n").unwrap();
     let server = Server::start(&Program::Almandine, &["--include", file.to_str().unwrap()]);
     assert_eq!(server.client().line("CONFIG SET timeout 5"), ok());
-    let refused = refusal(&["--aclfile", "/etc/users.acl"]);
-    assert!(refused.contains("'aclfile /etc/users.acl': There are no ACL users yet"), "{refused}");
+    let refused = refusal(&["--tls-port", "6380"]);
+    assert!(refused.contains("'tls-port 6380': There is no TLS yet"), "{refused}");
     let output = std::process::Command::new(almandine_testkit::server::almandine_path())
         .args([file.to_str().unwrap(), "--port", "0"])
         .output()

@@ -14,7 +14,7 @@ use almandine_config::{Config, Startup};
 use almandine_io::socket::Address;
 use almandine_keyspace::{Accessor, Keyspace, Options, Put};
 use almandine_net::{Peer, Service};
-use almandine_node::Node;
+use almandine_node::{Acl, Node};
 use almandine_session::{Connection, Sessions};
 
 /// Commands of one run, unless an argument says otherwise.
@@ -29,7 +29,7 @@ fn main() {
     let args = ["--protected-mode".to_owned(), "no".to_owned()];
     let Ok(Startup::Run(config)) = Config::load(&args) else { panic!("a configuration") };
     let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[]).expect("a table");
-    let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, table.rows().len(), "0".repeat(40)));
+    let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
     let mut sessions = Sessions::new(node, table, keyspace.accessor().expect("an accessor"), 0);
     let local = Address::Ip("127.0.0.1:6379".parse().expect("an address"));
     let peer = Peer { remote: local.clone(), local, endpoint: 0, worker: 0, descriptor: 0 };

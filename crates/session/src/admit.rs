@@ -1,6 +1,6 @@
 //! Step 3, *admit*: which commands are refused before anything runs, and with which error.
 
-use almandine_call::{Client, CommandError, Context, Dispatch, Flags, errors};
+use almandine_call::{Client, CommandError, Context, Denial, Dispatch, Flags, errors, follow};
 use almandine_node::{DeviceState, Node, PauseScope};
 use almandine_resp::Args;
 
@@ -12,6 +12,8 @@ pub(crate) enum Admission {
     Granted,
     Paused,
     Refused(CommandError),
+    /// The client's user may not run it.
+    Denied(Denial),
 }
 
 impl Engine {
@@ -32,26 +34,48 @@ impl Engine {
     }
 }
 
-/// Whether a client may run this command now: authentication, memory, pause. `flags` are the command's; for EXEC those of what it executes.
-pub(crate) fn admit(context: &Context, client: &Client, dispatch: &Dispatch, flags: Flags, now_ms: i64) -> Admission {
+/// Whether a client may run this command now: authentication, its user's rights, memory, pause. `flags` are the command's; for EXEC those of
+/// what it executes.
+pub(crate) fn admit(
+    context: &Context,
+    client: &Client,
+    dispatch: &Dispatch,
+    args: Args<'_>,
+    flags: Flags,
+    now_ms: i64,
+) -> Admission {
     let node = &context.node;
-    if !client.authenticated && !dispatch.flags.any(Flags::NO_AUTH) {
+    if !client.access.is_admitted() && !dispatch.flags.any(Flags::NO_AUTH) {
         return Admission::Refused(CommandError::AuthenticationRequired);
-    }
-    if client.only_listens() && !dispatch.flags.any(Flags::SUBSCRIBED) {
-        return Admission::Refused(errors::only_listens(&context.table.row(dispatch.index).name));
     }
     if client.transaction.is_some() && flags.any(Flags::NO_MULTI) {
         return Admission::Refused(CommandError::NotInTransaction);
     }
+    if let Some(refused) = follow::refused(client, context.table, dispatch, args) {
+        return Admission::Denied(refused.denial);
+    }
     if flags.any(Flags::DENY_OOM) && node.keyspace.over_limit() {
         return Admission::Refused(out_of_memory(node));
+    }
+    if client.only_listens() && !dispatch.flags.any(Flags::SUBSCRIBED) {
+        return Admission::Refused(errors::only_listens(&context.table.row(dispatch.index).name));
     }
     match node.pause.active(now_ms) {
         Some(PauseScope::All) => Admission::Paused,
         Some(PauseScope::Writes) if flags.any(Flags::MAY_WRITE) => Admission::Paused,
         _ => Admission::Granted,
     }
+}
+
+/// The error of a command that was not planned: one that its user may not run, or [`refusal`].
+#[cold]
+pub(crate) fn refusal_of(client: &Client, context: &Context, args: Args<'_>, now_ms: i64) -> CommandError {
+    let dispatch = context.table.resolve(args.at(0), args.get(1)).filter(|dispatch| dispatch.accepts(args.len()));
+    let refused = dispatch.and_then(|dispatch| follow::refused(client, context.table, dispatch, args));
+    let Some(refused) = refused else { return refusal(context, args) };
+    let error = follow::deny(context, client, refused, now_ms);
+    count_refusal(context, refused.dispatch, &error);
+    if refused.dispatch.flags.any(Flags::EXECUTES) { errors::transaction_aborted(&error) } else { error }
 }
 
 /// The error of a command that was not planned: an unknown name, or a wrong number of arguments.

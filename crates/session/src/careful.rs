@@ -1,11 +1,12 @@
 //! Running one command with every check: authentication, pause, silence, monitoring, exact timing.
 //!
-//! The fast loop of [`crate::execute`] makes none of them; the batch goes this way while any of them may matter. Access control and cluster
-//! redirection belong here too when they come.
+//! The fast loop of [`crate::execute`] makes none of them but whether the client's user may run a command; the batch goes this way while any of
+//! them may matter. Cluster redirection belongs here too when it comes.
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::{Client, CommandError, Dispatch, Flags, ReplyMode, errors, redact, tracking, transaction};
+use almandine_call::follow::Refused;
+use almandine_call::{Client, CommandError, Dispatch, Flags, ReplyMode, errors, follow, redact, tracking, transaction};
 use almandine_resp::Args;
 
 use crate::admit::{Admission, admit, count_refusal, is_other_protocol, refusal};
@@ -52,7 +53,7 @@ impl Engine {
                 }
                 reply::error(&self.context, &connection.client, out, &refusal(&self.context, args));
             }
-            Some(dispatch) => match self.admit_carefully(&connection.client, dispatch) {
+            Some(dispatch) => match self.admit_carefully(&connection.client, dispatch, args) {
                 Admission::Paused => return Step::Paused,
                 Admission::Granted => match self.run_carefully(connection, dispatch, args, out) {
                     Some(begin) => mark = begin,
@@ -60,6 +61,10 @@ impl Engine {
                     None => return Step::NeedsRecords,
                 },
                 Admission::Refused(error) => self.refuse(&mut connection.client, dispatch, &error, out),
+                Admission::Denied(denial) => {
+                    let error = follow::deny(&self.context, &connection.client, Refused { dispatch, args, denial }, self.now_ms);
+                    self.refuse(&mut connection.client, dispatch, &error, out);
+                }
             },
         }
         let writes_messages = std::mem::take(&mut connection.client.writes_messages);
@@ -79,10 +84,10 @@ impl Engine {
     }
 
     /// Whether a command may run now; EXEC, if what it executes may.
-    fn admit_carefully(&self, client: &Client, dispatch: &Dispatch) -> Admission {
+    fn admit_carefully(&self, client: &Client, dispatch: &Dispatch, args: Args<'_>) -> Admission {
         let queued = client.transaction.as_ref().filter(|queued| dispatch.flags.any(Flags::EXECUTES) && !queued.is_refused());
         let flags = queued.map_or(dispatch.flags, |queued| queued.flags().without(Flags::NO_MULTI));
-        admit(&self.context, client, dispatch, flags, self.now_ms)
+        admit(&self.context, client, dispatch, args, flags, self.now_ms)
     }
 
     /// Answers a command that may not run. A transaction ends with its EXEC, and will not be executed without one of its commands.

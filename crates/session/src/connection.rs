@@ -44,7 +44,7 @@ impl Connection {
     /// What the parser accepts now.
     #[inline]
     pub(crate) fn limits(&self, bulk_bytes_max: usize) -> Limits {
-        Limits { bulk_bytes_max, authenticated: self.client.authenticated, ..Limits::default() }
+        Limits { bulk_bytes_max, authenticated: self.client.access.is_admitted(), ..Limits::default() }
     }
 
     /// Forgets what the parser knows of bytes that will be given again.

@@ -4,7 +4,7 @@ use almandine_base::Output;
 use almandine_call::{AdminCall, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, WriteCall, errors, transaction};
 use almandine_resp::{Args, Reply};
 
-use crate::admit::{count_refusal, is_other_protocol, out_of_memory, refusal};
+use crate::admit::{count_refusal, is_other_protocol, out_of_memory, refusal_of};
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::execution::Execution;
@@ -26,7 +26,7 @@ impl Engine {
         first: usize,
     ) -> usize {
         let Self { accessor, context, planner, timing, aftermath, now_ms, .. } = self;
-        planner.plan_group(accessor, connection.client.db, received, first);
+        planner.plan_group(accessor, &connection.client, received, first);
         let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
         let watched_bytes = aftermath.watch(received.input.len());
         let group = planner.group();
@@ -40,7 +40,12 @@ impl Engine {
                     return offset + 1;
                 }
                 end_refused(&mut execution, args);
-                reply::error(context, execution.client, execution.out, &refusal(context, args));
+                reply::error(
+                    context,
+                    execution.client,
+                    execution.out,
+                    &refusal_of(execution.client, context, args, execution.now_ms),
+                );
                 continue;
             };
             if dispatch.flags.any(refused) {

@@ -1,6 +1,6 @@
 //! Step 1, *plan*: which handlers a group of commands runs and on which keys. The keys are hashed, and their buckets prefetched.
 
-use almandine_call::{Context, Dispatch, Flags, Handler, PlannedKey, Table};
+use almandine_call::{Client, Context, Dispatch, Flags, Handler, PlannedKey, Table, rights};
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 
@@ -19,7 +19,7 @@ const MEMO_SLOTS: usize = 16;
 /// One command of a group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Planned {
-    /// What runs; `None` when the command must be refused: unknown, or called with a wrong number of arguments.
+    /// What runs; `None` when the command must be refused: unknown, called with a wrong number of arguments, or denied to the client's user.
     pub(crate) dispatch: Option<&'static Dispatch>,
     pub(crate) key: PlannedKey,
 }
@@ -46,12 +46,17 @@ impl Planner {
     /// Plans commands from `first` on and asks for their cache lines. The group ends at [`GROUP_COMMANDS_MAX`], at the end of the batch,
     /// or behind a command after which the rest may mean something else.
     #[inline]
-    pub(crate) fn plan_group(&mut self, accessor: &mut Accessor, db: u16, received: Received<'_>, first: usize) {
+    pub(crate) fn plan_group(&mut self, accessor: &mut Accessor, client: &Client, received: Received<'_>, first: usize) {
         let Self { table, memo, group, len } = self;
         accessor.begin_group();
         *len = 0;
+        let restricted = client.access.is_restricted();
         for (planned, command) in group.iter_mut().zip(first..received.len()) {
-            *planned = plan_one(table, memo, accessor, db, received.args(command));
+            let args = received.args(command);
+            let runs = resolve(table, memo, args)
+                // Before any of its keys is looked at.
+                .filter(|dispatch| !restricted || rights::permits(&client.access, table, dispatch, args, client.db));
+            *planned = runs.map_or(Planned::default(), |dispatch| plan_keys(table, accessor, client.db, dispatch, args));
             *len += 1;
             if planned.dispatch.is_some_and(|dispatch| dispatch.flags.any(Flags::BARRIER)) {
                 break;
@@ -71,12 +76,6 @@ impl Planner {
         accessor.begin_group();
         plan_keys(self.table, accessor, db, dispatch, args)
     }
-}
-
-#[inline]
-fn plan_one(table: &'static Table, memo: &mut Memo, accessor: &mut Accessor, db: u16, args: Args<'_>) -> Planned {
-    let Some(dispatch) = resolve(table, memo, args) else { return Planned::default() };
-    plan_keys(table, accessor, db, dispatch, args)
 }
 
 #[inline]

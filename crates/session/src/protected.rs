@@ -1,5 +1,6 @@
 //! Protected mode: without a password, only peers on this machine are served.
 
+use almandine_acl::User;
 use almandine_config::Settings;
 use almandine_io::socket::Address;
 use almandine_net::Peer;
@@ -15,10 +16,9 @@ restarting the server. 3) If you started the server manually just for testing, r
 Set up an authentication password for the default user. NOTE: You only need to do one of the above things in order for the server to \
 start accepting connections from the outside.";
 
-/// Whether the peer must be refused.
-pub(crate) fn refuses(settings: &Settings, peer: &Peer) -> bool {
-    let security = &settings.security;
-    security.protected_mode && security.requirepass.is_empty() && !is_local(&peer.remote)
+/// Whether the peer must be refused. `default_user` is the one that it would be.
+pub(crate) fn refuses(settings: &Settings, default_user: &User, peer: &Peer) -> bool {
+    settings.security.protected_mode && default_user.needs_no_password() && !is_local(&peer.remote)
 }
 
 /// Whether an address is of this machine.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::Output;
 use almandine_base::limits::BATCH_COMMANDS_MAX;
-use almandine_call::{Client, Kept, Table, pubsub, tracking, transaction};
+use almandine_call::{Access, Client, Kept, Table, pubsub, tracking, transaction};
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_io::storage::{ReadDone, ReadRequest};
@@ -80,6 +80,10 @@ impl Sessions {
         // CLIENT LIST shows a client the bytes of the commands that are being executed, its own.
         connection.client.shared.activity.query_bytes.store(input.len(), Relaxed);
         self.follow_configuration();
+        connection.client.follow_users(&self.engine.context.node.acl);
+        if connection.client.closing {
+            return Executed { commands: 0, next: Next::Close };
+        }
         let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
         self.engine.now_ms = now_ms;
         self.engine.accessor.begin_batch(now_ms);
@@ -147,11 +151,10 @@ impl Service for Sessions {
     type Message = Message;
 
     fn open(&mut self, id: ConnectionId, peer: &Peer, out: &mut Output) -> Option<Connection> {
-        // Whether a password is needed depends on the configuration as it is now.
         self.follow_configuration();
         let context = &self.engine.context;
-        let settings = context.settings();
-        if protected::refuses(settings, peer) {
+        let access = Access::of_default(&context.node.acl);
+        if protected::refuses(context.settings(), access.user(), peer) {
             context.statistics().counters.connections_rejected.add(1);
             Reply::new(out, ProtocolVersion::Resp2).error(protected::DENIED);
             return None;
@@ -166,15 +169,14 @@ impl Service for Sessions {
             descriptor: peer.descriptor,
             created_ms: clock::unix_ms(),
         });
-        let authenticated = settings.security.requirepass.is_empty();
-        Some(Connection::new(id, Client::new(shared, authenticated)))
+        Some(Connection::new(id, Client::new(shared, access)))
     }
 
     #[inline]
     fn receive(&mut self, connection: &mut Connection, input: &[u8], out: &mut Output) -> Progress {
         self.batch.clear();
         // A pipeline may authenticate in its first command, which changes what the parser accepts of the second.
-        let commands_max = if connection.client.authenticated { BATCH_COMMANDS_MAX } else { 1 };
+        let commands_max = if connection.client.access.is_admitted() { BATCH_COMMANDS_MAX } else { 1 };
         let limits = connection.limits(self.bulk_bytes_max);
         let parsed = connection.parser.parse(input, &limits, &mut self.batch, commands_max);
         let written_before = out.len();
@@ -248,6 +250,15 @@ impl Service for Sessions {
                 (None, Some(origin)) => self.engine.context.node.tracking.redirect_broken(origin, client),
                 (None, None) => {}
             },
+            Message::CheckSubscriptions(id) => {
+                let forbidden = control.connection(id).is_some_and(|(connection, _)| {
+                    connection.client.follow_users(&self.engine.context.node.acl);
+                    connection.client.closing || connection.client.listens_to_forbidden()
+                });
+                if forbidden {
+                    control.kill(id, false);
+                }
+            }
             Message::Publish(publication) => self.burst.deliver(publication, &self.engine.context, control),
             Message::Unheard(publication) => publish::close_listeners(&publication, &self.engine.context, control),
             Message::RedirectBroken { client, redirect } => {
@@ -334,7 +345,7 @@ impl Service for Sessions {
 
     fn output_class(&self, connection: &Connection) -> OutputClass {
         let client = &connection.client;
-        if !client.authenticated {
+        if !client.access.is_admitted() {
             OutputClass::Unauthenticated
         } else if client.shared.subscriptions.any.load(Relaxed) {
             OutputClass::Subscriber

@@ -32,20 +32,20 @@ impl Engine {
         let db = connection.client.db;
         while first < received.len() {
             // In groups, as they run: the cache lines of all buckets are on their way before the first is looked at.
-            planner.plan_group(accessor, db, received, first);
+            planner.plan_group(accessor, &connection.client, received, first);
             for (planned, command) in planner.group().iter().zip(first..) {
                 let Some(dispatch) = planned.dispatch else { continue };
-                match admit(context, &connection.client, dispatch, dispatch.flags, *now_ms) {
+                let args = received.args(command);
+                match admit(context, &connection.client, dispatch, args, dispatch.flags, *now_ms) {
                     Admission::Granted => {}
                     // It will be refused, and must not cost a read.
-                    Admission::Refused(_) => continue,
+                    Admission::Refused(_) | Admission::Denied(_) => continue,
                     Admission::Paused => return,
                 }
                 if matches!(dispatch.run, Handler::Admin(_) | Handler::Container) {
                     // It may change what the following ones mean.
                     return;
                 }
-                let args = received.args(command);
                 for (position, access) in
                     context.table.row(dispatch.index).shape.keys_exact(args.len(), |argument| args.at(argument))
                 {

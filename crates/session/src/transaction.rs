@@ -10,7 +10,7 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::{Client, CommandError, Dispatch, Flags, Queue, Transaction, redact, tracking, transaction};
+use almandine_call::{Client, CommandError, Dispatch, Flags, Queue, Transaction, follow, redact, tracking, transaction};
 use almandine_command_spec::Access;
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
@@ -91,7 +91,7 @@ impl Engine {
         }
         let mut plans = self.unit.take_plans();
         let mut executed = None;
-        if let Some(dispatch) = self.plan_received(connection.client.db, received, first, &mut plans) {
+        if let Some(dispatch) = self.plan_received(&connection.client, received, first, &mut plans) {
             let commands = plans.len();
             let exec = Exec { dispatch, args: received.args(first + commands) };
             let unit = Unit { received, first, plans: &plans, bytes: received.input.len(), alone: false };
@@ -115,7 +115,7 @@ impl Engine {
     /// Plans the commands up to EXEC, which is returned; `None` when there is none, or a command in front of it has to be queued or refused.
     fn plan_received(
         &mut self,
-        db: u16,
+        client: &Client,
         received: Received<'_>,
         first: usize,
         plans: &mut Vec<Planned>,
@@ -127,13 +127,16 @@ impl Engine {
         for command in first..received.len() {
             let args = received.args(command);
             let dispatch = planner.resolve(args)?;
+            if follow::refused(client, context.table, dispatch, args).is_some() {
+                return None;
+            }
             if dispatch.flags.any(Flags::EXECUTES) {
                 return Some(dispatch);
             }
             if dispatch.flags.any(not_here) {
                 return None;
             }
-            plans.push(plan(context, accessor, db, dispatch, args));
+            plans.push(plan(context, accessor, client.db, dispatch, args));
         }
         None
     }

@@ -3,7 +3,7 @@
 //! Their keys are hashed once. Nothing is glanced at: the latches of the unit bring what its keys need into the cache.
 
 use almandine_base::Output;
-use almandine_call::{Client, CommandError, Context, Dispatch, Flags, Handler, PlannedKey, tracking};
+use almandine_call::{Client, CommandError, Context, Dispatch, Flags, Handler, PlannedKey, follow, tracking};
 use almandine_command_spec::Access;
 use almandine_keyspace::Accessor;
 use almandine_resp::{Args, Reply};
@@ -85,6 +85,11 @@ impl Engine {
         let each = self.timing.exact || self.context.node.statistics.hot_keys.is_active();
         let mut first_together = None;
         for (dispatch, planned, args) in unit.commands() {
+            if let Some(refused) = follow::refused(client, self.context.table, dispatch, args) {
+                let error = follow::deny_queued(&self.context, client, refused, self.now_ms);
+                reply::error(&self.context, client, out, &error);
+                continue;
+            }
             self.show(client, dispatch, args);
             let Self { accessor, context, timing, aftermath, now_ms, .. } = self;
             let alone = each || !dispatch.flags.any(Flags::FAST);

@@ -2,11 +2,10 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use almandine_acl::Users;
 use almandine_call::{CommandError, Options, Word, errors};
 use almandine_datatypes::number::parse_i64;
 use almandine_node::ClientShared;
-
-use crate::names::DEFAULT_USER;
 
 /// The letters of CLIENT LIST's flags that a filter may name.
 const FLAGS: &[u8] = b"OSMPxtRBdrbuAUceTIiECN";
@@ -25,6 +24,15 @@ pub(super) struct ClientFilter<'c> {
     idle_s_min: Option<i64>,
     /// Whether the calling client is left out.
     pub(super) skip_me: bool,
+}
+
+/// What values of filters may name.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'k> {
+    /// How many databases there are.
+    pub(super) databases: usize,
+    /// The users.
+    pub(super) users: &'k Users,
 }
 
 /// What must be so, or with `NOT-` before its name must not.
@@ -70,21 +78,21 @@ impl ClientKind {
 }
 
 impl<'c> ClientFilter<'c> {
-    /// Reads CLIENT KILL's filters, each a name and a value. `databases` is how many there are.
-    pub(super) fn for_kill(options: Options<'c>, databases: usize) -> Result<Self, CommandError> {
+    /// Reads CLIENT KILL's filters, each a name and a value. `known` says what values may name.
+    pub(super) fn for_kill(options: Options<'c>, known: Known<'_>) -> Result<Self, CommandError> {
         let id = |value: &[u8]| parse_i64(value).filter(|id| *id > 0).ok_or(CommandError::InvalidClientId);
-        Self { skip_me: true, ..Self::default() }.parse(options, databases, id)
+        Self { skip_me: true, ..Self::default() }.parse(options, known, id)
     }
 
     /// As [`ClientFilter::for_kill`], for CLIENT LIST.
-    pub(super) fn for_list(options: Options<'c>, databases: usize) -> Result<Self, CommandError> {
-        Self::default().parse(options, databases, |value| parse_i64(value).ok_or(CommandError::InvalidClientIdList))
+    pub(super) fn for_list(options: Options<'c>, known: Known<'_>) -> Result<Self, CommandError> {
+        Self::default().parse(options, known, |value| parse_i64(value).ok_or(CommandError::InvalidClientIdList))
     }
 
     fn parse(
         mut self,
         mut options: Options<'c>,
-        databases: usize,
+        known: Known<'_>,
         id: impl Fn(&[u8]) -> Result<i64, CommandError>,
     ) -> Result<Self, CommandError> {
         while let Some(Word(option)) = options.next() {
@@ -109,12 +117,12 @@ impl<'c> ClientFilter<'c> {
                 o if o.is("TYPE") => What::Kind(ClientKind::parse(value)?),
                 o if o.is("ADDR") => What::Address(value),
                 o if o.is("LADDR") => What::LocalAddress(value),
-                o if o.is("USER") => What::User(known_user(value)?),
+                o if o.is("USER") => What::User(known_user(value, known.users)?),
                 o if o.is("NAME") => What::Name(value),
                 o if o.is("FLAGS") => What::Flags(known_letters(value, FLAGS, errors::unknown_client_flags)?),
                 o if o.is("LIB-NAME") => What::LibraryName(value),
                 o if o.is("LIB-VER") => What::LibraryVersion(value),
-                o if o.is("DB") => What::Database(database(value, databases)?),
+                o if o.is("DB") => What::Database(database(value, known.databases)?),
                 o if o.is("CAPA") => What::Capabilities(known_letters(value, CAPABILITIES, errors::unknown_client_capability)?),
                 o if o.is("IP") => What::Ip(value),
                 o if o.is("MAXAGE") && !negated => {
@@ -172,8 +180,8 @@ impl What<'_> {
     }
 }
 
-fn known_user(user: &[u8]) -> Result<&[u8], CommandError> {
-    if user == DEFAULT_USER { Ok(user) } else { Err(errors::no_such_user(user)) }
+fn known_user<'v>(user: &'v [u8], users: &Users) -> Result<&'v [u8], CommandError> {
+    if users.find(user).is_some() { Ok(user) } else { Err(errors::no_such_user(user)) }
 }
 
 fn known_letters<'v>(value: &'v [u8], known: &[u8], error: fn(&[u8]) -> CommandError) -> Result<&'v [u8], CommandError> {

@@ -1,9 +1,8 @@
 //! CLIENT ID, GETNAME, SETNAME, SETINFO and INFO: who a connection is.
 
-use almandine_call::{AdminCall, Command, Handler, Outcome, Word, errors};
+use almandine_call::{AdminCall, Command, Handler, Outcome, Word, client_line, errors};
 use almandine_command_spec::{Arg, CommandSpec};
 
-use super::line;
 use super::subcommand::SUBCOMMAND;
 use crate::names::{client_name, printable};
 
@@ -102,8 +101,8 @@ pub(super) const INFO: Command = Command {
 
 fn info(call: &mut AdminCall<'_>) -> Outcome {
     let mut text = String::new();
-    let arguments_bytes = line::arguments_bytes(call.args);
-    line::write(&mut text, &call.client.shared, call.context.table, call.now_ms, arguments_bytes);
+    let arguments_bytes = client_line::arguments_bytes(call.args);
+    client_line::write(&mut text, &call.client.shared, call.context.table, call.now_ms, arguments_bytes);
     text.push('\n');
     call.reply.verbatim("txt", text.as_bytes());
     Ok(())

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome};
+use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome, client_line};
 use almandine_command_spec::{Arg, CommandSpec};
 use almandine_node::ClientShared;
 
-use super::filter::ClientFilter;
-use super::line;
+use super::filter::{ClientFilter, Known};
 use super::subcommand::{FOR_OPERATORS, SUBCOMMAND};
 
 /// Filters of one command, and behind them those that CLIENT LIST and CLIENT KILL have in common.
@@ -76,7 +75,10 @@ pub(super) const LIST: Command = Command {
 
 fn list(call: &mut AdminCall<'_>) -> Outcome {
     let node = &call.context.node;
-    let filter = ClientFilter::for_list(Options::after(call.args, 2), node.keyspace.databases())?;
+    let filter = ClientFilter::for_list(
+        Options::after(call.args, 2),
+        Known { databases: node.keyspace.databases(), users: &node.acl.users() },
+    )?;
     let clients = &node.clients;
     // Those that are named come in the order of their names.
     let named = filter.ids.as_ref().map(|ids| ids.iter().filter_map(|id| clients.find(u64::try_from(*id).ok()?)).collect());
@@ -86,8 +88,8 @@ fn list(call: &mut AdminCall<'_>) -> Outcome {
     let mut lines = String::new();
     for client in chosen {
         let asks = client.id == call.client.shared.id;
-        let arguments_bytes = if asks { line::arguments_bytes(call.args) } else { 0 };
-        line::write(&mut lines, &client, call.context.table, call.now_ms, arguments_bytes);
+        let arguments_bytes = if asks { client_line::arguments_bytes(call.args) } else { 0 };
+        client_line::write(&mut lines, &client, call.context.table, call.now_ms, arguments_bytes);
         lines.push('\n');
     }
     call.reply.verbatim("txt", lines.as_bytes());
@@ -131,8 +133,9 @@ fn kill(call: &mut AdminCall<'_>) -> Outcome {
     if call.args.len() == 3 {
         return kill_address(call, call.args.at(2));
     }
-    let filter = ClientFilter::for_kill(Options::after(call.args, 2), call.context.node.keyspace.databases())?;
     let node = &call.context.node;
+    let known = Known { databases: node.keyspace.databases(), users: &node.acl.users() };
+    let filter = ClientFilter::for_kill(Options::after(call.args, 2), known)?;
     let mut killed = 0;
     for client in node.clients.all() {
         let me = client.id == call.client.shared.id;

@@ -11,7 +11,7 @@ mod store;
 mod table;
 mod values;
 
-use almandine_call::{Command, Handler, Outcome, ReadCall, Word, WriteCall};
+use almandine_call::{Command, Handler, KeyCall, Outcome, ReadCall, Word, WriteCall, rights};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, KeySpec, Keys, Traits};
 
 use crate::traits::{CHANGE, READ};
@@ -101,8 +101,13 @@ fn next_key<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> 
     }
 }
 
+/// Whether patterns may lead to keys: access control cannot know which before the command runs.
+fn reads_any_key<K>(call: &KeyCall<'_, K>) -> bool {
+    rights::permits_any_key(&call.client.access, call.context.table, call.args, call.client.db)
+}
+
 fn sort(call: &mut WriteCall<'_>) -> Outcome {
-    let sorting = Sorting::read(call.args, true)?;
+    let sorting = Sorting::read(call.args, true, reads_any_key(call))?;
     match sorting.destination {
         Some(destination) => store(call, destination, sorting),
         None => answer(call, sorting),
@@ -110,7 +115,7 @@ fn sort(call: &mut WriteCall<'_>) -> Outcome {
 }
 
 fn sort_ro(call: &mut ReadCall<'_>) -> Outcome {
-    let sorting = Sorting::read(call.args, false)?;
+    let sorting = Sorting::read(call.args, false, reads_any_key(call))?;
     answer(call, sorting)
 }
 

@@ -73,7 +73,7 @@ pub(super) const COPY: Command = Command {
             Arg::pure_token("replace", "REPLACE").optional(),
         ],
         // The destination may be in another database, which only the options tell.
-        traits: Traits { fast: false, denyoom: true, self_locking: true, all_keyspace: true, ..CHANGE },
+        traits: Traits { fast: false, denyoom: true, self_locking: true, all_keyspace: true, database_option: true, ..CHANGE },
         ..CommandSpec::BLANK
     },
     run: Handler::Write(copy),
@@ -113,7 +113,7 @@ pub(super) const MOVE: Command = Command {
         id: 217,
         summary: "Moves a key to another database.",
         args: &[Arg::key("key", Access::ReadUpdate), Arg::integer("db")],
-        traits: Traits { self_locking: true, all_keyspace: true, ..CHANGE },
+        traits: Traits { self_locking: true, all_keyspace: true, database_last: true, ..CHANGE },
         ..CommandSpec::BLANK
     },
     run: Handler::Write(move_key),

@@ -1,7 +1,7 @@
 //! Who may connect and what is locked.
 
 use super::{ALLOWED, LONG, TEXT, YES_NO};
-use crate::choices::Allowed;
+use crate::choices::{Allowed, ChannelsByDefault, Choice};
 use crate::kind::Kind;
 use crate::parameter::section;
 
@@ -15,9 +15,10 @@ section! {
     "enable-debug-command": ALLOWED = "no" [immutable]
         "Who may use DEBUG: no, yes, or local peers." => enable_debug_command: Allowed;
     "enable-module-command": ALLOWED = "no" [immutable] "Who may use MODULE: no, yes, or local peers.";
-    "aclfile": TEXT = "" [immutable] "File with the users.";
-    "acl-pubsub-default": (Kind::Choice(&["allchannels", "resetchannels"])) = "resetchannels" [] "Channels of a new user.";
-    "acllog-max-len": LONG = "128" [] "Entries of the ACL log.";
+    "aclfile": TEXT = "" [immutable] "File with the users." => acl_file: String;
+    "acl-pubsub-default": (Kind::Choice(ChannelsByDefault::NAMES)) = "resetchannels" [] "Channels of a new user."
+        => channels_by_default: ChannelsByDefault;
+    "acllog-max-len": LONG = "128" [] "Entries of the ACL log." => acl_log_entries_max: u64;
     "hide-user-data-from-log": YES_NO = "yes" [] "Keep keys and values out of the log.";
     "sanitize-dump-payload": (Kind::Choice(&["no", "yes", "clients"])) = "no" [] "Check the payload of RESTORE in depth.";
     "lua-enable-deprecated-api": YES_NO = "no" [immutable hidden] "Offer deprecated functions to scripts.";

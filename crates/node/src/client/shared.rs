@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use almandine_keyspace::Waiter;
 
 use crate::lock::lock;
+use almandine_acl::DEFAULT_USER_ID;
+
 use crate::tracking::TrackingOptions;
 
 /// What a client told about itself; changed by commands, read by CLIENT LIST.
@@ -18,6 +20,8 @@ pub struct ClientIdentity {
     pub name: String,
     /// The authenticated user.
     pub user: String,
+    /// The same; tells users of one name from each other.
+    pub user_id: u64,
     /// CLIENT SETINFO LIB-NAME.
     pub library_name: String,
     /// CLIENT SETINFO LIB-VER.
@@ -252,7 +256,11 @@ impl ClientShared {
             memory: MemoryShown::default(),
             blocked: Blocked::default(),
             killed: AtomicBool::new(false),
-            identity: Mutex::new(ClientIdentity { user: "default".to_owned(), ..ClientIdentity::default() }),
+            identity: Mutex::new(ClientIdentity {
+                user: "default".to_owned(),
+                user_id: DEFAULT_USER_ID,
+                ..ClientIdentity::default()
+            }),
         }
     }
 

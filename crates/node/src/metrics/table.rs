@@ -231,9 +231,10 @@ metrics! {
         Integer(r.node.gauges.network.connections_timed_out.load(Relaxed))
     };
     Stats Counter acl_access_denied_auth: "Failed authentications" = |r| Integer(r.totals.authentications_failed);
-    Stats Counter acl_access_denied_cmd: "Commands denied to a user" = NONE;
-    Stats Counter acl_access_denied_key: "Keys denied to a user" = NONE;
-    Stats Counter acl_access_denied_channel: "Channels denied to a user" = NONE;
+    Stats Counter acl_access_denied_cmd: "Commands denied to a user" = |r| Integer(r.totals.commands_denied);
+    Stats Counter acl_access_denied_key: "Keys denied to a user" = |r| Integer(r.totals.keys_denied);
+    Stats Counter acl_access_denied_channel: "Channels denied to a user" = |r| Integer(r.totals.channels_denied);
+    Stats Counter acl_access_denied_db: "Databases denied to a user" = |r| Integer(r.totals.databases_denied);
 
     Replication Text role: "master, until replicas exist" = |_| Text("master".to_owned());
     Replication Gauge connected_slaves: "Replicas" = NONE;

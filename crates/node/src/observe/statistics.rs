@@ -89,6 +89,14 @@ counters! {
     refused_out_of_memory,
     /// Failed authentications.
     authentications_failed,
+    /// Commands that a user may not run.
+    commands_denied,
+    /// Keys that a user may not use.
+    keys_denied,
+    /// Channels that a user may not use.
+    channels_denied,
+    /// Databases that a user may not use.
+    databases_denied,
 }
 
 /// What one worker knows about one command.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::lock::lock;
-use crate::{ClientOrigin, ClientShared, Mailbox, Message, Node};
+use crate::{Acl, ClientOrigin, ClientShared, Mailbox, Message, Node};
 
 /// The messages, and whether it refuses those of invalidation.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Fixture {
     fn new() -> Self {
         let Startup::Run(config) = Config::load(&[]).unwrap() else { panic!() };
         let keyspace = Keyspace::open(almandine_keyspace::Options::default()).unwrap();
-        let node = Arc::new(Node::new(*config, keyspace, 1, 0, String::new()));
+        let node = Arc::new(Node::new(*config, keyspace, 1, Acl::open(almandine_acl::Catalog::default()), String::new()));
         let mail = Arc::new(Inbox::default());
         node.workers.install(vec![Arc::clone(&mail) as Arc<dyn Mailbox>]);
         Self { node, mail }

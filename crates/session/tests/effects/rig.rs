@@ -12,7 +12,7 @@ use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
 use almandine_net::{Peer, Service};
-use almandine_node::Node;
+use almandine_node::{Acl, Node};
 use almandine_session::Sessions;
 use almandine_testkit::random::Random;
 
@@ -49,7 +49,7 @@ impl Rig {
             panic!("a configuration")
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[]).unwrap();
-        let node = Node::new(*config, Arc::clone(&keyspace), WORKERS, table.rows().len(), "0".repeat(40));
+        let node = Node::new(*config, Arc::clone(&keyspace), WORKERS, Acl::open(table.catalog()), "0".repeat(40));
         Self { keyspace, node: Arc::new(node), table, kept, between_batches: RwLock::new(()) }
     }
 

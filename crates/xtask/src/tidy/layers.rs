@@ -17,6 +17,7 @@ const LAYERS: &[(&str, u8, u8)] = &[
     ("almandine-device", 2, 0),
     ("almandine-store", 2, 1),
     ("almandine-keyspace", 3, 0),
+    ("almandine-acl", 3, 0),
     ("almandine-node", 3, 1),
     ("almandine-call", 3, 2),
     ("almandine-commands", 3, 3),

@@ -33,11 +33,11 @@ pub(super) enum Get {
 }
 
 impl Sorting {
-    /// Reads the arguments.
+    /// Reads the arguments. `any_key` says whether patterns may lead to other keys.
     ///
     /// # Errors
     /// When they are wrong.
-    pub(super) fn read(args: Args<'_>, may_store: bool) -> Result<Self, CommandError> {
+    pub(super) fn read(args: Args<'_>, may_store: bool, any_key: bool) -> Result<Self, CommandError> {
         let mut sorting = Self {
             by: None,
             unsorted: false,
@@ -64,10 +64,14 @@ impl Sorting {
                 }
                 o if o.is("BY") => {
                     let pattern = Pattern::parse(options.value()?);
+                    if pattern.is_some() && !any_key {
+                        return Err(CommandError::SortByDenied);
+                    }
                     sorting.unsorted |= pattern.is_none();
                     sorting.by = pattern;
                 }
                 o if o.is("GET") => sorting.gets.push(match options.value()? {
+                    _ if !any_key => return Err(CommandError::SortGetDenied),
                     pattern::ELEMENT => Get::Element,
                     text => Pattern::parse(text).map_or(Get::Nothing, Get::Value),
                 }),
@@ -115,7 +119,7 @@ mod tests {
     fn sorting(line: &str) -> Result<Sorting, CommandError> {
         let mut args = ArgsBuf::new();
         line.split(' ').for_each(|word| args.push(word.as_bytes()));
-        Sorting::read(args.as_args(), true)
+        Sorting::read(args.as_args(), true, true)
     }
 
     #[test]

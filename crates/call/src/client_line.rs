@@ -3,15 +3,16 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::Table;
 use almandine_node::ClientShared;
 use almandine_resp::Args;
+
+use crate::table::Table;
 
 /// Appends the line of `client`, without an end of line. `arguments_bytes` are those of the command that it executes.
 ///
 /// Sizes are those of the structures that hold them. Connections have no reply buffer of their own (`rbs`, `rbp`, `obl`): what a peer does not take
 /// at once is in `oll` pieces of `omem` bytes. Arguments lie in the input, and are told only of the command that asks (`argv-mem`).
-pub(super) fn write(line: &mut String, client: &ClientShared, table: &Table, now_ms: i64, arguments_bytes: usize) {
+pub fn write(line: &mut String, client: &ClientShared, table: &Table, now_ms: i64, arguments_bytes: usize) {
     let identity = client.identity().clone();
     let (activity, memory) = (&client.activity, &client.memory);
     let command = table.rows().get(activity.last_command.load(Relaxed) as usize).map_or("NULL", |entry| &entry.name);
@@ -60,6 +61,7 @@ pub(super) fn write(line: &mut String, client: &ClientShared, table: &Table, now
 }
 
 /// Bytes of a command's arguments, its name among them.
-pub(super) fn arguments_bytes(args: Args<'_>) -> usize {
+#[must_use]
+pub fn arguments_bytes(args: Args<'_>) -> usize {
     args.iter().map(<[u8]>::len).sum()
 }
