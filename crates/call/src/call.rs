@@ -7,9 +7,10 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
+use almandine_base::events::Classes;
 use almandine_config::Settings;
 use almandine_config::config::View;
-use almandine_keyspace::{Accessor, GlanceId, Key, Reader, Writer};
+use almandine_keyspace::{Accessor, GlanceId, Key, Kind, Reader, Writer};
 use almandine_node::pubsub::Subscribers;
 use almandine_node::{Node, WorkerStatistics};
 use almandine_resp::{Args, Reply};
@@ -55,6 +56,28 @@ impl Context {
         self.node.statistics.worker(self.worker)
     }
 }
+
+/// Elements that an event is about. None are gathered while nobody wants to know them.
+#[derive(Debug, Default)]
+pub struct ToldElements<'c>(Option<Vec<&'c [u8]>>);
+
+impl<'c> ToldElements<'c> {
+    /// Adds one.
+    #[inline]
+    pub fn push(&mut self, element: &'c [u8]) {
+        if let Some(elements) = &mut self.0 {
+            elements.push(element);
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &'c [u8]> {
+        self.0.iter().flatten().copied()
+    }
+}
+
+/// Classes of events that tell what was there before.
+const REPLACED: Classes = Classes::OVERWRITTEN.union(Classes::TYPE_CHANGED);
 
 /// The first key of a command, hashed when the batch was planned. Position 0 is none: that argument is the command's name.
 #[derive(Clone, Copy, Debug, Default)]
@@ -165,11 +188,84 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
         self.keys.reader().now_ms()
     }
 
-    /// Counts a look-up for `keyspace_hits` and `keyspace_misses`. Every read command calls it once per key, and write commands that also
-    /// answer a value, as GETDEL does.
+    /// Counts a look-up for `keyspace_hits` and `keyspace_misses`, and states the event of one that finds no key. Every read command calls it once
+    /// per key, and write commands that also answer a value, as GETDEL does.
     #[inline]
-    pub fn looked_up(&self, found: bool) {
+    pub fn looked_up(&mut self, key: Key<'_>, found: bool) {
         self.context.statistics().looked_up(found);
+        if !found {
+            self.event(Classes::MISS, "keymiss", key);
+        }
+    }
+
+    /// States an event of a key, which the command has latched.
+    #[inline]
+    pub fn event(&mut self, class: Classes, name: &'static str, key: Key<'_>) {
+        if self.keys.reader().publishes(class) {
+            self.keys.reader_mut().state(class, name, key);
+        }
+    }
+
+    /// States that elements were taken out of a key, which is gone when none is left.
+    #[inline]
+    pub fn taken(&mut self, class: Classes, name: &'static str, key: Key<'_>, emptied: bool) {
+        self.event(class, name, key);
+        if emptied {
+            self.event(Classes::GENERIC, "del", key);
+        }
+    }
+
+    /// As [`KeyCall::event`], for a key of any database.
+    #[inline]
+    pub fn event_in(&mut self, db: u16, class: Classes, name: &'static str, key: &[u8]) {
+        if self.keys.reader().publishes(class) {
+            self.keys.reader_mut().state_in(db, class, name, key);
+        }
+    }
+
+    /// As [`KeyCall::event`], about elements of the key.
+    #[inline]
+    pub fn event_of<'m>(&mut self, class: Classes, name: &'static str, key: Key<'_>, elements: impl Iterator<Item = &'m [u8]>) {
+        if self.keys.reader().publishes(class) {
+            self.keys.reader_mut().state_of(class, name, key, elements);
+        }
+    }
+
+    /// As [`KeyCall::taken`], about these elements.
+    #[inline]
+    pub fn taken_elements(&mut self, class: Classes, name: &'static str, key: Key<'_>, elements: &ToldElements<'_>, emptied: bool) {
+        self.event_of(class, name, key, elements.iter());
+        if emptied {
+            self.event(Classes::GENERIC, "del", key);
+        }
+    }
+
+    /// Where elements are gathered that an event of this class will be about.
+    #[inline]
+    #[must_use]
+    pub fn told_elements(&self, class: Classes) -> ToldElements<'c> {
+        ToldElements(self.keys.reader().publishes_elements(class).then(Vec::new))
+    }
+
+    /// The type of the value that a latched key has, for [`KeyCall::replaced`]; none without a key, and where nobody wants to know.
+    #[inline]
+    #[must_use]
+    pub fn replaces(&mut self, key: Key<'_>) -> Option<Kind> {
+        if !self.keys.reader().publishes(REPLACED) {
+            return None;
+        }
+        self.keys.reader_mut().metadata(key).map(|metadata| metadata.kind)
+    }
+
+    /// States that a value of one type has replaced one of another or the same.
+    #[inline]
+    pub fn replaced(&mut self, key: Key<'_>, old: Option<Kind>, new: Kind) {
+        if let Some(old) = old {
+            self.event(Classes::OVERWRITTEN, "overwritten", key);
+            if old != new {
+                self.event(Classes::TYPE_CHANGED, "type_changed", key);
+            }
+        }
     }
 
     /// Whether the command may compute in slices, for the `round`th time from 0 on: not where others wait for its reply, as in EXEC, nor when it has

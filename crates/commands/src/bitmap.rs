@@ -3,6 +3,7 @@
 mod bitfield;
 mod bitop;
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::bitmap::{self, Unit};
@@ -37,26 +38,30 @@ fn setbit(call: &mut WriteCall<'_>) -> Outcome {
     let offset = bit_offset(call.args.at(2), call.context.string_bytes_max())?;
     let bit = parse_bit(call.args.at(3)).ok_or(CommandError::NotABit)?;
     let (key, at) = (call.key(1), (offset / 8) as usize);
-    let old = match call.keys.modify(key) {
+    let (old, changes) = match call.keys.modify(key) {
         Slot::Vacant(vacant) => {
             let mut byte = [0];
             let old = bitmap::set_bit(&mut byte, offset % 8, bit);
             vacant.insert_at(Kind::String, at, &byte, Put::EDITED)?;
-            old
+            (old, true)
         }
         Slot::Occupied(mut occupied) => {
             is_string(occupied.kind())?;
             let present = occupied.value().get(at).copied();
             let mut byte = [present.unwrap_or(0)];
             let old = bitmap::set_bit(&mut byte, offset % 8, bit);
-            if old != bit || present.is_none() {
+            let changes = old != bit || present.is_none();
+            if changes {
                 occupied.write_at(at, &byte)?;
             } else {
                 occupied.mark_edited()?;
             }
-            old
+            (old, changes)
         }
     };
+    if changes {
+        call.event(Classes::STRING, "setbit", key);
+    }
     call.reply.integer(i64::from(old));
     Ok(())
 }
@@ -79,8 +84,10 @@ fn getbit(call: &mut ReadCall<'_>) -> Outcome {
     let offset = bit_offset(call.args.at(2), call.context.string_bytes_max())?;
     let key = call.key(1);
     let value = call.keys.read(key);
-    call.context.statistics().looked_up(value.is_some());
+    let found = value.is_some();
     let bit = bitmap::bit(bits(value.as_ref())?.unwrap_or_default(), offset);
+    drop(value);
+    call.looked_up(key, found);
     call.reply.integer(i64::from(bit));
     Ok(())
 }
@@ -108,7 +115,7 @@ const BITCOUNT: Command = Command {
 fn bitcount(call: &mut ReadCall<'_>) -> Outcome {
     let (key, args) = (call.key(1), call.args);
     let value = call.keys.read(key);
-    call.context.statistics().looked_up(value.is_some());
+    let found = value.is_some();
     // Redis 7.0 looks at the range only when there is something to count.
     let count = match (bits(value.as_ref())?, args.len()) {
         (None, _) => 0,
@@ -125,6 +132,8 @@ fn bitcount(call: &mut ReadCall<'_>) -> Outcome {
         }
         _ => return Err(CommandError::Syntax),
     };
+    drop(value);
+    call.looked_up(key, found);
     call.reply.unsigned(count);
     Ok(())
 }
@@ -160,6 +169,8 @@ fn bitpos(call: &mut ReadCall<'_>) -> Outcome {
     let value = call.keys.read(key);
     call.context.statistics().looked_up(value.is_some());
     let Some(bits) = bits(value.as_ref())? else {
+        drop(value);
+        call.event(Classes::MISS, "keymiss", key);
         // Nothing is an endless row of zeros.
         call.reply.integer(-i64::from(wanted));
         return Ok(());

@@ -6,10 +6,11 @@
 //!
 //! A tag and a value are answered as an array of both; the value is nil where the client has it, or asked not to see it.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
-use almandine_keyspace::{Kind, Occupied, Put, Slot, Value};
+use almandine_keyspace::{Key, Kind, Occupied, Put, Slot, Value};
 use almandine_resp::Reply;
 
 use crate::expiry::{EXPIRY_ARGS, Expiry};
@@ -46,6 +47,7 @@ fn setwithetag(call: &mut WriteCall<'_>) -> Outcome {
     let options = set_options(call, 3, "setwithetag", false)?;
     let (key, value) = (call.key(1), call.args.at(2));
     let put = |etag| Put { expiry_ms: options.expiry_ms, etag: Some(etag), edited: false };
+    let before = call.replaces(key);
     let etag = match call.keys.modify(key) {
         Slot::Vacant(vacant) => {
             vacant.insert(Kind::String, value, put(1))?;
@@ -58,6 +60,8 @@ fn setwithetag(call: &mut WriteCall<'_>) -> Outcome {
             etag
         }
     };
+    call.replaced(key, before, Kind::String);
+    tell_set(call, key, options.expiry_ms);
     call.reply.unsigned(etag);
     Ok(())
 }
@@ -92,12 +96,12 @@ const GETIFNOTMATCH: Command = Command {
 /// Answers tag and value; the value is nil when its tag is the `known` one.
 fn get_unless(call: &mut ReadCall<'_>, known: Option<u64>) -> Outcome {
     let key = call.key(1);
-    let value = call.keys.read(key);
-    call.context.statistics().looked_up(value.is_some());
-    let Some(value) = value else {
+    let Some(value) = call.keys.read(key) else {
+        call.looked_up(key, false);
         call.reply.null();
         return Ok(());
     };
+    call.context.statistics().looked_up(true);
     is_string(value.kind())?;
     let etag = value.etag().unwrap_or(0);
     reply_tagged(&mut call.reply, etag, (known != Some(etag)).then_some(&value));
@@ -152,6 +156,7 @@ fn set_if(call: &mut WriteCall<'_>, command: &str, holds: fn(u64, u64) -> bool, 
             occupied.replace(Kind::String, value, Put { expiry_ms, etag: Some(new(given)), edited: false })?;
         }
     }
+    tell_set(call, key, options.expiry_ms);
     reply_tagged(&mut call.reply, new(given), None);
     Ok(())
 }
@@ -182,8 +187,19 @@ fn delifgreater(call: &mut WriteCall<'_>) -> Outcome {
         }
         Slot::Vacant(_) => false,
     };
+    if deleted {
+        call.event(Classes::GENERIC, "del", key);
+    }
     call.reply.integer(i64::from(deleted));
     Ok(())
+}
+
+/// States that a string was set, and given an expiry if there is one.
+fn tell_set(call: &mut WriteCall<'_>, key: Key<'_>, expiry_ms: Option<i64>) {
+    call.event(Classes::STRING, "set", key);
+    if expiry_ms.is_some() {
+        call.event(Classes::GENERIC, "expire", key);
+    }
 }
 
 /// What the options of the setting commands say.

@@ -12,6 +12,7 @@ mod sort;
 mod transfer;
 mod wait;
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::{Key, Reader};
@@ -94,7 +95,10 @@ fn del(call: &mut WriteCall<'_>) -> Outcome {
     let mut deleted = 0;
     for position in 1..call.args.len() {
         let key = call.key(position);
-        deleted += i64::from(call.keys.delete(key));
+        if call.keys.delete(key) {
+            call.event(Classes::GENERIC, "del", key);
+            deleted += 1;
+        }
     }
     call.reply.integer(deleted);
     Ok(())
@@ -133,7 +137,7 @@ fn count_keys<'c>(call: &mut ReadCall<'c>, is_there: fn(&mut Reader<'c>, Key<'c>
     for position in 1..call.args.len() {
         let key = call.key(position);
         let found = is_there(&mut call.keys, key);
-        call.looked_up(found);
+        call.looked_up(key, found);
         count += i64::from(found);
     }
     call.reply.integer(count);
@@ -155,7 +159,7 @@ const TYPE: Command = Command {
 fn type_of(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
     let metadata = call.keys.metadata(key);
-    call.looked_up(metadata.is_some());
+    call.looked_up(key, metadata.is_some());
     call.reply.simple(metadata.map_or("none", |metadata| metadata.kind.name()));
     Ok(())
 }

@@ -10,6 +10,7 @@ mod query;
 mod radius;
 mod search;
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::geo::{Point, distance, text};
@@ -97,6 +98,9 @@ fn geoadd(call: &mut WriteCall<'_>) -> Outcome {
         }
     }
     set.commit()?;
+    if added + changed > 0 {
+        call.event(Classes::SORTED_SET, "zadd", key);
+    }
     call.reply.unsigned(if with_changed { added + changed } else { added });
     Ok(())
 }
@@ -197,7 +201,7 @@ fn look<'c, R>(
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_sorted_set(key, |set| look(set, reply))?;
-    call.looked_up(found.is_some());
+    call.looked_up(key, found.is_some());
     Ok(found)
 }
 

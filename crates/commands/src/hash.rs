@@ -18,6 +18,7 @@ mod stream;
 mod ttl;
 mod whole;
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Traits};
 use almandine_datatypes::packed::Due;
@@ -221,6 +222,8 @@ fn set_pairs(call: &mut WriteCall<'_>, command: &str) -> Result<u64, CommandErro
         new += u64::from(hash.set(pairs.at(at), pairs.at(at + 1), Due::Never)?);
     }
     hash.commit()?;
+    let key = call.key(1);
+    call.event_of(Classes::HASH, "hset", key, pairs.iter().step_by(2));
     Ok(new)
 }
 
@@ -244,6 +247,10 @@ fn hsetnx(call: &mut WriteCall<'_>) -> Outcome {
         hash.set(field, value, Due::Never)?;
     }
     hash.commit()?;
+    if new {
+        let key = call.key(1);
+        call.event_of(Classes::HASH, "hset", key, std::iter::once(field));
+    }
     call.reply.integer(i64::from(new));
     Ok(())
 }
@@ -264,15 +271,24 @@ const HDEL: Command = Command {
 
 fn hdel(call: &mut WriteCall<'_>) -> Outcome {
     let fields = call.args.slice_from(2);
+    let mut told = call.told_elements(Classes::HASH);
     let mut hash = change(call)?;
     let mut removed = 0;
     for (at, field) in fields.iter().enumerate() {
         if fields.len() > 1 && at.is_multiple_of(HashMut::AHEAD) {
             hash.expect(fields.slice_from(at).iter());
         }
-        removed += u64::from(hash.remove(field)?);
+        if hash.remove(field)? {
+            told.push(field);
+            removed += 1;
+        }
     }
+    let emptied = hash.is_empty();
     hash.commit()?;
+    if removed > 0 {
+        let key = call.key(1);
+        call.taken_elements(Classes::HASH, "hdel", key, &told, emptied);
+    }
     call.reply.unsigned(removed);
     Ok(())
 }

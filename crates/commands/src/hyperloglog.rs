@@ -6,6 +6,7 @@ mod debug;
 mod merge;
 mod scratch;
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Context, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::hll::{self, EMPTY, HEADER_BYTES, Hll, Observation, dense, sparse};
@@ -54,6 +55,9 @@ fn pfadd(call: &mut WriteCall<'_>) -> Outcome {
     };
     if changes > 1 {
         call.keys.count_changes(changes - 1);
+    }
+    if changes != 0 {
+        call.event(Classes::STRING, "pfadd", key);
     }
     call.reply.integer((changes != 0).into());
     Ok(())

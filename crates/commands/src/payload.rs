@@ -135,6 +135,21 @@ pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, s
     }
 }
 
+impl Restored<'_> {
+    /// The type of the value.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::String(_) => Kind::String,
+            Self::Hash(_) => Kind::Hash,
+            Self::List(_) => Kind::List,
+            Self::Set(_) => Kind::Set,
+            Self::SortedSet(_) => Kind::SortedSet,
+            Self::Stream(_) => Kind::Stream,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,6 +15,7 @@ mod stream;
 mod transfer;
 mod whole;
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 
@@ -71,6 +72,10 @@ fn sadd(call: &mut WriteCall<'_>) -> Outcome {
         added += u64::from(set.add(member)?);
     }
     set.commit()?;
+    if added > 0 {
+        let key = call.key(1);
+        call.event(Classes::SET, "sadd", key);
+    }
     call.reply.unsigned(added);
     Ok(())
 }
@@ -96,7 +101,12 @@ fn srem(call: &mut WriteCall<'_>) -> Outcome {
     for member in members.iter() {
         removed += u64::from(set.remove(member)?);
     }
+    let emptied = set.is_empty();
     set.commit()?;
+    if removed > 0 {
+        let key = call.key(1);
+        call.taken(Classes::SET, "srem", key, emptied);
+    }
     call.reply.unsigned(removed);
     Ok(())
 }

@@ -9,6 +9,7 @@ mod lcs;
 mod many;
 mod range;
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Group, Keys, Traits};
 use almandine_keyspace::{Kind, Put, Slot, Value};
@@ -16,7 +17,7 @@ use almandine_resp::reply::write_header;
 
 use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, Unit, only_expiry};
 use crate::traits::{ONE_VERB, READ, WRITE};
-use crate::value::{reply_value, store, string};
+use crate::value::{self, reply_value, string};
 use condition::{CONDITION_ARGS, Condition};
 
 /// The family.
@@ -66,7 +67,7 @@ const GET: Command = Command {
 fn get(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
     let len = call.keys.read_string_into(key, call.reply.out, |out, len| write_header(out, b'$', len))?;
-    call.looked_up(len.is_some());
+    call.looked_up(key, len.is_some());
     match len {
         Some(_) => call.reply.raw(b"\r\n"),
         None => call.reply.null(),
@@ -120,7 +121,7 @@ fn access_of_set<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize
 fn set(call: &mut WriteCall<'_>) -> Outcome {
     if call.args.len() == 3 {
         let key = call.key(1);
-        call.keys.upsert(key, call.args.at(2), Put::default())?;
+        value::set(call, key, call.args.at(2), Put::default())?;
         call.reply.ok();
         return Ok(());
     }
@@ -165,7 +166,10 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
     let kept = matches!(options.expiry, ExpiryChange::Keep);
     if !options.get && !kept && matches!(options.condition, Condition::Always) && expiry_ms.is_none_or(|at| at > call.now_ms()) {
         // What was there does not matter, so it need not be looked at.
-        call.keys.upsert(key, call.args.at(2), Put { expiry_ms, ..Put::default() })?;
+        value::set(call, key, call.args.at(2), Put { expiry_ms, ..Put::default() })?;
+        if expiry_ms.is_some() {
+            call.event(Classes::GENERIC, "expire", key);
+        }
         call.reply.ok();
         return Ok(());
     }
@@ -174,14 +178,18 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
     if options.get {
         let old = string(old.as_ref())?;
         reply_value(&mut call.reply, old);
-        call.context.statistics().looked_up(old.is_some());
     }
-    let kept_ms = old.as_ref().and_then(Value::expiry_ms);
-    let holds = options.condition.holds(old.as_ref())?;
+    let (found, kept_ms) = (old.is_some(), old.as_ref().and_then(Value::expiry_ms));
+    let holds = options.condition.holds(old.as_ref());
     drop(old);
-    if holds {
-        let expiry_ms = if kept { kept_ms } else { expiry_ms };
-        store(call, key, call.args.at(2), expiry_ms)?;
+    if options.get {
+        call.looked_up(key, found);
+    }
+    let holds = holds?;
+    match expiry_ms {
+        _ if !holds => {}
+        Some(expiry_ms) if !kept => value::set_expiring(call, key, call.args.at(2), expiry_ms)?,
+        _ => value::set(call, key, call.args.at(2), Put { expiry_ms: kept_ms.filter(|_| kept), ..Put::default() })?,
     }
     match (options.get, holds) {
         (true, _) => {}
@@ -210,9 +218,9 @@ fn getset(call: &mut WriteCall<'_>) -> Outcome {
     let old = call.keys.read(key);
     let old = string(old.as_ref())?;
     reply_value(&mut call.reply, old);
-    call.context.statistics().looked_up(old.is_some());
-    call.keys.upsert(key, call.args.at(2), Put::default())?;
-    Ok(())
+    let found = old.is_some();
+    call.looked_up(key, found);
+    value::set(call, key, call.args.at(2), Put::default())
 }
 
 const GETDEL: Command = Command {
@@ -235,9 +243,10 @@ fn getdel(call: &mut WriteCall<'_>) -> Outcome {
     let old = string(old.as_ref())?;
     reply_value(&mut call.reply, old);
     let found = old.is_some();
-    call.looked_up(found);
+    call.looked_up(key, found);
     if found {
         call.keys.delete(key);
+        call.event(Classes::GENERIC, "del", key);
     }
     Ok(())
 }
@@ -280,7 +289,7 @@ fn getex(call: &mut WriteCall<'_>) -> Outcome {
     let value = string(value.as_ref())?;
     reply_value(&mut call.reply, value);
     let found = value.is_some();
-    call.looked_up(found);
+    call.looked_up(key, found);
     if !found {
         return Ok(());
     }
@@ -292,10 +301,18 @@ fn getex(call: &mut WriteCall<'_>) -> Outcome {
     };
     if expiry_ms.is_some_and(|at| at <= call.now_ms()) {
         call.keys.delete(key);
-    } else if let Slot::Occupied(mut occupied) = call.keys.modify(key)
-        && (expiry_ms.is_some() || occupied.expiry_ms().is_some())
-    {
-        occupied.set_expiry(expiry_ms)?;
+        call.event(Classes::GENERIC, "del", key);
+        return Ok(());
+    }
+    let done = match call.keys.modify(key) {
+        Slot::Occupied(mut occupied) if expiry_ms.is_some() || occupied.expiry_ms().is_some() => {
+            occupied.set_expiry(expiry_ms)?;
+            true
+        }
+        _ => false,
+    };
+    if done {
+        call.event(Classes::GENERIC, if expiry_ms.is_some() { "expire" } else { "persist" }, key);
     }
     Ok(())
 }
@@ -323,6 +340,9 @@ fn setnx(call: &mut WriteCall<'_>) -> Outcome {
         }
         Slot::Occupied(_) => false,
     };
+    if created {
+        call.event(Classes::STRING, "set", key);
+    }
     call.reply.integer(i64::from(created));
     Ok(())
 }
@@ -359,7 +379,7 @@ fn set_expiring(call: &mut WriteCall<'_>, unit: Unit, command: &str) -> Outcome 
     let expiry = Expiry { amount: call.args.at(2), unit, absolute: false };
     let expiry_ms = expiry.at_ms(call.now_ms(), command)?;
     let key = call.key(1);
-    store(call, key, call.args.at(3), Some(expiry_ms))?;
+    value::set_expiring(call, key, call.args.at(3), expiry_ms)?;
     call.reply.ok();
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Strings as commands read, answer and store them.
 
+use almandine_base::events::Classes;
 use almandine_call::{CommandError, Outcome, WriteCall};
 use almandine_keyspace::{Key, Kind, Occupied, Put, Value};
 use almandine_resp::Reply;
@@ -30,16 +31,32 @@ pub(crate) fn reply_value(reply: &mut Reply<'_>, value: Option<&Value<'_>>) {
     }
 }
 
-/// Stores a string, or deletes the key when its expiry has passed. That is a change even if there was no key, and told to who watches it.
-pub(crate) fn store(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], expiry_ms: Option<i64>) -> Outcome {
-    if expiry_ms.is_some_and(|at| at <= call.now_ms()) {
-        if !call.keys.delete(key) {
-            call.keys.upsert(key, value, Put::default())?;
-            call.keys.delete(key);
-        }
+/// Sets a key to a string, whatever it was.
+#[inline]
+pub(crate) fn set(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], put: Put) -> Outcome {
+    let before = call.replaces(key);
+    call.keys.upsert(key, value, put)?;
+    call.replaced(key, before, Kind::String);
+    call.event(Classes::STRING, "set", key);
+    Ok(())
+}
+
+/// As [`set`], with an expiry; when that has passed the key is gone at once. That is a change even if there was no key, and told to who watches it.
+pub(crate) fn set_expiring(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], expiry_ms: i64) -> Outcome {
+    if expiry_ms > call.now_ms() {
+        set(call, key, value, Put { expiry_ms: Some(expiry_ms), ..Put::default() })?;
+        call.event(Classes::GENERIC, "expire", key);
         return Ok(());
     }
-    call.keys.upsert(key, value, Put { expiry_ms, ..Put::default() })?;
+    let before = call.replaces(key);
+    if !call.keys.delete(key) {
+        call.keys.upsert(key, value, Put::default())?;
+        call.keys.delete(key);
+    }
+    call.replaced(key, before, Kind::String);
+    call.event(Classes::STRING, "set", key);
+    call.event(Classes::GENERIC, "expire", key);
+    call.event(Classes::EXPIRED, "expired", key);
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 //!
 //! The error texts are Redis' own; suites and tools compare them.
 
+use almandine_base::events::Classes;
+
 use crate::special::{self, BufferLimits, SavePoint};
 use crate::words;
 
@@ -72,7 +74,7 @@ pub enum Value {
     Words(Vec<String>),
     Save(Vec<SavePoint>),
     BufferLimits(BufferLimits),
-    Events(u32),
+    Events(Classes),
     Percentiles(Vec<f64>),
     OomScores([i32; 3]),
     /// Empty host: this is a primary itself.
@@ -191,7 +193,7 @@ impl Kind {
             Value::Words(words) => words.join(" "),
             Value::Save(points) => special::show_save(points),
             Value::BufferLimits(limits) => limits.show(),
-            Value::Events(events) => special::show_events(*events),
+            Value::Events(events) => events.to_string(),
             Value::Percentiles(list) => list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
             Value::OomScores(scores) => scores.map(|score| score.to_string()).join(" "),
             Value::Primary(host, _) if host.is_empty() => String::new(),

@@ -136,7 +136,7 @@ fn values(kind: Kind) -> String {
         Kind::Words(max) => format!("up to {max} words"),
         Kind::Save => "pairs of seconds and changes".into(),
         Kind::BufferLimits => "class, bytes, bytes, seconds".into(),
-        Kind::Events => "letters of `KEg$lshzxetdnmA`".into(),
+        Kind::Events => format!("letters of `{}`", almandine_base::events::Classes::LETTERS_TAKEN),
         Kind::Percentiles => "numbers, 0 to 100".into(),
         Kind::OomScores => "three numbers, -2000 to 2000".into(),
         Kind::Primary => "host and port".into(),

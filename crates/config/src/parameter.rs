@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use almandine_base::events::Classes;
+
 use crate::choices::Choice;
 use crate::kind::{Kind, Value};
 use crate::settings::SECTIONS;
@@ -81,7 +83,7 @@ macro_rules! integer_settings {
                 let converted = match value {
                     Value::Integer(value) => Self::try_from(*value).ok(),
                     Value::Memory(value) => Self::try_from(*value).ok(),
-                    Value::Events(bits) | Value::Choices(bits) => Self::try_from(*bits).ok(),
+                    Value::Choices(bits) => Self::try_from(*bits).ok(),
                     _ => None,
                 };
                 converted.unwrap_or_else(|| unreachable!("a setting's type holds its parameter's range"))
@@ -123,6 +125,7 @@ settings_of! {
     Vec<SavePoint>: Value::Save(points) => points.clone();
     BufferLimits: Value::BufferLimits(limits) => *limits;
     [i32; 3]: Value::OomScores(scores) => *scores;
+    Classes: Value::Events(classes) => *classes;
 }
 
 impl<C: Choice> Setting for C {

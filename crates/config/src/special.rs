@@ -1,5 +1,7 @@
 //! The parameters with a syntax of their own: snapshot schedule, output limits, event classes, percentiles, scores, primary.
 
+use almandine_base::events::Classes;
+
 use crate::kind::{Problem, Value, integer, memory};
 
 /// A snapshot is due when so many seconds have passed with so many changes.
@@ -110,43 +112,9 @@ impl BufferLimits {
     }
 }
 
-/// The classes of keyspace events: letter and bit.
-const EVENTS: [(char, u32); 14] = [
-    ('g', 1 << 2),
-    ('$', 1 << 3),
-    ('l', 1 << 4),
-    ('s', 1 << 5),
-    ('h', 1 << 6),
-    ('z', 1 << 7),
-    ('x', 1 << 8),
-    ('e', 1 << 9),
-    ('t', 1 << 10),
-    ('d', 1 << 13),
-    ('n', 1 << 14),
-    ('K', 1 << 0),
-    ('E', 1 << 1),
-    ('m', 1 << 11),
-];
-
-/// What the letter `A` stands for: every class but misses and new keys.
-const EVENTS_ALL: u32 = 0x7fc | 1 << 13;
-
-pub(crate) fn parse_events(words: &[&str]) -> Result<u32, Problem> {
-    let bit = |letter| match letter {
-        'A' => Some(EVENTS_ALL),
-        _ => EVENTS.iter().find(|event| event.0 == letter).map(|event| event.1),
-    };
-    let bits: Option<Vec<u32>> = words.concat().chars().map(bit).collect();
-    let bits = bits.ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
-    Ok(bits.into_iter().fold(0, |all, bit| all | bit))
-}
-
-pub(crate) fn show_events(events: u32) -> String {
-    let all = events & EVENTS_ALL == EVENTS_ALL;
-    let mut letters = if all { String::from("A") } else { String::new() };
-    let rest = if all { events & !EVENTS_ALL } else { events };
-    letters.extend(EVENTS.iter().filter(|event| rest & event.1 != 0).map(|event| event.0));
-    letters
+pub(crate) fn parse_events(words: &[&str]) -> Result<Classes, Problem> {
+    let problem = || format!("Invalid event class character. Use '{}'.", Classes::LETTERS_TAKEN).into();
+    Classes::parse(&words.concat()).ok_or_else(problem)
 }
 
 pub(crate) fn parse_percentiles(words: &[&str]) -> Result<Vec<f64>, Problem> {

@@ -85,7 +85,6 @@ const SETS: &[&[&str]] = &[
     &["proto-max-bulk-len", "100"],
     &["proto-max-bulk-len", "1mb"],
     &["repl-backlog-size", "0"],
-    &["notify-keyspace-events", "q"],
     &["notify-keyspace-events", "KEA"],
     &["notify-keyspace-events", "Kg$lshzxetdm"],
     &["notify-keyspace-events", "Knm"],

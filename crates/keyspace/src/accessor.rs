@@ -1,6 +1,7 @@
 //! An accessor: one worker's way to the databases.
 
 use crate::{Keyspace, Reader, Writer};
+use almandine_base::events::Classes;
 use almandine_io::storage::Buffer;
 use almandine_store::{Begin, Expected, Fetch, GlanceId, Met, Need, Session, Stage};
 use std::io;
@@ -37,6 +38,8 @@ pub struct Accessor {
     pub(crate) wanted: Vec<u64>,
     /// Namespaces of other databases, fixed for as long as one reader or writer lives.
     pub(crate) namespaces: Vec<(u16, u16)>,
+    /// Which events are told, as of the beginning of the batch.
+    pub(crate) published: Classes,
     /// Where a look for a random key goes on that has met records on the device.
     pub(crate) random_walk: Option<RandomWalk>,
 }
@@ -83,6 +86,7 @@ impl Accessor {
             elements: Vec::with_capacity(64),
             wanted: Vec::new(),
             namespaces: Vec::new(),
+            published: Classes::default(),
             random_walk: None,
         }
     }
@@ -96,6 +100,7 @@ impl Accessor {
     /// Begins a batch of commands: enters the epoch. Records expire by `now_ms`.
     #[inline]
     pub fn begin_batch(&mut self, now_ms: i64) {
+        self.follow_events();
         self.session.enter(now_ms);
     }
 

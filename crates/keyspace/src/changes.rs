@@ -16,7 +16,7 @@ impl Keyspace {
                 listener(changes);
             }
             if let Some(listener) = listeners.keys.get() {
-                let mut named = Databases { namespaces: &namespaces, last: 0 };
+                let mut named = Databases::new(&namespaces);
                 listener(&changes.untold().filter_map(|change| named.name(&change)).collect::<Vec<_>>());
             }
         });
@@ -45,7 +45,7 @@ impl Accessor {
 
     /// Takes the changes that this accessor has made in its batch, in their order, and the removals that it came upon.
     pub fn drain_changes(&mut self, mut each: impl FnMut(ChangedKey<'_>)) {
-        let mut named = Databases { namespaces: &self.keyspace.namespaces, last: 0 };
+        let mut named = Databases::new(&self.keyspace.namespaces);
         self.session.drain_changes(|change| {
             if let Some(changed) = named.name(&change) {
                 each(changed);
@@ -60,25 +60,34 @@ impl Accessor {
 }
 
 /// Finds databases by their namespaces.
-struct Databases<'n> {
+pub(crate) struct Databases<'n> {
     namespaces: &'n [AtomicU32],
     /// The one that was found last: there may be thousands, but most keys are in the one of the key before.
     last: usize,
 }
 
-impl Databases<'_> {
-    fn name<'c>(&mut self, change: &Change<'c>) -> Option<ChangedKey<'c>> {
-        let Change { namespace, key, removal, .. } = *change;
-        if matches!(change.effect, Some(Effect::Database(_))) {
-            return None;
-        }
+impl<'n> Databases<'n> {
+    pub(crate) fn new(namespaces: &'n [AtomicU32]) -> Self {
+        Self { namespaces, last: 0 }
+    }
+
+    /// The database that consists of a namespace; none when that was emptied.
+    pub(crate) fn find(&mut self, namespace: u16) -> Option<u16> {
         let is = |db: usize| settled(&self.namespaces[db]) == namespace;
         if !is(self.last) {
             let find = || (0..self.namespaces.len()).find(|&db| is(db));
             // Twice, because it may have been swapped from one behind to one before.
             self.last = find().or_else(find)?;
         }
-        Some(ChangedKey { db: self.last as u16, key, removal })
+        Some(self.last as u16)
+    }
+
+    fn name<'c>(&mut self, change: &Change<'c>) -> Option<ChangedKey<'c>> {
+        let Change { namespace, key, removal, .. } = *change;
+        if matches!(change.effect, Some(Effect::Database(_))) {
+            return None;
+        }
+        Some(ChangedKey { db: self.find(namespace)?, key, removal })
     }
 }
 

@@ -85,6 +85,7 @@ impl Keyspace {
         store.on_awaited(move |key, kind| asked.note(key, kind));
         let keyspace = Self { store, types, namespaces, watches, waiters, listeners: Arc::default() };
         keyspace.listen();
+        keyspace.listen_to_events();
         Ok(Arc::new(keyspace))
     }
 

@@ -14,6 +14,7 @@ mod accessor;
 mod changes;
 mod databases;
 mod effects;
+mod events;
 mod listeners;
 mod reader;
 pub mod types;
@@ -33,7 +34,7 @@ pub use almandine_store::{
     Occupied, Put, ReadyKey, RemovalReason, SharedValue, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
 };
 pub use databases::{Keyspace, Options};
-pub use listeners::ChangedKey;
+pub use listeners::{ChangedKey, KeyEvent};
 pub use reader::{Metadata, Reader, WrongKind};
 pub use types::Refusal;
 pub use value::{Owned, Value};

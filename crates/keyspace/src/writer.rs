@@ -74,7 +74,8 @@ impl<'w> Writer<'w> {
     /// Latches one key of this database exclusively.
     #[inline]
     pub fn lock_one(&mut self, key: Key<'_>) {
-        if !self.reader.accessor.in_unit() {
+        // While events are told, commands of one verb are latched before they begin, too.
+        if !self.reader.accessor.in_unit() && !self.reader.accessor.session.holds_latches() {
             let key = self.reader.current(key);
             self.reader.accessor.session.lock_all(&[key.hash], true);
         }
@@ -224,6 +225,14 @@ impl<'w> Writer<'w> {
         }
         self.reader.accessor.session.join_changes();
         Ok(())
+    }
+
+    /// The type of the value of a key of any database.
+    pub fn kind_in(&mut self, db: u16, key: &[u8]) -> Option<Kind> {
+        match self.slot(db, key) {
+            Slot::Occupied(entry) => Some(entry.kind()),
+            Slot::Vacant(_) => None,
+        }
     }
 
     /// Whether a key of any database exists. Unlike [`Reader::exists`] it works under a lock plan that spans databases.

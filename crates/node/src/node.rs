@@ -57,7 +57,7 @@ pub struct Node {
     /// CLIENT TRACKING.
     pub tracking: Arc<Tracking>,
     /// Publish/subscribe.
-    pub pubsub: PubSub,
+    pub pubsub: Arc<PubSub>,
     /// SLOWLOG and COMMANDLOG.
     pub logs: CommandLogs,
     /// LATENCY.
@@ -110,7 +110,7 @@ impl Node {
             statistics: Statistics::new(workers, acl.catalog().len()),
             clients,
             acl,
-            pubsub: PubSub::new(Arc::clone(&mailboxes)),
+            pubsub: Arc::new(PubSub::new(Arc::clone(&mailboxes))),
             workers: mailboxes,
             pause: Pause::default(),
             monitors: MonitorFeed::default(),
@@ -130,6 +130,12 @@ impl Node {
                 since_reset: SinceReset { baseline: Mutex::default(), peak_bytes: AtomicU64::new(startup_bytes) },
             },
         }
+    }
+
+    /// Publishes keyspace events, of the classes that [`Keyspace::tell_events`] names. Once, before there are any.
+    pub fn publish_events(&self) {
+        let pubsub = Arc::clone(&self.pubsub);
+        self.keyspace.on_events(move |event| pubsub.publish_event(event));
     }
 
     /// Installs what makes changed settings effective; a second call changes nothing.

@@ -55,6 +55,7 @@ pub(crate) fn apply(
     oom_score::apply(settings)?;
     keyspace.set_maxmemory(settings.memory.maxmemory);
     set_storage(settings, keyspace);
+    keyspace.tell_events(settings.observe.keyspace_events);
     log::configure(settings);
     crash::configure(settings);
     Ok(())

@@ -89,6 +89,7 @@ fn serve(config: Config) -> io::Result<()> {
     let keyspace = Keyspace::open(keyspace_options(settings, workers, storage))?;
     apply::set_eviction(settings, &keyspace);
     apply::set_storage(settings, &keyspace);
+    keyspace.tell_events(settings.observe.keyspace_events);
     let limits = apply::limits(settings);
     let selected = reactor::select(backend(settings.engine.io_backend))?;
     if let Some(reason) = &selected.reason {
@@ -101,6 +102,7 @@ fn serve(config: Config) -> io::Result<()> {
     let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, acl, run_id()));
     node.workers.install((0..workers).map(|worker| mailbox(&network, worker)).collect());
     node.tracking.follow_changes();
+    node.publish_events();
     let (waiting, stalled) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));
     stalled.on_stall_end(move || {
         if let Some(node) = waiting.upgrade() {

@@ -11,7 +11,7 @@ use crate::execution::Execution;
 use crate::hand_over::{self, Server};
 use crate::plan::{Planned, declared_keys};
 use crate::received::Received;
-use crate::{blocking, reply, residency, running};
+use crate::{blocking, events, reply, residency, running};
 
 impl Engine {
     /// Plans and runs a group that begins with command `first` of the batch. Returns how many commands that were.
@@ -146,10 +146,18 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
         Handler::Read(handler) => {
             let mut keys = accessor.reader(client.db);
             let together = dispatch.flags.any(Flags::MANY_KEYS) && declared_keys(context, dispatch, args).nth(1).is_some();
-            if together {
+            let tells = keys.tells_events();
+            if tells && events::latches_read(dispatch, &keys, together) {
+                keys.lock_for_events(declared_keys(context, dispatch, args));
+            } else if together {
                 keys.lock_shared_all(declared_keys(context, dispatch, args));
             }
-            let outcome = handler(&mut ReadCall { args, keys, reply, client, context, planned: planned.key });
+            let mut call = ReadCall { args, keys, reply, client, context, planned: planned.key };
+            let outcome = handler(&mut call);
+            if tells {
+                events::end(&mut call.keys, &outcome);
+            }
+            drop(call);
             if together {
                 accessor.remove_expired(declared_keys(context, dispatch, args).map(|key| (client.db, key)));
             }
@@ -162,13 +170,17 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             let has_cold = accessor.has_cold();
             let keys = accessor.writer(client.db);
             let mut call = WriteCall { args, keys, reply, client, context, planned: planned.key };
-            if !dispatch.flags.any(Flags::SELF_LOCKING) {
+            let tells = call.keys.tells_events();
+            if !dispatch.flags.any(Flags::SELF_LOCKING) || (tells && events::latches_write(dispatch)) {
                 lock(dispatch, &mut call);
                 if has_cold && call.client.blocking.serving.is_none() {
                     residency::require(dispatch, &mut call)?;
                 }
             }
             let outcome = handler(&mut call);
+            if tells {
+                events::end(&mut call.keys, &outcome);
+            }
             if matches!(outcome, Err(CommandError::Blocks)) {
                 let waiting = blocking::wait(&mut call.keys, call.client, dispatch, args);
                 drop(call);
@@ -181,6 +193,7 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             if matches!(outcome, Err(CommandError::Blocks)) {
                 client.blocking.waiting = blocking::wait_for_time(client);
             }
+            accessor.follow_events();
             outcome
         }
         Handler::Container => Err(errors::wrong_arity(&context.table.row(dispatch.index).name)),

@@ -44,6 +44,7 @@ mod computing;
 mod connection;
 mod counted;
 mod engine;
+mod events;
 mod execute;
 mod execution;
 mod fault;

@@ -3,6 +3,7 @@
 //! Their keys are hashed once. Nothing is glanced at: the latches of the unit bring what its keys need into the cache.
 
 use almandine_base::Output;
+use almandine_base::events::Classes;
 use almandine_call::{Client, CommandError, Context, Dispatch, Flags, Handler, PlannedKey, follow, tracking};
 use almandine_command_spec::Access;
 use almandine_keyspace::Accessor;
@@ -50,7 +51,8 @@ impl<'u> Unit<'u> {
 /// Plans a command of a unit: its keys become keys of the unit.
 #[inline]
 pub(crate) fn plan(context: &Context, accessor: &mut Accessor, db: u16, dispatch: &'static Dispatch, args: Args<'_>) -> Planned {
-    let may_write = matches!(dispatch.run, Handler::Write(_));
+    // What has expired is removed where it is met, while that is told.
+    let may_write = matches!(dispatch.run, Handler::Write(_)) || accessor.publishes(Classes::EXPIRED.union(Classes::MISS));
     let mut plan_key = |position: usize| {
         let key = accessor.plan_key(db, args.at(position), may_write);
         // A key beyond all positions is hashed when it is used.

@@ -258,8 +258,8 @@ impl Changes {
     }
 }
 
-/// Appends an element to those of [`Effect::Expire`].
-pub(crate) fn push_element(elements: &mut Vec<u8>, element: &[u8]) {
+/// Appends an element to those that [`elements`] reads.
+pub fn push_element(elements: &mut Vec<u8>, element: &[u8]) {
     debug_assert!(u32::try_from(element.len()).is_ok(), "INV-EFFECT-1: an element comes back with the length that it had");
     elements.extend_from_slice(&(element.len() as u32).to_le_bytes());
     elements.extend_from_slice(element);

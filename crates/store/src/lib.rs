@@ -39,6 +39,7 @@
 mod background;
 mod changes;
 mod counters;
+mod events;
 mod evict;
 mod expiry;
 mod fault;
@@ -61,8 +62,9 @@ mod store;
 mod sync;
 mod tier;
 
-pub use changes::{Body, Change, Changes, Effect, RemovalReason, elements};
+pub use changes::{Body, Change, Changes, Effect, RemovalReason, elements, push_element};
 pub use counters::Totals;
+pub use events::Event;
 pub use evict::heat::HeatRule;
 pub use evict::{EvictionOrder, EvictionPolicy};
 #[cfg(debug_assertions)]

@@ -5,6 +5,7 @@ use crate::background::flusher::Flusher;
 use crate::background::maintain::Maintenance;
 use crate::changes::Changes;
 use crate::counters::Totals;
+use crate::events::Event;
 use crate::evict::EvictionPolicy;
 use crate::evict::heat::HeatRule;
 use crate::full::Full;
@@ -297,6 +298,12 @@ impl Store {
     /// ([`crate::Session::has_ready`]). It is asked under the latch of the key's bucket, for [`Consumer::Wait`]; a second call changes nothing.
     pub fn on_awaited(&self, awaited: impl Fn(&Key<'_>, Option<Kind>) -> bool + Send + Sync + 'static) {
         let _ = self.inner.consumers.awaited.set(Box::new(awaited));
+    }
+
+    /// Installs who is told of events, with the namespace and the key, under the latch of the key's bucket; a second call changes nothing. It
+    /// must not come back to the store.
+    pub fn on_events(&self, listener: impl Fn(u16, &[u8], Event<'_>) + Send + Sync + 'static) {
+        let _ = self.inner.consumers.events.set(Box::new(listener));
     }
 
     /// Whether a consumer wants to know of changes from now on; at first none does. Of a key that a thread finds after it has turned this

@@ -4,7 +4,7 @@
 //! the stream of commands, and the count of changes in INFO. A message that reaches the first two marks where an example ends. Events do not
 //! say of which class they are, so an example is repeated with one class at a time.
 //!
-//! Our own server is run for the count of changes, the only one of these that it has.
+//! Our own server is run for the count of changes and for the events: as the rows are, as transactions, and on cold keys.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -144,19 +144,36 @@ impl Actors {
     }
 }
 
-/// Our server, which counts changes.
-#[derive(Debug)]
-pub struct Counting {
-    actors: Actors,
-    _server: Server,
+/// How our server is made to run an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// As it stands.
+    Plain,
+    /// What is looked at is one transaction.
+    Transaction,
+    /// All keys are on the device before what is looked at.
+    Cold,
 }
 
-impl Counting {
+/// Our server, which counts changes and tells events.
+#[derive(Debug)]
+pub struct Ours {
+    actors: Actors,
+    subscriber: Subscriber,
+    manner: Manner,
+    server: Server,
+}
+
+impl Ours {
     /// Starts the server.
     #[must_use]
-    pub fn start() -> Self {
-        let server = Server::start(&Program::Almandine, &[]);
-        Self { actors: Actors::new(&server), _server: server }
+    pub fn start(manner: Manner) -> Self {
+        let mut flags = vec!["--enable-debug-command", "yes"];
+        if manner == Manner::Cold {
+            flags.extend(["--maxmemory", "16mb", "--storage-device", "memory"]);
+        }
+        let server = Server::start(&Program::Almandine, &flags);
+        Self { actors: Actors::new(&server), subscriber: Subscriber::connect(&server), manner, server }
     }
 
     /// By how much an example lets the count of changes grow; none if it has commands that the server does not have.
@@ -169,15 +186,103 @@ impl Counting {
         known &= self.actors.perform(looked_at, &times);
         known.then(|| self.actors.dirty() - dirty)
     }
+
+    /// What is wrong with the events of a row, or nothing; none if it has commands that the server does not have, or cannot be run in this manner.
+    pub fn difference(&mut self, row: &Row) -> Option<Result<(), String>> {
+        let (before, looked_at) = row.example.split_once("=>").unwrap_or(("", &row.example));
+        let is_alone = ["MULTI", "WATCH", "DISCARD", "@", "HIMPORT PREPARE"].iter().any(|word| looked_at.contains(word));
+        if self.manner == Manner::Transaction && (is_alone || looked_at.trim().is_empty()) {
+            return None;
+        }
+        let expected = listed(&row.events);
+        let named = |events: &[&str]| {
+            events.iter().map(|event| event.split_once(' ').map_or(*event, |(_, name)| name).to_owned()).collect()
+        };
+        let mut wrong = Vec::new();
+        let mut all: Vec<String> = named(&expected);
+        if row.form.contains("which is past") && all.iter().any(|event| event.starts_with("set ")) {
+            // It expires as it is set, in redis-server when it is met.
+            let expired =
+                all.iter().rposition(|event| event.starts_with("expire ")).map(|at| all[at].replacen("expire", "expired", 1));
+            all.extend(expired);
+        }
+        let classes: BTreeSet<&str> = expected.iter().filter_map(|event| event.split_once(' ')).map(|(class, _)| class).collect();
+        compare(
+            "events",
+            &all.iter().map(String::as_str).collect::<Vec<_>>(),
+            &self.run(before, looked_at, ALL_CLASSES)?,
+            &mut wrong,
+        );
+        for class in classes {
+            let of_class = expected.iter().filter_map(|event| event.strip_prefix(class)).map(str::trim_start).collect::<Vec<_>>();
+            compare(&format!("class {class}"), &of_class, &self.run(before, looked_at, &format!("E{class}"))?, &mut wrong);
+        }
+        let report = || Err(format!("docs/effects.md:{}: {}: {}", row.line, row.example, wrong.join("; ")));
+        Some(if wrong.is_empty() { Ok(()) } else { report() })
+    }
+
+    /// The events of what is looked at.
+    fn run(&mut self, before: &str, looked_at: &str, classes: &str) -> Option<Vec<String>> {
+        let times = Times::now();
+        let notify = format!("CONFIG SET notify-keyspace-events {classes}");
+        self.actors.prepare(&["UNWATCH", "SELECT 0", "FLUSHALL", "DEBUG SET-ACTIVE-EXPIRE 0", &notify]);
+        if !self.actors.perform(before, &times) {
+            return None;
+        }
+        if self.manner == Manner::Cold {
+            assert!(self.server.make_cold(), "memory is emptied");
+        }
+        self.subscriber.events(&mut self.actors.client);
+        let known = match self.manner {
+            Manner::Transaction => self.actors.perform(&format!("MULTI; {looked_at}; EXEC"), &times),
+            _ => self.actors.perform(looked_at, &times),
+        };
+        let events = self.subscriber.events(&mut self.actors.client);
+        known.then_some(events)
+    }
+}
+
+/// A client that hears all keyspace events.
+#[derive(Debug)]
+struct Subscriber {
+    client: Client,
+    marks: u32,
+}
+
+impl Subscriber {
+    fn connect(server: &Server) -> Self {
+        let mut client = server.client();
+        client.send(&[["PSUBSCRIBE", "__keyevent@*__:*", MARKER]]).expect("the server takes a subscription");
+        for _ in 0..2 {
+            client.receive().expect("a subscription is confirmed");
+        }
+        Self { client, marks: 0 }
+    }
+
+    /// The events since it was asked last, which end with what another client publishes.
+    fn events(&mut self, publisher: &mut Client) -> Vec<String> {
+        self.marks += 1;
+        publisher.call(&["PUBLISH", MARKER, &self.marks.to_string()]).expect("a message is published");
+        let mut events = Vec::new();
+        loop {
+            let message = words(&self.client.receive().expect("a message"));
+            let [_, _, channel, text] = &message[..] else { panic!("not a message: {message:?}") };
+            if *channel == MARKER {
+                return events;
+            }
+            let (database, event) = channel.split_once("__:").expect("a channel of events");
+            let database = database.trim_start_matches("__keyevent@");
+            events.push(if database == "0" { format!("{event} {text}") } else { format!("{event} {text}@{database}") });
+        }
+    }
 }
 
 /// A redis-server with its observers.
 #[derive(Debug)]
 pub struct Laboratory {
     actors: Actors,
-    subscriber: Client,
+    subscriber: Subscriber,
     replica: Replica,
-    marks: u32,
     _server: Server,
 }
 
@@ -195,13 +300,9 @@ impl Laboratory {
     pub fn start() -> Self {
         let flags = ["--repl-diskless-sync", "no", "--repl-ping-replica-period", "3600", "--enable-debug-command", "yes"];
         let server = Server::start(&Program::Redis, &flags);
-        let mut subscriber = server.client();
-        subscriber.send(&[["PSUBSCRIBE", "__keyevent@*__:*", MARKER]]).expect("the server takes a subscription");
-        for _ in 0..2 {
-            subscriber.receive().expect("a subscription is confirmed");
-        }
+        let subscriber = Subscriber::connect(&server);
         let replica = Replica::connect(server.address());
-        Self { actors: Actors::new(&server), subscriber, replica, marks: 0, _server: server }
+        Self { actors: Actors::new(&server), subscriber, replica, _server: server }
     }
 
     /// What is wrong with a row, or nothing.
@@ -240,20 +341,8 @@ impl Laboratory {
 
     /// What subscriber and replica were told since they were asked last.
     fn observe(&mut self) -> (Vec<String>, Vec<String>) {
-        self.marks += 1;
-        let mark = self.marks.to_string();
-        self.actors.client.call(&["PUBLISH", MARKER, &mark]).expect("a message is published");
-        let mut events = Vec::new();
-        loop {
-            let message = words(&self.subscriber.receive().expect("a message"));
-            let [_, _, channel, text] = &message[..] else { panic!("not a message: {message:?}") };
-            if *channel == MARKER {
-                break;
-            }
-            let (database, event) = channel.split_once("__:").expect("a channel of events");
-            let database = database.trim_start_matches("__keyevent@");
-            events.push(if database == "0" { format!("{event} {text}") } else { format!("{event} {text}@{database}") });
-        }
+        let events = self.subscriber.events(&mut self.actors.client);
+        let mark = self.subscriber.marks.to_string();
         let mut commands = Vec::new();
         loop {
             let command = self.replica.next();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use almandine_testkit::effects::{Counting, Laboratory, NOTHING, Row, parse};
+use almandine_testkit::effects::{Laboratory, Manner, NOTHING, Ours, Row, parse};
 use almandine_testkit::{Program, Server, Value};
 
 const DOCUMENT: &str = include_str!("../../../docs/effects.md");
@@ -36,7 +36,7 @@ fn rows_are_what_redis_does() {
 /// Rows whose examples need commands that we do not have yet are left out.
 #[test]
 fn changes_are_counted_as_the_rows_say() {
-    let (mut counting, mut counted, mut wrong) = (Counting::start(), 0, Vec::new());
+    let (mut counting, mut counted, mut wrong) = (Ours::start(Manner::Plain), 0, Vec::new());
     for row in rows() {
         let Some(count) = counting.count(&row.example) else { continue };
         counted += 1;
@@ -47,6 +47,36 @@ fn changes_are_counted_as_the_rows_say() {
     println!("effects: changes of {counted} rows counted");
     assert!(counted > 170, "only {counted} rows could be run");
     assert!(wrong.is_empty(), "{} counts are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Runs the rows in a manner, without those whose examples need commands that we do not have.
+fn tell_events(manner: Manner, least: usize) {
+    let (mut ours, mut told, started, mut wrong) = (Ours::start(manner), 0, Instant::now(), Vec::new());
+    for row in rows() {
+        match ours.difference(&row) {
+            None => {}
+            Some(Ok(())) => told += 1,
+            Some(Err(difference)) => wrong.push(difference),
+        }
+    }
+    println!("effects: events of {told} rows are as they say, {manner:?}, in {:.1?}", started.elapsed());
+    assert!(wrong.is_empty(), "the events of {} rows are others:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(told >= least, "only {told} rows could be run");
+}
+
+#[test]
+fn events_are_told_as_the_rows_say() {
+    tell_events(Manner::Plain, 300);
+}
+
+#[test]
+fn events_are_told_in_transactions() {
+    tell_events(Manner::Transaction, 250);
+}
+
+#[test]
+fn events_are_told_of_cold_keys() {
+    tell_events(Manner::Cold, 300);
 }
 
 /// The control: each kind of lie is found.

@@ -3,6 +3,7 @@
 //! All operations are parsed before the first one runs, and a string that is to be written is first extended to hold the farthest
 //! field, whether or not the write that needs it happens: OVERFLOW FAIL may leave zeros behind, as in Redis.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Keys, Traits};
 use almandine_datatypes::bitfield::{Encoding, Overflow};
@@ -147,12 +148,14 @@ fn bitfield_ro(call: &mut ReadCall<'_>) -> Outcome {
     }
     let key = call.key(1);
     let value = call.keys.read(key);
-    call.context.statistics().looked_up(value.is_some());
+    let found = value.is_some();
     let bits = bits(value.as_ref())?.unwrap_or_default();
     call.reply.array(operations.len());
     for operation in operations {
         call.reply.integer(operation.encoding.get(bits, operation.offset));
     }
+    drop(value);
+    call.looked_up(key, found);
     Ok(())
 }
 
@@ -188,7 +191,11 @@ fn bitfield(call: &mut WriteCall<'_>) -> Outcome {
             }
         }
     }
-    call.keys.count_changes(count.changes() - i64::from(is_change));
+    let changes = count.changes();
+    if changes > 0 {
+        call.event(Classes::STRING, "setbit", key);
+    }
+    call.keys.count_changes(changes - i64::from(is_change));
     Ok(())
 }
 

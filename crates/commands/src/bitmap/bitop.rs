@@ -1,11 +1,12 @@
 //! BITOP: bitwise operations between strings, into another string.
 
+use almandine_base::events::Classes;
 use almandine_call::computation::Computation;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::bitmap::Operation;
-use almandine_keyspace::Put;
 use almandine_keyspace::types::Frozen;
+use almandine_keyspace::{Kind, Put};
 
 use crate::traits::SLOW_WRITE;
 
@@ -121,12 +122,20 @@ fn bitop(call: &mut WriteCall<'_>) -> Outcome {
 }
 
 fn store(call: &mut WriteCall<'_>, bits: Bits) -> Outcome {
-    bits.sources.iter().for_each(|source| call.looked_up(matches!(source.string(), Ok(Some(_)))));
+    for (source, frozen) in call.args.slice_from(3).iter().zip(&bits.sources) {
+        let key = call.keys.key(source);
+        call.looked_up(key, matches!(frozen.string(), Ok(Some(_))));
+    }
     let (destination, len) = (call.key(2), bits.result.len());
     if len == 0 {
-        call.keys.delete(destination);
+        if call.keys.delete(destination) {
+            call.event(Classes::GENERIC, "del", destination);
+        }
     } else {
+        let before = call.replaces(destination);
         call.keys.upsert_owned(destination, bits.result, Put::EDITED)?;
+        call.replaced(destination, before, Kind::String);
+        call.event(Classes::STRING, "set", destination);
     }
     call.reply.unsigned(len as u64);
     Ok(())

@@ -2,6 +2,7 @@
 //!
 //! Payloads are in [`payload`].
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, number};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
 use almandine_keyspace::Put;
@@ -28,7 +29,7 @@ pub(super) const DUMP: Command = Command {
 fn dump(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
     let payload = payload::of_key(&mut call.keys, key)?;
-    call.looked_up(payload.is_some());
+    call.looked_up(key, payload.is_some());
     match payload {
         None => call.reply.null(),
         Some(payload) => call.reply.bulk(&payload),
@@ -128,8 +129,11 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
         ttl_ms => Some(ttl_ms.saturating_add(call.now_ms())),
     };
     if expiry_ms.is_some_and(|at_ms| at_ms <= call.now_ms()) {
-        call.keys.delete(key);
+        if call.keys.delete(key) {
+            call.event(Classes::GENERIC, "del", key);
+        }
     } else {
+        let (kind, before) = (value.kind(), call.keys.tells_events().then(|| call.keys.metadata(key)).flatten());
         payload::put(&mut call.keys, key, value, Put { expiry_ms, ..Put::default() }, call.context.settings())?;
         // Whichever of them the eviction policy does not keep is left out, as in Redis.
         if let Some(idle_s) = options.idle_s {
@@ -138,6 +142,12 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
         if let Some(frequency) = options.frequency {
             call.keys.set_frequency(key, frequency_steps(frequency));
         }
+        if before.is_some() {
+            // The old value is removed first.
+            call.event(Classes::NEW, "new", key);
+        }
+        call.event(Classes::GENERIC, "restore", key);
+        call.replaced(key, before.map(|before| before.kind), kind);
     }
     call.reply.ok();
     Ok(())

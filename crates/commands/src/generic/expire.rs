@@ -1,5 +1,6 @@
 //! Expiries: setting, removing and asking for the time at which a key ceases to exist.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_keyspace::Slot;
@@ -102,6 +103,9 @@ fn expire(call: &mut WriteCall<'_>, unit: Unit, base_ms: i64, command: &str) -> 
         }
         _ => false,
     };
+    if done {
+        call.event(Classes::GENERIC, if expiry_ms <= now_ms { "del" } else { "expire" }, key);
+    }
     call.reply.integer(i64::from(done));
     Ok(())
 }
@@ -128,6 +132,9 @@ fn persist(call: &mut WriteCall<'_>) -> Outcome {
         }
         _ => false,
     };
+    if done {
+        call.event(Classes::GENERIC, "persist", key);
+    }
     call.reply.integer(i64::from(done));
     Ok(())
 }
@@ -184,7 +191,7 @@ pub(super) const PEXPIRETIME: Command = Command {
 fn answer(call: &mut ReadCall<'_>, base_ms: i64, unit: Unit) -> Outcome {
     let key = call.key(1);
     let metadata = call.keys.metadata(key);
-    call.looked_up(metadata.is_some());
+    call.looked_up(key, metadata.is_some());
     call.reply.integer(match metadata.map(|metadata| metadata.expiry_ms) {
         None => -2,
         Some(None) => -1,

@@ -54,7 +54,8 @@ pub(super) const ENCODING: Command = Command {
 fn encoding(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(2);
     let encoding = encoding_of(&mut call.keys, key, call.context.settings().values.encoding_names)?;
-    call.looked_up(encoding.is_some());
+    // No miss is told of those who only look.
+    call.context.statistics().looked_up(encoding.is_some());
     match encoding {
         None => call.reply.null(),
         Some(encoding) => call.reply.bulk(encoding.as_bytes()),
@@ -172,7 +173,7 @@ fn about_use(
 fn about_key(call: &mut ReadCall<'_>, number: impl FnOnce(Metadata) -> Result<i64, CommandError>) -> Outcome {
     let key = call.key(2);
     let metadata = call.keys.metadata(key);
-    call.looked_up(metadata.is_some());
+    call.context.statistics().looked_up(metadata.is_some());
     match metadata {
         None => call.reply.null(),
         Some(metadata) => call.reply.integer(number(metadata)?),

@@ -3,8 +3,10 @@
 //! The value is put to its destination before it is taken from its source, so that a full store loses nothing. Large values travel by
 //! reference.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_keyspace::Kind;
 
 use crate::traits::CHANGE;
 
@@ -55,8 +57,35 @@ fn rename_unless(call: &mut WriteCall<'_>, keep_existing: bool) -> Result<bool, 
     if keep_existing && call.keys.exists_in(db, destination) {
         return Ok(false);
     }
+    let (kind, before) = (value.kind, kind_at(call, db, destination));
     call.keys.transfer((db, source), (db, destination), value)?;
+    tell_put(call, db, destination, before);
+    call.event_in(db, Classes::GENERIC, "rename_from", source);
+    call.event_in(db, Classes::GENERIC, "rename_to", destination);
+    tell_replaced(call, db, destination, before, kind);
     Ok(true)
+}
+
+/// The type of the value that a latched key has; none while no events are told, too.
+fn kind_at(call: &mut WriteCall<'_>, db: u16, key: &[u8]) -> Option<Kind> {
+    if call.keys.tells_events() { call.keys.kind_in(db, key) } else { None }
+}
+
+/// States that a key was made if it was there: its old value is removed first. Of others the store tells.
+fn tell_put(call: &mut WriteCall<'_>, db: u16, key: &[u8], before: Option<Kind>) {
+    if before.is_some() {
+        call.event_in(db, Classes::NEW, "new", key);
+    }
+}
+
+/// As [`WriteCall::replaced`], for a key of any database.
+fn tell_replaced(call: &mut WriteCall<'_>, db: u16, key: &[u8], before: Option<Kind>, kind: Kind) {
+    if let Some(before) = before {
+        call.event_in(db, Classes::OVERWRITTEN, "overwritten", key);
+        if before != kind {
+            call.event_in(db, Classes::TYPE_CHANGED, "type_changed", key);
+        }
+    }
 }
 
 pub(super) const COPY: Command = Command {
@@ -95,10 +124,15 @@ fn copy(call: &mut WriteCall<'_>) -> Outcome {
     }
     call.keys.hold([(source_db, source), (destination_db, destination)].into_iter())?;
     let value = call.keys.copy(source_db, source);
-    call.looked_up(value.is_some());
+    let key = call.keys.key(source);
+    call.looked_up(key, value.is_some());
     let copied = match value {
         Some(value) if replace || !call.keys.exists_in(destination_db, destination) => {
+            let (kind, before) = (value.kind, kind_at(call, destination_db, destination));
             call.keys.put(destination_db, destination, value)?;
+            tell_put(call, destination_db, destination, before);
+            call.event_in(destination_db, Classes::GENERIC, "copy_to", destination);
+            tell_replaced(call, destination_db, destination, before, kind);
             true
         }
         _ => false,
@@ -129,6 +163,8 @@ fn move_key(call: &mut WriteCall<'_>) -> Outcome {
     let moved = match call.keys.copy(from, name) {
         Some(value) if !call.keys.exists_in(to, name) => {
             call.keys.transfer((from, name), (to, name), value)?;
+            call.event_in(from, Classes::GENERIC, "move_from", name);
+            call.event_in(to, Classes::GENERIC, "move_to", name);
             true
         }
         _ => false,

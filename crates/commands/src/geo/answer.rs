@@ -1,9 +1,10 @@
 //! Answering what a search has found, or storing it.
 
+use almandine_base::events::Classes;
 use almandine_call::{CommandError, Outcome, ReadCall, WriteCall};
 use almandine_datatypes::geo::integer_of_score;
 use almandine_keyspace::types::sorted_set::{NewSortedSet, SortedSet};
-use almandine_keyspace::{Key, Put, Reader};
+use almandine_keyspace::{Key, Kind, Put, Reader};
 use almandine_resp::{Args, Reply};
 
 use super::hits::{Hit, NoHits, hits};
@@ -15,7 +16,7 @@ use crate::sorted_set;
 pub(super) fn answer(call: &mut ReadCall<'_>, form: Form) -> Outcome {
     let (args, key) = (call.args, call.key(form.source()));
     let found = search(&mut call.keys, key, args, form, &mut call.reply)?;
-    call.looked_up(found);
+    call.looked_up(key, found);
     Ok(())
 }
 
@@ -25,7 +26,7 @@ pub(super) fn answer_or_store(call: &mut WriteCall<'_>, form: Form) -> Outcome {
     let mut new = call.keys.new_sorted_set(sorted_set::limits(call.context.settings()));
     let WriteCall { keys, reply, .. } = call;
     let looked = keys.read_sorted_set(key, |set| Ok(fill(set, args, form, &mut new, reply)))?;
-    call.looked_up(looked.is_some());
+    call.looked_up(key, looked.is_some());
     let destination = match looked {
         Some(destination) => destination?,
         None => {
@@ -36,7 +37,8 @@ pub(super) fn answer_or_store(call: &mut WriteCall<'_>, form: Form) -> Outcome {
             query.destination
         }
     };
-    destination.map_or(Ok(()), |destination| store(call, destination, new))
+    let event = if form == Form::SearchStore { "geosearchstore" } else { "georadiusstore" };
+    destination.map_or(Ok(()), |destination| store(call, destination, new, event))
 }
 
 /// Answers what is found in the sorted set at a key. Whether there is one.
@@ -93,13 +95,18 @@ fn fill(
 }
 
 /// Puts the result to its key, or removes that when there is none, and answers its size.
-fn store(call: &mut WriteCall<'_>, destination: usize, new: NewSortedSet) -> Outcome {
+fn store(call: &mut WriteCall<'_>, destination: usize, new: NewSortedSet, event: &'static str) -> Outcome {
     let (destination, len) = (call.key(destination), new.len());
     if len == 0 {
-        call.keys.delete(destination);
+        if call.keys.delete(destination) {
+            call.event(Classes::GENERIC, "del", destination);
+        }
     } else {
+        let before = call.replaces(destination);
         call.keys.put_sorted_set(destination, new, Put::default())?;
         call.keys.count_changes(len as i64 - 1);
+        call.replaced(destination, before, Kind::SortedSet);
+        call.event(Classes::SORTED_SET, event, destination);
     }
     call.reply.unsigned(len as u64);
     Ok(())

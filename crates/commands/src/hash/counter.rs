@@ -1,5 +1,6 @@
 //! Fields that hold a number.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::number::{Extended, parse_i64};
@@ -33,6 +34,8 @@ fn hincrby(call: &mut WriteCall<'_>) -> Outcome {
     let mut hash = change(call)?;
     hash.update(field, Due::Keep, add)?;
     hash.commit()?;
+    let key = call.key(1);
+    call.event_of(Classes::HASH, "hincrby", key, std::iter::once(field));
     call.reply.integer(sum);
     Ok(())
 }
@@ -65,6 +68,8 @@ fn hincrbyfloat(call: &mut WriteCall<'_>) -> Outcome {
     let mut hash = change(call)?;
     let (_, sum) = hash.update(field, Due::Keep, add)?;
     hash.commit()?;
+    let key = call.key(1);
+    call.event_of(Classes::HASH, "hincrbyfloat", key, std::iter::once(field));
     call.reply.bulk(&sum);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! HEXPIRE and its relatives: when fields cease to exist.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
@@ -69,6 +70,7 @@ fn expire(call: &mut WriteCall<'_>, unit: Unit, absolute: bool, command: &str) -
     let now_ms = call.now_ms();
     let due = fields::due(Expiry { amount: call.args.at(2), unit, absolute }, now_ms, command);
     let arguments = fields::conditional(call.args, Element::Field);
+    let mut told = call.told_elements(Classes::HASH);
     let mut hash = change(call)?;
     // Redis looks at the key before it reads the arguments.
     let (due, (condition, fields)) = (due?, arguments?);
@@ -80,15 +82,24 @@ fn expire(call: &mut WriteCall<'_>, unit: Unit, absolute: bool, command: &str) -
             Some(before) if !condition.holds(before.map(u64::cast_signed), due.cast_signed()) => NOT_ALLOWED,
             Some(_) if is_past => {
                 hash.remove(field)?;
+                told.push(field);
                 DELETED
             }
             Some(_) => {
                 hash.set_due(field, Some(due))?;
+                told.push(field);
                 SET
             }
         });
     }
+    let emptied = hash.is_empty();
     hash.commit()?;
+    let key = call.key(1);
+    if answers.contains(&DELETED) {
+        call.taken_elements(Classes::HASH, "hdel", key, &told, emptied);
+    } else if answers.contains(&SET) {
+        call.event_of(Classes::HASH, "hexpire", key, told.iter());
+    }
     call.reply.array(answers.len());
     answers.into_iter().for_each(|answer| call.reply.integer(answer));
     Ok(())

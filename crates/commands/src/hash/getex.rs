@@ -1,5 +1,6 @@
 //! HGETEX and HGETDEL: fields that are read for the last time, or for the last time before they expire.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
@@ -25,16 +26,25 @@ pub(super) const HGETDEL: Command = Command {
 fn hgetdel(call: &mut WriteCall<'_>) -> Outcome {
     let fields = only_fields(call.args, Element::Field)?;
     let (key, limits) = (call.key(1), limits(call.context.settings()));
+    let (mut told, mut removed) = (call.told_elements(Classes::HASH), false);
     let WriteCall { keys, reply, .. } = call;
     let mut hash = keys.write_hash(key, limits)?;
     let found = hash.existed();
     reply.array(fields.len());
     for field in fields.iter() {
         reply_value(reply, hash.get(field)?);
-        hash.remove(field)?;
+        if hash.remove(field)? {
+            told.push(field);
+            removed = true;
+        }
     }
+    let emptied = hash.is_empty();
     hash.commit()?;
-    call.looked_up(found);
+    if removed {
+        call.taken_elements(Classes::HASH, "hdel", key, &told, emptied);
+    }
+    // As in Redis, no miss is told of these two.
+    call.context.statistics().looked_up(found);
     Ok(())
 }
 
@@ -78,6 +88,7 @@ fn hgetex(call: &mut WriteCall<'_>) -> Outcome {
     };
     let is_past = due.is_some_and(|due| due <= now_ms.unsigned_abs());
     let (key, limits) = (call.key(1), limits(call.context.settings()));
+    let (mut told, mut changed) = (call.told_elements(Classes::HASH), false);
     let WriteCall { keys, reply, .. } = call;
     let mut hash = keys.write_hash(key, limits)?;
     let found = hash.existed();
@@ -86,14 +97,25 @@ fn hgetex(call: &mut WriteCall<'_>) -> Outcome {
         let entry = hash.get(field)?;
         reply_value(reply, entry);
         let Some(before) = entry.map(|entry| entry.due) else { continue };
-        match change {
+        let done = match change {
             ExpiryChange::Set(_) if is_past => hash.remove(field)?,
             ExpiryChange::Set(_) => hash.set_due(field, due)?,
             ExpiryChange::Persist if before.is_some() => hash.set_due(field, None)?,
             _ => false,
         };
+        if done {
+            told.push(field);
+            changed = true;
+        }
     }
+    let emptied = hash.is_empty();
     hash.commit()?;
-    call.looked_up(found);
+    match change {
+        _ if !changed => {}
+        ExpiryChange::Set(_) if is_past => call.taken_elements(Classes::HASH, "hdel", key, &told, emptied),
+        ExpiryChange::Set(_) => call.event_of(Classes::HASH, "hexpire", key, told.iter()),
+        _ => call.event_of(Classes::HASH, "hpersist", key, told.iter()),
+    }
+    call.context.statistics().looked_up(found);
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! HIMPORT: hashes with the same fields, of which a connection then sends only the values.
 
+use almandine_base::events::Classes;
 use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
-use almandine_keyspace::Put;
+use almandine_keyspace::{Kind, Put};
 
 use super::access::{HASH, limits};
 use crate::traits::SLOW_WRITE;
@@ -67,7 +68,10 @@ fn set(call: &mut WriteCall<'_>) -> Outcome {
         hash.set(field, value, None)?;
     }
     let key = call.key(2);
+    let before = call.replaces(key);
     call.keys.put_hash(key, hash, Put::default())?;
+    call.replaced(key, before, Kind::Hash);
+    call.event_of(Classes::HASH, "hset", key, fields.iter());
     call.reply.ok();
     Ok(())
 }

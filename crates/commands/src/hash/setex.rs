@@ -1,5 +1,6 @@
 //! HSETEX: fields with values and the time at which they expire, under a condition.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::packed::Due;
@@ -82,6 +83,7 @@ fn hsetex(call: &mut WriteCall<'_>) -> Outcome {
         _ => Due::Never,
     };
     let mut hash = change(call)?;
+    let existed = hash.existed();
     let holds = options.key_exists.is_none_or(|wanted| hash.existed() == wanted) && hold(&hash, options.fields_exist, fields)?;
     if holds {
         for (field, value) in fields.pairs() {
@@ -91,9 +93,34 @@ fn hsetex(call: &mut WriteCall<'_>) -> Outcome {
             };
         }
     }
+    let emptied = hash.is_empty();
     hash.commit()?;
+    if holds {
+        tell(call, fields, due, (existed, emptied));
+    }
     call.reply.integer(i64::from(holds));
     Ok(())
+}
+
+/// States that the fields were set, and what became of them then: those that expire at once are gone, as is the key that was made for them.
+fn tell(call: &mut WriteCall<'_>, fields: Fields<'_>, due: Due, (existed, emptied): (bool, bool)) {
+    let (key, now_ms) = (call.key(1), call.now_ms().unsigned_abs());
+    let is_past = matches!(due, Due::At(due) if due <= now_ms);
+    if is_past && !existed {
+        call.event(Classes::NEW, "new", key);
+    }
+    let names = || fields.pairs().map(|(field, _)| field);
+    call.event_of(Classes::HASH, "hset", key, names());
+    match due {
+        Due::At(_) if is_past => {
+            call.event_of(Classes::HASH, "hdel", key, names());
+            if emptied {
+                call.event(Classes::GENERIC, "del", key);
+            }
+        }
+        Due::At(_) => call.event_of(Classes::HASH, "hexpire", key, names()),
+        _ => {}
+    }
 }
 
 /// Whether all fields, or none of them, exist, as wanted.

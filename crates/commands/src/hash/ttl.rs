@@ -1,5 +1,6 @@
 //! HTTL and its relatives: when fields will cease to exist; HPERSIST: that they will not.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
@@ -83,6 +84,7 @@ const PERSISTED: i64 = 1;
 
 fn hpersist(call: &mut WriteCall<'_>) -> Outcome {
     let fields = only_fields(call.args, Element::Field);
+    let mut told = call.told_elements(Classes::HASH);
     let mut hash = change(call)?;
     let fields = fields?;
     let mut answers = Vec::with_capacity(fields.len());
@@ -92,12 +94,17 @@ fn hpersist(call: &mut WriteCall<'_>) -> Outcome {
             Some(None) => NO_EXPIRY,
             Some(Some(_)) => {
                 hash.set_due(field, None)?;
+                told.push(field);
                 PERSISTED
             }
         });
     }
     hash.count_once();
     hash.commit()?;
+    if answers.contains(&PERSISTED) {
+        let key = call.key(1);
+        call.event_of(Classes::HASH, "hpersist", key, told.iter());
+    }
     call.reply.array(answers.len());
     answers.into_iter().for_each(|answer| call.reply.integer(answer));
     Ok(())

@@ -34,12 +34,12 @@ fn pfcount(call: &mut WriteCall<'_>) -> Outcome {
 }
 
 fn count_one(call: &mut WriteCall<'_>) -> Result<u64, CommandError> {
-    let (key, statistics) = (call.key(1), call.context.statistics());
+    let key = call.key(1);
     let Slot::Occupied(mut occupied) = call.keys.modify(key) else {
-        statistics.looked_up(false);
+        call.looked_up(key, false);
         return Ok(0);
     };
-    statistics.looked_up(true);
+    call.context.statistics().looked_up(true);
     let hll = open(&occupied)?;
     if let Some(count) = hll::cached(occupied.value()) {
         make_raw(&mut occupied)?;
@@ -56,18 +56,21 @@ fn count_one(call: &mut WriteCall<'_>) -> Result<u64, CommandError> {
 }
 
 fn count_union(call: &mut WriteCall<'_>) -> Result<u64, CommandError> {
-    let (keys, statistics) = (call.args.slice_from(1), call.context.statistics());
+    let keys = call.args.slice_from(1);
     let db = call.client.db;
     call.keys.hold(keys.iter().map(|key| (db, key)))?;
     scratch::with(|scratch| {
         scratch.registers.clear();
         for key in keys.iter() {
             let key = call.keys.key(key);
-            let slot = call.keys.modify(key);
-            statistics.looked_up(matches!(slot, Slot::Occupied(_)));
-            if let Slot::Occupied(occupied) = slot {
-                scratch.registers.merge(open(&occupied)?, debug::way())?;
-            }
+            let found = match call.keys.modify(key) {
+                Slot::Occupied(occupied) => {
+                    scratch.registers.merge(open(&occupied)?, debug::way())?;
+                    true
+                }
+                Slot::Vacant(_) => false,
+            };
+            call.looked_up(key, found);
         }
         Ok(scratch.registers.cardinality(debug::way()))
     })

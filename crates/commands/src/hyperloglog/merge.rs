@@ -1,5 +1,6 @@
 //! PFMERGE: the union of several keys, into one of them or another.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::hll::{EMPTY, Merged};
@@ -38,12 +39,15 @@ fn pfmerge(call: &mut WriteCall<'_>) -> Outcome {
 fn merge(call: &mut WriteCall<'_>, scratch: &mut Scratch) -> Outcome {
     scratch.registers.clear();
     for position in 1..call.args.len() {
-        let (key, statistics) = (call.key(position), call.context.statistics());
-        let slot = call.keys.modify(key);
-        statistics.looked_up(matches!(slot, Slot::Occupied(_)));
-        if let Slot::Occupied(occupied) = slot {
-            scratch.registers.merge(open(&occupied)?, debug::way())?;
-        }
+        let key = call.key(position);
+        let found = match call.keys.modify(key) {
+            Slot::Occupied(occupied) => {
+                scratch.registers.merge(open(&occupied)?, debug::way())?;
+                true
+            }
+            Slot::Vacant(_) => false,
+        };
+        call.looked_up(key, found);
     }
     Ok(())
 }
@@ -65,5 +69,6 @@ fn store(call: &mut WriteCall<'_>, scratch: &mut Scratch) -> Outcome {
             occupied.replace(Kind::String, value, Put { edited: true, ..occupied.put() })?;
         }
     }
+    call.event(Classes::STRING, "pfadd", key);
     Ok(())
 }

@@ -18,7 +18,7 @@ pub(super) fn look<'c, R>(
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_list(key, |list| look(list, reply))?;
-    call.looked_up(found.is_some());
+    call.looked_up(key, found.is_some());
     Ok(found)
 }
 
@@ -30,7 +30,7 @@ pub(super) fn look_at_all<'c, R>(
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_whole_list(key, |list| look(list, reply))?;
-    call.looked_up(found.is_some());
+    call.looked_up(key, found.is_some());
     Ok(found)
 }
 
@@ -45,6 +45,22 @@ pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<ListMut<'s>, Com
     let key = call.key(1);
     let limits = limits(call.context.settings());
     Ok(call.keys.write_list(key, limits)?)
+}
+
+/// The event of elements that are put to an end.
+pub(super) fn pushed(end: End) -> &'static str {
+    match end {
+        End::Left => "lpush",
+        End::Right => "rpush",
+    }
+}
+
+/// The event of elements that are taken from an end.
+pub(super) fn popped(end: End) -> &'static str {
+    match end {
+        End::Left => "lpop",
+        End::Right => "rpop",
+    }
 }
 
 /// LEFT or RIGHT.

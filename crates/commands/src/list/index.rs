@@ -1,5 +1,6 @@
 //! Elements by place, and how many there are.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
@@ -79,6 +80,8 @@ fn lset(call: &mut WriteCall<'_>) -> Outcome {
     list.set(place, element)?;
     list.settle()?;
     list.commit()?;
+    let key = call.key(1);
+    call.event(Classes::LIST, "lset", key);
     call.reply.ok();
     Ok(())
 }

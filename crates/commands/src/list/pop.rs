@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
@@ -9,7 +10,7 @@ use almandine_keyspace::types::list::{End, ListLimits};
 use almandine_keyspace::{Key, Writer};
 use almandine_resp::Reply;
 
-use super::access::{LIST, change, end, limits};
+use super::access::{LIST, change, end, limits, popped};
 use crate::traits::CHANGE;
 
 const POP: CommandSpec = CommandSpec {
@@ -58,7 +59,10 @@ fn pop_one(call: &mut WriteCall<'_>, end: End) -> Outcome {
     }
     list.pop(end, 1, |element| reply.bulk(element))?;
     list.settle()?;
-    Ok(list.commit()?)
+    let emptied = list.is_empty();
+    list.commit()?;
+    call.taken(Classes::LIST, popped(end), key, emptied);
+    Ok(())
 }
 
 fn pop_many(call: &mut WriteCall<'_>, end: End, count: &[u8]) -> Outcome {
@@ -69,16 +73,27 @@ fn pop_many(call: &mut WriteCall<'_>, end: End, count: &[u8]) -> Outcome {
         return Ok(());
     }
     let (key, limits) = (call.key(1), limits(call.context.settings()));
-    take(&mut call.keys, &mut call.reply, (key, limits), (end, count))
+    let emptied = take(&mut call.keys, &mut call.reply, (key, limits), (end, count))?;
+    if count > 0 {
+        call.taken(Classes::LIST, popped(end), key, emptied);
+    }
+    Ok(())
 }
 
-/// Takes at most `count` elements off a list that is there, and answers them.
-fn take(keys: &mut Writer<'_>, reply: &mut Reply<'_>, (key, limits): (Key<'_>, ListLimits), (end, count): (End, usize)) -> Outcome {
+/// Takes at most `count` elements off a list that is there, and answers them. Whether none is left.
+fn take(
+    keys: &mut Writer<'_>,
+    reply: &mut Reply<'_>,
+    (key, limits): (Key<'_>, ListLimits),
+    (end, count): (End, usize),
+) -> Result<bool, CommandError> {
     let mut list = keys.write_list(key, limits)?;
     reply.array(count.min(list.len()));
     list.pop(end, count, |element| reply.bulk(element))?;
     list.settle()?;
-    Ok(list.commit()?)
+    let emptied = list.is_empty();
+    list.commit()?;
+    Ok(emptied)
 }
 
 pub(super) const LMPOP: Command = Command {
@@ -155,7 +170,8 @@ impl Pops {
             if call.keys.write_list(key, limits)?.existed() {
                 call.reply.array(2);
                 call.reply.bulk(call.args.at(at));
-                take(&mut call.keys, &mut call.reply, (key, limits), (self.end, self.count))?;
+                let emptied = take(&mut call.keys, &mut call.reply, (key, limits), (self.end, self.count))?;
+                call.taken(Classes::LIST, popped(self.end), key, emptied);
                 return Ok(true);
             }
         }

@@ -1,10 +1,11 @@
 //! Elements put at an end.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_keyspace::types::list::End;
 
-use super::access::{LIST, change};
+use super::access::{LIST, change, pushed};
 use crate::traits::WRITE;
 
 const PUSH: CommandSpec = CommandSpec {
@@ -69,6 +70,10 @@ fn push(call: &mut WriteCall<'_>, end: End, must_exist: bool) -> Outcome {
     }
     let len = list.len();
     list.commit()?;
+    if is_wanted {
+        let key = call.key(1);
+        call.event(Classes::LIST, pushed(end), key);
+    }
     call.reply.unsigned(len as u64);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Ranges of places: answered, or all that is kept.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 
@@ -72,8 +73,13 @@ fn ltrim(call: &mut WriteCall<'_>) -> Outcome {
     let keep = range(start, stop, list.len());
     let trimmed = list.trim(keep)?;
     list.settle()?;
+    let (existed, emptied) = (list.existed(), list.is_empty());
     list.commit()?;
     call.keys.discard(trimmed);
+    if existed {
+        let key = call.key(1);
+        call.taken(Classes::LIST, "ltrim", key, emptied);
+    }
     call.reply.ok();
     Ok(())
 }

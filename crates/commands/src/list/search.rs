@@ -1,5 +1,6 @@
 //! Elements that are looked for: LPOS, and LINSERT and LREM, which change what they find.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::number::parse_i64;
@@ -45,6 +46,10 @@ fn linsert(call: &mut WriteCall<'_>) -> Outcome {
         }
     };
     list.commit()?;
+    if reply > 0 {
+        let key = call.key(1);
+        call.event(Classes::LIST, "linsert", key);
+    }
     call.reply.integer(reply);
     Ok(())
 }
@@ -69,7 +74,12 @@ fn lrem(call: &mut WriteCall<'_>) -> Outcome {
     let mut list = change(call)?;
     let removed = list.remove(end, element, limit)?;
     list.settle()?;
+    let emptied = list.is_empty();
     list.commit()?;
+    if removed > 0 {
+        let key = call.key(1);
+        call.taken(Classes::LIST, "lrem", key, emptied);
+    }
     call.reply.unsigned(removed as u64);
     Ok(())
 }

@@ -2,6 +2,7 @@
 //!
 //! They are put to their destination before they are taken from their source, so that a full store loses nothing.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated};
 use almandine_datatypes::number::parse_i64;
@@ -9,7 +10,7 @@ use almandine_keyspace::Writer;
 use almandine_keyspace::types::list::{End, ListLimits};
 use almandine_keyspace::{Key, Refusal};
 
-use super::access::{LIST, end, limits};
+use super::access::{LIST, end, limits, popped, pushed};
 use crate::traits::SLOW_WRITE;
 
 const SOURCE: Arg = Arg::key("source", Access::Take);
@@ -183,6 +184,8 @@ pub(super) fn transfer(call: &mut WriteCall<'_>, ends: Ends, how_many: &HowMany)
         push_all(&mut list, ends.to, &moved)?;
         list.commit()?;
         keys.count_changes(-(count as i64));
+        call.event(Classes::LIST, pushed(ends.to), destination);
+        call.event(Classes::LIST, popped(ends.from), source);
         return Ok(Some(moved));
     }
     drop(list);
@@ -194,6 +197,8 @@ pub(super) fn transfer(call: &mut WriteCall<'_>, ends: Ends, how_many: &HowMany)
     }
     // Together it is one change of each element.
     keys.count_changes(-(count as i64));
+    call.event(Classes::LIST, pushed(ends.to), destination);
+    call.taken(Classes::LIST, popped(ends.from), source, count == len);
     Ok(Some(moved))
 }
 

@@ -22,7 +22,7 @@ pub(super) fn look<'c, R>(
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_set(key, |set| look(set, reply))?;
-    call.looked_up(found.is_some());
+    call.looked_up(key, found.is_some());
     Ok(found)
 }
 
@@ -34,7 +34,7 @@ pub(super) fn look_at_all<'c, R>(
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_whole_set(key, |set| look(set, reply))?;
-    call.looked_up(found.is_some());
+    call.looked_up(key, found.is_some());
     Ok(found)
 }
 
@@ -69,7 +69,10 @@ pub(super) fn freeze<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, at: Range<
     Ok(sets)
 }
 
-/// Counts the look-ups of keys that were frozen.
-pub(super) fn look_up<'c, K: KeyAccess<'c>>(call: &KeyCall<'c, K>, sets: &[Frozen]) {
-    sets.iter().for_each(|set| call.looked_up(matches!(set.set(), Ok(Some(_)))));
+/// Counts the look-ups of keys that were frozen, from an argument on.
+pub(super) fn look_up<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, first: usize, sets: &[Frozen]) {
+    for (position, set) in (first..).zip(sets) {
+        let key = call.key(position);
+        call.looked_up(key, matches!(set.set(), Ok(Some(_))));
+    }
 }

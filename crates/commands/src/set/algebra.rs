@@ -42,7 +42,7 @@ pub(super) const SDIFF: Command = Command {
 
 fn answer(call: &mut ReadCall<'_>, operation: Operation) -> Outcome {
     if let Some((combination, _)) = call.computed::<Combination>()? {
-        look_up(call, &combination.sources);
+        look_up(call, 1, &combination.sources);
         return begin(call, *combination);
     }
     let sources = freeze(call, 1..call.args.len())?;
@@ -52,10 +52,10 @@ fn answer(call: &mut ReadCall<'_>, operation: Operation) -> Outcome {
         if call.may_compute(0) {
             return Err(call.compute(combination, 0));
         }
-        look_up(call, &combination.sources);
+        look_up(call, 1, &combination.sources);
         return begin(call, combination);
     }
-    look_up(call, &combination.sources);
+    look_up(call, 1, &combination.sources);
     let (reply, mut len) = (&mut call.reply, 0);
     let set = reply.begin_set();
     combination.visit(Position::default(), usize::MAX, &mut |member| {

@@ -84,7 +84,7 @@ fn answer(call: &mut ReadCall<'_>, operation: Operation) -> Outcome {
 }
 
 fn reply(call: &mut ReadCall<'_>, combination: &mut Combination) -> Outcome {
-    look_up(call, &combination.sources);
+    look_up(call, 2, &combination.sources);
     call.reply.unsigned(combination.total()? as u64);
     Ok(())
 }

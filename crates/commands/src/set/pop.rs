@@ -1,5 +1,6 @@
 //! SPOP: takes members at random out, each as likely as any other.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::packed::SetEncoding;
@@ -46,10 +47,12 @@ fn spop(call: &mut WriteCall<'_>) -> Outcome {
     let begin = call.reply.out.mark();
     let reply = &mut call.reply;
     set.remove_nth(rank, |member| reply.bulk(member))?;
+    let emptied = set.is_empty();
     if let Err(refusal) = set.commit() {
         call.reply.out.truncate(begin);
         return Err(refusal.into());
     }
+    call.taken(Classes::SET, "spop", key, emptied);
     Ok(())
 }
 
@@ -83,6 +86,7 @@ fn all(call: &mut WriteCall<'_>, len: usize) -> Outcome {
     }
     call.keys.delete(key);
     call.keys.count_changes(len as i64 - 1);
+    call.taken(Classes::SET, "spop", key, true);
     Ok(())
 }
 
@@ -106,5 +110,7 @@ fn some(call: &mut WriteCall<'_>, count: usize, len: usize) -> Outcome {
     if taken.is_err() {
         call.reply.out.truncate(begin);
     }
-    Ok(taken?)
+    taken?;
+    call.event(Classes::SET, "spop", key);
+    Ok(())
 }

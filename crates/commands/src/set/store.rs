@@ -1,10 +1,11 @@
 //! SUNIONSTORE, SINTERSTORE and SDIFFSTORE: unions, intersections and differences as the value of a key.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::set::Operation;
-use almandine_keyspace::Put;
 use almandine_keyspace::types::Frozen;
+use almandine_keyspace::{Kind, Put};
 
 use super::access::{SET, freeze, look_up};
 use super::compute::{Combination, Goal};
@@ -21,7 +22,7 @@ pub(super) const SUNIONSTORE: Command = Command {
         traits: SLOW_WRITE,
         ..SET
     },
-    run: Handler::Write(|call| store(call, Operation::Union)),
+    run: Handler::Write(|call| store(call, Operation::Union, "sunionstore")),
 };
 
 pub(super) const SINTERSTORE: Command = Command {
@@ -32,7 +33,7 @@ pub(super) const SINTERSTORE: Command = Command {
         summary: "Stores the intersect of multiple sets in a key.",
         ..SUNIONSTORE.spec
     },
-    run: Handler::Write(|call| store(call, Operation::Intersection)),
+    run: Handler::Write(|call| store(call, Operation::Intersection, "sinterstore")),
 };
 
 pub(super) const SDIFFSTORE: Command = Command {
@@ -42,10 +43,10 @@ pub(super) const SDIFFSTORE: Command = Command {
         summary: "Stores the difference of multiple sets in a key.",
         ..SUNIONSTORE.spec
     },
-    run: Handler::Write(|call| store(call, Operation::Difference)),
+    run: Handler::Write(|call| store(call, Operation::Difference, "sdiffstore")),
 };
 
-fn store(call: &mut WriteCall<'_>, operation: Operation) -> Outcome {
+fn store(call: &mut WriteCall<'_>, operation: Operation, event: &'static str) -> Outcome {
     let (at, mut round) = (2..call.args.len(), 0);
     if let Some((combination, computed_in)) = call.computed::<Combination>()? {
         let is_still = |(position, before): (usize, &Frozen)| {
@@ -53,7 +54,7 @@ fn store(call: &mut WriteCall<'_>, operation: Operation) -> Outcome {
             call.keys.is_still(key, before)
         };
         if at.clone().zip(&combination.sources).all(is_still) {
-            return put(call, *combination);
+            return put(call, *combination, event);
         }
         round = computed_in + 1;
     }
@@ -63,17 +64,26 @@ fn store(call: &mut WriteCall<'_>, operation: Operation) -> Outcome {
     if combination.is_large() && call.may_compute(round) {
         return Err(call.compute(combination, round));
     }
-    put(call, combination)
+    put(call, combination, event)
 }
 
 /// Makes the result the value of the destination.
-fn put(call: &mut WriteCall<'_>, mut combination: Combination) -> Outcome {
+fn put(call: &mut WriteCall<'_>, mut combination: Combination, event: &'static str) -> Outcome {
     let len = combination.total()?;
-    look_up(call, &combination.sources);
+    look_up(call, 2, &combination.sources);
     let destination = call.key(1);
     match combination.into_set().filter(|set| !set.is_empty()) {
-        Some(set) => call.keys.put_set(destination, set, Put::default())?,
-        None => drop(call.keys.delete(destination)),
+        Some(set) => {
+            let before = call.replaces(destination);
+            call.keys.put_set(destination, set, Put::default())?;
+            call.replaced(destination, before, Kind::Set);
+            call.event(Classes::SET, event, destination);
+        }
+        None => {
+            if call.keys.delete(destination) {
+                call.event(Classes::GENERIC, "del", destination);
+            }
+        }
     }
     call.reply.unsigned(len as u64);
     Ok(())

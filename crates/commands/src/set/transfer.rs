@@ -1,7 +1,9 @@
 //! SMOVE: a member from one set to another.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_keyspace::types::set::Moved;
 
 use super::access::SET;
 use super::limits;
@@ -23,6 +25,25 @@ fn smove(call: &mut WriteCall<'_>) -> Outcome {
     let (source, destination) = (call.key(1), call.key(2));
     let limits = limits(call.context.settings());
     let moved = call.keys.move_member(source, destination, call.args.at(3), limits)?;
-    call.reply.integer(i64::from(moved));
+    if let Some(moved) = moved {
+        tell(call, moved);
+    }
+    call.reply.integer(i64::from(moved.is_some()));
     Ok(())
+}
+
+/// States what was done to either key: first what was to the source, although the member was put to its destination before.
+fn tell(call: &mut WriteCall<'_>, moved: Moved) {
+    let (source, destination) = (call.key(1), call.key(2));
+    if !call.keys.tells_events() || source.bytes == destination.bytes {
+        return;
+    }
+    let is_made = !call.keys.take_created().is_empty();
+    call.taken(Classes::SET, "srem", source, moved.emptied);
+    if is_made {
+        call.event(Classes::NEW, "new", destination);
+    }
+    if moved.added {
+        call.event(Classes::SET, "sadd", destination);
+    }
 }

@@ -19,7 +19,7 @@ pub(super) fn look<'c, R>(
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_sorted_set(key, |set| look(set, reply))?;
-    call.looked_up(found.is_some());
+    call.looked_up(key, found.is_some());
     Ok(found)
 }
 
@@ -31,7 +31,7 @@ pub(super) fn look_at_all<'c, R>(
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_whole_sorted_set(key, |set| look(set, reply))?;
-    call.looked_up(found.is_some());
+    call.looked_up(key, found.is_some());
     Ok(found)
 }
 

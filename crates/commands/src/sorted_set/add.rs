@@ -1,5 +1,6 @@
 //! ZADD and ZINCRBY: members and their scores.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::packed::Due;
@@ -114,7 +115,12 @@ fn zadd(call: &mut WriteCall<'_>) -> Outcome {
         changed += u64::from(update.is_some_and(|(update, _)| update == Update::Changed));
         last = update.map(|(_, score)| score);
     }
+    let counts = set.counts_changes();
     set.commit()?;
+    if counts {
+        let key = call.key(1);
+        call.event(Classes::SORTED_SET, if conditions.increment { "zincr" } else { "zadd" }, key);
+    }
     match last {
         Some(score) if conditions.increment => call.reply.double(score),
         None if conditions.increment => call.reply.null(),
@@ -158,7 +164,12 @@ fn zincrby(call: &mut WriteCall<'_>) -> Outcome {
     let mut set = change(call)?;
     let conditions = Conditions { increment: true, ..Conditions::default() };
     let update = add(&mut set, conditions, member, by, Due::Keep)?;
+    let counts = set.counts_changes();
     set.commit()?;
+    if counts {
+        let key = call.key(1);
+        call.event(Classes::SORTED_SET, "zincr", key);
+    }
     call.reply.double(update.map_or(by, |(_, score)| score));
     Ok(())
 }

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use almandine_base::events::Classes;
 use almandine_call::call::{KeyAccess, KeyCall};
 use almandine_call::{CommandError, Options, Outcome, ReadCall, Word, WriteCall, errors, number};
 use almandine_datatypes::sorted_set::Aggregate;
 use almandine_keyspace::types::Frozen;
-use almandine_keyspace::{Key, Put, Reader};
+use almandine_keyspace::{Key, Kind, Put, Reader};
 
 use super::access::{Shape, limits};
 use super::combination::{Combination, Goal, Operation, Weights, answer as write_answer};
@@ -14,6 +15,7 @@ use super::combination::{Combination, Goal, Operation, Weights, answer as write_
 /// Answers the result.
 pub(super) fn answer(call: &mut ReadCall<'_>, operation: Operation, command: &str) -> Outcome {
     let positions = source_keys(call, 1, command)?;
+    let keys: Vec<Key<'_>> = positions.clone().map(|position| call.key(position)).collect();
     let (combination, request) = match call.computed::<Combination>()? {
         Some((combination, _)) => (*combination, Request::parse(call, positions, operation, Goal::Answer)?),
         None => {
@@ -28,7 +30,7 @@ pub(super) fn answer(call: &mut ReadCall<'_>, operation: Operation, command: &st
             (combination, request)
         }
     };
-    looked_up(call, &combination);
+    looked_up(call, &keys, &combination);
     let shape = Shape::of(&call.reply, request.with_scores);
     write_answer(&mut call.reply, combination.into_tally()?, shape);
     Ok(())
@@ -38,6 +40,7 @@ pub(super) fn answer(call: &mut ReadCall<'_>, operation: Operation, command: &st
 pub(super) fn count(call: &mut ReadCall<'_>, command: &str) -> Outcome {
     let positions = source_keys(call, 1, command)?;
     let operation = Operation::Intersection;
+    let keys: Vec<Key<'_>> = positions.clone().map(|position| call.key(position)).collect();
     let (combination, request) = match call.computed::<Combination>()? {
         Some((combination, _)) => (*combination, Request::parse(call, positions, operation, Goal::Count)?),
         None => {
@@ -51,7 +54,7 @@ pub(super) fn count(call: &mut ReadCall<'_>, command: &str) -> Outcome {
             (combination, request)
         }
     };
-    looked_up(call, &combination);
+    looked_up(call, &keys, &combination);
     let count = combination.into_tally()?.len();
     call.reply.unsigned(if request.limit == 0 { count } else { count.min(request.limit) } as u64);
     Ok(())
@@ -61,7 +64,12 @@ pub(super) fn count(call: &mut ReadCall<'_>, command: &str) -> Outcome {
 pub(super) fn store(call: &mut WriteCall<'_>, operation: Operation, command: &str) -> Outcome {
     let positions = source_keys(call, 2, command)?;
     let keys: Vec<Key<'_>> = positions.clone().map(|position| call.key(position)).collect();
-    store_with(call, &keys, |call| {
+    let event = match operation {
+        Operation::Union => "zunionstore",
+        Operation::Intersection => "zinterstore",
+        Operation::Difference => "zdiffstore",
+    };
+    store_with(call, &keys, event, |call| {
         let sources = freeze(call, positions.clone(), |keys| keys)?;
         let request = Request::parse(call, positions.clone(), operation, Goal::Store)?;
         Ok(Combination::new(operation, sources, request.weights, Goal::Store, call.keys.new_tally()))
@@ -73,6 +81,7 @@ pub(super) fn store(call: &mut WriteCall<'_>, operation: Operation, command: &st
 pub(super) fn store_with<'c>(
     call: &mut WriteCall<'c>,
     keys: &[Key<'c>],
+    event: &'static str,
     begin: impl Fn(&mut WriteCall<'c>) -> Result<Combination, CommandError>,
 ) -> Outcome {
     let mut round = 0;
@@ -94,22 +103,27 @@ pub(super) fn store_with<'c>(
             combination
         }
     };
-    looked_up(call, &combination);
+    looked_up(call, keys, &combination);
     let destination = call.key(1);
     let mut new = call.keys.new_sorted_set(limits(call.context.settings()));
     combination.store(&mut new)?;
     let len = new.len();
     if len == 0 {
-        call.keys.delete(destination);
+        if call.keys.delete(destination) {
+            call.event(Classes::GENERIC, "del", destination);
+        }
     } else {
+        let before = call.replaces(destination);
         call.keys.put_sorted_set(destination, new, Put::default())?;
+        call.replaced(destination, before, Kind::SortedSet);
+        call.event(Classes::SORTED_SET, event, destination);
     }
     call.reply.unsigned(len as u64);
     Ok(())
 }
 
-fn looked_up<'c, K: KeyAccess<'c>>(call: &KeyCall<'c, K>, combination: &Combination) {
-    combination.found().for_each(|found| call.looked_up(found));
+fn looked_up<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, keys: &[Key<'c>], combination: &Combination) {
+    keys.iter().zip(combination.found()).for_each(|(key, found)| call.looked_up(*key, found));
 }
 
 /// The arguments that are sources, as the one at `at` says how many.

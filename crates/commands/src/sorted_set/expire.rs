@@ -1,5 +1,6 @@
 //! ZEXPIRE and its relatives, of Garnet: when members cease to exist. Their arguments and answers are those of HEXPIRE, with MEMBERS for FIELDS.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
@@ -78,7 +79,14 @@ fn expire(call: &mut WriteCall<'_>, unit: Unit, absolute: bool, command: &str) -
             }
         });
     }
+    let emptied = set.is_empty();
     set.commit()?;
+    let key = call.key(1);
+    if answers.contains(&DELETED) {
+        call.taken(Classes::SORTED_SET, "zrem", key, emptied);
+    } else if answers.contains(&SET) {
+        call.event(Classes::SORTED_SET, "zexpire", key);
+    }
     call.reply.array(answers.len());
     answers.into_iter().for_each(|answer| call.reply.integer(answer));
     Ok(())

@@ -1,5 +1,6 @@
 //! ZPOPMIN, ZPOPMAX and ZMPOP: the lowest or the highest members, which go.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::types::sorted_set::SortedSetMut;
@@ -44,19 +45,34 @@ fn pop_one_key(call: &mut WriteCall<'_>, highest: bool) -> Outcome {
     let (key, limits) = (call.key(1), limits(call.context.settings()));
     let WriteCall { keys, reply, .. } = call;
     let mut set = keys.write_sorted_set(key, limits)?;
-    pop(&mut set, count.unwrap_or(1), highest, if is_flat { Shape::Flat } else { Shape::Pairs }, reply)?;
+    let popped = pop(&mut set, count.unwrap_or(1), highest, if is_flat { Shape::Flat } else { Shape::Pairs }, reply)?;
+    let emptied = set.is_empty();
     set.commit()?;
+    if popped > 0 {
+        call.taken(Classes::SORTED_SET, event(highest), key, emptied);
+    }
     Ok(())
 }
 
-/// Answers so many members, and removes them.
-fn pop(set: &mut SortedSetMut<'_>, count: usize, highest: bool, shape: Shape, reply: &mut Reply<'_>) -> Outcome {
+/// The event of members that are popped.
+fn event(highest: bool) -> &'static str {
+    if highest { "zpopmax" } else { "zpopmin" }
+}
+
+/// Answers so many members, and removes them. How many there were.
+fn pop(
+    set: &mut SortedSetMut<'_>,
+    count: usize,
+    highest: bool,
+    shape: Shape,
+    reply: &mut Reply<'_>,
+) -> Result<usize, CommandError> {
     let len = set.len();
     let count = count.min(len);
     let ranks = if highest { len - count..len } else { 0..count };
     write(&set.look(), ranks.clone(), highest, shape, reply)?;
     set.remove_range(ranks, &mut |_| ())?;
-    Ok(())
+    Ok(count)
 }
 
 pub(super) const ZMPOP: Command = Command {
@@ -109,7 +125,9 @@ fn zmpop(call: &mut WriteCall<'_>) -> Outcome {
         reply.array(2);
         reply.bulk(args.at(position));
         pop(&mut set, count.unwrap_or(1), highest, Shape::Pairs, reply)?;
+        let emptied = set.is_empty();
         set.commit()?;
+        call.taken(Classes::SORTED_SET, event(highest), key, emptied);
         return Ok(());
     }
     call.reply.null_array();

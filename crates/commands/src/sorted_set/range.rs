@@ -140,7 +140,7 @@ fn answer(call: &mut ReadCall<'_>, form: Form) -> Outcome {
         write(set, ranks, query.backwards, shape, reply)?;
         Ok(true)
     })?;
-    call.looked_up(found.is_some());
+    call.looked_up(key, found.is_some());
     match found {
         None => call.reply.array(0),
         Some(true) => {}

@@ -1,5 +1,6 @@
 //! ZREM and its relatives: members that go, by name or by range.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::Refusal;
@@ -30,7 +31,12 @@ fn zrem(call: &mut WriteCall<'_>) -> Outcome {
     for member in members.iter() {
         removed += u64::from(set.remove(member)?.is_some());
     }
+    let emptied = set.is_empty();
     set.commit()?;
+    if removed > 0 {
+        let key = call.key(1);
+        call.taken(Classes::SORTED_SET, "zrem", key, emptied);
+    }
     call.reply.unsigned(removed);
     Ok(())
 }
@@ -52,7 +58,7 @@ pub(super) const ZREMRANGEBYRANK: Command = Command {
     },
     run: Handler::Write(|call| {
         let (start, stop) = (number::integer(call.args.at(2))?, number::integer(call.args.at(3))?);
-        remove(call, |set| Ok(indices(start, stop, set.len())))
+        remove(call, "zremrangebyrank", |set| Ok(indices(start, stop, set.len())))
     }),
 };
 
@@ -66,7 +72,7 @@ pub(super) const ZREMRANGEBYSCORE: Command = Command {
     },
     run: Handler::Write(|call| {
         let range = ScoreRange::parse(call.args.at(2), call.args.at(3)).ok_or(CommandError::ScoreRange)?;
-        remove(call, |set| set.by_score(&range))
+        remove(call, "zremrangebyscore", |set| set.by_score(&range))
     }),
 };
 
@@ -81,17 +87,26 @@ pub(super) const ZREMRANGEBYLEX: Command = Command {
     },
     run: Handler::Write(|call| {
         let range = LexRange::parse(call.args.at(2), call.args.at(3)).ok_or(CommandError::LexRange)?;
-        remove(call, |set| set.by_lex(&range, false))
+        remove(call, "zremrangebylex", |set| set.by_lex(&range, false))
     }),
 };
 
 /// Removes the members of the ranks that are found, and answers how many they were.
-fn remove(call: &mut WriteCall<'_>, ranks: impl FnOnce(&SortedSet<'_>) -> Result<std::ops::Range<usize>, Refusal>) -> Outcome {
+fn remove(
+    call: &mut WriteCall<'_>,
+    event: &'static str,
+    ranks: impl FnOnce(&SortedSet<'_>) -> Result<std::ops::Range<usize>, Refusal>,
+) -> Outcome {
     let mut set = change(call)?;
     let ranks = ranks(&set.look())?;
     let count = ranks.len();
     set.remove_range(ranks, &mut |_| ())?;
+    let emptied = set.is_empty();
     set.commit()?;
+    if count > 0 {
+        let key = call.key(1);
+        call.taken(Classes::SORTED_SET, event, key, emptied);
+    }
     call.reply.unsigned(count as u64);
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(super) const ZRANGESTORE: Command = Command {
 fn zrangestore(call: &mut WriteCall<'_>) -> Outcome {
     let query = Query::parse(call.args, Form { at: 3, by: None, backwards: None, takes_scores: false })?;
     let source = call.key(2);
-    store_with(call, &[source], |call| {
+    store_with(call, &[source], "zrangestore", |call| {
         let frozen = call.keys.freeze(source);
         let ranks = frozen.sorted_set()?.map_or(Ok(0..0), |set| query.ranks(&set))?;
         Ok(Combination::part(frozen, ranks, call.keys.new_tally()))

@@ -1,5 +1,6 @@
 //! ZTTL and its relatives, of Garnet: when members will cease to exist; ZPERSIST: that they will not.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
@@ -99,6 +100,10 @@ fn zpersist(call: &mut WriteCall<'_>) -> Outcome {
     }
     set.count_once();
     set.commit()?;
+    if answers.contains(&PERSISTED) {
+        let key = call.key(1);
+        call.event(Classes::SORTED_SET, "zpersist", key);
+    }
     call.reply.array(answers.len());
     answers.into_iter().for_each(|answer| call.reply.integer(answer));
     Ok(())

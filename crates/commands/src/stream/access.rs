@@ -28,7 +28,7 @@ pub(super) fn look_at<'c, R>(
     let key = call.key(position);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_stream(key, |stream| look(stream, reply))?;
-    call.looked_up(found.is_some());
+    call.looked_up(key, found.is_some());
     Ok(found)
 }
 
@@ -41,7 +41,7 @@ pub(super) fn look_at_all<'c, R>(
     let key = call.key(position);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_whole_stream(key, |stream| look(stream, reply))?;
-    call.looked_up(found.is_some());
+    call.looked_up(key, found.is_some());
     Ok(found)
 }
 

@@ -1,5 +1,6 @@
 //! XACK and XACKDEL.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
@@ -73,6 +74,10 @@ fn xackdel(call: &mut WriteCall<'_>) -> Outcome {
             };
         }
         stream.commit()?;
+    }
+    if fates.contains(&Fate::Deleted) {
+        let key = call.key(1);
+        call.event(Classes::STREAM, "xdel", key);
     }
     call.reply.array(fates.len());
     fates.into_iter().for_each(|fate| call.reply.integer(fate as i64));

@@ -1,5 +1,6 @@
 //! XADD and XSETID.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{ENTRY_MAX_BYTES, StreamId, Trim};
@@ -151,14 +152,17 @@ fn xadd(call: &mut WriteCall<'_>) -> Outcome {
         return Ok(());
     }
     stream.append(id, pairs, limits)?;
-    if let Some(trim) = trim {
-        apply(&mut stream, &trim, addition.trim.policy)?;
-    }
+    let trimmed = trim.map_or(Ok(0), |trim| apply(&mut stream, &trim, addition.trim.policy))?;
     if let Some((producer, iid)) = producer {
         stream.put_producer_id(producer, iid, id, true)?;
     }
     stream.count_as(1);
     stream.commit()?;
+    let key = call.key(1);
+    call.event(Classes::STREAM, "xadd", key);
+    if trimmed > 0 {
+        call.event(Classes::STREAM, "xtrim", key);
+    }
     call.reply.bulk(&id.text());
     Ok(())
 }
@@ -209,6 +213,8 @@ fn xsetid(call: &mut WriteCall<'_>) -> Outcome {
     let max_deleted = if max_deleted == StreamId::MIN { before.max_deleted() } else { max_deleted };
     stream.set_last(last_id, added, max_deleted)?;
     stream.commit()?;
+    let key = call.key(1);
+    call.event(Classes::STREAM, "xsetid", key);
     call.reply.ok();
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! XCLAIM and XAUTOCLAIM: what is pending becomes another consumer's.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{NOBODY, Pending, StreamId};
-use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::StreamMut;
+use almandine_keyspace::{Key, Refusal};
 use almandine_resp::Reply;
 
 use super::access::STREAM;
@@ -95,7 +96,7 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
         stream.set_group(group, claim.last_id, read)?;
         stream.count(1);
     }
-    let mut claimant = Claimant { name: args.at(3), number: None };
+    let mut claimant = Claimant { name: args.at(3), number: None, is_new: false };
     let (array, mut len, mut changes) = (reply.begin_array(), 0, 0);
     for id in ids {
         let before = stream.pending(group, id)?;
@@ -119,6 +120,7 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
     stream.count(changes);
     stream.commit()?;
     reply.finish_array(array, len);
+    tell(call, key, &claimant);
     Ok(())
 }
 
@@ -126,13 +128,18 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
 struct Claimant<'c> {
     name: &'c [u8],
     number: Option<u32>,
+    is_new: bool,
 }
 
 impl Claimant<'_> {
     fn number(&mut self, stream: &mut StreamMut<'_>, group: usize) -> Result<u32, Refusal> {
         let number = match self.number {
             Some(number) => number,
-            None => stream.consumer(group, self.name)?.0,
+            None => {
+                let (number, is_new) = stream.consumer(group, self.name)?;
+                self.is_new = is_new;
+                number
+            }
         };
         self.number = Some(number);
         Ok(number)
@@ -141,6 +148,13 @@ impl Claimant<'_> {
     /// Notes that it got something.
     fn finish(&self, stream: &mut StreamMut<'_>, group: usize) -> Result<(), Refusal> {
         self.number.map_or(Ok(()), |number| stream.set_active(group, number))
+    }
+}
+
+/// States that the claimant was made.
+fn tell(call: &mut WriteCall<'_>, key: Key<'_>, claimant: &Claimant<'_>) {
+    if claimant.is_new {
+        call.event(Classes::STREAM, "xgroup-createconsumer", key);
     }
 }
 
@@ -201,7 +215,7 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
     let mut stream = keys.write_stream(key)?;
     let group = group_of(&stream, args.at(1), args.at(2))?;
     let (seen, next) = candidates(&stream, group, start, (count, idle_min, now))?;
-    let mut claimant = Claimant { name: args.at(3), number: None };
+    let mut claimant = Claimant { name: args.at(3), number: None, is_new: false };
     let (mut gone, mut changes) = (Vec::new(), 0);
     reply.array(3);
     write_id(reply, next);
@@ -225,6 +239,7 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
     reply.finish_array(array, len);
     reply.array(gone.len());
     gone.into_iter().for_each(|id| write_id(reply, id));
+    tell(call, key, &claimant);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! XDEL and XDELEX.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, Word, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::StreamId;
@@ -34,6 +35,10 @@ fn xdel(call: &mut WriteCall<'_>) -> Outcome {
         deleted += i64::from(stream.remove(id)?);
     }
     stream.commit()?;
+    if deleted > 0 {
+        let key = call.key(1);
+        call.event(Classes::STREAM, "xdel", key);
+    }
     call.reply.integer(deleted);
     Ok(())
 }
@@ -108,6 +113,10 @@ fn xdelex(call: &mut WriteCall<'_>) -> Outcome {
         });
     }
     stream.commit()?;
+    if fates.contains(&Fate::Deleted) {
+        let key = call.key(1);
+        call.event(Classes::STREAM, "xdel", key);
+    }
     call.reply.array(fates.len());
     fates.into_iter().for_each(|fate| call.reply.integer(fate as i64));
     Ok(())

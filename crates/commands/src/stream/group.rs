@@ -1,5 +1,6 @@
 //! XGROUP: groups and their consumers.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, help, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::types::stream::StreamMut;
@@ -83,6 +84,12 @@ fn open_group<'s>(call: &'s mut WriteCall<'_>) -> Result<(StreamMut<'s>, usize),
     Ok((stream, index))
 }
 
+/// States an event of the stream that the second argument names.
+fn tell(call: &mut WriteCall<'_>, event: &'static str) {
+    let key = call.key(2);
+    call.event(Classes::STREAM, event, key);
+}
+
 fn create(call: &mut WriteCall<'_>) -> Outcome {
     let start = options(call, true)?;
     let (group, at) = (call.args.at(3), call.args.at(4));
@@ -97,6 +104,7 @@ fn create(call: &mut WriteCall<'_>) -> Outcome {
         return Err(CommandError::GroupExists);
     }
     stream.commit()?;
+    tell(call, "xgroup-create");
     call.reply.ok();
     Ok(())
 }
@@ -121,6 +129,7 @@ fn setid(call: &mut WriteCall<'_>) -> Outcome {
     stream.set_group(group, last_id, start.read)?;
     stream.count(1);
     stream.commit()?;
+    tell(call, "xgroup-setid");
     call.reply.ok();
     Ok(())
 }
@@ -143,6 +152,9 @@ fn destroy(call: &mut WriteCall<'_>) -> Outcome {
     let mut stream = open(call)?;
     let was_there = stream.remove_group(group)?;
     stream.commit()?;
+    if was_there {
+        tell(call, "xgroup-destroy");
+    }
     call.reply.integer(i64::from(was_there));
     Ok(())
 }
@@ -168,6 +180,9 @@ fn createconsumer(call: &mut WriteCall<'_>) -> Outcome {
         stream.consumer(group, consumer)?;
     }
     stream.commit()?;
+    if !is_known {
+        tell(call, "xgroup-createconsumer");
+    }
     call.reply.integer(i64::from(!is_known));
     Ok(())
 }
@@ -189,6 +204,9 @@ fn delconsumer(call: &mut WriteCall<'_>) -> Outcome {
     let (mut stream, group) = open_group(call)?;
     let pending = stream.remove_consumer(group, consumer)?;
     stream.commit()?;
+    if pending.is_some() {
+        tell(call, "xgroup-delconsumer");
+    }
     call.reply.unsigned(pending.unwrap_or(0));
     Ok(())
 }

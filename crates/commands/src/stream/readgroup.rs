@@ -1,5 +1,6 @@
 //! XREADGROUP: entries that a group has not read, or that a consumer has not acknowledged. It does not wait.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Keys, Traits};
 use almandine_datatypes::stream::{Pending, StreamId};
@@ -58,7 +59,7 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
     for position in reading.keys..reading.keys + reading.len {
         let (key, name, text) = (call.key(position), call.args.at(position), call.args.at(position + reading.len));
         let found = call.keys.read_stream(key, |stream| Ok(stream.find_group(group).is_some()))?;
-        call.looked_up(found.is_some());
+        call.looked_up(key, found.is_some());
         if found != Some(true) {
             return Err(errors::no_group_to_read(name, group));
         }
@@ -74,22 +75,28 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
         let WriteCall { keys, reply, .. } = call;
         let mut stream = keys.write_stream(key)?;
         let Some(number) = stream.look()?.find_group(group) else { return Err(errors::no_group_to_read(name, group)) };
+        let is_new;
         match from {
             From::New if !has_some(&stream, number, &reading)? => continue,
             // The last of all ids stands for new entries in Redis.
             From::New | From::Own(StreamId::MAX) => {
                 served.begin(reply, name);
-                let owner = stream.consumer(number, consumer)?.0;
+                let owner;
+                (owner, is_new) = stream.consumer(number, consumer)?;
                 new(&mut stream, (number, owner), &reading, reply)?;
             }
             From::Own(after) => {
                 served.begin(reply, name);
-                let owner = stream.consumer(number, consumer)?.0;
+                let owner;
+                (owner, is_new) = stream.consumer(number, consumer)?;
                 own(&mut stream, (number, owner), after, &reading, reply)?;
             }
         }
         stream.count(1);
         stream.commit()?;
+        if is_new {
+            call.event(Classes::STREAM, "xgroup-createconsumer", key);
+        }
     }
     served.finish(&mut call.reply);
     Ok(())

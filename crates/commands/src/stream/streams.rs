@@ -84,7 +84,7 @@ pub(super) fn stream_range(
     let Some(stream) = snapshot.object() else { return Ok(false) };
     let in_range = |()| Ok::<_, almandine_keyspace::Refusal>(stream.rank_behind(end)?.saturating_sub(stream.rank(start)?));
     let len = in_range(())?.min(count.unwrap_or(u64::MAX));
-    call.looked_up(true);
+    call.looked_up(key, true);
     call.reply.array(usize::try_from(len).unwrap_or(usize::MAX));
     call.reply.out.end_with(Box::new(EntryStream { snapshot, ids: (start, end), backwards, left: len }));
     Ok(true)

@@ -1,5 +1,6 @@
 //! Trims: XTRIM, and the options of XADD.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::stream::{Keep, NodeLimits, StreamId, Trim};
@@ -59,6 +60,10 @@ fn xtrim(call: &mut WriteCall<'_>) -> Outcome {
     let removed = apply(&mut stream, &trim, parsed.policy)?;
     stream.count_as(removed);
     stream.commit()?;
+    if removed > 0 {
+        let key = call.key(1);
+        call.event(Classes::STREAM, "xtrim", key);
+    }
     call.reply.unsigned(removed);
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Conditions on a key's current value, for SET and DELEX: NX XX, IFEQ IFNE, and IFDEQ IFDNE, which compare a digest instead of the value.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::digest;
-use almandine_keyspace::{Kind, Value};
+use almandine_keyspace::Value;
 
 use crate::traits::{READ, WRITE};
 use crate::value::string;
@@ -136,6 +137,7 @@ fn delete_when(call: &mut WriteCall<'_>, condition: Condition<'_>) -> Outcome {
     };
     if deleted {
         call.keys.delete(key);
+        call.event(Classes::GENERIC, "del", key);
     }
     call.reply.integer(i64::from(deleted));
     Ok(())
@@ -159,11 +161,13 @@ pub(super) const DIGEST: Command = Command {
 fn digest_of(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
     let value = call.keys.read(key);
-    call.context.statistics().looked_up(value.is_some());
-    match value {
+    let found = value.is_some();
+    let digest = string(value.as_ref())?.map(|value| digest::hex(value));
+    drop(value);
+    call.looked_up(key, found);
+    match digest {
         None => call.reply.null(),
-        Some(value) if value.kind() != Kind::String => return Err(CommandError::WrongType),
-        Some(value) => call.reply.bulk(&digest::hex(&value)),
+        Some(digest) => call.reply.bulk(&digest),
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Counters: strings that hold a number.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::number::{Extended, FloatError, add_texts};
@@ -79,6 +80,7 @@ fn increment(call: &mut WriteCall<'_>, by: i64) -> Outcome {
             value
         }
     };
+    call.event(Classes::STRING, "incrby", key);
     call.reply.integer(value);
     Ok(())
 }
@@ -111,6 +113,7 @@ fn incrbyfloat(call: &mut WriteCall<'_>) -> Outcome {
             sum
         }
     };
+    call.event(Classes::STRING, "incrbyfloat", key);
     call.reply.bulk(&sum);
     Ok(())
 }

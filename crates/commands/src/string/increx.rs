@@ -1,5 +1,6 @@
 //! INCREX: a counter with bounds and an expiry, in one step.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::number::Extended;
@@ -102,15 +103,20 @@ fn increx(call: &mut WriteCall<'_>) -> Outcome {
         None => step_integer(current, 1, &options)?,
     };
     if step.accepted {
-        let expiry_ms = match options.expiry {
-            ExpiryChange::Set(_) if !(options.only_first_expiry && kept_ms.is_some()) => expiry_ms,
-            ExpiryChange::Persist => None,
-            _ => kept_ms,
+        let (expiry_ms, then) = match options.expiry {
+            ExpiryChange::Set(_) if !(options.only_first_expiry && kept_ms.is_some()) => (expiry_ms, Some("expire")),
+            ExpiryChange::Persist => (None, kept_ms.map(|_| "persist")),
+            _ => (kept_ms, None),
         };
-        if expiry_ms.is_some_and(|at| at <= call.now_ms()) {
+        let is_past = expiry_ms.is_some_and(|at| at <= call.now_ms());
+        if is_past {
             call.keys.delete(key);
         } else {
             call.keys.upsert(key, &step.value, Put { expiry_ms, ..Put::default() })?;
+        }
+        call.event(Classes::STRING, if is_float { "incrbyfloat" } else { "incrby" }, key);
+        if let Some(then) = then {
+            call.event(Classes::GENERIC, if is_past { "del" } else { then }, key);
         }
     }
     call.reply.array(2);

@@ -88,9 +88,11 @@ fn reply_runs(call: &mut ReadCall<'_>, options: &LcsOptions, first: &[u8], secon
 fn operand(call: &mut ReadCall<'_>, position: usize) -> Result<Vec<u8>, CommandError> {
     let key = call.key(position);
     let value = call.keys.read(key);
-    call.context.statistics().looked_up(value.is_some());
-    match value {
+    let found = value.is_some();
+    let operand = match value {
         Some(value) if value.kind() != Kind::String => Err(CommandError::LcsNotStrings),
         value => Ok(value.map_or_else(Vec::new, |value| value.to_vec())),
-    }
+    };
+    call.looked_up(key, found);
+    operand
 }

@@ -1,5 +1,6 @@
 //! Strings under several keys at once. All keys are locked, so each command is atomic.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
@@ -30,9 +31,10 @@ fn mget(call: &mut ReadCall<'_>) -> Outcome {
     call.reply.array(call.args.len() - 1);
     for position in 1..call.args.len() {
         let key = call.key(position);
-        let value = call.keys.read(key).filter(|value| value.kind() == Kind::String);
-        call.context.statistics().looked_up(value.is_some());
-        reply_value(&mut call.reply, value.as_ref());
+        let value = call.keys.read(key);
+        let found = value.is_some();
+        reply_value(&mut call.reply, value.as_ref().filter(|value| value.kind() == Kind::String));
+        call.looked_up(key, found);
     }
     Ok(())
 }
@@ -146,7 +148,7 @@ fn msetex(call: &mut WriteCall<'_>) -> Outcome {
             // What expires at once is a change even of what was not there.
             _ if expiry_ms.is_some_and(|at| at <= call.now_ms()) => {
                 set_pairs(call, pairs, count, None)?;
-                delete_keys(call, pairs, count);
+                delete_expired(call, pairs, count);
             }
             _ => set_pairs(call, pairs, count, expiry_ms)?,
         }
@@ -175,8 +177,42 @@ fn check_pairs(pairs: Args<'_>, command: &str) -> Outcome {
 
 /// Sets the keys of the first `count` pairs: all, or none.
 fn set_pairs(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize, expiry_ms: Option<i64>) -> Outcome {
+    let before = kinds_before(call, pairs, count);
     call.keys.upsert_all(pair_positions(count).map(|at| (pairs.at(at), pairs.at(at + 1), expiry_ms)))?;
+    tell_set(call, pairs, &before, expiry_ms.is_some());
     Ok(())
+}
+
+/// The pairs whose events are to be told, each with the type that its key had, if somebody wants to know that. None while no events are told.
+fn kinds_before(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) -> Vec<Option<Kind>> {
+    if !call.keys.tells_events() {
+        return Vec::new();
+    }
+    let kind = |at| {
+        let key = call.keys.key(pairs.at(at));
+        call.replaces(key)
+    };
+    pair_positions(count).map(kind).collect()
+}
+
+/// States what was done to each pair, in order: a key that is named twice was made the first time, and replaced the second.
+fn tell_set(call: &mut WriteCall<'_>, pairs: Args<'_>, before: &[Option<Kind>], expire: bool) {
+    if before.is_empty() {
+        return;
+    }
+    let mut created = call.keys.take_created();
+    for (at, before) in pair_positions(before.len()).zip(before) {
+        let key = call.keys.key(pairs.at(at));
+        if let Some(made) = created.iter().position(|made| made == key.bytes) {
+            created.swap_remove(made);
+            call.event(Classes::NEW, "new", key);
+        }
+        call.replaced(key, *before, Kind::String);
+        call.event(Classes::STRING, "set", key);
+        if expire {
+            call.event(Classes::GENERIC, "expire", key);
+        }
+    }
 }
 
 /// As [`set_pairs`], each key with the expiry that it has.
@@ -186,13 +222,19 @@ fn set_pairs_keeping(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) ->
         call.keys.read(key).and_then(|value| value.expiry_ms())
     };
     let kept: Vec<_> = pair_positions(count).map(|at| (pairs.at(at), pairs.at(at + 1), expiry_of(at))).collect();
+    let before = kinds_before(call, pairs, count);
     call.keys.upsert_all(kept.into_iter())?;
+    tell_set(call, pairs, &before, false);
     Ok(())
 }
 
-fn delete_keys(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) {
+/// Removes keys that were set to expire at once.
+fn delete_expired(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) {
     for at in pair_positions(count) {
         let key = call.keys.key(pairs.at(at));
-        call.keys.delete(key);
+        call.event(Classes::GENERIC, "expire", key);
+        if call.keys.delete(key) {
+            call.event(Classes::EXPIRED, "expired", key);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Parts of strings and their length: APPEND, STRLEN, SETRANGE, GETRANGE and SUBSTR.
 
+use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Group, Traits};
 use almandine_datatypes::range::{extent, substring};
@@ -39,6 +40,7 @@ fn append(call: &mut WriteCall<'_>) -> Outcome {
             len
         }
     };
+    call.event(Classes::STRING, "append", key);
     call.reply.unsigned(len as u64);
     Ok(())
 }
@@ -61,8 +63,9 @@ fn strlen(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
     let value = call.keys.read(key);
     let value = string(value.as_ref())?;
-    call.context.statistics().looked_up(value.is_some());
-    call.reply.unsigned(value.map_or(0, |value| value.len()) as u64);
+    let len = value.map(|value| value.len());
+    call.looked_up(key, len.is_some());
+    call.reply.unsigned(len.unwrap_or(0) as u64);
     Ok(())
 }
 
@@ -105,6 +108,9 @@ fn setrange(call: &mut WriteCall<'_>) -> Outcome {
             }
         }
     };
+    if !part.is_empty() {
+        call.event(Classes::STRING, "setrange", key);
+    }
     call.reply.unsigned(len as u64);
     Ok(())
 }
@@ -141,10 +147,11 @@ fn getrange(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
     let value = call.keys.read(key);
     let value = string(value.as_ref())?;
-    call.context.statistics().looked_up(value.is_some());
+    let found = value.is_some();
     let bytes: &[u8] = value.map_or(&[], |value| value);
     let part = substring(start, end, bytes.len() as u64).unwrap_or_default();
     call.reply.bulk(&bytes[part.start as usize..part.end as usize]);
+    call.looked_up(key, found);
     Ok(())
 }
 

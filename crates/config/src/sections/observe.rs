@@ -1,5 +1,7 @@
 //! Slow log, latency, events.
 
+use almandine_base::events::Classes;
+
 use super::{LONG, YES_NO};
 use crate::kind::Kind;
 use crate::parameter::section;
@@ -23,5 +25,5 @@ section! {
     "latency-tracking": YES_NO = "yes" [] "Keep a latency histogram for each command." => latency_tracking: bool;
     "latency-tracking-info-percentiles": (Kind::Percentiles) = "50 99 99.9" []
         "Percentiles that INFO latencystats reports." => latency_percentiles: Vec<f64>;
-    "notify-keyspace-events": (Kind::Events) = "" [] "Classes of keyspace events that are published.";
+    "notify-keyspace-events": (Kind::Events) = "" [] "Classes of keyspace events that are published." => keyspace_events: Classes;
 }

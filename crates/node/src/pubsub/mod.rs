@@ -5,6 +5,7 @@
 //! too. The registry knows workers and numbers only; the connections are each worker's own ([`Subscribers`]).
 
 mod channels;
+mod keyspace;
 mod patterns;
 mod subscribers;
 

@@ -8,6 +8,7 @@ use super::touched::Touched;
 use super::warmer::Warmer;
 use crate::changes::Changes;
 use crate::counters::ThreadCounters;
+use crate::events::Events;
 use crate::free::FreeSpace;
 use crate::index::entry::Entry;
 use crate::key::ReadyKey;
@@ -32,6 +33,8 @@ pub(super) struct Notes {
     pub(super) changes: Changes,
     /// Keys that somebody waits for and that were changed.
     pub(super) ready: Vec<ReadyKey>,
+    /// What befell the keys of the command, until it is told.
+    pub(super) events: Events,
     /// The unit of work goes on in another batch.
     pub(super) group_open: bool,
 }

@@ -75,7 +75,8 @@ impl Session {
 
     /// Whether the session holds any latch.
     #[inline]
-    pub(super) fn holds_latches(&self) -> bool {
+    #[must_use]
+    pub fn holds_latches(&self) -> bool {
         !self.local.held.is_empty()
     }
 

@@ -5,6 +5,7 @@ use super::local::Local;
 use super::view::View;
 use crate::changes::{Body, Change, Effect, RemovalReason};
 use crate::counters::add;
+use crate::events::Event;
 use crate::fault::{self, Fault};
 use crate::index::Index;
 use crate::key::{GlanceId, Key};
@@ -15,6 +16,8 @@ use crate::shared::consumers::Consumer;
 
 /// Those for whom changes are noted.
 const NOTED: u32 = Consumer::Keys as u32 | Consumer::Effects as u32;
+/// Those who hear of events.
+const EVENTS: u32 = Consumer::Events as u32;
 
 /// What a session does to a key, as it is noted when it is done: what it was is taken from the record.
 #[derive(Clone, Copy)]
@@ -33,13 +36,15 @@ pub(crate) enum Act<'a> {
     Edit(Kind, &'a [u8]),
     /// Elements of its value have expired.
     Expire(Kind, &'a [u8]),
+    /// It was made, with this record.
+    Make(Record, Header),
 }
 
 impl Act<'_> {
     /// What the key is now; none if it is gone.
     fn kind(self) -> Option<Kind> {
         match self {
-            Self::Set(_, header) | Self::Write(_, header, ..) | Self::Put(_, header) => Some(header.kind()),
+            Self::Set(_, header) | Self::Write(_, header, ..) | Self::Put(_, header) | Self::Make(_, header) => Some(header.kind()),
             Self::Edit(kind, _) | Self::Expire(kind, _) => Some(kind),
             Self::Remove | Self::Nothing => None,
         }
@@ -70,6 +75,9 @@ impl Inner {
         if wanted & Consumer::Wait as u32 != 0 {
             self.note_ready(local, key, act.kind());
         }
+        if wanted & EVENTS != 0 && matches!(act, Act::Make(..)) {
+            self.note_event(local, key.namespace, key.bytes, Event::Created);
+        }
         let shared;
         let view = |record: Record, header: Header| View::latched(record, header);
         let put = |view: &View<'_>| Put { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() };
@@ -77,7 +85,7 @@ impl Inner {
             _ if wanted & NOTED == 0 => {}
             Act::Nothing => {}
             Act::Put(..) if fault::is_made(Fault::EffectNotNoted) => {}
-            Act::Set(record, header) => {
+            Act::Set(record, header) | Act::Make(record, header) => {
                 let view = view(record, header);
                 shared = view.shared();
                 let value = match &shared {
@@ -137,7 +145,7 @@ impl Inner {
     #[inline]
     fn note_removal(&self, local: &mut Local, record: Record, header: Header, reason: RemovalReason) {
         let wanted = self.consumers.wanted();
-        if wanted & NOTED != 0 {
+        if wanted & (NOTED | EVENTS) != 0 {
             self.note_wanted(local, wanted, record, header, reason);
         }
     }
@@ -152,11 +160,63 @@ impl Inner {
         );
         let (namespace, bytes) = (header.namespace(), self.key_of(record, header));
         let key = Key { namespace, glance: GlanceId::default(), bytes, hash };
-        self.push(local, wanted, &key, Some(reason), Effect::Remove);
+        if wanted & EVENTS != 0 {
+            self.note_event(local, namespace, bytes, Event::Removed(reason));
+        }
+        if wanted & NOTED != 0 {
+            self.push(local, wanted, &key, Some(reason), Effect::Remove);
+        }
+    }
+}
+
+impl Inner {
+    /// Whether events are told. The key's bucket is latched exclusively.
+    #[inline]
+    pub(crate) fn tells_events(&self) -> bool {
+        self.consumers.wanted() & EVENTS != 0
+    }
+
+    /// Tells an event of a key whose bucket is latched exclusively: at once where the latch is for this one verb, else when the owner of the
+    /// latches says so, which is before they are released (INV-EVENT-1).
+    pub(crate) fn note_event(&self, local: &mut Local, namespace: u16, key: &[u8], event: Event<'_>) {
+        debug_assert!(
+            self.index.bucket(Index::bucket_of(self.hash(namespace, key), self.index.len())).is_latched_exclusively(),
+            "INV-EVENT-1: what the store does is told before anybody else can change the key"
+        );
+        if !local.held.is_empty() || local.participant.has_gate_closed() {
+            local.notes.events.push(namespace, key, event);
+        } else if let Some(listener) = self.consumers.events.get() {
+            listener(namespace, key, event);
+        }
     }
 }
 
 impl Session {
+    /// States an event of a key that is latched, or that all others are kept from. `elements` as [`crate::elements`] reads them.
+    pub fn state_event(&mut self, namespace: u16, key: &[u8], class: u32, name: &'static str, elements: &[u8]) {
+        self.local.notes.events.push(namespace, key, Event::Stated { class, name, elements });
+    }
+
+    /// Whether events are kept that have not been told.
+    #[inline]
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        !self.local.notes.events.is_empty()
+    }
+
+    /// Tells the events of a command, while its keys are latched still. One that is `void` begins anew, and will state its own again.
+    #[cold]
+    #[inline(never)]
+    pub fn tell_events(&mut self, void: bool) {
+        let Self { store, local } = self;
+        local.notes.events.tell(void, store.consumers.events.get());
+    }
+
+    /// Takes the events out that say that a key was made, for a command that states them itself.
+    pub fn take_created(&mut self, each: impl FnMut(&[u8])) {
+        self.local.notes.events.take_created(each);
+    }
+
     /// Whether changes have been noted since [`Session::drain_changes`].
     #[inline]
     #[must_use]

@@ -28,13 +28,21 @@ impl Session {
         if self.holds_latches() { self.read_held(key, &mut visit) } else { self.read_free(key, &mut visit) }
     }
 
-    /// Removes `key` if a read since the last call has met an expired record, so that counts follow what readers see. Under a
-    /// lock plan it is left to a later call, or to the background.
+    /// Removes `key` if a read since the last call has met an expired record, so that counts follow what readers see. Where its bucket is
+    /// latched shared it is left to a later call, or to the background.
     #[inline]
     pub fn remove_met_expired(&mut self, key: Key<'_>) {
-        if !self.holds_latches() && self.local.notes.met_expired.take() {
-            self.remove_if_expired(key);
+        if self.local.notes.met_expired.get() && self.may_change(key.hash) {
+            self.local.notes.met_expired.set(false);
+            // Looking the key up for a change removes it if it is due.
+            drop(self.entry(key));
         }
+    }
+
+    /// Whether a key can be changed: no latches are held, or its own exclusively.
+    fn may_change(&self, hash: u64) -> bool {
+        let is_exclusive = |number| self.store.index.bucket(number).is_latched_exclusively();
+        !self.holds_latches() || self.held_bucket(hash).is_some_and(is_exclusive)
     }
 
     /// Forgets that a read has met one.

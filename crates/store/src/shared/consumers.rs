@@ -7,6 +7,7 @@
 //! While nobody wants to know, a change costs one load of a word that is hardly ever written.
 
 use crate::changes::Changes;
+use crate::events::EventListener;
 use crate::key::Key;
 use crate::namespace::NAMESPACES;
 use crate::record::Kind;
@@ -25,6 +26,8 @@ pub enum Consumer {
     Effects = 4,
     /// Those who wait for a key, by [`crate::Store::on_awaited`].
     Wait = 8,
+    /// Those who hear of each key's events in the order of its changes ([`crate::Event`]).
+    Events = 16,
 }
 
 /// Counters that order the effects on the keys of one stripe of hashes.
@@ -65,6 +68,7 @@ pub(crate) struct Consumers {
     pub(crate) under_latch: OnceLock<UnderLatch>,
     pub(crate) awaited: OnceLock<Awaited>,
     pub(crate) afterwards: OnceLock<Afterwards>,
+    pub(crate) events: OnceLock<EventListener>,
 }
 
 impl Consumers {

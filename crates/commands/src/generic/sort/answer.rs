@@ -24,7 +24,8 @@ pub(super) fn answer<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, mut sortin
     let key = call.key(1);
     let mut source = call.keys.reader_mut().freeze(key);
     let elements = source.elements()?;
-    call.looked_up(elements.is_some());
+    let found = elements.is_some();
+    call.looked_up(key, found);
     let Some(elements) = elements else {
         call.reply.array(0);
         return Ok(());
@@ -93,7 +94,8 @@ fn answer_large<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, mut large: Box<
     if let Some(error) = large.failed.take() {
         return Err(error);
     }
-    call.looked_up(true);
+    let key = call.key(1);
+    call.looked_up(key, true);
     let null = null(&call.reply);
     call.reply.array(large.answered() * large.sorting.width());
     if !large.sorting.gets_values() && call.reply.out.may_stream() {

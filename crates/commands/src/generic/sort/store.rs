@@ -1,9 +1,10 @@
 //! SORT that stores its result.
 
+use almandine_base::events::Classes;
 use almandine_call::{CommandError, Outcome, WriteCall};
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::list::NewList;
-use almandine_keyspace::{Key, Need, Put};
+use almandine_keyspace::{Key, Kind, Need, Put};
 
 use super::answer::{names, order, sorted};
 use super::large::{LARGE, Large};
@@ -19,7 +20,7 @@ pub(super) fn store(call: &mut WriteCall<'_>, destination: usize, mut sorting: S
     if let Some((mut large, computed_in)) = call.computed::<Large>()? {
         lock(call, key, destination, &[])?;
         if call.keys.is_still(key, &large.source) {
-            call.looked_up(true);
+            call.looked_up(key, true);
             return match (large.failed.take(), large.list.take()) {
                 (Some(error), _) => Err(error),
                 (None, list) => put(call, destination, list),
@@ -54,7 +55,7 @@ pub(super) fn store(call: &mut WriteCall<'_>, destination: usize, mut sorting: S
         let order = order(&sorting);
         return Err(call.compute(Large::new(source, sorting, order, len, Some(list)), round));
     }
-    call.looked_up(len.is_some());
+    call.looked_up(key, len.is_some());
     let list = fill(call, &source, &sorting, list)?;
     put(call, destination, Some(list))
 }
@@ -101,9 +102,16 @@ fn fill(call: &mut WriteCall<'_>, source: &Frozen, sorting: &Sorting, mut list: 
 fn put(call: &mut WriteCall<'_>, destination: Key<'_>, list: Option<NewList>) -> Outcome {
     let len = list.as_ref().map_or(0, NewList::len);
     match list.filter(|_| len > 0) {
-        None => drop(call.keys.delete(destination)),
+        None => {
+            if call.keys.delete(destination) {
+                call.event(Classes::GENERIC, "del", destination);
+            }
+        }
         Some(list) => {
+            let before = call.replaces(destination);
             call.keys.put_list(destination, list, Put::default())?;
+            call.replaced(destination, before, Kind::List);
+            call.event(Classes::LIST, "sortstore", destination);
             call.keys.count_changes(len as i64 - 1);
         }
     }

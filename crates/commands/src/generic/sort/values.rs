@@ -3,6 +3,7 @@
 //! Which keys these are is known when the elements are. They are latched together with what is sorted, so that all is of one moment; it is looked
 //! whether the elements are still the same. Where they are too many for that, each is read by itself.
 
+use almandine_base::events::Classes;
 use almandine_call::{CommandError, Context};
 use almandine_keyspace::{Kind, Reader, Refusal};
 
@@ -57,6 +58,9 @@ impl<'r, 'c> Values<'r, 'c> {
             }
         };
         context.statistics().looked_up(found);
+        if !found && keys.publishes(Classes::MISS) {
+            keys.state(Classes::MISS, "keymiss", key);
+        }
         Ok(has_value.then_some(&**value))
     }
 }

@@ -148,6 +148,11 @@ impl<C: Collection> Draft<'_, C> {
         self.counted += counted;
     }
 
+    /// Whether there are changes, as Redis counts them.
+    pub(in crate::types) fn counts_changes(&self) -> bool {
+        self.changed && self.counted > 0
+    }
+
     /// Says that all changes together count as so many.
     pub(in crate::types) fn count_as(&mut self, counted: i64) {
         self.counted = counted;

@@ -11,7 +11,7 @@ pub use almandine_datatypes::packed::SetLimits;
 pub use new::NewSet;
 pub use snapshot::SetSnapshot;
 pub(in crate::types) use write::NO_LIMITS;
-pub use write::SetMut;
+pub use write::{Moved, SetMut};
 
 use almandine_base::object;
 use almandine_datatypes::hash::Placement;

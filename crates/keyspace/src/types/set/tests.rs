@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::SetLimits;
+use super::{Moved, SetLimits};
 use crate::types::testing::{batch, keyspace};
 use crate::{Accessor, Refusal};
 use almandine_datatypes::packed::SetEncoding;
@@ -120,12 +120,13 @@ fn a_member_is_moved_or_nothing_happens() {
     let (a, b, string) = (writer.key(b"a"), writer.key(b"b"), writer.key(b"string"));
     writer.lock_all([&b"a"[..], b"b", b"string"].into_iter());
     writer.upsert(string, b"", Put::default()).expect("room");
-    assert_eq!(writer.move_member(a, b, b"missing", LIMITS), Ok(false));
+    assert_eq!(writer.move_member(a, b, b"missing", LIMITS), Ok(None));
     assert_eq!(writer.move_member(a, string, b"x", LIMITS), Err(Refusal::WrongKind));
     assert_eq!(writer.move_member(string, a, b"x", LIMITS), Err(Refusal::WrongKind));
-    assert_eq!(writer.move_member(a, a, b"x", LIMITS), Ok(true));
-    assert_eq!(writer.move_member(a, b, b"x", LIMITS), Ok(true));
-    assert_eq!(writer.move_member(a, b, b"1", LIMITS), Ok(true));
+    let moved = |added, emptied| Ok(Some(Moved { added, emptied }));
+    assert_eq!(writer.move_member(a, a, b"x", LIMITS), moved(false, false));
+    assert_eq!(writer.move_member(a, b, b"x", LIMITS), moved(true, false));
+    assert_eq!(writer.move_member(a, b, b"1", LIMITS), moved(false, true));
     assert!(!writer.exists(a));
     drop(writer);
     accessor.end_batch();

@@ -30,11 +30,11 @@ impl Writer<'_> {
     ///
     /// # Errors
     /// When one of them is of another type, or the store is full; then nothing has changed.
-    pub fn move_member(&mut self, from: Key<'_>, to: Key<'_>, member: &[u8], limits: SetLimits) -> Result<bool, Refusal> {
-        let Some(is_there) = self.read_set(from, |set| set.contains(member))? else { return Ok(false) };
+    pub fn move_member(&mut self, from: Key<'_>, to: Key<'_>, member: &[u8], limits: SetLimits) -> Result<Option<Moved>, Refusal> {
+        let Some(is_there) = self.read_set(from, |set| set.contains(member))? else { return Ok(None) };
         self.read_set(to, |_| Ok(()))?;
         if !is_there || from.bytes == to.bytes {
-            return Ok(is_there);
+            return Ok(is_there.then_some(Moved { added: false, emptied: false }));
         }
         // It is added before it is removed, so that a full store loses nothing, and told in the other order.
         let mut set = self.write_set(to, limits)?;
@@ -42,13 +42,23 @@ impl Writer<'_> {
         set.commit()?;
         let mut set = self.write_set(from, limits)?;
         set.remove(member)?;
+        let emptied = set.is_empty();
         set.commit()?;
         if added {
             self.accessor.session.join_changes();
             self.count_changes(1);
         }
-        Ok(true)
+        Ok(Some(Moved { added, emptied }))
     }
+}
+
+/// What moving a member did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// The destination did not have it.
+    pub added: bool,
+    /// The source has no other one.
+    pub emptied: bool,
 }
 
 impl SetMut<'_> {

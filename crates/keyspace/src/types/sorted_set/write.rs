@@ -181,6 +181,12 @@ impl SortedSetMut<'_> {
         Ok(())
     }
 
+    /// Whether there are changes, as Redis counts them.
+    #[must_use]
+    pub fn counts_changes(&self) -> bool {
+        self.draft.counts_changes()
+    }
+
     /// Says that all changes together count as one.
     pub fn count_once(&mut self) {
         self.draft.count_once();

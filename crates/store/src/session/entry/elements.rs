@@ -1,7 +1,8 @@
 //! Collections under their exclusive latch: changing an object, and the times at which elements expire.
 
-use super::{Act, Occupied, Payload, Slot};
+use super::{Act, Guard, Occupied, Payload, Slot};
 use crate::changes::push_element;
+use crate::events::Event;
 use crate::full::Full;
 use crate::heap;
 use crate::key::Key;
@@ -75,10 +76,19 @@ impl<'s> Occupied<'s> {
     /// Removes elements that are due at `now`, a bounded number of them. What is left is filed anew; a value without elements goes.
     #[cold]
     fn expire_elements(mut self, now: u64) -> Slot<'s> {
+        let mut expired = Vec::new();
         let left = match self.object() {
-            Some(_) => self.expire_in_object(now),
-            None => self.expire_packed(now),
+            Some(_) => self.expire_in_object(now, &mut expired),
+            None => self.expire_packed(now, &mut expired),
         };
+        if self.guard.store.tells_events()
+            && let Ok(left) = left
+            && !expired.is_empty()
+        {
+            let event = Event::ElementsExpired { kind: self.kind(), elements: &expired, emptied: left == 0 };
+            let Guard { store, local, key, .. } = &mut self.guard;
+            store.note_event(local, key.namespace, key.bytes, event);
+        }
         match left {
             Ok(0) => {
                 let mut vacant = self.unlink();
@@ -98,28 +108,35 @@ impl<'s> Occupied<'s> {
         }
     }
 
-    fn expire_in_object(&mut self, now: u64) -> Result<usize, Full> {
-        let (mut expired, wanted) = (Vec::new(), self.wants_edits());
+    /// Returns how many elements are left. Those that go are appended to `expired` if somebody wants to know.
+    fn expire_in_object(&mut self, now: u64, expired: &mut Vec<u8>) -> Result<usize, Full> {
+        let wanted = self.wants_edits() || self.guard.store.tells_events();
         let left = self.change_object(|object| {
             // What is not in memory is met again by the next notice.
             let _ = object.expire(now, ELEMENTS_PER_STEP, &mut |element| {
                 if wanted {
-                    push_element(&mut expired, element);
+                    push_element(expired, element);
                 }
             });
             object.elements()
         })?;
         if left != 0 {
             let kind = self.kind();
-            self.guard.say_changed(Act::Expire(kind, &expired));
+            self.guard.say_changed(Act::Expire(kind, expired));
         }
         Ok(left)
     }
 
-    fn expire_packed(&mut self, now: u64) -> Result<usize, Full> {
+    /// As [`Occupied::expire_in_object`].
+    fn expire_packed(&mut self, now: u64, expired: &mut Vec<u8>) -> Result<usize, Full> {
         let Some(types) = &self.guard.store.options.types else { return Err(Full) };
         let mut packed = Vec::with_capacity(self.value().len());
-        let left = types.expire(self.kind(), self.value(), now, &mut packed, &mut |_| ());
+        let wanted = self.guard.store.tells_events();
+        let left = types.expire(self.kind(), self.value(), now, &mut packed, &mut |element| {
+            if wanted {
+                push_element(expired, element);
+            }
+        });
         if left != 0 {
             let (kind, put) = (self.kind(), self.put());
             self.replace(kind, &packed, put)?;

@@ -275,7 +275,7 @@ impl Guard<'_> {
         if kind != Kind::String {
             self.announce(None, self.store.next_due(written.record, written.header));
         }
-        self.say_changed(Act::Set(written.record, written.header));
+        self.say_changed(Act::Make(written.record, written.header));
     }
 }
 
