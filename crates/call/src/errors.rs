@@ -336,6 +336,8 @@ fixed_errors! {
     TimeoutOutOfRange => "ERR timeout is out of range",
     /// CLIENT IMPORT-SOURCE outside import mode.
     NotInImportMode => "ERR Server is not in import mode",
+    /// A command on keys by who runs MONITOR.
+    MonitorOnData => "ERR Replica can't interact with the keyspace",
     /// HOTKEYS START while it is on.
     HotKeysActive => "ERR hotkey tracking session already in progress",
     /// HOTKEYS RESET while it is on.

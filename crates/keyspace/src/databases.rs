@@ -220,6 +220,11 @@ impl Keyspace {
         self.store.set_reclaiming(active);
     }
 
+    /// Says whether keys that have expired stay for now, so that nothing changes (CLIENT PAUSE); readers do not see them.
+    pub fn hold_expiry(&self, held: bool) {
+        self.store.hold_expiry(held);
+    }
+
     /// Memory by use.
     #[must_use]
     pub fn memory(&self) -> MemoryUse {

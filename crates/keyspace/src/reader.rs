@@ -229,17 +229,17 @@ impl<'w> Reader<'w> {
         self.accessor.session.heat(key)
     }
 
-    /// Whether a key exists.
+    /// Whether a key exists. Looking is no use of it: it gets no warmer.
     pub fn exists(&mut self, key: Key<'_>) -> bool {
         let key = self.current(key);
-        let found = self.accessor.session.read(key, |_| ()).is_some();
+        let found = self.accessor.session.quietly(|session| session.read(key, |_| ()).is_some());
         if !found {
             self.accessor.session.remove_met_expired(key);
         }
         found
     }
 
-    /// As [`Reader::exists`], and the key gets warmer whoever asks.
+    /// As [`Reader::exists`], and the key gets warmer, whoever asks.
     pub fn touch(&mut self, key: Key<'_>) -> bool {
         let key = self.current(key);
         let found = self.accessor.session.loudly(|session| session.read(key, |_| ()).is_some());
@@ -249,7 +249,7 @@ impl<'w> Reader<'w> {
         found
     }
 
-    /// As [`Reader::exists`], but looking is no use of the key: it gets no warmer, and nothing is removed.
+    /// As [`Reader::exists`], and nothing is removed.
     pub(crate) fn peek(&mut self, key: Key<'_>) -> bool {
         let key = self.current(key);
         self.accessor.session.quietly(|session| session.read(key, |_| ()).is_some())

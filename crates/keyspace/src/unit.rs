@@ -83,7 +83,7 @@ impl Accessor {
     /// After reads under latches: removes those of their keys that were found past their time, as a read by itself does. Within a unit that
     /// is left to its end.
     pub fn remove_expired<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>) {
-        if self.in_unit() || !self.session.has_met_expired() {
+        if self.in_unit() || !self.session.has_met_expired() || self.session.holds_expiry() {
             return;
         }
         for (db, key) in keys {

@@ -12,7 +12,7 @@ use almandine_keyspace::Keyspace;
 use crate::acl::Acl;
 use crate::client::Clients;
 use crate::lock::lock;
-use crate::messages::Workers;
+use crate::messages::{Message, Workers};
 use crate::observe::gauges::Gauges;
 use crate::observe::latency::LatencyMonitor;
 use crate::observe::monitor::MonitorFeed;
@@ -155,6 +155,11 @@ impl Node {
         if changed.iter().any(|parameter| parameter.name == "requirepass") {
             self.acl.set_default_password(self.config.snapshot().settings.security.requirepass.as_bytes());
         }
+        let settings = &self.config.snapshot().settings;
+        if settings.connections.clients_memory_max.bytes(settings.memory.maxmemory) > 0 {
+            // Those who wait for events would not know of a lower limit.
+            self.workers.broadcast(&Message::EvictClients);
+        }
         Ok(())
     }
 
@@ -191,6 +196,7 @@ impl Node {
         let now_ms = clock::unix_ms();
         self.gauges.rates.sample(now_ms, self.statistics.totals());
         self.statistics.hot_keys.expire(now_ms);
+        self.keyspace.hold_expiry(self.pause.active(now_ms).is_some());
         self.tracking.limit_quietly(self.config.snapshot().settings.connections.tracking_keys_max);
         self.note_memory(self.keyspace.used_memory());
     }

@@ -1,5 +1,7 @@
 //! Step 3, *admit*: which commands are refused before anything runs, and with which error.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use almandine_call::{Client, CommandError, Context, Denial, Dispatch, Flags, errors, follow};
 use almandine_node::{DeviceState, Node, PauseScope};
 use almandine_resp::Args;
@@ -48,6 +50,9 @@ pub(crate) fn admit(
     if !client.access.is_admitted() && !dispatch.flags.any(Flags::NO_AUTH) {
         return Admission::Refused(CommandError::AuthenticationRequired);
     }
+    if client.shared.modes.monitor.load(Relaxed) && is_about_data(context, dispatch) {
+        return Admission::Refused(CommandError::MonitorOnData);
+    }
     if client.transaction.is_some() && flags.any(Flags::NO_MULTI) {
         return Admission::Refused(CommandError::NotInTransaction);
     }
@@ -76,6 +81,11 @@ pub(crate) fn refusal_of(client: &Client, context: &Context, args: Args<'_>, now
     let error = follow::deny(context, client, refused, now_ms);
     count_refusal(context, refused.dispatch, &error);
     if refused.dispatch.flags.any(Flags::EXECUTES) { errors::transaction_aborted(&error) } else { error }
+}
+
+/// Whether a command is one that who runs MONITOR may not run, as in Redis.
+fn is_about_data(context: &Context, dispatch: &Dispatch) -> bool {
+    dispatch.flags.any(Flags::MAY_WRITE) || context.table.row(dispatch.index).command.spec.traits.readonly
 }
 
 /// The error of a command that was not planned: an unknown name, or a wrong number of arguments.

@@ -43,7 +43,9 @@ impl Engine {
         // A command that did not come this way may have left it.
         connection.client.writes_messages = false;
         let mut mark = out.mark();
-        match self.planner.resolve(args) {
+        let resolved = self.planner.resolve(args);
+        let last_command = resolved.map_or(u32::MAX, |dispatch| u32::from(dispatch.index));
+        match resolved {
             None if is_other_protocol(args) => return Step::Hostile,
             None => {
                 if self.context.table.lookup(args.at(0)).is_some_and(|dispatch| dispatch.flags.any(Flags::EXECUTES)) {
@@ -67,6 +69,7 @@ impl Engine {
                 }
             },
         }
+        connection.last_command = last_command;
         let writes_messages = std::mem::take(&mut connection.client.writes_messages);
         match connection.client.reply_mode {
             ReplyMode::On | ReplyMode::SkipNext => {}
@@ -175,7 +178,6 @@ impl Engine {
             hand_over::serve(&mut Server { accessor, context, timing, aftermath, now_ms: *now_ms });
             accessor.end_unit();
         }
-        connection.last_command = u32::from(dispatch.index);
         Some(mark)
     }
 }

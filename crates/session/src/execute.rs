@@ -92,8 +92,9 @@ impl Engine {
                 break;
             }
         }
-        let last = group[..ran].last().and_then(|planned| planned.dispatch);
-        connection.last_command = last.map_or(connection.last_command, |dispatch| u32::from(dispatch.index));
+        if let Some(last) = group[..ran].last() {
+            connection.last_command = last.dispatch.map_or(u32::MAX, |dispatch| u32::from(dispatch.index));
+        }
         ran
     }
 }

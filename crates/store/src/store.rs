@@ -252,6 +252,11 @@ impl Store {
         self.inner.expiry.reclaiming.store(reclaiming, Ordering::Relaxed);
     }
 
+    /// Says whether what has expired stays for now, so that nothing changes; readers do not see it.
+    pub fn hold_expiry(&self, held: bool) {
+        self.inner.expiry.held.store(held, Ordering::Relaxed);
+    }
+
     /// Granularity in bytes at which the log takes memory.
     #[must_use]
     pub const fn chunk_bytes() -> usize {

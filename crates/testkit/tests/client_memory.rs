@@ -197,6 +197,23 @@ fn the_largest_go_first_and_no_more_than_must() {
     assert_eq!(operator.line("CONFIG SET maxmemory-clients 0"), Value::ok());
 }
 
+/// With one worker a lower limit holds when the next command is answered.
+#[test]
+fn a_lower_limit_holds_at_once() {
+    let server = start(&["--workers", "1"]);
+    let mut operator = operator(&server);
+    let mut clients: Vec<Client> = (0..10).map(|number| named(&server, &format!("c{number}"))).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        send_half(client, 300 * KIB);
+        assert!(becomes(|| field(&mut operator, &format!("c{number}"), "qbuf").is_some_and(|bytes| bytes >= 300 * KIB as u64)));
+    }
+    let held = info(&mut operator, "mem_clients_normal");
+    assert_eq!(operator.line(&format!("CONFIG SET maxmemory-clients {}", held / 2)), Value::ok());
+    let list = text(&operator.line("CLIENT LIST"));
+    assert_eq!(list.lines().filter(|line| line.contains(" name=c")).count(), 4, "half of what is held is less than five of them");
+    assert_eq!(info(&mut operator, "evicted_clients"), 6);
+}
+
 /// A client under NO-EVICT stays while it is, and goes when it is not any more.
 #[test]
 fn who_is_protected_stays() {

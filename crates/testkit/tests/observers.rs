@@ -218,6 +218,80 @@ fn computations_in_slices_count_with_all_of_their_time() {
     assert!(line.contains("calls=1,") && line.contains(&format!("usec={logged_us},")), "{line}");
 }
 
+/// What expires during a pause is not seen, and goes when it is over.
+#[test]
+fn nothing_that_expires_is_removed_during_a_pause() {
+    let server = start(&["--workers", "2"]);
+    let mut client = server.client();
+    let expired = |client: &mut Client| {
+        let stats = text(&client.line("INFO stats"));
+        stats.lines().find_map(|line| line.strip_prefix("expired_keys:")?.trim().parse::<u64>().ok()).expect("a number")
+    };
+    for line in ["SET a 1 PX 30", "SET b 1 PX 30", "CLIENT PAUSE 700 WRITE"] {
+        assert_eq!(client.line(line), Value::ok());
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(client.line("GET a").is_null());
+    assert_eq!((expired(&mut client), client.line("EXISTS a b")), (0, Value::Integer(0)));
+    std::thread::sleep(Duration::from_millis(900));
+    assert!(client.line("GET a").is_null() && client.line("GET b").is_null());
+    assert_eq!(expired(&mut client), 2);
+}
+
+/// The fields of a client's line, in their order.
+fn fields(line: &str) -> Vec<(String, String)> {
+    let pair = |word: &str| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    line.split_whitespace().map(|word| pair(word).unwrap_or_else(|| panic!("{word} in {line}"))).collect()
+}
+
+/// CLIENT LIST has the fields of redis-server 7.0 in its order, and where they are about what the client does, its values.
+#[test]
+fn client_list_tells_what_redis_tells() {
+    // Addresses, times, and what each server holds in its own way.
+    const OWN: &[&str] =
+        &["id", "addr", "laddr", "fd", "age", "idle", "qbuf-free", "multi-mem", "rbs", "rbp", "tot-mem", "argv-mem"];
+    let steps: &[&[&str]] = &[
+        &[],
+        &["CLIENT SETNAME me", "SELECT 3"],
+        &["WATCH a b", "MULTI", "SET a 1", "GET a"],
+        &["CLIENT NO-EVICT ON", "CLIENT TRACKING ON BCAST PREFIX a PREFIX b"],
+        &["CLIENT TRACKING ON OPTIN", "GET a"],
+        &["HELLO 3", "SUBSCRIBE a b", "PSUBSCRIBE c*", "SSUBSCRIBE d"],
+        &["SUBSCRIBE a"],
+        &["MONITOR"],
+        &["CLIENT REPLY OFF", "PING"],
+        &["NOSUCH"],
+    ];
+    let ours = start(&["--workers", "1"]);
+    let theirs = Server::start(&Program::Redis, &[]);
+    for commands in steps {
+        let lines = [&ours, &theirs].map(|server| {
+            let (mut operator, mut client) = (server.client(), server.client());
+            for command in *commands {
+                let _ = client.send(&[command.split(' ').collect::<Vec<_>>()]);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let list = text(&operator.line("CLIENT LIST"));
+            let line = list.lines().find(|line| !line.contains("cmd=client|list")).unwrap_or_else(|| panic!("{list}"));
+            let own = list.lines().find(|line| line.contains("cmd=client|list")).unwrap_or_else(|| panic!("{list}"));
+            [fields(line), fields(own)]
+        });
+        let [ours, theirs] = &lines;
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            let known: Vec<_> = ours.iter().filter(|(name, _)| theirs.iter().any(|(other, _)| other == name)).collect();
+            let names = |fields: &[&(String, String)]| fields.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+            assert_eq!(names(&known), names(&theirs.iter().collect::<Vec<_>>()), "{commands:?}");
+            for (our, their) in known.iter().zip(theirs).filter(|((name, _), _)| !OWN.contains(&name.as_str())) {
+                assert_eq!(our.1, their.1, "{} after {commands:?}", our.0);
+            }
+        }
+        let value = |line: &[(String, String)], name: &str| {
+            line.iter().find(|(field, _)| field == name).and_then(|(_, value)| value.parse::<i64>().ok())
+        };
+        assert_eq!(value(&ours[1], "argv-mem"), value(&theirs[1], "argv-mem"));
+    }
+}
+
 /// Under CLIENT NO-TOUCH only TOUCH makes keys warmer.
 #[test]
 fn untouched_keys_get_no_warmer() {

@@ -37,7 +37,10 @@ fn pause(call: &mut AdminCall<'_>) -> Outcome {
         return Err(CommandError::TimeoutNegative);
     }
     let until_ms = timeout_ms.checked_add(call.now_ms).ok_or(CommandError::TimeoutOutOfRange)?;
-    call.context.node.pause.start(scope, until_ms, call.now_ms);
+    let node = &call.context.node;
+    node.pause.start(scope, until_ms, call.now_ms);
+    // Until it is seen that the pause is over.
+    node.keyspace.hold_expiry(true);
     call.reply.ok();
     Ok(())
 }
@@ -55,6 +58,7 @@ pub(super) const UNPAUSE: Command = Command {
     run: Handler::Admin(|call| {
         let node = &call.context.node;
         node.pause.stop();
+        node.keyspace.hold_expiry(false);
         node.workers.broadcast(&almandine_node::Message::Resume);
         call.reply.ok();
         Ok(())

@@ -136,7 +136,7 @@ impl Maintenance {
         let mut busy = self.prepare_pages(now_ms);
         busy |= self.resize_index(now_ms);
         store.expiry.feed.drain(|notice| self.wheel.file(notice));
-        if store.expiry.reclaiming.load(Ordering::Relaxed) {
+        if store.expiry.reclaiming.load(Ordering::Relaxed) && !store.expiry.held.load(Ordering::Relaxed) {
             busy |= reclaim_expired(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
         }
         rebuild_wheel(&mut self.session, &mut self.wheel, &mut self.pace);

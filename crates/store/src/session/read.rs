@@ -8,6 +8,7 @@ use crate::index::Glance;
 use crate::key::Key;
 use crate::record::{Header, Kind};
 use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
 
 /// Longest inline value that is copied optimistically; for longer ones the latch is cheaper than word-wise copying.
 const OPTIMISTIC_VALUE_MAX: usize = View::COPIED_MAX;
@@ -50,6 +51,12 @@ impl Session {
         self.local.notes.met_expired.set(false);
     }
 
+    /// Whether what has expired is to stay for now.
+    #[must_use]
+    pub fn holds_expiry(&self) -> bool {
+        self.store.expiry.held.load(Ordering::Relaxed)
+    }
+
     /// Whether a read has met an expired record that nobody has removed yet.
     #[inline]
     #[must_use]
@@ -59,7 +66,7 @@ impl Session {
 
     /// Removes `key` if its record is past its time and no lock plan is held.
     pub(crate) fn remove_if_expired(&mut self, key: Key<'_>) {
-        if !self.holds_latches() {
+        if !self.holds_latches() && !self.holds_expiry() {
             // Looking the key up for a change removes it if it is due.
             drop(self.entry(key));
         }

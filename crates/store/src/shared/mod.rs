@@ -40,6 +40,8 @@ pub(crate) struct Expiry {
     pub(crate) feed: Feed,
     /// Whether the background removes expired records.
     pub(crate) reclaiming: AtomicBool,
+    /// Nothing that has expired is removed, by anybody; readers do not see it.
+    pub(crate) held: AtomicBool,
 }
 
 /// What there is one of for each thread.
@@ -120,7 +122,7 @@ impl Inner {
             counters: Counters::new(threads)?,
             namespaces: Namespaces::new()?,
             shared_free: SharedFree::new(),
-            expiry: Expiry { feed: Feed::new(threads), reclaiming: AtomicBool::new(true) },
+            expiry: Expiry { feed: Feed::new(threads), reclaiming: AtomicBool::new(true), held: AtomicBool::new(false) },
             consumers: Consumers::default(),
             threads: Threads {
                 active_pages: (0..threads).map(|_| CachePadded::new(AtomicU64::new(NO_PAGE))).collect(),

@@ -41,7 +41,12 @@ const FILES: &[&str] = &[
     "unit/other",
     "unit/multi",
     "unit/info",
+    "unit/introspection",
+    "unit/introspection-2",
+    "unit/latency-monitor",
     "unit/limits",
+    "unit/pause",
+    "unit/slowlog",
     "unit/tracking",
 ];
 
