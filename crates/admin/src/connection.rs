@@ -155,8 +155,9 @@ fn hello(call: &mut AdminCall<'_>) -> Outcome {
 }
 
 fn reply_hello(call: &mut AdminCall<'_>, version: ProtocolVersion) {
+    let zone = call.context.settings().connections.availability_zone.clone();
     let mut reply = almandine_resp::Reply::new(call.reply.out, version);
-    reply.map(7);
+    reply.map(7 + usize::from(!zone.is_empty()));
     for (field, value) in [("server", "redis"), ("version", almandine_node::REDIS_VERSION)] {
         reply.bulk(field.as_bytes());
         reply.bulk(value.as_bytes());
@@ -171,6 +172,10 @@ fn reply_hello(call: &mut AdminCall<'_>, version: ProtocolVersion) {
     }
     reply.bulk(b"modules");
     reply.array(0);
+    if !zone.is_empty() {
+        reply.bulk(b"availability_zone");
+        reply.bulk(zone.as_bytes());
+    }
 }
 
 const AUTH: Command = Command {

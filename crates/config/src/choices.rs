@@ -43,6 +43,11 @@ choices! {
     LogFormat { Legacy "legacy", Logfmt "logfmt", Json "json" }
     /// How a time is written in the log.
     LogTimestamp { Legacy "legacy", Iso8601 "iso8601", Milliseconds "milliseconds" }
+    /// What kind of program syslog takes the server for.
+    Facility {
+        User "user", Local0 "local0", Local1 "local1", Local2 "local2", Local3 "local3", Local4 "local4", Local5 "local5",
+        Local6 "local6", Local7 "local7",
+    }
     /// How the score of the kernel's out-of-memory killer is changed.
     OomScoreAdj { No "no", Yes "yes", Relative "relative", Absolute "absolute" }
     /// Who may use something guarded.

@@ -42,10 +42,10 @@ impl Snapshot {
         stated.filter(move |(p, value)| !p.effective && asks(value) && **value != p.default_value()).map(|(parameter, _)| parameter)
     }
 
-    /// The first parameter that relies on what does not exist yet: its name, its value, and what is missing.
-    pub(crate) fn missing(&self) -> Option<(&'static str, String, &'static str)> {
-        parameter::all().zip(&self.values).find_map(|(parameter, value)| {
-            missing::refusal(parameter, value).map(|reason| (parameter.name, parameter.kind.show(value), reason))
+    /// The parameters that rely on what does not exist yet: each with its value, and what is missing.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = (&'static Parameter, String, &'static str)> {
+        parameter::all().zip(&self.values).filter_map(|(parameter, value)| {
+            missing::refusal(parameter, value).map(|reason| (parameter, parameter.kind.show(value), reason))
         })
     }
 

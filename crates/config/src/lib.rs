@@ -12,6 +12,7 @@
 
 pub mod choices;
 pub mod config;
+mod effectless;
 pub mod kind;
 pub mod load;
 pub mod manual;
@@ -25,7 +26,7 @@ mod suggest;
 pub mod words;
 
 pub use config::{Config, SetError, Snapshot};
-pub use load::{LoadError, Startup};
+pub use load::{LoadError, Report, Startup};
 pub use parameter::Parameter;
 pub use rewrite::Stated;
 pub use settings::Settings;

@@ -4,11 +4,12 @@
 //! the file
 //! works there.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::config::{Config, Directive};
+use crate::effectless;
 use crate::kind::{Kind, Value};
 use crate::manual;
 use crate::parameter::{self, Index, Parameter};
@@ -34,6 +35,8 @@ pub enum Startup {
     Run(Box<Config>),
     /// To print this and exit.
     Print(String),
+    /// To say whether the server would start.
+    Check(Report),
 }
 
 /// Why the server cannot start: what to print on the standard error before exiting with status 1.
@@ -57,12 +60,37 @@ impl Config {
         match args.first().map(String::as_str) {
             Some("-v" | "--version") if args.len() == 1 => return Ok(Startup::Print(manual::version())),
             Some("-h" | "--help") if args.len() == 1 => return Ok(Startup::Print(manual::help())),
-            Some("--test-memory") => return Err(LoadError("almandine-server does not test memory: use memtest86.\n".into())),
+            Some("--check-config") => return Loaded::read(&args[1..]).map(|loaded| Startup::Check(loaded.report())),
+            Some("--test-memory") => return Err(LoadError("almandine-server does not test memory: use memtest86+.\n".into())),
             _ => {}
         }
         if args.iter().any(|arg| arg == "--sentinel") {
-            return Err(LoadError("almandine-server has no sentinel mode.\n".into()));
+            return Err(LoadError("almandine-server has no sentinel mode: run redis-sentinel or valkey-sentinel.\n".into()));
         }
+        let loaded = Loaded::read(args)?;
+        if let Some(problem) = loaded.problems.first() {
+            return Err(problem.fatal());
+        }
+        let config = loaded.config();
+        match config.snapshot().missing().next() {
+            Some((parameter, value, reason)) => Err(LoadError(format!("{}'{} {value}': {reason}.\n", title(), parameter.name))),
+            None => Ok(Startup::Run(Box::new(config))),
+        }
+    }
+}
+
+/// What a command line comes to.
+struct Loaded {
+    file: Option<PathBuf>,
+    values: Vec<Value>,
+    stated: HashMap<Index, Place>,
+    directives: Vec<Directive>,
+    problems: Vec<LineProblem>,
+}
+
+impl Loaded {
+    /// Reads what the command line names, all of it, whatever is wrong with single lines.
+    fn read(args: &[String]) -> Result<Self, LoadError> {
         let (file, rest) = match args.split_first() {
             Some((first, rest)) if !first.starts_with('-') => (Some(absolute(Path::new(first))), rest),
             _ => (None, args),
@@ -77,16 +105,54 @@ impl Config {
                 .read_to_string(&mut text)
                 .map_err(|error| LoadError(format!("Fatal error, can't read the standard input: {error}\n")))?;
         }
+        let file_lines = text.split('\n').count();
         text.push('\n');
         text.push_str(&options);
+        let origin = file.as_ref().map_or_else(|| "standard input".to_owned(), |file| file.display().to_string());
         let mut loader = Loader::new();
-        loader.text(&text, 0)?;
-        let config = Config::new(loader.values, file, loader.directives);
-        match config.snapshot().missing() {
-            Some((name, value, reason)) => Err(LoadError(format!("{}'{name} {value}': {reason}.\n", title()))),
-            None => Ok(Startup::Run(Box::new(config))),
-        }
+        loader.text(&Origin { name: origin, lines: file_lines }, &text, 0);
+        let Loader { values, stated, directives, problems } = loader;
+        Ok(Self { file, values, stated, directives, problems })
     }
+
+    fn config(self) -> Config {
+        Config::new(self.values, self.file, self.directives)
+    }
+
+    /// Everything that is wrong, and what is worth knowing.
+    fn report(self) -> Report {
+        let mut errors: Vec<String> = self.problems.iter().map(LineProblem::line).collect();
+        let stated = self.stated.clone();
+        let config = self.config();
+        let snapshot = config.snapshot();
+        let place = |parameter: &Parameter| {
+            let (index, _) = parameter::lookup(parameter.name)?;
+            stated.get(&index)
+        };
+        for (parameter, value, reason) in snapshot.missing() {
+            let place = place(parameter).map_or_else(String::new, |place| format!("{place}: "));
+            errors.push(format!("{place}'{} {value}': {reason}.", parameter.name));
+        }
+        let missing = |parameter: &Parameter| snapshot.missing().any(|(other, ..)| other.name == parameter.name);
+        let mut notes = Vec::new();
+        for parameter in snapshot.without_effect().filter(|parameter| !missing(parameter)) {
+            if let (Some(place), Some(reason)) = (place(parameter), effectless::reason(parameter)) {
+                notes.push(format!("{place}: '{}' has no effect. {reason}", parameter.name));
+            }
+        }
+        Report { errors, notes, config }
+    }
+}
+
+/// The outcome of `--check-config`.
+#[derive(Debug)]
+pub struct Report {
+    /// Why the server would not start, each with its place.
+    pub errors: Vec<String>,
+    /// What it would say at its start, each with its place.
+    pub notes: Vec<String>,
+    /// What there is of the configuration.
+    pub config: Config,
 }
 
 /// Whether the standard input is to be read, and the lines that the options stand for.
@@ -140,39 +206,91 @@ fn reason(error: &std::io::Error) -> String {
     text.rsplit_once(" (os error").map_or(text.as_str(), |(words, _)| words).to_owned()
 }
 
+/// Where lines come from.
+struct Origin {
+    name: String,
+    /// Lines behind these are the command line's.
+    lines: usize,
+}
+
+/// A line's place.
+#[derive(Clone, Debug)]
+struct Place {
+    origin: String,
+    line: usize,
+    /// It is an option of the command line.
+    option: bool,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.option { f.write_str("command line") } else { write!(f, "{}:{}", self.origin, self.line) }
+    }
+}
+
+/// A line that is wrong.
+struct LineProblem {
+    place: Place,
+    line: String,
+    problem: String,
+}
+
+impl LineProblem {
+    /// As one line, or more where there is something to add.
+    fn line(&self) -> String {
+        let line = if self.line.is_empty() { String::new() } else { format!("'{}': ", self.line) };
+        format!("{}: {line}{}", self.place, self.problem.replace('\n', " "))
+    }
+
+    /// As what ends a start.
+    fn fatal(&self) -> LoadError {
+        let Self { place, line, problem } = self;
+        if line.is_empty() {
+            return LoadError(format!("{problem}\n"));
+        }
+        LoadError(format!("{}Reading the configuration file, at line {}\n>>> '{line}'\n{problem}\n", title(), place.line))
+    }
+}
+
 /// The state of parsing: the values so far.
 struct Loader {
     values: Vec<Value>,
-    stated: HashSet<Index>,
+    /// Where each parameter was stated last.
+    stated: HashMap<Index, Place>,
     directives: Vec<Directive>,
+    problems: Vec<LineProblem>,
 }
 
 impl Loader {
     fn new() -> Self {
-        Self { values: parameter::all().map(Parameter::default_value).collect(), stated: HashSet::new(), directives: Vec::new() }
+        Self {
+            values: parameter::all().map(Parameter::default_value).collect(),
+            stated: HashMap::new(),
+            directives: Vec::new(),
+            problems: Vec::new(),
+        }
     }
 
-    fn text(&mut self, text: &str, depth: usize) -> Result<(), LoadError> {
-        for (number, line) in text.split('\n').enumerate() {
+    /// Follows all lines, and notes those that are wrong.
+    fn text(&mut self, origin: &Origin, text: &str, depth: usize) {
+        for (index, line) in text.split('\n').enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            match self.line(line, depth) {
-                Ok(()) => {}
-                Err(Failure::Nested(error)) => return Err(error),
-                Err(Failure::Here(problem)) => return Err(fatal(number + 1, line, &problem)),
+            let place = Place { origin: origin.name.clone(), line: index + 1, option: index >= origin.lines };
+            if let Err(Problem(problem)) = self.line(&place, line, depth) {
+                self.problems.push(LineProblem { place, line: line.to_owned(), problem });
             }
         }
-        Ok(())
     }
 
-    fn line(&mut self, line: &str, depth: usize) -> Result<(), Failure> {
+    fn line(&mut self, place: &Place, line: &str, depth: usize) -> Result<(), Problem> {
         let words = words::split(line).ok_or("Unbalanced quotes in configuration line")?;
         let Some((name, values)) = words.split_first() else { return Ok(()) };
         let name = name.to_ascii_lowercase();
         if let Some((index, parameter)) = parameter::lookup(&name) {
-            return self.parameter(index, parameter, values);
+            return self.parameter(place, index, parameter, values);
         }
         if let Some((name, least)) = DIRECTIVES.into_iter().find(|directive| directive.0 == name) {
             if values.len() < least {
@@ -182,15 +300,15 @@ impl Loader {
             return Ok(());
         }
         match (name.as_str(), values) {
-            ("include", [pattern]) => self.include(pattern, depth),
+            ("include", [pattern]) => self.include(place, pattern, depth),
             _ if FORGOTTEN.contains(&name.as_str()) && values.len() == 1 => Ok(()),
             ("include", _) => Err(BAD_DIRECTIVE.into()),
             _ => Err(unknown(&name).into()),
         }
     }
 
-    fn parameter(&mut self, index: Index, parameter: &Parameter, values: &[String]) -> Result<(), Failure> {
-        let first = self.stated.insert(index);
+    fn parameter(&mut self, place: &Place, index: Index, parameter: &Parameter, values: &[String]) -> Result<(), Problem> {
+        let first = self.stated.insert(index, place.clone()).is_none();
         let mut words: Vec<&str> = values.iter().map(String::as_str).collect();
         // A list may be one quoted word.
         if let (true, [one]) = (parameter.kind.takes_words(), words.as_slice()) {
@@ -208,7 +326,7 @@ impl Loader {
         Ok(())
     }
 
-    fn include(&mut self, pattern: &str, depth: usize) -> Result<(), Failure> {
+    fn include(&mut self, place: &Place, pattern: &str, depth: usize) -> Result<(), Problem> {
         if depth == INCLUDE_DEPTH_MAX {
             return Err("Too many nested include directives".into());
         }
@@ -220,22 +338,25 @@ impl Loader {
             vec![PathBuf::from(pattern)]
         };
         for file in files {
-            let text = read(&file).map_err(Failure::Nested)?;
-            self.text(&text, depth + 1).map_err(Failure::Nested)?;
+            match read(&file) {
+                Ok(text) => self.text(&Origin { name: file.display().to_string(), lines: usize::MAX }, &text, depth + 1),
+                // It says which file.
+                Err(LoadError(problem)) => {
+                    let problem = problem.trim_end().to_owned();
+                    self.problems.push(LineProblem { place: place.clone(), line: String::new(), problem });
+                }
+            }
         }
         Ok(())
     }
 }
 
-/// What is wrong with a line, or with a line of a file that it includes.
-enum Failure {
-    Here(String),
-    Nested(LoadError),
-}
+/// What is wrong with a line.
+struct Problem(String);
 
-impl<T: Into<std::borrow::Cow<'static, str>>> From<T> for Failure {
+impl<T: Into<std::borrow::Cow<'static, str>>> From<T> for Problem {
     fn from(problem: T) -> Self {
-        Self::Here(problem.into().into_owned())
+        Self(problem.into().into_owned())
     }
 }
 
@@ -248,10 +369,6 @@ fn unknown(name: &str) -> String {
         Some(meant) => format!("{BAD_DIRECTIVE}\nThere is no parameter '{name}'. Did you mean '{meant}'?"),
         None => BAD_DIRECTIVE.to_owned(),
     }
-}
-
-fn fatal(line_number: usize, line: &str, problem: &str) -> LoadError {
-    LoadError(format!("{}Reading the configuration file, at line {line_number}\n>>> '{line}'\n{problem}\n", title()))
 }
 
 fn title() -> String {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::effectless;
 use crate::kind::Kind;
 use crate::missing;
 use crate::parameter::{Parameter, all};
@@ -32,7 +33,9 @@ pub fn help() -> String {
            echo 'port 7000' | almandine-server -               from the standard input\n\n\
          Options:\n  \
            -h, --help       this text\n  \
-           -v, --version    the version\n\n\
+           -v, --version    the version\n  \
+           --check-config [FILE] [--PARAMETER VALUE ...]\n                   \
+                            says whether the server would start, with every error and its line\n\n\
          Below are the parameters that have an effect, with their defaults in brackets. Those marked * are fixed at\n\
          start, CONFIG SET changes the others. Bytes take units: k is 1000, kb is 1024, likewise m, mb, g and gb.\n\
          Every other parameter of Redis 7 and Valkey 9 is accepted too: it has no effect, which the log says at start,\n\
@@ -94,6 +97,11 @@ pub fn reference() -> String {
             let _ = writeln!(text, "{}", row(parameter));
         }
     }
+    text.push_str("\n## Without effect, and why\n\n| reason | parameters |\n|---|---|\n");
+    for reason in effectless::REASONS {
+        let names: Vec<String> = reason.parameters.iter().map(|name| format!("`{name}`")).collect();
+        let _ = writeln!(text, "| {} | {} |", reason.text, names.join(", "));
+    }
     let (effective, total) = (all().filter(|p| p.effective).count(), all().count());
     let _ = write!(text, "\n{total} parameters, {effective} of them with an effect.\n");
     text
@@ -150,7 +158,7 @@ mod tests {
     #[test]
     fn the_reference_names_every_parameter() {
         let text = reference();
-        assert!(all().all(|p| text.contains(&format!("| `{}`", p.name))));
+        assert!(all().all(|p| text.contains(&format!("\n| `{}`", p.name))));
         assert!(text.lines().filter(|line| line.starts_with("| `")).all(|line| line.matches(" | ").count() == 4));
     }
 

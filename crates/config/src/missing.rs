@@ -13,11 +13,19 @@ const MISSING: &[(&str, &str)] = &[
     ("min-replicas-to-write", "There is no replication yet, so no replica would have a write. Set it to 0"),
     ("cluster-enabled", "There is no cluster yet. Set it to no to start a single server"),
     ("appendonly", "There is no append-only file yet: nothing outlives the server. Set it to no if that is acceptable"),
+    ("rdma-port", "There is no RDMA. Set it to 0, and listen on TCP"),
     ("import-mode", "Expiry cannot be held back during an import yet. Set it to no"),
 ];
 
+/// What a signal does, of which one option is missing: the first behind `default`.
+const ON_SIGNAL: [&str; 2] = ["shutdown-on-sigint", "shutdown-on-sigterm"];
+const SAVE: u32 = 1;
+
 /// Why a value is refused; nothing for values that rely on nothing.
 pub(crate) fn refusal(parameter: &Parameter, value: &Value) -> Option<&'static str> {
+    if matches!(value, Value::Choices(options) if ON_SIGNAL.contains(&parameter.name) && options & SAVE != 0) {
+        return Some("There are no snapshots yet, so a shutdown saves nothing. Leave 'save' out");
+    }
     let (_, reason) = MISSING.iter().find(|(name, _)| *name == parameter.name)?;
     (*value != parameter.default_value()).then_some(*reason)
 }

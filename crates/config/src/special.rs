@@ -131,6 +131,27 @@ pub(crate) fn parse_percentiles(words: &[&str]) -> Result<Vec<f64>, Problem> {
     words.iter().map(percentile).collect()
 }
 
+/// The cores of a list as `taskset` takes it: numbers, ranges, and ranges with a step.
+///
+/// # Errors
+/// When it is none.
+pub fn parse_cpus(text: &str) -> Result<Vec<usize>, &'static str> {
+    const BAD: &str = "must be a list of cores such as 0-3,8 or 0-7:2";
+    const CORES_MAX: usize = 1024;
+    let mut cores = Vec::new();
+    for part in text.split(',').filter(|_| !text.is_empty()) {
+        let (range, step) = part.split_once(':').unwrap_or((part, "1"));
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let number = |text: &str| text.parse::<usize>().ok().filter(|number| *number < CORES_MAX).ok_or(BAD);
+        let (first, last, step) = (number(first)?, number(last)?, number(step)?);
+        if first > last || step == 0 {
+            return Err(BAD);
+        }
+        cores.extend((first..=last).step_by(step));
+    }
+    Ok(cores)
+}
+
 pub(crate) fn parse_oom_scores(words: &[&str]) -> Result<[i32; 3], Problem> {
     let words: [&str; 3] = words.try_into().map_err(|_| Problem::Borrowed("wrong number of arguments"))?;
     let mut scores = [0; 3];
@@ -153,5 +174,18 @@ pub(crate) fn parse_primary(words: &[&str]) -> Result<Value, Problem> {
             Err(_) => Err("Invalid master port".into()),
         },
         _ => Err("wrong number of arguments".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cores() {
+        assert_eq!(parse_cpus("0-3,8").unwrap(), [0, 1, 2, 3, 8]);
+        assert_eq!(parse_cpus("0-7:3").unwrap(), [0, 3, 6]);
+        assert!(parse_cpus("").unwrap().is_empty());
+        assert!(["3-1", "a", "1,", "0-7:0", "-1", "5000"].iter().all(|text| parse_cpus(text).is_err()));
     }
 }

@@ -2,9 +2,13 @@
 
 use crate::parameter;
 
+/// Options and lines that are no parameters.
+const OTHERS: [&str; 8] = ["help", "version", "check-config", "test-memory", "include", "user", "rename-command", "loadmodule"];
+
 /// The name that is nearest to `typed`, if one is near enough to be meant.
 pub(crate) fn nearest(typed: &str) -> Option<&'static str> {
-    let names = parameter::all().filter(|p| !p.flags.hidden).flat_map(|p| [p.name, p.alias]).filter(|name| !name.is_empty());
+    let parameters = parameter::all().filter(|p| !p.flags.hidden).flat_map(|p| [p.name, p.alias]).filter(|name| !name.is_empty());
+    let names = parameters.chain(OTHERS);
     let near = names.map(|name| (distance(typed, name), name)).min_by_key(|(distance, _)| *distance)?;
     let tolerated = (typed.len() / 3).clamp(1, 4);
     (near.0 <= tolerated).then_some(near.1)
@@ -45,6 +49,8 @@ mod tests {
             ("worker", Some("workers")),
             ("require-pass", Some("requirepass")),
             ("loadlevel", Some("loglevel")),
+            ("check-cofnig", Some("check-config")),
+            ("inclued", Some("include")),
             ("holiday", None),
             ("x", None),
         ];

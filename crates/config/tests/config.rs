@@ -34,6 +34,7 @@ fn load(args: &[&str]) -> Result<Config, LoadError> {
     match Config::load(&args.iter().map(ToString::to_string).collect::<Vec<_>>())? {
         Startup::Run(config) => Ok(*config),
         Startup::Print(text) => Err(LoadError(text)),
+        Startup::Check(report) => panic!("{report:?}"),
     }
 }
 
@@ -181,7 +182,7 @@ fn a_rewritten_file_loads_to_the_same_values() {
     let pairs: [(&[u8], &[u8]); 6] = [
         (b"requirepass", b"a \"b\"\n\\c"),
         (b"client-output-buffer-limit", b"pubsub 1mb 1kb 5"),
-        (b"shutdown-on-sigterm", b"save now"),
+        (b"shutdown-on-sigterm", b"nosave now"),
         (b"latency-tracking-info-percentiles", b""),
         (b"notify-keyspace-events", b"KEA"),
         (b"save", b""),
@@ -206,4 +207,38 @@ fn a_file_that_states_everything_means_the_same() {
     let after = load(&[&file]).unwrap();
     let all = |config: &Config| config.get([&b"*"[..]], |_, _| true);
     assert_eq!(all(&before), all(&after));
+}
+
+#[test]
+fn a_check_finds_everything_that_is_wrong_with_its_place() {
+    let dir = Directory::new("check");
+    let included = dir.write("b.conf", "timeout 5\nmaxmemory 5 apples\n");
+    let text =
+        format!("# fine\nport 7000\nmaxmemroy 1gb\ninclude {included}\nhz 50\nappendonly yes\nbad \"quote\ninclude /nowhere\n");
+    let file = dir.write("a.conf", &text);
+    let check = |args: &[&str]| {
+        let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+        let Startup::Check(report) = Config::load(&args).unwrap() else { panic!("{args:?}") };
+        report
+    };
+    let report = check(&["--check-config", &file, "--prot", "1", "--timeout", "x"]);
+    let expected = [
+        format!(
+            "{file}:3: 'maxmemroy 1gb': Bad directive or wrong number of arguments There is no parameter 'maxmemroy'. Did you mean 'maxmemory'?"
+        ),
+        format!("{included}:2: 'maxmemory 5 apples': wrong number of arguments"),
+        format!("{file}:7: 'bad \"quote': Unbalanced quotes in configuration line"),
+        format!("{file}:8: Fatal error, can't open config file '/nowhere': No such file or directory"),
+        "command line: 'prot \"1\"': Bad directive or wrong number of arguments There is no parameter 'prot'. Did you mean 'port'?"
+            .to_owned(),
+        "command line: 'timeout \"x\"': argument couldn't be parsed into an integer".to_owned(),
+        format!(
+            "{file}:6: 'appendonly yes': There is no append-only file yet: nothing outlives the server. Set it to no if that is acceptable."
+        ),
+    ];
+    assert_eq!(report.errors, expected);
+    assert_eq!(report.notes.len(), 1, "{:?}", report.notes);
+    assert!(report.notes[0].starts_with(&format!("{file}:5: 'hz' has no effect. ")), "{:?}", report.notes);
+    let sound = check(&["--check-config", &dir.write("c.conf", "port 7000\nsave \"\"\n")]);
+    assert!(sound.errors.is_empty() && sound.notes.is_empty(), "{sound:?}");
 }

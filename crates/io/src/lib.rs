@@ -21,6 +21,8 @@ pub mod reactor;
 pub mod signal;
 pub mod socket;
 pub mod storage;
+pub mod syslog;
 pub mod thread;
+pub mod title;
 pub mod usage;
 pub mod wake;

@@ -142,6 +142,14 @@ impl Reactor {
         }
     }
 
+    /// Accepts no more connections on the listener of this index. Those that were on their way are still reported.
+    pub fn stop_listening_on(&mut self, index: u32) {
+        match self {
+            Self::Epoll(epoll) => epoll.stop_listening_on(index),
+            Self::Uring(uring) => uring.stop_listening_on(index),
+        }
+    }
+
     /// Accepts no more connections.
     pub fn stop_listening(&mut self) {
         match self {

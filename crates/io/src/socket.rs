@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
-pub use listener::{Listener, bind};
+pub use listener::{ListenOptions, Listener, bind, bind_one, set_group, set_mode};
 
 mod listener;
 

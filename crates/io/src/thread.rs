@@ -53,6 +53,18 @@ pub fn pin_to(processor: usize) -> io::Result<()> {
     rustix::thread::sched_setaffinity(None, &set).map_err(io::Error::from)
 }
 
+/// Keeps the calling thread, and all that it starts from now on, to some processors.
+///
+/// # Errors
+/// When none of them exists or the process may use none.
+pub fn keep_to(processors: &[usize]) -> io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    for &processor in processors.iter().filter(|processor| **processor < rustix::thread::CpuSet::MAX_CPU) {
+        set.set(processor);
+    }
+    rustix::thread::sched_setaffinity(None, &set).map_err(io::Error::from)
+}
+
 /// The processors that this process may use.
 #[must_use]
 pub fn processors() -> usize {

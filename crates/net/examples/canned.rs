@@ -77,10 +77,10 @@ fn serve(choice: Choice, request: usize, reply: usize, workers: usize) {
     let Address::Ip(address) = listener.address().clone() else { return };
     let selected = reactor::select(choice).unwrap();
     eprint!("{} ", selected.kind.name());
-    let endpoints = vec![Endpoint { listener: Arc::new(listener), transport: None }];
+    let endpoints = vec![Arc::new(Endpoint { listener: Arc::new(listener), transport: None })];
     let limits = Limits::default();
     limits.connections_max.store(100_000, std::sync::atomic::Ordering::Relaxed);
-    let options = Options { workers, reactor: selected.kind, endpoints, limits: Arc::new(limits) };
+    let options = Options { workers, active: workers, reactor: selected.kind, endpoints, limits: Arc::new(limits) };
     let (_handle, workers) = almandine_net::open(options).unwrap();
     let threads: Vec<_> = workers
         .into_iter()

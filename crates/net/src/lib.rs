@@ -22,13 +22,15 @@ pub mod worker;
 mod connection;
 mod connection_table;
 mod control;
+mod endpoints;
 mod input;
 mod output;
 mod slab;
 
 pub use counters::Counters;
+pub use endpoints::Endpoint;
 pub use limits::{Limits, OutputLimit};
 pub use mailbox::Handle;
 pub use service::{Buffers, ConnectionId, Control, Held, Next, OutputClass, Peer, Progress, Service};
 pub use transport::{Transport, TransportFactory};
-pub use worker::{Endpoint, Options, Worker, open};
+pub use worker::{Options, Worker, open};

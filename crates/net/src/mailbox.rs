@@ -17,6 +17,7 @@ use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 
 use crate::counters::Counters;
+use crate::endpoints::{Endpoint, Endpoints, Origin};
 use crate::limits::Limits;
 use crate::service::ConnectionId;
 
@@ -31,14 +32,18 @@ pub(crate) enum Mail<M> {
     Message(M),
     /// For a connection, with so many bytes.
     Push(M, usize),
-    /// A connection that another worker accepted.
+    /// A connection of this worker that was accepted elsewhere.
     Connection(Accepted),
+    /// A connection of no worker yet, from an endpoint that is being closed.
+    Waiting(Accepted),
+    /// What to accept from has changed.
+    Endpoints,
 }
 
 /// An accepted connection on its way to its worker.
 pub(crate) struct Accepted {
     pub(crate) descriptor: std::os::fd::OwnedFd,
-    pub(crate) endpoint: usize,
+    pub(crate) origin: Arc<Origin>,
 }
 
 /// The public side of one worker.
@@ -54,6 +59,8 @@ pub(crate) struct SharedWorker<M> {
     asleep: CachePadded<AtomicBool>,
     pub(crate) wake: Arc<Wake>,
     pub(crate) counters: CachePadded<Counters>,
+    /// It has begun to read its mail.
+    running: AtomicBool,
     /// Connections assigned and not yet closed. Any worker adds, the owner subtracts.
     assigned: CachePadded<AtomicUsize>,
 }
@@ -62,6 +69,7 @@ pub(crate) struct SharedWorker<M> {
 pub(crate) struct Shared<M> {
     pub(crate) workers: Box<[SharedWorker<M>]>,
     pub(crate) limits: Arc<Limits>,
+    pub(crate) endpoints: Endpoints,
     pub(crate) stopping: AtomicBool,
     /// Serializes the choice of a worker, so that the balance is exact. Taken once per connection.
     balance: Mutex<()>,
@@ -155,6 +163,33 @@ impl<M> Handle<M> {
         self.shared.workers.iter().map(|worker| counter(&worker.counters).value()).fold(0, u64::wrapping_add)
     }
 
+    /// Makes these the endpoints that connections are accepted from. Those that were before and are not any more listen no longer when this
+    /// returns; connections that have been made to them stay, those that nobody has accepted yet too.
+    pub fn listen(&self, endpoints: Vec<Arc<Endpoint>>) {
+        let left = self.shared.endpoints.replace(endpoints);
+        self.shared.endpoints_changed();
+        for endpoint in left {
+            let origin = || Origin { address: endpoint.listener.address().clone(), transport: endpoint.transport.clone() };
+            while let Ok(Some(descriptor)) = endpoint.listener.accept() {
+                self.shared.workers[0].post(Mail::Waiting(Accepted { descriptor, origin: Arc::new(origin()) }));
+            }
+            endpoint.listener.close();
+        }
+    }
+
+    /// Has the first `active` workers take new connections, and the others only serve those that they have. All of the first must run.
+    ///
+    /// # Panics
+    /// When there are not so many workers, or it is none.
+    pub fn set_active(&self, active: usize) {
+        assert!((1..=self.workers()).contains(&active));
+        {
+            let _guard = self.shared.balance.lock().unwrap_or_else(PoisonError::into_inner);
+            self.shared.endpoints.set_active(active);
+        }
+        self.shared.endpoints_changed();
+    }
+
     /// Makes every worker close its connections and return from [`crate::Worker::run`].
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
@@ -165,16 +200,16 @@ impl<M> Handle<M> {
 }
 
 impl<M> Shared<M> {
-    pub(crate) fn new(workers: usize, limits: Arc<Limits>) -> io::Result<Self> {
+    pub(crate) fn new(workers: usize, endpoints: Endpoints, limits: Arc<Limits>) -> io::Result<Self> {
         let workers = (0..workers).map(|_| SharedWorker::new()).collect::<io::Result<_>>()?;
-        Ok(Self { workers, limits, stopping: AtomicBool::new(false), balance: Mutex::new(()), ids: AtomicU64::new(1) })
+        Ok(Self { workers, limits, endpoints, stopping: AtomicBool::new(false), balance: Mutex::new(()), ids: AtomicU64::new(1) })
     }
 
     pub(crate) fn next_id(&self) -> ConnectionId {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Chooses the worker with the fewest connections for a new one; on a tie `own`, the worker that accepted it. `None` when
+    /// Chooses the active worker with the fewest connections for a new one; on a tie `own`, the worker that accepted it. `None` when
     /// there are too many connections already.
     pub(crate) fn assign(&self, own: usize) -> Option<usize> {
         let _guard = self.balance.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,14 +218,22 @@ impl<M> Shared<M> {
         if total >= self.limits.connections_max.load(Ordering::Relaxed) {
             return None;
         }
-        let mut chosen = own;
-        for worker in 0..self.workers.len() {
+        let active = self.endpoints.active();
+        let mut chosen = if own < active { own } else { 0 };
+        for worker in 0..active {
             if count(worker) < count(chosen) {
                 chosen = worker;
             }
         }
         self.workers[chosen].assigned.fetch_add(1, Ordering::Relaxed);
         Some(chosen)
+    }
+
+    /// Tells the workers that run to look at the endpoints again.
+    fn endpoints_changed(&self) {
+        for worker in self.workers.iter().filter(|worker| worker.running.load(Ordering::SeqCst)) {
+            worker.post(Mail::Endpoints);
+        }
     }
 
     /// A connection of `worker` is gone.
@@ -209,8 +252,14 @@ impl<M> SharedWorker<M> {
             asleep: CachePadded::default(),
             wake: Arc::new(Wake::new()?),
             counters: CachePadded::default(),
+            running: AtomicBool::new(false),
             assigned: CachePadded::default(),
         })
+    }
+
+    /// The worker reads its mail from now on; see [`crate::endpoints`].
+    pub(crate) fn begin(&self) {
+        self.running.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn post(&self, mail: Mail<M>) {

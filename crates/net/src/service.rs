@@ -17,8 +17,6 @@ pub struct Peer {
     pub remote: Address,
     /// The address that it connected to.
     pub local: Address,
-    /// Index of the endpoint in [`crate::Options::endpoints`].
-    pub endpoint: usize,
     /// The worker that serves it; its mailbox reaches the connection.
     pub worker: usize,
     /// The number of the file descriptor.

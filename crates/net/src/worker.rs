@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use almandine_io::clock;
 use almandine_io::reactor::{Event, Kind, Reactor};
-use almandine_io::socket::{Address, Listener, Stream};
+use almandine_io::socket::{Address, Stream};
 use almandine_io::storage::ReadDone;
 
 use crate::connection::Life;
 use crate::connection_table::ConnectionTable;
 use crate::control::TableControl;
+use crate::endpoints::{Endpoint, Endpoints, Known};
 use crate::limits::Limits;
 use crate::mailbox::{Accepted, Handle, Mail, Shared};
 use crate::service::{Control, Peer, Service};
-use crate::transport::TransportFactory;
 
 /// Time between ticks.
 const TICK_MS: u64 = 100;
@@ -34,23 +34,16 @@ const CLOSING_S: u64 = 60;
 /// Ticks in which every connection is looked at once for timeouts.
 const SWEEP_TICKS: u32 = 10;
 
-/// A listening socket and what its connections speak below the protocol.
-#[derive(Clone)]
-pub struct Endpoint {
-    /// Where to accept.
-    pub listener: Arc<Listener>,
-    /// `None` for plain bytes.
-    pub transport: Option<TransportFactory>,
-}
-
 /// What [`open`] needs.
 pub struct Options {
     /// How many workers, at least one.
     pub workers: usize,
+    /// How many of them take connections, see [`Handle::set_active`]: the others need not run.
+    pub active: usize,
     /// From [`almandine_io::reactor::select`].
     pub reactor: Kind,
     /// Where to listen.
-    pub endpoints: Vec<Endpoint>,
+    pub endpoints: Vec<Arc<Endpoint>>,
     /// May be changed later by whoever keeps the other reference.
     pub limits: Arc<Limits>,
 }
@@ -60,10 +53,11 @@ pub struct Options {
 /// # Errors
 /// When the process has no descriptors left.
 pub fn open<M>(options: Options) -> io::Result<(Handle<M>, Vec<Worker<M>>)> {
-    let shared = Arc::new(Shared::new(options.workers.max(1), options.limits)?);
-    let endpoints: Arc<[Endpoint]> = options.endpoints.into();
-    let worker = |index| Worker { index, kind: options.reactor, shared: Arc::clone(&shared), endpoints: Arc::clone(&endpoints) };
-    let workers = (0..shared.workers.len()).map(worker).collect();
+    let workers = options.workers.max(1);
+    let endpoints = Endpoints::new(options.endpoints, options.active.clamp(1, workers));
+    let shared = Arc::new(Shared::new(workers, endpoints, options.limits)?);
+    let worker = |index| Worker { index, kind: options.reactor, shared: Arc::clone(&shared) };
+    let workers = (0..workers).map(worker).collect();
     Ok((Handle::new(shared), workers))
 }
 
@@ -72,7 +66,6 @@ pub struct Worker<M> {
     index: usize,
     kind: Kind,
     shared: Arc<Shared<M>>,
-    endpoints: Arc<[Endpoint]>,
 }
 
 impl<M: Send + 'static> Worker<M> {
@@ -82,17 +75,30 @@ impl<M: Send + 'static> Worker<M> {
         self.index
     }
 
-    /// Serves until [`Handle::stop`], then closes all connections and returns the service. It hears no more of reads that are
-    /// under way.
+    /// Makes the reactor of the worker, which is the calling thread's from then on.
+    ///
+    /// # Errors
+    /// When the process has no descriptors or memory left.
+    pub fn reactor(&self) -> io::Result<Reactor> {
+        Reactor::new(self.kind, &self.shared.workers[self.index].wake)
+    }
+
+    /// [`Worker::run_on`] a reactor of its own.
     ///
     /// # Errors
     /// When the reactor cannot be made or fails.
     pub fn run<S: Service<Message = M>>(self, service: S) -> io::Result<S> {
+        let reactor = self.reactor()?;
+        self.run_on(reactor, service)
+    }
+
+    /// Serves until [`Handle::stop`], then closes all connections and returns the service. It hears no more of reads that are
+    /// under way.
+    ///
+    /// # Errors
+    /// When the reactor fails.
+    pub fn run_on<S: Service<Message = M>>(self, reactor: Reactor, service: S) -> io::Result<S> {
         let shared = Arc::clone(&self.shared);
-        let mut reactor = Reactor::new(self.kind, &shared.workers[self.index].wake)?;
-        for (index, endpoint) in (0..).zip(self.endpoints.iter()) {
-            reactor.listen(index, &endpoint.listener)?;
-        }
         let table = ConnectionTable::new(Arc::clone(&shared), self.index, reactor.outbox());
         let now_ms = now_ms();
         let mut run = Run {
@@ -100,6 +106,7 @@ impl<M: Send + 'static> Worker<M> {
             service,
             reactor,
             worker: self,
+            endpoints: Known::default(),
             unavailable: Vec::new(),
             done: Vec::new(),
             now_ms,
@@ -107,6 +114,8 @@ impl<M: Send + 'static> Worker<M> {
             sweep: 0,
         };
         run.table.now_s = now_ms / 1000;
+        shared.workers[run.worker.index].begin();
+        run.follow_endpoints();
         while !shared.stopping.load(Ordering::Relaxed) {
             run.round(&shared)?;
         }
@@ -125,6 +134,7 @@ struct Run<S: Service> {
     reactor: Reactor,
     table: ConnectionTable<S>,
     worker: Worker<S::Message>,
+    endpoints: Known,
     /// Endpoints that do not accept because the process has no descriptors; tried again with each tick.
     unavailable: Vec<u32>,
     /// Finished reads on their way to the service.
@@ -208,7 +218,9 @@ impl<S: Service> Run<S> {
                     connection
                 }
                 Event::Accepted { listener, descriptor } => {
-                    self.accepted(Accepted { descriptor, endpoint: listener as usize });
+                    if let Some(origin) = self.endpoints.origin(listener).map(Arc::clone) {
+                        self.accepted(Accepted { descriptor, origin });
+                    }
                     continue;
                 }
                 Event::AcceptFailed { listener } => {
@@ -256,6 +268,8 @@ impl<S: Service> Run<S> {
             match shared.workers[self.worker.index].take() {
                 None => break,
                 Some(Mail::Connection(accepted)) => self.connect(accepted),
+                Some(Mail::Waiting(accepted)) => self.accepted(accepted),
+                Some(Mail::Endpoints) => self.follow_endpoints(),
                 Some(Mail::Message(message) | Mail::Push(message, _)) => {
                     messages = true;
                     self.with_control(|service, control| service.message(message, control));
@@ -275,6 +289,27 @@ impl<S: Service> Run<S> {
         self.table.start_reads(&mut self.service, &mut self.reactor);
     }
 
+    /// Accepts from what there is to accept from now.
+    fn follow_endpoints(&mut self) {
+        let wanted = self.worker.shared.endpoints.of_worker(self.worker.index);
+        let (left, begun) = self.endpoints.follow(wanted);
+        for number in left {
+            self.unavailable.retain(|&listener| listener != number);
+            self.reactor.stop_listening_on(number);
+        }
+        begun.into_iter().for_each(|number| self.listen(number));
+    }
+
+    /// Accepts from an endpoint; if the system refuses, it is tried again with each tick.
+    fn listen(&mut self, number: u32) {
+        if let Some(listener) = self.endpoints.listener(number)
+            && self.reactor.listen(number, listener).is_err()
+        {
+            self.table.counters().accepts_failed.add(1);
+            self.unavailable.push(number);
+        }
+    }
+
     /// This worker accepted a connection: it goes to the worker that has the fewest.
     fn accepted(&mut self, accepted: Accepted) {
         match self.worker.shared.assign(self.worker.index) {
@@ -283,7 +318,7 @@ impl<S: Service> Run<S> {
             None => {
                 self.table.counters().rejected.add(1);
                 let stream = Stream::new(accepted.descriptor);
-                if self.worker.endpoints[accepted.endpoint].transport.is_none() {
+                if accepted.origin.transport.is_none() {
                     let _ = stream.send(b"-ERR max number of clients reached\r\n");
                 }
                 stream.finish();
@@ -296,21 +331,20 @@ impl<S: Service> Run<S> {
     /// A connection that was assigned to this worker begins.
     fn connect(&mut self, accepted: Accepted) {
         let stream = Stream::new(accepted.descriptor);
-        let endpoint = &self.worker.endpoints[accepted.endpoint];
-        if let Address::Ip(_) = endpoint.listener.address() {
+        let origin = accepted.origin;
+        if let Address::Ip(_) = origin.address {
             stream.set_no_delay();
             let idle = self.worker.shared.limits.keepalive_s.load(Ordering::Relaxed);
             let _ = stream.set_keepalive(Duration::from_secs(idle));
         }
-        let address = |ip: Option<_>| ip.map_or_else(|| endpoint.listener.address().clone(), Address::Ip);
+        let address = |ip: Option<_>| ip.map_or_else(|| origin.address.clone(), Address::Ip);
         let peer = Peer {
             remote: address(stream.peer()),
             local: address(stream.local()),
-            endpoint: accepted.endpoint,
             worker: self.worker.index,
             descriptor: stream.number(),
         };
-        let transport = endpoint.transport.as_ref().map(|make| make());
+        let transport = origin.transport.as_ref().map(|make| make());
         let id = self.worker.shared.next_id();
         let Some(mut connection) = self.table.connect(&mut self.reactor, stream, id) else {
             self.worker.shared.release(self.worker.index);
@@ -330,11 +364,7 @@ impl<S: Service> Run<S> {
 
     fn tick(&mut self) {
         self.tick_ms = self.now_ms + TICK_MS;
-        for listener in std::mem::take(&mut self.unavailable) {
-            if self.reactor.listen(listener, &self.worker.endpoints[listener as usize].listener).is_err() {
-                self.unavailable.push(listener);
-            }
-        }
+        std::mem::take(&mut self.unavailable).into_iter().for_each(|number| self.listen(number));
         let now_ms = self.now_ms;
         self.with_control(|service, control| service.tick(now_ms, control));
         let places = self.table.slab.places();

@@ -1,6 +1,6 @@
 //! How threads reach a connection that another worker owns: messages to workers.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -75,10 +75,15 @@ pub trait Mailbox: Send + Sync {
     fn send(&self, message: Message) -> bool;
 }
 
-/// The workers' mailboxes.
+/// The workers' mailboxes. Not all of them need have a worker that reads it: workers begin one after the other, and do not end before the
+/// server does.
 #[derive(Default)]
 pub struct Workers {
     mailboxes: OnceLock<Vec<Arc<dyn Mailbox>>>,
+    /// The first so many run.
+    running: AtomicUsize,
+    /// The first so many take new connections.
+    active: AtomicUsize,
 }
 
 impl std::fmt::Debug for Workers {
@@ -88,9 +93,22 @@ impl std::fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// Installs the mailboxes; a second call changes nothing.
+    /// Installs the mailboxes; a second call changes nothing. All workers run then, or are about to.
     pub fn install(&self, mailboxes: Vec<Arc<dyn Mailbox>>) {
+        self.set_running(mailboxes.len(), mailboxes.len());
         let _ = self.mailboxes.set(mailboxes);
+    }
+
+    /// Says how many workers run, or are about to, and how many of those take new connections.
+    pub fn set_running(&self, running: usize, active: usize) {
+        self.running.store(running, Ordering::SeqCst);
+        self.active.store(active, Ordering::SeqCst);
+    }
+
+    /// How many workers take new connections.
+    #[must_use]
+    pub fn active(&self) -> usize {
+        self.active.load(Ordering::SeqCst)
     }
 
     /// Sends to one worker; nobody hears it before the server is up. Returns false when the message was dropped ([`Mailbox::send`]).
@@ -98,9 +116,10 @@ impl Workers {
         self.mailboxes.get().and_then(|mailboxes| mailboxes.get(worker)).is_some_and(|mailbox| mailbox.send(message))
     }
 
-    /// Sends to every worker.
+    /// Sends to every worker that runs.
     pub fn broadcast(&self, message: &Message) {
-        self.mailboxes.get().into_iter().flatten().for_each(|mailbox| _ = mailbox.send(message.clone()));
+        let running = self.running.load(Ordering::SeqCst);
+        self.mailboxes.get().into_iter().flatten().take(running).for_each(|mailbox| _ = mailbox.send(message.clone()));
     }
 
     /// Closes a connection, whichever worker owns it.

@@ -92,13 +92,11 @@ pub struct Run {
     pub startup_bytes: u64,
     /// When it started, Unix milliseconds.
     pub started_ms: i64,
-    /// How many workers run.
-    pub worker_count: usize,
     since_reset: SinceReset,
 }
 
 impl Node {
-    /// A node configured by `config` over `keyspace`, with `workers` workers and the users of `acl`, whose run is named by `run_id`.
+    /// A node configured by `config` over `keyspace`, with at most `workers` workers and the users of `acl`, whose run is named by `run_id`.
     #[must_use]
     pub fn new(config: Config, keyspace: Arc<Keyspace>, workers: usize, acl: Acl, run_id: String) -> Self {
         let startup_bytes = keyspace.used_memory();
@@ -126,7 +124,6 @@ impl Node {
                 build: OnceLock::new(),
                 startup_bytes,
                 started_ms: clock::unix_ms(),
-                worker_count: workers,
                 since_reset: SinceReset { baseline: Mutex::default(), peak_bytes: AtomicU64::new(startup_bytes) },
             },
         }

@@ -10,7 +10,8 @@ use almandine_config::{SetError, Settings};
 use almandine_keyspace::{EvictionOrder, EvictionPolicy, Keyspace};
 use almandine_net::{Limits, OutputLimit};
 
-use crate::{crash, log, oom_score, open_files};
+use crate::network::Network;
+use crate::{crash, log, oom_score, open_files, title};
 
 /// A connection's untaken output may be one part in so many of `maxmemory`, within bounds, before it waits.
 const OUTPUT_PAUSE_SHARE: u64 = 256;
@@ -24,26 +25,14 @@ pub(crate) fn limits(settings: &Settings) -> Arc<Limits> {
     limits
 }
 
-/// Makes all settings effective; what has not changed is set to what it was. `started` is what the server started with.
+/// Makes all settings effective; what has not changed is set to what it was.
 ///
 /// # Errors
 /// When a setting cannot change while the server runs, or the system refuses it.
-pub(crate) fn apply(
-    settings: &Settings,
-    started: &Settings,
-    limits: &Limits,
-    keyspace: &Keyspace,
-    workers: usize,
-) -> Result<(), SetError> {
-    // The listeners are bound once; the words are those that tools of Redis look for.
-    if settings.network.port != started.network.port {
-        return Err(SetError::failed("port", "Unable to listen on this port. Restart the server to change it."));
-    }
-    if settings.network.bind != started.network.bind {
-        return Err(SetError::failed("bind", "Failed to bind to specified addresses. Restart the server to change them."));
-    }
+pub(crate) fn apply(settings: &Settings, limits: &Limits, keyspace: &Keyspace, network: &Network) -> Result<(), SetError> {
+    let change = network.prepare(settings)?;
     std::env::set_current_dir(&settings.process.dir).map_err(|error| SetError::failed("dir", error.to_string()))?;
-    open_files::follow(settings, workers)?;
+    open_files::follow(settings)?;
     set_limits(limits, settings);
     set_eviction(settings, keyspace);
     // A server that runs takes it, as Redis does: writes are then refused until there is room.
@@ -58,6 +47,8 @@ pub(crate) fn apply(
     keyspace.tell_events(settings.observe.keyspace_events);
     log::configure(settings);
     crash::configure(settings);
+    title::follow(settings);
+    network.commit(change);
     Ok(())
 }
 

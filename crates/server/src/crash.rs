@@ -7,7 +7,7 @@ use std::backtrace::Backtrace;
 use std::fmt::Write;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{OnceLock, Weak};
+use std::sync::{Mutex, OnceLock, PoisonError, Weak};
 
 use almandine_call::Table;
 use almandine_config::Settings;
@@ -19,6 +19,10 @@ use crate::log;
 
 /// `crash-log-enabled`.
 static ENABLED: AtomicBool = AtomicBool::new(true);
+/// `use-exit-on-panic`.
+static EXIT: AtomicBool = AtomicBool::new(false);
+/// `debug-context`.
+static REMARK: Mutex<String> = Mutex::new(String::new());
 /// What a report reads, once the server runs.
 static SERVER: OnceLock<(Weak<Node>, &'static Table)> = OnceLock::new();
 
@@ -35,6 +39,10 @@ pub(crate) fn install(settings: &Settings) -> io::Result<()> {
         } else {
             log::urgent(&info.to_string());
         }
+        if EXIT.load(Relaxed) {
+            // Without the exit handlers of the process, which may need what is broken.
+            almandine_io::process::exit_now(1);
+        }
         std::process::abort();
     }));
     crash::install(of_signal)
@@ -43,6 +51,8 @@ pub(crate) fn install(settings: &Settings) -> io::Result<()> {
 /// Follows a change of the settings.
 pub(crate) fn configure(settings: &Settings) {
     ENABLED.store(settings.process.crash_log_enabled, Relaxed);
+    EXIT.store(settings.process.exit_on_panic, Relaxed);
+    REMARK.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&settings.process.debug_context);
 }
 
 /// Gives reports their server.
@@ -73,6 +83,12 @@ fn begin(what: &str) {
     let thread = std::thread::current();
     log::urgent("=== ALMANDINE BUG REPORT START: Cut & paste starting from here ===");
     log::urgent(&format!("Almandine {} {what}, in thread '{}'", almandine_node::VERSION, thread.name().unwrap_or("?")));
+    // Whoever crashed may be changing it.
+    if let Ok(remark) = REMARK.try_lock()
+        && !remark.is_empty()
+    {
+        log::urgent(&format!("A remark that was set: {remark}"));
+    }
     log::urgent(&format!("------ CURRENT COMMAND ------\n{}", current_command()));
     log::urgent(&format!("------ STACK TRACE ------\n{}", Backtrace::force_capture()));
 }

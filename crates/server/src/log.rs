@@ -12,7 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use almandine_config::Settings;
-use almandine_config::choices::{Choice, LogFormat, LogLevel, LogTimestamp};
+use almandine_config::choices::{Choice, Facility, LogFormat, LogLevel, LogTimestamp};
+use almandine_io::syslog::{self, Severity, Syslog};
 use almandine_io::{clock, process};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
@@ -27,6 +28,9 @@ static FORMAT: AtomicU8 = AtomicU8::new(0);
 static TIMESTAMP: AtomicU8 = AtomicU8::new(0);
 /// Where lines go; without, to the standard output.
 static FILE: OnceLock<PathBuf> = OnceLock::new();
+
+/// The system's log, where `syslog-enabled` asks for it.
+static SYSLOG: OnceLock<Syslog> = OnceLock::new();
 
 /// Changes how much is written, and how.
 pub(crate) fn configure(settings: &Settings) {
@@ -66,7 +70,31 @@ pub(crate) fn install(settings: &Settings) {
         // Nobody else sets it, or installs a subscriber.
         let _ = FILE.set(path);
     }
+    let process = &settings.process;
+    if process.syslog_enabled
+        && let Ok(syslog) = Syslog::open(Path::new(syslog::PATH), facility(process.syslog_facility), &process.syslog_ident)
+    {
+        // As for the file.
+        let _ = SYSLOG.set(syslog);
+    }
     let _ = tracing::subscriber::set_global_default(Log);
+}
+
+/// The protocol's number.
+const fn facility(facility: Facility) -> u8 {
+    match facility {
+        Facility::User => 1,
+        local => 16 + local as u8 - Facility::Local0 as u8,
+    }
+}
+
+fn severity(level: &Level) -> Severity {
+    match line::verbosity_of(level) {
+        1 => Severity::Warning,
+        2 => Severity::Notice,
+        3 => Severity::Info,
+        _ => Severity::Debug,
+    }
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -84,6 +112,9 @@ fn write(text: &str) -> io::Result<()> {
 pub(crate) fn urgent(message: &str) {
     // As for events.
     let _ = write(&formatted(&Level::ERROR, message));
+    if let Some(syslog) = SYSLOG.get() {
+        let _ = syslog.send(Severity::Warning, message);
+    }
 }
 
 fn formatted(level: &Level, message: &str) -> String {
@@ -114,6 +145,9 @@ impl Subscriber for Log {
         event.record(&mut message);
         // A log that cannot be written must not stop the server, and has nowhere to complain.
         let _ = write(&formatted(event.metadata().level(), &message.0));
+        if let Some(syslog) = SYSLOG.get() {
+            let _ = syslog.send(severity(event.metadata().level()), &message.0);
+        }
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -8,9 +8,12 @@
 
 mod apply;
 mod background;
+mod check;
 mod commands;
 mod crash;
+mod listeners;
 mod log;
+mod network;
 mod oom_score;
 mod open_files;
 mod process;
@@ -18,7 +21,9 @@ mod reference;
 mod run;
 mod startup;
 mod storage;
+mod title;
 mod users;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -33,14 +38,16 @@ static ALLOCATOR: almandine_io::allocator::Allocator = almandine_io::allocator::
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mut args = almandine_io::title::take_command_line();
+    let program = if args.is_empty() { "almandine-server".to_owned() } else { args.remove(0) };
     if let [flag, what] = args.as_slice()
         && flag == "--print-reference"
     {
         return reference::print(what);
     }
     match Config::load(&args) {
-        Ok(Startup::Run(config)) => run::run(*config, &args),
+        Ok(Startup::Run(config)) => run::run(*config, &program, &args),
+        Ok(Startup::Check(report)) => check::print(&report),
         Ok(Startup::Print(text)) => {
             print!("{text}");
             ExitCode::SUCCESS

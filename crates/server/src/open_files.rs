@@ -5,6 +5,8 @@ use std::io;
 use almandine_config::{Config, SetError, Settings};
 use almandine_io::limits;
 
+use crate::workers;
+
 /// For what is neither a client nor counted below: log, listeners, signals, files that are read for INFO. As many as in Redis.
 const RESERVED: u64 = 32;
 /// A worker's reactor and wake-up.
@@ -18,12 +20,12 @@ const PER_DIRECTORY_MIN: u64 = 64;
 ///
 /// # Errors
 /// When the limit leaves no room for clients at all.
-pub(crate) fn prepare(config: &Config, workers: usize) -> io::Result<()> {
+pub(crate) fn prepare(config: &Config) -> io::Result<()> {
     let snapshot = config.snapshot();
     let settings = &snapshot.settings;
     let clients = u64::from(settings.connections.maxclients);
-    let needed = clients + beside_clients(settings, workers, PER_DIRECTORY_MIN);
-    let files = limits::raise_open_files(clients + beside_clients(settings, workers, PER_DIRECTORY));
+    let needed = clients + beside_clients(settings, PER_DIRECTORY_MIN);
+    let files = limits::raise_open_files(clients + beside_clients(settings, PER_DIRECTORY));
     if files.now >= needed {
         if files.now > files.before {
             tracing::info!("Increased the limit of open files to {} (it was {})", files.now, files.before);
@@ -52,8 +54,8 @@ pub(crate) fn prepare(config: &Config, workers: usize) -> io::Result<()> {
 ///
 /// # Errors
 /// When the system does not allow as many.
-pub(crate) fn follow(settings: &Settings, workers: usize) -> Result<(), SetError> {
-    let beside = beside_clients(settings, workers, PER_DIRECTORY_MIN);
+pub(crate) fn follow(settings: &Settings) -> Result<(), SetError> {
+    let beside = beside_clients(settings, PER_DIRECTORY_MIN);
     let clients = u64::from(settings.connections.maxclients);
     let files = limits::raise_open_files(clients + beside);
     if files.now >= clients + beside {
@@ -64,7 +66,7 @@ pub(crate) fn follow(settings: &Settings, workers: usize) -> Result<(), SetError
     Err(SetError::failed("maxclients", text))
 }
 
-fn beside_clients(settings: &Settings, workers: usize, per_directory: u64) -> u64 {
+fn beside_clients(settings: &Settings, per_directory: u64) -> u64 {
     // Pages and large values have a folder each.
-    RESERVED + PER_WORKER * workers as u64 + 2 * per_directory * settings.storage.directories.len() as u64
+    RESERVED + PER_WORKER * workers::most(settings) as u64 + 2 * per_directory * settings.storage.directories.len() as u64
 }

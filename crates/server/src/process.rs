@@ -6,9 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use almandine_config::Settings;
 use almandine_config::choices::Supervised;
-use almandine_io::files;
+use almandine_config::{Settings, special};
+use almandine_io::{files, thread};
 
 /// Set in the environment of a process that was started to run in the background.
 const BACKGROUND: &str = "ALMANDINE_BACKGROUND";
@@ -33,6 +33,17 @@ pub(crate) fn went_to_background(settings: &Settings, args: &[String]) -> io::Re
         .process_group(0)
         .spawn()?;
     Ok(true)
+}
+
+/// Keeps this process to the cores of `server_cpulist`.
+pub(crate) fn keep_to_cores(settings: &Settings) {
+    let list = &settings.threads.server_cpus;
+    let cores = special::parse_cpus(list).unwrap_or_default();
+    if !cores.is_empty()
+        && let Err(error) = thread::keep_to(&cores)
+    {
+        tracing::warn!("The server cannot keep to the cores {list}: {error}");
+    }
 }
 
 /// The file that holds the process id while it exists.
@@ -60,14 +71,6 @@ impl Drop for PidFile {
         tracing::info!("Removing the pid file.");
         // The process ends; there is nothing to do about a file that is gone already.
         let _ = files::remove(&self.0);
-    }
-}
-
-/// Removes the Unix socket's file.
-pub(crate) fn remove_unix_socket(settings: &Settings) {
-    if !settings.network.unix_socket.is_empty() {
-        tracing::info!("Removing the unix socket file.");
-        let _ = files::remove(&settings.network.unix_socket);
     }
 }
 

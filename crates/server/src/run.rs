@@ -1,32 +1,31 @@
 //! From a configuration to a running server, and to its end.
 
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use almandine_base::limits::{STORE_THREADS_MAX, WORKERS_MAX};
+use almandine_base::limits::STORE_THREADS_MAX;
 use almandine_call::Table;
 use almandine_config::choices::IoBackend;
 use almandine_config::{Config, Settings};
+use almandine_io::entropy;
 use almandine_io::reactor::{self, Choice, Kind};
 use almandine_io::signal::{Signal, Signals};
-use almandine_io::socket::{self, Listener};
-use almandine_io::{entropy, thread};
 use almandine_keyspace::{Keyspace, Storage};
-use almandine_net::{Endpoint, Handle, Worker};
+use almandine_net::Handle;
 use almandine_node::{Build, Mailbox, Message, Node, ShutdownRequest};
-use almandine_session::Sessions;
 
+use crate::listeners::Listeners;
+use crate::network::Network;
 use crate::process::PidFile;
-use crate::{apply, background, commands, crash, log, oom_score, open_files, process, startup, storage, users};
+use crate::workers::Workers;
+use crate::{apply, background, commands, crash, log, oom_score, open_files, process, startup, storage, title, users, workers};
 
 /// The global allocator's name.
 const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
 
-/// Runs the server until it is asked to end. `args` is the command line without the program's name.
-pub(crate) fn run(config: Config, args: &[String]) -> ExitCode {
+/// Runs the server until it is asked to end. `program` and `args` are the command line.
+pub(crate) fn run(config: Config, program: &str, args: &[String]) -> ExitCode {
     let snapshot = config.snapshot();
     let settings = &snapshot.settings;
     // Before the server leaves the terminal, so that whoever starts it reads the reason.
@@ -43,6 +42,9 @@ pub(crate) fn run(config: Config, args: &[String]) -> ExitCode {
         }
     }
     log::install(settings);
+    process::keep_to_cores(settings);
+    let file = config.file().map(|file| file.display().to_string()).unwrap_or_default();
+    title::begin(settings, program, &file);
     match crash::install(settings).and_then(|()| serve(config)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -54,7 +56,7 @@ pub(crate) fn run(config: Config, args: &[String]) -> ExitCode {
 }
 
 /// The lines of the file that are no parameters, users apart. What cannot be followed is refused.
-fn follow_directives(config: &Config) -> io::Result<&'static Table> {
+pub(crate) fn follow_directives(config: &Config) -> io::Result<&'static Table> {
     let fault = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
     let mut renames = Vec::new();
     for directive in config.directives() {
@@ -75,8 +77,7 @@ fn follow_directives(config: &Config) -> io::Result<&'static Table> {
 fn serve(config: Config) -> io::Result<()> {
     let signals = Signals::block()?;
     startup::introduce(&config);
-    let workers = worker_count(&config.snapshot().settings);
-    open_files::prepare(&config, workers)?;
+    open_files::prepare(&config)?;
     let snapshot = config.snapshot();
     let settings = &snapshot.settings;
     std::env::set_current_dir(&settings.process.dir)
@@ -86,6 +87,7 @@ fn serve(config: Config) -> io::Result<()> {
     let table = follow_directives(&config)?;
     let acl = users::load(&config, table)?;
     let storage::Opened { storage, health, watch } = storage::open(settings)?;
+    let (workers, active) = (workers::most(settings), workers::wanted(settings));
     let keyspace = Keyspace::open(keyspace_options(settings, workers, storage))?;
     apply::set_eviction(settings, &keyspace);
     apply::set_storage(settings, &keyspace);
@@ -95,12 +97,15 @@ fn serve(config: Config) -> io::Result<()> {
     if let Some(reason) = &selected.reason {
         tracing::info!("Using epoll: {reason}");
     }
-    let listeners = listeners(settings)?;
-    let endpoints = listeners.iter().map(|listener| Endpoint { listener: Arc::clone(listener), transport: None }).collect();
-    let options = almandine_net::Options { workers, reactor: selected.kind, endpoints, limits: Arc::clone(&limits) };
-    let (network, seats) = almandine_net::open::<Message>(options)?;
+    let listeners = Listeners::default().following(&settings.network).map_err(|failure| failure.error)?;
+    if listeners.endpoints().next().is_none() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "configured to not listen anywhere, exiting"));
+    }
+    let endpoints = listeners.endpoints().map(Arc::clone).collect();
+    let options = almandine_net::Options { workers, active, reactor: selected.kind, endpoints, limits: Arc::clone(&limits) };
+    let (handle, seats) = almandine_net::open::<Message>(options)?;
     let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, acl, run_id()));
-    node.workers.install((0..workers).map(|worker| mailbox(&network, worker)).collect());
+    node.workers.install((0..workers).map(|worker| mailbox(&handle, worker)).collect());
     node.tracking.follow_changes();
     node.publish_events();
     let (waiting, stalled) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));
@@ -112,34 +117,31 @@ fn serve(config: Config) -> io::Result<()> {
     crash::attach(Arc::downgrade(&node), table);
     node.gauges.storage.install(health);
     node.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
-    let started = settings.clone();
+    watch_signals(signals, &node)?;
+    background::count_buffers(&node, handle.clone());
+    background::start(Arc::clone(&node), handle.clone(), watch)?;
+    let workers = Workers::new(seats, handle.clone(), &node, table, settings.engine.pin_workers);
+    let network = Arc::new(Network::new(handle.clone(), workers, listeners, settings.clone()));
+    let changing = Arc::clone(&network);
     node.install_applier(Box::new(move |settings, changed| {
-        apply::apply(settings, &started, &limits, &keyspace, workers)?;
+        apply::apply(settings, &limits, &keyspace, &changing)?;
         startup::warn_without_effect(changed.iter().copied().filter(|parameter| !parameter.effective));
         Ok(())
     }));
-    watch_signals(signals, &node)?;
-    background::count_buffers(&node, network.clone());
-    background::start(Arc::clone(&node), network.clone(), watch)?;
-    let threads = start_workers(seats, &node, table, settings.engine.pin_workers)?;
+    network.start()?;
     let pid_file = PidFile::write(settings);
-    startup::announce(settings, workers, selected.kind, &listeners);
+    startup::announce(settings, active, selected.kind);
+    network.announce();
     process::notify_ready(settings);
 
     // A worker that fails asks for the end as well.
     let _request = node.shutdown.wait();
     tracing::warn!("Shutdown requested: closing {} connections", node.clients.connected());
-    network.stop();
-    let outcome = join(threads);
-    process::remove_unix_socket(settings);
+    handle.stop();
+    let outcome = network.join();
     drop(pid_file);
     tracing::warn!("Almandine is now ready to exit, bye bye...");
     outcome
-}
-
-fn worker_count(settings: &Settings) -> usize {
-    let workers = if settings.engine.workers == 0 { thread::processors() } else { settings.engine.workers };
-    workers.clamp(1, WORKERS_MAX)
 }
 
 fn keyspace_options(settings: &Settings, workers: usize, storage: Option<Storage>) -> almandine_keyspace::Options {
@@ -165,27 +167,6 @@ fn backend(choice: IoBackend) -> Choice {
         IoBackend::IoUring => Choice::Only(Kind::Uring),
         IoBackend::Epoll => Choice::Only(Kind::Epoll),
     }
-}
-
-fn listeners(settings: &Settings) -> io::Result<Vec<Arc<Listener>>> {
-    let network = &settings.network;
-    let mut listeners = Vec::new();
-    if network.port != 0 {
-        let addresses: Vec<&str> = network.bind.iter().map(String::as_str).collect();
-        listeners = socket::bind(&addresses, network.port, network.tcp_backlog).map_err(|error| {
-            io::Error::new(error.kind(), format!("Failed listening on port {} (TCP), aborting: {error}", network.port))
-        })?;
-    }
-    if !network.unix_socket.is_empty() {
-        let mode = (network.unix_socket_permissions != 0).then_some(network.unix_socket_permissions);
-        let listener = Listener::unix(Path::new(&network.unix_socket), mode, network.tcp_backlog)
-            .map_err(|error| io::Error::new(error.kind(), format!("could not listen on {}: {error}", network.unix_socket)))?;
-        listeners.push(listener);
-    }
-    if listeners.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "configured to not listen anywhere, exiting"));
-    }
-    Ok(listeners.into_iter().map(Arc::new).collect())
 }
 
 /// 40 hexadecimal digits.
@@ -244,35 +225,4 @@ fn watch_signals(signals: Signals, node: &Arc<Node>) -> io::Result<()> {
         }
         true
     })
-}
-
-type WorkerThread = JoinHandle<io::Result<()>>;
-
-fn start_workers(seats: Vec<Worker<Message>>, node: &Arc<Node>, table: &'static Table, pin: bool) -> io::Result<Vec<WorkerThread>> {
-    seats.into_iter().map(|seat| start_worker(seat, Arc::clone(node), table, pin)).collect()
-}
-
-fn start_worker(seat: Worker<Message>, node: Arc<Node>, table: &'static Table, pin: bool) -> io::Result<WorkerThread> {
-    let worker = seat.index();
-    thread::spawn(&format!("worker-{worker}"), move || {
-        if pin && let Err(error) = thread::pin_to(worker) {
-            tracing::warn!("Worker {worker} is not pinned: {error}");
-        }
-        let outcome = match node.keyspace.accessor() {
-            Some(accessor) => seat.run(Sessions::new(Arc::clone(&node), table, accessor, worker)).map(drop),
-            None => Err(io::Error::other("the store has no session left for a worker")),
-        };
-        if let Err(error) = &outcome {
-            tracing::error!("Worker {worker} failed: {error}");
-            node.shutdown.request(ShutdownRequest::default());
-        }
-        outcome
-    })
-}
-
-/// Waits for all workers; the first failure is the outcome.
-fn join(threads: Vec<WorkerThread>) -> io::Result<()> {
-    let join_one = |thread: WorkerThread| thread.join().unwrap_or_else(|_| Err(io::Error::other("a worker panicked")));
-    let outcomes: Vec<_> = threads.into_iter().map(join_one).collect();
-    outcomes.into_iter().collect()
 }

@@ -1,11 +1,8 @@
 //! What the log says of a start: the configuration, what of it has no effect, memory, storage, listeners.
 
-use std::sync::Arc;
-
 use almandine_config::{Config, Parameter, Settings};
 use almandine_io::memory;
 use almandine_io::reactor::Kind;
-use almandine_io::socket::Listener;
 
 /// The first lines: which server this is, and what it was told.
 pub(crate) fn introduce(config: &Config) {
@@ -40,15 +37,11 @@ pub(crate) fn warn_without_effect(parameters: impl Iterator<Item = &'static Para
     }
 }
 
-/// The last lines, once clients can connect.
-pub(crate) fn announce(settings: &Settings, workers: usize, reactor: Kind, listeners: &[Arc<Listener>]) {
+/// What serves, and within which memory.
+pub(crate) fn announce(settings: &Settings, workers: usize, reactor: Kind) {
     let pinned = if settings.engine.pin_workers { ", pinned" } else { "" };
     tracing::info!("{workers} workers on {}{pinned}; {} databases", reactor.name(), settings.process.databases);
     tracing::info!("{}", memory_line(settings, memory::physical_bytes()));
-    for listener in listeners {
-        tracing::info!("Listening on {}", listener.address());
-    }
-    tracing::info!("Ready to accept connections");
 }
 
 fn memory_line(settings: &Settings, machine_bytes: u64) -> String {

@@ -32,7 +32,7 @@ fn main() {
     let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
     let mut sessions = Sessions::new(node, table, keyspace.accessor().expect("an accessor"), 0);
     let local = Address::Ip("127.0.0.1:6379".parse().expect("an address"));
-    let peer = Peer { remote: local.clone(), local, endpoint: 0, worker: 0, descriptor: 0 };
+    let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
     let mut out = Output::new();
     let mut connection = sessions.open(1, &peer, &mut out).expect("a connection");
     println!("{keys} keys of 16 bytes, values of 8; ns per command");

@@ -42,7 +42,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
         let view = View::new(&node.config);
-        let reads = Reads::new(node.keyspace.maxmemory(), node.run.worker_count);
+        let reads = Reads::new(node.keyspace.maxmemory(), node.workers.active().max(1));
         let (timing, aftermath) = (Timing::new(table.rows().len(), view.settings()), Aftermath::new(view.settings()));
         Self {
             accessor,

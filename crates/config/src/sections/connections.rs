@@ -25,6 +25,6 @@ section! {
     "tracking-table-max-keys": (Kind::Integer(0, i64::MAX)) = "1000000" [] "Keys remembered for client-side caching; 0 for no limit."
         => tracking_keys_max: usize;
     "extended-redis-compatibility": YES_NO = "no" [] "Report the identity of Redis instead of Valkey.";
-    "availability-zone": TEXT = "" [] "Zone that INFO and HELLO report.";
+    "availability-zone": TEXT = "" [] "Zone that INFO and HELLO report; empty for none." => availability_zone: String;
     "import-mode": YES_NO = "no" [] "Accept data from an import without expiring it.";
 }

@@ -54,6 +54,17 @@ fn host_name(text: &str) -> Result<(), &'static str> {
     }
 }
 
+fn cpu_list(text: &str) -> Result<(), &'static str> {
+    crate::special::parse_cpus(text).map(drop)
+}
+
+fn collation(text: &str) -> Result<(), &'static str> {
+    match text {
+        "" | "C" | "POSIX" | "C.UTF-8" => Ok(()),
+        _ => Err("strings are compared by their bytes; leave it empty, or set it to C"),
+    }
+}
+
 fn title_template(text: &str) -> Result<(), &'static str> {
     const NAMES: [&str; 7] = ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
     let mut rest = text;

@@ -2,14 +2,14 @@
 
 use almandine_base::limits;
 
-use super::{LONG, NATURAL, TEXT, YES_NO, title_template};
-use crate::choices::{Choice, LogFormat, LogLevel, LogTimestamp, OomScoreAdj, Supervised};
+use super::{LONG, NATURAL, TEXT, YES_NO, collation, title_template};
+use crate::choices::{Choice, Facility, LogFormat, LogLevel, LogTimestamp, OomScoreAdj, Supervised};
 use crate::kind::Kind;
 use crate::parameter::section;
 
 const SIGNAL: Kind = Kind::Choices(&["default", "save", "nosave", "now", "force"]);
 const LEVEL: Kind = Kind::Choice(LogLevel::NAMES);
-const FACILITY: Kind = Kind::Choice(&["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"]);
+const FACILITY: Kind = Kind::Choice(Facility::NAMES);
 
 section! {
     /// The process.
@@ -25,22 +25,23 @@ section! {
     "log-format": (Kind::Choice(LogFormat::NAMES)) = "legacy" [] "Format of log lines." => log_format: LogFormat;
     "log-timestamp-format": (Kind::Choice(LogTimestamp::NAMES)) = "legacy" []
         "Format of time in the log; times are UTC." => log_timestamp: LogTimestamp;
-    "syslog-enabled": YES_NO = "no" [immutable] "Log to syslog too.";
-    "syslog-ident": TEXT = "redis" [immutable] "Name in syslog.";
-    "syslog-facility": FACILITY = "local0" [immutable] "Facility in syslog.";
+    "syslog-enabled": YES_NO = "no" [immutable] "Log to syslog too." => syslog_enabled: bool;
+    "syslog-ident": TEXT = "redis" [immutable] "Name in syslog." => syslog_ident: String;
+    "syslog-facility": FACILITY = "local0" [immutable] "Facility in syslog." => syslog_facility: Facility;
     "always-show-logo": YES_NO = "no" [immutable] "Show the logo in the log." => always_show_logo: bool;
-    "set-proc-title": YES_NO = "yes" [immutable] "Show the state in the title of the process.";
-    "proc-title-template": (Kind::Text(title_template)) = "{title} {listen-addr} {server-mode}" [] "Title of the process.";
-    "shutdown-timeout": NATURAL = "10" [] "Seconds that a shutdown waits for replicas." => shutdown_timeout_s: u64;
-    "shutdown-on-sigint": SIGNAL = "default" [] "What SIGINT does: the options of SHUTDOWN." => shutdown_on_sigint: u32;
-    "shutdown-on-sigterm": SIGNAL = "default" [] "What SIGTERM does: the options of SHUTDOWN." => shutdown_on_sigterm: u32;
+    "set-proc-title": YES_NO = "yes" [immutable] "Show in the process list where the server listens." => set_proc_title: bool;
+    "proc-title-template": (Kind::Text(title_template)) = "{title} {listen-addr} {server-mode}" []
+        "What the process list shows." => proc_title_template: String;
+    "shutdown-timeout": NATURAL = "10" [] "Seconds that a shutdown waits for replicas.";
+    "shutdown-on-sigint": SIGNAL = "default" [] "What SIGINT does: the options of SHUTDOWN.";
+    "shutdown-on-sigterm": SIGNAL = "default" [] "What SIGTERM does: the options of SHUTDOWN.";
     "crash-log-enabled": YES_NO = "yes" [] "Report crashes in the log." => crash_log_enabled: bool;
     "crash-memcheck-enabled": YES_NO = "yes" [] "Test the memory after a crash.";
-    "use-exit-on-panic": YES_NO = "no" [hidden] "Exit instead of abort on a panic.";
+    "use-exit-on-panic": YES_NO = "no" [hidden] "Exit with status 1 instead of by a signal after a panic." => exit_on_panic: bool;
     "watchdog-period": NATURAL = "0" [hidden] "Milliseconds after which a stuck event loop is logged.";
-    "debug-context": TEXT = "" [hidden] "Remark that a crash report repeats.";
+    "debug-context": TEXT = "" [hidden] "Remark that a crash report repeats." => debug_context: String;
     "enable-debug-assert": YES_NO = "no" [immutable hidden] "Check costly assertions.";
-    "locale-collate": TEXT = "" [] "Locale in which strings are compared.";
+    "locale-collate": (Kind::Text(collation)) = "" [] "Locale in which strings are compared.";
     "ignore-warnings": TEXT = "" [] "Warnings that do not stop the start.";
     "oom-score-adj": (Kind::Choice(OomScoreAdj::NAMES)) = "no" []
         "Tell the kernel how readily to kill this process when memory is short: add to its score (yes, relative), or set it (absolute)."

@@ -78,6 +78,13 @@ impl Epoll {
         Ok(())
     }
 
+    pub(super) fn stop_listening_on(&mut self, index: u32) {
+        if let Some(position) = self.listeners.iter().position(|(known, _)| *known == index) {
+            let (_, listener) = self.listeners.swap_remove(position);
+            let _ = epoll::delete(&self.descriptor, &listener);
+        }
+    }
+
     pub(super) fn stop_listening(&mut self) {
         for (_, listener) in self.listeners.drain(..) {
             let _ = epoll::delete(&self.descriptor, &listener);

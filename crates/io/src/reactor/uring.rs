@@ -72,6 +72,8 @@ pub struct Uring {
     lent: Option<u16>,
     sockets: Vec<WatchedSocket>,
     listeners: Vec<(u32, Arc<Listener>)>,
+    /// Listeners whose last completion is not here yet.
+    leaving_listeners: Vec<(u32, Arc<Listener>)>,
     /// Streams that submissions of this round may name.
     leaving: Vec<Stream>,
     reads: Reads,
@@ -123,6 +125,7 @@ impl Uring {
             lent: None,
             sockets: Vec::new(),
             listeners: Vec::new(),
+            leaving_listeners: Vec::new(),
             leaving: Vec::new(),
             reads: Reads::default(),
             threads: threads::Reads::new(wake),
@@ -167,6 +170,14 @@ impl Uring {
     pub(super) fn listen(&mut self, index: u32, listener: &Arc<Listener>) -> io::Result<()> {
         self.listeners.push((index, Arc::clone(listener)));
         self.arm_accept(index, listener.as_fd().as_raw_fd())
+    }
+
+    pub(super) fn stop_listening_on(&mut self, index: u32) {
+        if let Some(position) = self.listeners.iter().position(|(known, _)| *known == index) {
+            self.leaving_listeners.push(self.listeners.swap_remove(position));
+            // It fails only with the interface itself, which the next wait reports.
+            let _ = self.push_cancel(data(kind::ACCEPT, Token { place: index, generation: 0 }));
+        }
     }
 
     pub(super) fn stop_listening(&mut self) {
@@ -365,7 +376,12 @@ impl Uring {
         let position = self.listeners.iter().position(|(known, _)| *known == index);
         // SAFETY: a completed accept hands a new descriptor over; nobody else owns it.
         let descriptor = (result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) });
-        let position = position?;
+        let Some(position) = position else {
+            if !cqueue::more(flags) {
+                self.leaving_listeners.retain(|(leaving, _)| *leaving != index);
+            }
+            return descriptor.map(|descriptor| Event::Accepted { listener: index, descriptor });
+        };
         if !cqueue::more(flags) {
             let exhausted = matches!(-result, libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM);
             let fd = self.listeners[position].1.as_fd().as_raw_fd();

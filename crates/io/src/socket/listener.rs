@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use super::Address;
 
@@ -18,40 +18,100 @@ pub struct Listener {
     address: Address,
 }
 
+/// How a socket listens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Connections that may wait to be accepted.
+    pub backlog: u32,
+    /// Mark on the socket and its connections, for the packet filter; 0 for none. Setting one needs a privilege.
+    pub mark: u32,
+    /// Accept multipath TCP.
+    pub multipath: bool,
+}
+
+impl ListenOptions {
+    /// Only a backlog.
+    #[must_use]
+    pub const fn backlog(backlog: u32) -> Self {
+        Self { backlog, mark: 0, multipath: false }
+    }
+}
+
 impl Listener {
-    /// Listens on one TCP address; port 0 lets the kernel choose.
+    /// Listens on one TCP address; port 0 lets the kernel choose. `lenders` are listeners of ours that may have the same port: they stay
+    /// as they are, also where their address covers this one, as `0.0.0.0` covers all.
     ///
     /// # Errors
     /// When the address is not ours, is taken, or its family is not supported.
-    pub fn tcp(address: SocketAddr, backlog: u32) -> io::Result<Self> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    pub fn tcp(address: SocketAddr, options: ListenOptions, lenders: &[&Self]) -> io::Result<Self> {
+        let protocol = options.multipath.then_some(Protocol::MPTCP);
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, protocol)?;
         if address.is_ipv6() {
             // A v4 address has its own socket, so that `bind * -::*` works whatever the system's default is.
             socket.set_only_v6(true)?;
         }
         socket.set_reuse_address(true)?;
+        if options.mark != 0 {
+            socket.set_mark(options.mark)?;
+        }
+        let loan = Loan::of(&socket, lenders)?;
         socket.bind(&address.into())?;
-        listen(&socket, backlog)?;
+        listen(&SockRef::from(&socket), options.backlog)?;
+        drop(loan);
         let bound = socket.local_addr()?.as_socket().unwrap_or(address);
         Ok(Self { socket: socket.into(), address: Address::Ip(bound) })
     }
 
-    /// Listens on a Unix socket, replacing a file that an earlier process left. `mode` is the file's permission, such as `0o700`.
+    /// Listens on a Unix socket, replacing one that an earlier process left. `mode` is the file's permission, such as `0o700`.
     ///
     /// # Errors
-    /// When the path cannot be created.
+    /// When the path cannot be created, or is something else than a socket.
     pub fn unix(path: &Path, mode: Option<u32>, backlog: u32) -> io::Result<Self> {
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.file_type().is_socket() => fs::remove_file(path)?,
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists and is not a socket")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.bind(&SockAddr::unix(path)?)?;
-        if let Some(mode) = mode {
-            fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+        let listener = Self { socket: socket.into(), address: Address::Unix(path.to_owned()) };
+        let prepared = mode.map_or(Ok(()), |mode| set_mode(path, mode)).and_then(|()| listen(&listener.reference(), backlog));
+        if let Err(error) = prepared {
+            let _ = fs::remove_file(path);
+            return Err(error);
         }
-        listen(&socket, backlog)?;
-        Ok(Self { socket: socket.into(), address: Address::Unix(path.to_owned()) })
+        Ok(listener)
+    }
+
+    /// Changes how many connections may wait to be accepted.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn set_backlog(&self, backlog: u32) -> io::Result<()> {
+        listen(&self.reference(), backlog)
+    }
+
+    /// A connection that waits to be accepted, if there is one.
+    ///
+    /// # Errors
+    /// When the process has no descriptors left.
+    pub fn accept(&self) -> io::Result<Option<OwnedFd>> {
+        match rustix::net::accept_with(&self.socket, rustix::net::SocketFlags::CLOEXEC) {
+            Ok(descriptor) => Ok(Some(descriptor)),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Listens no more, from now on and whoever else has the socket. Connections that were accepted stay.
+    pub fn close(&self) {
+        // An error says that it does not listen.
+        let _ = self.reference().shutdown(std::net::Shutdown::Both);
+    }
+
+    fn reference(&self) -> SockRef<'_> {
+        SockRef::from(&self.socket)
     }
 
     /// What it is bound to, with the port that the kernel chose.
@@ -67,25 +127,87 @@ impl AsFd for Listener {
     }
 }
 
-/// Listens on every address of a `bind` line. `*` is every IPv4 and `::*` every IPv6 address; an address after `-` may be
-/// unavailable.
+/// While it lasts, sockets share a port that each of them has alone otherwise.
+///
+/// The kernel lets sockets of one user have overlapping addresses if all ask for it (`SO_REUSEPORT`). To ask for it always would let a second
+/// server by mistake take half of the first one's connections; so it is asked for while one of ours is bound beside the others.
+struct Loan<'s>(Vec<SockRef<'s>>);
+
+impl<'s> Loan<'s> {
+    fn of(socket: &'s Socket, lenders: &[&'s Listener]) -> io::Result<Self> {
+        if lenders.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
+        let loan = Self(lenders.iter().map(|lender| lender.reference()).chain([SockRef::from(socket)]).collect());
+        loan.0.iter().try_for_each(|socket| socket.set_reuse_port(true))?;
+        Ok(loan)
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        for socket in &self.0 {
+            // It was possible a moment ago.
+            let _ = socket.set_reuse_port(false);
+        }
+    }
+}
+
+/// Changes the permissions of a Unix socket's file.
+///
+/// # Errors
+/// When the system refuses it.
+pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+/// Gives a Unix socket's file to a group, by its name or its number.
+///
+/// # Errors
+/// When there is no such group, or the system refuses it.
+pub fn set_group(path: &Path, group: &str) -> io::Result<()> {
+    let number = match group.parse() {
+        Ok(number) => number,
+        Err(_) => group_number(group)?,
+    };
+    std::os::unix::fs::chown(path, None, Some(number))
+}
+
+/// As `/etc/group` has it.
+fn group_number(name: &str) -> io::Result<u32> {
+    let groups = fs::read_to_string("/etc/group")?;
+    let number = |line: &str| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok()).flatten()
+    };
+    groups.lines().find_map(number).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such group"))
+}
+
+/// Listens on one address of a `bind` line. `*` is every IPv4 and `::*` every IPv6 address; nothing when an address after `-` is unavailable.
+/// `lenders` as in [`Listener::tcp`].
+///
+/// # Errors
+/// When it cannot be bound and is not optional, naming it.
+pub fn bind_one(text: &str, port: u16, options: ListenOptions, lenders: &[&Listener]) -> io::Result<Option<Listener>> {
+    let (optional, host) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    match resolve(host, port).and_then(|address| Listener::tcp(address, options, lenders)) {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if optional && unavailable(&error) => Ok(None),
+        Err(error) => Err(io::Error::new(error.kind(), format!("could not listen on {host} port {port}: {error}"))),
+    }
+}
+
+/// Listens on every address of a `bind` line; see [`bind_one`].
 ///
 /// # Errors
 /// For the first address that cannot be bound and is not optional, naming it; or when nothing could be bound.
 pub fn bind(addresses: &[&str], port: u16, backlog: u32) -> io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
     for text in addresses {
-        let (optional, host) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, *text),
-        };
-        match resolve(host, port).and_then(|address| Listener::tcp(address, backlog)) {
-            Ok(listener) => listeners.push(listener),
-            Err(error) if optional && unavailable(&error) => {}
-            Err(error) => {
-                return Err(io::Error::new(error.kind(), format!("could not listen on {host} port {port}: {error}")));
-            }
-        }
+        listeners.extend(bind_one(text, port, ListenOptions::backlog(backlog), &[])?);
     }
     if listeners.is_empty() && !addresses.is_empty() {
         return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "none of the bind addresses is available"));
@@ -93,7 +215,7 @@ pub fn bind(addresses: &[&str], port: u16, backlog: u32) -> io::Result<Vec<Liste
     Ok(listeners)
 }
 
-fn listen(socket: &Socket, backlog: u32) -> io::Result<()> {
+fn listen(socket: &SockRef<'_>, backlog: u32) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))
 }
@@ -141,5 +263,38 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(listener.address().to_string(), format!("{}:0", path.display()));
         fs::remove_file(&path).unwrap();
+        fs::write(&path, "precious").unwrap();
+        assert!(Listener::unix(&path, None, 16).is_err(), "only sockets are replaced");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+        fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_port_is_shared_with_our_own_listeners_only() {
+        let options = ListenOptions::backlog(16);
+        let all = bind(&["*"], 0, 16).unwrap().remove(0);
+        let Address::Ip(address) = all.address() else { panic!("TCP") };
+        let port = address.port();
+        assert!(bind_one("127.0.0.1", port, options, &[]).is_err(), "a stranger finds the port taken");
+        let one = bind_one("127.0.0.1", port, options, &[&all]).unwrap().unwrap();
+        assert!(bind_one("127.0.0.2", port, options, &[&one]).is_err(), "the loan has ended");
+        all.close();
+        drop(all);
+        assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        assert!(std::net::TcpStream::connect(("127.0.0.2", port)).is_err(), "the wide one listens no more");
+        assert!(bind_one("127.0.0.2", port, options, &[]).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_closed_listener_refuses_at_once_and_gives_the_port_back() {
+        let listener = bind(&["127.0.0.1"], 0, 16).unwrap().remove(0);
+        let Address::Ip(address) = *listener.address() else { panic!("TCP") };
+        let waiting = std::net::TcpStream::connect(address).unwrap();
+        assert!(listener.accept().unwrap().is_some() && listener.accept().unwrap().is_none());
+        listener.close();
+        assert!(std::net::TcpStream::connect(address).is_err());
+        // Although the closed one is still there.
+        assert!(bind_one("127.0.0.1", address.port(), ListenOptions::backlog(16), &[]).unwrap().is_some());
+        drop(waiting);
     }
 }

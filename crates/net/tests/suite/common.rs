@@ -177,8 +177,8 @@ impl Server {
     pub(crate) fn on(kind: Kind, workers: usize, listener: Listener, transport: Option<TransportFactory>) -> Self {
         let address = listener.address().clone();
         let limits = Arc::new(Limits::default());
-        let endpoints = vec![Endpoint { listener: Arc::new(listener), transport }];
-        let options = Options { workers, reactor: kind, endpoints, limits: Arc::clone(&limits) };
+        let endpoints = vec![Arc::new(Endpoint { listener: Arc::new(listener), transport })];
+        let options = Options { workers, active: workers, reactor: kind, endpoints, limits: Arc::clone(&limits) };
         let (handle, workers) = almandine_net::open(options).unwrap();
         let open = Arc::new(AtomicUsize::new(0));
         let executed = Arc::new(AtomicUsize::new(0));

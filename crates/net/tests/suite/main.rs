@@ -4,6 +4,7 @@
 mod common;
 mod control;
 mod echo;
+mod endpoints;
 mod limits;
 mod reads;
 mod stream;

@@ -210,8 +210,8 @@ impl Server {
         let file = Arc::new(File::open(&path).unwrap());
         let listener = bind(&["127.0.0.1"], 0, 511).unwrap().remove(0);
         let Address::Ip(address) = *listener.address() else { panic!("not a TCP server") };
-        let endpoints = vec![Endpoint { listener: Arc::new(listener), transport: None }];
-        let options = Options { workers: 1, reactor: kind, endpoints, limits: Arc::new(Limits::default()) };
+        let endpoints = vec![Arc::new(Endpoint { listener: Arc::new(listener), transport: None })];
+        let options = Options { workers: 1, active: 1, reactor: kind, endpoints, limits: Arc::new(Limits::default()) };
         let (handle, mut workers) = almandine_net::open(options).unwrap();
         let (gate, open, ended) = (Arc::new(Gate::default()), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let worker = workers.remove(0);

@@ -56,8 +56,9 @@ metrics! {
     Server Text config_file: "Path of the configuration file" = |r| {
         Text(r.node.config.file().map(|path| path.display().to_string()).unwrap_or_default())
     };
-    Server Gauge io_threads_active: "1 when there is more than one worker" = |r| Integer(u64::from(r.node.run.worker_count > 1));
-    Server Gauge workers: "Workers, each with a reactor and its sessions" = |r| Integer(r.node.run.worker_count as u64);
+    Server Text availability_zone: "The parameter `availability-zone`" = |r| Text(r.parameter("availability-zone"));
+    Server Gauge io_threads_active: "1 when there is more than one worker" = |r| Integer(u64::from(r.node.workers.active() > 1));
+    Server Gauge workers: "Workers that take new connections" = |r| Integer(r.node.workers.active() as u64);
 
     Clients Gauge connected_clients: "Connections" = |r| Integer(r.node.clients.connected() as u64);
     Clients Gauge cluster_connections: "Connections of the cluster bus" = NONE;
@@ -220,10 +221,10 @@ metrics! {
     Stats Counter total_reads_processed: "Chunks of input worked on" = |r| Integer(r.totals.reads_processed);
     Stats Counter total_writes_processed: "Batches of replies sent" = |r| Integer(r.totals.writes_processed);
     Stats Counter io_threaded_reads_processed: "The same as total_reads_processed with more than one worker" = |r| {
-        Integer(if r.node.run.worker_count > 1 { r.totals.reads_processed } else { 0 })
+        Integer(if r.node.workers.active() > 1 { r.totals.reads_processed } else { 0 })
     };
     Stats Counter io_threaded_writes_processed: "The same as total_writes_processed with more than one worker" = |r| {
-        Integer(if r.node.run.worker_count > 1 { r.totals.writes_processed } else { 0 })
+        Integer(if r.node.workers.active() > 1 { r.totals.writes_processed } else { 0 })
     };
     Stats Counter reply_buffer_shrinks: "Not needed: idle connections own no reply buffer" = NONE;
     Stats Counter reply_buffer_expands: "Not needed" = NONE;

@@ -57,7 +57,7 @@ impl Rig {
     pub(crate) fn run(&self, worker: usize, pipelines: usize, seed: u64, stop: &AtomicBool) {
         let mut sessions = Sessions::new(Arc::clone(&self.node), self.table, self.keyspace.accessor().unwrap(), worker);
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
-        let peer = Peer { remote: local.clone(), local, endpoint: 0, worker, descriptor: 0 };
+        let peer = Peer { remote: local.clone(), local, worker, descriptor: 0 };
         let (mut out, mut random) = (Output::new(), Random::new(seed));
         let mut connection = sessions.open(worker as u64 + 1, &peer, &mut out).unwrap();
         for pipeline in 0..pipelines {

@@ -1,0 +1,109 @@
+//! Why parameters have no effect, one reason for all that share it. They are accepted, so that files, scripts and tools of Redis and Valkey
+//! work unchanged, and named in the log when they are set.
+
+use crate::parameter::Parameter;
+
+/// A reason, and the parameters that it is about.
+pub(crate) struct Reason {
+    pub(crate) text: &'static str,
+    pub(crate) parameters: &'static [&'static str],
+}
+
+const fn because(text: &'static str, parameters: &'static [&'static str]) -> Reason {
+    Reason { text, parameters }
+}
+
+/// The reasons, those that will go with a later version first.
+#[rustfmt::skip]
+pub(crate) const REASONS: &[Reason] = &[
+    because("There are no snapshots and no append-only file yet; the log warns of `save` at start, and `appendonly yes` is refused.", &[
+        "save", "dbfilename", "rdbcompression", "rdbchecksum", "rdb-version-check", "rdb-del-sync-files", "rdb-save-incremental-fsync",
+        "rdb-key-save-delay", "stop-writes-on-bgsave-error", "appendonly", "appendfilename", "appenddirname", "appendfsync",
+        "no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size", "aof-load-truncated",
+        "aof-use-rdb-preamble", "aof-timestamp-enabled", "aof-rewrite-incremental-fsync", "aof-disable-auto-gc",
+        "aof-load-corrupt-tail-max-size", "loading-process-events-interval-bytes", "key-load-delay", "aof_rewrite_cpulist",
+        "bgsave_cpulist", "import-mode",
+    ]),
+    because("There is no replication yet; `replicaof` and `min-replicas-to-write` are refused.", &[
+        "replicaof", "masteruser", "masterauth", "replica-serve-stale-data", "replica-read-only", "replica-ignore-maxmemory",
+        "replica-lazy-flush", "replica-priority", "replica-announced", "replica-announce-ip", "replica-announce-port",
+        "replica-ignore-disk-write-errors", "propagation-error-behavior", "repl-timeout", "repl-ping-replica-period",
+        "repl-backlog-size", "repl-backlog-ttl", "repl-disable-tcp-nodelay", "repl-diskless-sync", "repl-diskless-sync-delay",
+        "repl-diskless-sync-max-replicas", "repl-diskless-load", "repl-mptcp", "repl-rdb-channel", "dual-channel-replication-enabled",
+        "replica-full-sync-buffer-limit", "min-replicas-to-write", "min-replicas-max-lag", "shutdown-timeout",
+    ]),
+    because("There is no cluster yet; `cluster-enabled yes` is refused.", &[
+        "cluster-enabled", "cluster-config-file", "cluster-config-save-behavior", "cluster-databases", "cluster-port",
+        "cluster-node-timeout", "cluster-ping-interval", "cluster-message-gossip-perc", "cluster-manual-failover-timeout",
+        "cluster-blacklist-ttl", "cluster-announce-ip", "cluster-announce-client-ipv4", "cluster-announce-client-ipv6",
+        "cluster-announce-client-port", "cluster-announce-client-tls-port", "cluster-announce-hostname",
+        "cluster-announce-human-nodename", "cluster-announce-port", "cluster-announce-tls-port", "cluster-announce-bus-port",
+        "cluster-preferred-endpoint-type", "cluster-require-full-coverage", "cluster-allow-reads-when-down",
+        "cluster-allow-pubsubshard-when-down", "cluster-allow-replica-migration", "cluster-migration-barrier",
+        "cluster-replica-no-failover", "cluster-replica-validity-factor", "cluster-link-sendbuf-limit", "cluster-slot-stats-enabled",
+        "cluster-compatibility-sample-ratio", "cluster-slot-migration-log-max-len", "slot-migration-max-failover-repl-bytes",
+    ]),
+    because("There is no TLS yet; `tls-port` is refused.", &[
+        "tls-port", "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-client-cert-file", "tls-client-key-file",
+        "tls-client-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-dh-params-file", "tls-auth-clients",
+        "tls-auth-clients-user", "tls-auto-reload-interval", "tls-cluster", "tls-replication", "tls-protocols", "tls-ciphers",
+        "tls-ciphersuites", "tls-prefer-server-ciphers", "tls-session-caching", "tls-session-cache-size",
+        "tls-session-cache-timeout", "max-new-tls-connections-per-cycle",
+    ]),
+    because("There are no scripts, functions or modules yet; loading one is an error.", &[
+        "busy-reply-threshold", "lua-enable-deprecated-api", "lua-enable-insecure-api", "enable-module-command",
+    ]),
+    because("There are no users but the default one yet; `aclfile` and `user` lines that restrict somebody are refused.", &[
+        "aclfile", "acl-pubsub-default", "acllog-max-len",
+    ]),
+    because("Not built yet.", &["notify-keyspace-events", "client-default-resp"]),
+    because("The server opens no connections by itself.", &["bind-source-addr"]),
+    because("There is no RDMA; `rdma-port` is refused.", &["rdma-bind", "rdma-port", "rdma-rx-size", "rdma-completion-vector"]),
+    because("Workers replace these threads: each reads, executes and writes for its own connections.", &[
+        "io-threads-do-reads", "io-threads-always-active", "events-per-io-thread", "prefetch-batch-max-size",
+        "min-io-threads-avoid-copy-reply", "min-string-size-avoid-copy-reply", "min-string-size-avoid-copy-reply-threaded",
+        "max-new-connections-per-cycle", "bio_cpulist",
+    ]),
+    because("What these tune works by itself: due keys are found by a wheel, not by sampling; eviction sweeps; the index grows and shrinks a \
+             bucket at a time; pages with dead space are evacuated; large values are freed in the background.", &[
+        "hz", "dynamic-hz", "active-expire-effort", "maxmemory-samples", "maxmemory-eviction-tenacity", "lfu-log-factor",
+        "lazyfree-lazy-eviction", "lazyfree-lazy-expire", "lazyfree-lazy-server-del", "lazyfree-lazy-user-del",
+        "lazyfree-lazy-user-flush", "activerehashing", "activedefrag", "active-defrag-ignore-bytes", "active-defrag-threshold-lower",
+        "active-defrag-threshold-upper", "active-defrag-cycle-min", "active-defrag-cycle-max", "active-defrag-cycle-us",
+        "active-defrag-max-scan-fields", "jemalloc-bg-thread",
+    ]),
+    because("Huge pages are used on purpose: nothing forks, so nothing is copied page by page.", &["disable-thp"]),
+    because("Lists are packed, but not compressed.", &["list-compress-depth"]),
+    because("It is always so: payloads are checked in depth, keys and values are not logged, the identity is that of Redis, strings are compared \
+             by their bytes (other locales are refused), a page of the log has 2 MiB.", &[
+        "sanitize-dump-payload", "hide-user-data-from-log", "extended-redis-compatibility", "locale-collate", "log-page-size",
+    ]),
+    because("A shutdown saves nothing and waits for nobody, so these change nothing; `save` is refused.", &[
+        "shutdown-on-sigint", "shutdown-on-sigterm",
+    ]),
+    because("For developers of Redis and Valkey, or for warnings that there are none of here.", &[
+        "crash-memcheck-enabled", "watchdog-period", "enable-debug-assert", "ignore-warnings", "hash-seed",
+        "req-res-logfile", "key-memory-histograms",
+    ]),
+];
+
+/// Why a parameter has no effect.
+pub(crate) fn reason(parameter: &Parameter) -> Option<&'static str> {
+    REASONS.iter().find(|reason| reason.parameters.contains(&parameter.name)).map(|reason| reason.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameter;
+
+    #[test]
+    fn whatever_has_no_effect_has_one_reason_and_nothing_else_has_one() {
+        for parameter in parameter::all() {
+            let reasons = REASONS.iter().flat_map(|reason| reason.parameters).filter(|name| **name == parameter.name).count();
+            assert_eq!(reasons, usize::from(!parameter.effective), "{}", parameter.name);
+        }
+        let named = REASONS.iter().flat_map(|reason| reason.parameters);
+        named.for_each(|name| assert!(parameter::lookup(name).is_some_and(|(_, known)| known.name == *name), "{name}"));
+    }
+}

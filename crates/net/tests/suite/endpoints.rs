@@ -1,0 +1,85 @@
+//! Endpoints and workers that come and go while others serve.
+
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use almandine_io::socket::{Address, bind};
+use almandine_net::Endpoint;
+
+use crate::common::{Client, KINDS, Server};
+
+fn endpoint() -> (Arc<Endpoint>, SocketAddr) {
+    let listener = bind(&["127.0.0.1"], 0, 511).unwrap().remove(0);
+    let Address::Ip(address) = *listener.address() else { panic!("TCP") };
+    (Arc::new(Endpoint { listener: Arc::new(listener), transport: None }), address)
+}
+
+fn connect(address: SocketAddr) -> Client<TcpStream> {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    Client { stream }
+}
+
+#[test]
+fn endpoints_change_and_connections_stay() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 3);
+        let mut clients = vec![server.connect()];
+        assert_eq!(clients[0].call(b"before"), b"before");
+        let mut before = server.socket_address();
+        for _ in 0..20 {
+            let (endpoint, address) = endpoint();
+            server.handle.listen(vec![endpoint]);
+            assert!(TcpStream::connect(before).is_err(), "the old one listens no more");
+            clients.push(connect(address));
+            for client in &mut clients {
+                assert_eq!(client.call(b"still here"), b"still here");
+            }
+            before = address;
+        }
+        server.handle.listen(Vec::new());
+        assert!(TcpStream::connect(before).is_err());
+        assert_eq!(clients[0].call(b"after"), b"after");
+    }
+}
+
+/// Who has connected before the change gets a connection, whether a worker, the kernel or nobody has accepted it by then.
+#[test]
+fn who_has_connected_is_served_although_the_endpoint_closes() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 2);
+        let mut before = server.socket_address();
+        for _ in 0..30 {
+            let mut waiting: Vec<_> = (0..20).map(|_| connect(before)).collect();
+            let (endpoint, address) = endpoint();
+            server.handle.listen(vec![endpoint]);
+            for client in &mut waiting {
+                assert_eq!(client.call(b"served"), b"served");
+            }
+            before = address;
+        }
+    }
+}
+
+#[test]
+fn workers_that_are_not_active_keep_what_they_have_and_get_no_more() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 4);
+        let workers = |count: usize| {
+            let mut clients: Vec<_> = (0..count).map(|_| server.connect()).collect();
+            let workers: BTreeSet<u8> = clients.iter_mut().map(|client| client.call(b"WORKER")[0]).collect();
+            (clients, workers)
+        };
+        let (mut all, of_all) = workers(8);
+        assert_eq!(of_all.len(), 4);
+        server.handle.set_active(2);
+        let (_some, of_some) = workers(8);
+        assert_eq!(of_some, BTreeSet::from([0, 1]));
+        assert!(all.iter_mut().all(|client| client.call(b"stays") == b"stays"));
+        server.handle.set_active(4);
+        assert_eq!(workers(8).1.len(), 2, "those with the fewest connections");
+        assert_eq!(workers(16).1.len(), 4);
+    }
+}

@@ -1,0 +1,190 @@
+//! What the server listens on, as `port`, `bind` and `unixsocket` say.
+//!
+//! A change opens what is new beside what there is, so that a failure leaves everything as it was; what is asked for as before stays open.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use almandine_config::sections::network::Network as Settings;
+use almandine_io::files;
+use almandine_io::socket::{self, ListenOptions, Listener};
+use almandine_net::Endpoint;
+
+/// The listeners of one moment.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    tcp: Vec<Tcp>,
+    unix: Option<Unix>,
+}
+
+#[derive(Clone)]
+struct Tcp {
+    /// The word of `bind`.
+    word: String,
+    port: u16,
+    endpoint: Arc<Endpoint>,
+}
+
+#[derive(Clone)]
+struct Unix {
+    /// As `unixsocket` has it.
+    path: String,
+    file: Arc<SocketFile>,
+    endpoint: Arc<Endpoint>,
+}
+
+/// The file of a Unix socket, which is removed with the last reference.
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        tracing::info!("Removing the unix socket file.");
+        // It may be gone already.
+        let _ = files::remove(&self.0);
+    }
+}
+
+/// Why the server cannot listen as it is told to.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What it was to listen on.
+    pub(crate) on: On,
+    pub(crate) error: io::Error,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum On {
+    Tcp,
+    Unix,
+}
+
+impl Listeners {
+    /// What `settings` ask for: taken from these where it is the same, and opened where it is new. What is not asked for any more listens on.
+    pub(crate) fn following(&self, settings: &Settings) -> Result<Self, Failure> {
+        let tcp = self.tcp_following(settings).map_err(|error| {
+            let text = format!("Failed listening on port {} (TCP), aborting: {error}", settings.port);
+            Failure { on: On::Tcp, error: io::Error::new(error.kind(), text) }
+        })?;
+        let unix = self.unix_following(settings).map_err(|error| {
+            let error = io::Error::new(error.kind(), format!("could not listen on {}: {error}", settings.unix_socket));
+            Failure { on: On::Unix, error }
+        })?;
+        Ok(Self { tcp, unix })
+    }
+
+    fn tcp_following(&self, settings: &Settings) -> io::Result<Vec<Tcp>> {
+        let mut all: Vec<Tcp> = Vec::new();
+        if settings.port == 0 {
+            return Ok(all);
+        }
+        let options =
+            ListenOptions { backlog: settings.tcp_backlog, mark: settings.socket_mark, multipath: settings.multipath_tcp };
+        let with_port: Vec<&Tcp> = self.tcp.iter().filter(|known| known.port == settings.port).collect();
+        let lenders: Vec<&Listener> = with_port.iter().map(|known| &*known.endpoint.listener).collect();
+        for word in &settings.bind {
+            if all.iter().any(|known| known.word == *word) {
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, format!("{word} is there twice")));
+            }
+            if let Some(known) = with_port.iter().find(|known| known.word == *word) {
+                known.endpoint.listener.set_backlog(settings.tcp_backlog)?;
+                all.push((*known).clone());
+            } else if let Some(listener) = socket::bind_one(word, settings.port, options, &lenders)? {
+                all.push(Tcp { word: word.clone(), port: settings.port, endpoint: endpoint(listener) });
+            }
+        }
+        if all.is_empty() && !settings.bind.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "none of the bind addresses is available"));
+        }
+        Ok(all)
+    }
+
+    fn unix_following(&self, settings: &Settings) -> io::Result<Option<Unix>> {
+        let (path, permissions) = (&settings.unix_socket, settings.unix_socket_permissions);
+        if path.is_empty() {
+            return Ok(None);
+        }
+        let mode = (permissions != 0).then_some(permissions);
+        if let Some(known) = self.unix.as_ref().filter(|known| known.path == *path) {
+            known.endpoint.listener.set_backlog(settings.tcp_backlog)?;
+            mode.map_or(Ok(()), |mode| socket::set_mode(&known.file.0, mode))?;
+            return Ok(Some(known.clone()));
+        }
+        // The working directory may change.
+        let file = std::path::absolute(path)?;
+        let listener = Listener::unix(Path::new(path), mode, settings.tcp_backlog)?;
+        let unix = Unix { path: path.clone(), file: Arc::new(SocketFile(file)), endpoint: endpoint(listener) };
+        if !settings.unix_socket_group.is_empty() {
+            socket::set_group(&unix.file.0, &settings.unix_socket_group)?;
+        }
+        Ok(Some(unix))
+    }
+
+    /// What to accept from.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
+        self.tcp.iter().map(|tcp| &tcp.endpoint).chain(self.unix.as_ref().map(|unix| &unix.endpoint))
+    }
+
+    /// Says in the log where they are.
+    pub(crate) fn announce(&self) {
+        for endpoint in self.endpoints() {
+            tracing::info!("Listening on {}", endpoint.listener.address());
+        }
+    }
+
+    /// Whether these are the same listeners.
+    pub(crate) fn are(&self, others: &Self) -> bool {
+        self.endpoints().map(Arc::as_ptr).eq(others.endpoints().map(Arc::as_ptr))
+    }
+}
+
+fn endpoint(listener: Listener) -> Arc<Endpoint> {
+    Arc::new(Endpoint { listener: Arc::new(listener), transport: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use almandine_io::socket::Address;
+
+    use super::*;
+
+    fn settings(port: u16, bind: &[&str]) -> Settings {
+        let network = almandine_config::Config::defaults().snapshot().settings.network.clone();
+        Settings { port, bind: bind.iter().map(ToString::to_string).collect(), ..network }
+    }
+
+    fn free_port() -> u16 {
+        let listener = socket::bind(&["127.0.0.1"], 0, 1).unwrap().remove(0);
+        let Address::Ip(address) = listener.address() else { panic!("TCP") };
+        address.port()
+    }
+
+    #[test]
+    fn what_is_asked_for_again_stays_and_a_failure_opens_nothing() {
+        let port = free_port();
+        let first = Listeners::default().following(&settings(port, &["127.0.0.1"])).unwrap();
+        let both = first.following(&settings(port, &["*", "127.0.0.1", "-192.0.2.1"])).unwrap();
+        assert_eq!(both.endpoints().count(), 2);
+        assert!(Arc::ptr_eq(both.endpoints().nth(1).unwrap(), first.endpoints().next().unwrap()));
+        assert!(both.are(&both.following(&settings(port, &["*", "127.0.0.1"])).unwrap()) && !both.are(&first));
+        for wrong in [&["127.0.0.1", "192.0.2.1"][..], &["-192.0.2.1"], &["127.0.0.1", "127.0.0.1"]] {
+            assert_eq!(first.following(&settings(port, wrong)).err().unwrap().on, On::Tcp, "{wrong:?}");
+        }
+        assert_eq!(first.following(&settings(0, &["*"])).unwrap().endpoints().count(), 0);
+    }
+
+    #[test]
+    fn the_file_of_a_socket_goes_with_the_last_who_listens() {
+        let path = std::env::temp_dir().join(format!("almandine-listeners-{}.sock", std::process::id()));
+        let with = Settings { unix_socket: path.to_str().unwrap().to_owned(), ..settings(0, &[]) };
+        let first = Listeners::default().following(&with).unwrap();
+        let same = first.following(&Settings { unix_socket_permissions: 0o700, ..with.clone() }).unwrap();
+        drop(first);
+        assert!(path.exists());
+        drop(same);
+        assert!(!path.exists());
+        let missing = Settings { unix_socket_group: "no such group".to_owned(), ..with };
+        assert_eq!(Listeners::default().following(&missing).err().unwrap().on, On::Unix);
+        assert!(!path.exists(), "nothing is left behind");
+    }
+}

@@ -1,0 +1,136 @@
+//! Listeners and workers of a server that runs: CONFIG SET `port`, `bind`, `unixsocket`, `workers` and their like.
+//!
+//! A change has two steps. [`Network::prepare`] opens listeners and starts workers beside those that serve, and may fail; then nothing has
+//! changed. [`Network::commit`] cannot fail. Whoever changes the configuration holds its lock, so changes come one after the other.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use almandine_config::{SetError, Settings};
+use almandine_net::Handle;
+use almandine_node::Message;
+
+use crate::listeners::{Failure, Listeners, On};
+use crate::workers::{self, Workers};
+
+/// The network of a server.
+pub(crate) struct Network {
+    handle: Handle<Message>,
+    workers: Workers,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    listeners: Listeners,
+    settings: Settings,
+}
+
+/// What [`Network::prepare`] has made ready.
+pub(crate) struct Change {
+    listeners: Listeners,
+    settings: Settings,
+}
+
+impl Network {
+    pub(crate) fn new(handle: Handle<Message>, workers: Workers, listeners: Listeners, settings: Settings) -> Self {
+        Self { handle, workers, current: Mutex::new(Current { listeners, settings }) }
+    }
+
+    /// Begins to serve.
+    ///
+    /// # Errors
+    /// When the system has no more threads or descriptors.
+    pub(crate) fn start(&self) -> std::io::Result<()> {
+        let active = workers::wanted(&self.current().settings);
+        self.workers.start(active)?;
+        self.workers.activate(active);
+        Ok(())
+    }
+
+    /// Says in the log that clients can connect, and where.
+    pub(crate) fn announce(&self) {
+        self.current().listeners.announce();
+        tracing::info!("Ready to accept connections");
+    }
+
+    /// Makes ready what `settings` ask for.
+    ///
+    /// # Errors
+    /// In Redis' words, with the parameter; the log says more.
+    pub(crate) fn prepare(&self, settings: &Settings) -> Result<Change, SetError> {
+        let current = self.current();
+        self.check_workers(settings, &current.settings)?;
+        let listeners = current.listeners.following(&settings.network).map_err(|failure| {
+            tracing::warn!("CONFIG SET: {}", failure.error);
+            refusal(&failure, settings, &current.settings)
+        })?;
+        self.workers
+            .start(workers::wanted(settings))
+            .map_err(|error| SetError::failed(stated(settings), format!("Unable to start a worker: {error}")))?;
+        Ok(Change { listeners, settings: settings.clone() })
+    }
+
+    /// Makes it so.
+    pub(crate) fn commit(&self, change: Change) {
+        let mut current = self.current();
+        let wanted = workers::wanted(&change.settings);
+        if wanted != workers::wanted(&current.settings) {
+            self.workers.activate(wanted);
+            tracing::info!("{wanted} workers take new connections");
+        }
+        if !change.listeners.are(&current.listeners) {
+            self.handle.listen(change.listeners.endpoints().map(Arc::clone).collect());
+            change.listeners.announce();
+        }
+        current.settings = change.settings;
+        // The file of a Unix socket that is not listened on any more goes with this.
+        current.listeners = change.listeners;
+    }
+
+    /// Waits for the end of all workers, and removes the Unix socket's file.
+    ///
+    /// # Errors
+    /// When one has failed.
+    pub(crate) fn join(&self) -> std::io::Result<()> {
+        let outcome = self.workers.join();
+        self.current().listeners = Listeners::default();
+        outcome
+    }
+
+    fn check_workers(&self, settings: &Settings, before: &Settings) -> Result<(), SetError> {
+        let (workers, threads) = (settings.engine.workers, settings.threads.io_threads);
+        if threads != before.threads.io_threads && workers != 0 && workers != threads {
+            let text = format!("'workers' is {workers} and decides. Set 'workers', or set it to 0 to leave it to 'io-threads'");
+            return Err(SetError::failed("io-threads", text));
+        }
+        let (wanted, most) = (workers::wanted(settings), self.workers.most());
+        if wanted > most {
+            let text = format!("there can be at most {most} workers until a restart. Restart with 'workers {wanted}' for more");
+            return Err(SetError::failed(stated(settings), text));
+        }
+        Ok(())
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The parameter that says how many workers there are.
+fn stated(settings: &Settings) -> &'static str {
+    if settings.engine.workers == 0 { "io-threads" } else { "workers" }
+}
+
+/// The error reply, which tools of Redis look for.
+fn refusal(failure: &Failure, settings: &Settings, before: &Settings) -> SetError {
+    match failure.on {
+        On::Tcp if settings.network.port != before.network.port => {
+            SetError::failed("port", "Unable to listen on this port. Check server logs.")
+        }
+        On::Tcp if settings.network.bind == before.network.bind => SetError::failed("tcp-backlog", failure.error.to_string()),
+        On::Tcp => SetError::failed("bind", "Failed to bind to specified addresses."),
+        On::Unix => {
+            let changed = settings.network.unix_socket != before.network.unix_socket;
+            SetError::failed(if changed { "unixsocket" } else { "unixsocketperm" }, failure.error.to_string())
+        }
+    }
+}
