@@ -128,10 +128,11 @@ fn serve(config: Config) -> io::Result<()> {
         startup::warn_without_effect(changed.iter().copied().filter(|parameter| !parameter.effective));
         Ok(())
     }));
-    network.start()?;
     let pid_file = PidFile::write(settings);
     startup::announce(settings, active, selected.kind);
+    // The sockets listen; who connects waits for a worker. So whoever is answered finds this in the log.
     network.announce();
+    network.start()?;
     process::notify_ready(settings);
 
     // A worker that fails asks for the end as well.
