@@ -296,7 +296,7 @@ impl Computation for Combination {
 /// Answers members that are in order: many of them while the reply is sent.
 pub(super) fn answer(reply: &mut Reply<'_>, tally: Tally, shape: Shape) {
     reply.array(shape.elements(tally.len()));
-    let bytes: usize = tally.iter().map(|entry| entry.member.len() + 16).sum();
+    let bytes = tally.member_bytes() + 16 * tally.len();
     if bytes >= STREAM_BYTES && reply.out.may_stream() {
         reply.out.end_with(Box::new(TallyStream { tally, next: 0, shape }));
         return;

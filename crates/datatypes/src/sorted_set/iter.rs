@@ -3,6 +3,7 @@
 use almandine_base::object::Missing;
 
 use crate::packed::Scored;
+use crate::packed::entry::Entry;
 use crate::tree::{ByRank, Leaves, Tree};
 
 use super::order::OrderChunk;
@@ -11,20 +12,20 @@ use super::order::OrderChunk;
 #[derive(Clone, Debug)]
 pub struct Iter<'a> {
     leaves: Option<Leaves<'a, OrderChunk>>,
-    chunk: Option<&'a OrderChunk>,
-    next: usize,
+    /// The entries of the chunk that are left.
+    rest: &'a [u8],
 }
 
 impl<'a> Iter<'a> {
     pub(super) fn new(order: &'a Tree<OrderChunk>, rank: usize) -> Self {
         if rank as u64 >= order.len() {
-            return Self { leaves: None, chunk: None, next: 0 };
+            return Self { leaves: None, rest: &[] };
         }
         let mut route = ByRank(rank as u64);
         let leaves = order.leaves(&mut route);
-        let mut iter = Self { leaves: Some(leaves), chunk: None, next: 0 };
-        iter.chunk = iter.leaves.as_mut().and_then(|leaves| leaves.next()).and_then(Result::ok);
-        iter.next = route.0 as usize;
+        let mut iter = Self { leaves: Some(leaves), rest: &[] };
+        let chunk = iter.leaves.as_mut().and_then(|leaves| leaves.next()).and_then(Result::ok);
+        iter.rest = chunk.map_or(&[], |chunk| chunk.from(route.0 as usize));
         iter
     }
 }
@@ -34,14 +35,14 @@ impl<'a> Iterator for Iter<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(entry) = self.chunk.and_then(|chunk| chunk.nth(self.next)) {
-                self.next += 1;
-                return Some(Ok(entry));
+            if let Some((entry, size)) = Entry::parse(self.rest, 0) {
+                self.rest = &self.rest[size..];
+                return Some(Ok(entry.into()));
             }
             match self.leaves.as_mut()?.next()? {
-                Ok(chunk) => (self.chunk, self.next) = (Some(chunk), 0),
+                Ok(chunk) => self.rest = chunk.from(0),
                 Err(Missing) => {
-                    (self.leaves, self.chunk) = (None, None);
+                    (self.leaves, self.rest) = (None, &[]);
                     return Some(Err(Missing));
                 }
             }

@@ -185,7 +185,7 @@ impl SortedSetObject {
             let chunk = self.order.leaf(&mut route)?;
             let from = route.0 as usize;
             let step = left.min(chunk.len() - from);
-            for entry in chunk.iter().skip(from).take(step) {
+            for entry in chunk.iter_from(from).take(step) {
                 gone.push((self.hash32(entry.member), entry.score));
                 taken(entry);
             }

@@ -136,10 +136,15 @@ impl OrderChunk {
         &self.entries(header)[self.start(header, index)..self.start(header, index + 1)]
     }
 
+    /// The entries from one on.
+    pub(super) fn from(&self, index: usize) -> &[u8] {
+        let header = Header::read(&self.bytes);
+        &self.entries(header)[self.start(header, index)..]
+    }
+
     /// Appends the entries from one on to `out`.
     pub(super) fn write_from(&self, index: usize, out: &mut Vec<u8>) {
-        let header = Header::read(&self.bytes);
-        out.extend_from_slice(&self.entries(header)[self.start(header, index)..]);
+        out.extend_from_slice(self.from(index));
     }
 
     #[inline]
@@ -152,7 +157,17 @@ impl OrderChunk {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Scored<'_>> {
-        (0..self.len()).filter_map(|index| self.nth(index))
+        self.iter_from(0)
+    }
+
+    /// Members from one on.
+    pub(super) fn iter_from(&self, index: usize) -> impl Iterator<Item = Scored<'_>> {
+        let mut rest = self.from(index);
+        std::iter::from_fn(move || {
+            let (entry, size) = Entry::parse(rest, 0)?;
+            rest = &rest[size..];
+            Some(entry.into())
+        })
     }
 
     /// How many members lie below an edge.

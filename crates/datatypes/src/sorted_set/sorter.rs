@@ -25,11 +25,18 @@ impl<T: Copy> Sorter<T> {
         Self { from: elements, to: Vec::new(), width: 0, at: 0, left: 0, right: 0 }
     }
 
-    /// Goes on by about `count` elements. True: all are in order.
-    pub(super) fn step(&mut self, count: usize, compare: impl Fn(&T, &T) -> Ordering) -> bool {
+    /// Goes on by about `count` elements, each of which is prepared before it is compared. True: all are in order.
+    pub(super) fn step(&mut self, count: usize, prepare: impl Fn(&mut T), compare: impl Fn(&T, &T) -> Ordering) -> bool {
         let len = self.from.len();
+        if self.width == 0 && self.at == 0 && count >= len {
+            self.from.iter_mut().for_each(prepare);
+            self.from.sort_unstable_by(compare);
+            self.width = len;
+            return true;
+        }
         if self.width == 0 {
             let end = self.at.saturating_add(RUN.max(count / RUN * RUN)).min(len);
+            self.from[self.at..end].iter_mut().for_each(prepare);
             self.from[self.at..end].chunks_mut(RUN).for_each(|run| run.sort_unstable_by(&compare));
             self.at = end;
             if end < len {
@@ -93,7 +100,7 @@ mod tests {
             let mut expected = elements.clone();
             expected.sort_unstable();
             let (mut sorter, mut steps) = (Sorter::new(elements), 0);
-            while !sorter.step(count, u32::cmp) {
+            while !sorter.step(count, |_| (), u32::cmp) {
                 steps += 1;
             }
             assert!(sorter.into_elements() == expected, "{len} {count}");

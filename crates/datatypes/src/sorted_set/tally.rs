@@ -52,6 +52,7 @@ fn number(score: f64) -> f64 {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    /// The member's hash; once the order is that of scores, its first bytes.
     hash: u64,
     /// Where the member begins, and its length.
     at: usize,
@@ -73,6 +74,12 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Bytes of all members that there ever were.
+    #[must_use]
+    pub fn member_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Bytes of memory that it takes.
     #[must_use]
     pub fn memory(&self) -> usize {
@@ -185,17 +192,24 @@ impl Tally {
         Ok(is_last)
     }
 
-    /// Goes on putting the members in order, by about `count` of them. True: they are.
+    /// Goes on putting the members in order, by about `count` of them. True: they are. After this, [`Tally::add`] must not be used, nor may members that
+    /// are in the order of their scores be put in that of their hashes.
     pub fn sort(&mut self, by: By, count: usize) -> bool {
         self.slots = Vec::new();
         let sorter = self.sorter.get_or_insert_with(|| Sorter::new(std::mem::take(&mut self.entries)));
         let bytes = &self.bytes;
         let member = |entry: &Entry| &bytes[entry.at..entry.at + entry.len as usize];
         let is_done = match by {
-            By::Hash => sorter.step(count, |one, other| one.hash.cmp(&other.hash)),
-            By::Score => sorter.step(count, |one, other| {
-                score::key(one.score).cmp(&score::key(other.score)).then_with(|| member(one).cmp(member(other)))
-            }),
+            By::Hash => sorter.step(count, |_| (), |one, other| one.hash.cmp(&other.hash)),
+            // Hashes are not needed any more: where they were, the beginnings of members spare most looks at these.
+            By::Score => sorter.step(
+                count,
+                |entry| entry.hash = beginning(member(entry)),
+                |one, other| {
+                    let keys = |entry: &Entry| (score::key(entry.score), entry.hash);
+                    keys(one).cmp(&keys(other)).then_with(|| member(one).cmp(member(other)))
+                },
+            ),
         };
         if is_done {
             self.entries = self.sorter.take().map(Sorter::into_elements).unwrap_or_default();
@@ -226,6 +240,18 @@ impl Tally {
     pub fn iter(&self) -> impl Iterator<Item = Scored<'_>> + Clone {
         self.iter_from(0)
     }
+}
+
+/// The first bytes of a member, as a number that is in the same order unless it is equal.
+fn beginning(member: &[u8]) -> u64 {
+    member.first_chunk().map_or_else(
+        || {
+            let mut all = [0; 8];
+            all[..member.len()].copy_from_slice(member);
+            u64::from_be_bytes(all)
+        },
+        |first| u64::from_be_bytes(*first),
+    )
 }
 
 /// How far [`Tally::sift`] is.
