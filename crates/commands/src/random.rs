@@ -2,10 +2,15 @@
 
 use std::cell::Cell;
 
+use almandine_call::{CommandError, Word, number};
 use almandine_io::entropy;
+use almandine_keyspace::Refusal;
+use almandine_resp::{Args, Reply};
 
 /// Bytes of the reply to a negative count at most: such a count may be beyond any bound.
-pub(crate) const REPLY_BYTES_MAX: usize = 512 << 20;
+const REPLY_BYTES_MAX: usize = 512 << 20;
+/// Bytes that an empty element takes in it.
+const ELEMENT_BYTES_MIN: usize = b"$0\r\n\r\n".len();
 
 thread_local! {
     /// Seeds of generators to come: asking the kernel for each would cost more than most commands.
@@ -36,6 +41,56 @@ impl Random {
     pub(crate) fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
+}
+
+/// What HRANDFIELD and ZRANDMEMBER are asked for behind the key.
+pub(crate) struct Sample {
+    /// How many elements.
+    pub(crate) size: usize,
+    /// Each is drawn from all of them, so that one may come twice: the count was negative.
+    pub(crate) independent: bool,
+    /// Each with what belongs to it.
+    pub(crate) with_values: bool,
+}
+
+impl Sample {
+    /// Reads a count, and perhaps a word behind it.
+    pub(crate) fn parse(args: Args<'_>, word: &str) -> Result<Self, CommandError> {
+        let count = number::integer_within(args.at(2), -i64::MAX, i64::MAX)?;
+        let with_values = match args.get(3) {
+            None => false,
+            Some(option) if args.len() == 4 && Word(option).is(word) => true,
+            Some(_) => return Err(CommandError::Syntax),
+        };
+        if with_values && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {
+            return Err(CommandError::OutOfRange);
+        }
+        let size = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+        Ok(Self { size, independent: count < 0, with_values })
+    }
+}
+
+/// Whether so many elements, each drawn from all, are too much for a reply however short they are.
+pub(crate) fn are_too_many(count: usize) -> bool {
+    count > REPLY_BYTES_MAX / ELEMENT_BYTES_MIN
+}
+
+/// Draws so many elements: `draw` answers one and says whether there was any. False: they are too much for a reply.
+pub(crate) fn draw_each(
+    reply: &mut Reply<'_>,
+    count: usize,
+    mut draw: impl FnMut(&mut Reply<'_>) -> Result<bool, Refusal>,
+) -> Result<bool, Refusal> {
+    let begin = reply.out.len();
+    for _ in 0..count {
+        if !draw(reply)? {
+            break;
+        }
+        if reply.out.len() - begin > REPLY_BYTES_MAX {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! HRANDFIELD: fields at random, each as likely as any other.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, number};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::packed::Entry;
 use almandine_keyspace::Refusal;
@@ -8,7 +8,7 @@ use almandine_keyspace::types::hash::Hash;
 use almandine_resp::{ProtocolVersion, Reply};
 
 use super::access::{HASH, look, look_at_all};
-use crate::random::{REPLY_BYTES_MAX, Random};
+use crate::random::{Random, Sample, are_too_many, draw_each};
 use crate::traits::SLOW_READ;
 
 pub(super) const HRANDFIELD: Command = Command {
@@ -29,8 +29,6 @@ pub(super) const HRANDFIELD: Command = Command {
     run: Handler::Read(hrandfield),
 };
 
-/// Bytes that an empty name takes in it.
-const NAME_BYTES_MIN: usize = b"$0\r\n\r\n".len();
 /// Looks for a field at random that may meet some past their time, before all fields are gone through for one.
 const LOOKS_MAX: usize = 16;
 
@@ -49,28 +47,17 @@ fn hrandfield(call: &mut ReadCall<'_>) -> Outcome {
         }
         return Ok(());
     }
-    let count = number::integer_within(call.args.at(2), -i64::MAX, i64::MAX)?;
-    let with_values = match call.args.get(3) {
-        None => false,
-        Some(word) if call.args.len() == 4 && Word(word).is("WITHVALUES") => true,
-        Some(_) => return Err(CommandError::Syntax),
-    };
-    if with_values && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {
-        return Err(CommandError::OutOfRange);
-    }
-    let found = if count >= 0 {
-        let (count, now) = (usize::try_from(count).unwrap_or(usize::MAX), call.now_ms().unsigned_abs());
-        look_at_all(call, |hash, reply| different(hash, count, with_values, &mut random, now, reply))?
+    let (sample, now) = (Sample::parse(call.args, "WITHVALUES")?, call.now_ms().unsigned_abs());
+    let Sample { size, with_values, .. } = sample;
+    let found = if sample.independent {
+        look(call, |hash, reply| independent(hash, size, with_values, &mut random, reply))?
     } else {
-        let count = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-        let picked = look(call, |hash, reply| independent(hash, count, with_values, &mut random, reply))?;
-        if picked == Some(false) {
-            return Err(CommandError::OutOfRange);
-        }
-        picked.map(|_| ())
+        look_at_all(call, |hash, reply| different(hash, size, with_values, &mut random, now, reply).map(|()| true))?
     };
-    if found.is_none() {
-        call.reply.array(0);
+    match found {
+        None => call.reply.array(0),
+        Some(true) => {}
+        Some(false) => return Err(CommandError::OutOfRange),
     }
     Ok(())
 }
@@ -123,21 +110,17 @@ fn independent(
     random: &mut Random,
     reply: &mut Reply<'_>,
 ) -> Result<bool, Refusal> {
-    if count > REPLY_BYTES_MAX / NAME_BYTES_MIN {
+    if are_too_many(count) {
         return Ok(false);
     }
-    let begin = reply.out.len();
-    let array = reply.begin_array();
-    let mut len = 0;
-    for _ in 0..count {
-        let Some(entry) = pick(hash, random)? else { break };
-        len += write(reply, entry, with_values);
-        if reply.out.len() - begin > REPLY_BYTES_MAX {
-            return Ok(false);
-        }
-    }
+    let (array, mut len) = (reply.begin_array(), 0);
+    let fits = draw_each(reply, count, |reply| {
+        let picked = pick(hash, random)?;
+        len += picked.map_or(0, |entry| write(reply, entry, with_values));
+        Ok(picked.is_some())
+    })?;
     reply.finish_array(array, len);
-    Ok(true)
+    Ok(fits)
 }
 
 /// A field at random. None: all are past their time.

@@ -7,7 +7,7 @@ use almandine_keyspace::types::set::Set;
 use almandine_resp::Reply;
 
 use super::access::{SET, look, look_at_all};
-use crate::random::{REPLY_BYTES_MAX, Random};
+use crate::random::{Random, are_too_many, draw_each};
 use crate::traits::SLOW_READ;
 
 pub(super) const SRANDMEMBER: Command = Command {
@@ -24,9 +24,6 @@ pub(super) const SRANDMEMBER: Command = Command {
     },
     run: Handler::Read(srandmember),
 };
-
-/// Bytes that an empty member takes in it.
-const MEMBER_BYTES_MIN: usize = b"$0\r\n\r\n".len();
 
 fn srandmember(call: &mut ReadCall<'_>) -> Outcome {
     if call.args.len() == 2 {
@@ -82,18 +79,14 @@ fn different(set: &Set<'_>, count: usize, reply: &mut Reply<'_>) -> Result<(), R
 
 /// Answers so many members, each drawn from all of them. False if that is too much.
 fn independent(set: &Set<'_>, count: usize, reply: &mut Reply<'_>) -> Result<bool, Refusal> {
-    if count > REPLY_BYTES_MAX / MEMBER_BYTES_MIN {
+    if are_too_many(count) {
         return Ok(false);
     }
-    let (begin, mut random) = (reply.out.len(), Random::new());
+    let mut random = Random::new();
     reply.array(count);
-    for _ in 0..count {
-        if let Some(member) = set.nth(random.below(set.len()))? {
-            reply.bulk(&member);
-        }
-        if reply.out.len() - begin > REPLY_BYTES_MAX {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    draw_each(reply, count, |reply| {
+        let drawn = set.nth(random.below(set.len()))?;
+        drawn.iter().for_each(|member| reply.bulk(member));
+        Ok(drawn.is_some())
+    })
 }

@@ -1,13 +1,13 @@
 //! ZRANDMEMBER: members at random, each as likely as any other.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, number};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::sorted_set::SortedSet;
 use almandine_resp::Reply;
 
 use super::access::{SORTED_SET, Shape, look, look_at_all};
-use crate::random::{REPLY_BYTES_MAX, Random};
+use crate::random::{Random, Sample, are_too_many, draw_each};
 use crate::traits::SLOW_READ;
 
 pub(super) const ZRANDMEMBER: Command = Command {
@@ -28,9 +28,6 @@ pub(super) const ZRANDMEMBER: Command = Command {
     run: Handler::Read(zrandmember),
 };
 
-/// Bytes that an empty member takes in a reply.
-const MEMBER_BYTES_MIN: usize = b"$0\r\n\r\n".len();
-
 fn zrandmember(call: &mut ReadCall<'_>) -> Outcome {
     let mut random = Random::new();
     if call.args.len() == 2 {
@@ -46,21 +43,12 @@ fn zrandmember(call: &mut ReadCall<'_>) -> Outcome {
         }
         return Ok(());
     }
-    let count = number::integer_within(call.args.at(2), -i64::MAX, i64::MAX)?;
-    let with_scores = match call.args.get(3) {
-        None => false,
-        Some(word) if call.args.len() == 4 && Word(word).is("WITHSCORES") => true,
-        Some(_) => return Err(CommandError::Syntax),
-    };
-    if with_scores && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {
-        return Err(CommandError::OutOfRange);
-    }
-    let shape = Shape::of(&call.reply, with_scores);
-    let size = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-    let found = if count >= 0 {
-        look_at_all(call, |set, reply| different(set, size, shape, &mut random, reply).map(|()| true))?
-    } else {
+    let sample = Sample::parse(call.args, "WITHSCORES")?;
+    let (shape, size) = (Shape::of(&call.reply, sample.with_values), sample.size);
+    let found = if sample.independent {
         look(call, |set, reply| independent(set, size, shape, &mut random, reply))?
+    } else {
+        look_at_all(call, |set, reply| different(set, size, shape, &mut random, reply).map(|()| true))?
     };
     match found {
         None => call.reply.array(0),
@@ -84,17 +72,13 @@ fn independent(
     random: &mut Random,
     reply: &mut Reply<'_>,
 ) -> Result<bool, Refusal> {
-    if count > REPLY_BYTES_MAX / MEMBER_BYTES_MIN {
+    if are_too_many(count) {
         return Ok(false);
     }
-    let begin = reply.out.len();
     reply.array(shape.elements(count));
-    for _ in 0..count {
-        let Some(entry) = set.nth(random.below(set.len()))? else { break };
-        shape.write(reply, &entry);
-        if reply.out.len() - begin > REPLY_BYTES_MAX {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    draw_each(reply, count, |reply| {
+        let drawn = set.nth(random.below(set.len()))?;
+        drawn.iter().for_each(|entry| shape.write(reply, entry));
+        Ok(drawn.is_some())
+    })
 }
