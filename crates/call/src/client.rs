@@ -8,8 +8,8 @@ use almandine_base::Output;
 use almandine_node::{Changed, ClientShared, TrackingOptions};
 use almandine_resp::{ProtocolVersion, Reply};
 
-use crate::blocking::Blocking;
 use crate::access::Access;
+use crate::blocking::Blocking;
 use crate::computation::Computing;
 use crate::fieldsets::Fieldsets;
 use crate::queue::{Transaction, Watching};

@@ -10,8 +10,8 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-pub mod blocking;
 mod access;
+pub mod blocking;
 pub mod call;
 pub mod client;
 pub mod client_line;

@@ -1,7 +1,7 @@
 //! XACK and XACKDEL.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, WriteCall};
+use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
 use super::access::{STREAM, change_existing};
@@ -24,18 +24,24 @@ pub(super) const XACK: Command = Command {
 };
 
 fn xack(call: &mut WriteCall<'_>) -> Outcome {
-    let (group, words) = (call.args.at(2), call.args.slice_from(3));
-    let mut acknowledged = 0;
-    if let Some(mut stream) = change_existing(call)?
-        && let Some(group) = stream.look()?.find_group(group)
-    {
-        for id in id::all(words.iter())? {
-            acknowledged += i64::from(stream.acknowledge(group, id)?);
-        }
-        stream.commit()?;
-    }
+    let acknowledged = acknowledge(call)?;
     call.reply.integer(acknowledged);
     Ok(())
+}
+
+/// How many of the entries were pending.
+fn acknowledge(call: &mut WriteCall<'_>) -> Result<i64, CommandError> {
+    let (group, words, statistics) = (call.args.at(2), call.args.slice_from(3), call.context.statistics());
+    let found = change_existing(call)?;
+    statistics.looked_up(found.is_some());
+    let Some(mut stream) = found else { return Ok(0) };
+    let Some(group) = stream.look()?.find_group(group) else { return Ok(0) };
+    let mut acknowledged = 0;
+    for id in id::all(words.iter())? {
+        acknowledged += i64::from(stream.acknowledge(group, id)?);
+    }
+    stream.commit()?;
+    Ok(acknowledged)
 }
 
 pub(super) const XACKDEL: Command = Command {

@@ -83,8 +83,9 @@ fn group_of(stream: &StreamMut<'_>, key: &[u8], name: &[u8]) -> Result<usize, Co
 fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
     let (args, now) = (call.args, call.now_ms());
     let key = call.key(1);
-    let WriteCall { keys, reply, .. } = call;
+    let WriteCall { keys, reply, context, .. } = call;
     let mut stream = keys.write_stream(key)?;
+    context.statistics().looked_up(stream.existed());
     let group = group_of(&stream, args.at(1), args.at(2))?;
     let idle_min = number::integer(args.at(4)).map_err(|_| CommandError::ClaimMinIdle)?;
     let words = args.slice_from(5);
@@ -211,8 +212,9 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
         }
     }
     let key = call.key(1);
-    let WriteCall { keys, reply, .. } = call;
+    let WriteCall { keys, reply, context, .. } = call;
     let mut stream = keys.write_stream(key)?;
+    context.statistics().looked_up(stream.existed());
     let group = group_of(&stream, args.at(1), args.at(2))?;
     let (seen, next) = candidates(&stream, group, start, (count, idle_min, now))?;
     let mut claimant = Claimant { name: args.at(3), number: None, is_new: false };
