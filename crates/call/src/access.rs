@@ -6,7 +6,7 @@ use almandine_acl::User;
 use almandine_node::Acl;
 
 /// Who a client is, and what it may do.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Access {
     user: Arc<User>,
     /// Which users these are; see [`Acl::version`].

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use almandine_call::blocking::{Block, Waiting};
-use almandine_call::{Client, CommandError, Dispatch, Outcome, PlannedKey, ReadCall};
+use almandine_call::{Access, Client, CommandError, Dispatch, Outcome, PlannedKey, ReadCall};
 use almandine_keyspace::{Waiter, Writer};
 use almandine_node::ClientShared;
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
@@ -23,6 +23,8 @@ pub(crate) struct Request {
     pub(crate) version: ProtocolVersion,
     /// The client.
     pub(crate) shared: Arc<ClientShared>,
+    /// What it may do.
+    pub(crate) access: Access,
 }
 
 /// A client begins to wait for what its command has asked for: all keys are latched. None: it was served in vain and waits already.
@@ -40,7 +42,7 @@ pub(crate) fn wait(keys: &mut Writer<'_>, client: &Client, dispatch: &Dispatch, 
         }
     }
     let args = rewritten.unwrap_or_else(|| owned(args));
-    let request = Request { index: dispatch.index, args, version: client.version, shared: Arc::clone(&client.shared) };
+    let request = Request { index: dispatch.index, args, version: client.version, shared: Arc::clone(&client.shared), access: client.access.clone() };
     let waiter = keys.wait(names.into(), awaited, Box::new(request));
     Some(Box::new(Waiting { waiter, timeout_ms, unanswered }))
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use almandine_base::Output;
-use almandine_call::{Client, Context};
+use almandine_call::{Client, Context, follow};
 use almandine_keyspace::{Accessor, Kind, Missing, ReadyKey, Waiter};
 use almandine_node::{Message, Unblock, UnblockAnswer};
 use bytes::Bytes;
@@ -18,6 +18,7 @@ use crate::blocking::Request;
 use crate::execute::answer;
 use crate::execution::Execution;
 use crate::plan::Planned;
+use crate::reply;
 use crate::timing::Timing;
 
 /// What serving takes of a worker.
@@ -74,14 +75,25 @@ impl Server<'_> {
     fn serve_one(&mut self, key: &ReadyKey, waiter: &Waiter) -> bool {
         let Some(request) = waiter.request().downcast_ref::<Request>() else { return false };
         let Self { accessor, context, timing, aftermath, now_ms } = self;
-        let mut client = Client::new(Arc::clone(&request.shared), true);
+        let mut client = Client::new(Arc::clone(&request.shared), request.access.clone());
         (client.db, client.version) = (waiter.db(), request.version);
         client.blocking.serving = Some(Arc::clone(&key.key));
         let (dispatch, args) = (context.table.dispatch(request.index), request.args.as_args());
+        client.follow_users(&context.node.acl);
+        if client.closing {
+            // Its user is gone, so it is about to be closed.
+            return false;
+        }
         let start_ns = timing.begin_alone(context, &client, dispatch, *now_ms);
         let (mut out, planned) = (Output::new(), Planned { dispatch: Some(dispatch), ..Planned::default() });
         out.set_whole(true);
-        loop {
+        // What its user may do may have changed since it began to wait.
+        let refused = follow::refused(&client, context.table, dispatch, args);
+        if let Some(refused) = refused {
+            let error = follow::deny(context, &client, refused, *now_ms);
+            reply::error(context, &client, &mut out, &error);
+        }
+        while refused.is_none() {
             let mut execution = Execution { client: &mut client, accessor, context, out: &mut out, now_ms: *now_ms };
             if answer(&mut execution, dispatch, &planned, args) {
                 break;
