@@ -42,7 +42,13 @@ pub(crate) fn wait(keys: &mut Writer<'_>, client: &Client, dispatch: &Dispatch, 
         }
     }
     let args = rewritten.unwrap_or_else(|| owned(args));
-    let request = Request { index: dispatch.index, args, version: client.version, shared: Arc::clone(&client.shared), access: client.access.clone() };
+    let request = Request {
+        index: dispatch.index,
+        args,
+        version: client.version,
+        shared: Arc::clone(&client.shared),
+        access: client.access.clone(),
+    };
     let waiter = keys.wait(names.into(), awaited, Box::new(request));
     Some(Box::new(Waiting { waiter, timeout_ms, unanswered }))
 }
