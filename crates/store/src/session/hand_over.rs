@@ -14,6 +14,10 @@ impl Inner {
     #[cold]
     pub(super) fn note_ready(&self, local: &mut Local, key: &Key<'_>, kind: Option<Kind>) {
         if self.consumers.awaited.get().is_some_and(|awaited| awaited(key, kind)) {
+            debug_assert!(
+                !local.notes.ready.iter().any(|ready| ready.namespace == key.namespace && *ready.key == *key.bytes),
+                "INV-BLOCK-1: a key is noted once before its turn"
+            );
             local.notes.ready.push(ReadyKey { namespace: key.namespace, key: key.bytes.into(), hash: key.hash });
         }
     }
@@ -29,6 +33,7 @@ impl Session {
 
     /// Says that a key is ready, for another reason than a change of its own.
     pub fn add_ready(&mut self, ready: ReadyKey) {
+        debug_assert!(!self.local.notes.ready.contains(&ready), "INV-BLOCK-1: a key is noted once before its turn");
         self.local.notes.ready.push(ready);
     }
 
