@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use crate::packed::score;
-use crate::tree::{Leaf, NEVER, SHARED_BYTES, Summary, size_class};
+use crate::tree::{Leaf, NEVER, SHARED_BYTES, Summary, size_class, zeroes};
 
 const HEADER: usize = 8;
 const HASH: usize = 4;
@@ -153,7 +153,7 @@ impl IndexChunk {
     /// A chunk of ascending entries.
     pub(super) fn build(entries: &[(u32, f64)]) -> Self {
         let width = score::common_width(entries.iter().map(|(_, score)| *score));
-        let mut all: Arc<[u8]> = vec![0; capacity(entries.len(), width)].into();
+        let mut all = zeroes(capacity(entries.len(), width));
         if let Some(bytes) = Arc::get_mut(&mut all) {
             let len = bytes.len();
             write_header(bytes, entries.len(), width);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::packed::entry::{Entry, Head};
 use crate::packed::{ELEMENTS_MAX, Scored, score};
-use crate::tree::{Leaf, NEVER, SHARED_BYTES, Summary, size_class};
+use crate::tree::{Leaf, NEVER, SHARED_BYTES, Summary, size_class, zeroes};
 
 use super::edge::Edge;
 
@@ -93,7 +93,7 @@ pub(super) struct OrderChunk {
 
 impl Default for OrderChunk {
     fn default() -> Self {
-        Self::build(&[])
+        Self::build(&[], false)
     }
 }
 
@@ -212,7 +212,7 @@ impl OrderChunk {
         let header = Header::read(&self.bytes);
         let kept = (0..index).chain(index + count..header.count);
         let kept: Vec<Parts> = kept.map(|index| [self.raw(header, index), &[][..], &[][..]]).collect();
-        *self = Self::build(&kept);
+        *self = Self::build(&kept, header.due != NEVER);
     }
 
     /// Gives a member another score, or another expiry, with which it stays at its place; or leaves everything as it is and says no.
@@ -261,7 +261,7 @@ impl OrderChunk {
                 kept.push([self.raw(header, index), &[], &[]]);
             }
         }
-        *self = Self::build(&kept);
+        *self = Self::build(&kept, true);
         count
     }
 
@@ -305,7 +305,7 @@ impl OrderChunk {
             None => {
                 let old = |range: std::ops::Range<usize>| range.map(|i| [self.raw(header, i), &[][..], &[][..]]);
                 let all: Vec<Parts> = old(0..index).chain(new.map(|_| parts)).chain(old(index + gone..header.count)).collect();
-                *self = Self::build(&all);
+                *self = Self::build(&all, header.due != NEVER || new.is_some_and(|new| new.due.is_some()));
                 return;
             }
         }
@@ -327,14 +327,14 @@ impl OrderChunk {
             })
             .collect();
         let parts = members.iter().zip(&heads).map(|(new, (head, score))| [head.bytes(), new.member, score.as_slice()]);
-        Self::build(&parts.collect::<Vec<_>>())
+        Self::build(&parts.collect::<Vec<_>>(), members.iter().any(|new| new.due.is_some()))
     }
 
-    /// A chunk of entries in this order.
-    fn build(entries: &[Parts]) -> Self {
+    /// A chunk of entries in this order, of which some may expire or none does.
+    fn build(entries: &[Parts], expires: bool) -> Self {
         let size = |parts: &Parts| parts.iter().map(|part| part.len()).sum::<usize>();
         let header = Header { used: entries.iter().map(size).sum(), count: entries.len(), due: NEVER };
-        let mut all: Arc<[u8]> = vec![0; header.capacity()].into();
+        let mut all = zeroes(header.capacity());
         let (mut at, slot) = (0, header.slot());
         if let Some(bytes) = Arc::get_mut(&mut all) {
             let len = bytes.len();
@@ -346,7 +346,8 @@ impl OrderChunk {
                     at += part.len();
                 }
             }
-            let due = (0..header.count).fold((0, NEVER), |(at, due), _| {
+            let parsed = if expires { header.count } else { 0 };
+            let due = (0..parsed).fold((0, NEVER), |(at, due), _| {
                 let entry = Entry::parse(&bytes[HEADER..HEADER + header.used], at);
                 entry.map_or((at, due), |(entry, size)| (at + size, due.min(entry.due.unwrap_or(NEVER))))
             });
@@ -389,7 +390,8 @@ impl Leaf for OrderChunk {
         let cut = if header.count > ELEMENTS_MAX { header.count / 2 } else { half };
         let raw: Vec<Parts> = (0..header.count).map(|index| [self.raw(header, index), &[][..], &[][..]]).collect();
         let bound = Bound::between(self.nth(cut - 1)?.key(), self.nth(cut)?.key());
-        let (lower, upper) = (Self::build(&raw[..cut]), Self::build(&raw[cut..]));
+        let expires = header.due != NEVER;
+        let (lower, upper) = (Self::build(&raw[..cut], expires), Self::build(&raw[cut..], expires));
         *self = lower;
         Some((bound, upper))
     }
@@ -400,10 +402,10 @@ impl Leaf for OrderChunk {
         if both.count > MERGED_MAX || both.least() > CHUNK_MAX_BYTES * 3 / 4 {
             return false;
         }
-        let raw = |chunk: &Self, header: Header| (0..header.count).map(|i| chunk.raw(header, i).to_vec()).collect::<Vec<_>>();
-        let all = [raw(self, left), raw(right, other)].concat();
-        let all: Vec<Parts> = all.iter().map(|entry| [&entry[..], &[], &[]]).collect();
-        *self = Self::build(&all);
+        let own = (0..left.count).map(|index| [self.raw(left, index), &[][..], &[][..]]);
+        let others = (0..other.count).map(|index| [right.raw(other, index), &[][..], &[][..]]);
+        let all: Vec<Parts> = own.chain(others).collect();
+        *self = Self::build(&all, left.due.min(other.due) != NEVER);
         true
     }
 
