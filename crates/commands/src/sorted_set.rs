@@ -1,13 +1,14 @@
 //! The sorted set family: members in the order of their scores.
 //!
 //! Writes of scores are in [`add`], ranges in [`query`] (what they ask for), [`range`] (answers) and [`store`] (ZRANGESTORE), removals in [`remove`]
-//! and [`pop`], members at random in [`random`], ZSCAN in [`scan`]; several sorted sets together in [`algebra`], computed
+//! and [`pop`], those that wait in [`blocking`], members at random in [`random`], ZSCAN in [`scan`]; several sorted sets together in [`algebra`], computed
 //! in [`combination`], their commands in [`combine`].
 //! Members that expire, as in Garnet: [`expire`], [`ttl`] and [`collect`].
 
 mod access;
 mod add;
 mod algebra;
+mod blocking;
 mod collect;
 mod combination;
 mod combine;
@@ -55,6 +56,9 @@ pub const COMMANDS: &[&Command] = &[
     &pop::ZPOPMIN,
     &pop::ZPOPMAX,
     &pop::ZMPOP,
+    &blocking::BZPOPMIN,
+    &blocking::BZPOPMAX,
+    &blocking::BZMPOP,
     &random::ZRANDMEMBER,
     &store::ZRANGESTORE,
     &combine::ZUNION,

@@ -10,6 +10,7 @@
 //! While nobody waits, a change costs nothing; while somebody does, one load more, and a mutex only where a key of the same shard is waited
 //! for.
 
+use almandine_io::thread;
 use almandine_store::{Key, Kind};
 use std::any::Any;
 use std::borrow::Borrow;
@@ -114,9 +115,18 @@ impl Waiter {
     }
 
     /// Claims it to serve it; false if its wait has ended. One of [`Waiter::served`] and [`Waiter::go_on_waiting`] follows.
+    ///
+    /// While somebody serves it with another of its keys, this waits: he may find nothing for it, and then it must not miss this key. He needs no
+    /// latch meanwhile, since a command that waits for several keys touches the ready one alone.
     #[must_use]
     pub fn begin_to_serve(&self) -> bool {
-        self.state.compare_exchange(WAITING, SERVING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        loop {
+            match self.state.compare_exchange(WAITING, SERVING, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(SERVING) => thread::yield_now(),
+                Err(_) => return false,
+            }
+        }
     }
 
     /// Its wait has ended: it was served.

@@ -6,6 +6,7 @@
 use crate::accessor::Unit;
 use crate::waiters::{Awaited, Name, Queue, WaitedKeys, Waiter};
 use crate::{Accessor, Keyspace, Missing, Writer};
+use almandine_io::thread;
 use almandine_store::{Consumer, Key, Kind, Need, ReadyKey, Slot};
 use std::any::Any;
 use std::sync::{Arc, PoisonError};
@@ -92,6 +93,16 @@ impl Accessor {
         ready
     }
 
+    /// Ends a unit of work, though it has made keys ready: for the proof that this would be noticed.
+    pub fn release_early(&mut self) {
+        if self.in_unit() {
+            self.end_unit();
+        } else {
+            self.session.unlock_all();
+        }
+        thread::yield_now();
+    }
+
     /// Takes the keys that were made ready while others were served.
     pub fn take_ready(&mut self) -> Vec<ReadyKey> {
         self.session.take_ready()
@@ -173,6 +184,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread;
+    use std::time::Duration;
 
     fn keyspace() -> Arc<Keyspace> {
         let store = almandine_store::Options { background: false, ..Default::default() };
@@ -340,6 +352,26 @@ mod tests {
         keyspace.forget_waiting();
         assert!(!keyspace.waiters.told.lock().unwrap().told);
         accessor.end_batch();
+    }
+
+    /// INV-BLOCK-3: whoever is served with one key, perhaps in vain, is not passed over for another that is ready at the same time.
+    #[test]
+    fn who_is_served_with_one_key_is_not_passed_over_for_another() {
+        for in_vain in [false, true] {
+            let waiter = Waiter::for_no_key(Box::new(()));
+            assert!(waiter.begin_to_serve());
+            thread::scope(|scope| {
+                let other = scope.spawn(|| waiter.begin_to_serve());
+                thread::sleep(Duration::from_millis(20));
+                assert!(!other.is_finished(), "it is not decided yet");
+                if in_vain {
+                    waiter.go_on_waiting()
+                } else {
+                    waiter.served()
+                }
+                assert_eq!(other.join().unwrap(), in_vain);
+            });
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
-//! Steps of transactions that the black-box proof leaves out, to show that it would notice. Only a build with debug assertions can leave any
-//! out: there `ALMANDINE_FAULT` names one.
+//! Steps of transactions, and of serving those who wait, that the black-box proofs leave out, to show that they would notice. Only a build with debug
+//! assertions can leave any out: there `ALMANDINE_FAULT` names one.
+
+#[cfg(debug_assertions)]
+use std::sync::OnceLock;
 
 /// A step, by what happens without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,20 +13,34 @@ pub(crate) enum Fault {
     NoPlan,
     /// One that may touch any key keeps nobody out.
     NotAlone,
+    /// Some of those who wait hear of nothing.
+    WakeDropped,
+    /// The latches of a ready key are released before those who wait for it are served.
+    ReleasedBeforeServing,
+    /// Who waits is served whether or not the wait has ended meanwhile.
+    NoClaim,
+    /// Who came last is served first.
+    LastFirst,
 }
 
 /// The step that this process leaves out.
 #[cfg(debug_assertions)]
 pub(crate) fn made() -> Option<Fault> {
-    let name = std::env::var("ALMANDINE_FAULT").ok()?;
-    let fault = match name.as_str() {
-        "watch-before-latch" => Fault::WatchBeforeLatch,
-        "no-plan" => Fault::NoPlan,
-        "not-alone" => Fault::NotAlone,
-        _ => return None,
-    };
-    tracing::warn!("A step of transactions is left out on purpose: {fault:?}");
-    Some(fault)
+    static MADE: OnceLock<Option<Fault>> = OnceLock::new();
+    *MADE.get_or_init(|| {
+        let fault = match std::env::var("ALMANDINE_FAULT").ok()?.as_str() {
+            "watch-before-latch" => Fault::WatchBeforeLatch,
+            "no-plan" => Fault::NoPlan,
+            "not-alone" => Fault::NotAlone,
+            "wake-dropped" => Fault::WakeDropped,
+            "released-before-serving" => Fault::ReleasedBeforeServing,
+            "no-claim" => Fault::NoClaim,
+            "last-first" => Fault::LastFirst,
+            _ => return None,
+        };
+        tracing::warn!("A step is left out on purpose: {fault:?}");
+        Some(fault)
+    })
 }
 
 /// The step that this process leaves out: none.

@@ -6,9 +6,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use almandine_base::Output;
 use almandine_call::{Client, Context, follow};
+use almandine_io::thread;
 use almandine_keyspace::{Accessor, Kind, Missing, ReadyKey, Waiter};
 use almandine_node::{Message, Unblock, UnblockAnswer};
 use bytes::Bytes;
@@ -17,6 +19,7 @@ use crate::aftermath::Aftermath;
 use crate::blocking::Request;
 use crate::execute::answer;
 use crate::execution::Execution;
+use crate::fault::{self, Fault};
 use crate::plan::Planned;
 use crate::reply;
 use crate::timing::Timing;
@@ -35,22 +38,41 @@ pub(crate) struct Server<'a> {
 /// key in the order of their arrival, then those for whom these have made keys ready, and so on. The unit is still to be ended.
 #[cold]
 pub(crate) fn serve(server: &mut Server<'_>) {
+    let fault = fault::made();
+    if fault == Some(Fault::ReleasedBeforeServing) {
+        server.accessor.release_early();
+    }
     let mut keys = VecDeque::from(server.accessor.begin_to_serve());
     while let Some(key) = keys.pop_front() {
-        server.serve_key(&key);
+        if fault != Some(Fault::WakeDropped) || server.now_ms % 16 != 0 {
+            server.serve_key(&key, fault);
+        }
         server.accessor.take_turn(&key);
         keys.extend(server.accessor.take_ready());
     }
 }
 
 impl Server<'_> {
-    fn serve_key(&mut self, key: &ReadyKey) {
+    fn serve_key(&mut self, key: &ReadyKey, fault: Option<Fault>) {
         let mut last: Option<Arc<Waiter>> = None;
         while let Ok(kind) = self.kind_of(key)
-            && let Some(waiter) = self.accessor.next_waiter(key, kind, last.as_deref())
+            && let Some(mut waiter) = self.accessor.next_waiter(key, kind, last.as_deref())
         {
-            // One whose wait ends at this moment is passed over.
-            if waiter.begin_to_serve() {
+            if fault == Some(Fault::LastFirst) {
+                while let Some(behind) = self.accessor.next_waiter(key, kind, Some(&waiter)) {
+                    waiter = behind;
+                }
+            }
+            if fault == Some(Fault::NoClaim) {
+                thread::sleep(Duration::from_micros(300));
+                let is_claimed = waiter.begin_to_serve();
+                self.serve_one(key, &waiter);
+                self.accessor.leave_queues(&waiter);
+                if is_claimed {
+                    waiter.served();
+                }
+            } else if waiter.begin_to_serve() {
+                // One whose wait has ended is passed over.
                 if self.serve_one(key, &waiter) {
                     waiter.served();
                     self.accessor.leave_queues(&waiter);

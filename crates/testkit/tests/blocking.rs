@@ -2,6 +2,7 @@
 //! time is kept. `ALMANDINE_GOLDEN_SERVER=redis` shows that the test is fair. `ALMANDINE_TEST_FULL=1` runs many times as long.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use almandine_testkit::blocking::crowd::{Outcome, Waiter, await_blocked, check_order, gather};
@@ -17,10 +18,9 @@ fn program() -> Program {
     if redis { Program::Redis } else { Program::Almandine }
 }
 
-/// The server under test. While it has no blocking commands, redis-server stands in, which shows that the proof is fair.
+/// The server under test.
 fn start() -> Server {
-    let server = if program() == Program::Redis { Server::start(&Program::Redis, &[]) } else { almandine(&[], "") };
-    if blocks(&server) { server } else { Server::start(&Program::Redis, &[]) }
+    if program() == Program::Redis { Server::start(&Program::Redis, &[]) } else { almandine(&[], "") }
 }
 
 fn almandine(flags: &[&str], fault: &str) -> Server {
@@ -28,12 +28,9 @@ fn almandine(flags: &[&str], fault: &str) -> Server {
     Server::start_with(&Program::Almandine, &[&["--workers", "4"], flags].concat(), &environment)
 }
 
-fn blocks(server: &Server) -> bool {
-    let has = server.client().line("BLPOP nosuch 0.001").is_null();
-    if !has {
-        println!("blocking: the server has no blocking commands yet");
-    }
-    has
+/// Whether the server has BLMOVE and BRPOPLPUSH.
+fn moves(server: &Server) -> bool {
+    server.client().line("BLMOVE nosuch other LEFT LEFT 0.001").is_null()
 }
 
 /// Counts of what histories held, so that none passes because nothing happened in it.
@@ -82,8 +79,8 @@ fn holds(name: &str, server: &Server, count: u64, settings: Settings) {
     assert!(seen.served > 50 && seen.unblocked > 10 && seen.lost > 10, "{name}: too little happened: {seen:?}");
 }
 
-fn settings() -> Settings {
-    Settings { clients: 6, groups: 3, duration: Duration::from_millis(700), aligned: false, seed: 0 }
+fn settings(server: &Server) -> Settings {
+    Settings { clients: 6, groups: 3, duration: Duration::from_millis(700), aligned: false, moves: moves(server), seed: 0 }
 }
 
 fn alone() -> impl Drop {
@@ -94,7 +91,7 @@ fn alone() -> impl Drop {
 fn histories_are_explained_by_one_order_of_waiters() {
     let _alone = alone();
     let server = start();
-    holds("in memory", &server, if full() { 60 } else { 6 }, settings());
+    holds("in memory", &server, if full() { 60 } else { 4 }, settings(&server));
 }
 
 /// Keys of the crowd.
@@ -221,6 +218,10 @@ fn chains_of_moves_keep_the_order() {
     const STAGES: usize = 5;
     let _alone = alone();
     let server = start();
+    if !moves(&server) {
+        println!("blocking: the server has no BLMOVE yet");
+        return;
+    }
     let of_stage = if full() { 1000 } else { 300 };
     let mut control = server.client();
     let mut waiters = Vec::new();
@@ -321,10 +322,81 @@ fn what_follows_in_the_pipeline_waits_too() {
 fn histories_are_explained_on_cold_keys() {
     let _alone = alone();
     let server = almandine(&["--enable-debug-command", "yes", "--maxmemory", "16mb", "--storage-dir", "{dir}/s"], "");
-    if !blocks(&server) {
-        return;
-    }
-    let count = if full() { 30 } else { 4 };
-    let ((), emptied) = with_faults(server.address(), || holds("cold", &server, count, settings()));
+    let count = if full() { 30 } else { 3 };
+    let ((), emptied) = with_faults(server.address(), || holds("cold", &server, count, settings(&server)));
     assert!(emptied > 5, "memory was emptied {emptied} times");
+}
+
+/// Who waits for several streams hears of each, though another of them changes all the time and has nothing for him.
+#[test]
+fn nothing_hides_a_stream_from_its_reader() {
+    let _alone = alone();
+    let server = start();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            let mut client = server.client();
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    client.line("XADD busy MAXLEN 10 * f v");
+                }
+            });
+        }
+        let _end = End(&stop);
+        let (mut reader, mut writer) = (server.client(), server.client());
+        for round in 1..if full() { 20_000 } else { 1_000 } {
+            let key = format!("seldom:{}", round % 7);
+            let begun = Instant::now();
+            reader.send(&[["XREAD", "BLOCK", "5000", "STREAMS", "busy", &key, "99999999999999", "$"]]).expect("a command is sent");
+            if round % 2 == 0 {
+                std::thread::sleep(Duration::from_micros(200));
+            } else {
+                await_blocked(&mut writer, 1).expect("the reader waits");
+            }
+            // What was there before the reader came is nothing new to him.
+            let reply = loop {
+                writer.line(&format!("XADD {key} * f {round}"));
+                reader.stream().set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
+                match reader.receive() {
+                    Ok(reply) => break reply,
+                    Err(_) if round % 2 == 0 && begun.elapsed() < PATIENCE => {}
+                    Err(e) => panic!("round {round}: a reader was not woken: {e}"),
+                }
+            };
+            assert!(reply.to_string().contains(&key), "round {round}: {reply}");
+        }
+    });
+}
+
+/// Lets threads end, also when a check has failed.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Each step that a build with debug assertions can leave out is missed.
+#[test]
+fn every_missing_step_is_noticed() {
+    let _alone = alone();
+    for fault in ["wake-dropped", "released-before-serving", "no-claim", "last-first"] {
+        let noticed = (0..10).find_map(|round| {
+            let server = almandine(&[], fault);
+            if !server.log().contains("left out on purpose") {
+                assert!(full(), "only a server with debug assertions can leave a step out");
+                return Some("nothing is left out of a release build".to_owned());
+            }
+            let settings = Settings { groups: 2, aligned: round % 2 == 1, seed: seed() + round, ..settings(&server) };
+            match record(server.address(), settings) {
+                Ok(histories) => histories.iter().find_map(|history| check(history).err()),
+                // An assertion has noticed it, or somebody was forgotten.
+                Err(error) => Some(format!("the server has stopped answering: {error}")),
+            }
+        });
+        println!("blocking, {fault}: {}", noticed.as_deref().and_then(|report| report.lines().next()).unwrap_or("not noticed"));
+        assert!(noticed.is_some(), "{fault} was not noticed");
+    }
 }

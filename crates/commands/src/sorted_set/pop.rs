@@ -1,5 +1,7 @@
 //! ZPOPMIN, ZPOPMAX and ZMPOP: the lowest or the highest members, which go.
 
+use std::ops::Range;
+
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
@@ -55,7 +57,7 @@ fn pop_one_key(call: &mut WriteCall<'_>, highest: bool) -> Outcome {
 }
 
 /// The event of members that are popped.
-fn event(highest: bool) -> &'static str {
+pub(super) fn event(highest: bool) -> &'static str {
     if highest { "zpopmax" } else { "zpopmin" }
 }
 
@@ -95,41 +97,70 @@ pub(super) const ZMPOP: Command = Command {
 };
 
 fn zmpop(call: &mut WriteCall<'_>) -> Outcome {
-    let positive =
-        |text: &[u8]| number::integer(text).ok().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
-    let numkeys = positive(call.args.at(1)).ok_or(CommandError::KeyCountNotPositive)?;
-    if numkeys > call.args.len() {
-        return Err(CommandError::Syntax);
+    let pops = Pops::parse(call, 1)?;
+    if !pops.answer(call)? {
+        call.reply.null_array();
     }
-    let mut options = Options::after(call.args, 2 + numkeys);
-    let highest = match options.next() {
-        Some(word) if word.is("MIN") => false,
-        Some(word) if word.is("MAX") => true,
-        _ => return Err(CommandError::Syntax),
-    };
-    let mut count = None;
-    while let Some(option) = options.next() {
-        if count.is_some() || !option.is("COUNT") || options.remaining() == 0 {
+    Ok(())
+}
+
+/// The arguments of ZMPOP, from the number of keys on.
+pub(super) struct Pops {
+    /// The places of the keys.
+    pub(super) keys: Range<usize>,
+    highest: bool,
+    count: usize,
+}
+
+impl Pops {
+    /// Reads the arguments from `at` on.
+    ///
+    /// # Errors
+    /// As Redis checks them.
+    pub(super) fn parse(call: &WriteCall<'_>, at: usize) -> Result<Self, CommandError> {
+        let positive =
+            |text: &[u8]| number::integer(text).ok().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
+        let numkeys = positive(call.args.at(at)).ok_or(CommandError::KeyCountNotPositive)?;
+        if numkeys > call.args.len() {
             return Err(CommandError::Syntax);
         }
-        count = Some(positive(options.value()?).ok_or(CommandError::CountNotPositive)?);
-    }
-    let limits = limits(call.context.settings());
-    for position in 2..2 + numkeys {
-        let key = call.key(position);
-        let WriteCall { keys, reply, args, .. } = call;
-        let mut set = keys.write_sorted_set(key, limits)?;
-        if !set.existed() {
-            continue;
+        let keys = at + 1..at + 1 + numkeys;
+        let mut options = Options::after(call.args, keys.end);
+        let highest = match options.next() {
+            Some(word) if word.is("MIN") => false,
+            Some(word) if word.is("MAX") => true,
+            _ => return Err(CommandError::Syntax),
+        };
+        let mut count = None;
+        while let Some(option) = options.next() {
+            if count.is_some() || !option.is("COUNT") || options.remaining() == 0 {
+                return Err(CommandError::Syntax);
+            }
+            count = Some(positive(options.value()?).ok_or(CommandError::CountNotPositive)?);
         }
-        reply.array(2);
-        reply.bulk(args.at(position));
-        pop(&mut set, count.unwrap_or(1), highest, Shape::Pairs, reply)?;
-        let emptied = set.is_empty();
-        set.commit()?;
-        call.taken(Classes::SORTED_SET, event(highest), key, emptied);
-        return Ok(());
+        Ok(Self { keys, highest, count: count.unwrap_or(1) })
     }
-    call.reply.null_array();
-    Ok(())
+
+    /// Takes members out of the first key that is a sorted set, and answers its name and them. False: none is.
+    ///
+    /// # Errors
+    /// When a key before it is of another type.
+    pub(super) fn answer(&self, call: &mut WriteCall<'_>) -> Result<bool, CommandError> {
+        let limits = limits(call.context.settings());
+        for at in call.candidates(self.keys.clone()) {
+            let key = call.key(at);
+            let WriteCall { keys, reply, args, .. } = call;
+            let mut set = keys.write_sorted_set(key, limits)?;
+            if set.existed() {
+                reply.array(2);
+                reply.bulk(args.at(at));
+                pop(&mut set, self.count, self.highest, Shape::Pairs, reply)?;
+                let emptied = set.is_empty();
+                set.commit()?;
+                call.taken(Classes::SORTED_SET, event(self.highest), key, emptied);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }

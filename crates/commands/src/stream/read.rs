@@ -1,9 +1,13 @@
-//! XREAD: entries behind those that a client knows, of several streams. It does not wait.
+//! XREAD: entries behind those that a client knows, of several streams. With BLOCK it waits until there are some.
 
+use std::ops::Range;
+
+use almandine_call::blocking::{Block, timeout_in_milliseconds};
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, number};
 use almandine_command_spec::{Access, Arg, Begin, CommandSpec, Find, KeySpec, Keys, Traits};
 use almandine_datatypes::stream::StreamId;
-use almandine_resp::{Args, ProtocolVersion, Reply};
+use almandine_keyspace::Kind;
+use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
 
 use super::access::{STREAM, look_at};
 use super::id;
@@ -47,21 +51,37 @@ pub(super) struct Reading<'c> {
     pub(super) acknowledged: bool,
     /// Milliseconds that something must have been pending to be claimed.
     pub(super) claim: Option<u64>,
+    /// It waits while there is nothing.
+    waits: bool,
+    /// For so many milliseconds. None: for ever.
+    timeout_ms: Option<u64>,
     /// Where the keys begin.
     pub(super) keys: usize,
     /// How many there are.
     pub(super) len: usize,
 }
 
+impl Reading<'_> {
+    /// The places of the keys. That of an id is so many places behind that of its key as there are keys.
+    pub(super) fn places(&self) -> Range<usize> {
+        self.keys..self.keys + self.len
+    }
+
+    /// What to wait for when there is nothing: none without BLOCK.
+    pub(super) fn block(&self) -> Option<Block> {
+        self.waits.then(|| Block::on(Kind::Stream, self.places(), self.timeout_ms))
+    }
+}
+
 /// Reads the arguments of both.
 pub(super) fn parse<'c>(args: Args<'c>, of_group: bool) -> Result<Reading<'c>, CommandError> {
-    let mut reading = Reading { count: None, group: None, acknowledged: false, claim: None, keys: 0, len: 0 };
+    let mut reading =
+        Reading { count: None, group: None, acknowledged: false, claim: None, waits: false, timeout_ms: None, keys: 0, len: 0 };
     let mut options = Options::after(args, 1);
     while let Some(word) = options.next() {
         let left = options.remaining();
         if word.is("BLOCK") && left > 0 {
-            // Nobody waits yet; what Redis does where clients must not wait.
-            timeout(options.value()?)?;
+            (reading.waits, reading.timeout_ms) = (true, timeout_in_milliseconds(options.value()?)?);
         } else if word.is("COUNT") && left > 0 {
             reading.count = Some(id::count(options.value()?)?).filter(|count| *count > 0);
         } else if word.is("STREAMS") && left > 0 {
@@ -96,14 +116,6 @@ pub(super) fn parse<'c>(args: Args<'c>, of_group: bool) -> Result<Reading<'c>, C
     Ok(reading)
 }
 
-fn timeout(text: &[u8]) -> Result<(), CommandError> {
-    match number::integer(text) {
-        Ok(time) if time < 0 => Err(CommandError::TimeoutNegative),
-        Ok(_) => Ok(()),
-        Err(_) => Err(CommandError::TimeoutNotInteger),
-    }
-}
-
 /// The array of what several streams give, which is none if they give nothing.
 #[derive(Default)]
 pub(super) struct Served {
@@ -125,6 +137,11 @@ impl Served {
         reply.bulk(key);
     }
 
+    /// Whether nothing was given.
+    pub(super) fn is_empty(&self) -> bool {
+        self.array.is_none()
+    }
+
     pub(super) fn finish(self, reply: &mut Reply<'_>) {
         match self.array {
             None => reply.null_array(),
@@ -138,8 +155,12 @@ fn xread(call: &mut ReadCall<'_>) -> Outcome {
     let reading = parse(call.args, false)?;
     let limit = reading.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
     let mut served = Served::default();
-    for position in reading.keys..reading.keys + reading.len {
+    // For each stream of which only what is new is wanted, what it had last.
+    let mut lasts: Vec<(usize, StreamId)> = Vec::new();
+    for position in call.candidates(reading.places()) {
         let (key, text) = (call.args.at(position), call.args.at(position + reading.len));
+        let is_new_wanted = reading.waits && text == b"$";
+        let mut newest = StreamId::MIN;
         // A key of another type is told before a bad id is.
         let after = match text {
             b">" => Err(CommandError::ReadNewOnly),
@@ -149,6 +170,7 @@ fn xread(call: &mut ReadCall<'_>) -> Outcome {
         };
         let from = after.as_ref().ok().and_then(|after| after.next());
         look_at(call, position, |stream, reply| {
+            newest = stream.last_id();
             if let Some(from) = from.filter(|from| stream.last().is_some_and(|last| *from <= last.id)) {
                 served.begin(reply, key);
                 let (array, mut len) = (reply.begin_array(), 0);
@@ -167,7 +189,27 @@ fn xread(call: &mut ReadCall<'_>) -> Outcome {
             Ok(())
         })?;
         after?;
+        if is_new_wanted {
+            lasts.push((position + reading.len, newest));
+        }
     }
-    served.finish(&mut call.reply);
-    Ok(())
+    match reading.block().filter(|_| served.is_empty()) {
+        Some(block) => call.block(Block { rewritten: resolved(call.args, &lasts), ..block }),
+        None => {
+            served.finish(&mut call.reply);
+            Ok(())
+        }
+    }
+}
+
+/// The arguments with ids in some places, so that what is new when the command runs again is what came since it ran first.
+fn resolved(args: Args<'_>, ids: &[(usize, StreamId)]) -> Option<ArgsBuf> {
+    let mut owned = ArgsBuf::new();
+    for (position, argument) in args.iter().enumerate() {
+        match ids.iter().find(|(place, _)| *place == position) {
+            Some((_, id)) => owned.push(&id.text()),
+            None => owned.push(argument),
+        }
+    }
+    (!ids.is_empty()).then_some(owned)
 }

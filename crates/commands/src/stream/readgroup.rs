@@ -1,11 +1,13 @@
-//! XREADGROUP: entries that a group has not read, or that a consumer has not acknowledged. It does not wait.
+//! XREADGROUP: entries that a group has not read, or that a consumer has not acknowledged. With BLOCK it waits for new ones, or until its group is
+//! gone.
 
 use almandine_base::events::Classes;
+use almandine_call::blocking::Block;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Keys, Traits};
 use almandine_datatypes::stream::{Pending, StreamId};
-use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::StreamMut;
+use almandine_keyspace::{Awaited, Refusal};
 use almandine_resp::Reply;
 
 use super::access::STREAM;
@@ -56,21 +58,22 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
     let Some((group, consumer)) = reading.group else { return Err(CommandError::ReadGroupMissing) };
     let mut all = Vec::with_capacity(reading.len);
     // All is checked before anything changes.
-    for position in reading.keys..reading.keys + reading.len {
+    for position in call.candidates(reading.places()) {
         let (key, name, text) = (call.key(position), call.args.at(position), call.args.at(position + reading.len));
         let found = call.keys.read_stream(key, |stream| Ok(stream.find_group(group).is_some()))?;
         call.looked_up(key, found.is_some());
         if found != Some(true) {
             return Err(errors::no_group_to_read(name, group));
         }
-        all.push(match text {
+        let from = match text {
             b"$" => return Err(CommandError::ReadGroupLast),
             b">" => From::New,
             _ => From::Own(id::strict(text, 0)?),
-        });
+        };
+        all.push((position, from));
     }
     let mut served = Served::default();
-    for (position, from) in (reading.keys..).zip(all) {
+    for (position, from) in all {
         let (key, name) = (call.key(position), call.args.at(position));
         let WriteCall { keys, reply, .. } = call;
         let mut stream = keys.write_stream(key)?;
@@ -98,8 +101,16 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
             call.event(Classes::STREAM, "xgroup-createconsumer", key);
         }
     }
-    served.finish(&mut call.reply);
-    Ok(())
+    match reading.block().filter(|_| served.is_empty()) {
+        Some(block) => {
+            let awaited = Awaited { or_gone: true, ..block.awaited };
+            call.block(Block { awaited, ..block })
+        }
+        None => {
+            served.finish(&mut call.reply);
+            Ok(())
+        }
+    }
 }
 
 /// Whether there is something for a consumer to read, or to claim.

@@ -101,14 +101,14 @@ impl Command {
         }
     }
 
-    /// A random one that waits while there is nothing.
-    pub(super) fn random_blocking(db: usize, random: &mut Random) -> Self {
+    /// A random one that waits while there is nothing; a move only where the server has them.
+    pub(super) fn random_blocking(db: usize, moves: bool, random: &mut Random) -> Self {
         let end = End::random(random);
         let mut keys = vec![random_key(db, random)];
         if random.chance(30) {
             keys.push(random_key(db, random));
         }
-        match random.below(10) {
+        match random.below(if moves { 10 } else { 7 }) {
             0..5 => Self::BlockingPop(keys, end),
             5 | 6 => Self::BlockingPopMany(keys, end, 1 + random.below(3)),
             _ => Self::BlockingMove(keys[0], random_key(db, random), end, End::random(random)),

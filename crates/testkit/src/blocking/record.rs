@@ -49,6 +49,8 @@ pub struct Settings {
     pub duration: Duration,
     /// All clients act at the same ticks of the clock, at which times to wait are over, too.
     pub aligned: bool,
+    /// The server has BLMOVE and BRPOPLPUSH.
+    pub moves: bool,
     /// For the choice of commands; the interleaving is the machine's.
     pub seed: u64,
 }
@@ -215,7 +217,7 @@ impl<'g> Recorder<'g> {
 
     /// A command that does not wait, or a transaction.
     fn action(&mut self, db: usize) -> Action {
-        let (group, random) = (self.group, &mut self.random);
+        let (group, moves, random) = (self.group, self.settings.moves, &mut self.random);
         let mut element = || -> Element { group.elements.fetch_add(1, Ordering::Relaxed) };
         if random.chance(80) {
             return Action::One(Command::random(db, random, &mut element));
@@ -223,8 +225,11 @@ impl<'g> Recorder<'g> {
         let count = 1 + random.below(4);
         let mut commands = Vec::new();
         while commands.len() < count {
-            let command =
-                if random.chance(20) { Command::random_blocking(db, random) } else { Command::random(db, random, &mut element) };
+            let command = if random.chance(20) {
+                Command::random_blocking(db, moves, random)
+            } else {
+                Command::random(db, random, &mut element)
+            };
             // It is sent to any database.
             if command.database() == db {
                 commands.push(command);
@@ -234,7 +239,7 @@ impl<'g> Recorder<'g> {
     }
 
     fn wait(&mut self, db: usize) -> io::Result<()> {
-        let command = Command::random_blocking(db, &mut self.random);
+        let command = Command::random_blocking(db, self.settings.moves, &mut self.random);
         let timeout_ms = match self.random.below(20) {
             0 => 0,
             1..12 if self.settings.aligned => TICK.as_millis() as u64 * (1 + self.random.below(3) as u64),
