@@ -163,10 +163,13 @@ impl Accessor {
             let db = db_of(name.namespace).unwrap_or(0);
             let is_ready = self.may_exist(db, &name.key) || queue.tells_gone();
             let key = self.key(db, &name.key);
-            if is_ready {
-                self.session.add_ready(ReadyKey { namespace: key.namespace, key: key.bytes.into(), hash: key.hash });
+            let ready = ReadyKey { namespace: key.namespace, key: key.bytes.into(), hash: key.hash };
+            // What the transaction has done before may have noted the key for the queue that it had then.
+            let is_noted = self.session.is_ready(&ready);
+            if is_ready && !is_noted {
+                self.session.add_ready(ready);
             }
-            keyspace.waiters.put(&key, queue, is_ready);
+            keyspace.waiters.put(&key, queue, is_ready || is_noted);
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Commands that wait until there is an element: BLPOP, BRPOP, BLMPOP.
 
+use almandine_base::events::Classes;
 use almandine_call::blocking::{Block, timeout_in_seconds};
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
 use almandine_keyspace::Kind;
 use almandine_keyspace::types::list::End;
 
-use super::access::{LIST, limits};
+use super::access::{LIST, limits, popped};
 use super::pop::{LMPOP, Pops};
 use crate::traits::CHANGE;
 
@@ -51,7 +52,10 @@ fn pop(call: &mut WriteCall<'_>, end: End) -> Outcome {
             call.reply.bulk(call.args.at(at));
             list.pop(end, 1, |element| call.reply.bulk(element))?;
             list.settle()?;
-            return Ok(list.commit()?);
+            let emptied = list.is_empty();
+            list.commit()?;
+            call.taken(Classes::LIST, popped(end), key, emptied);
+            return Ok(());
         }
     }
     call.block(Block::on(Kind::List, keys, timeout_ms))
