@@ -118,6 +118,7 @@ impl Accessor {
     /// Ends a batch.
     #[inline]
     pub fn end_batch(&mut self) {
+        self.tell_left();
         self.session.leave();
     }
 

@@ -64,6 +64,14 @@ impl Accessor {
         self.published = self.keyspace.listeners.published();
     }
 
+    /// Tells what was stated outside of any command, as where a client is served that has waited.
+    #[inline]
+    pub(crate) fn tell_left(&mut self) {
+        if self.session.has_events() {
+            self.session.tell_events(false);
+        }
+    }
+
     /// Whether any event of these classes is told.
     #[inline]
     #[must_use]

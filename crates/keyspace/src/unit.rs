@@ -71,6 +71,7 @@ impl Accessor {
 
     /// Ends a unit.
     pub fn end_unit(&mut self) {
+        self.tell_left();
         match std::mem::take(&mut self.unit) {
             Unit::Command => debug_assert!(false, "a unit ends once"),
             Unit::Planned => self.session.unlock_all(),

@@ -90,6 +90,7 @@ pub(crate) fn read_again(
         let waiting = wait(&mut accessor.writer(client.db), client, dispatch, args);
         client.blocking.waiting = waiting;
     }
+    accessor.reader(client.db).end_events(found_cold);
     accessor.end_unit();
     if found_cold { Err(CommandError::Cold) } else { outcome }
 }

@@ -22,8 +22,8 @@ pub(crate) fn latches_write(dispatch: &Dispatch) -> bool {
     dispatch.key != 0 && !dispatch.flags.any(Flags::ANY_KEY)
 }
 
-/// Tells the events of a command, while its keys are latched still.
+/// Tells the events of a command, while its keys are latched still; of one that runs again, only what the store did.
 #[cold]
 pub(crate) fn end(keys: &mut Reader<'_>, outcome: &Outcome) {
-    keys.end_events(matches!(outcome, Err(CommandError::Cold | CommandError::Computing)));
+    keys.end_events(matches!(outcome, Err(CommandError::Cold | CommandError::Computing | CommandError::Blocks)));
 }

@@ -1,5 +1,6 @@
 //! What the commands of the family have in common: the first key as a stream, to be read or to be changed.
 
+use almandine_base::events::Classes;
 use almandine_call::{CommandError, ReadCall, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
@@ -56,6 +57,14 @@ pub fn limits(settings: &Settings) -> NodeLimits {
 pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<StreamMut<'s>, CommandError> {
     let key = call.key(1);
     Ok(call.keys.write_stream(key)?)
+}
+
+/// States that there is no such key as the first one, for a command that looks at it as those that read do.
+pub(super) fn tell_miss(call: &mut WriteCall<'_>) {
+    let key = call.key(1);
+    if call.keys.publishes(Classes::MISS) && !call.keys.exists(key) {
+        call.event(Classes::MISS, "keymiss", key);
+    }
 }
 
 /// Whether a command on entries that exist has any: the first key as a stream to be changed, or None.

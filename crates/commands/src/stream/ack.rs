@@ -4,7 +4,7 @@ use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
-use super::access::{STREAM, change_existing};
+use super::access::{STREAM, change_existing, tell_miss};
 use super::delete::{Fate, IDS_ARG, policy_and_ids};
 use super::id;
 use super::trim::{POLICY_ARGS, Policy};
@@ -32,6 +32,7 @@ fn xack(call: &mut WriteCall<'_>) -> Outcome {
 /// How many of the entries were pending.
 fn acknowledge(call: &mut WriteCall<'_>) -> Result<i64, CommandError> {
     let (group, words, statistics) = (call.args.at(2), call.args.slice_from(3), call.context.statistics());
+    tell_miss(call);
     let found = change_existing(call)?;
     statistics.looked_up(found.is_some());
     let Some(mut stream) = found else { return Ok(0) };

@@ -8,7 +8,7 @@ use almandine_keyspace::types::stream::StreamMut;
 use almandine_keyspace::{Key, Refusal};
 use almandine_resp::Reply;
 
-use super::access::STREAM;
+use super::access::{STREAM, tell_miss};
 use super::id;
 use super::reply::{write_entry, write_id};
 use crate::traits::CHANGE;
@@ -83,6 +83,7 @@ fn group_of(stream: &StreamMut<'_>, key: &[u8], name: &[u8]) -> Result<usize, Co
 fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
     let (args, now) = (call.args, call.now_ms());
     let key = call.key(1);
+    tell_miss(call);
     let WriteCall { keys, reply, context, .. } = call;
     let mut stream = keys.write_stream(key)?;
     context.statistics().looked_up(stream.existed());
@@ -212,6 +213,7 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
         }
     }
     let key = call.key(1);
+    tell_miss(call);
     let WriteCall { keys, reply, context, .. } = call;
     let mut stream = keys.write_stream(key)?;
     context.statistics().looked_up(stream.existed());
