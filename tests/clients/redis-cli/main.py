@@ -268,4 +268,12 @@ def a_blocked_command_and_its_end():
     equal(child.communicate(timeout=5)[0], "q\nx\n")
 
 
+@case
+def users():
+    cli("ACL", "SETUSER", "reader", "on", ">pass", "~r:*", "+@read")
+    equal(cli("--user", "reader", "--pass", "pass", "--no-auth-warning", "GET", "r:1"), "")
+    holds("NOPERM" in cli("-u", f"redis://reader:pass@{HOST}:{PORT}", "SET", "r:1", "v", server=[]))
+    cli("ACL", "DELUSER", "reader")
+
+
 run()

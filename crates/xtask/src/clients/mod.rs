@@ -39,6 +39,7 @@ const PROGRAMS: &[Program] = &[
     Program { name: "redis-exporter", kind: Kind::PythonAnd("prometheus-redis-exporter"), quick: false },
     Program { name: "django", kind: Kind::Python, quick: false },
     Program { name: "rq", kind: Kind::Python, quick: false },
+    Program { name: "celery", kind: Kind::Python, quick: false },
     Program { name: "arq", kind: Kind::Python, quick: false },
     Program { name: "flask", kind: Kind::Python, quick: false },
     Program { name: "express-session", kind: Kind::Node, quick: false },
