@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use almandine_call::{AdminCall, Command, Handler, Outcome};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_config::sections::network::Network;
 use almandine_node::metrics::{self, Readings, Section};
 
 pub(super) const COMMANDS: &[&Command] = &[&INFO];
@@ -97,6 +98,9 @@ fn info(call: &mut AdminCall<'_>) -> Outcome {
                 for (name, value) in metrics::section(&readings, section) {
                     let _ = write!(text, "{name}:{value}\r\n");
                 }
+                if section == Section::Server {
+                    write_listeners(&mut text, &readings.config.settings.network);
+                }
             }
             Content::Nothing => {}
             Content::Written(write) => write(&mut text, call),
@@ -104,6 +108,22 @@ fn info(call: &mut AdminCall<'_>) -> Outcome {
     }
     call.reply.verbatim("txt", text.as_bytes());
     Ok(())
+}
+
+/// A line for each kind of listener, as Redis has them since 7.2.
+fn write_listeners(text: &mut String, network: &Network) {
+    let mut lines = Vec::new();
+    if network.port != 0 {
+        let addresses: String = network.bind.iter().map(|address| format!(",bind={address}")).collect();
+        lines.push(format!("name=tcp{addresses},port={}", network.port));
+    }
+    if !network.unix_socket.is_empty() {
+        lines.push(format!("name=unix,bind={}", network.unix_socket));
+    }
+    for (number, line) in lines.iter().enumerate() {
+        // Writing to a String does not fail.
+        let _ = write!(text, "listener{number}:{line}\r\n");
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]

@@ -1,4 +1,7 @@
-//! What the parameters say about themselves: `--help`, `--version` and the reference in `docs/`.
+//! What the parameters say about themselves: `--help`, `--version`, the reference in `docs/`, the manual page and the completions of shells.
+
+mod completions;
+mod page;
 
 use std::fmt::Write;
 
@@ -7,6 +10,8 @@ use crate::kind::Kind;
 use crate::missing;
 use crate::parameter::{Parameter, all};
 use crate::settings::SECTIONS;
+
+pub use completions::{Shell, completions};
 
 /// The answer to `--version`.
 #[must_use]
@@ -42,7 +47,7 @@ pub fn help() -> String {
          or is refused if it promises safety or durability that does not exist yet.\n",
     );
     for section in SECTIONS {
-        let mut parameters = section.iter().filter(|p| p.effective && !p.flags.hidden).peekable();
+        let mut parameters = section.iter().filter(|parameter| shown(parameter)).peekable();
         if let Some(first) = parameters.peek() {
             let _ = write!(text, "\n{}:\n", first.section);
         }
@@ -58,6 +63,17 @@ pub fn help() -> String {
         }
     }
     text
+}
+
+/// Whether an operator is told of a parameter: it has an effect, and is not for developers only.
+fn shown(parameter: &Parameter) -> bool {
+    parameter.effective && !parameter.flags.hidden
+}
+
+/// The manual page, in the language of `man`.
+#[must_use]
+pub fn page() -> String {
+    page::page()
 }
 
 /// Appends words in lines of at most [`COLUMNS`], indented.

@@ -1,9 +1,10 @@
-//! `--print-reference`: the generated parts of the documentation.
+//! `--print-reference`: the generated parts of the documentation, and what packages hold beside the program.
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use almandine_call::{Table, help};
+use almandine_config::manual::{self, Shell};
 use almandine_node::metrics::METRICS;
 
 use crate::commands;
@@ -17,10 +18,14 @@ pub(crate) fn print(what: &str) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         },
-        "config" => almandine_config::manual::reference(),
+        "config" => manual::reference(),
         "metrics" => metrics(),
+        "man" => manual::page(),
+        "bash" => manual::completions(Shell::Bash),
+        "zsh" => manual::completions(Shell::Zsh),
+        "fish" => manual::completions(Shell::Fish),
         _ => {
-            eprintln!("--print-reference takes commands, config or metrics");
+            eprintln!("--print-reference takes commands, config, metrics, man, bash, zsh or fish");
             return ExitCode::FAILURE;
         }
     };

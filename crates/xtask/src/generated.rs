@@ -1,4 +1,4 @@
-//! Documents that are printed by the server from its own tables. A stale one fails `tidy`, which names the command that refreshes it.
+//! Documents that programs print from their own tables: references, manual pages, completions. A stale one fails `tidy`, which names the command that refreshes it.
 
 use std::fs;
 use std::path::Path;
@@ -9,26 +9,53 @@ use std::process::Command;
 pub(crate) struct Document {
     /// Where it stands, from the root.
     pub(crate) path: &'static str,
-    /// What `almandine-server --print-reference` calls it.
+    /// Who prints it.
+    program: Printer,
+    /// What the program calls it.
     pub(crate) reference: &'static str,
 }
 
-/// To generate a further document, let `almandine-server --print-reference NAME` print it and add a line.
+/// A program that prints documents.
+#[derive(Clone, Copy, Debug)]
+enum Printer {
+    /// `almandine-server --print-reference NAME`.
+    Server,
+    /// `almandine-bench print-reference NAME`.
+    Bench,
+}
+
+/// To generate a further document, let a program print it and add a line.
 pub(crate) const DOCUMENTS: &[Document] = &[
-    Document { path: "docs/reference/commands.md", reference: "commands" },
-    Document { path: "docs/reference/config.md", reference: "config" },
-    Document { path: "docs/reference/metrics.md", reference: "metrics" },
+    by_server("docs/reference/commands.md", "commands"),
+    by_server("docs/reference/config.md", "config"),
+    by_server("docs/reference/metrics.md", "metrics"),
+    by_server("packaging/man/almandine-server.1", "man"),
+    by_server("packaging/completions/almandine-server.bash", "bash"),
+    by_server("packaging/completions/_almandine-server", "zsh"),
+    by_server("packaging/completions/almandine-server.fish", "fish"),
+    by_bench("packaging/man/almandine-bench.1", "man"),
+    by_bench("packaging/completions/almandine-bench.bash", "bash"),
+    by_bench("packaging/completions/_almandine-bench", "zsh"),
+    by_bench("packaging/completions/almandine-bench.fish", "fish"),
 ];
+
+const fn by_server(path: &'static str, reference: &'static str) -> Document {
+    Document { path, program: Printer::Server, reference }
+}
+
+const fn by_bench(path: &'static str, reference: &'static str) -> Document {
+    Document { path, program: Printer::Bench, reference }
+}
 
 /// Paths whose content is not what `print` gives for them now, with the reason.
 pub(crate) fn stale(
     documents: &[Document],
     read: &dyn Fn(&str) -> Option<String>,
-    print: &dyn Fn(&str) -> Result<String, String>,
+    print: &dyn Fn(&Document) -> Result<String, String>,
 ) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     for document in documents {
-        let reason = match (read(document.path), print(document.reference)) {
+        let reason = match (read(document.path), print(document)) {
             (_, Err(e)) => format!("cannot be generated: {e}"),
             (None, _) => "is missing; `cargo xtask docs` writes it".to_owned(),
             (Some(old), Ok(new)) if old != new => "is stale; `cargo xtask docs` refreshes it".to_owned(),
@@ -39,10 +66,14 @@ pub(crate) fn stale(
     problems
 }
 
-/// What the server prints.
-pub(crate) fn print_reference(root: &Path, name: &str) -> Result<String, String> {
+/// What the document's program prints.
+pub(crate) fn print_reference(root: &Path, document: &Document) -> Result<String, String> {
+    let (package, command) = match document.program {
+        Printer::Server => ("almandine-server", "--print-reference"),
+        Printer::Bench => ("almandine-bench", "print-reference"),
+    };
     let output = Command::new("cargo")
-        .args(["run", "--quiet", "--package", "almandine-server", "--", "--print-reference", name])
+        .args(["run", "--quiet", "--package", package, "--", command, document.reference])
         .current_dir(root)
         .output()
         .map_err(|e| e.to_string())?;
@@ -55,7 +86,7 @@ pub(crate) fn print_reference(root: &Path, name: &str) -> Result<String, String>
 /// `cargo xtask docs`.
 pub(crate) fn refresh(root: &Path) -> bool {
     for document in DOCUMENTS {
-        let written = print_reference(root, document.reference).and_then(|text| {
+        let written = print_reference(root, document).and_then(|text| {
             let path = root.join(document.path);
             path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text)).map_err(|e| e.to_string())
         });
@@ -76,9 +107,9 @@ mod tests {
 
     #[test]
     fn stale_missing_and_failing_documents_are_found() {
-        let documents = ["fresh", "stale", "missing", "failing"].map(|name| Document { path: name, reference: name });
+        let documents = ["fresh", "stale", "missing", "failing"].map(|name| by_server(name, name));
         let read = |path: &str| (path != "missing").then(|| if path == "stale" { "old" } else { "new" }.to_owned());
-        let print = |name: &str| if name == "failing" { Err("no".to_owned()) } else { Ok("new".to_owned()) };
+        let print = |document: &Document| if document.path == "failing" { Err("no".to_owned()) } else { Ok("new".to_owned()) };
         let found = stale(&documents, &read, &print);
         let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["stale", "missing", "failing"]);

@@ -1,9 +1,10 @@
 //! `cargo xtask …`: the repository's chores, in Rust, so that a fresh machine needs nothing else.
 //!
 //! `test` installs what the tests need and runs everything; `redis-suite` runs Redis' own tests; `clients` runs other people's
-//! clients; `tidy` checks what compilers do not; `docs` refreshes generated documents.
+//! clients; `tidy` checks what compilers do not; `docs` refreshes generated documents; `deb` builds the Debian package.
 
 mod clients;
+mod deb;
 mod generated;
 mod prerequisites;
 mod redis_suite;
@@ -21,10 +22,12 @@ const USAGE: &str = "usage: cargo xtask <command>
                   run Redis' own tests against our server; --help shows more
   clients [NAME]...
                   run other people's clients, tools and frameworks against our server; --help shows more
+  deb [--profile P]
+                  build the Debian package target/deb/almandine_*.deb, of a release build unless told otherwise
   tidy            check layers, headers, unsafe fences, invariants, lengths, paths, licences, generated documents
   circles [crate] show which files of a crate need each other
   assertions      show how many assertions per function there are
-  docs            write the generated documents of docs/reference again
+  docs            write the generated documents again: docs/reference, manual pages, completions
 ";
 
 fn main() -> ExitCode {
@@ -38,6 +41,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["circles", name @ ..] => show(|sources| tidy::circles::print(sources, name.first().unwrap_or(&""))),
         ["assertions"] => show(tidy::assertions::print),
+        ["deb"] => deb::run(&root::root(), "release"),
+        ["deb", "--profile", profile] => deb::run(&root::root(), profile),
         ["docs"] => generated::refresh(&root::root()),
         _ => {
             eprint!("{USAGE}");

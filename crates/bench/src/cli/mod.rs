@@ -1,5 +1,6 @@
 //! The command line: subcommands and the options they share.
 
+mod manual;
 mod offline;
 pub mod options;
 
@@ -59,6 +60,9 @@ enum Command {
     /// Answer everything with canned replies.
     #[command(hide = true)]
     Canned(canned::Canned),
+    /// Print the manual page or the completions of a shell.
+    #[command(hide = true)]
+    PrintReference(manual::PrintReference),
     /// Wait for the end of standard input and remove a folder.
     #[command(hide = true)]
     RemoveAfterwards(folder::RemoveAfterwards),
@@ -84,6 +88,7 @@ impl Cli {
             Command::Canned(command) => command.run(),
             Command::RemoveAfterwards(command) => command.run(),
             Command::Launch(command) => command.run(),
+            Command::PrintReference(command) => command.run(),
             Command::Plot(command) => command.run(),
             Command::List => {
                 offline::list();

@@ -191,11 +191,8 @@ metrics! {
     Stats Counter expired_keys: "Keys removed because they had expired" = |r| Integer(r.store.expired.max(0).unsigned_abs());
     Stats Gauge expired_stale_perc: "Share of due keys that are not removed; the expiry wheel finds all" = |_| Decimal(0.0);
     Stats Counter expired_time_cap_reached_count: "Times that expiry ran out of time" = NONE;
-    Stats Counter expire_cycle_cpu_milliseconds: "Not measured: expiry runs in the store's background thread" = NONE;
     Stats Counter evicted_keys: "Keys evicted" = |r| Integer(r.store.evicted.max(0).unsigned_abs());
     Stats Counter evicted_clients: "Clients closed because of maxmemory-clients" = |r| Integer(r.totals.clients_evicted);
-    Stats Counter total_eviction_exceeded_time: "Milliseconds beyond maxmemory, with eviction" = NONE;
-    Stats Gauge current_eviction_exceeded_time: "Milliseconds beyond maxmemory now, with eviction" = NONE;
     Stats Counter refused_out_of_memory: "Commands refused beyond maxmemory" = |r| Integer(r.totals.refused_out_of_memory);
     Stats Counter keyspace_hits: "Look-ups that found a key" = |r| Integer(r.totals.keyspace_hits);
     Stats Counter keyspace_misses: "Look-ups that found none" = |r| Integer(r.totals.keyspace_misses);
@@ -217,7 +214,6 @@ metrics! {
     Stats Gauge tracking_total_prefixes: "Prefixes tracked" = |r| Integer(r.tracking.prefixes as u64);
     Stats Counter unexpected_error_replies: "Error replies that only a defect explains" = NONE;
     Stats Counter total_error_replies: "Error replies" = |r| Integer(r.totals.error_replies);
-    Stats Counter dump_payload_sanitizations: "Payloads of RESTORE checked in depth" = NONE;
     Stats Counter total_reads_processed: "Chunks of input worked on" = |r| Integer(r.totals.reads_processed);
     Stats Counter total_writes_processed: "Batches of replies sent" = |r| Integer(r.totals.writes_processed);
     Stats Counter io_threaded_reads_processed: "The same as total_reads_processed with more than one worker" = |r| {

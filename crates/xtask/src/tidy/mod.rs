@@ -68,7 +68,7 @@ fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
     problems.extend(assertions::check(&sources));
     problems.extend(dependencies::check(&metadata));
     let read = |path: &str| fs::read_to_string(root.join(path)).ok();
-    let print = |name: &str| generated::print_reference(root, name);
+    let print = |document: &generated::Document| generated::print_reference(root, document);
     problems
         .extend(generated::stale(generated::DOCUMENTS, &read, &print).into_iter().map(|(path, text)| Problem::new(path, 0, text)));
     Ok((problems, warnings))

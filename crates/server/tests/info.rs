@@ -1,0 +1,164 @@
+//! INFO beside redis-server's: the same fields in the same sections, of the same kind, and true after a workload that both have had.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+
+use almandine_testkit::{Client, Program, Server, Value};
+
+/// Fields that Redis has and we have not, because we do not know what they say.
+const ABSENT: [&str; 5] = [
+    "gcc_version",
+    "expire_cycle_cpu_milliseconds",
+    "total_eviction_exceeded_time",
+    "current_eviction_exceeded_time",
+    "dump_payload_sanitizations",
+];
+
+type Fields = BTreeMap<(String, String), String>;
+
+fn info(client: &mut Client, sections: &[&str]) -> (Vec<String>, Fields) {
+    let words = [&["INFO"], sections].concat();
+    let Value::Bulk(text) = client.call(&words).unwrap() else { panic!("INFO") };
+    let text = String::from_utf8(text).unwrap();
+    let (mut titles, mut fields) = (Vec::new(), Fields::new());
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("# ") {
+            titles.push(title.to_owned());
+        } else if let Some((name, value)) = line.split_once(':') {
+            let key = (titles.last().unwrap().clone(), name.to_owned());
+            assert!(fields.insert(key, value.to_owned()).is_none(), "{name} twice");
+        }
+    }
+    (titles, fields)
+}
+
+/// What a program that reads the field takes it for.
+fn kind(value: &str) -> &'static str {
+    if value.parse::<i64>().is_ok() {
+        "integer"
+    } else if value.trim_end_matches('%').parse::<f64>().is_ok() {
+        if value.ends_with('%') { "percent" } else { "decimal" }
+    } else {
+        "text"
+    }
+}
+
+/// The same for both: writes, hits, misses, errors, expiries, two kinds of subscriptions, a watched key.
+fn work(server: &Server) -> Vec<Client> {
+    let mut client = server.client();
+    let mut clients: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    for number in 0..50 {
+        client.line(&format!("SET key:{number} {number}"));
+    }
+    for number in 0..80 {
+        client.line(&format!("GET key:{number}"));
+    }
+    client.line("SET brief x PX 1");
+    client.line("LPUSH key:1 x");
+    client.line("SELECT 3");
+    client.line("HSET h f v");
+    clients[0].line("SUBSCRIBE a");
+    clients[0].line("SUBSCRIBE b");
+    clients[1].line("PSUBSCRIBE a*");
+    clients[2].line("WATCH key:1");
+    clients.push(client);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    clients
+}
+
+#[test]
+fn info_has_what_redis_has_and_says_the_same_of_the_same() {
+    let (ours, theirs) = (Server::start(&Program::Almandine, &[]), Server::start(&Program::Redis, &[]));
+    let (mut at_ours, mut at_theirs) = (work(&ours), work(&theirs));
+    let (mut our, mut their) = (at_ours.pop().unwrap(), at_theirs.pop().unwrap());
+    for sections in
+        [&[][..], &["default"], &["modules"], &["server", "cpu", "SERVER", "nosuch"], &["nosuch"], &["commandstats", "stats"]]
+    {
+        let titles = |client: &mut Client| info(client, sections).0;
+        assert_eq!(titles(&mut our), titles(&mut their), "{sections:?}");
+    }
+    let (our_titles, our_fields) = info(&mut our, &["everything"]);
+    let (their_titles, their_fields) = info(&mut their, &["everything"]);
+    assert_eq!(our_titles.into_iter().filter(|title| title != "Storage").collect::<Vec<_>>(), their_titles);
+    for ((section, name), value) in &their_fields {
+        let our = our_fields.get(&(section.clone(), name.clone()));
+        assert_eq!(our.is_none(), ABSENT.contains(&name.as_str()), "{section} {name}");
+        // Identifications of the build are free text.
+        let free = ["redis_version", "redis_build_id", "redis_git_sha1", "redis_git_dirty"].contains(&name.as_str());
+        if let Some(our) = our.filter(|_| !free) {
+            assert_eq!(kind(our), kind(value), "{section} {name}: {our} {value}");
+        }
+    }
+    for (section, names) in [
+        ("Server", &["redis_mode", "os", "arch_bits", "process_supervised", "config_file", "configured_hz"][..]),
+        ("Clients", &["connected_clients", "maxclients", "blocked_clients", "tracking_clients", "cluster_connections"]),
+        ("Memory", &["maxmemory", "maxmemory_human", "maxmemory_policy", "total_system_memory", "mem_clients_slaves"]),
+        ("Persistence", &["loading", "aof_enabled", "rdb_bgsave_in_progress", "rdb_last_bgsave_status", "aof_last_write_status"]),
+        (
+            "Stats",
+            &[
+                "keyspace_hits",
+                "keyspace_misses",
+                "expired_keys",
+                "evicted_keys",
+                "pubsub_channels",
+                "pubsub_patterns",
+                "total_error_replies",
+                "rejected_connections",
+            ],
+        ),
+        ("Replication", &["role", "connected_slaves", "master_failover_state", "master_repl_offset"]),
+        ("Errorstats", &["errorstat_WRONGTYPE"]),
+        ("Cluster", &["cluster_enabled"]),
+        ("Keyspace", &["db0", "db3"]),
+    ] {
+        for name in names {
+            let of = |fields: &Fields| fields.get(&(section.to_owned(), (*name).to_owned())).cloned();
+            assert!(of(&our_fields).is_some(), "{section} {name}");
+            assert_eq!(of(&our_fields), of(&their_fields), "{section} {name}");
+        }
+    }
+    let calls = |fields: &Fields, command: &str| {
+        let value = &fields[&("Commandstats".to_owned(), format!("cmdstat_{command}"))];
+        value.split(',').next().unwrap().to_owned()
+    };
+    for command in ["get", "set", "hset", "lpush", "select", "subscribe", "psubscribe", "watch"] {
+        assert_eq!(calls(&our_fields, command), calls(&their_fields, command), "{command}");
+    }
+}
+
+#[test]
+fn what_info_says_of_the_process_is_so() {
+    let server = Server::start(&Program::Almandine, &["--workers", "1", "--unixsocket", "{dir}/s.sock"]);
+    let clients = work(&server);
+    let mut client = server.client();
+    let (_, fields) = info(&mut client, &["everything"]);
+    let field = |section: &str, name: &str| fields[&(section.to_owned(), name.to_owned())].clone();
+    let number = |section: &str, name: &str| field(section, name).parse::<u64>().unwrap();
+    assert_eq!(number("Server", "process_id"), u64::from(server.pid()));
+    assert_eq!(number("Server", "tcp_port"), u64::from(server.address().port()));
+    let program = std::fs::canonicalize(almandine_testkit::server::almandine_path()).unwrap();
+    assert_eq!(field("Server", "executable"), program.display().to_string());
+    let port = server.address().port();
+    assert_eq!(field("Server", "listener0"), format!("name=tcp,bind=127.0.0.1,port={port}"));
+    assert_eq!(field("Server", "listener1"), format!("name=unix,bind={}/s.sock", server.directory().display()));
+    assert_eq!(number("Server", "workers"), 1);
+    assert!(field("Server", "run_id").len() == 40 && number("Server", "uptime_in_seconds") < 60);
+    assert_eq!(number("Clients", "connected_clients"), clients.len() as u64 + 1);
+    assert_eq!((number("Clients", "pubsub_clients"), number("Clients", "watching_clients")), (2, 1));
+    assert_eq!(number("Clients", "total_watched_keys"), 1);
+    let resident = server.resident_bytes();
+    assert!(number("Memory", "used_memory_rss").abs_diff(resident) < resident / 4, "{resident}");
+    assert!(number("Memory", "used_memory") <= number("Memory", "used_memory_peak"));
+    assert_eq!(number("Memory", "used_memory"), number("Memory", "used_memory_overhead") + number("Memory", "used_memory_dataset"));
+    drop(clients);
+    let value = "v".repeat(1 << 20);
+    for number in 0..20 {
+        client.call(&["SET", &format!("large:{number}"), &value]).unwrap();
+    }
+    let (_, after) = info(&mut client, &["memory"]);
+    let used = |fields: &Fields| fields[&("Memory".to_owned(), "used_memory".to_owned())].parse::<u64>().unwrap();
+    let grown = used(&after) - used(&fields);
+    assert!((20 << 20..22 << 20).contains(&grown), "{grown}");
+}

@@ -1,0 +1,154 @@
+//! `cargo xtask deb`: the Debian package, from what `packaging/` holds and a build of the programs.
+//!
+//! The tree of the package is laid out in `target/deb/root` and handed to `dpkg-deb`, which is all of Debian's tools that it takes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What the package holds beside the programs: from where, to where.
+const FILES: &[(&str, &str)] = &[
+    ("packaging/systemd/almandine.service", "usr/lib/systemd/system/almandine.service"),
+    ("packaging/debian/almandine.conf", "etc/almandine/almandine.conf"),
+    ("packaging/debian/logrotate", "etc/logrotate.d/almandine"),
+    ("packaging/completions/almandine-server.bash", "usr/share/bash-completion/completions/almandine-server"),
+    ("packaging/completions/almandine-bench.bash", "usr/share/bash-completion/completions/almandine-bench"),
+    ("packaging/completions/_almandine-server", "usr/share/zsh/vendor-completions/_almandine-server"),
+    ("packaging/completions/_almandine-bench", "usr/share/zsh/vendor-completions/_almandine-bench"),
+    ("packaging/completions/almandine-server.fish", "usr/share/fish/vendor_completions.d/almandine-server.fish"),
+    ("packaging/completions/almandine-bench.fish", "usr/share/fish/vendor_completions.d/almandine-bench.fish"),
+    ("docs/operations.md", "usr/share/doc/almandine/operations.md"),
+    ("LICENSE-MIT", "usr/share/doc/almandine/LICENSE-MIT"),
+    ("LICENSE-APACHE", "usr/share/doc/almandine/LICENSE-APACHE"),
+];
+
+/// What is compressed, as Debian wants it.
+const COMPRESSED: &[(&str, &str)] = &[
+    ("packaging/man/almandine-server.1", "usr/share/man/man1/almandine-server.1.gz"),
+    ("packaging/man/almandine-bench.1", "usr/share/man/man1/almandine-bench.1.gz"),
+    ("CHANGELOG.md", "usr/share/doc/almandine/changelog.gz"),
+];
+
+const PROGRAMS: [&str; 2] = ["almandine-server", "almandine-bench"];
+const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+
+/// Builds the programs in `profile`, and the package of them.
+pub(crate) fn run(root: &Path, profile: &str) -> bool {
+    match build(root, profile) {
+        Ok(package) => {
+            println!("{}", package.display());
+            true
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            false
+        }
+    }
+}
+
+fn build(root: &Path, profile: &str) -> Result<PathBuf, String> {
+    let packages = PROGRAMS.iter().flat_map(|program| ["--package", program]);
+    execute(Command::new("cargo").args(["build", "--locked", "--profile", profile]).args(packages).current_dir(root))?;
+    let target = root.join("target");
+    let built = target.join(if profile == "dev" { "debug" } else { profile });
+    let tree = target.join("deb/root");
+    if tree.exists() {
+        fs::remove_dir_all(&tree).map_err(|error| error.to_string())?;
+    }
+    for program in PROGRAMS {
+        let to = place(&tree, &format!("usr/bin/{program}"))?;
+        execute(Command::new("strip").arg("-o").arg(&to).arg(built.join(program)))?;
+        set_mode(&to, 0o755)?;
+    }
+    for (from, to) in FILES {
+        let to = place(&tree, to)?;
+        fs::copy(root.join(from), &to).map_err(|error| format!("{from}: {error}"))?;
+        set_mode(&to, 0o644)?;
+    }
+    for (from, to) in COMPRESSED {
+        let output = Command::new("gzip").args(["-9nc"]).arg(root.join(from)).output().map_err(|error| error.to_string())?;
+        let to = place(&tree, to)?;
+        fs::write(&to, output.stdout).map_err(|error| error.to_string())?;
+        set_mode(&to, 0o644)?;
+    }
+    write_control(root, &tree)?;
+    let package = target.join(format!("deb/almandine_{}_{}.deb", env!("CARGO_PKG_VERSION"), architecture()?));
+    execute(Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).arg(&tree).arg(&package))?;
+    Ok(package)
+}
+
+fn write_control(root: &Path, tree: &Path) -> Result<(), String> {
+    let template = fs::read_to_string(root.join("packaging/debian/control.in")).map_err(|error| error.to_string())?;
+    let size = output(Command::new("du").args(["-sk"]).arg(tree))?;
+    let control = template
+        .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
+        .replace("@ARCHITECTURE@", &architecture()?)
+        .replace("@DEPENDS@", &format!("libc6 (>= {}), libgcc-s1", libc_version()?))
+        .replace("@SIZE@", size.split_whitespace().next().unwrap_or("0"));
+    let write = |name: &str, text: &str, mode| {
+        let path = place(tree, &format!("DEBIAN/{name}"))?;
+        fs::write(&path, text).map_err(|error| error.to_string())?;
+        set_mode(&path, mode)
+    };
+    write("control", &control, 0o644)?;
+    write("conffiles", "/etc/almandine/almandine.conf\n/etc/logrotate.d/almandine\n", 0o644)?;
+    for script in SCRIPTS {
+        let text = fs::read_to_string(root.join("packaging/debian").join(script)).map_err(|error| error.to_string())?;
+        write(script, &text, 0o755)?;
+    }
+    Ok(())
+}
+
+/// The version of the system's library that the programs were linked with: an older one may lack what they use.
+fn libc_version() -> Result<String, String> {
+    let said = output(Command::new("ldd").arg("--version"))?;
+    let version = said.lines().next().and_then(|line| line.split_whitespace().last());
+    version.map(str::to_owned).ok_or_else(|| "ldd does not say its version".to_owned())
+}
+
+fn architecture() -> Result<String, String> {
+    Ok(output(Command::new("dpkg").arg("--print-architecture"))?.trim().to_owned())
+}
+
+/// A path in the tree, whose directory exists.
+fn place(tree: &Path, path: &str) -> Result<PathBuf, String> {
+    let path = tree.join(path);
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(|error| error.to_string())?;
+    Ok(path)
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<(), String> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn execute(command: &mut Command) -> Result<(), String> {
+    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}")) }
+}
+
+fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{command:?} ended with {}", output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_package_holds_is_there() {
+        let root = crate::root::root();
+        for (from, to) in FILES.iter().chain(COMPRESSED) {
+            assert!(root.join(from).is_file(), "{from}");
+            assert!(!to.starts_with('/'), "{to}");
+        }
+        for script in SCRIPTS {
+            let text = fs::read_to_string(root.join("packaging/debian").join(script)).unwrap();
+            assert!(text.starts_with("#!/bin/sh\nset -e\n"), "{script}");
+        }
+    }
+}
