@@ -53,10 +53,7 @@ pub(crate) const REASONS: &[Reason] = &[
     because("There are no scripts, functions or modules yet; loading one is an error.", &[
         "busy-reply-threshold", "lua-enable-deprecated-api", "lua-enable-insecure-api", "enable-module-command",
     ]),
-    because("There are no users but the default one yet; `aclfile` and `user` lines that restrict somebody are refused.", &[
-        "aclfile", "acl-pubsub-default", "acllog-max-len",
-    ]),
-    because("Not built yet.", &["notify-keyspace-events", "client-default-resp"]),
+    because("Not built yet.", &["client-default-resp"]),
     because("The server opens no connections by itself.", &["bind-source-addr"]),
     because("There is no RDMA; `rdma-port` is refused.", &["rdma-bind", "rdma-port", "rdma-rx-size", "rdma-completion-vector"]),
     because("Workers replace these threads: each reads, executes and writes for its own connections.", &[

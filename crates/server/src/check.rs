@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use almandine_config::Report;
 
-use crate::{run, storage};
+use crate::{run, storage, users};
 
 /// Prints every error and every note. The status is that of the start.
 pub(crate) fn print(report: &Report) -> ExitCode {
@@ -12,7 +12,8 @@ pub(crate) fn print(report: &Report) -> ExitCode {
     if errors.is_empty() {
         // What only shows when all lines are right.
         let settings = &report.config.snapshot().settings;
-        errors.extend(run::follow_directives(&report.config).err().map(|error| error.to_string()));
+        let users = run::follow_directives(&report.config).and_then(|table| users::load(&report.config, table));
+        errors.extend(users.err().map(|error| error.to_string()));
         errors.extend(storage::check_budget(settings).err());
         if settings.network.port == 0 && settings.network.unix_socket.is_empty() {
             errors.push("the server would listen nowhere: set 'port' or 'unixsocket'".to_owned());

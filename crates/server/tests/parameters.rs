@@ -105,5 +105,7 @@ fn a_check_of_the_configuration_starts_nothing_and_says_everything() {
     }
     assert!(!check("port 0\n").0);
     assert!(!check("rename-command NOSUCH x\n").0);
+    assert!(check("user bob on >secret ~* +@all\n").0);
+    assert!(!check("user bob on nonsense\n").0);
     fs::remove_file(&file).unwrap();
 }
