@@ -32,6 +32,8 @@ pub struct Block {
     pub timeout_ms: Option<u64>,
     /// What it answers then.
     pub unanswered: Unanswered,
+    /// What it answers where nobody can wait.
+    pub at_once: Unanswered,
     /// The arguments to run it again with, if not those that it has.
     pub rewritten: Option<ArgsBuf>,
 }
@@ -41,13 +43,14 @@ impl Block {
     #[must_use]
     pub fn on(kind: Kind, keys: Range<usize>, timeout_ms: Option<u64>) -> Self {
         let awaited = Awaited { kind, or_gone: false };
-        Self { keys, awaited, other: None, timeout_ms, unanswered: Unanswered::NullArray, rewritten: None }
+        let unanswered = Unanswered::NullArray;
+        Self { keys, awaited, other: None, timeout_ms, unanswered, at_once: unanswered, rewritten: None }
     }
 
     /// Waits until its time is up.
     #[must_use]
     pub fn until_time(timeout_ms: Option<u64>, unanswered: Unanswered) -> Self {
-        Self { unanswered, ..Self::on(Kind::String, 0..0, timeout_ms) }
+        Self { unanswered, at_once: unanswered, ..Self::on(Kind::String, 0..0, timeout_ms) }
     }
 }
 

@@ -305,21 +305,7 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
         if blocking.serving.is_some() || blocking.certain.get() || !self.keys.reader().in_unit() {
             return blocking.ask(block);
         }
-        block.unanswered.write(&mut self.reply);
-        Ok(())
-    }
-}
-
-impl AdminCall<'_> {
-    /// As [`KeyCall::block`], for a command that waits for no key.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn block(&mut self, block: Block) -> Outcome {
-        if !self.accessor.in_unit() {
-            return self.client.blocking.ask(block);
-        }
-        block.unanswered.write(&mut self.reply);
+        block.at_once.write(&mut self.reply);
         Ok(())
     }
 }

@@ -40,4 +40,7 @@ pub const COMMANDS: &[&Command] = &[
     &blocking::BLPOP,
     &blocking::BRPOP,
     &blocking::BLMPOP,
+    &blocking::BLMOVE,
+    &blocking::BRPOPLPUSH,
+    &blocking::BLMOVEM,
 ];

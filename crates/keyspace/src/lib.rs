@@ -15,6 +15,7 @@ mod changes;
 mod databases;
 mod effects;
 mod events;
+mod hand_over;
 mod listeners;
 mod reader;
 pub mod types;
@@ -34,6 +35,7 @@ pub use almandine_store::{
     Occupied, Put, ReadyKey, RemovalReason, SharedValue, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
 };
 pub use databases::{Keyspace, Options};
+pub use hand_over::Secured;
 pub use listeners::{ChangedKey, KeyEvent};
 pub use reader::{Metadata, Reader, WrongKind};
 pub use types::Refusal;

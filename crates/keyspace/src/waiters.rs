@@ -34,7 +34,7 @@ const ENDED: u8 = 2;
 /// One who waits for keys.
 pub struct Waiter {
     state: AtomicU8,
-    /// Its place in the order of arrival; 0 if it is in no queue, since it waits for no key.
+    /// Its place in the order of arrival.
     ticket: u64,
     /// It has left its queues.
     left: AtomicBool,
@@ -72,21 +72,6 @@ pub enum EndOfWait {
 }
 
 impl Waiter {
-    /// One that waits for no key, but for its end.
-    #[must_use]
-    pub fn for_no_key(request: Box<dyn Any + Send + Sync>) -> Arc<Self> {
-        let awaited = Awaited { kind: Kind::String, or_gone: false };
-        Arc::new(Self {
-            state: AtomicU8::new(WAITING),
-            ticket: 0,
-            left: AtomicBool::new(true),
-            db: 0,
-            awaited,
-            keys: Box::default(),
-            request,
-        })
-    }
-
     /// What it wants to have done, as given when it began to wait.
     #[must_use]
     pub fn request(&self) -> &dyn Any {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use almandine_call::blocking::{Block, Waiting};
 use almandine_call::{Access, Client, CommandError, Dispatch, Outcome, PlannedKey, ReadCall};
-use almandine_keyspace::{Waiter, Writer};
+use almandine_keyspace::Writer;
 use almandine_node::ClientShared;
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
 
@@ -19,6 +19,8 @@ pub(crate) struct Request {
     pub(crate) index: u16,
     /// Its arguments.
     pub(crate) args: ArgsBuf,
+    /// The place of another key that it changes.
+    pub(crate) other: Option<usize>,
     /// The client's version of the protocol.
     pub(crate) version: ProtocolVersion,
     /// The client.
@@ -34,7 +36,7 @@ pub(crate) fn wait(keys: &mut Writer<'_>, client: &Client, dispatch: &Dispatch, 
     if client.blocking.serving.is_some() {
         return None;
     }
-    let Block { keys: places, awaited, timeout_ms, unanswered, rewritten, .. } = *block;
+    let Block { keys: places, awaited, other, timeout_ms, unanswered, rewritten, .. } = *block;
     let mut names: Vec<Box<[u8]>> = Vec::with_capacity(places.len());
     for name in places.map(|place| args.at(place)) {
         if !names.iter().any(|known| **known == *name) {
@@ -45,19 +47,13 @@ pub(crate) fn wait(keys: &mut Writer<'_>, client: &Client, dispatch: &Dispatch, 
     let request = Request {
         index: dispatch.index,
         args,
+        other,
         version: client.version,
         shared: Arc::clone(&client.shared),
         access: client.access.clone(),
     };
     let waiter = keys.wait(names.into(), awaited, Box::new(request));
     Some(Box::new(Waiting { waiter, timeout_ms, unanswered }))
-}
-
-/// As [`wait`], for no key.
-#[cold]
-pub(crate) fn wait_for_time(client: &Client) -> Option<Box<Waiting>> {
-    let Block { timeout_ms, unanswered, .. } = *client.blocking.take_asked()?;
-    Some(Box::new(Waiting { waiter: Waiter::for_no_key(Box::new(())), timeout_ms, unanswered }))
 }
 
 /// Runs a command once more that reads and has found nothing: under the latches of the keys that it waits for. If it still finds nothing, the

@@ -191,9 +191,6 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
         }
         Handler::Admin(handler) => {
             let outcome = handler(&mut AdminCall { args, accessor, reply, client, context, now_ms: *now_ms });
-            if matches!(outcome, Err(CommandError::Blocks)) {
-                client.blocking.waiting = blocking::wait_for_time(client);
-            }
             accessor.follow_events();
             outcome
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use almandine_base::Output;
 use almandine_call::{Client, Context, follow};
 use almandine_io::thread;
-use almandine_keyspace::{Accessor, Kind, Missing, ReadyKey, Waiter};
+use almandine_keyspace::{Accessor, Missing, ReadyKey, Secured, Waiter};
 use almandine_node::{Message, Unblock, UnblockAnswer};
 use bytes::Bytes;
 
@@ -43,24 +43,50 @@ pub(crate) fn serve(server: &mut Server<'_>) {
         server.accessor.release_early();
     }
     let mut keys = VecDeque::from(server.accessor.begin_to_serve());
-    while let Some(key) = keys.pop_front() {
-        if fault != Some(Fault::WakeDropped) || server.now_ms % 16 != 0 {
-            server.serve_key(&key, fault);
+    loop {
+        while let Some(key) = keys.pop_front() {
+            let served = if fault == Some(Fault::WakeDropped) && server.now_ms % 16 == 0 {
+                Secured::Yes
+            } else {
+                server.serve_key(&key, &mut keys, fault)
+            };
+            match served {
+                Secured::Yes => {
+                    server.accessor.take_turn(&key);
+                    keys.extend(server.accessor.take_ready());
+                }
+                Secured::Again => keys.push_front(key),
+                Secured::Elsewhere => return,
+            }
         }
-        server.accessor.take_turn(&key);
-        keys.extend(server.accessor.take_ready());
+        if !server.accessor.take_over(&mut keys) {
+            return;
+        }
     }
 }
 
 impl Server<'_> {
-    fn serve_key(&mut self, key: &ReadyKey, fault: Option<Fault>) {
+    /// Serves those who wait for a key; all of them, or until something has to be read for one of them, or another session does so.
+    fn serve_key(&mut self, key: &ReadyKey, keys: &mut VecDeque<ReadyKey>, fault: Option<Fault>) -> Secured {
         let mut last: Option<Arc<Waiter>> = None;
-        while let Ok(kind) = self.kind_of(key)
-            && let Some(mut waiter) = self.accessor.next_waiter(key, kind, last.as_deref())
-        {
+        loop {
+            let kind = match self.accessor.kind_of_ready(key) {
+                Ok(kind) => kind,
+                Err(Missing::Cold) => return self.accessor.read_between(key, keys),
+                Err(Missing::Unreadable) => return Secured::Yes,
+            };
+            let Some(mut waiter) = self.accessor.next_waiter(key, kind, last.as_deref()) else { return Secured::Yes };
             if fault == Some(Fault::LastFirst) {
                 while let Some(behind) = self.accessor.next_waiter(key, kind, Some(&waiter)) {
                     waiter = behind;
+                }
+            }
+            if let Some(request) = waiter.request().downcast_ref::<Request>()
+                && let Some(other) = request.other
+            {
+                let secured = self.accessor.secure(waiter.db(), request.args.as_args().at(other), key, keys);
+                if secured != Secured::Yes {
+                    return secured;
                 }
             }
             if fault == Some(Fault::NoClaim) {
@@ -72,24 +98,18 @@ impl Server<'_> {
                     waiter.served();
                 }
             } else if waiter.begin_to_serve() {
-                // One whose wait has ended is passed over.
+                // One whose wait ends at this moment is passed over.
                 if self.serve_one(key, &waiter) {
                     waiter.served();
                     self.accessor.leave_queues(&waiter);
                 } else {
                     waiter.go_on_waiting();
+                    if self.accessor.wanted() > 0 {
+                        return self.accessor.read_between(key, keys);
+                    }
                 }
             }
             last = Some(waiter);
-        }
-    }
-
-    fn kind_of(&mut self, key: &ReadyKey) -> Result<Option<Kind>, Missing> {
-        loop {
-            match self.accessor.kind_of_ready(key) {
-                Err(Missing::Cold) if self.accessor.read_missing() => {}
-                result => return result,
-            }
         }
     }
 
@@ -110,17 +130,13 @@ impl Server<'_> {
         let (mut out, planned) = (Output::new(), Planned { dispatch: Some(dispatch), ..Planned::default() });
         out.set_whole(true);
         // What its user may do may have changed since it began to wait.
-        let refused = follow::refused(&client, context.table, dispatch, args);
-        if let Some(refused) = refused {
+        if let Some(refused) = follow::refused(&client, context.table, dispatch, args) {
             let error = follow::deny(context, &client, refused, *now_ms);
             reply::error(context, &client, &mut out, &error);
-        }
-        while refused.is_none() {
+        } else {
             let mut execution = Execution { client: &mut client, accessor, context, out: &mut out, now_ms: *now_ms };
-            if answer(&mut execution, dispatch, &planned, args) {
-                break;
-            }
-            if accessor.wanted() == 0 || !accessor.read_missing() {
+            if !answer(&mut execution, dispatch, &planned, args) {
+                timing.suspend(&mut client, start_ns);
                 return false;
             }
         }

@@ -14,7 +14,7 @@ const OURS: &str = "almandine";
 const GROUPS: &[&str] =
     &["string", "bitmap", "generic", "hash", "list", "set", "sorted-set", "geo", "stream", "hyperloglog", "transactions"];
 /// Writing commands of Redis that wait for data, which ours does not have yet.
-const WAITING: &[&str] = &["BLMOVE", "BRPOPLPUSH"];
+const WAITING: &[&str] = &[];
 /// Writing commands of our server that have no table yet.
 const WITHOUT: &[&str] = &[];
 

@@ -1,9 +1,9 @@
 //! WAIT and WAITAOF: how far others have confirmed what was written. There are no replicas and no append-only file yet, so nobody has,
-//! and nobody will: both answer at once.
+//! and nobody will: who waits for somebody waits until the time is up.
 
+use almandine_call::blocking::{Block, Unanswered, timeout_in_milliseconds};
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, number};
 use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
-use almandine_datatypes::number::parse_i64;
 
 const CATEGORIES: &[Category] = &[Category::Connection];
 
@@ -23,9 +23,17 @@ pub(super) const WAIT: Command = Command {
 };
 
 fn wait(call: &mut ReadCall<'_>) -> Outcome {
-    number::integer(call.args.at(1))?;
-    check_timeout(call.args.at(2))?;
-    call.reply.integer(0);
+    let replicas = number::integer(call.args.at(1))?;
+    let timeout_ms = timeout_in_milliseconds(call.args.at(2))?;
+    answer(call, replicas > 0, timeout_ms, Unanswered::Zero)
+}
+
+/// Answers that nobody has confirmed anything; at once, unless the client waits for somebody.
+fn answer(call: &mut ReadCall<'_>, waits: bool, timeout_ms: Option<u64>, nobody: Unanswered) -> Outcome {
+    if waits {
+        return call.block(Block::until_time(timeout_ms, nobody));
+    }
+    nobody.write(&mut call.reply);
     Ok(())
 }
 
@@ -43,21 +51,13 @@ pub(super) const WAITAOF: Command = Command {
 
 fn waitaof(call: &mut ReadCall<'_>) -> Outcome {
     let local = number::integer_within(call.args.at(1), 0, 1)?;
-    if number::integer(call.args.at(2))? < 0 {
+    let replicas = number::integer(call.args.at(2))?;
+    if replicas < 0 {
         return Err(CommandError::NotPositive);
     }
-    check_timeout(call.args.at(3))?;
+    let timeout_ms = timeout_in_milliseconds(call.args.at(3))?;
     if local != 0 {
         return Err(CommandError::WaitWithoutAppendOnly);
     }
-    call.reply.array(2);
-    call.reply.integer(0);
-    call.reply.integer(0);
-    Ok(())
-}
-
-/// Checks a time that nobody will wait for.
-fn check_timeout(text: &[u8]) -> Outcome {
-    let timeout_ms = parse_i64(text).ok_or(CommandError::TimeoutNotInteger)?;
-    if timeout_ms < 0 { Err(CommandError::TimeoutNegative) } else { Ok(()) }
+    answer(call, replicas > 0, timeout_ms, Unanswered::TwoZeroes)
 }

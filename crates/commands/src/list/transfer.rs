@@ -13,11 +13,11 @@ use almandine_keyspace::{Key, Refusal};
 use super::access::{LIST, end, limits, popped, pushed};
 use crate::traits::SLOW_WRITE;
 
-const SOURCE: Arg = Arg::key("source", Access::Take);
-const DESTINATION: Arg = Arg::key("destination", Access::Insert);
+pub(super) const SOURCE: Arg = Arg::key("source", Access::Take);
+pub(super) const DESTINATION: Arg = Arg::key("destination", Access::Insert);
 const ENDS: &[Arg] = &[Arg::pure_token("left", "LEFT"), Arg::pure_token("right", "RIGHT")];
-const FROM: Arg = Arg::one_of("wherefrom", ENDS);
-const TO: Arg = Arg::one_of("whereto", ENDS);
+pub(super) const FROM: Arg = Arg::one_of("wherefrom", ENDS);
+pub(super) const TO: Arg = Arg::one_of("whereto", ENDS);
 
 pub(super) const LMOVE: Command = Command {
     spec: CommandSpec {
@@ -48,8 +48,18 @@ pub(super) const RPOPLPUSH: Command = Command {
     run: Handler::Write(|call| move_one(call, Ends { from: End::Right, to: End::Left })),
 };
 
+/// How many elements, and how.
+pub(super) const HOW_MANY: Arg = Arg::block(
+    "how-many",
+    &[
+        Arg::one_of("selector", &[Arg::integer("count").token("COUNT"), Arg::integer("exactly").token("EXACTLY")]),
+        Arg::one_of("ordering", &[Arg::pure_token("obo", "OBO"), Arg::pure_token("bulk", "BULK")]),
+    ],
+)
+.optional();
+
 /// Moves one element and answers it, or null.
-pub(super) fn move_one(call: &mut WriteCall<'_>, ends: Ends) -> Outcome {
+fn move_one(call: &mut WriteCall<'_>, ends: Ends) -> Outcome {
     match transfer(call, ends, &HowMany::ONE)? {
         Some(moved) => moved.iter().for_each(|element| call.reply.bulk(element)),
         None => call.reply.null(),
@@ -64,20 +74,7 @@ pub(super) const LMOVEM: Command = Command {
         since: "8.10.0",
         complexity: "O(N) where N is the number of elements moved.",
         summary: "Moves up to (or exactly) a number of elements from one list to another and returns them. Deletes the source list if it becomes empty.",
-        args: &[
-            SOURCE,
-            DESTINATION,
-            FROM,
-            TO,
-            Arg::block(
-                "how-many",
-                &[
-                    Arg::one_of("selector", &[Arg::integer("count").token("COUNT"), Arg::integer("exactly").token("EXACTLY")]),
-                    Arg::one_of("ordering", &[Arg::pure_token("obo", "OBO"), Arg::pure_token("bulk", "BULK")]),
-                ],
-            )
-            .optional(),
-        ],
+        args: &[SOURCE, DESTINATION, FROM, TO, HOW_MANY],
         ..LMOVE.spec
     },
     run: Handler::Write(lmovem),

@@ -191,6 +191,26 @@ impl Bucket {
         self.control.compare_exchange(seen, seen + SHARED_ONE, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
+    /// Takes the exclusive latch, or a shared hold, unless somebody has to be waited for and `gives_up` says so then. Whether it has it.
+    pub(crate) fn lock_unless(&self, exclusive: bool, mut gives_up: impl FnMut() -> bool) -> bool {
+        let (blockers, add) = if exclusive { (EXCLUSIVE | SHARED_MASK, EXCLUSIVE) } else { (EXCLUSIVE, SHARED_ONE) };
+        let mut backoff = Backoff::new();
+        loop {
+            let seen = self.control.load(Ordering::Relaxed);
+            if seen & blockers == 0 && self.control.compare_exchange(seen, seen + add, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                // As in [`Self::lock_exclusive`].
+                fence(Ordering::Release);
+                debug_assert!(self.is_latched(), "INV-LATCH-1: the hold is counted");
+                return true;
+            }
+            if gives_up() {
+                return false;
+            }
+            backoff.wait();
+        }
+    }
+
     #[cold]
     fn lock_contended(&self, blockers: u64, add: u64) {
         let mut backoff = Backoff::new();

@@ -22,6 +22,11 @@ impl<'i> Exclusive<'i> {
         Self { bucket, number }
     }
 
+    /// The latch, unless somebody has to be waited for and `gives_up` says so then.
+    pub(super) fn take_unless(bucket: &'i Bucket, number: u64, gives_up: impl FnMut() -> bool) -> Option<Self> {
+        bucket.lock_unless(true, gives_up).then(|| Self { bucket, number })
+    }
+
     /// The bucket's number.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
@@ -55,6 +60,11 @@ impl<'i> Shared<'i> {
     #[inline]
     pub(super) fn attempt(bucket: &'i Bucket, number: u64) -> Option<Self> {
         bucket.try_lock_shared().then(|| Self { bucket, number })
+    }
+
+    /// As [`Exclusive::take_unless`].
+    pub(super) fn take_unless(bucket: &'i Bucket, number: u64, gives_up: impl FnMut() -> bool) -> Option<Self> {
+        bucket.lock_unless(false, gives_up).then(|| Self { bucket, number })
     }
 
     /// The bucket's number.

@@ -44,6 +44,8 @@ pub(crate) struct Index {
     overflow: OverflowArea,
     buckets: AtomicU64,
     buckets_max: u64,
+    /// Sessions that hold latches and wait for another one out of order.
+    out_of_order: AtomicU64,
 }
 
 impl Index {
@@ -57,7 +59,13 @@ impl Index {
         let buckets_max = memory.len();
         debug_assert!(buckets_max >= BUCKETS_MIN, "the index has room for the fewest buckets");
         let buckets = buckets_initial.clamp(BUCKETS_MIN, buckets_max);
-        Ok(Self { memory, overflow: OverflowArea::new(buckets_max / 2)?, buckets: AtomicU64::new(buckets), buckets_max })
+        Ok(Self {
+            memory,
+            overflow: OverflowArea::new(buckets_max / 2)?,
+            buckets: AtomicU64::new(buckets),
+            buckets_max,
+            out_of_order: AtomicU64::new(0),
+        })
     }
 
     /// Buckets in use.
@@ -202,6 +210,39 @@ impl Index {
     #[inline]
     pub(crate) fn latch_shared(&self, number: u64) -> Shared<'_> {
         Shared::take(self.bucket(number), number)
+    }
+
+    /// Latches a bucket for a caller that holds others, lower ones. None: somebody who holds latches waits for another one out of order, perhaps for
+    /// one of the caller's. It must release all of its own then and begin anew (INV-LATCH-3).
+    #[inline]
+    pub(crate) fn latch_next(&self, number: u64) -> Option<Exclusive<'_>> {
+        Exclusive::take_unless(self.bucket(number), number, || self.is_out_of_order())
+    }
+
+    /// As [`Index::latch_next`], shared.
+    #[inline]
+    pub(crate) fn latch_next_shared(&self, number: u64) -> Option<Shared<'_>> {
+        Shared::take_unless(self.bucket(number), number, || self.is_out_of_order())
+    }
+
+    /// Latches the bucket of `hash` for the one who serves those that wait, who holds others in no order; unless `gives_up` says so while somebody
+    /// has to be waited for.
+    pub(crate) fn latch_out_of_order(&self, hash: u64, mut gives_up: impl FnMut() -> bool) -> Option<Exclusive<'_>> {
+        self.out_of_order.fetch_add(1, Ordering::SeqCst);
+        let latch = loop {
+            let number = Self::bucket_of(hash, self.len());
+            match Exclusive::take_unless(self.bucket(number), number, &mut gives_up) {
+                Some(latch) if Self::bucket_of(hash, self.len()) != number => drop(latch),
+                latch => break latch,
+            }
+        };
+        self.out_of_order.fetch_sub(1, Ordering::SeqCst);
+        latch
+    }
+
+    /// Whether somebody who holds latches waits for another one out of order.
+    pub(crate) fn is_out_of_order(&self) -> bool {
+        self.out_of_order.load(Ordering::Relaxed) != 0
     }
 
     /// Takes a shared hold of a glance's bucket, if that is possible at once and the bucket is as it was seen.

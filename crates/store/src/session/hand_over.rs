@@ -9,6 +9,11 @@ use crate::key::{Key, ReadyKey};
 use crate::record::Kind;
 use crate::shared::Inner;
 
+/// Latches that no session has: the one that gets them releases them.
+#[derive(Debug)]
+#[must_use = "they are released by who takes them over"]
+pub struct Latches(Vec<u64>);
+
 impl Inner {
     /// Notes a changed key if somebody waits for it. Its bucket is latched exclusively.
     #[cold]
@@ -46,6 +51,38 @@ impl Session {
     /// Takes the keys that were made ready, in their order.
     pub fn take_ready(&mut self) -> Vec<ReadyKey> {
         std::mem::take(&mut self.local.notes.ready)
+    }
+
+    /// Releases all latches but those of these keys, which are held exclusively.
+    pub fn keep_only(&mut self, ready: &[u64]) {
+        self.local.held.keep_only(&self.store.index, ready);
+    }
+
+    /// Whether the session holds the latch of the bucket where a hash belongs, exclusively.
+    #[must_use]
+    pub fn holds_exclusively(&self, hash: u64) -> bool {
+        self.local.held.holds_exclusively(&self.store.index, hash)
+    }
+
+    /// Latches the bucket of a hash beside those that are held, whatever its number; unless `gives_up` says so while somebody has to be waited for.
+    /// Only one session at a time may do this: others who hold latches and wait give way to it (INV-LATCH-3).
+    pub fn hold_another(&mut self, hash: u64, gives_up: impl FnMut() -> bool) -> bool {
+        if self.holds_exclusively(hash) {
+            return true;
+        }
+        let Some(latch) = self.store.index.latch_out_of_order(hash, gives_up) else { return false };
+        self.local.held.adopt(latch.keep(), hash);
+        true
+    }
+
+    /// Gives the latches away, all of them exclusive ones, for another session to take over.
+    pub fn give_latches(&mut self) -> Latches {
+        Latches(self.local.held.give_away())
+    }
+
+    /// Takes over the latches of another session, with a hash of a key that is under one of them.
+    pub fn adopt_latches(&mut self, latches: Latches, hash: u64) {
+        latches.0.into_iter().for_each(|number| self.local.held.adopt(number, hash));
     }
 
     /// Whether the session holds the latch of the bucket where a hash belongs.

@@ -3,7 +3,9 @@
 //! A command uses its keys in the order in which it names them, so a plan of many keys keeps their hashes in that order. The key
 //! that is expected next is known to be latched without a search, so what a key costs does not grow with their number.
 
-use crate::index::Index;
+use crate::index::latch::Shared;
+use crate::index::{Exclusive, Index};
+use crate::sync::Backoff;
 use std::cell::Cell;
 
 /// Buckets that are asked for before the first of them is latched or released.
@@ -92,7 +94,15 @@ impl Held {
         loop {
             let wanted = hashes.iter().enumerate().map(|(key, &hash)| Wanted::new(Index::bucket_of(hash, known), modes.of(key)));
             self.buckets.extend(wanted.filter(|bucket| bucket.number() >= first_wanted));
-            self.latch_wanted(index);
+            if !self.latch_wanted(index) {
+                self.release_latches(index);
+                let mut backoff = Backoff::new();
+                while index.is_out_of_order() {
+                    backoff.wait();
+                }
+                (known, first_wanted) = (index.len(), 0);
+                continue;
+            }
             let now = index.len();
             if now == known {
                 return;
@@ -108,8 +118,8 @@ impl Held {
         }
     }
 
-    /// Latches the buckets behind those that have been latched.
-    fn latch_wanted(&mut self, index: &Index) {
+    /// Latches the buckets behind those that have been latched. False if all of them have to be released first ([`Index::latch_next`]).
+    fn latch_wanted(&mut self, index: &Index) -> bool {
         self.buckets[self.taken..].sort_unstable();
         self.buckets.dedup_by(|later, earlier| {
             let same = later.number() == earlier.number();
@@ -129,10 +139,65 @@ impl Held {
                 index.prefetch_bucket(ahead.number());
             }
             let number = bucket.number();
-            let kept = if bucket.is_exclusive() { index.latch(number).keep() } else { index.latch_shared(number).keep() };
-            debug_assert_eq!(kept, number, "INV-LATCH-1: what is latched is what is released later");
+            let kept = match bucket.is_exclusive() {
+                _ if self.taken == 0 && bucket.is_exclusive() => Some(index.latch(number).keep()),
+                true => index.latch_next(number).map(Exclusive::keep),
+                false => index.latch_next_shared(number).map(Shared::keep),
+            };
+            if kept.is_none() {
+                return false;
+            }
+            debug_assert_eq!(kept, Some(number), "INV-LATCH-1: what is latched is what is released later");
             self.taken += 1;
         }
+        true
+    }
+
+    /// Releases all latches but those of the buckets of these keys, which are held exclusively.
+    pub(super) fn keep_only(&mut self, index: &Index, hashes: &[u64]) {
+        let kept: Vec<u64> = hashes.iter().map(|&hash| Index::bucket_of(hash, index.len())).collect();
+        self.buckets.retain(|bucket| {
+            let stays = kept.contains(&bucket.number());
+            if !stays {
+                index.unlatch(bucket.number(), bucket.is_exclusive());
+            }
+            debug_assert!(!stays || bucket.is_exclusive(), "INV-BLOCK-1: what was made ready was changed under its latch");
+            stays
+        });
+        self.taken = self.buckets.len();
+        self.hashes.clear();
+        self.hashes.extend_from_slice(hashes);
+        self.next.set(0);
+    }
+
+    /// Whether the bucket of a hash is latched exclusively.
+    pub(super) fn holds_exclusively(&self, index: &Index, hash: u64) -> bool {
+        let number = Index::bucket_of(hash, index.len());
+        self.buckets.iter().any(|bucket| bucket.number() == number && bucket.is_exclusive())
+    }
+
+    /// Takes over a latch that was kept, of the bucket of a hash.
+    pub(super) fn adopt(&mut self, number: u64, hash: u64) {
+        let at = self.buckets.partition_point(|bucket| bucket.number() < number);
+        debug_assert!(
+            self.buckets.get(at).is_none_or(|bucket| bucket.number() != number),
+            "INV-LATCH-1: who latches exclusively is the only one"
+        );
+        self.buckets.insert(at, Wanted::new(number, true));
+        self.taken = self.buckets.len();
+        self.hashes.push(hash);
+    }
+
+    /// Gives all latches away: whoever gets the numbers of their buckets releases them.
+    pub(super) fn give_away(&mut self) -> Vec<u64> {
+        debug_assert!(
+            self.buckets.iter().all(|bucket| bucket.is_exclusive()),
+            "INV-BLOCK-1: what was made ready was changed under its latch"
+        );
+        self.taken = 0;
+        let numbers = self.buckets.drain(..).map(Wanted::number).collect();
+        self.forget_keys();
+        numbers
     }
 
     /// Releases all latches.

@@ -33,4 +33,5 @@ pub use ahead::Expected;
 pub use batch::Session;
 pub use cold::{Met, Need};
 pub use entry::{Occupied, Pair, Slot, Vacant};
+pub use hand_over::Latches;
 pub use view::View;
