@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn who_is_served_with_one_key_is_not_passed_over_for_another() {
         for in_vain in [false, true] {
-            let waiter = Waiter::for_no_key(Box::new(()));
+            let waiter = keyspace().waiters.make(0, LISTS, Box::default(), Box::new(()));
             assert!(waiter.begin_to_serve());
             thread::scope(|scope| {
                 let other = scope.spawn(|| waiter.begin_to_serve());
