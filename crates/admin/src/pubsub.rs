@@ -301,6 +301,7 @@ const HELP: Command = Command {
         since: "6.2.0",
         summary: "Returns helpful text about the different subcommands.",
         traits: Traits { loading: true, stale: true, ..Traits::NONE },
+        categories: Some(&[]),
         ..SUBCOMMAND
     },
     run: Handler::Admin(help::reply),

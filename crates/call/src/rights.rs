@@ -103,7 +103,7 @@ fn denied_key(selector: &Selector, row: &Row, args: Args<'_>) -> Option<usize> {
     }
     let mut keys =
         row.shape.keys_exact(args.len(), |argument| args.at(argument)).filter(|(_, access)| *access != KeyAccess::NotKey);
-    keys.find(|(at, access)| !selector.permits_key(args.at(*at), access.reads_value(), access.is_write())).map(|(at, _)| at)
+    keys.find(|(at, access)| !selector.permits_key(args.at(*at), access.reads_value(), access.changes_value())).map(|(at, _)| at)
 }
 
 fn denied_channel(selector: &Selector, traits: Traits, args: Args<'_>) -> Option<usize> {

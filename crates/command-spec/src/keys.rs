@@ -64,6 +64,12 @@ impl Access {
         }
     }
 
+    /// Whether the value is changed: one of Redis' flags `insert`, `update` and `delete`. A change of how it is stored alone is none.
+    #[must_use]
+    pub const fn changes_value(self) -> bool {
+        self.is_write() && !matches!(self, Self::ReadRepair)
+    }
+
     /// Whether the key must be locked exclusively.
     #[must_use]
     pub const fn is_write(self) -> bool {
@@ -182,5 +188,22 @@ impl KeySpec {
     pub fn flags(&self) -> impl Iterator<Item = &'static str> {
         let marks = [("incomplete", self.incomplete), ("variable_flags", self.variable)];
         self.access.flags().iter().copied().chain(marks.into_iter().filter(|m| m.1).map(|m| m.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_to_a_value_is_what_the_flags_say() {
+        use Access::*;
+        for access in
+            [Read, Inspect, Overwrite, Create, Remove, Update, ReadUpdate, Insert, ReadInsert, Delete, Take, ReadRepair, NotKey]
+        {
+            let has = |flag: &str| access.flags().contains(&flag);
+            assert_eq!(access.reads_value(), has("access"), "{access:?}");
+            assert_eq!(access.changes_value(), has("insert") || has("update") || has("delete"), "{access:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p almandine-session --example receive` prints nanoseconds per command for several pipeline lengths, beside the
 //! same look-ups made on the keyspace alone. Arguments: number of keys, a name such as `GET256` to run nothing
-//! else, and how many commands. MULTI is a transaction of ten commands. Pin it to one core and repeat it: single runs vary.
+//! else, how many commands, and rules of ACL SETUSER for the user. MULTI is a transaction of ten commands. Pin it to one core and repeat it: single runs vary.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -29,7 +29,9 @@ fn main() {
     let args = ["--protected-mode".to_owned(), "no".to_owned()];
     let Ok(Startup::Run(config)) = Config::load(&args) else { panic!("a configuration") };
     let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[]).expect("a table");
-    let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
+    let acl = Acl::open(table.catalog());
+    restrict(&acl, &std::env::args().nth(4).unwrap_or_default());
+    let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, acl, "0".repeat(40)));
     let mut sessions = Sessions::new(node, table, keyspace.accessor().expect("an accessor"), 0);
     let local = Address::Ip("127.0.0.1:6379".parse().expect("an address"));
     let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
@@ -61,6 +63,13 @@ fn main() {
 
 fn key(number: usize) -> String {
     format!("key:{number:012}")
+}
+
+fn restrict(acl: &Acl, rules: &str) {
+    let rules: Vec<&[u8]> = rules.split_whitespace().map(str::as_bytes).collect();
+    let changed =
+        acl.change(|users, catalog| users.set(almandine_acl::DEFAULT_USER, &rules, catalog, almandine_acl::Defaults::default()));
+    changed.expect("rules");
 }
 
 fn fill(accessor: &mut Accessor, keys: usize) {

@@ -78,6 +78,8 @@ fn differ_in_transaction(program: &Program, manner: Manner) -> (BTreeSet<String>
 /// Sessions whose commands answer something else inside a transaction, which redis-server does not have or shows otherwise, each with its
 /// reason.
 const OTHERWISE_IN_TRANSACTION: &[(&str, &str)] = &[
+    ("server/acl.golden: databases are refused", "a transaction of its own is in it"),
+    ("server/acl.golden: the log", "the log says that it was in a transaction"),
     ("server/commandlog.golden: the slow log by its newer name", "MULTI is logged, too"),
     ("server/debug.golden: STORAGE EVICT makes all keys cold", "the pages that other workers fill stay, while they are kept out"),
     ("server/persistence.golden: SHUTDOWN SAVE would lose the data it promises to keep", "SHUTDOWN may not be in a transaction"),
