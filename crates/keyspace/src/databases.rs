@@ -1,7 +1,7 @@
 //! The logical databases: each is, at any time, one namespace of the store.
 
 use crate::Accessor;
-use crate::hand_over::HandOvers;
+use crate::desk::HandOvers;
 use crate::listeners::Listeners;
 use crate::types::TypeTable;
 use crate::waiters::Waiters;

@@ -7,44 +7,11 @@
 //! (INV-LATCH-3). So it waits for nobody who waits for it.
 
 use crate::accessor::Unit;
+use crate::desk::Given;
 use crate::{Accessor, Missing};
-use almandine_store::{Fetcher, Latches, Need, ReadyKey};
+use almandine_store::{Fetcher, Need, ReadyKey};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// What somebody gives to the server: keys that are ready, and the latches of their buckets.
-struct Given {
-    latches: Latches,
-    keys: Vec<ReadyKey>,
-}
-
-/// Whether there is a server, and what it was given.
-#[derive(Default)]
-struct Desk {
-    is_served: bool,
-    given: Vec<Given>,
-}
-
-/// Where units of work meet that have to latch out of order.
-#[derive(Default)]
-pub(crate) struct HandOvers {
-    desk: Mutex<Desk>,
-    /// Whether the server was given something.
-    has_given: AtomicBool,
-}
-
-impl HandOvers {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the server was given. The flag changes with it, under the mutex.
-    fn take(&self, desk: &mut Desk) -> Vec<Given> {
-        self.has_given.store(false, Ordering::Relaxed);
-        std::mem::take(&mut desk.given)
-    }
-}
+use std::sync::atomic::Ordering;
 
 /// Whether a session has what it needs to serve somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@
 mod accessor;
 mod changes;
 mod databases;
+mod desk;
 mod effects;
 mod events;
 mod hand_over;

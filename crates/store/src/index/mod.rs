@@ -236,7 +236,8 @@ impl Index {
                 latch => break latch,
             }
         };
-        self.out_of_order.fetch_sub(1, Ordering::SeqCst);
+        let waiting = self.out_of_order.fetch_sub(1, Ordering::SeqCst);
+        debug_assert!(waiting > 0, "INV-LATCH-3: who waits out of order is counted meanwhile");
         latch
     }
 

@@ -56,6 +56,10 @@ impl Session {
     /// Releases all latches but those of these keys, which are held exclusively.
     pub fn keep_only(&mut self, ready: &[u64]) {
         self.local.held.keep_only(&self.store.index, ready);
+        debug_assert!(
+            ready.iter().all(|&hash| self.holds_exclusively(hash)),
+            "INV-BLOCK-1: a ready key stays latched until its turn"
+        );
     }
 
     /// Whether the session holds the latch of the bucket where a hash belongs, exclusively.
@@ -72,16 +76,20 @@ impl Session {
         }
         let Some(latch) = self.store.index.latch_out_of_order(hash, gives_up) else { return false };
         self.local.held.adopt(latch.keep(), hash);
+        debug_assert!(self.holds_exclusively(hash), "INV-LATCH-1: what is latched is known to be held");
         true
     }
 
     /// Gives the latches away, all of them exclusive ones, for another session to take over.
     pub fn give_latches(&mut self) -> Latches {
-        Latches(self.local.held.give_away())
+        let latches = Latches(self.local.held.give_away());
+        debug_assert!(!self.holds_latches(), "INV-LATCH-1: what is given away is not held");
+        latches
     }
 
     /// Takes over the latches of another session, with a hash of a key that is under one of them.
     pub fn adopt_latches(&mut self, latches: Latches, hash: u64) {
+        debug_assert!(!latches.0.is_empty(), "INV-BLOCK-1: a ready key comes with its latch");
         latches.0.into_iter().for_each(|number| self.local.held.adopt(number, hash));
     }
 

@@ -165,6 +165,7 @@ impl Held {
             stays
         });
         self.taken = self.buckets.len();
+        debug_assert!(self.taken <= kept.len(), "INV-LATCH-1: only what is named stays");
         self.hashes.clear();
         self.hashes.extend_from_slice(hashes);
         self.next.set(0);
@@ -183,6 +184,7 @@ impl Held {
             self.buckets.get(at).is_none_or(|bucket| bucket.number() != number),
             "INV-LATCH-1: who latches exclusively is the only one"
         );
+        debug_assert!(at == 0 || self.buckets[at - 1].number() < number, "INV-LATCH-3: what is held is in ascending order");
         self.buckets.insert(at, Wanted::new(number, true));
         self.taken = self.buckets.len();
         self.hashes.push(hash);
