@@ -13,6 +13,7 @@ use almandine_net::{ConnectionId, Control};
 use almandine_node::{Unblock, UnblockAnswer};
 use almandine_resp::Reply;
 
+use crate::blocking::Request;
 use crate::connection::Connection;
 use crate::receive::Sessions;
 use crate::reply;
@@ -74,6 +75,14 @@ impl Sessions {
     /// Answers a client that has waited.
     fn answer(&self, connection: &mut Connection, waiting: &Waiting, answer: &UnblockAnswer, out: &mut Output) {
         let (before, client) = (out.len(), &mut connection.client);
+        if let Some(request) = waiting.waiter.request().downcast_ref::<Request>()
+            && !matches!(answer, UnblockAnswer::Served(..))
+        {
+            // Who served it has counted it already.
+            let command = self.engine.context.statistics().command(usize::from(request.index));
+            command.record(1, 0, false);
+            command.failed.add(u64::from(matches!(answer, UnblockAnswer::Error)));
+        }
         if client.reply_mode == ReplyMode::On {
             match answer {
                 UnblockAnswer::Served(bytes, _) => out.bytes.extend_from_slice(bytes),
