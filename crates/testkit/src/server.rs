@@ -122,8 +122,14 @@ impl Server {
         fs::create_dir_all(&directory).map_err(|e| e.to_string())?;
         let log = File::create(directory.join("log")).map_err(|e| e.to_string())?;
         let port = free_port().map_err(|e| e.to_string())?;
+        // A configuration file comes before all flags.
+        let (file, flags): (&[&str], &[&str]) = match flags {
+            [file, flags @ ..] if !file.starts_with('-') => (&[file], flags),
+            flags => (&[], flags),
+        };
         let child = program
             .command()
+            .args(file)
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"])
             .arg("--dir")
             .arg(&directory)

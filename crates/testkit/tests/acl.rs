@@ -1,0 +1,491 @@
+//! Users as redis-server has them: categories, random rules, and what they permit; files of users; what becomes of clients when their user changes.
+//! `ALMANDINE_TEST_SEED=n` repeats a run.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::Duration;
+
+use almandine_testkit::random::Random;
+use almandine_testkit::{Client, Program, Server, Value};
+
+type Words = Vec<String>;
+
+fn words(line: &str) -> Words {
+    line.split(' ').map(str::to_owned).collect()
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    value
+        .elements()
+        .unwrap_or_default()
+        .iter()
+        .map(|name| String::from_utf8_lossy(name.bytes().unwrap_or_default()).into_owned())
+        .collect()
+}
+
+/// The commands of each category.
+fn categories(client: &mut Client) -> BTreeMap<String, BTreeSet<String>> {
+    let names = strings(&client.line("ACL CAT"));
+    names.into_iter().map(|name| (name.clone(), strings(&client.line(&format!("ACL CAT {name}"))).into_iter().collect())).collect()
+}
+
+fn all_of(categories: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    categories.values().flatten().cloned().collect()
+}
+
+struct Pair {
+    ours: Server,
+    oracle: Server,
+}
+
+impl Pair {
+    fn start() -> Self {
+        Self { ours: Server::start(&Program::Almandine, &[]), oracle: Server::start(&Program::Redis, &[]) }
+    }
+}
+
+#[test]
+fn categories_are_those_of_redis_server() {
+    let pair = Pair::start();
+    let (ours, theirs) = (categories(&mut pair.ours.client()), categories(&mut pair.oracle.client()));
+    let common: BTreeSet<String> = all_of(&ours).intersection(&all_of(&theirs)).cloned().collect();
+    assert!(common.len() > 250, "{} commands in common", common.len());
+    for (category, theirs) in &theirs {
+        let (theirs, ours): (BTreeSet<_>, BTreeSet<_>) = (theirs & &common, &ours[category] & &common);
+        assert_eq!(ours, theirs, "@{category}");
+    }
+}
+
+/// Makes rules and commands of what both servers know.
+struct Generator {
+    random: Random,
+    categories: Vec<String>,
+    commands: Vec<String>,
+    arities: BTreeMap<String, i64>,
+}
+
+impl Generator {
+    fn new(pair: &Pair, seed: u64) -> Self {
+        let (mut ours, mut theirs) = (pair.ours.client(), pair.oracle.client());
+        let common: Vec<String> = all_of(&categories(&mut ours)).intersection(&all_of(&categories(&mut theirs))).cloned().collect();
+        let mut arities = BTreeMap::new();
+        for name in &common {
+            let arity = |client: &mut Client| {
+                let info = client.line(&format!("COMMAND INFO {name}"));
+                info.elements().and_then(|found| found[0].elements()).and_then(|fields| fields[1].integer()).unwrap()
+            };
+            arities.insert(name.clone(), arity(&mut theirs));
+        }
+        let categories = strings(&theirs.line("ACL CAT"));
+        Self { random: Random::new(seed), categories, commands: common, arities }
+    }
+
+    fn pick(&mut self, from: &[&str]) -> String {
+        (*self.random.pick(from)).to_owned()
+    }
+
+    /// A rule that a selector may have.
+    fn permission(&mut self) -> String {
+        let command = self.random.pick(&self.commands).clone();
+        let category = self.random.pick(&self.categories).clone();
+        let sign = self.pick(&["+", "-"]);
+        match self.random.below(16) {
+            0..=3 => format!("{sign}{command}"),
+            4..=6 => format!("{sign}@{category}"),
+            7 => format!("+{command}|{}", self.pick(&["a1", "id", "x", "", "get"])),
+            8 => self.pick(&["+@all", "-@all", "allcommands", "NoCommands"]),
+            9..=11 => self.pick(&["~a*", "~rw", "%R~r*", "%W~w*", "%RW~x?", "%W~r1", "~c[12]"]),
+            12 => self.pick(&["allkeys", "~*", "resetkeys", "%R~*"]),
+            13 => self.pick(&["&c*", "&d", "&a1", "&x?"]),
+            14 => self.pick(&["allchannels", "&*", "resetchannels"]),
+            _ => self.pick(&["+nosuch", "nonsense", "+@nosuch", "%X~a", "", "+select|0", "+client|id|x", "~", "&"]),
+        }
+    }
+
+    fn rules(&mut self) -> Words {
+        (0..=self.random.below(4)).map(|_| self.rule()).collect()
+    }
+
+    fn rule(&mut self) -> String {
+        match self.random.below(12) {
+            0 => self.pick(&["on", "off", "ON", "sanitize-payload", "skip-sanitize-payload"]),
+            1 => self.pick(&["nopass", "resetpass", ">p1", ">p2", "<p1", "<p2", ">"]),
+            2 => {
+                let sign = self.pick(&["#", "!"]);
+                let hash = self.pick(&["ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "ba78", ""]);
+                format!("{sign}{hash}")
+            }
+            3 if self.random.chance(40) => self.pick(&["reset", "clearselectors"]),
+            4 => {
+                let rules: Words = (0..self.random.below(4)).map(|_| self.permission()).collect();
+                format!("({})", rules.join(" "))
+            }
+            _ => self.permission(),
+        }
+    }
+
+    /// A call with about the right number of arguments.
+    fn call(&mut self) -> Words {
+        let command = self.random.pick(&self.commands).clone();
+        let arity = self.arities[&command];
+        let mut call: Words = command.split('|').map(str::to_owned).collect();
+        let more = if arity < 0 { self.random.below(5) } else { 0 };
+        let len = usize::try_from(arity.unsigned_abs()).unwrap() + more;
+        let pool = [
+            "a1", "a2", "rw", "r1", "r2", "w1", "x1", "x", "c1", "c3", "d", "zz", "1", "2", "3", "GET", "STORE", "STREAMS", "KEYS",
+            "ID", "0",
+        ];
+        while call.len() < len {
+            call.push(self.pick(&pool));
+        }
+        call
+    }
+}
+
+/// A user without the rules of commands, which are compared by what they permit.
+fn without_commands(user: &Value) -> String {
+    let fields = user.elements().unwrap_or_default();
+    let mut text = String::new();
+    for pair in fields.chunks(2) {
+        match pair[0].bytes() {
+            Some(b"commands") => {}
+            Some(b"selectors") => pair[1].elements().unwrap_or_default().iter().for_each(|one| text += &without_commands(one)),
+            _ => text += &format!("{} {}; ", pair[0], pair[1]),
+        }
+    }
+    text
+}
+
+/// The rules of commands of a user and of its selectors.
+fn commands_of(user: &Value) -> Vec<String> {
+    let fields = user.elements().unwrap_or_default();
+    let mut rules = Vec::new();
+    for pair in fields.chunks(2) {
+        match pair[0].bytes() {
+            Some(b"commands") => rules.push(pair[1].to_string()),
+            Some(b"selectors") => pair[1].elements().unwrap_or_default().iter().for_each(|one| rules.extend(commands_of(one))),
+            _ => {}
+        }
+    }
+    rules
+}
+
+/// What ACL LIST says of a user, as words for ACL SETUSER.
+fn line_of(client: &mut Client, name: &str) -> Words {
+    let begin = format!("user {name} ");
+    let line = strings(&client.line("ACL LIST")).into_iter().find(|line| line.starts_with(&begin)).unwrap();
+    words(&line[begin.len()..])
+}
+
+fn set(client: &mut Client, name: &str, rules: &[String]) -> Value {
+    let mut call = words(&format!("ACL SETUSER {name}"));
+    call.extend_from_slice(rules);
+    client.call(&call).unwrap()
+}
+
+#[test]
+fn random_rules_permit_what_redis_server_permits() {
+    let seed = std::env::var("ALMANDINE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(35);
+    let episodes = if std::env::var_os("ALMANDINE_TEST_FULL").is_some() { 1000 } else { 60 };
+    let pair = Pair::start();
+    let (mut ours, mut theirs) = (pair.ours.client(), pair.oracle.client());
+    let mut generator = Generator::new(&pair, seed);
+    let (mut asked, mut denied, mut refused, mut malformed) = (0, 0, 0, 0);
+    for _ in 0..episodes {
+        ours.line("ACL DELUSER u v");
+        theirs.line("ACL DELUSER u v");
+        for _ in 0..6 {
+            let rules = generator.rules();
+            let (our_answer, their_answer) = (set(&mut ours, "u", &rules), set(&mut theirs, "u", &rules));
+            assert_eq!(our_answer, their_answer, "seed {seed}: ACL SETUSER {rules:?}");
+            refused += usize::from(our_answer.is_error());
+            let (our_user, their_user) = (ours.line("ACL GETUSER u"), theirs.line("ACL GETUSER u"));
+            assert_eq!(without_commands(&our_user), without_commands(&their_user), "seed {seed}: {rules:?}");
+            if our_user.is_null() {
+                continue;
+            }
+            // What describes the user here makes the same one there.
+            let line = line_of(&mut ours, "u");
+            theirs.line("ACL DELUSER v");
+            assert_eq!(set(&mut theirs, "v", &line), Value::ok(), "seed {seed}: {line:?}");
+            let same = theirs.line("ACL GETUSER v");
+            assert_eq!(commands_of(&same), commands_of(&their_user), "seed {seed}: {line:?}");
+            assert_eq!(without_commands(&same), without_commands(&their_user), "seed {seed}: {line:?}");
+            let calls: Vec<Words> = (0..60).map(|_| generator.call()).collect();
+            let dryruns: Vec<Words> = calls.iter().map(|call| [words("ACL DRYRUN u"), call.clone()].concat()).collect();
+            let (our_answers, their_answers) = (ours.pipeline(&dryruns).unwrap(), theirs.pipeline(&dryruns).unwrap());
+            for ((call, our), their) in calls.iter().zip(our_answers).zip(their_answers) {
+                asked += 1;
+                denied += usize::from(matches!(our, Value::Bulk(_)));
+                if our != their {
+                    // Redis finds no keys at all in a malformed call.
+                    let keys = theirs.call(&[words("COMMAND GETKEYS"), call.clone()].concat()).unwrap();
+                    let is_stricter = their == Value::ok() && our.to_string().contains("key\"") && keys.is_error();
+                    assert!(is_stricter, "seed {seed}: {line:?}\n{call:?}\nours   {our}\ntheirs {their}\nkeys   {keys}");
+                    malformed += 1;
+                }
+            }
+        }
+    }
+    println!(
+        "acl: {asked} calls asked, {denied} denied, {refused} lists of rules refused, {malformed} malformed calls denied here only"
+    );
+    assert!(denied > asked / 10 && denied < asked && refused > 0);
+}
+
+#[test]
+fn a_file_is_loaded_saved_and_loaded_again() {
+    let directory = std::env::temp_dir().join(format!("almandine-acl-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("users.acl");
+    fs::write(&path, "user alice on >secret ~a* &* +@all\nuser bob off\nuser default on nopass ~* &* +@all\n").unwrap();
+    let server = Server::start(&Program::Almandine, &["--aclfile", path.to_str().unwrap()]);
+    let (mut admin, mut alice, mut listener) = (server.client(), server.client(), server.client());
+    assert_eq!(strings(&admin.line("ACL USERS")), ["alice", "bob", "default"]);
+    assert_eq!(alice.line("AUTH alice secret"), Value::ok());
+    assert_eq!(listener.line("AUTH alice secret"), Value::ok());
+    listener.line("SUBSCRIBE news");
+    // A mistake changes nothing, and no password is told.
+    fs::write(&path, "user alice on >other +nosuch\nuser carol on >geheim nonsense\n").unwrap();
+    let problems = admin.line("ACL LOAD").to_string();
+    assert!(problems.contains(":1: Error in applying operation '+nosuch'") && problems.contains(":2: Syntax error."), "{problems}");
+    assert!(!problems.contains("geheim") && !problems.contains("other"), "{problems}");
+    assert_eq!(strings(&admin.line("ACL USERS")), ["alice", "bob", "default"]);
+    // Saved, the file says what holds, and has no password either.
+    assert_eq!(admin.line("ACL SAVE"), Value::ok());
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(
+        text.starts_with("user alice on #2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b ~a* &* +@all\n"),
+        "{text}"
+    );
+    assert!(text.contains("\nuser bob off resetchannels -@all\n") && !text.contains("secret"), "{text}");
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 1, "no temporary file is left");
+    // Alice may not listen any more and keeps her other connection; bob is gone.
+    fs::write(&path, "user alice on >secret ~a* +@all\n").unwrap();
+    assert_eq!(admin.line("ACL LOAD"), Value::ok());
+    assert_eq!(strings(&admin.line("ACL USERS")), ["alice", "default"]);
+    assert_eq!(alice.line("GET a").to_string(), "(nil)");
+    assert_eq!(listener.receive().unwrap(), Value::Closed);
+    assert_eq!(
+        alice.line("SUBSCRIBE news").to_string(),
+        "-\"NOPERM this user has no permissions to access one of the channels used as arguments\""
+    );
+    // The configuration has no lines of users where there is a file.
+    fs::write(&path, "").unwrap();
+    assert_eq!(admin.line("ACL LOAD"), Value::ok());
+    assert!(alice.line("PING") == Value::Closed || alice.receive().unwrap() == Value::Closed);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+fn refusal(flags: &[&str]) -> String {
+    match Server::try_start(&Program::Almandine, flags, &[]) {
+        Ok(_) => panic!("{flags:?} starts"),
+        Err(problem) => problem,
+    }
+}
+
+#[test]
+fn a_server_that_restricts_less_than_it_was_told_to_does_not_start() {
+    let directory = std::env::temp_dir().join(format!("almandine-acl-start-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("users.acl");
+    let file = path.to_str().unwrap();
+    assert!(refusal(&["--aclfile", file]).contains("Error loading ACLs, opening file"));
+    fs::write(&path, "user a on +nosuch\n").unwrap();
+    assert!(refusal(&["--aclfile", file]).contains("Unknown command or category name in ACL"));
+    fs::write(&path, "user a on\n").unwrap();
+    assert!(
+        refusal(&["--aclfile", file, "--user", "b", "on"]).contains("please define either an ACL file or declare users directly")
+    );
+    assert!(
+        refusal(&["--user", "b", "on", "nonsense"])
+            .contains("Error loading ACL rule 'nonsense' for the user named 'b': Syntax error")
+    );
+    let hidden = refusal(&["--user", "b", "<geheim"]);
+    assert!(hidden.contains("does not exist") && !hidden.contains("geheim"), "{hidden}");
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn users_are_written_into_the_configuration_and_read_again() {
+    let directory = std::env::temp_dir().join(format!("almandine-acl-conf-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("a.conf");
+    fs::write(&path, "# mine\nuser old on nopass\nuser gone on nopass\ntimeout 0\n").unwrap();
+    let rewritten = {
+        let server = Server::start(&Program::Almandine, &[path.to_str().unwrap()]);
+        let mut admin = server.client();
+        admin.line("ACL SETUSER old ~o* +get");
+        admin.line("ACL DELUSER gone");
+        admin.line("ACL SETUSER new on >secret (%R~x +@read)");
+        assert_eq!(admin.line("CONFIG REWRITE"), Value::ok());
+        admin.line("ACL LIST")
+    };
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with("# mine\n") && !text.contains("gone") && !text.contains("secret"), "{text}");
+    // The directory of the first server is gone.
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("dir ")).collect();
+    fs::write(&path, lines.join("\n")).unwrap();
+    let server = Server::start(&Program::Almandine, &[path.to_str().unwrap()]);
+    // A line about the default user begins with what `reset` leaves, as in Redis.
+    let read = server.client().line("ACL LIST").to_string().replacen(" sanitize-payload", "", 1);
+    assert_eq!(read, rewritten.to_string(), "{text}");
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn clients_are_cut_off_when_their_user_loses_what_they_have() {
+    for program in [Program::Almandine, Program::Redis] {
+        let server = Server::start(&program, &[]);
+        let mut admin = server.client();
+        admin.line("ACL SETUSER u on nopass +@all ~* &*");
+        let clients = |count: usize| -> Vec<Client> {
+            (0..count)
+                .map(|_| {
+                    let mut client = server.client();
+                    assert_eq!(client.line("AUTH u x"), Value::ok());
+                    client
+                })
+                .collect()
+        };
+        let mut listeners = clients(3);
+        listeners[0].line("SUBSCRIBE a b");
+        listeners[1].line("PSUBSCRIBE a*");
+        listeners[2].line("SSUBSCRIBE c");
+        let mut others = clients(4);
+        assert_eq!(admin.line("ACL SETUSER u resetchannels &a* &b"), Value::ok());
+        assert_eq!(listeners[2].receive().unwrap(), Value::Closed, "{}", program.name());
+        assert_eq!(admin.line("PUBLISH a 1").to_string(), ":2");
+        // A pattern must be permitted word for word.
+        assert_eq!(admin.line("ACL SETUSER u resetchannels &a &b"), Value::ok());
+        assert!(is_closed(&mut listeners[1]), "{}", program.name());
+        assert_eq!(admin.line("ACL SETUSER u off"), Value::ok());
+        for other in &mut others {
+            assert_eq!(other.line("PING").to_string(), "+PONG");
+        }
+        assert!(server.client().line("AUTH u x").is_error());
+        assert_eq!(admin.line("ACL DELUSER u").to_string(), ":1");
+        for other in &mut others {
+            assert!(is_closed(other), "{}", program.name());
+        }
+        assert!(is_closed(&mut listeners[0]), "{}", program.name());
+        // One who removes its own user still hears so.
+        admin.line("ACL SETUSER me on nopass +@all ~* &*");
+        admin.line("AUTH me x");
+        assert_eq!(admin.line("ACL DELUSER me").to_string(), ":1");
+        assert!(is_closed(&mut admin));
+    }
+}
+
+/// Whether the connection ends behind the messages that were on their way.
+fn is_closed(client: &mut Client) -> bool {
+    (0..10).any(|_| matches!(client.receive(), Ok(Value::Closed) | Err(_)))
+}
+
+/// Who waits is served with the rights that its user has then.
+#[test]
+fn rights_that_are_lost_while_a_command_waits_are_lost() {
+    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    let mut admin = server.client();
+    admin.line("ACL SETUSER u on nopass +@all ~list*");
+    let waiting = |admin: &mut Client, command: &str| {
+        let mut client = server.client();
+        assert_eq!(client.line("AUTH u x"), Value::ok());
+        client.send(&[command.split(' ').collect::<Vec<_>>()]).unwrap();
+        while !String::from_utf8_lossy(admin.line("INFO clients").bytes().unwrap()).contains("blocked_clients:1") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        client
+    };
+    for (command, rule, back, error) in [
+        ("BLPOP list1 0", "-blpop", "+blpop", "NOPERM this user has no permissions to run the 'blpop' command"),
+        (
+            "BLPOP list1 list2 0",
+            "resetkeys",
+            "~list*",
+            "NOPERM this user has no permissions to access one of the keys used as arguments",
+        ),
+        ("BLPOP list1 0", "db=1", "alldbs", "NOPERM No permissions to access database"),
+    ] {
+        let mut client = waiting(&mut admin, command);
+        assert_eq!(admin.line(&format!("ACL SETUSER u {rule}")), Value::ok());
+        assert_eq!(admin.line("RPUSH list1 element").to_string(), ":1");
+        assert_eq!(client.receive().unwrap(), Value::Error(error.as_bytes().to_vec()), "{command}");
+        assert_eq!(admin.line("LRANGE list1 0 -1").to_string(), "*[$\"element\"]", "{command}");
+        assert_eq!(admin.line(&format!("ACL SETUSER u {back}")), Value::ok());
+        assert_eq!(client.line("LPOP list1").to_string(), "$\"element\"");
+    }
+    let mut client = waiting(&mut admin, "BLPOP list1 0");
+    admin.pipeline(&[&["ACL", "DELUSER", "u"][..], &["RPUSH", "list1", "element"]]).unwrap();
+    assert!(matches!(client.receive(), Ok(Value::Closed) | Err(_)));
+    assert_eq!(admin.line("LRANGE list1 0 -1").to_string(), "*[$\"element\"]");
+}
+
+/// A user of the same name is not the same: who was deleted does not come back with it.
+#[test]
+fn a_deleted_user_is_nobody_even_when_the_name_is_used_again() {
+    let server = Server::start(&Program::Almandine, &[]);
+    let mut admin = server.client();
+    for _ in 0..200 {
+        admin.line("ACL SETUSER u on nopass +@all ~* &*");
+        let mut client = server.client();
+        assert_eq!(client.line("AUTH u x"), Value::ok());
+        client.send(&[["SET", "key", "old"]]).unwrap();
+        assert_eq!(client.receive().unwrap(), Value::ok());
+        admin
+            .pipeline(&[
+                &["ACL", "DELUSER", "u"][..],
+                &["ACL", "SETUSER", "u", "on", "nopass", "+@all", "~*"],
+                &["SET", "key", "new"],
+            ])
+            .unwrap();
+        let _ = client.send(&[["SET", "key", "old"]]);
+        assert!(matches!(client.receive(), Ok(Value::Closed) | Err(_)));
+        assert_eq!(admin.line("GET key").to_string(), "$\"new\"");
+    }
+}
+
+/// The reply to ACL SETUSER is the moment from which new commands meet the new rules, whichever worker runs them.
+#[test]
+fn rules_hold_for_all_workers_once_they_are_answered() {
+    let server = Server::start(&Program::Almandine, &["--workers", "4"]);
+    let mut admin = server.client();
+    admin.line("ACL SETUSER u on nopass +@all ~* &*");
+    let mut clients: Vec<Client> = (0..8).map(|_| server.client()).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(client.line("AUTH u x"), Value::ok()));
+    for round in 0..200 {
+        let permitted = round % 2 == 1;
+        let rule = if permitted { "~*" } else { "resetkeys" };
+        assert_eq!(admin.line(&format!("ACL SETUSER u {rule}")), Value::ok());
+        clients.iter_mut().for_each(|client| client.send(&[["SET", "key", "value"]]).unwrap());
+        for client in &mut clients {
+            assert_eq!(client.receive().unwrap() == Value::ok(), permitted, "round {round}");
+        }
+    }
+}
+
+#[test]
+fn the_password_of_the_configuration_is_the_default_users() {
+    let server = Server::start(&Program::Almandine, &["--requirepass", "one"]);
+    let mut admin = server.client();
+    assert!(admin.line("PING").is_error());
+    assert_eq!(admin.line("AUTH one"), Value::ok());
+    // As in Redis, the parameter keeps its value when the user is changed.
+    assert_eq!(admin.line("ACL SETUSER default >two"), Value::ok());
+    assert_eq!(server.client().line("AUTH two"), Value::ok());
+    assert_eq!(server.client().line("AUTH default one"), Value::ok());
+    assert_eq!(admin.line("CONFIG SET requirepass three"), Value::ok());
+    for (password, right) in [("one", false), ("two", false), ("three", true)] {
+        assert_eq!(server.client().line(&format!("AUTH {password}")) == Value::ok(), right, "{password}");
+    }
+    let mut waiting = server.client();
+    assert!(waiting.line("PING").is_error());
+    assert_eq!(admin.call(&["CONFIG", "SET", "requirepass", ""]).unwrap(), Value::ok());
+    assert_eq!(waiting.line("PING").to_string(), "+PONG");
+    assert_eq!(admin.line("ACL SETUSER default resetpass"), Value::ok());
+    assert!(waiting.line("PING").is_error());
+    assert_eq!(admin.line("PING").to_string(), "+PONG");
+    assert!(waiting.receive_until_quiet(Duration::from_millis(50)).unwrap().is_empty());
+}
