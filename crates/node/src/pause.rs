@@ -62,6 +62,12 @@ impl Pause {
         Some(if self.all.load(Ordering::Relaxed) { PauseScope::All } else { PauseScope::Writes })
     }
 
+    /// The end of the last pause that was not ended early, Unix milliseconds.
+    #[must_use]
+    pub fn end_ms(&self) -> Option<i64> {
+        Some(self.until_ms.load(Ordering::Relaxed)).filter(|until_ms| *until_ms != 0)
+    }
+
     /// Milliseconds until the end.
     #[must_use]
     pub fn remaining_ms(&self, now_ms: i64) -> i64 {

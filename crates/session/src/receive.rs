@@ -140,6 +140,22 @@ impl Sessions {
         Parser::new().parse(input, &limits, &mut self.batch, commands).map_or(0, |parsed| parsed.consumed)
     }
 
+    /// When the pause ends for which connections of this worker wait, in monotonic milliseconds.
+    fn pause_end_ms(&self) -> Option<u64> {
+        if self.paused.is_empty() {
+            return None;
+        }
+        let end_ms = self.engine.context.node.pause.end_ms()?;
+        // Rounded up, so that it is over then.
+        u64::try_from(end_ms - self.unix_ahead_ns / 1_000_000 + 1).ok()
+    }
+
+    fn resume_if_over(&mut self, control: &mut dyn Control<Connection>) {
+        if !self.paused.is_empty() && self.engine.context.node.pause.active(clock::unix_ms()).is_none() {
+            self.resume_paused(control);
+        }
+    }
+
     fn resume_paused(&mut self, control: &mut dyn Control<Connection>) {
         self.engine.context.node.pause.connections_go_on(self.paused.len());
         self.paused.drain(..).for_each(|id| control.resume(id));
@@ -295,11 +311,12 @@ impl Service for Sessions {
     }
 
     fn deadline_ms(&self) -> Option<u64> {
-        self.deadlines.first()
+        self.deadlines.first().into_iter().chain(self.pause_end_ms()).min()
     }
 
     fn time_is_up(&mut self, now_ms: u64, control: &mut dyn Control<Connection>) {
         self.end_due(now_ms, control);
+        self.resume_if_over(control);
     }
 
     fn has_work(&self) -> bool {
@@ -333,9 +350,7 @@ impl Service for Sessions {
         self.unix_ahead_ns = clock::unix_ahead_ns();
         self.engine.context.statistics().device_buffer_bytes.store(self.engine.reads.memory_bytes() as u64, Relaxed);
         self.engine.context.node.keyspace.forget_waiting();
-        if !self.paused.is_empty() && self.engine.context.node.pause.active(clock::unix_ms()).is_none() {
-            self.resume_paused(control);
-        }
+        self.resume_if_over(control);
     }
 
     #[inline]

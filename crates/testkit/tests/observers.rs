@@ -218,6 +218,28 @@ fn computations_in_slices_count_with_all_of_their_time() {
     assert!(line.contains("calls=1,") && line.contains(&format!("usec={logged_us},")), "{line}");
 }
 
+/// Who waits for the end of a pause goes on when it comes, not when somebody happens to look.
+#[test]
+fn a_pause_ends_when_it_says() {
+    let server = start(&["--workers", "2"]);
+    let (mut operator, mut client) = (server.client(), server.client());
+    let mut late: Vec<Duration> = (0..9)
+        .map(|round| {
+            let pause = Duration::from_millis(60 + round * 7);
+            let begin = Instant::now();
+            assert_eq!(operator.line(&format!("CLIENT PAUSE {} WRITE", pause.as_millis())), Value::ok());
+            assert_eq!(client.line("SET a 1"), Value::ok());
+            let elapsed = begin.elapsed();
+            // The server counts in milliseconds.
+            assert!(elapsed + Duration::from_millis(2) > pause, "{elapsed:?} of {pause:?}");
+            elapsed.saturating_sub(pause)
+        })
+        .collect();
+    late.sort_unstable();
+    println!("observers: pauses end {:?} to {:?} late, {:?} in the median", late[0], late[8], late[4]);
+    assert!(late[4] < Duration::from_millis(40), "{late:?}");
+}
+
 /// What expires during a pause is not seen, and goes when it is over.
 #[test]
 fn nothing_that_expires_is_removed_during_a_pause() {

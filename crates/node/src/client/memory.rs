@@ -84,18 +84,18 @@ impl ClientMemory {
         self.workers.iter().map(|sums| of(sums).load(Relaxed)).fold(0, u64::wrapping_add)
     }
 
-    /// Whether it is this worker that has to close a client: they hold `limit` bytes or more, and nobody has one in a higher bucket. `limit` is
+    /// Whether it is this worker that has to close a client: they hold more than `limit` bytes, and nobody has one in a higher bucket. `limit` is
     /// not 0.
     #[must_use]
     pub fn is_turn_of(&self, worker: usize, limit: u64) -> bool {
         let top = self.workers[worker].top.load(Relaxed);
-        top > 0 && self.total() >= limit && self.workers.iter().all(|other| other.top.load(Relaxed) <= top)
+        top > 0 && self.total() > limit && self.workers.iter().all(|other| other.top.load(Relaxed) <= top)
     }
 
     /// Another worker whose turn it is and that has not been told yet; from now on it has.
     #[must_use]
     pub fn to_be_told(&self, worker: usize, limit: u64) -> Option<usize> {
-        if self.total() < limit {
+        if self.total() <= limit {
             return None;
         }
         let (other, sums) = self.workers.iter().enumerate().max_by_key(|(_, sums)| sums.top.load(Relaxed))?;
@@ -132,13 +132,13 @@ mod tests {
         memory.set_top(0, Some(0));
         memory.set_top(1, Some(4));
         assert_eq!((memory.total(), memory.held()), (1500, 10));
-        assert!([0, 1, 2].iter().all(|worker| !memory.is_turn_of(*worker, 1501)), "there is room");
-        assert!(memory.is_turn_of(1, 1500) && !memory.is_turn_of(0, 1500) && !memory.is_turn_of(2, 1500));
-        assert_eq!((memory.to_be_told(0, 1500), memory.to_be_told(2, 1500)), (Some(1), None), "told once");
+        assert!([0, 1, 2].iter().all(|worker| !memory.is_turn_of(*worker, 1500)), "there is room");
+        assert!(memory.is_turn_of(1, 1499) && !memory.is_turn_of(0, 1499) && !memory.is_turn_of(2, 1499));
+        assert_eq!((memory.to_be_told(0, 1499), memory.to_be_told(2, 1499)), (Some(1), None), "told once");
         memory.hear(1);
-        assert_eq!((memory.to_be_told(1, 1500), memory.to_be_told(2, 1500)), (None, Some(1)));
+        assert_eq!((memory.to_be_told(1, 1499), memory.to_be_told(2, 1499)), (None, Some(1)));
         memory.change(1, (500, 0), (0, 0));
         memory.set_top(1, None);
-        assert!(memory.is_turn_of(0, 1000) && !memory.is_turn_of(0, 1001));
+        assert!(memory.is_turn_of(0, 999) && !memory.is_turn_of(0, 1000));
     }
 }
