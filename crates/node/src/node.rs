@@ -194,6 +194,10 @@ impl Node {
         self.gauges.rates.sample(now_ms, self.statistics.totals());
         self.statistics.hot_keys.expire(now_ms);
         self.keyspace.hold_expiry(self.pause.active(now_ms).is_some());
+        if self.pause.active(now_ms).is_some() {
+            // It may have begun between the look and the word.
+            self.keyspace.hold_expiry(true);
+        }
         self.tracking.limit_quietly(self.config.snapshot().settings.connections.tracking_keys_max);
         self.note_memory(self.keyspace.used_memory());
     }

@@ -253,8 +253,10 @@ impl Store {
     }
 
     /// Says whether what has expired stays for now, so that nothing changes; readers do not see it.
+    ///
+    /// Who calls sees what others have written before they called earlier: of two that disagree the later one can look why.
     pub fn hold_expiry(&self, held: bool) {
-        self.inner.expiry.held.store(held, Ordering::Relaxed);
+        self.inner.expiry.held.swap(held, Ordering::AcqRel);
     }
 
     /// Granularity in bytes at which the log takes memory.

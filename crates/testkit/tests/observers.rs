@@ -249,10 +249,10 @@ fn nothing_that_expires_is_removed_during_a_pause() {
         let stats = text(&client.line("INFO stats"));
         stats.lines().find_map(|line| line.strip_prefix("expired_keys:")?.trim().parse::<u64>().ok()).expect("a number")
     };
-    for line in ["SET a 1 PX 30", "SET b 1 PX 30", "CLIENT PAUSE 700 WRITE"] {
+    for line in ["SET a 1 PX 300", "SET b 1 PX 300", "CLIENT PAUSE 1200 WRITE"] {
         assert_eq!(client.line(line), Value::ok());
     }
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(600));
     assert!(client.line("GET a").is_null());
     assert_eq!((expired(&mut client), client.line("EXISTS a b")), (0, Value::Integer(0)));
     std::thread::sleep(Duration::from_millis(900));
