@@ -108,7 +108,7 @@ fn script(program: &Path, flags: &[&str]) -> String {
     let mark = "# Added by what starts the server";
     format!(
         "#!/bin/sh\nif [ -f \"$1\" ] && ! grep -q '^{mark}' \"$1\"; then\n  printf '\\n%s\\n' '{mark}' '{}' >> \"$1\"\nfi\n\
-         (while [ -e /proc/$$/exe ]; do sleep 0.2; done; echo \"PID: $$ has ended\") &\nexec '{}' \"$@\"\n",
+         (while [ -e /proc/$$/exe ]; do sleep 0.2; done; echo \" PID: $$ has ended\") &\nexec '{}' \"$@\"\n",
         lines.join("' '"),
         program.display(),
     )
