@@ -24,7 +24,8 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 fn is_denied(value: &Value) -> bool {
-    let begins = |text: &[u8]| text.starts_with(b"NOPERM ") || text.starts_with(b"EXECABORT Transaction discarded because of: NOPERM ");
+    let begins =
+        |text: &[u8]| text.starts_with(b"NOPERM ") || text.starts_with(b"EXECABORT Transaction discarded because of: NOPERM ");
     matches!(value, Value::Error(text) if begins(text))
 }
 
