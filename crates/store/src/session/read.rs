@@ -33,7 +33,7 @@ impl Session {
     /// latched shared it is left to a later call, or to the background.
     #[inline]
     pub fn remove_met_expired(&mut self, key: Key<'_>) {
-        if self.local.notes.met_expired.get() && self.may_change(key.hash) {
+        if self.local.notes.met_expired.get() && !self.holds_expiry() && self.may_change(key.hash) {
             self.local.notes.met_expired.set(false);
             // Looking the key up for a change removes it if it is due.
             drop(self.entry(key));
