@@ -19,8 +19,8 @@ pub(crate) struct Executed {
 }
 
 impl Engine {
-    /// Runs the commands of the batch from the one numbered `first` on.
-    #[inline]
+    /// Runs the commands of the batch from the one numbered `first` on. A function of its own, so that its loop has the registers.
+    #[inline(never)]
     pub(crate) fn execute_batch(
         &mut self,
         connection: &mut Connection,

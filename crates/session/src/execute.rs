@@ -147,18 +147,14 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
         Handler::Read(handler) => {
             let mut keys = accessor.reader(client.db);
             let together = dispatch.flags.any(Flags::MANY_KEYS) && declared_keys(context, dispatch, args).nth(1).is_some();
-            let tells = keys.tells_events();
-            if tells && events::latches_read(dispatch, &keys, together) {
-                keys.lock_for_events(declared_keys(context, dispatch, args));
-            } else if together {
-                keys.lock_shared_all(declared_keys(context, dispatch, args));
-            }
-            let mut call = ReadCall { args, keys, reply, client, context, planned: planned.key };
-            let outcome = handler(&mut call);
-            if tells {
-                events::end(&mut call.keys, &outcome);
-            }
-            drop(call);
+            let outcome = if keys.tells_events() {
+                read_telling(ReadCall { args, keys, reply, client, context, planned: planned.key }, dispatch, handler, together)
+            } else {
+                if together {
+                    keys.lock_shared_all(declared_keys(context, dispatch, args));
+                }
+                handler(&mut ReadCall { args, keys, reply, client, context, planned: planned.key })
+            };
             if together {
                 accessor.remove_expired(declared_keys(context, dispatch, args).map(|key| (client.db, key)));
             }
@@ -196,6 +192,20 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
         }
         Handler::Container => Err(errors::wrong_arity(&context.table.row(dispatch.index).name)),
     }
+}
+
+/// Runs a command that reads while events are told: latched where it may tell any.
+#[cold]
+#[inline(never)]
+fn read_telling(mut call: ReadCall<'_>, dispatch: &Dispatch, handler: fn(&mut ReadCall<'_>) -> Outcome, together: bool) -> Outcome {
+    if events::latches_read(dispatch, &call.keys, together) {
+        call.keys.lock_for_events(declared_keys(call.context, dispatch, call.args));
+    } else if together {
+        call.keys.lock_shared_all(declared_keys(call.context, dispatch, call.args));
+    }
+    let outcome = handler(&mut call);
+    events::end(&mut call.keys, &outcome);
+    outcome
 }
 
 #[inline]

@@ -53,10 +53,11 @@ impl Planner {
         let restricted = client.access.is_restricted();
         for (planned, command) in group.iter_mut().zip(first..received.len()) {
             let args = received.args(command);
-            let runs = resolve(table, memo, args)
-                // Before any of its keys is looked at.
-                .filter(|dispatch| !restricted || rights::permits(&client.access, table, dispatch, args, client.db));
-            *planned = runs.map_or(Planned::default(), |dispatch| plan_keys(table, accessor, client.db, dispatch, args));
+            *planned = if restricted {
+                plan_checked(table, memo, accessor, client, args)
+            } else {
+                plan_one(table, memo, accessor, client.db, args)
+            };
             *len += 1;
             if planned.dispatch.is_some_and(|dispatch| dispatch.flags.any(Flags::BARRIER)) {
                 break;
@@ -86,6 +87,23 @@ fn resolve(table: &'static Table, memo: &mut Memo, args: Args<'_>) -> Option<&'s
         dispatch = args.get(1).map_or(dispatch, |name| table.subcommand(container, name));
     }
     dispatch.filter(|dispatch| dispatch.accepts(args.len()))
+}
+
+#[inline]
+fn plan_one(table: &'static Table, memo: &mut Memo, accessor: &mut Accessor, db: u16, args: Args<'_>) -> Planned {
+    let Some(dispatch) = resolve(table, memo, args) else { return Planned::default() };
+    plan_keys(table, accessor, db, dispatch, args)
+}
+
+/// As [`plan_one`], for a client that may not do everything: what it may not do is not planned. Before any key is looked at.
+#[inline(never)]
+fn plan_checked(table: &'static Table, memo: &mut Memo, accessor: &mut Accessor, client: &Client, args: Args<'_>) -> Planned {
+    match resolve(table, memo, args) {
+        Some(dispatch) if rights::permits(&client.access, table, dispatch, args, client.db) => {
+            plan_keys(table, accessor, client.db, dispatch, args)
+        }
+        _ => Planned::default(),
+    }
 }
 
 #[inline]
