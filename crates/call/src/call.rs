@@ -198,6 +198,21 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
         }
     }
 
+    /// As [`KeyCall::looked_up`], of the key at argument `position`. It costs less, since the key is not kept for the miss.
+    #[inline]
+    pub fn looked_up_at(&mut self, position: usize, found: bool) {
+        self.context.statistics().looked_up(found);
+        if !found {
+            self.missed_at(position);
+        }
+    }
+
+    #[cold]
+    fn missed_at(&mut self, position: usize) {
+        let key = self.key(position);
+        self.event(Classes::MISS, "keymiss", key);
+    }
+
     /// States an event of a key, which the command has latched.
     #[inline]
     pub fn event(&mut self, class: Classes, name: &'static str, key: Key<'_>) {

@@ -67,7 +67,7 @@ const GET: Command = Command {
 fn get(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
     let len = call.keys.read_string_into(key, call.reply.out, |out, len| write_header(out, b'$', len))?;
-    call.looked_up(key, len.is_some());
+    call.looked_up_at(1, len.is_some());
     match len {
         Some(_) => call.reply.raw(b"\r\n"),
         None => call.reply.null(),

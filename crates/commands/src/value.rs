@@ -34,6 +34,15 @@ pub(crate) fn reply_value(reply: &mut Reply<'_>, value: Option<&Value<'_>>) {
 /// Sets a key to a string, whatever it was.
 #[inline]
 pub(crate) fn set(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], put: Put) -> Outcome {
+    if call.keys.tells_events() {
+        return set_telling(call, key, value, put);
+    }
+    Ok(call.keys.upsert(key, value, put)?)
+}
+
+/// As [`set`], while events are told.
+#[cold]
+fn set_telling(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], put: Put) -> Outcome {
     let before = call.replaces(key);
     call.keys.upsert(key, value, put)?;
     call.replaced(key, before, Kind::String);

@@ -45,7 +45,7 @@ impl Planner {
 
     /// Plans commands from `first` on and asks for their cache lines. The group ends at [`GROUP_COMMANDS_MAX`], at the end of the batch,
     /// or behind a command after which the rest may mean something else.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn plan_group(&mut self, accessor: &mut Accessor, client: &Client, received: Received<'_>, first: usize) {
         let Self { table, memo, group, len } = self;
         accessor.begin_group();
@@ -53,11 +53,12 @@ impl Planner {
         let restricted = client.access.is_restricted();
         for (planned, command) in group.iter_mut().zip(first..received.len()) {
             let args = received.args(command);
-            *planned = if restricted {
-                plan_checked(table, memo, accessor, client, args)
+            // Each writes in place: a plan that is copied at once waits for its own stores.
+            if restricted {
+                *planned = plan_checked(table, memo, accessor, client, args);
             } else {
-                plan_one(table, memo, accessor, client.db, args)
-            };
+                *planned = plan_one(table, memo, accessor, client.db, args);
+            }
             *len += 1;
             if planned.dispatch.is_some_and(|dispatch| dispatch.flags.any(Flags::BARRIER)) {
                 break;
@@ -79,7 +80,7 @@ impl Planner {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn resolve(table: &'static Table, memo: &mut Memo, args: Args<'_>) -> Option<&'static Dispatch> {
     let mut dispatch = memo.lookup(table, args.at(0));
     if let Some(container) = dispatch.filter(|dispatch| dispatch.flags.any(Flags::CONTAINER)) {
@@ -89,7 +90,7 @@ fn resolve(table: &'static Table, memo: &mut Memo, args: Args<'_>) -> Option<&'s
     dispatch.filter(|dispatch| dispatch.accepts(args.len()))
 }
 
-#[inline]
+#[inline(always)]
 fn plan_one(table: &'static Table, memo: &mut Memo, accessor: &mut Accessor, db: u16, args: Args<'_>) -> Planned {
     let Some(dispatch) = resolve(table, memo, args) else { return Planned::default() };
     plan_keys(table, accessor, db, dispatch, args)
@@ -106,7 +107,7 @@ fn plan_checked(table: &'static Table, memo: &mut Memo, accessor: &mut Accessor,
     }
 }
 
-#[inline]
+#[inline(always)]
 fn plan_keys(table: &'static Table, accessor: &mut Accessor, db: u16, dispatch: &'static Dispatch, args: Args<'_>) -> Planned {
     let key = if dispatch.key != 0 {
         let key = accessor.key(db, args.at(usize::from(dispatch.key)));
