@@ -28,8 +28,9 @@ pub fn with_faults<R>(address: SocketAddr, work: impl FnOnce() -> R) -> (R, usiz
         let evictor = scope.spawn(|| evict(address, &stop));
         let churner = scope.spawn(|| churn(address, &stop));
         let flooder = scope.spawn(|| flood(address, &stop));
+        let stopping = Stopping(&stop);
         let result = work();
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         churner.join().expect("the churning client");
         flooder.join().expect("the flooding client");
         (result, evictor.join().expect("the evicting client"))
@@ -44,11 +45,21 @@ pub fn with_resizing<R>(address: SocketAddr, work: impl FnOnce() -> R) -> R {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let flooder = scope.spawn(|| flood(address, &stop));
+        let stopping = Stopping(&stop);
         let result = work();
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         flooder.join().expect("the flooding client");
         result
     })
+}
+
+/// Ends the faults when `work` has ended, by a panic too.
+struct Stopping<'s>(&'s AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn evict(address: SocketAddr, stop: &AtomicBool) -> usize {
