@@ -38,6 +38,18 @@ pub(crate) struct Server<'a> {
 /// key in the order of their arrival, then those for whom these have made keys ready, and so on. The unit is still to be ended.
 #[cold]
 pub(crate) fn serve(server: &mut Server<'_>) {
+    let mut answers = Vec::new();
+    serve_all(server, &mut answers);
+    for (worker, unblock) in answers {
+        server.context.node.workers.send(worker, Message::Unblock(Box::new(unblock)));
+    }
+}
+
+/// What those who wait are answered, by the worker of their connection. It is sent when all of them are served: who has heard of his share sees that of
+/// the others, too.
+type Answers = Vec<(usize, Unblock)>;
+
+fn serve_all(server: &mut Server<'_>, answers: &mut Answers) {
     let fault = fault::made();
     if fault == Some(Fault::ReleasedBeforeServing) {
         server.accessor.release_early();
@@ -48,7 +60,7 @@ pub(crate) fn serve(server: &mut Server<'_>) {
             let served = if fault == Some(Fault::WakeDropped) && server.now_ms % 16 == 0 {
                 Secured::Yes
             } else {
-                server.serve_key(&key, &mut keys, fault)
+                server.serve_key(&key, &mut keys, answers, fault)
             };
             match served {
                 Secured::Yes => {
@@ -67,7 +79,7 @@ pub(crate) fn serve(server: &mut Server<'_>) {
 
 impl Server<'_> {
     /// Serves those who wait for a key; all of them, or until something has to be read for one of them, or another session does so.
-    fn serve_key(&mut self, key: &ReadyKey, keys: &mut VecDeque<ReadyKey>, fault: Option<Fault>) -> Secured {
+    fn serve_key(&mut self, key: &ReadyKey, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers, fault: Option<Fault>) -> Secured {
         let mut last: Option<Arc<Waiter>> = None;
         loop {
             let kind = match self.accessor.kind_of_ready(key) {
@@ -92,14 +104,14 @@ impl Server<'_> {
             if fault == Some(Fault::NoClaim) {
                 thread::sleep(Duration::from_micros(300));
                 let is_claimed = waiter.begin_to_serve();
-                self.serve_one(key, &waiter);
+                self.serve_one(key, &waiter, answers);
                 self.accessor.leave_queues(&waiter);
                 if is_claimed {
                     waiter.served();
                 }
             } else if waiter.begin_to_serve() {
                 // One whose wait ends at this moment is passed over.
-                if self.serve_one(key, &waiter) {
+                if self.serve_one(key, &waiter, answers) {
                     waiter.served();
                     self.accessor.leave_queues(&waiter);
                 } else {
@@ -114,7 +126,7 @@ impl Server<'_> {
     }
 
     /// Runs the command of one that waits. False if there is nothing for it.
-    fn serve_one(&mut self, key: &ReadyKey, waiter: &Waiter) -> bool {
+    fn serve_one(&mut self, key: &ReadyKey, waiter: &Waiter, answers: &mut Answers) -> bool {
         let Some(request) = waiter.request().downcast_ref::<Request>() else { return false };
         let Self { accessor, context, timing, aftermath, now_ms } = self;
         let mut client = Client::new(Arc::clone(&request.shared), request.access.clone());
@@ -146,8 +158,7 @@ impl Server<'_> {
         let mut messages = Output::new();
         client.write_invalidations(&mut messages);
         let answer = UnblockAnswer::Served(in_one_piece(out), in_one_piece(messages));
-        let unblock = Unblock { client: request.shared.id, answer };
-        context.node.workers.send(request.shared.worker, Message::Unblock(Box::new(unblock)));
+        answers.push((request.shared.worker, Unblock { client: request.shared.id, answer }));
         true
     }
 }
