@@ -296,7 +296,7 @@ impl Accessor {
     }
 
     /// Asks the cache for the records of the group's keys, whose buckets should have arrived, and for the elements in them.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_records(&mut self) {
         // A single key gains nothing: its bucket would be waited for at once.
         if self.session.expected() > 1 {

@@ -33,8 +33,10 @@ impl Engine {
         let mut ran = group.len();
         let mut execution = Execution { client: &mut connection.client, accessor, context, out, now_ms: *now_ms };
         for (offset, planned) in group.iter().enumerate() {
-            let args = received.args(first + offset);
+            // Asked for where it is needed: what is kept would be copied for the call, which then waits for its own stores.
+            let args = || received.args(first + offset);
             let Some(dispatch) = planned.dispatch else {
+                let args = args();
                 if is_other_protocol(args) {
                     connection.hostile = true;
                     return offset + 1;
@@ -60,7 +62,7 @@ impl Engine {
                 start_ns = timing.begin_alone(context, execution.client, dispatch, execution.now_ms);
             }
             let before = execution.out.len();
-            if !answer(&mut execution, dispatch, planned, args) {
+            if !answer(&mut execution, dispatch, planned, args()) {
                 if !is_fast {
                     timing.suspend(execution.client, start_ns);
                 }
@@ -74,11 +76,11 @@ impl Engine {
             if is_fast {
                 timing.count(dispatch.index);
             } else {
-                timing.end_alone(context, execution.client, dispatch, args, start_ns);
+                timing.end_alone(context, execution.client, dispatch, args(), start_ns);
             }
             let written = execution.out.len() - before;
             if written >= watched_bytes {
-                aftermath.of(&mut execution, dispatch, args, written);
+                aftermath.of(&mut execution, dispatch, args(), written);
             }
             if execution.accessor.has_ready() {
                 aftermath.tell_changes(execution.client, execution.accessor, context);
@@ -145,21 +147,23 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
     let reply = Reply::new(out, client.version);
     match dispatch.run {
         Handler::Read(handler) => {
-            let mut keys = accessor.reader(client.db);
-            let together = dispatch.flags.any(Flags::MANY_KEYS) && declared_keys(context, dispatch, args).nth(1).is_some();
-            let outcome = if keys.tells_events() {
-                read_telling(ReadCall { args, keys, reply, client, context, planned: planned.key }, dispatch, handler, together)
+            let mut call = ReadCall { args, keys: accessor.reader(client.db), reply, client, context, planned: planned.key };
+            let together = dispatch.flags.any(Flags::MANY_KEYS) && declared_keys(context, dispatch, call.args).nth(1).is_some();
+            let outcome = if call.keys.tells_events() {
+                read_telling(&mut call, dispatch, handler, together)
             } else {
                 if together {
-                    keys.lock_shared_all(declared_keys(context, dispatch, args));
+                    call.keys.lock_shared_all(declared_keys(context, dispatch, call.args));
                 }
-                handler(&mut ReadCall { args, keys, reply, client, context, planned: planned.key })
+                handler(&mut call)
             };
+            drop(call);
             if together {
                 accessor.remove_expired(declared_keys(context, dispatch, args).map(|key| (client.db, key)));
             }
             if matches!(outcome, Err(CommandError::Blocks)) {
-                return blocking::read_again(execution, dispatch, handler, args);
+                // A copy, whose address may be taken: that of the call's own would keep them from the registers.
+                return blocking::read_again(execution, dispatch, handler, args.slice_from(0));
             }
             outcome
         }
@@ -179,7 +183,7 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
                 events::end(&mut call.keys, &outcome);
             }
             if matches!(outcome, Err(CommandError::Blocks)) {
-                let waiting = blocking::wait(&mut call.keys, call.client, dispatch, args);
+                let waiting = blocking::wait(&mut call.keys, call.client, dispatch, call.args);
                 drop(call);
                 client.blocking.waiting = waiting;
             }
@@ -197,13 +201,18 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
 /// Runs a command that reads while events are told: latched where it may tell any.
 #[cold]
 #[inline(never)]
-fn read_telling(mut call: ReadCall<'_>, dispatch: &Dispatch, handler: fn(&mut ReadCall<'_>) -> Outcome, together: bool) -> Outcome {
+fn read_telling(
+    call: &mut ReadCall<'_>,
+    dispatch: &Dispatch,
+    handler: fn(&mut ReadCall<'_>) -> Outcome,
+    together: bool,
+) -> Outcome {
     if events::latches_read(dispatch, &call.keys, together) {
         call.keys.lock_for_events(declared_keys(call.context, dispatch, call.args));
     } else if together {
         call.keys.lock_shared_all(declared_keys(call.context, dispatch, call.args));
     }
-    let outcome = handler(&mut call);
+    let outcome = handler(call);
     events::end(&mut call.keys, &outcome);
     outcome
 }

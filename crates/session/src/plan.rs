@@ -47,24 +47,42 @@ impl Planner {
     /// or behind a command after which the rest may mean something else.
     #[inline(always)]
     pub(crate) fn plan_group(&mut self, accessor: &mut Accessor, client: &Client, received: Received<'_>, first: usize) {
-        let Self { table, memo, group, len } = self;
         accessor.begin_group();
-        *len = 0;
-        let restricted = client.access.is_restricted();
-        for (planned, command) in group.iter_mut().zip(first..received.len()) {
-            let args = received.args(command);
-            // Each writes in place: a plan that is copied at once waits for its own stores.
-            if restricted {
-                *planned = plan_checked(table, memo, accessor, client, args);
-            } else {
-                *planned = plan_one(table, memo, accessor, client.db, args);
-            }
-            *len += 1;
-            if planned.dispatch.is_some_and(|dispatch| dispatch.flags.any(Flags::BARRIER)) {
-                break;
+        if client.access.is_restricted() {
+            self.plan_restricted(accessor, client, received, first);
+        } else {
+            let Self { table, memo, group, len } = self;
+            *len = 0;
+            for (planned, command) in group.iter_mut().zip(first..received.len()) {
+                let args = received.args(command);
+                *len += 1;
+                planned.dispatch = resolve(table, memo, args);
+                let Some(dispatch) = planned.dispatch else { continue };
+                plan_keys(planned, table, accessor, client.db, dispatch, args);
+                if dispatch.flags.any(Flags::BARRIER) {
+                    break;
+                }
             }
         }
         accessor.prefetch_records();
+    }
+
+    /// Plans a group for a client that may not do everything: what it may not do is not planned, before any key is looked at.
+    #[inline(never)]
+    fn plan_restricted(&mut self, accessor: &mut Accessor, client: &Client, received: Received<'_>, first: usize) {
+        let Self { table, memo, group, len } = self;
+        *len = 0;
+        for (planned, command) in group.iter_mut().zip(first..received.len()) {
+            let args = received.args(command);
+            *len += 1;
+            let permitted = |dispatch: &&'static Dispatch| rights::permits(&client.access, table, dispatch, args, client.db);
+            planned.dispatch = resolve(table, memo, args).filter(permitted);
+            let Some(dispatch) = planned.dispatch else { continue };
+            plan_keys(planned, table, accessor, client.db, dispatch, args);
+            if dispatch.flags.any(Flags::BARRIER) {
+                break;
+            }
+        }
     }
 
     /// What runs for a command; `None` when it must be refused.
@@ -76,7 +94,9 @@ impl Planner {
     /// Plans the keys of one command by itself.
     pub(crate) fn plan_alone(&self, accessor: &mut Accessor, db: u16, dispatch: &'static Dispatch, args: Args<'_>) -> Planned {
         accessor.begin_group();
-        plan_keys(self.table, accessor, db, dispatch, args)
+        let mut planned = Planned { dispatch: Some(dispatch), ..Planned::default() };
+        plan_keys(&mut planned, self.table, accessor, db, dispatch, args);
+        planned
     }
 }
 
@@ -90,41 +110,31 @@ fn resolve(table: &'static Table, memo: &mut Memo, args: Args<'_>) -> Option<&'s
     dispatch.filter(|dispatch| dispatch.accepts(args.len()))
 }
 
+/// Writes in place: a plan that is copied at once waits for its own stores.
 #[inline(always)]
-fn plan_one(table: &'static Table, memo: &mut Memo, accessor: &mut Accessor, db: u16, args: Args<'_>) -> Planned {
-    let Some(dispatch) = resolve(table, memo, args) else { return Planned::default() };
-    plan_keys(table, accessor, db, dispatch, args)
-}
-
-/// As [`plan_one`], for a client that may not do everything: what it may not do is not planned. Before any key is looked at.
-#[inline(never)]
-fn plan_checked(table: &'static Table, memo: &mut Memo, accessor: &mut Accessor, client: &Client, args: Args<'_>) -> Planned {
-    match resolve(table, memo, args) {
-        Some(dispatch) if rights::permits(&client.access, table, dispatch, args, client.db) => {
-            plan_keys(table, accessor, client.db, dispatch, args)
-        }
-        _ => Planned::default(),
-    }
-}
-
-#[inline(always)]
-fn plan_keys(table: &'static Table, accessor: &mut Accessor, db: u16, dispatch: &'static Dispatch, args: Args<'_>) -> Planned {
-    let key = if dispatch.key != 0 {
+fn plan_keys(
+    planned: &mut Planned,
+    table: &'static Table,
+    accessor: &mut Accessor,
+    db: u16,
+    dispatch: &'static Dispatch,
+    args: Args<'_>,
+) {
+    if dispatch.key != 0 {
         let key = accessor.key(db, args.at(usize::from(dispatch.key)));
         let glance = accessor.expect(key.hash);
+        planned.key = PlannedKey { position: dispatch.key, namespace: key.namespace, glance, hash: key.hash };
         if dispatch.flags.any(Flags::ELEMENT.with(Flags::ELEMENT_LAST)) {
             let at = if dispatch.flags.any(Flags::ELEMENT) { usize::from(dispatch.key) + 1 } else { args.len() - 1 };
             // Who names none looks at all of them: what leads to any is of use.
             let element = args.get(at).unwrap_or_default();
             accessor.expect_element(glance, element, matches!(dispatch.run, Handler::Write(_)));
         }
-        PlannedKey { position: dispatch.key, namespace: key.namespace, glance, hash: key.hash }
     } else if dispatch.flags.any(Flags::MANY_KEYS) {
-        plan_many(table, accessor, db, dispatch, args)
+        planned.key = plan_many(table, accessor, db, dispatch, args);
     } else {
-        PlannedKey::default()
-    };
-    Planned { dispatch: Some(dispatch), key }
+        planned.key = PlannedKey::default();
+    }
 }
 
 #[cold]
