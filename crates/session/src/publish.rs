@@ -76,7 +76,10 @@ impl Burst {
     /// Takes a message, or writes it. What came before it is written before it.
     #[inline]
     pub(crate) fn deliver(&mut self, publication: Arc<Publication>, context: &Context, control: &mut dyn Control<Connection>) {
-        if !self.first.as_ref().is_some_and(|first| first.shard == publication.shard && first.channel == publication.channel)
+        if !self
+            .first
+            .as_ref()
+            .is_some_and(|first| first.shard == publication.shard && is_same(&first.channel, &publication.channel))
             || self.bytes.len() > BURST_BYTES_MAX
         {
             self.flush(context, control);
@@ -108,6 +111,11 @@ impl Burst {
         self.bytes.clear();
         self.begins.clear();
     }
+}
+
+/// Whether two names are equal. Those of a channel mostly are the registry's.
+fn is_same(a: &Bytes, b: &Bytes) -> bool {
+    (a.as_ptr() == b.as_ptr() && a.len() == b.len()) || a == b
 }
 
 fn topic(publication: &Publication) -> Topic {

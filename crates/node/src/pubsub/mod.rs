@@ -17,7 +17,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use bytes::Bytes;
 
 use crate::messages::{Message, Workers};
-use channels::Channels;
+use channels::{Channel, Channels, Part};
 use patterns::Patterns;
 
 /// What a subscription names.
@@ -147,7 +147,18 @@ impl PubSub {
     /// Sends a message to all who listen to a channel. Returns how many those are.
     pub fn publish(&self, shard: bool, channel: &[u8], payload: &[u8]) -> u64 {
         let part = self.of(shard).part(channel);
-        let found = part.get_key_value(channel);
+        if !shard && self.pattern_count.load(Relaxed) > 0 {
+            return self.publish_matching(&part, channel, payload);
+        }
+        let Some(Channel { name, counts }) = part.channel() else { return 0 };
+        let publication =
+            Publication { shard, channel: name.clone(), payload: Bytes::copy_from_slice(payload), patterns: Box::default() };
+        self.post(publication, counts.workers());
+        counts.total()
+    }
+
+    /// As [`PubSub::publish`], where there are patterns.
+    fn publish_matching(&self, part: &Part<'_>, channel: &[u8], payload: &[u8]) -> u64 {
         let (mut receivers, mut workers) = (0, Vec::new());
         let mut count = |counts: &Counts| {
             receivers += counts.total();
@@ -157,30 +168,33 @@ impl PubSub {
                 }
             });
         };
-        if let Some((_, counts)) = found {
-            count(counts);
+        let found = part.channel();
+        if let Some(found) = found {
+            count(&found.counts);
         }
         let mut patterns = Vec::new();
-        if !shard && self.pattern_count.load(Relaxed) > 0 {
-            self.patterns.read().unwrap_or_else(PoisonError::into_inner).each_match(channel, &mut |pattern, counts| {
-                patterns.push(pattern.clone());
-                count(counts);
-            });
-        }
+        self.patterns.read().unwrap_or_else(PoisonError::into_inner).each_match(channel, &mut |pattern, counts| {
+            patterns.push(pattern.clone());
+            count(counts);
+        });
         if workers.is_empty() {
             return 0;
         }
-        let channel = found.map_or_else(|| Bytes::copy_from_slice(channel), |(name, _)| name.clone());
+        let channel = found.map_or_else(|| Bytes::copy_from_slice(channel), |found| found.name.clone());
         let payload = Bytes::copy_from_slice(payload);
-        let publication = Arc::new(Publication { shard, channel, payload, patterns: patterns.into() });
+        self.post(Publication { shard: false, channel, payload, patterns: patterns.into() }, workers.into_iter());
+        receivers
+    }
+
+    /// Posts a message to workers.
+    fn post(&self, publication: Publication, workers: impl Iterator<Item = usize>) {
+        let publication = Arc::new(publication);
         for worker in workers {
             if !self.workers.send(worker, Message::Publish(Arc::clone(&publication))) {
                 // Its listeners would not know what they have missed.
                 self.workers.send(worker, Message::Unheard(Arc::clone(&publication)));
             }
         }
-        drop(part);
-        receivers
     }
 
     /// The channels with listeners that `wanted` says, in any order.
@@ -192,7 +206,7 @@ impl PubSub {
     /// How many listen to a channel; those who do by a pattern are not counted.
     #[must_use]
     pub fn listeners(&self, shard: bool, channel: &[u8]) -> u64 {
-        self.of(shard).part(channel).get(channel).map_or(0, Counts::total)
+        self.of(shard).part(channel).channel().map_or(0, |channel| channel.counts.total())
     }
 
     /// How many channels have listeners.
