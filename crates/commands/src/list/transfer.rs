@@ -84,9 +84,8 @@ fn lmovem(call: &mut WriteCall<'_>) -> Outcome {
     let ends = Ends { from: end(call.args.at(3))?, to: end(call.args.at(4))? };
     let how_many = HowMany::parse(Options::after(call.args, 5))?;
     match transfer(call, ends, &how_many)? {
-        None if how_many.exactly => call.reply.null_array(),
-        moved => {
-            let moved = moved.unwrap_or_default();
+        None => call.reply.null_array(),
+        Some(moved) => {
             call.reply.array(moved.len());
             moved.iter().for_each(|element| call.reply.bulk(element));
         }

@@ -101,9 +101,7 @@ fn xdelex(call: &mut WriteCall<'_>) -> Outcome {
     for id in ids {
         let is_there = stream.has(id)?;
         fates.push(match policy {
-            Policy::Acknowledged if is_there && (stream.look()?.groups().len() == 0 || stream.is_referenced(id)?) => {
-                Fate::Referenced
-            }
+            Policy::Acknowledged if is_there && stream.is_referenced(id)? => Fate::Referenced,
             _ => {
                 if policy == Policy::Drop {
                     stream.drop_references(id)?;

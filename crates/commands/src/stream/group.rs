@@ -3,6 +3,7 @@
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, help, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::StreamMut;
 
 use super::access::STREAM;
@@ -48,6 +49,14 @@ pub(super) const CREATE: Command = Command {
 struct Start {
     make: bool,
     read: Option<u64>,
+}
+
+impl Start {
+    /// The entries that it says were read: no more than there ever were.
+    fn read(&self, stream: &StreamMut<'_>) -> Result<Option<u64>, CommandError> {
+        let added = stream.look()?.counters().map_err(Refusal::from)?.added;
+        Ok(self.read.map(|read| read.min(added)))
+    }
 }
 
 fn options(call: &WriteCall<'_>, may_make: bool) -> Result<Start, CommandError> {
@@ -100,7 +109,8 @@ fn create(call: &mut WriteCall<'_>) -> Outcome {
         open(call)?
     };
     let last_id = if at == b"$" { stream.look()?.last_id() } else { id::strict(at, 0)? };
-    if !stream.create_group(group, last_id, start.read)? {
+    let read = start.read(&stream)?;
+    if !stream.create_group(group, last_id, read)? {
         return Err(CommandError::GroupExists);
     }
     stream.commit()?;
@@ -126,7 +136,8 @@ fn setid(call: &mut WriteCall<'_>) -> Outcome {
     let (start, at) = (options(call, false)?, call.args.at(4));
     let (mut stream, group) = open_group(call)?;
     let last_id = if at == b"$" { stream.look()?.last_id() } else { id::parse(at, 0)? };
-    stream.set_group(group, last_id, start.read)?;
+    let read = start.read(&stream)?;
+    stream.set_group(group, last_id, read)?;
     stream.count(1);
     stream.commit()?;
     tell(call, "xgroup-setid");
