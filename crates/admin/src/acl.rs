@@ -76,7 +76,7 @@ fn cat(call: &mut ReadCall<'_>) -> Outcome {
         None => Category::ALL.into_iter().map(name).collect(),
         Some(wanted) if call.args.len() == 3 => {
             let category = Category::ALL.into_iter().find(|category| name(*category).as_bytes().eq_ignore_ascii_case(wanted));
-            let category = category.ok_or_else(|| errors::unknown_category(wanted))?;
+            let category = category.ok_or_else(|| errors::acl::unknown_category(wanted))?;
             let entries = call.context.table.rows().iter();
             entries.filter(|entry| entry.shape.categories.contains(category)).map(|entry| entry.name.as_str()).collect()
         }

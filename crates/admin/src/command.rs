@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Row, Table, Word, help};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Row, Table, Word, errors, help};
 use almandine_command_spec::describe::{self, Data};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Shape, Traits};
 use almandine_datatypes::glob::{self, Case};
@@ -244,13 +244,13 @@ fn getkeysandflags(call: &mut ReadCall<'_>) -> Outcome {
 /// The command that the arguments from the third on call.
 fn described<'c>(call: &ReadCall<'c>) -> Result<(&'static Shape, Args<'c>), CommandError> {
     let (table, full) = (call.context.table, call.args.slice_from(2));
-    let plan = table.resolve(full.at(0), full.get(1)).ok_or(CommandError::NoSuchCommand)?;
+    let plan = table.resolve(full.at(0), full.get(1)).ok_or(errors::server::NO_SUCH_COMMAND)?;
     let entry = table.row(plan.index);
     if entry.shape.key_specs().is_empty() {
-        return Err(CommandError::CommandWithoutKeys);
+        return Err(errors::server::COMMAND_WITHOUT_KEYS);
     }
     if !plan.accepts(full.len()) {
-        return Err(CommandError::CommandArity);
+        return Err(errors::server::COMMAND_ARITY);
     }
     Ok((&entry.shape, full))
 }
@@ -258,7 +258,7 @@ fn described<'c>(call: &ReadCall<'c>) -> Result<(&'static Shape, Args<'c>), Comm
 fn keys_of(shape: &Shape, full: Args<'_>) -> Result<Vec<(usize, almandine_command_spec::Access)>, CommandError> {
     let mut positions = shape.keys_exact(full.len(), |argument| full.at(argument));
     let keys: Vec<_> = positions.by_ref().collect();
-    if positions.is_invalid() { Err(CommandError::CommandArguments) } else { Ok(keys) }
+    if positions.is_invalid() { Err(errors::server::COMMAND_ARGUMENTS) } else { Ok(keys) }
 }
 
 const HELP: Command = Command {

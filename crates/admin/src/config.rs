@@ -94,7 +94,7 @@ fn set(call: &mut AdminCall<'_>) -> Outcome {
     }
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
     let local = is_local(&call.client.shared);
-    call.context.node.configure(&pairs, local).map_err(|error| errors::configuration(&error))?;
+    call.context.node.configure(&pairs, local).map_err(|error| errors::server::configuration(&error))?;
     if pairs.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"maxmemory")) {
         outside_epoch(call, |node| {
             node.keyspace.await_eviction(node.config.snapshot().settings.memory.maxmemory, EVICTION_WAIT_MAX);
@@ -118,7 +118,7 @@ const REWRITE: Command = Command {
     },
     run: Handler::Admin(|call| {
         let node = &call.context.node;
-        node.config.rewrite(Stated::AsNeeded, &node.user_lines()).map_err(|problem| errors::configuration(&problem))?;
+        node.config.rewrite(Stated::AsNeeded, &node.user_lines()).map_err(|problem| errors::server::configuration(&problem))?;
         call.reply.ok();
         Ok(())
     }),

@@ -126,10 +126,10 @@ fn secret_of_hello<'a>(arg: &dyn Fn(usize) -> &'a [u8], at: usize) -> bool {
 fn hello(call: &mut AdminCall<'_>) -> Outcome {
     let mut version = call.client.version;
     if let Some(argument) = call.args.get(1) {
-        version = match parse_i64(argument).ok_or(CommandError::ProtocolVersionNotInteger)? {
+        version = match parse_i64(argument).ok_or(errors::client::PROTOCOL_NOT_INTEGER)? {
             2 => ProtocolVersion::Resp2,
             3 => ProtocolVersion::Resp3,
-            _ => return Err(CommandError::ProtocolVersionUnsupported),
+            _ => return Err(errors::client::PROTOCOL_UNSUPPORTED),
         };
     }
     let mut name = None;
@@ -140,11 +140,11 @@ fn hello(call: &mut AdminCall<'_>) -> Outcome {
         } else if option.is("SETNAME") && options.remaining() >= 1 {
             name = Some(client_name(options.value()?)?);
         } else {
-            return Err(errors::hello_option(option.0));
+            return Err(errors::client::hello_option(option.0));
         }
     }
     if !call.client.access.is_authenticated() {
-        return Err(CommandError::HelloNeedsAuthentication);
+        return Err(errors::acl::HELLO_NEEDS_AUTHENTICATION);
     }
     if let Some(name) = name {
         call.client.shared.identity().name = name;
@@ -196,7 +196,7 @@ const AUTH: Command = Command {
 
 fn auth(call: &mut AdminCall<'_>) -> Outcome {
     match call.args.len() {
-        2 if call.context.node.acl.users().default_user().needs_no_password() => return Err(CommandError::NoPasswordSet),
+        2 if call.context.node.acl.users().default_user().needs_no_password() => return Err(errors::acl::NO_PASSWORD_SET),
         2 => authenticate(call, DEFAULT_USER, call.args.at(1))?,
         3 => authenticate(call, call.args.at(1), call.args.at(2))?,
         _ => return Err(CommandError::Syntax),
@@ -208,7 +208,7 @@ fn auth(call: &mut AdminCall<'_>) -> Outcome {
 fn authenticate(call: &mut AdminCall<'_>, user: &[u8], password: &[u8]) -> Outcome {
     if !call.client.authenticate(&call.context.node.acl, user, password) {
         follow::note_failed_authentication(call, user);
-        return Err(CommandError::WrongPassword);
+        return Err(errors::acl::WRONG_PASSWORD);
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Whole databases: DBSIZE, FLUSHDB, FLUSHALL, SWAPDB. All are O(1): a database is a namespace of the store, and emptying it takes a fresh one.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, tracking};
+use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, tracking};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_resp::Args;
@@ -96,8 +96,8 @@ const SWAPDB: Command = Command {
 
 fn swapdb(call: &mut AdminCall<'_>) -> Outcome {
     let number = |argument, error| parse_i64(argument).and_then(|number| i32::try_from(number).ok()).ok_or(error);
-    let left = number(call.args.at(1), CommandError::InvalidFirstDatabase)?;
-    let right = number(call.args.at(2), CommandError::InvalidSecondDatabase)?;
+    let left = number(call.args.at(1), errors::generic::INVALID_FIRST_DATABASE)?;
+    let right = number(call.args.at(2), errors::generic::INVALID_SECOND_DATABASE)?;
     let keyspace = &call.context.node.keyspace;
     let database = |number| u16::try_from(number).ok().filter(|db| usize::from(*db) < keyspace.databases());
     let (left, right) = database(left).zip(database(right)).ok_or(CommandError::DatabaseOutOfRange)?;

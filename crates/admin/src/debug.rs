@@ -56,7 +56,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommand("CONFIG-REWRITE-FORCE-ALL", "", "CONFIG REWRITE that states every parameter.", 0..=0, |call| {
         let node = &call.context.node;
         let rewritten = node.config.rewrite(Stated::All, &node.user_lines());
-        rewritten.map_err(|problem| errors::configuration(&problem))?;
+        rewritten.map_err(|problem| errors::server::configuration(&problem))?;
         call.reply.ok();
         Ok(())
     }),
@@ -141,7 +141,7 @@ const fn subcommand(
 fn debug(call: &mut AdminCall<'_>) -> Outcome {
     let allowed = call.context.settings().security.enable_debug_command;
     if !allowed.permits(is_local(&call.client.shared)) {
-        return Err(errors::protected_command("DEBUG", "enable-debug-command"));
+        return Err(errors::server::protected_command("DEBUG", "enable-debug-command"));
     }
     let (name, arguments) = (call.args.at(1), call.args.len() - 2);
     let subcommand = SUBCOMMANDS.iter().find(|subcommand| subcommand.name.as_bytes().eq_ignore_ascii_case(name));
@@ -194,12 +194,12 @@ fn storage(call: &mut AdminCall<'_>) -> Outcome {
         return Err(errors::subcommand_syntax("DEBUG", call.args.at(1)));
     }
     if call.context.node.keyspace.tier().is_none() {
-        return Err(CommandError::NoStorageDevice);
+        return Err(errors::server::NO_STORAGE_DEVICE);
     }
     let mut emptied = false;
     outside_epoch(call, |node| emptied = node.keyspace.empty_memory(EVICT_TIMEOUT));
     if !emptied {
-        return Err(CommandError::StorageDeviceSlow);
+        return Err(errors::server::STORAGE_DEVICE_SLOW);
     }
     call.reply.ok();
     Ok(())
@@ -283,7 +283,7 @@ fn protocol(call: &mut AdminCall<'_>) -> Outcome {
     if name == b"push" {
         return push(call);
     }
-    let sample = SAMPLES.iter().find(|sample| sample.0.as_bytes() == name).ok_or(CommandError::ProtocolType)?;
+    let sample = SAMPLES.iter().find(|sample| sample.0.as_bytes() == name).ok_or(errors::server::PROTOCOL_TYPE)?;
     (sample.1)(&mut call.reply);
     Ok(())
 }
@@ -291,7 +291,7 @@ fn protocol(call: &mut AdminCall<'_>) -> Outcome {
 /// A push is no reply, so one follows it.
 fn push(call: &mut AdminCall<'_>) -> Outcome {
     if call.reply.version() == ProtocolVersion::Resp2 {
-        return Err(CommandError::NeedsResp3);
+        return Err(errors::server::NEEDS_RESP3);
     }
     call.reply.push(2);
     call.reply.bulk(b"server-cpu-usage");

@@ -1,6 +1,6 @@
 //! FUNCTION: there is no library, and none can be loaded yet. All answers are those of a server that holds none.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, help};
+use almandine_call::{AdminCall, Command, Handler, Outcome, ReadCall, Word, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_commands::payload;
 
@@ -51,7 +51,7 @@ const DELETE: Command = Command {
         tips: ALL_SHARDS,
         ..SUBCOMMAND
     },
-    run: Handler::Admin(|_| Err(CommandError::NoSuchLibrary)),
+    run: Handler::Admin(|_| Err(errors::server::NO_SUCH_LIBRARY)),
 };
 
 const DUMP: Command = Command {
@@ -89,7 +89,7 @@ fn flush(call: &mut AdminCall<'_>) -> Outcome {
     match call.args.get(2).map(Word) {
         None => {}
         Some(word) if word.is("ASYNC") || word.is("SYNC") => {}
-        Some(_) => return Err(CommandError::FunctionFlushMode),
+        Some(_) => return Err(errors::server::FUNCTION_FLUSH_MODE),
     }
     call.reply.ok();
     Ok(())
@@ -115,7 +115,7 @@ const KILL: Command = Command {
         tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
         ..SUBCOMMAND
     },
-    run: Handler::Read(|_| Err(CommandError::NothingRuns)),
+    run: Handler::Read(|_| Err(errors::server::NOTHING_RUNS)),
 };
 
 const LIST: Command = Command {
@@ -142,10 +142,10 @@ fn list(call: &mut ReadCall<'_>) -> Outcome {
         match Word(argument) {
             word if word.is("WITHCODE") && !with_code => with_code = true,
             word if word.is("LIBRARYNAME") && !named => {
-                arguments.next().ok_or(CommandError::FunctionListName)?;
+                arguments.next().ok_or(errors::server::FUNCTION_LIST_NAME)?;
                 named = true;
             }
-            _ => return Err(errors::unknown_argument(argument)),
+            _ => return Err(errors::server::unknown_argument(argument)),
         }
     }
     call.reply.array(0);
@@ -197,7 +197,7 @@ fn restore(call: &mut AdminCall<'_>) -> Outcome {
     }
     let known = |word: Word<'_>| ["FLUSH", "APPEND", "REPLACE"].iter().any(|policy| word.is(policy));
     if call.args.get(3).map(Word).is_some_and(|policy| !known(policy)) {
-        return Err(CommandError::FunctionRestorePolicy);
+        return Err(errors::server::FUNCTION_RESTORE_POLICY);
     }
     if !payload::is_nothing(call.args.at(2))? {
         return Err(errors::not_supported_yet("FUNCTION RESTORE of libraries", NO_ENGINE));

@@ -1,6 +1,6 @@
 //! HOTKEYS: which keys take most of the time and of the network, from START to STOP.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome, Word, help};
+use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome, Word, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_node::{HotKeysOptions, HotKeysReport};
@@ -61,10 +61,10 @@ const START: Command = Command {
 fn start(call: &mut AdminCall<'_>) -> Outcome {
     let hot_keys = &call.context.node.statistics.hot_keys;
     if hot_keys.is_active() {
-        return Err(CommandError::HotKeysActive);
+        return Err(errors::server::HOT_KEYS_ACTIVE);
     }
     if !hot_keys.start(parse(call)?) {
-        return Err(CommandError::HotKeysActive);
+        return Err(errors::server::HOT_KEYS_ACTIVE);
     }
     call.reply.ok();
     Ok(())
@@ -72,36 +72,36 @@ fn start(call: &mut AdminCall<'_>) -> Outcome {
 
 fn parse(call: &AdminCall<'_>) -> Result<HotKeysOptions, CommandError> {
     if call.args.len() < 4 || !Word(call.args.at(2)).is("METRICS") {
-        return Err(CommandError::HotKeysMetricsMissing);
+        return Err(errors::server::HOT_KEYS_METRICS_MISSING);
     }
-    let metrics = within(call.args.at(3), 1, METRICS_MAX, CommandError::HotKeysMetricsCount)?;
+    let metrics = within(call.args.at(3), 1, METRICS_MAX, errors::server::HOT_KEYS_METRICS_COUNT)?;
     let mut asked = HotKeysOptions { keys_max: KEYS_DEFAULT, sample_ratio: 1, ..HotKeysOptions::default() };
     let mut options = Options::after(call.args, 4);
     for _ in 0..metrics {
-        match options.next().ok_or(CommandError::HotKeysMetricsTooFew)? {
-            o if o.is("CPU") && asked.by_time => return Err(CommandError::HotKeysCpuTwice),
+        match options.next().ok_or(errors::server::HOT_KEYS_METRICS_TOO_FEW)? {
+            o if o.is("CPU") && asked.by_time => return Err(errors::server::HOT_KEYS_CPU_TWICE),
             o if o.is("CPU") => asked.by_time = true,
-            o if o.is("NET") && asked.by_bytes => return Err(CommandError::HotKeysNetTwice),
+            o if o.is("NET") && asked.by_bytes => return Err(errors::server::HOT_KEYS_NET_TWICE),
             o if o.is("NET") => asked.by_bytes = true,
             // Counted, and not known.
             _ => {}
         }
     }
     if !asked.by_time && !asked.by_bytes {
-        return Err(CommandError::HotKeysMetricsUnknown);
+        return Err(errors::server::HOT_KEYS_METRICS_UNKNOWN);
     }
     while let Some(option) = options.next() {
         match option {
             o if o.is("COUNT") && options.remaining() > 0 => {
-                asked.keys_max = within(options.value()?, 1, 64, CommandError::HotKeysCount)? as usize;
+                asked.keys_max = within(options.value()?, 1, 64, errors::server::HOT_KEYS_COUNT)? as usize;
             }
             o if o.is("DURATION") && options.remaining() > 0 => {
-                asked.duration_ms = within(options.value()?, 1, 1_000_000, CommandError::HotKeysDuration)? * 1000;
+                asked.duration_ms = within(options.value()?, 1, 1_000_000, errors::server::HOT_KEYS_DURATION)? * 1000;
             }
             o if o.is("SAMPLE") && options.remaining() > 0 => {
-                asked.sample_ratio = within(options.value()?, 1, i64::from(i32::MAX), CommandError::HotKeysSample)? as u32;
+                asked.sample_ratio = within(options.value()?, 1, i64::from(i32::MAX), errors::server::HOT_KEYS_SAMPLE)? as u32;
             }
-            o if o.is("SLOTS") && options.remaining() > 0 => return Err(CommandError::HotKeysSlots),
+            o if o.is("SLOTS") && options.remaining() > 0 => return Err(errors::server::HOT_KEYS_SLOTS),
             _ => return Err(CommandError::Syntax),
         }
     }
@@ -143,7 +143,7 @@ const RESET: Command = Command {
     },
     run: Handler::Admin(|call| {
         if !call.context.node.statistics.hot_keys.reset() {
-            return Err(CommandError::HotKeysNotStopped);
+            return Err(errors::server::HOT_KEYS_NOT_STOPPED);
         }
         call.reply.ok();
         Ok(())

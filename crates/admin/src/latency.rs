@@ -111,7 +111,7 @@ const GRAPH: Command = Command {
     },
     run: Handler::Admin(|call| {
         let name = call.args.at(2);
-        let event = event(call, name).ok_or_else(|| errors::no_latency_samples(name))?;
+        let event = event(call, name).ok_or_else(|| errors::server::no_latency_samples(name))?;
         let graph = graph(&String::from_utf8_lossy(name), &event, call.now_ms / 1000);
         call.reply.verbatim("txt", graph.as_bytes());
         Ok(())

@@ -1,10 +1,10 @@
 //! Names of users and connections.
 
-use almandine_call::CommandError;
+use almandine_call::{CommandError, errors};
 
 /// A name as CLIENT SETNAME accepts it: printable, without spaces.
 pub(crate) fn client_name(name: &[u8]) -> Result<String, CommandError> {
-    printable(name).ok_or(CommandError::InvalidClientName)
+    printable(name).ok_or(errors::client::INVALID_NAME)
 }
 
 /// Bytes from `!` to `~`, which fit into a line of CLIENT LIST.

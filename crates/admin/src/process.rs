@@ -1,6 +1,6 @@
 //! The process: TIME, SHUTDOWN, MONITOR.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome};
+use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome, errors};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_io::clock;
 use almandine_node::ShutdownRequest;
@@ -54,11 +54,11 @@ const SHUTDOWN: Command = Command {
 fn shutdown(call: &mut AdminCall<'_>) -> Outcome {
     let Some(request) = parse_shutdown(call.args)? else {
         // A shutdown that has begun waits for nothing and cannot be called back.
-        return Err(CommandError::NoShutdown);
+        return Err(errors::server::NO_SHUTDOWN);
     };
     if request.save == Some(true) && !request.force {
         tracing::warn!("SHUTDOWN SAVE is refused: this version cannot save data.");
-        return Err(CommandError::ShutdownFailed);
+        return Err(errors::server::SHUTDOWN_FAILED);
     }
     tracing::warn!("User requested shutdown...");
     call.client.closing = true;

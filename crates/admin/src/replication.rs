@@ -1,6 +1,6 @@
 //! ROLE, REPLICAOF, SLAVEOF: a primary without replicas.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors};
+use almandine_call::{AdminCall, Command, Handler, Outcome, Word, errors};
 use almandine_command_spec::{Arg, Category, CommandSpec, Deprecated, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 
@@ -70,6 +70,6 @@ fn replicaof(call: &mut AdminCall<'_>) -> Outcome {
         call.reply.ok();
         return Ok(());
     }
-    parse_i64(port).and_then(|port| u16::try_from(port).ok()).ok_or(CommandError::PrimaryPort)?;
+    parse_i64(port).and_then(|port| u16::try_from(port).ok()).ok_or(errors::server::PRIMARY_PORT)?;
     Err(errors::not_supported_yet("REPLICAOF", "this server cannot be a replica"))
 }

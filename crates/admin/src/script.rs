@@ -1,6 +1,6 @@
 //! SCRIPT: no script is cached, and none can be loaded yet.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, help};
+use almandine_call::{AdminCall, Command, Handler, Outcome, ReadCall, Word, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 
 pub(super) const COMMANDS: &[&Command] = &[&SCRIPT, &DEBUG, &EXISTS, &FLUSH, &HELP, &KILL, &LOAD];
@@ -46,7 +46,7 @@ fn debug(call: &mut AdminCall<'_>) -> Outcome {
     match Word(call.args.at(2)) {
         word if word.is("NO") => call.reply.ok(),
         word if word.is("YES") || word.is("SYNC") => return Err(errors::not_supported_yet("SCRIPT DEBUG", NO_ENGINE)),
-        _ => return Err(CommandError::ScriptDebugMode),
+        _ => return Err(errors::server::SCRIPT_DEBUG_MODE),
     }
     Ok(())
 }
@@ -94,7 +94,7 @@ fn flush(call: &mut AdminCall<'_>) -> Outcome {
     match call.args.get(2).map(Word) {
         None => {}
         Some(word) if call.args.len() == 3 && (word.is("ASYNC") || word.is("SYNC")) => {}
-        Some(_) => return Err(CommandError::ScriptFlushMode),
+        Some(_) => return Err(errors::server::SCRIPT_FLUSH_MODE),
     }
     call.reply.ok();
     Ok(())
@@ -121,7 +121,7 @@ const KILL: Command = Command {
         tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
         ..SUBCOMMAND
     },
-    run: Handler::Read(|_| Err(CommandError::NothingRuns)),
+    run: Handler::Read(|_| Err(errors::server::NOTHING_RUNS)),
 };
 
 const LOAD: Command = Command {

@@ -66,8 +66,8 @@ const COUNT_DEFAULT: usize = 10;
 fn count(argument: &[u8]) -> Result<usize, CommandError> {
     match parse_i64(argument) {
         Some(-1) => Ok(usize::MAX),
-        Some(count) => usize::try_from(count).map_err(|_| CommandError::LogCount),
-        None => Err(CommandError::LogCount),
+        Some(count) => usize::try_from(count).map_err(|_| errors::server::LOG_COUNT),
+        None => Err(errors::server::LOG_COUNT),
     }
 }
 
@@ -158,7 +158,7 @@ fn log<'n>(logs: &'n CommandLogs, argument: &[u8]) -> Result<&'n SlowLog, Comman
         word if word.is("slow") => Ok(&logs.slow),
         word if word.is("large-request") => Ok(&logs.large_request),
         word if word.is("large-reply") => Ok(&logs.large_reply),
-        _ => Err(CommandError::CommandLogType),
+        _ => Err(errors::server::COMMAND_LOG_TYPE),
     }
 }
 

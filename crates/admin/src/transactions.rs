@@ -1,6 +1,6 @@
 //! Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH. The session queues the commands between MULTI and EXEC, and executes them.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, transaction};
+use almandine_call::{AdminCall, Command, Handler, Outcome, errors, transaction};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 
 /// The family.
@@ -40,7 +40,7 @@ const EXEC: Command = Command {
         ..CommandSpec::BLANK
     },
     // The session executes what is queued, and runs this when nothing can be.
-    run: Handler::Admin(|_| Err(CommandError::ExecWithoutMulti)),
+    run: Handler::Admin(|_| Err(errors::transaction::EXEC_ALONE)),
 };
 
 const DISCARD: Command = Command {
@@ -59,7 +59,7 @@ const DISCARD: Command = Command {
 
 fn discard(call: &mut AdminCall<'_>) -> Outcome {
     if call.client.transaction.is_none() {
-        return Err(CommandError::DiscardWithoutMulti);
+        return Err(errors::transaction::DISCARD_ALONE);
     }
     transaction::end(call.client, call.accessor);
     call.reply.ok();
@@ -83,7 +83,7 @@ const WATCH: Command = Command {
 
 fn watch(call: &mut AdminCall<'_>) -> Outcome {
     if call.client.transaction.is_some() {
-        return Err(CommandError::WatchInsideMulti);
+        return Err(errors::transaction::WATCH_INSIDE);
     }
     // What has changed already cannot be executed, whatever else is watched.
     if !call.client.watching.as_ref().is_some_and(|watching| watching.watcher.has_changed()) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use almandine_resp::{Args, ArgsBuf};
 
-use crate::errors::CommandError;
+use crate::errors::{self, CommandError};
 
 /// Bytes of names and fields that one connection may keep.
 const BYTES_MAX: usize = 16 << 20;
@@ -27,12 +27,12 @@ impl Fieldsets {
     pub fn prepare(&mut self, name: &[u8], fields: Args<'_>) -> Result<(), CommandError> {
         let mut seen = BTreeSet::new();
         if !fields.iter().all(|field| seen.insert(field)) {
-            return Err(CommandError::FieldTwice);
+            return Err(errors::hash::FIELD_TWICE);
         }
         let before = self.sets.get(name).map_or(0, |before| bytes(name, before.as_args()));
         let after = self.bytes - before + bytes(name, fields);
         if after > BYTES_MAX {
-            return Err(CommandError::FieldsetsTooLarge);
+            return Err(errors::hash::FIELDSETS_TOO_LARGE);
         }
         let mut set = ArgsBuf::new();
         fields.iter().for_each(|field| set.push(field));
@@ -91,7 +91,7 @@ mod tests {
     fn a_name_means_the_last_list_that_had_no_field_twice() {
         let mut sets = Fieldsets::default();
         assert_eq!(sets.prepare(b"s", fields("a b").as_args()), Ok(()));
-        assert_eq!(sets.prepare(b"s", fields("c a c").as_args()), Err(CommandError::FieldTwice));
+        assert_eq!(sets.prepare(b"s", fields("c a c").as_args()), Err(errors::hash::FIELD_TWICE));
         assert_eq!(sets.get(b"s").map(|set| set.len()), Some(2));
         assert_eq!(sets.prepare(b"s", fields("c").as_args()), Ok(()));
         assert_eq!(sets.get(b"s").map(|set| set.at(0)), Some(&b"c"[..]));

@@ -103,10 +103,10 @@ pub fn deny(context: &Context, client: &Client, refused: Refused<'_>, now_ms: i6
     let log_context = if client.transaction.is_some() { LogContext::Multi } else { LogContext::TopLevel };
     note(context, client, refused, log_context, now_ms);
     match refused.denial.reason {
-        Reason::Command | Reason::Authentication => errors::command_denied(&context.table.row(refused.dispatch.index).name),
-        Reason::Key => CommandError::KeyDenied,
-        Reason::Channel => CommandError::ChannelDenied,
-        Reason::Database => CommandError::DatabaseDenied,
+        Reason::Command | Reason::Authentication => errors::acl::command_denied(&context.table.row(refused.dispatch.index).name),
+        Reason::Key => errors::acl::KEY_DENIED,
+        Reason::Channel => errors::acl::CHANNEL_DENIED,
+        Reason::Database => errors::acl::DATABASE_DENIED,
     }
 }
 
@@ -115,7 +115,7 @@ pub fn deny(context: &Context, client: &Client, refused: Refused<'_>, now_ms: i6
 #[must_use]
 pub fn deny_queued(context: &Context, client: &Client, refused: Refused<'_>, now_ms: i64) -> CommandError {
     note(context, client, refused, LogContext::Multi, now_ms);
-    errors::denied_since_queued(match refused.denial.reason {
+    errors::transaction::denied_since_queued(match refused.denial.reason {
         Reason::Command => "no permission to execute the command or subcommand",
         Reason::Key => "no permission to touch the specified keys",
         Reason::Channel => "no permission to access one of the channels used as arguments",

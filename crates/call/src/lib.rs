@@ -5,7 +5,7 @@
 //! **Is not**: a command: those on data are in `commands`, those on the server and its clients in `admin`, and the server puts the list
 //! together. Nor aware of sockets, batches or locks.
 //! **Invariants**: a handler replies exactly once, or returns an error, and then has replied nothing and written nothing; its permission is
-//! its type; every error text is in [`errors`].
+//! its type; every error text is in [`errors`], in a file for each family.
 //! **Start reading at**: [`call`], then [`table`].
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use almandine_keyspace::Watcher;
 use almandine_resp::{Args, Batch};
 
-use crate::errors::CommandError;
+use crate::errors::{self, CommandError};
 use crate::flags::Flags;
 
 /// Bytes of the commands that may wait for EXEC; `client-query-buffer-limit` has this default.
@@ -87,7 +87,7 @@ impl Queue {
     fn push(&mut self, index: u16, flags: Flags, args: Args<'_>) -> Result<(), CommandError> {
         let bytes: usize = args.iter().map(<[u8]>::len).sum();
         if self.memory_bytes() + bytes > QUEUED_BYTES_MAX {
-            return Err(CommandError::TransactionTooLarge);
+            return Err(errors::transaction::TOO_LARGE);
         }
         self.commands.push(args);
         self.indexes.push(index);

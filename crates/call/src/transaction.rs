@@ -6,7 +6,7 @@ use almandine_keyspace::{Accessor, Missing};
 use almandine_resp::Args;
 
 use crate::client::Client;
-use crate::errors::CommandError;
+use crate::errors::{self, CommandError};
 use crate::queue::{Queue, Transaction, WatchedKey};
 use crate::table::Dispatch;
 
@@ -16,7 +16,7 @@ use crate::table::Dispatch;
 /// Within one.
 pub fn begin(client: &mut Client) -> Result<(), CommandError> {
     if client.transaction.is_some() {
-        return Err(CommandError::MultiNested);
+        return Err(errors::transaction::NESTED);
     }
     client.transaction = Some(Transaction::default());
     show(client);

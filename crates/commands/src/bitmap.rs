@@ -4,7 +4,7 @@ mod bitfield;
 mod bitop;
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::bitmap::{self, Unit};
 use almandine_datatypes::number::parse_i64;
@@ -36,7 +36,7 @@ const SETBIT: Command = Command {
 
 fn setbit(call: &mut WriteCall<'_>) -> Outcome {
     let offset = bit_offset(call.args.at(2), call.context.string_bytes_max())?;
-    let bit = parse_bit(call.args.at(3)).ok_or(CommandError::NotABit)?;
+    let bit = parse_bit(call.args.at(3)).ok_or(errors::bitmap::NOT_A_BIT)?;
     let (key, at) = (call.key(1), (offset / 8) as usize);
     let (old, changes) = match call.keys.modify(key) {
         Slot::Vacant(vacant) => {
@@ -164,7 +164,7 @@ fn bitpos(call: &mut ReadCall<'_>) -> Outcome {
     let wanted = match number::integer(args.at(2))? {
         0 => false,
         1 => true,
-        _ => return Err(CommandError::NotABitToFind),
+        _ => return Err(errors::bitmap::NOT_A_BIT_TO_FIND),
     };
     let value = call.keys.read(key);
     call.context.statistics().looked_up(value.is_some());
@@ -202,7 +202,7 @@ fn unit(word: Option<&[u8]>) -> Option<Unit> {
 /// A bit offset within a string of the longest length.
 fn bit_offset(text: &[u8], string_bytes_max: usize) -> Result<u64, CommandError> {
     let offset = parse_i64(text).and_then(|offset| u64::try_from(offset).ok());
-    offset.filter(|offset| offset / 8 < string_bytes_max as u64).ok_or(CommandError::BitOffset)
+    offset.filter(|offset| offset / 8 < string_bytes_max as u64).ok_or(errors::bitmap::INVALID_OFFSET)
 }
 
 fn parse_bit(text: &[u8]) -> Option<bool> {

@@ -7,7 +7,7 @@
 //! A tag and a value are answered as an array of both; the value is nil where the client has it, or asked not to see it.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::{Key, Kind, Occupied, Put, Slot, Value};
@@ -228,7 +228,7 @@ fn set_options(call: &WriteCall<'_>, after: usize, command: &str, allows_no_get:
 }
 
 fn etag(text: &[u8]) -> Result<u64, CommandError> {
-    parse_i64(text).and_then(|etag| u64::try_from(etag).ok()).ok_or(CommandError::InvalidEtag)
+    parse_i64(text).and_then(|etag| u64::try_from(etag).ok()).ok_or(errors::string::INVALID_ETAG)
 }
 
 /// The tag after `etag`. The last one stays, so that tags never go back.

@@ -100,9 +100,9 @@ impl Condition {
     /// When it cannot.
     pub fn check(self) -> Result<(), CommandError> {
         if self.absent && (self.present || self.greater || self.less) {
-            return Err(CommandError::ExpireNxWithOthers);
+            return Err(errors::generic::EXPIRE_NX_WITH_OTHERS);
         }
-        if self.greater && self.less { Err(CommandError::ExpireGtWithLt) } else { Ok(()) }
+        if self.greater && self.less { Err(errors::generic::EXPIRE_GT_WITH_LT) } else { Ok(()) }
     }
 
     /// What has no expiry counts as expiring never, later than anything else.

@@ -7,7 +7,7 @@ mod merge;
 mod scratch;
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Context, Handler, Outcome, WriteCall};
+use almandine_call::{Command, CommandError, Context, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::hll::{self, EMPTY, HEADER_BYTES, Hll, Observation, dense, sparse};
 use almandine_keyspace::{Kind, Occupied, Put, Slot, Vacant};
@@ -81,7 +81,7 @@ fn add_dense(occupied: &mut Occupied<'_>, elements: Args<'_>) -> Result<i64, Com
     let mut changes = 0;
     for element in elements.iter() {
         let Observation { index, count } = Observation::of(element);
-        let Some(Hll::Dense(registers)) = Hll::open(occupied.value()) else { return Err(CommandError::NotHyperLogLog) };
+        let Some(Hll::Dense(registers)) = Hll::open(occupied.value()) else { return Err(errors::hyperloglog::NOT_ONE) };
         let Some((at, bytes)) = dense::raise(registers, index, count) else { continue };
         let at = HEADER_BYTES + at;
         if changes == 0 {
@@ -144,7 +144,7 @@ fn write_changed(occupied: &mut Occupied<'_>, at: usize, bytes: &[u8]) -> Outcom
 /// What the string of a key holds.
 fn open<'o>(occupied: &'o Occupied<'_>) -> Result<Hll<'o>, CommandError> {
     is_string(occupied.kind())?;
-    Hll::open(occupied.value()).ok_or(CommandError::NotHyperLogLog)
+    Hll::open(occupied.value()).ok_or(errors::hyperloglog::NOT_ONE)
 }
 
 /// As in Redis, a string that was looked at as a HyperLogLog is no embedded one any more.

@@ -9,7 +9,7 @@ mod set;
 mod sorted_set;
 mod stream;
 
-use almandine_call::CommandError;
+use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
 use almandine_datatypes::rdb::hash::Hash;
 use almandine_datatypes::rdb::list::List;
@@ -35,7 +35,7 @@ pub fn nothing() -> Vec<u8> {
 /// # Errors
 /// When its footer is wrong.
 pub fn is_nothing(payload: &[u8]) -> Result<bool, CommandError> {
-    let (content, _) = footer::open(payload).ok_or(CommandError::DumpNotVerified)?;
+    let (content, _) = footer::open(payload).ok_or(errors::generic::DUMP_NOT_VERIFIED)?;
     Ok(content.is_empty())
 }
 
@@ -105,7 +105,7 @@ pub enum Restored<'p> {
 /// # Errors
 /// When its footer or its content is wrong.
 pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
-    let (mut content, version) = footer::open(payload).ok_or(CommandError::DumpNotVerified)?;
+    let (mut content, version) = footer::open(payload).ok_or(errors::generic::DUMP_NOT_VERIFIED)?;
     let value = match content.split_off_first() {
         Some(&types::STRING) => rdb::read_string(&mut content).map(Restored::String),
         Some(&kind) if Hash::is_type(kind, version) => Hash::read(kind, version, &mut content).ok().map(Restored::Hash),
@@ -117,7 +117,7 @@ pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
         }
         _ => None,
     };
-    value.ok_or(CommandError::DumpMalformed)
+    value.ok_or(errors::generic::DUMP_MALFORMED)
 }
 
 /// Makes the value of a payload that of a key, whatever it had. Elements past their time are left out; without any others the key goes.
@@ -183,9 +183,9 @@ mod tests {
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(string(&bad), Err(CommandError::DumpNotVerified));
+            assert_eq!(string(&bad), Err(errors::generic::DUMP_NOT_VERIFIED));
         }
-        assert_eq!(string(b""), Err(CommandError::DumpNotVerified));
+        assert_eq!(string(b""), Err(errors::generic::DUMP_NOT_VERIFIED));
     }
 
     #[test]

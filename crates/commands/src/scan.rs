@@ -1,6 +1,6 @@
 //! What SCAN and its relatives have in common: their cursor, which names they answer, and how those of collections answer them.
 
-use almandine_call::{CommandError, Options};
+use almandine_call::{CommandError, Options, errors};
 use almandine_datatypes::glob::{self, Case};
 use almandine_resp::reply::write_header;
 use almandine_resp::{Args, Reply};
@@ -20,10 +20,10 @@ pub(crate) fn cursor(text: &[u8]) -> Result<u64, CommandError> {
         digits => (false, digits),
     };
     if !digits.iter().all(u8::is_ascii_digit) {
-        return Err(CommandError::InvalidCursor);
+        return Err(errors::generic::INVALID_CURSOR);
     }
-    let digits = std::str::from_utf8(digits).map_err(|_| CommandError::InvalidCursor)?;
-    let value: u64 = digits.parse().map_err(|_| CommandError::InvalidCursor)?;
+    let digits = std::str::from_utf8(digits).map_err(|_| errors::generic::INVALID_CURSOR)?;
+    let value: u64 = digits.parse().map_err(|_| errors::generic::INVALID_CURSOR)?;
     Ok(if negative { value.wrapping_neg() } else { value })
 }
 
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!([cursor(b"0"), cursor(b""), cursor(b"+7"), cursor(b"007")], [Ok(0), Ok(0), Ok(7), Ok(7)]);
         assert_eq!([cursor(b"18446744073709551615"), cursor(b"-1")], [Ok(u64::MAX), Ok(u64::MAX)]);
         for text in ["18446744073709551616", " 1", "1 ", "-", "abc"] {
-            assert_eq!(cursor(text.as_bytes()), Err(CommandError::InvalidCursor), "{text}");
+            assert_eq!(cursor(text.as_bytes()), Err(errors::generic::INVALID_CURSOR), "{text}");
         }
     }
 

@@ -22,7 +22,7 @@ mod scan;
 mod store;
 mod ttl;
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::types::sorted_set::{LexRange, ScoreRange};
 
@@ -221,7 +221,7 @@ const ZCOUNT: Command = Command {
 };
 
 fn zcount(call: &mut ReadCall<'_>) -> Outcome {
-    let range = ScoreRange::parse(call.args.at(2), call.args.at(3)).ok_or(CommandError::ScoreRange)?;
+    let range = ScoreRange::parse(call.args.at(2), call.args.at(3)).ok_or(errors::sorted_set::SCORE_RANGE)?;
     let count = look(call, |set, _| Ok(set.by_score(&range)?.len()))?;
     call.reply.unsigned(count.unwrap_or(0) as u64);
     Ok(())
@@ -242,7 +242,7 @@ const ZLEXCOUNT: Command = Command {
 };
 
 fn zlexcount(call: &mut ReadCall<'_>) -> Outcome {
-    let range = LexRange::parse(call.args.at(2), call.args.at(3)).ok_or(CommandError::LexRange)?;
+    let range = LexRange::parse(call.args.at(2), call.args.at(3)).ok_or(errors::sorted_set::LEX_RANGE)?;
     let count = look(call, |set, _| Ok(set.by_lex(&range, false)?.len()))?;
     call.reply.unsigned(count.unwrap_or(0) as u64);
     Ok(())

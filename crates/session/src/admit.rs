@@ -48,13 +48,13 @@ pub(crate) fn admit(
 ) -> Admission {
     let node = &context.node;
     if !client.access.is_admitted() && !dispatch.flags.any(Flags::NO_AUTH) {
-        return Admission::Refused(CommandError::AuthenticationRequired);
+        return Admission::Refused(errors::acl::AUTHENTICATION_REQUIRED);
     }
     if client.shared.modes.monitor.load(Relaxed) && is_about_data(context, dispatch) {
-        return Admission::Refused(CommandError::MonitorOnData);
+        return Admission::Refused(errors::client::MONITOR_ON_DATA);
     }
     if client.transaction.is_some() && flags.any(Flags::NO_MULTI) {
-        return Admission::Refused(CommandError::NotInTransaction);
+        return Admission::Refused(errors::transaction::NOT_ALLOWED);
     }
     if let Some(refused) = follow::refused(client, context.table, dispatch, args) {
         return Admission::Denied(refused.denial);
@@ -63,7 +63,7 @@ pub(crate) fn admit(
         return Admission::Refused(out_of_memory(node));
     }
     if client.only_listens() && !dispatch.flags.any(Flags::SUBSCRIBED) {
-        return Admission::Refused(errors::only_listens(&context.table.row(dispatch.index).name));
+        return Admission::Refused(errors::client::only_listens(&context.table.row(dispatch.index).name));
     }
     match node.pause.active(now_ms) {
         Some(PauseScope::All) => Admission::Paused,
@@ -80,7 +80,7 @@ pub(crate) fn refusal_of(client: &Client, context: &Context, args: Args<'_>, now
     let Some(refused) = refused else { return refusal(context, args) };
     let error = follow::deny(context, client, refused, now_ms);
     count_refusal(context, refused.dispatch, &error);
-    if refused.dispatch.flags.any(Flags::EXECUTES) { errors::transaction_aborted(&error) } else { error }
+    if refused.dispatch.flags.any(Flags::EXECUTES) { errors::transaction::aborted(&error) } else { error }
 }
 
 /// Whether a command is one that who runs MONITOR may not run, as in Redis.
@@ -103,7 +103,7 @@ pub(crate) fn refusal(context: &Context, args: Args<'_>) -> CommandError {
     };
     let error = errors::wrong_arity(&table.row(dispatch.index).name);
     count_refusal(context, dispatch, &error);
-    if dispatch.flags.any(Flags::EXECUTES) { errors::transaction_aborted(&error) } else { error }
+    if dispatch.flags.any(Flags::EXECUTES) { errors::transaction::aborted(&error) } else { error }
 }
 
 /// Why there is no memory: the limit, or the storage below it.

@@ -98,7 +98,7 @@ impl Engine {
         count_refusal(&self.context, dispatch, error);
         if client.transaction.is_some() && dispatch.flags.any(Flags::EXECUTES) {
             transaction::end(client, &mut self.accessor);
-            reply::error(&self.context, client, out, &errors::transaction_aborted(error));
+            reply::error(&self.context, client, out, &errors::transaction::aborted(error));
         } else {
             transaction::refuse(client);
             reply::error(&self.context, client, out, error);

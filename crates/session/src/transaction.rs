@@ -10,7 +10,7 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::{Client, CommandError, Dispatch, Flags, Queue, Transaction, follow, redact, tracking, transaction};
+use almandine_call::{Client, Dispatch, Flags, Queue, Transaction, errors, follow, redact, tracking, transaction};
 use almandine_command_spec::Access;
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
@@ -51,7 +51,7 @@ impl Engine {
         if client.transaction.as_ref()?.is_refused() {
             let start_ns = self.timing.begin_alone(&self.context, client, dispatch, self.now_ms);
             self.context.statistics().command(usize::from(dispatch.index)).failed.add(1);
-            reply::error(&self.context, client, out, &CommandError::TransactionRefused);
+            reply::error(&self.context, client, out, &errors::transaction::REFUSED);
             self.end_transaction(connection, exec, start_ns, None);
             return Some(mark);
         }

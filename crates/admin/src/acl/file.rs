@@ -25,7 +25,7 @@ pub(super) const LOAD: Command = Command {
 /// The path of the file.
 fn path(call: &AdminCall<'_>) -> Result<String, CommandError> {
     let path = &call.context.settings().security.acl_file;
-    if path.is_empty() { Err(CommandError::NoAclFile) } else { Ok(path.clone()) }
+    if path.is_empty() { Err(errors::acl::NO_FILE) } else { Ok(path.clone()) }
 }
 
 fn load(call: &mut AdminCall<'_>) -> Outcome {
@@ -39,7 +39,7 @@ fn load(call: &mut AdminCall<'_>) -> Outcome {
             Ok(Changes::between(&before, users))
         });
     });
-    let changes = changed.map_err(|problems| errors::acl_rules(problems.as_bytes()))?;
+    let changes = changed.map_err(|problems| errors::acl::rules(problems.as_bytes()))?;
     close_clients(call, &changes.removed);
     check_subscriptions(call, &changes.fewer_channels);
     call.reply.ok();
@@ -79,7 +79,7 @@ fn save(call: &mut AdminCall<'_>) -> Outcome {
     outside_epoch(call, |node| saved = files::replace(&path, node.acl.users().save()));
     if let Err(error) = saved {
         tracing::warn!("The users could not be saved in '{path}': {error}");
-        return Err(CommandError::AclFileNotSaved);
+        return Err(errors::acl::FILE_NOT_SAVED);
     }
     call.reply.ok();
     Ok(())

@@ -31,7 +31,7 @@ pub(super) const SETUSER: Command = Command {
 fn setuser(call: &mut AdminCall<'_>) -> Outcome {
     let name = call.args.at(2);
     if !is_valid_name(name) {
-        return Err(CommandError::InvalidUserName);
+        return Err(errors::acl::INVALID_USER_NAME);
     }
     let rules: Vec<&[u8]> = call.args.slice_from(3).iter().collect();
     let node = &call.context.node;
@@ -41,7 +41,7 @@ fn setuser(call: &mut AdminCall<'_>) -> Outcome {
         users.set(name, &rules, catalog, defaults)?;
         Ok(before.zip(users.find(name).cloned()))
     });
-    let changed = changed.map_err(|error: almandine_acl::UserError| errors::acl_rules(&error.text()))?;
+    let changed = changed.map_err(|error: almandine_acl::UserError| errors::acl::rules(&error.text()))?;
     if let Some((before, after)) = changed
         && loses_channels(&before, &after)
     {
@@ -100,7 +100,7 @@ pub(super) const DELUSER: Command = Command {
 fn deluser(call: &mut AdminCall<'_>) -> Outcome {
     let names = call.args.slice_from(2);
     if names.iter().any(|name| name == DEFAULT_USER) {
-        return Err(CommandError::DefaultUserStays);
+        return Err(errors::acl::DEFAULT_USER_STAYS);
     }
     let removed: Result<Vec<Arc<User>>, CommandError> =
         call.context.node.acl.change(|users: &mut Users, _| Ok(names.iter().filter_map(|name| users.remove(name)).collect()));
@@ -131,9 +131,9 @@ fn genpass(call: &mut ReadCall<'_>) -> Outcome {
         Some(_) => return Err(errors::subcommand_syntax("ACL", call.args.at(1))),
     };
     let bits = usize::try_from(bits).ok().filter(|bits| (1..=PASSWORD_BITS_MAX as usize).contains(bits));
-    let digits = bits.ok_or(CommandError::PasswordBits)?.div_ceil(4);
+    let digits = bits.ok_or(errors::acl::PASSWORD_BITS)?.div_ceil(4);
     let mut random = vec![0; digits.div_ceil(2)];
-    entropy::fill(&mut random).map_err(|_| CommandError::NoEntropy)?;
+    entropy::fill(&mut random).map_err(|_| errors::acl::NO_ENTROPY)?;
     let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     call.reply.bulk(&text.as_bytes()[..digits]);
     Ok(())

@@ -72,7 +72,7 @@ impl ClientKind {
             b"master" | b"primary" => Self::Primary,
             b"slave" | b"replica" => Self::Replica,
             b"pubsub" => Self::PubSub,
-            _ => return Err(errors::unknown_client_type(name)),
+            _ => return Err(errors::client::unknown_type(name)),
         })
     }
 }
@@ -80,13 +80,13 @@ impl ClientKind {
 impl<'c> ClientFilter<'c> {
     /// Reads CLIENT KILL's filters, each a name and a value. `known` says what values may name.
     pub(super) fn for_kill(options: Options<'c>, known: Known<'_>) -> Result<Self, CommandError> {
-        let id = |value: &[u8]| parse_i64(value).filter(|id| *id > 0).ok_or(CommandError::InvalidClientId);
+        let id = |value: &[u8]| parse_i64(value).filter(|id| *id > 0).ok_or(errors::client::INVALID_ID);
         Self { skip_me: true, ..Self::default() }.parse(options, known, id)
     }
 
     /// As [`ClientFilter::for_kill`], for CLIENT LIST.
     pub(super) fn for_list(options: Options<'c>, known: Known<'_>) -> Result<Self, CommandError> {
-        Self::default().parse(options, known, |value| parse_i64(value).ok_or(CommandError::InvalidClientIdList))
+        Self::default().parse(options, known, |value| parse_i64(value).ok_or(errors::client::INVALID_ID_LIST))
     }
 
     fn parse(
@@ -119,18 +119,19 @@ impl<'c> ClientFilter<'c> {
                 o if o.is("LADDR") => What::LocalAddress(value),
                 o if o.is("USER") => What::User(known_user(value, known.users)?),
                 o if o.is("NAME") => What::Name(value),
-                o if o.is("FLAGS") => What::Flags(known_letters(value, FLAGS, errors::unknown_client_flags)?),
+                o if o.is("FLAGS") => What::Flags(known_letters(value, FLAGS, errors::client::unknown_flags)?),
                 o if o.is("LIB-NAME") => What::LibraryName(value),
                 o if o.is("LIB-VER") => What::LibraryVersion(value),
                 o if o.is("DB") => What::Database(database(value, known.databases)?),
-                o if o.is("CAPA") => What::Capabilities(known_letters(value, CAPABILITIES, errors::unknown_client_capability)?),
+                o if o.is("CAPA") => What::Capabilities(known_letters(value, CAPABILITIES, errors::client::unknown_capability)?),
                 o if o.is("IP") => What::Ip(value),
                 o if o.is("MAXAGE") && !negated => {
-                    self.age_s_min = Some(seconds(value, CommandError::MaxAgeNotInteger, CommandError::MaxAgeNotPositive)?);
+                    self.age_s_min =
+                        Some(seconds(value, errors::client::MAX_AGE_NOT_INTEGER, errors::client::MAX_AGE_NOT_POSITIVE)?);
                     continue;
                 }
                 o if o.is("IDLE") && !negated => {
-                    self.idle_s_min = Some(seconds(value, CommandError::NotInteger, CommandError::IdleNotPositive)?);
+                    self.idle_s_min = Some(seconds(value, CommandError::NotInteger, errors::client::IDLE_NOT_POSITIVE)?);
                     continue;
                 }
                 o if o.is("SKIPME") && !negated => {
@@ -181,7 +182,7 @@ impl What<'_> {
 }
 
 fn known_user<'v>(user: &'v [u8], users: &Users) -> Result<&'v [u8], CommandError> {
-    if users.find(user).is_some() { Ok(user) } else { Err(errors::no_such_user(user)) }
+    if users.find(user).is_some() { Ok(user) } else { Err(errors::client::no_such_user(user)) }
 }
 
 fn known_letters<'v>(value: &'v [u8], known: &[u8], error: fn(&[u8]) -> CommandError) -> Result<&'v [u8], CommandError> {
@@ -191,7 +192,7 @@ fn known_letters<'v>(value: &'v [u8], known: &[u8], error: fn(&[u8]) -> CommandE
 fn database(value: &[u8], databases: usize) -> Result<u16, CommandError> {
     let number = parse_i64(value).ok_or(CommandError::NotInteger)?;
     let known = usize::try_from(number).ok().filter(|number| *number < databases);
-    known.and_then(|number| u16::try_from(number).ok()).ok_or_else(|| errors::database_beyond(databases - 1))
+    known.and_then(|number| u16::try_from(number).ok()).ok_or_else(|| errors::client::database_beyond(databases - 1))
 }
 
 fn seconds(value: &[u8], no_number: CommandError, not_positive: CommandError) -> Result<i64, CommandError> {

@@ -75,12 +75,12 @@ fn setinfo(call: &mut AdminCall<'_>) -> Outcome {
     let mut identity = call.client.shared.identity();
     match attribute {
         a if a.is("LIB-NAME") => {
-            identity.library_name = value.ok_or_else(|| errors::invalid_client_attribute("lib-name"))?;
+            identity.library_name = value.ok_or_else(|| errors::client::invalid_attribute("lib-name"))?;
         }
         a if a.is("LIB-VER") => {
-            identity.library_version = value.ok_or_else(|| errors::invalid_client_attribute("lib-ver"))?;
+            identity.library_version = value.ok_or_else(|| errors::client::invalid_attribute("lib-ver"))?;
         }
-        a => return Err(errors::unknown_client_attribute(a.0)),
+        a => return Err(errors::client::unknown_attribute(a.0)),
     }
     drop(identity);
     call.reply.ok();

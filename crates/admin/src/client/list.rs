@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome, client_line};
+use almandine_call::{AdminCall, Command, Handler, Options, Outcome, client_line, errors};
 use almandine_command_spec::{Arg, CommandSpec};
 use almandine_node::ClientShared;
 
@@ -153,7 +153,7 @@ fn kill(call: &mut AdminCall<'_>) -> Outcome {
 fn kill_address(call: &mut AdminCall<'_>, address: &[u8]) -> Outcome {
     let node = &call.context.node;
     let found = node.clients.all().into_iter().find(|client| client.address.as_bytes() == address && !client.killed.load(Relaxed));
-    let client = found.ok_or(CommandError::NoSuchClient)?;
+    let client = found.ok_or(errors::client::NO_SUCH_CLIENT)?;
     if client.id == call.client.shared.id {
         call.client.closing = true
     } else {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReplyMode, Word};
+use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReplyMode, Word, errors};
 use almandine_command_spec::{Arg, CommandSpec};
 
 use super::subcommand::{FOR_OPERATORS, ON_OFF, SUBCOMMAND, on_or_off};
@@ -104,6 +104,6 @@ pub(super) const IMPORT_SOURCE: Command = Command {
     },
     run: Handler::Admin(|call| {
         on_or_off(call.args.at(2))?;
-        Err(CommandError::NotInImportMode)
+        Err(errors::client::NOT_IN_IMPORT_MODE)
     }),
 };

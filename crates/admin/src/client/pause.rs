@@ -1,6 +1,6 @@
 //! CLIENT PAUSE, UNPAUSE and UNBLOCK: connections that wait.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, number};
+use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
 use almandine_command_spec::{Arg, CommandSpec};
 use almandine_datatypes::number::parse_i64;
 use almandine_io::thread;
@@ -30,7 +30,7 @@ fn pause(call: &mut AdminCall<'_>) -> Outcome {
         None => PauseScope::All,
         Some(mode) if mode.is("ALL") && call.args.len() == 4 => PauseScope::All,
         Some(mode) if mode.is("WRITE") && call.args.len() == 4 => PauseScope::Writes,
-        Some(_) => return Err(CommandError::PauseMode),
+        Some(_) => return Err(errors::client::PAUSE_MODE),
     };
     let timeout_ms = parse_i64(call.args.at(2)).ok_or(CommandError::TimeoutNotInteger)?;
     if timeout_ms < 0 {
@@ -87,7 +87,7 @@ fn unblock(call: &mut AdminCall<'_>) -> Outcome {
         None => UnblockAnswer::TimedOut,
         Some(reason) if reason.is("TIMEOUT") => UnblockAnswer::TimedOut,
         Some(reason) if reason.is("ERROR") => UnblockAnswer::Error,
-        Some(_) => return Err(CommandError::UnblockReason),
+        Some(_) => return Err(errors::client::UNBLOCK_REASON),
     };
     let id = number::integer(call.args.at(2))?;
     let client = u64::try_from(id).ok().and_then(|id| call.context.node.clients.find(id));

@@ -65,11 +65,11 @@ fn parse<'c>(call: &AdminCall<'c>) -> Result<(TrackingOptions, Vec<&'c [u8]>), C
         match option {
             o if o.is("REDIRECT") && options.remaining() > 0 => {
                 if redirect != 0 {
-                    return Err(CommandError::TrackingRedirectTwice);
+                    return Err(errors::tracking::REDIRECT_TWICE);
                 }
                 redirect = number::integer(options.value()?)?;
                 let target = u64::try_from(redirect).ok().and_then(|id| call.context.node.clients.find(id));
-                given.redirect = target.ok_or(CommandError::TrackingRedirectUnknown)?.id;
+                given.redirect = target.ok_or(errors::tracking::REDIRECT_UNKNOWN)?.id;
             }
             o if o.is("PREFIX") && options.remaining() > 0 => prefixes.push(options.value()?),
             o if o.is("BCAST") => given.broadcast = true,
@@ -85,29 +85,29 @@ fn parse<'c>(call: &AdminCall<'c>) -> Result<(TrackingOptions, Vec<&'c [u8]>), C
 /// Whether the options go together, and with how the client tracks already.
 fn check(options: TrackingOptions, prefixes: &[&[u8]], current: Option<&ClientTracking>) -> Outcome {
     if !options.broadcast && !prefixes.is_empty() {
-        return Err(CommandError::TrackingPrefixNeedsBroadcast);
+        return Err(errors::tracking::PREFIX_NEEDS_BROADCAST);
     }
     if current.is_some_and(|current| current.options.broadcast != options.broadcast) {
-        return Err(CommandError::TrackingModeSwitch);
+        return Err(errors::tracking::MODE_SWITCH);
     }
     if options.broadcast && (options.opt_in || options.opt_out) {
-        return Err(CommandError::TrackingBroadcastOptions);
+        return Err(errors::tracking::BROADCAST_OPTIONS);
     }
     if options.opt_in && options.opt_out {
-        return Err(CommandError::TrackingOptBoth);
+        return Err(errors::tracking::OPT_BOTH);
     }
     let switches =
         |current: &ClientTracking| (options.opt_in && current.options.opt_out) || (options.opt_out && current.options.opt_in);
     if current.is_some_and(switches) {
-        return Err(CommandError::TrackingOptSwitch);
+        return Err(errors::tracking::OPT_SWITCH);
     }
     for (index, prefix) in prefixes.iter().enumerate() {
         let overlaps = |other: &[u8]| prefix.starts_with(other) || other.starts_with(prefix);
         if let Some(other) = current.and_then(|current| current.prefixes.iter().find(|other| overlaps(other))) {
-            return Err(errors::prefixes_overlap(prefix, "an existing", other));
+            return Err(errors::tracking::prefixes_overlap(prefix, "an existing", other));
         }
         if let Some(other) = prefixes[index + 1..].iter().find(|other| overlaps(other)) {
-            return Err(errors::prefixes_overlap(prefix, "another provided", other));
+            return Err(errors::tracking::prefixes_overlap(prefix, "another provided", other));
         }
     }
     Ok(())
@@ -164,10 +164,10 @@ pub(super) const CACHING: Command = Command {
 };
 
 fn caching(call: &mut AdminCall<'_>) -> Outcome {
-    let tracking = call.client.tracking.as_deref_mut().ok_or(CommandError::CachingNeedsTracking)?;
+    let tracking = call.client.tracking.as_deref_mut().ok_or(errors::tracking::CACHING_NEEDS_TRACKING)?;
     match Word(call.args.at(2)) {
-        word if word.is("YES") && !tracking.options.opt_in => return Err(CommandError::CachingYesNeedsOptIn),
-        word if word.is("NO") && !tracking.options.opt_out => return Err(CommandError::CachingNoNeedsOptOut),
+        word if word.is("YES") && !tracking.options.opt_in => return Err(errors::tracking::CACHING_YES_NEEDS_OPT_IN),
+        word if word.is("NO") && !tracking.options.opt_out => return Err(errors::tracking::CACHING_NO_NEEDS_OPT_OUT),
         word if word.is("YES") || word.is("NO") => tracking.caching_said = true,
         _ => return Err(CommandError::Syntax),
     }

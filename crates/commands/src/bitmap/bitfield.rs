@@ -4,7 +4,7 @@
 //! field, whether or not the write that needs it happens: OVERFLOW FAIL may leave zeros behind, as in Redis.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Keys, Traits};
 use almandine_datatypes::bitfield::{Encoding, Overflow};
 use almandine_keyspace::{Kind, Put, Slot};
@@ -122,15 +122,15 @@ fn parse(args: Args<'_>, string_bytes_max: usize) -> Result<Vec<Operation>, Comm
     while let Some(option) = options.next() {
         let (is_set, is_get) = (option.is("SET"), option.is("GET"));
         if option.is("OVERFLOW") {
-            overflow = Overflow::parse(options.value()?).ok_or(CommandError::BitfieldOverflow)?;
+            overflow = Overflow::parse(options.value()?).ok_or(errors::bitmap::FIELD_OVERFLOW)?;
             continue;
         }
         let words = if is_get { 2 } else { 3 };
         if !(is_get || is_set || option.is("INCRBY")) || options.remaining() < words {
             return Err(CommandError::Syntax);
         }
-        let encoding = Encoding::parse(options.value()?).ok_or(CommandError::BitfieldType)?;
-        let offset = encoding.parse_offset(options.value()?, string_bytes_max as u64).ok_or(CommandError::BitOffset)?;
+        let encoding = Encoding::parse(options.value()?).ok_or(errors::bitmap::FIELD_TYPE)?;
+        let offset = encoding.parse_offset(options.value()?, string_bytes_max as u64).ok_or(errors::bitmap::INVALID_OFFSET)?;
         let action = match (is_get, is_set) {
             (true, _) => Action::Get,
             (_, true) => Action::Set(options.integer()?, overflow),
@@ -144,7 +144,7 @@ fn parse(args: Args<'_>, string_bytes_max: usize) -> Result<Vec<Operation>, Comm
 fn bitfield_ro(call: &mut ReadCall<'_>) -> Outcome {
     let operations = parse(call.args, call.context.string_bytes_max())?;
     if operations.iter().any(|operation| !matches!(operation.action, Action::Get)) {
-        return Err(CommandError::BitfieldReadOnly);
+        return Err(errors::bitmap::FIELD_READ_ONLY);
     }
     let key = call.key(1);
     let value = call.keys.read(key);

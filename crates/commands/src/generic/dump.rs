@@ -3,7 +3,7 @@
 //! Payloads are in [`payload`].
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
 use almandine_keyspace::Put;
 
@@ -97,13 +97,13 @@ fn restore_options(call: &WriteCall<'_>) -> Result<RestoreOptions, CommandError>
             o if o.is("IDLETIME") && restore.frequency.is_none() => {
                 restore.idle_s = Some(options.integer()?);
                 if restore.idle_s < Some(0) {
-                    return Err(CommandError::InvalidIdleTime);
+                    return Err(errors::generic::INVALID_IDLE_TIME);
                 }
             }
             o if o.is("FREQ") && restore.idle_s.is_none() => {
                 restore.frequency = Some(options.integer()?);
                 if !restore.frequency.is_some_and(|frequency| (0..=255).contains(&frequency)) {
-                    return Err(CommandError::InvalidFrequency);
+                    return Err(errors::generic::INVALID_FREQUENCY);
                 }
             }
             _ => return Err(CommandError::Syntax),
@@ -116,11 +116,11 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
     let options = restore_options(call)?;
     let key = call.key(1);
     if !options.replace && call.keys.exists(key) {
-        return Err(CommandError::BusyKey);
+        return Err(errors::generic::BUSY_KEY);
     }
     let ttl_ms = number::integer(call.args.at(2))?;
     if ttl_ms < 0 {
-        return Err(CommandError::InvalidTimeToLive);
+        return Err(errors::generic::INVALID_TIME_TO_LIVE);
     }
     let value = payload::open(call.args.at(3))?;
     let expiry_ms = match ttl_ms {

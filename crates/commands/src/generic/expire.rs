@@ -71,7 +71,7 @@ fn condition(options: Options<'_>) -> Result<Condition, CommandError> {
     let mut condition = Condition::default();
     for option in options {
         if !condition.take(option) {
-            return Err(errors::unsupported_option(option.0));
+            return Err(errors::generic::unsupported_option(option.0));
         }
     }
     condition.check()?;

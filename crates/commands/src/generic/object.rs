@@ -1,6 +1,6 @@
 //! OBJECT: how a value is stored, in the words of Redis, whose names for encodings tools know.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, help};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, errors, help};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_config::choices::{EncodingNames, EvictionPolicy};
 use almandine_datatypes::number::parse_i64;
@@ -133,7 +133,7 @@ pub(super) const FREQ: Command = Command {
     },
     run: Handler::Read(|call| {
         let tracked = tracks_frequency(call);
-        about_use(call, tracked, CommandError::FrequencyNotTracked, |call| {
+        about_use(call, tracked, errors::generic::FREQUENCY_NOT_TRACKED, |call| {
             let steps = call.keys.frequency(call.key(2)).unwrap_or(0);
             FREQUENCY_INITIAL + FREQUENCY_STEP * i64::try_from(steps).unwrap_or(0)
         })
@@ -149,7 +149,7 @@ pub(super) const IDLETIME: Command = Command {
     },
     run: Handler::Read(|call| {
         let tracked = !tracks_frequency(call);
-        about_use(call, tracked, CommandError::IdleTimeNotTracked, |call| call.keys.idle_ms(call.key(2)).unwrap_or(0) / 1000)
+        about_use(call, tracked, errors::generic::IDLE_TIME_NOT_TRACKED, |call| call.keys.idle_ms(call.key(2)).unwrap_or(0) / 1000)
     }),
 };
 

@@ -4,7 +4,7 @@
 //! reference.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::Kind;
 
@@ -120,7 +120,7 @@ fn copy(call: &mut WriteCall<'_>) -> Outcome {
         }
     }
     if (source_db, source) == (destination_db, destination) {
-        return Err(CommandError::SameObject);
+        return Err(errors::generic::SAME_OBJECT);
     }
     call.keys.hold([(source_db, source), (destination_db, destination)].into_iter())?;
     let value = call.keys.copy(source_db, source);
@@ -157,7 +157,7 @@ fn move_key(call: &mut WriteCall<'_>) -> Outcome {
     let (from, name) = (call.client.db, call.args.at(1));
     let to = database(call, call.args.at(2))?;
     if from == to {
-        return Err(CommandError::SameObject);
+        return Err(errors::generic::SAME_OBJECT);
     }
     call.keys.hold([(from, name), (to, name)].into_iter())?;
     let moved = match call.keys.copy(from, name) {

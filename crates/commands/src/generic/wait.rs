@@ -2,7 +2,7 @@
 //! and nobody will: who waits for somebody waits until the time is up.
 
 use almandine_call::blocking::{Block, Unanswered, timeout_in_milliseconds};
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, number};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, errors, number};
 use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
 
 const CATEGORIES: &[Category] = &[Category::Connection];
@@ -57,7 +57,7 @@ fn waitaof(call: &mut ReadCall<'_>) -> Outcome {
     }
     let timeout_ms = timeout_in_milliseconds(call.args.at(3))?;
     if local != 0 {
-        return Err(CommandError::WaitWithoutAppendOnly);
+        return Err(errors::generic::WAIT_WITHOUT_APPEND_ONLY);
     }
     answer(call, replicas > 0, timeout_ms, Unanswered::TwoZeroes)
 }

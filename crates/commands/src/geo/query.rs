@@ -158,7 +158,7 @@ impl Query {
             w if w.is("COUNT") && options.remaining() > 0 => {
                 let count = options.integer()?;
                 if count <= 0 {
-                    return Err(CommandError::GeoCountNotPositive);
+                    return Err(errors::geo::COUNT_NOT_POSITIVE);
                 }
                 self.count = Some(usize::try_from(count).unwrap_or(usize::MAX));
             }
@@ -177,23 +177,23 @@ impl Query {
     fn check(&self, args: Args<'_>, form: Form, said: &Said) -> Result<(), CommandError> {
         if self.destination.is_some() && (self.with_distance || self.with_hash || self.with_position) {
             let is_search = form == Form::SearchStore;
-            return Err(if is_search { CommandError::GeoSearchStoreWith } else { CommandError::GeoRadiusStoreWith });
+            return Err(if is_search { errors::geo::SEARCH_STORE_WITH } else { errors::geo::RADIUS_STORE_WITH });
         }
         let is_polygon = matches!(said.extent, Some(Extent::Polygon(_)));
         if form.is_search() && said.centre.is_none() && !is_polygon {
-            return Err(errors::search_without_centre(args.at(0)));
+            return Err(errors::geo::search_without_centre(args.at(0)));
         }
         if form.is_search() && said.extent.is_none() {
-            return Err(errors::search_without_shape(args.at(0)));
+            return Err(errors::geo::search_without_shape(args.at(0)));
         }
-        if self.any && self.count.is_none() { Err(CommandError::AnyWithoutCount) } else { Ok(()) }
+        if self.any && self.count.is_none() { Err(errors::geo::ANY_WITHOUT_COUNT) } else { Ok(()) }
     }
 }
 
 /// The position of a member, of a sorted set that is there.
 fn member(name: &[u8], set: Option<&SortedSet<'_>>) -> Result<Centre, CommandError> {
     let Some(set) = set else { return Ok(Centre::Member(None)) };
-    let score = set.score(name)?.ok_or(CommandError::MemberNotDecoded)?;
+    let score = set.score(name)?.ok_or(errors::geo::MEMBER_NOT_DECODED)?;
     Ok(Centre::Member(Some(Point::of_score(score))))
 }
 
@@ -252,9 +252,9 @@ impl Said {
 /// A number of vertices, and the vertices.
 fn polygon(options: &mut Options<'_>) -> Result<Vec<Point>, CommandError> {
     let count = number::integer(options.value()?).ok().and_then(|count| i32::try_from(count).ok());
-    let count = usize::try_from(count.ok_or(CommandError::VerticesNotANumber)?).unwrap_or(0);
+    let count = usize::try_from(count.ok_or(errors::geo::VERTICES_NOT_A_NUMBER)?).unwrap_or(0);
     if count < 3 || options.remaining() / 2 < count {
-        return Err(CommandError::TooFewVertices);
+        return Err(errors::geo::TOO_FEW_VERTICES);
     }
     (0..count).map(|_| point(options.value()?, options.value()?)).collect()
 }

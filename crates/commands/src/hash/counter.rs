@@ -1,7 +1,7 @@
 //! Fields that hold a number.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::number::{Extended, parse_i64};
 use almandine_datatypes::packed::Due;
@@ -27,7 +27,7 @@ fn hincrby(call: &mut WriteCall<'_>) -> Outcome {
     let text = &mut buffer;
     let add = |value: Option<&[u8]>| {
         let digits = text;
-        let value = value.map_or(Some(0), parse_i64).ok_or(CommandError::FieldNotInteger)?;
+        let value = value.map_or(Some(0), parse_i64).ok_or(errors::hash::NOT_INTEGER)?;
         sum = value.checked_add(by).ok_or(CommandError::IncrementOverflow)?;
         Ok::<_, CommandError>(digits.format(sum).as_bytes())
     };
@@ -57,10 +57,10 @@ fn hincrbyfloat(call: &mut WriteCall<'_>) -> Outcome {
     let field = call.args.at(2);
     let by = Extended::parse(call.args.at(3)).ok_or(CommandError::NotFloat)?;
     if !by.is_finite() {
-        return Err(CommandError::NotFinite);
+        return Err(errors::hash::NOT_FINITE);
     }
     let add = |value: Option<&[u8]>| {
-        let value = value.map_or(Some(Extended::ZERO), Extended::parse).ok_or(CommandError::FieldNotFloat)?;
+        let value = value.map_or(Some(Extended::ZERO), Extended::parse).ok_or(errors::hash::NOT_FLOAT)?;
         let mut sum = Vec::new();
         value.checked_add(by).ok_or(CommandError::IncrementNotFinite)?.write(&mut sum);
         Ok::<_, CommandError>(sum)

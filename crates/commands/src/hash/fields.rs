@@ -36,15 +36,15 @@ impl Element {
     /// Where the word is missing.
     pub(crate) fn missing(self) -> CommandError {
         match self {
-            Self::Field => CommandError::FieldsMissing,
-            Self::Member => CommandError::MembersMissing,
+            Self::Field => errors::hash::FIELDS_MISSING,
+            Self::Member => errors::sorted_set::MEMBERS_MISSING,
         }
     }
 
     fn mismatch(self) -> CommandError {
         match self {
-            Self::Field => CommandError::FieldsMismatch,
-            Self::Member => CommandError::MembersMismatch,
+            Self::Field => errors::hash::FIELDS_MISMATCH,
+            Self::Member => errors::sorted_set::MEMBERS_MISMATCH,
         }
     }
 }
@@ -139,8 +139,8 @@ pub(crate) fn parse<'c>(
 /// As there.
 pub(crate) fn only_fields(args: Args<'_>, element: Element) -> Result<Fields<'_>, CommandError> {
     let bad_count = match element {
-        Element::Field => CommandError::FieldsNotPositive,
-        Element::Member => CommandError::MembersNotPositive,
+        Element::Field => errors::hash::FIELDS_NOT_POSITIVE,
+        Element::Member => errors::sorted_set::MEMBERS_NOT_POSITIVE,
     };
     let form = Form { at: 2, width: 1, element, bad_count: Some(bad_count) };
     parse(args, form, |_| element.missing(), |_, _| Ok(false))
@@ -153,8 +153,8 @@ pub(crate) fn only_fields(args: Args<'_>, element: Element) -> Result<Fields<'_>
 pub(crate) fn conditional(args: Args<'_>, element: Element) -> Result<(Condition, Fields<'_>), CommandError> {
     let mut condition = Condition::default();
     let bad_count = match element {
-        Element::Field => CommandError::FieldsToExpireNotPositive,
-        Element::Member => CommandError::MembersNotPositive,
+        Element::Field => errors::hash::FIELDS_TO_EXPIRE_NOT_POSITIVE,
+        Element::Member => errors::sorted_set::MEMBERS_NOT_POSITIVE,
     };
     let form = Form { at: 3, width: 1, element, bad_count: Some(bad_count) };
     let fields = parse(args, form, |_| element.missing(), |word, _| Ok(condition.take(word)))?;
@@ -190,7 +190,7 @@ pub(crate) fn time_left(found: Option<Option<u64>>, base_ms: i64, unit: Unit) ->
 pub(crate) fn due(expiry: Expiry<'_>, now_ms: i64, command: &str) -> Result<u64, CommandError> {
     let amount = number::integer(expiry.amount)?;
     if amount < 0 {
-        return Err(CommandError::FieldExpiryNegative);
+        return Err(errors::hash::EXPIRY_NEGATIVE);
     }
     let amount_ms = match expiry.unit {
         Unit::Seconds => amount.checked_mul(1000),
@@ -210,8 +210,8 @@ mod tests {
         let mut args = ArgsBuf::new();
         line.split(' ').for_each(|word| args.push(word.as_bytes()));
         let mut seen = String::new();
-        let form = Form { at: 1, width, element: Element::Field, bad_count: Some(CommandError::FieldsNotPositive) };
-        let fields = parse(args.as_args(), form, errors::unknown_field_option, |word, options| {
+        let form = Form { at: 1, width, element: Element::Field, bad_count: Some(errors::hash::FIELDS_NOT_POSITIVE) };
+        let fields = parse(args.as_args(), form, errors::hash::unknown_option, |word, options| {
             let known = word.is("NX") || word.is("EX");
             if known {
                 seen += &String::from_utf8_lossy(word.0);
@@ -236,20 +236,20 @@ mod tests {
     #[test]
     fn malformed_fields_are_errors() {
         for (line, error) in [
-            ("C NX", CommandError::FieldsMissing),
-            ("C FIELDS", CommandError::FieldsMismatch),
-            ("C FIELDS 0 a", CommandError::FieldsNotPositive),
-            ("C FIELDS -1 a", CommandError::FieldsNotPositive),
-            ("C FIELDS x a", CommandError::FieldsNotPositive),
-            ("C FIELDS 2 a", CommandError::FieldsMismatch),
-            ("C FIELDS 9223372036854775807 a", CommandError::FieldsMismatch),
-            ("C FIELDS 1 a b", CommandError::FieldsMismatch),
-            ("C FIELDS 1 a FIELDS 1 b", CommandError::FieldsMismatch),
-            ("C what FIELDS 1 a", errors::unknown_field_option(b"what")),
+            ("C NX", errors::hash::FIELDS_MISSING),
+            ("C FIELDS", errors::hash::FIELDS_MISMATCH),
+            ("C FIELDS 0 a", errors::hash::FIELDS_NOT_POSITIVE),
+            ("C FIELDS -1 a", errors::hash::FIELDS_NOT_POSITIVE),
+            ("C FIELDS x a", errors::hash::FIELDS_NOT_POSITIVE),
+            ("C FIELDS 2 a", errors::hash::FIELDS_MISMATCH),
+            ("C FIELDS 9223372036854775807 a", errors::hash::FIELDS_MISMATCH),
+            ("C FIELDS 1 a b", errors::hash::FIELDS_MISMATCH),
+            ("C FIELDS 1 a FIELDS 1 b", errors::hash::FIELDS_MISMATCH),
+            ("C what FIELDS 1 a", errors::hash::unknown_option(b"what")),
         ] {
             assert_eq!(parsed(line, 1).unwrap_err(), error, "{line}");
         }
-        assert_eq!(parsed("C FIELDS 2 a b c", 2).unwrap_err(), CommandError::FieldsMismatch);
+        assert_eq!(parsed("C FIELDS 2 a b c", 2).unwrap_err(), errors::hash::FIELDS_MISMATCH);
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(at("0", Unit::Seconds, false), Ok(1_000));
         assert_eq!(at("2", Unit::Seconds, false), Ok(3_000));
         assert_eq!(at("2", Unit::Milliseconds, true), Ok(2));
-        assert_eq!(at("-1", Unit::Seconds, false), Err(CommandError::FieldExpiryNegative));
+        assert_eq!(at("-1", Unit::Seconds, false), Err(errors::hash::EXPIRY_NEGATIVE));
         assert_eq!(at("70368744177663", Unit::Milliseconds, true), Ok(70_368_744_177_663));
         let too_far = Err(errors::invalid_expiry("hexpire"));
         assert_eq!(at("70368744177664", Unit::Milliseconds, true), too_far);

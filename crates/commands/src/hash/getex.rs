@@ -1,7 +1,7 @@
 //! HGETEX and HGETDEL: fields that are read for the last time, or for the last time before they expire.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
+use almandine_call::{Command, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
 use super::access::{HASH, limits, reply_value};
@@ -69,8 +69,8 @@ pub(super) const HGETEX: Command = Command {
 
 fn hgetex(call: &mut WriteCall<'_>) -> Outcome {
     let mut change = ExpiryChange::Unstated;
-    let form = Form { at: 2, width: 1, element: Element::Field, bad_count: Some(CommandError::FieldsNotPositive) };
-    let fields = fields::parse(call.args, form, errors::unknown_field_option, |word, options| {
+    let form = Form { at: 2, width: 1, element: Element::Field, bad_count: Some(errors::hash::FIELDS_NOT_POSITIVE) };
+    let fields = fields::parse(call.args, form, errors::hash::unknown_option, |word, options| {
         let given = if word.is("PERSIST") {
             ExpiryChange::Persist
         } else if let Some(expiry) = Expiry::option(word, options)? {
@@ -78,7 +78,7 @@ fn hgetex(call: &mut WriteCall<'_>) -> Outcome {
         } else {
             return Ok(false);
         };
-        change = change.joined(given).ok_or(CommandError::FieldExpiryOrPersist)?;
+        change = change.joined(given).ok_or(errors::hash::EXPIRY_OR_PERSIST)?;
         Ok(true)
     })?;
     let now_ms = call.now_ms();

@@ -1,7 +1,7 @@
 //! HIMPORT: hashes with the same fields, of which a connection then sends only the values.
 
 use almandine_base::events::Classes;
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, WriteCall};
+use almandine_call::{AdminCall, Command, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::{Kind, Put};
 
@@ -59,9 +59,9 @@ pub(super) const SET: Command = Command {
 
 fn set(call: &mut WriteCall<'_>) -> Outcome {
     let fieldset = call.client.fieldsets.as_deref().and_then(|sets| sets.get(call.args.at(3)));
-    let (fields, values) = (fieldset.ok_or(CommandError::NoSuchFieldset)?, call.args.slice_from(4));
+    let (fields, values) = (fieldset.ok_or(errors::hash::NO_SUCH_FIELDSET)?, call.args.slice_from(4));
     if fields.len() != values.len() {
-        return Err(CommandError::FieldsetMismatch);
+        return Err(errors::hash::FIELDSET_MISMATCH);
     }
     let mut hash = call.keys.new_hash(limits(call.context.settings()));
     for (field, value) in fields.iter().zip(values.iter()) {

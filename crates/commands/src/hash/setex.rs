@@ -51,18 +51,18 @@ struct SetOptions<'c> {
 
 fn set_options<'c>(call: &WriteCall<'c>) -> Result<(SetOptions<'c>, Fields<'c>), CommandError> {
     let mut set = SetOptions::default();
-    let form = Form { at: 2, width: 2, element: Element::Field, bad_count: Some(CommandError::FieldsNotPositive) };
-    let fields = fields::parse(call.args, form, errors::unknown_field_option, |word, options| {
+    let form = Form { at: 2, width: 2, element: Element::Field, bad_count: Some(errors::hash::FIELDS_NOT_POSITIVE) };
+    let fields = fields::parse(call.args, form, errors::hash::unknown_option, |word, options| {
         match word {
-            w if w.is("FXX") => state(&mut set.fields_exist, true, CommandError::FieldConditions)?,
-            w if w.is("FNX") => state(&mut set.fields_exist, false, CommandError::FieldConditions)?,
+            w if w.is("FXX") => state(&mut set.fields_exist, true, errors::hash::CONDITIONS)?,
+            w if w.is("FNX") => state(&mut set.fields_exist, false, errors::hash::CONDITIONS)?,
             w if w.is("XX") => state(&mut set.key_exists, true, CommandError::Syntax)?,
             w if w.is("NX") => state(&mut set.key_exists, false, CommandError::Syntax)?,
             w => {
                 let given =
                     if w.is("KEEPTTL") { Some(ExpiryChange::Keep) } else { Expiry::option(w, options)?.map(ExpiryChange::Set) };
                 let Some(given) = given else { return Ok(false) };
-                set.expiry = set.expiry.joined(given).ok_or(CommandError::FieldExpiryOrKeep)?;
+                set.expiry = set.expiry.joined(given).ok_or(errors::hash::EXPIRY_OR_KEEP)?;
             }
         }
         Ok(true)

@@ -38,7 +38,7 @@ fn pfdebug(call: &mut WriteCall<'_>) -> Outcome {
         return simd(call);
     }
     let key = call.key(2);
-    let Slot::Occupied(mut occupied) = call.keys.modify(key) else { return Err(CommandError::PfdebugNoKey) };
+    let Slot::Occupied(mut occupied) = call.keys.modify(key) else { return Err(errors::hyperloglog::NO_KEY) };
     let hll = open(&occupied)?;
     match subcommand {
         _ if subcommand.is("GETREG") => {
@@ -49,7 +49,7 @@ fn pfdebug(call: &mut WriteCall<'_>) -> Outcome {
             registers.iter().for_each(|register| call.reply.integer(register.into()));
         }
         _ if subcommand.is("DECODE") => {
-            let Hll::Sparse(opcodes) = hll else { return Err(CommandError::PfdebugNotSparse) };
+            let Hll::Sparse(opcodes) = hll else { return Err(errors::hyperloglog::NOT_SPARSE) };
             let text = decode(opcodes);
             make_raw(&mut occupied)?;
             call.reply.bulk(text.as_bytes());
@@ -59,7 +59,7 @@ fn pfdebug(call: &mut WriteCall<'_>) -> Outcome {
             make_raw(&mut occupied)?;
         }
         _ if subcommand.is("TODENSE") => call.reply.integer(to_dense(&mut occupied)?.into()),
-        Word(name) => return Err(errors::unknown_pfdebug(name)),
+        Word(name) => return Err(errors::hyperloglog::unknown_pfdebug(name)),
     }
     Ok(())
 }
@@ -86,7 +86,7 @@ fn simd(call: &mut WriteCall<'_>) -> Outcome {
     let (off, answer) = match word {
         _ if word.is("ON") => (false, "enabled"),
         _ if word.is("OFF") => (true, "disabled"),
-        _ => return Err(CommandError::NotOnOrOff),
+        _ => return Err(errors::hyperloglog::NOT_ON_OR_OFF),
     };
     ONE_BY_ONE.store(off, Ordering::Relaxed);
     call.reply.simple(answer);

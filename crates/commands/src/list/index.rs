@@ -1,7 +1,7 @@
 //! Elements by place, and how many there are.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
 use super::access::{LIST, change, look, place};
@@ -75,7 +75,7 @@ fn lset(call: &mut WriteCall<'_>) -> Outcome {
         return Err(CommandError::NoSuchKey);
     }
     let index = number::integer(index)?;
-    let place = place(index, list.len()).ok_or(CommandError::IndexOutOfRange)?;
+    let place = place(index, list.len()).ok_or(errors::list::INDEX_OUT_OF_RANGE)?;
     list.expect(element.len(), 1)?;
     list.set(place, element)?;
     list.settle()?;

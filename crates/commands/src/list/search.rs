@@ -1,7 +1,7 @@
 //! Elements that are looked for: LPOS, and LINSERT and LREM, which change what they find.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::types::list::End;
@@ -127,14 +127,14 @@ impl Search {
             if option.is("RANK") && options.remaining() > 0 {
                 let rank = number::integer(options.value()?)?;
                 if rank == i64::MIN {
-                    return Err(CommandError::RankTooLow);
+                    return Err(errors::list::RANK_TOO_LOW);
                 }
                 search.end = if rank < 0 { End::Right } else { End::Left };
-                search.skipped = rank.unsigned_abs().checked_sub(1).ok_or(CommandError::RankZero)?;
+                search.skipped = rank.unsigned_abs().checked_sub(1).ok_or(errors::list::RANK_ZERO)?;
             } else if option.is("COUNT") && options.remaining() > 0 {
-                search.count = Some(number(options.value()?, CommandError::CountNegative)?);
+                search.count = Some(number(options.value()?, errors::list::COUNT_NEGATIVE)?);
             } else if option.is("MAXLEN") && options.remaining() > 0 {
-                search.limit = number(options.value()?, CommandError::MaxLenNegative)?;
+                search.limit = number(options.value()?, errors::list::MAX_LEN_NEGATIVE)?;
             } else {
                 return Err(CommandError::Syntax);
             }

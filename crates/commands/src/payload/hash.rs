@@ -1,6 +1,6 @@
 //! Payloads of hashes.
 
-use almandine_call::CommandError;
+use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
 use almandine_datatypes::packed::Encoding;
 use almandine_datatypes::packed::entry::DUE_MAX;
@@ -28,7 +28,7 @@ pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, hash: &Hash<'_>, put: Put
     let now_ms = keys.now_ms();
     let mut new = keys.new_hash(crate::hash::limits(settings));
     for field in hash.fields() {
-        let field = field.map_err(|_| CommandError::DumpMalformed)?;
+        let field = field.map_err(|_| errors::generic::DUMP_MALFORMED)?;
         if field.expiry_ms.is_none_or(|at_ms| at_ms > now_ms) {
             let due = field.expiry_ms.map(|at_ms| at_ms.cast_unsigned().min(DUE_MAX));
             new.set(&field.name, &field.value, due)?;

@@ -1,6 +1,6 @@
 //! Payloads of lists.
 
-use almandine_call::CommandError;
+use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
 use almandine_datatypes::packed::{ListEncoding, ListLimits};
 use almandine_datatypes::rdb::list::List;
@@ -30,7 +30,7 @@ pub(super) fn payload(list: &list::List<'_>) -> Result<Vec<u8>, Refusal> {
 pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, list: &List<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
     let mut new = keys.new_list(crate::list::limits(settings));
     for element in list.elements() {
-        new.push(&element.map_err(|_| CommandError::DumpMalformed)?)?;
+        new.push(&element.map_err(|_| errors::generic::DUMP_MALFORMED)?)?;
     }
     Ok(keys.put_list(key, new, put)?)
 }

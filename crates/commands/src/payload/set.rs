@@ -1,6 +1,6 @@
 //! Payloads of sets.
 
-use almandine_call::CommandError;
+use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
 use almandine_datatypes::packed::{Member, SetEncoding};
 use almandine_datatypes::rdb::footer;
@@ -21,7 +21,7 @@ pub(super) fn payload(of: &types::set::Set<'_>) -> Result<Vec<u8>, Refusal> {
 pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, set: &Set<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
     let mut new = keys.new_set(crate::set::limits(settings));
     for member in set.members() {
-        new.add(&member.map_err(|_| CommandError::DumpMalformed)?)?;
+        new.add(&member.map_err(|_| errors::generic::DUMP_MALFORMED)?)?;
     }
     Ok(keys.put_set(key, new, put)?)
 }

@@ -1,6 +1,6 @@
 //! Payloads of sorted sets. Members that expire have a form of ours, which other servers refuse.
 
-use almandine_call::CommandError;
+use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
 use almandine_datatypes::rdb::sorted_set::{Form, SortedSet, Thresholds};
 use almandine_datatypes::rdb::{self, footer};
@@ -38,7 +38,7 @@ pub(super) fn put(
     let now = keys.now_ms().max(0).unsigned_abs();
     let mut new = keys.new_sorted_set(crate::sorted_set::limits(settings));
     for member in set.members() {
-        let member = member.map_err(|_| CommandError::DumpMalformed)?;
+        let member = member.map_err(|_| errors::generic::DUMP_MALFORMED)?;
         if member.expiry_ms.is_none_or(|at_ms| at_ms > now) {
             new.set(&member.name, member.score)?;
             if member.expiry_ms.is_some() {

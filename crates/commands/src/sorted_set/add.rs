@@ -1,7 +1,7 @@
 //! ZADD and ZINCRBY: members and their scores.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::packed::Due;
 use almandine_keyspace::types::sorted_set::{SortedSetMut, Update};
@@ -67,11 +67,11 @@ impl Conditions {
     /// Whether they can hold together, for so many members.
     fn check(self, members: usize) -> Result<(), CommandError> {
         match self {
-            Self { absent: true, present: true, .. } => Err(CommandError::ScoreConditions),
+            Self { absent: true, present: true, .. } => Err(errors::sorted_set::CONDITIONS),
             Self { absent: true, greater: true, .. }
             | Self { absent: true, less: true, .. }
-            | Self { greater: true, less: true, .. } => Err(CommandError::ScoreComparisons),
-            Self { increment: true, .. } if members > 1 => Err(CommandError::ScoreIncrements),
+            | Self { greater: true, less: true, .. } => Err(errors::sorted_set::COMPARISONS),
+            Self { increment: true, .. } if members > 1 => Err(errors::sorted_set::INCREMENTS),
             _ => Ok(()),
         }
     }
@@ -86,7 +86,7 @@ impl Conditions {
         let Some(before) = before else { return Ok(Some(given).filter(|_| !self.present)) };
         let score = if self.increment { before + given } else { given };
         if score.is_nan() {
-            return Err(CommandError::ScoreNotANumber);
+            return Err(errors::sorted_set::SCORE_NOT_A_NUMBER);
         }
         let is_refused = self.absent || (self.less && score >= before) || (self.greater && score <= before);
         Ok(Some(score).filter(|_| !is_refused))
@@ -193,6 +193,6 @@ mod tests {
             [incr.score(Some(1.0), 2.0), incr.score(Some(1.0), 0.0), incr.score(None, -2.0)],
             [Ok(Some(3.0)), Ok(None), Ok(Some(-2.0))]
         );
-        assert_eq!(incr.score(Some(f64::INFINITY), f64::NEG_INFINITY), Err(CommandError::ScoreNotANumber));
+        assert_eq!(incr.score(Some(f64::INFINITY), f64::NEG_INFINITY), Err(errors::sorted_set::SCORE_NOT_A_NUMBER));
     }
 }

@@ -130,7 +130,7 @@ fn looked_up<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, keys: &[Key<'c>], 
 fn source_keys<K>(call: &KeyCall<'_, K>, at: usize, command: &str) -> Result<Range<usize>, CommandError> {
     let count = number::integer(call.args.at(at))?;
     if count < 1 {
-        return Err(errors::input_keys_missing(command));
+        return Err(errors::sorted_set::input_keys_missing(command));
     }
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if count > call.args.len() - (at + 1) {
@@ -179,7 +179,7 @@ impl Request {
                 o if has_scores && o.is("WEIGHTS") && options.remaining() >= count => {
                     request.weights.each.clear();
                     for _ in 0..count {
-                        let weight = number::double(options.value()?).map_err(|_| CommandError::WeightNotFloat)?;
+                        let weight = number::double(options.value()?).map_err(|_| errors::sorted_set::WEIGHT_NOT_FLOAT)?;
                         request.weights.each.push(weight);
                     }
                 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use almandine_call::{CommandError, Options, number};
+use almandine_call::{CommandError, Options, errors, number};
 use almandine_datatypes::range;
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::sorted_set::{LexRange, ScoreRange, SortedSet};
@@ -68,17 +68,17 @@ impl<'c> Query<'c> {
         }
         let (by, backwards) = (by.unwrap_or(By::Index), backwards.unwrap_or(false));
         if count != -1 && by == By::Index {
-            return Err(CommandError::RangeLimit);
+            return Err(errors::sorted_set::LIMIT_OF_INDEXES);
         }
         if with_scores && by == By::Lex {
-            return Err(CommandError::RangeScores);
+            return Err(errors::sorted_set::SCORES_OF_LEX);
         }
         let (first, second) = (args.at(form.at), args.at(form.at + 1));
         let (min, max) = if backwards { (second, first) } else { (first, second) };
         let limits = match by {
             By::Index => Limits::Index(number::integer(first)?, number::integer(second)?),
-            By::Score => Limits::Score(ScoreRange::parse(min, max).ok_or(CommandError::ScoreRange)?),
-            By::Lex => Limits::Lex(LexRange::parse(min, max).ok_or(CommandError::LexRange)?),
+            By::Score => Limits::Score(ScoreRange::parse(min, max).ok_or(errors::sorted_set::SCORE_RANGE)?),
+            By::Lex => Limits::Lex(LexRange::parse(min, max).ok_or(errors::sorted_set::LEX_RANGE)?),
         };
         Ok(Self { limits, backwards, with_scores, offset, count })
     }
@@ -142,11 +142,11 @@ mod tests {
             ("Z k x y what", ZRANGE, CommandError::Syntax),
             ("Z k x y LIMIT 1", ZRANGE, CommandError::Syntax),
             ("Z k x y LIMIT a 1", ZRANGE, CommandError::NotInteger),
-            ("Z k x y LIMIT 1 1", ZRANGE, CommandError::RangeLimit),
-            ("Z k x y BYLEX WITHSCORES", ZRANGE, CommandError::RangeScores),
+            ("Z k x y LIMIT 1 1", ZRANGE, errors::sorted_set::LIMIT_OF_INDEXES),
+            ("Z k x y BYLEX WITHSCORES", ZRANGE, errors::sorted_set::SCORES_OF_LEX),
             ("Z k x y", ZRANGE, CommandError::NotInteger),
-            ("Z k x y BYSCORE", ZRANGE, CommandError::ScoreRange),
-            ("Z k x y BYLEX", ZRANGE, CommandError::LexRange),
+            ("Z k x y BYSCORE", ZRANGE, errors::sorted_set::SCORE_RANGE),
+            ("Z k x y BYLEX", ZRANGE, errors::sorted_set::LEX_RANGE),
             ("Z k 1 2 REV", by_score, CommandError::Syntax),
             ("Z k 1 2 BYSCORE", by_score, CommandError::Syntax),
             ("Z k 1 2 WITHSCORES", Form { takes_scores: false, ..by_score }, CommandError::Syntax),

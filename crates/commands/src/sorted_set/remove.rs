@@ -1,7 +1,7 @@
 //! ZREM and its relatives: members that go, by name or by range.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
+use almandine_call::{Command, Handler, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::sorted_set::{LexRange, ScoreRange, SortedSet};
@@ -71,7 +71,7 @@ pub(super) const ZREMRANGEBYSCORE: Command = Command {
         ..RANGE
     },
     run: Handler::Write(|call| {
-        let range = ScoreRange::parse(call.args.at(2), call.args.at(3)).ok_or(CommandError::ScoreRange)?;
+        let range = ScoreRange::parse(call.args.at(2), call.args.at(3)).ok_or(errors::sorted_set::SCORE_RANGE)?;
         remove(call, "zremrangebyscore", |set| set.by_score(&range))
     }),
 };
@@ -86,7 +86,7 @@ pub(super) const ZREMRANGEBYLEX: Command = Command {
         ..RANGE
     },
     run: Handler::Write(|call| {
-        let range = LexRange::parse(call.args.at(2), call.args.at(3)).ok_or(CommandError::LexRange)?;
+        let range = LexRange::parse(call.args.at(2), call.args.at(3)).ok_or(errors::sorted_set::LEX_RANGE)?;
         remove(call, "zremrangebylex", |set| set.by_lex(&range, false))
     }),
 };

@@ -67,12 +67,12 @@ impl NewId {
             Self::Auto => last.generate(now),
             // Redis says so of a millisecond that has no number left.
             Self::Millisecond(ms) if ms == last.ms => {
-                Some(StreamId::new(ms, last.seq.checked_add(1).ok_or(CommandError::StreamEntryTooLarge)?))
+                Some(StreamId::new(ms, last.seq.checked_add(1).ok_or(errors::stream::ENTRY_TOO_LARGE)?))
             }
             Self::Millisecond(ms) => Some(StreamId::new(ms, 0)),
             Self::Given(id) => Some(id),
         };
-        id.filter(|id| *id > last).ok_or(CommandError::StreamIdNotAbove)
+        id.filter(|id| *id > last).ok_or(errors::stream::ID_NOT_ABOVE)
     }
 }
 
@@ -98,7 +98,7 @@ fn parse<'c>(args: Args<'c>) -> Result<Addition<'c>, CommandError> {
         } else if !trim.option(word, &mut options)? && !Identity::option(word, &mut options, &mut identity)? {
             let id = NewId::parse(word.0)?;
             if identity.is_some() {
-                return Err(CommandError::ProducerWithId);
+                return Err(errors::stream::PRODUCER_WITH_ID);
             }
             return Ok(Addition { make, trim, identity, id, fields: options.position() });
         }
@@ -127,7 +127,7 @@ fn xadd(call: &mut WriteCall<'_>) -> Outcome {
         return Err(errors::wrong_arity("xadd"));
     }
     if addition.id == NewId::Given(StreamId::MIN) {
-        return Err(CommandError::StreamIdZero);
+        return Err(errors::stream::ID_ZERO);
     }
     let mut stream = change(call)?;
     if !stream.existed() && !addition.make {
@@ -137,11 +137,11 @@ fn xadd(call: &mut WriteCall<'_>) -> Outcome {
     }
     let last = stream.look()?.last_id();
     if last == StreamId::MAX {
-        return Err(CommandError::StreamExhausted);
+        return Err(errors::stream::EXHAUSTED);
     }
     let id = addition.id.after(last, stream.now())?;
     if words.iter().map(<[u8]>::len).sum::<usize>() > ENTRY_MAX_BYTES {
-        return Err(CommandError::StreamEntryTooLarge);
+        return Err(errors::stream::ENTRY_TOO_LARGE);
     }
     let pairs = Pairs(words.iter());
     let iid = addition.identity.as_ref().map(|identity| identity.iid(pairs.clone()));
@@ -191,11 +191,11 @@ fn xsetid(call: &mut WriteCall<'_>) -> Outcome {
     while let Some(word) = options.next() {
         if word.is("ENTRIESADDED") && options.remaining() > 0 {
             let number = number::integer(options.value()?)?;
-            added = Some(u64::try_from(number).map_err(|_| CommandError::EntriesAddedNegative)?);
+            added = Some(u64::try_from(number).map_err(|_| errors::stream::ENTRIES_ADDED_NEGATIVE)?);
         } else if word.is("MAXDELETEDID") && options.remaining() > 0 {
             max_deleted = id::strict(options.value()?, 0)?;
             if last_id < max_deleted {
-                return Err(CommandError::LastIdBelowDeleted);
+                return Err(errors::stream::LAST_ID_BELOW_DELETED);
             }
         } else {
             return Err(CommandError::Syntax);
@@ -204,10 +204,10 @@ fn xsetid(call: &mut WriteCall<'_>) -> Outcome {
     let Some(mut stream) = change_existing(call)? else { return Err(CommandError::NoSuchKey) };
     let (top, before) = (stream.look()?.last().map(|entry| entry.id), stream.look()?);
     if top.is_some_and(|top| last_id < top) {
-        return Err(CommandError::LastIdBelowTop);
+        return Err(errors::stream::LAST_ID_BELOW_TOP);
     }
     if added.is_some_and(|added| before.len() > added) {
-        return Err(CommandError::EntriesAddedBelowLength);
+        return Err(errors::stream::ENTRIES_ADDED_BELOW_LENGTH);
     }
     let added = added.unwrap_or(before.entries_added());
     let max_deleted = if max_deleted == StreamId::MIN { before.max_deleted() } else { max_deleted };

@@ -59,16 +59,16 @@ fn claim_options(mut options: Options<'_>, now: i64) -> Result<Claim, CommandErr
         } else if word.is("JUSTID") {
             claim.ids_only = true;
         } else if has_more && word.is("IDLE") {
-            claim.time = Some(now.wrapping_sub(integer(&mut options, CommandError::ClaimIdle)?));
+            claim.time = Some(now.wrapping_sub(integer(&mut options, errors::stream::CLAIM_IDLE)?));
         } else if has_more && word.is("TIME") {
-            claim.time = Some(integer(&mut options, CommandError::ClaimTime)?);
+            claim.time = Some(integer(&mut options, errors::stream::CLAIM_TIME)?);
         } else if has_more && word.is("RETRYCOUNT") {
             // A negative one is none.
-            claim.count = u64::try_from(integer(&mut options, CommandError::ClaimRetryCount)?).ok();
+            claim.count = u64::try_from(integer(&mut options, errors::stream::CLAIM_RETRY_COUNT)?).ok();
         } else if has_more && word.is("LASTID") {
             claim.last_id = id::strict(options.value()?, 0)?;
         } else {
-            return Err(errors::unknown_stream_option("XCLAIM", word.0));
+            return Err(errors::stream::unknown_option("XCLAIM", word.0));
         }
     }
     Ok(claim)
@@ -77,7 +77,7 @@ fn claim_options(mut options: Options<'_>, now: i64) -> Result<Claim, CommandErr
 /// Takes a group of the first key, and says its number. The errors are those of claims.
 fn group_of(stream: &StreamMut<'_>, key: &[u8], name: &[u8]) -> Result<usize, CommandError> {
     let group = if stream.existed() { stream.look()?.find_group(name) } else { None };
-    group.ok_or_else(|| errors::no_key_or_group(key, name))
+    group.ok_or_else(|| errors::stream::no_key_or_group(key, name))
 }
 
 fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
@@ -88,7 +88,7 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
     let mut stream = keys.write_stream(key)?;
     context.statistics().looked_up(stream.existed());
     let group = group_of(&stream, args.at(1), args.at(2))?;
-    let idle_min = number::integer(args.at(4)).map_err(|_| CommandError::ClaimMinIdle)?;
+    let idle_min = number::integer(args.at(4)).map_err(|_| errors::stream::CLAIM_MIN_IDLE)?;
     let words = args.slice_from(5);
     let ids: Vec<StreamId> = words.iter().map_while(|text| StreamId::parse(text, 0)).collect();
     let claim = claim_options(Options::after(args, 5 + ids.len()), now)?;
@@ -199,13 +199,13 @@ const COUNT_MAX: i64 = i64::MAX / 16;
 
 fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
     let (args, now) = (call.args, call.now_ms());
-    let idle_min = number::integer(args.at(4)).map_err(|_| CommandError::AutoClaimMinIdle)?;
+    let idle_min = number::integer(args.at(4)).map_err(|_| errors::stream::AUTO_CLAIM_MIN_IDLE)?;
     let start = id::start(args.at(5))?;
     let (mut count, mut ids_only, mut options) = (100, false, Options::after(args, 6));
     while let Some(word) = options.next() {
         if word.is("COUNT") && options.remaining() > 0 {
             let given = options.integer().ok().filter(|count| (1..=COUNT_MAX).contains(count));
-            count = given.ok_or(CommandError::ClaimCount)?.unsigned_abs();
+            count = given.ok_or(errors::stream::CLAIM_COUNT)?.unsigned_abs();
         } else if word.is("JUSTID") {
             ids_only = true;
         } else {

@@ -1,7 +1,7 @@
 //! XDEL and XDELEX.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, Word, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Outcome, Word, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::StreamId;
 use almandine_resp::Args;
@@ -76,10 +76,10 @@ pub(super) fn policy_and_ids(args: Args<'_>, from: usize) -> Result<(Policy, Vec
             at += 1;
         } else if word.is("IDS") && ids.is_none() && at + 1 < args.len() {
             let count = number::integer(args.at(at + 1)).ok().filter(|count| *count > 0);
-            let count = count.ok_or(CommandError::IdsNotPositive)?.unsigned_abs();
+            let count = count.ok_or(errors::stream::IDS_NOT_POSITIVE)?.unsigned_abs();
             let rest = args.slice_from(at + 2);
             if count > rest.len() as u64 {
-                return Err(CommandError::IdsMismatch);
+                return Err(errors::stream::IDS_MISMATCH);
             }
             ids = Some(rest.iter().take(count as usize));
             at += 2 + count as usize;

@@ -69,7 +69,7 @@ fn options(call: &WriteCall<'_>, may_make: bool) -> Result<Start, CommandError> 
             start.read = match u64::try_from(read) {
                 Ok(read) => Some(read),
                 Err(_) if read == -1 => None,
-                Err(_) => return Err(CommandError::EntriesRead),
+                Err(_) => return Err(errors::stream::ENTRIES_READ),
             };
         } else {
             return Err(errors::subcommand_syntax("XGROUP", call.args.at(1)));
@@ -82,14 +82,14 @@ fn options(call: &WriteCall<'_>, may_make: bool) -> Result<Start, CommandError> 
 fn open<'s>(call: &'s mut WriteCall<'_>) -> Result<StreamMut<'s>, CommandError> {
     let key = call.key(2);
     let stream = call.keys.write_stream(key)?;
-    if stream.existed() { Ok(stream) } else { Err(CommandError::GroupNeedsKey) }
+    if stream.existed() { Ok(stream) } else { Err(errors::stream::GROUP_NEEDS_KEY) }
 }
 
 /// As [`open`], with the number of the group that the third argument names.
 fn open_group<'s>(call: &'s mut WriteCall<'_>) -> Result<(StreamMut<'s>, usize), CommandError> {
     let (key, group) = (call.args.at(2), call.args.at(3));
     let stream = open(call)?;
-    let Some(index) = stream.look()?.find_group(group) else { return Err(errors::no_group(group, key)) };
+    let Some(index) = stream.look()?.find_group(group) else { return Err(errors::stream::no_group(group, key)) };
     Ok((stream, index))
 }
 
@@ -111,7 +111,7 @@ fn create(call: &mut WriteCall<'_>) -> Outcome {
     let last_id = if at == b"$" { stream.look()?.last_id() } else { id::strict(at, 0)? };
     let read = start.read(&stream)?;
     if !stream.create_group(group, last_id, read)? {
-        return Err(CommandError::GroupExists);
+        return Err(errors::stream::GROUP_EXISTS);
     }
     stream.commit()?;
     tell(call, "xgroup-create");

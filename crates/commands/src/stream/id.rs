@@ -1,6 +1,6 @@
 //! Ids as arguments.
 
-use almandine_call::CommandError;
+use almandine_call::{CommandError, errors};
 use almandine_datatypes::stream::StreamId;
 
 /// An id, `-` or `+`. An id without a number has `missing` for it.
@@ -14,7 +14,7 @@ pub(super) fn parse(text: &[u8], missing: u64) -> Result<StreamId, CommandError>
 
 /// An id, neither `-` nor `+`.
 pub(super) fn strict(text: &[u8], missing: u64) -> Result<StreamId, CommandError> {
-    StreamId::parse(text, missing).ok_or(CommandError::StreamId)
+    StreamId::parse(text, missing).ok_or(errors::stream::NOT_AN_ID)
 }
 
 /// Several of them.
@@ -25,7 +25,7 @@ pub(super) fn all<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Strea
 /// Where a range begins. With `(` before it: behind that id.
 pub(super) fn start(text: &[u8]) -> Result<StreamId, CommandError> {
     match text {
-        [b'(', rest @ ..] if !rest.is_empty() => strict(rest, 0)?.next().ok_or(CommandError::StreamStart),
+        [b'(', rest @ ..] if !rest.is_empty() => strict(rest, 0)?.next().ok_or(errors::stream::START_BEHIND_LAST),
         _ => parse(text, 0),
     }
 }
@@ -33,7 +33,7 @@ pub(super) fn start(text: &[u8]) -> Result<StreamId, CommandError> {
 /// Where a range ends. With `(` before it: before that id.
 pub(super) fn end(text: &[u8]) -> Result<StreamId, CommandError> {
     match text {
-        [b'(', rest @ ..] if !rest.is_empty() => strict(rest, u64::MAX)?.previous().ok_or(CommandError::StreamEnd),
+        [b'(', rest @ ..] if !rest.is_empty() => strict(rest, u64::MAX)?.previous().ok_or(errors::stream::END_BEFORE_FIRST),
         _ => parse(text, u64::MAX),
     }
 }

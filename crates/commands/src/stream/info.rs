@@ -203,7 +203,7 @@ fn consumers(call: &mut ReadCall<'_>) -> Outcome {
     })?;
     match found {
         None => Err(CommandError::NoSuchKey),
-        Some(false) => Err(errors::no_group(name, key)),
+        Some(false) => Err(errors::stream::no_group(name, key)),
         Some(true) => Ok(()),
     }
 }

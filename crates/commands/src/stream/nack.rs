@@ -57,23 +57,23 @@ struct Release {
 fn parse(call: &WriteCall<'_>) -> Result<Release, CommandError> {
     let (args, mut options) = (call.args, Options::after(call.args, 4));
     if !options.next().is_some_and(|word| word.is("IDS")) {
-        return Err(CommandError::IdsExpected);
+        return Err(errors::stream::IDS_EXPECTED);
     }
-    let count = options.integer().ok().filter(|count| *count > 0).ok_or(CommandError::ReleasedNotPositive)?;
+    let count = options.integer().ok().filter(|count| *count > 0).ok_or(errors::stream::RELEASED_NOT_POSITIVE)?;
     let from = options.position();
     if count.unsigned_abs() > (args.len() - from) as u64 {
-        return Err(CommandError::ReleasedMismatch);
+        return Err(errors::stream::RELEASED_MISMATCH);
     }
     let ids = id::all(args.slice_from(from).iter().take(count.unsigned_abs() as usize))?;
     let (mut count, mut force, mut options) = (None, false, Options::after(args, from + ids.len()));
     while let Some(word) = options.next() {
         if word.is("RETRYCOUNT") && options.remaining() > 0 {
             let given = number::integer(options.value()?)?;
-            count = Some(u64::try_from(given).map_err(|_| CommandError::RetryCountNegative)?);
+            count = Some(u64::try_from(given).map_err(|_| errors::stream::RETRY_COUNT_NEGATIVE)?);
         } else if word.is("FORCE") {
             force = true;
         } else {
-            return Err(errors::unknown_stream_option("XNACK", word.0));
+            return Err(errors::stream::unknown_option("XNACK", word.0));
         }
     }
     Ok(Release { ids, count, force })
@@ -84,12 +84,12 @@ fn xnack(call: &mut WriteCall<'_>) -> Outcome {
     let parsed = parse(call);
     let mut stream = change(call)?;
     let group = if stream.existed() { stream.look()?.find_group(name) } else { None };
-    let Some(group) = group else { return Err(errors::no_key_or_group(key, name)) };
+    let Some(group) = group else { return Err(errors::stream::no_key_or_group(key, name)) };
     let mode = match mode {
         word if word.is("SILENT") => Mode::Silent,
         word if word.is("FAIL") => Mode::Fail,
         word if word.is("FATAL") => Mode::Fatal,
-        _ => return Err(CommandError::ReleaseMode),
+        _ => return Err(errors::stream::RELEASE_MODE),
     };
     let Release { ids, count, force } = parsed?;
     let mut released = 0;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::digest;
 use almandine_datatypes::stream::{Producers, StreamId};
@@ -38,15 +38,15 @@ impl<'c> Identity<'c> {
             return Ok(false);
         }
         if identity.is_some() {
-            return Err(CommandError::ProducerTwice);
+            return Err(errors::stream::PRODUCER_TWICE);
         }
         let producer = options.value()?;
         if producer.is_empty() {
-            return Err(if is_auto { CommandError::AutoProducerEmpty } else { CommandError::ProducerEmpty });
+            return Err(if is_auto { errors::stream::AUTO_PRODUCER_EMPTY } else { errors::stream::PRODUCER_EMPTY });
         }
         let iid = if is_auto { None } else { Some(options.value()?) };
         if iid.is_some_and(<[u8]>::is_empty) {
-            return Err(CommandError::ProducerIdEmpty);
+            return Err(errors::stream::PRODUCER_ID_EMPTY);
         }
         *identity = Some(Self { producer, iid });
         Ok(true)
@@ -98,9 +98,9 @@ fn xcfgset(call: &mut WriteCall<'_>) -> Outcome {
     let (mut seconds, mut ids, mut options) = (None, None, Options::after(call.args, 2));
     while let Some(word) = options.next() {
         if word.is("IDMP-DURATION") && options.remaining() > 0 {
-            seconds = Some(within(options.value()?, SECONDS_MAX, CommandError::ProducerDuration)?);
+            seconds = Some(within(options.value()?, SECONDS_MAX, errors::stream::PRODUCER_DURATION)?);
         } else if word.is("IDMP-MAXSIZE") && options.remaining() > 0 {
-            ids = Some(within(options.value()?, IDS_MAX, CommandError::ProducerMaxSize)?);
+            ids = Some(within(options.value()?, IDS_MAX, errors::stream::PRODUCER_MAX_SIZE)?);
         } else {
             return Err(CommandError::Syntax);
         }
@@ -140,18 +140,18 @@ fn xidmprecord(call: &mut WriteCall<'_>) -> Outcome {
     let (producer, iid) = (call.args.at(2), call.args.at(3));
     let id = id::strict(call.args.at(4), 0)?;
     if producer.is_empty() {
-        return Err(CommandError::ProducerEmpty);
+        return Err(errors::stream::PRODUCER_EMPTY);
     }
     if iid.is_empty() {
-        return Err(CommandError::ProducerIdEmpty);
+        return Err(errors::stream::PRODUCER_ID_EMPTY);
     }
     let Some(mut stream) = change_existing(call)? else { return Err(CommandError::NoSuchKey) };
     if !stream.has(id)? {
-        return Err(CommandError::ProducerNoEntry);
+        return Err(errors::stream::PRODUCER_NO_ENTRY);
     }
     let known = stream.look()?.producers().and_then(|producers| producers.get(producer, iid, 0));
     if known.is_some_and(|known| known != id) {
-        return Err(CommandError::ProducerOtherEntry);
+        return Err(errors::stream::PRODUCER_OTHER_ENTRY);
     }
     if known.is_none() {
         stream.put_producer_id(producer, iid, id, false)?;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use almandine_call::blocking::{Block, timeout_in_milliseconds};
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors, number};
 use almandine_command_spec::{Access, Arg, Begin, CommandSpec, Find, KeySpec, Keys, Traits};
 use almandine_datatypes::stream::StreamId;
 use almandine_keyspace::Kind;
@@ -86,23 +86,23 @@ pub(super) fn parse<'c>(args: Args<'c>, of_group: bool) -> Result<Reading<'c>, C
             reading.count = Some(id::count(options.value()?)?).filter(|count| *count > 0);
         } else if word.is("STREAMS") && left > 0 {
             if !left.is_multiple_of(2) {
-                return Err(CommandError::StreamsUnbalanced);
+                return Err(errors::stream::READ_UNBALANCED);
             }
             (reading.keys, reading.len) = (options.position(), left / 2);
             break;
         } else if word.is("GROUP") && left > 1 {
             if !of_group {
-                return Err(CommandError::ReadGroupOption);
+                return Err(errors::stream::READ_GROUP_OPTION);
             }
             reading.group = Some((options.value()?, options.value()?));
         } else if word.is("NOACK") {
             if !of_group {
-                return Err(CommandError::ReadNoAckOption);
+                return Err(errors::stream::READ_NO_ACK_OPTION);
             }
             reading.acknowledged = true;
         } else if word.is("CLAIM") && left > 0 && of_group {
-            let idle = number::integer(options.value()?).map_err(|_| CommandError::ClaimIdleTime)?;
-            reading.claim = Some(u64::try_from(idle).map_err(|_| CommandError::ClaimIdleNegative)?);
+            let idle = number::integer(options.value()?).map_err(|_| errors::stream::CLAIM_IDLE_TIME)?;
+            reading.claim = Some(u64::try_from(idle).map_err(|_| errors::stream::CLAIM_IDLE_NEGATIVE)?);
         } else {
             return Err(CommandError::Syntax);
         }
@@ -111,7 +111,7 @@ pub(super) fn parse<'c>(args: Args<'c>, of_group: bool) -> Result<Reading<'c>, C
         return Err(CommandError::Syntax);
     }
     if of_group && reading.group.is_none() {
-        return Err(CommandError::ReadGroupMissing);
+        return Err(errors::stream::READ_GROUP_MISSING);
     }
     Ok(reading)
 }
@@ -163,7 +163,7 @@ fn xread(call: &mut ReadCall<'_>) -> Outcome {
         let mut newest = StreamId::MIN;
         // A key of another type is told before a bad id is.
         let after = match text {
-            b">" => Err(CommandError::ReadNewOnly),
+            b">" => Err(errors::stream::READ_NEW_ONLY),
             b"$" => Ok(StreamId::MAX),
             b"+" => Ok(StreamId::MAX),
             _ => id::strict(text, 0),

@@ -3,7 +3,7 @@
 
 use almandine_base::events::Classes;
 use almandine_call::blocking::Block;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
+use almandine_call::{Command, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Keys, Traits};
 use almandine_datatypes::stream::{Pending, StreamId};
 use almandine_keyspace::types::stream::StreamMut;
@@ -55,7 +55,7 @@ enum From {
 
 fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
     let reading = parse(call.args, true)?;
-    let Some((group, consumer)) = reading.group else { return Err(CommandError::ReadGroupMissing) };
+    let Some((group, consumer)) = reading.group else { return Err(errors::stream::READ_GROUP_MISSING) };
     let mut all = Vec::with_capacity(reading.len);
     // All is checked before anything changes.
     for position in call.candidates(reading.places()) {
@@ -63,10 +63,10 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
         let found = call.keys.read_stream(key, |stream| Ok(stream.find_group(group).is_some()))?;
         call.looked_up(key, found.is_some());
         if found != Some(true) {
-            return Err(errors::no_group_to_read(name, group));
+            return Err(errors::stream::no_group_to_read(name, group));
         }
         let from = match text {
-            b"$" => return Err(CommandError::ReadGroupLast),
+            b"$" => return Err(errors::stream::READ_GROUP_LAST),
             b">" => From::New,
             _ => From::Own(id::strict(text, 0)?),
         };
@@ -77,7 +77,7 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
         let (key, name) = (call.key(position), call.args.at(position));
         let WriteCall { keys, reply, .. } = call;
         let mut stream = keys.write_stream(key)?;
-        let Some(number) = stream.look()?.find_group(group) else { return Err(errors::no_group_to_read(name, group)) };
+        let Some(number) = stream.look()?.find_group(group) else { return Err(errors::stream::no_group_to_read(name, group)) };
         let is_new;
         match from {
             From::New if !has_some(&stream, number, &reading)? => continue,

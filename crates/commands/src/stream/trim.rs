@@ -1,7 +1,7 @@
 //! Trims: XTRIM, and the options of XADD.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::stream::{Keep, NodeLimits, StreamId, Trim};
 use almandine_keyspace::Refusal;
@@ -52,7 +52,7 @@ fn xtrim(call: &mut WriteCall<'_>) -> Outcome {
         }
     }
     let limits = limits(call.context.settings());
-    let trim = parsed.finish(limits, true)?.ok_or(CommandError::TrimMissing)?;
+    let trim = parsed.finish(limits, true)?.ok_or(errors::stream::TRIM_MISSING)?;
     let Some(mut stream) = change_existing(call)? else {
         call.reply.integer(0);
         return Ok(());
@@ -109,13 +109,13 @@ impl TrimOptions {
         if has_more && word.is("MAXLEN") {
             let threshold = self.threshold(options)?;
             let max = number::integer(threshold)?;
-            self.keep = Some(Keep::Newest(u64::try_from(max).map_err(|_| CommandError::TrimMaxLen)?));
+            self.keep = Some(Keep::Newest(u64::try_from(max).map_err(|_| errors::stream::TRIM_MAX_LEN)?));
         } else if has_more && word.is("MINID") {
             let threshold = self.threshold(options)?;
             self.keep = Some(Keep::From(id::strict(threshold, 0)?));
         } else if has_more && word.is("LIMIT") {
             let limit = options.integer()?;
-            self.limit = Some(u64::try_from(limit).map_err(|_| CommandError::TrimLimit)?);
+            self.limit = Some(u64::try_from(limit).map_err(|_| errors::stream::TRIM_LIMIT)?);
         } else if let Some(policy) = Policy::named(word) {
             if self.has_policy {
                 return Err(CommandError::Syntax);
@@ -130,7 +130,7 @@ impl TrimOptions {
     /// The word behind a strategy, and behind `=` or `~`.
     fn threshold<'c>(&mut self, options: &mut Options<'c>) -> Result<&'c [u8], CommandError> {
         if self.keep.is_some() {
-            return Err(CommandError::TrimTwice);
+            return Err(errors::stream::TRIM_TWICE);
         }
         let is_operator = options.remaining() > 1 && matches!(options.peek(), Some(b"~" | b"="));
         self.approximate = is_operator && options.value()? == b"~";
@@ -140,13 +140,13 @@ impl TrimOptions {
     /// The trim that was asked for. None: there is none, which XTRIM does not allow.
     pub(super) fn finish(&self, limits: NodeLimits, is_needed: bool) -> Result<Option<Trim>, CommandError> {
         if self.keep.is_none() && self.limit.is_some_and(|limit| limit > 0) {
-            return Err(CommandError::TrimLimitAlone);
+            return Err(errors::stream::TRIM_LIMIT_ALONE);
         }
         if self.keep.is_none() && is_needed {
-            return Err(CommandError::TrimMissing);
+            return Err(errors::stream::TRIM_MISSING);
         }
         if self.limit.is_some() && !self.approximate {
-            return Err(CommandError::TrimLimitExact);
+            return Err(errors::stream::TRIM_LIMIT_EXACT);
         }
         let Some(keep) = self.keep else { return Ok(None) };
         // A hundred nodes, within reason; none at all if the client says 0.

@@ -85,7 +85,7 @@ impl<'c> Condition<'c> {
 
 /// A digest, which must be well-formed whether or not there is a value to compare.
 fn checked(digest: &[u8]) -> Result<&[u8], CommandError> {
-    digest::matches(b"", digest).map(|_| digest).ok_or(CommandError::InvalidDigest)
+    digest::matches(b"", digest).map(|_| digest).ok_or(errors::string::NOT_A_DIGEST)
 }
 
 pub(super) const DELIFEQ: Command = Command {

@@ -1,7 +1,7 @@
 //! Counters: strings that hold a number.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::number::{Extended, FloatError, add_texts};
 use almandine_keyspace::{Kind, Put, Slot};
@@ -61,7 +61,7 @@ pub(super) const DECRBY: Command = Command {
 
 fn decrby(call: &mut WriteCall<'_>) -> Outcome {
     let by = number::integer(call.args.at(2))?;
-    increment(call, by.checked_neg().ok_or(CommandError::DecrementOverflow)?)
+    increment(call, by.checked_neg().ok_or(errors::string::DECREMENT_OVERFLOW)?)
 }
 
 fn increment(call: &mut WriteCall<'_>, by: i64) -> Outcome {

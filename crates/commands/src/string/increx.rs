@@ -1,7 +1,7 @@
 //! INCREX: a counter with bounds and an expiry, in one step.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::number::Extended;
 use almandine_keyspace::{Put, Value};
@@ -136,7 +136,7 @@ fn step_integer(current: &[u8], by: i64, options: &IncrexOptions<'_>) -> Result<
     let lower = options.lower.map_or(Ok(i64::MIN), number::integer)?;
     let upper = options.upper.map_or(Ok(i64::MAX), number::integer)?;
     if lower > upper {
-        return Err(CommandError::BoundsCrossed);
+        return Err(errors::string::BOUNDS_CROSSED);
     }
     let sum = current + i128::from(by);
     let bounded = sum.clamp(i128::from(lower), i128::from(upper));
@@ -152,7 +152,7 @@ fn step_float(current: &[u8], by: &[u8], options: &IncrexOptions<'_>) -> Result<
     if let (Some(lower), Some(upper)) = (lower, upper)
         && lower > upper
     {
-        return Err(CommandError::BoundsCrossed);
+        return Err(errors::string::BOUNDS_CROSSED);
     }
     let sum = sum_text(current, by)?;
     let value = number::double(&sum)?;

@@ -1,6 +1,6 @@
 //! LCS: the longest common subsequence of two strings. The algorithm is in [`almandine_datatypes::lcs`].
 
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::lcs;
 use almandine_keyspace::Kind;
@@ -48,13 +48,13 @@ fn lcs_options(call: &ReadCall<'_>) -> Result<LcsOptions, CommandError> {
             _ => return Err(CommandError::Syntax),
         }
     }
-    if lcs.idx && lcs.len { Err(CommandError::LcsLenAndIdx) } else { Ok(lcs) }
+    if lcs.idx && lcs.len { Err(errors::string::LCS_LEN_AND_IDX) } else { Ok(lcs) }
 }
 
 fn longest_common_subsequence(call: &mut ReadCall<'_>) -> Outcome {
     let (first, second) = (operand(call, 1)?, operand(call, 2)?);
     let options = lcs_options(call)?;
-    lcs::check(first.len(), second.len(), call.context.string_bytes_max() as u64).map_err(|_| CommandError::LcsTooLarge)?;
+    lcs::check(first.len(), second.len(), call.context.string_bytes_max() as u64).map_err(|_| errors::string::LCS_TOO_LARGE)?;
     if options.len {
         call.reply.unsigned(lcs::length(&first, &second) as u64);
     } else if options.idx {
@@ -90,7 +90,7 @@ fn operand(call: &mut ReadCall<'_>, position: usize) -> Result<Vec<u8>, CommandE
     let value = call.keys.read(key);
     let found = value.is_some();
     let operand = match value {
-        Some(value) if value.kind() != Kind::String => Err(CommandError::LcsNotStrings),
+        Some(value) if value.kind() != Kind::String => Err(errors::string::LCS_NOT_STRINGS),
         value => Ok(value.map_or_else(Vec::new, |value| value.to_vec())),
     };
     call.looked_up(key, found);

@@ -113,7 +113,7 @@ pub(super) const MSETEX: Command = Command {
 
 fn msetex(call: &mut WriteCall<'_>) -> Outcome {
     let count = parse_i64(call.args.at(1)).and_then(|count| usize::try_from(count).ok());
-    let count = count.filter(|count| *count > 0 && *count <= i32::MAX as usize).ok_or(CommandError::InvalidKeyCount)?;
+    let count = count.filter(|count| *count > 0 && *count <= i32::MAX as usize).ok_or(errors::string::INVALID_KEY_COUNT)?;
     if count > (call.args.len() - 2) / 2 {
         return Err(errors::wrong_arity("msetex"));
     }

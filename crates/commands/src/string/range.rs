@@ -1,7 +1,7 @@
 //! Parts of strings and their length: APPEND, STRLEN, SETRANGE, GETRANGE and SUBSTR.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Group, Traits};
 use almandine_datatypes::range::{extent, substring};
 use almandine_keyspace::{Kind, Put, Slot};
@@ -87,7 +87,7 @@ pub(super) const SETRANGE: Command = Command {
 fn setrange(call: &mut WriteCall<'_>) -> Outcome {
     let (key, part) = (call.key(1), call.args.at(3));
     let offset = number::integer(call.args.at(2))?;
-    let offset = usize::try_from(offset).map_err(|_| CommandError::OffsetOutOfRange)?;
+    let offset = usize::try_from(offset).map_err(|_| errors::string::OFFSET_OUT_OF_RANGE)?;
     let string_bytes_max = string_bytes_max(call);
     let len = match call.keys.modify(key) {
         Slot::Vacant(_) if part.is_empty() => 0,

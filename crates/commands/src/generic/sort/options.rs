@@ -1,6 +1,6 @@
 //! What SORT is asked for.
 
-use almandine_call::{CommandError, Options};
+use almandine_call::{CommandError, Options, errors};
 use almandine_resp::Args;
 
 use super::pattern::{self, Pattern};
@@ -65,13 +65,13 @@ impl Sorting {
                 o if o.is("BY") => {
                     let pattern = Pattern::parse(options.value()?);
                     if pattern.is_some() && !any_key {
-                        return Err(CommandError::SortByDenied);
+                        return Err(errors::generic::SORT_BY_DENIED);
                     }
                     sorting.unsorted |= pattern.is_none();
                     sorting.by = pattern;
                 }
                 o if o.is("GET") => sorting.gets.push(match options.value()? {
-                    _ if !any_key => return Err(CommandError::SortGetDenied),
+                    _ if !any_key => return Err(errors::generic::SORT_GET_DENIED),
                     pattern::ELEMENT => Get::Element,
                     text => Pattern::parse(text).map_or(Get::Nothing, Get::Value),
                 }),

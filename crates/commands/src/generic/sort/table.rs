@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use almandine_call::CommandError;
+use almandine_call::{CommandError, errors};
 use almandine_datatypes::number::parse_f64;
 
 /// Bytes of a block; a longer element has one of its own.
@@ -54,7 +54,7 @@ impl Table {
     /// When it should be a number and is none. It is added all the same.
     pub(super) fn push(&mut self, element: &[u8]) -> Result<(), CommandError> {
         let (key, outcome) = match self.order {
-            Order::Numbers => number(element).map_or((0, Err(CommandError::NotSortable)), |number| (number.to_bits(), Ok(()))),
+            Order::Numbers => number(element).map_or((0, Err(errors::generic::NOT_SORTABLE)), |number| (number.to_bits(), Ok(()))),
             Order::Bytes | Order::Weights => (beginning(element), Ok(())),
         };
         self.add(key, element, None);
@@ -77,7 +77,7 @@ impl Table {
         }
         let number = weight.map_or(Some(0.0), number);
         self.add(number.unwrap_or(0.0).to_bits(), element, None);
-        number.map(|_| ()).ok_or(CommandError::NotSortable)
+        number.map(|_| ()).ok_or(errors::generic::NOT_SORTABLE)
     }
 
     /// Writes an element, behind it a mark whether it has a weight, and the weight.
