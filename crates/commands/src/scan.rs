@@ -1,7 +1,8 @@
 //! What SCAN and its relatives have in common: their cursor, which names they answer, and how those of collections answer them.
 
-use almandine_call::{CommandError, Options, errors};
+use almandine_call::{CommandError, Options, Outcome, ReadCall, errors};
 use almandine_datatypes::glob::{self, Case};
+use almandine_keyspace::Refusal;
 use almandine_resp::reply::write_header;
 use almandine_resp::{Args, Reply};
 
@@ -44,8 +45,14 @@ pub(crate) fn takes(pattern: &[u8], name: &[u8]) -> bool {
     pattern == b"*" || glob::matches(pattern, name, Case::Sensitive)
 }
 
-/// What the options behind the cursor of HSCAN, SSCAN and ZSCAN say.
-pub(crate) struct ElementScan<'c> {
+/// HSCAN, SSCAN or ZSCAN: a cursor, and what the options behind it say.
+pub(crate) struct Scan<'c> {
+    cursor: u64,
+    options: Result<ElementOptions<'c>, CommandError>,
+}
+
+/// Which elements a scan answers.
+pub(crate) struct ElementOptions<'c> {
     pattern: &'c [u8],
     /// Elements to visit.
     pub(crate) count: usize,
@@ -53,12 +60,49 @@ pub(crate) struct ElementScan<'c> {
     pub(crate) values: bool,
 }
 
-impl<'c> ElementScan<'c> {
-    /// Reads them. `without_values` is the command's word for names only, if it has one.
+impl<'c> Scan<'c> {
+    /// Reads the arguments. `without_values` is the command's word for names only, if it has one.
     ///
     /// # Errors
-    /// When they are malformed.
+    /// When the cursor is none.
     pub(crate) fn read(args: Args<'c>, without_values: Option<&'static str>) -> Result<Self, CommandError> {
+        Ok(Self { cursor: cursor(args.at(2))?, options: ElementOptions::read(args, without_values) })
+    }
+
+    /// Answers some elements of the collection that was found. `visit` says at which cursor the next call goes on. Nothing is answered when the options
+    /// are malformed, which [`Self::end`] tells.
+    ///
+    /// # Errors
+    /// As `visit`.
+    pub(crate) fn answer(
+        &self,
+        reply: &mut Reply<'_>,
+        visit: impl FnOnce(u64, &ElementOptions<'c>, &mut Elements) -> Result<u64, Refusal>,
+    ) -> Result<(), Refusal> {
+        let Ok(options) = &self.options else { return Ok(()) };
+        let mut found = Elements::default();
+        let next = visit(self.cursor, options, &mut found)?;
+        found.answer(next, reply);
+        Ok(())
+    }
+
+    /// Ends the command. Of a key that does not exist Redis does not read the options.
+    ///
+    /// # Errors
+    /// When the options are malformed.
+    pub(crate) fn end(self, call: &mut ReadCall<'_>, found: Option<()>) -> Outcome {
+        match found {
+            Some(()) => self.options.map(|_| ()),
+            None => {
+                Elements::default().answer(0, &mut call.reply);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<'c> ElementOptions<'c> {
+    fn read(args: Args<'c>, without_values: Option<&'static str>) -> Result<Self, CommandError> {
         let mut scan = Self { pattern: b"*", count: COUNT, values: without_values.is_some() };
         let mut options = Options::after(args, 3);
         while let Some(option) = options.next() {
@@ -95,7 +139,7 @@ impl Elements {
     }
 
     /// Answers them behind a cursor.
-    pub(crate) fn answer(&self, next: u64, reply: &mut Reply<'_>) {
+    fn answer(&self, next: u64, reply: &mut Reply<'_>) {
         reply.array(2);
         reply.bulk(next.to_string().as_bytes());
         reply.array(self.len);

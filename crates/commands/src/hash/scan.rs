@@ -4,7 +4,7 @@ use almandine_call::{Command, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
 use super::access::{HASH, look_at_all};
-use crate::scan::{self, ElementScan, Elements};
+use crate::scan::Scan;
 use crate::traits::SLOW_READ;
 
 pub(super) const HSCAN: Command = Command {
@@ -29,27 +29,18 @@ pub(super) const HSCAN: Command = Command {
 };
 
 pub(crate) fn hscan(call: &mut ReadCall<'_>) -> Outcome {
-    let cursor = scan::cursor(call.args.at(2))?;
-    // Of a key that does not exist Redis does not read the options.
-    let options = ElementScan::read(call.args, Some("NOVALUES"));
+    let scan = Scan::read(call.args, Some("NOVALUES"))?;
     let found = look_at_all(call, |hash, reply| {
-        let Ok(scan) = &options else { return Ok(()) };
-        let mut found = Elements::default();
-        let next = hash.scan(cursor, scan.count, &mut |entry| {
-            if scan.takes(entry.field) {
-                found.push(entry.field);
-                if scan.values {
-                    found.push(entry.value);
+        scan.answer(reply, |cursor, options, found| {
+            hash.scan(cursor, options.count, &mut |entry| {
+                if options.takes(entry.field) {
+                    found.push(entry.field);
+                    if options.values {
+                        found.push(entry.value);
+                    }
                 }
-            }
-        })?;
-        found.answer(next, reply);
-        Ok(())
+            })
+        })
     })?;
-    if found.is_some() {
-        options?;
-        return Ok(());
-    }
-    Elements::default().answer(0, &mut call.reply);
-    Ok(())
+    scan.end(call, found)
 }

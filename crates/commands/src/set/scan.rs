@@ -4,7 +4,7 @@ use almandine_call::{Command, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
 use super::access::{SET, look_at_all};
-use crate::scan::{self, ElementScan, Elements};
+use crate::scan::Scan;
 use crate::traits::SLOW_READ;
 
 pub(super) const SSCAN: Command = Command {
@@ -28,24 +28,15 @@ pub(super) const SSCAN: Command = Command {
 };
 
 pub(crate) fn sscan(call: &mut ReadCall<'_>) -> Outcome {
-    let cursor = scan::cursor(call.args.at(2))?;
-    // Of a key that does not exist Redis does not read the options.
-    let options = ElementScan::read(call.args, None);
+    let scan = Scan::read(call.args, None)?;
     let found = look_at_all(call, |set, reply| {
-        let Ok(scan) = &options else { return Ok(()) };
-        let mut found = Elements::default();
-        let next = set.scan(cursor, scan.count, &mut |member| {
-            if scan.takes(member) {
-                found.push(member);
-            }
-        })?;
-        found.answer(next, reply);
-        Ok(())
+        scan.answer(reply, |cursor, options, found| {
+            set.scan(cursor, options.count, &mut |member| {
+                if options.takes(member) {
+                    found.push(member);
+                }
+            })
+        })
     })?;
-    if found.is_some() {
-        options?;
-        return Ok(());
-    }
-    Elements::default().answer(0, &mut call.reply);
-    Ok(())
+    scan.end(call, found)
 }

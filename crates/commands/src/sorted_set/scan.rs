@@ -5,7 +5,7 @@ use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_resp::number;
 
 use super::access::{SORTED_SET, look_at_all};
-use crate::scan::{self, ElementScan, Elements};
+use crate::scan::Scan;
 use crate::traits::SLOW_READ;
 
 pub(super) const ZSCAN: Command = Command {
@@ -31,29 +31,21 @@ pub(super) const ZSCAN: Command = Command {
 };
 
 pub(crate) fn zscan(call: &mut ReadCall<'_>) -> Outcome {
-    let cursor = scan::cursor(call.args.at(2))?;
-    // Of a key that does not exist Redis does not read the options.
-    let options = ElementScan::read(call.args, Some("NOSCORES"));
+    let scan = Scan::read(call.args, Some("NOSCORES"))?;
     let found = look_at_all(call, |set, reply| {
-        let Ok(scan) = &options else { return Ok(()) };
-        let (mut found, mut score) = (Elements::default(), Vec::new());
-        let next = set.scan(cursor, scan.count, &mut |entry| {
-            if scan.takes(entry.member) {
-                found.push(entry.member);
-                if scan.values {
-                    score.clear();
-                    number::write_double(&mut score, entry.score);
-                    found.push(&score);
+        scan.answer(reply, |cursor, options, found| {
+            let mut score = Vec::new();
+            set.scan(cursor, options.count, &mut |entry| {
+                if options.takes(entry.member) {
+                    found.push(entry.member);
+                    if options.values {
+                        score.clear();
+                        number::write_double(&mut score, entry.score);
+                        found.push(&score);
+                    }
                 }
-            }
-        })?;
-        found.answer(next, reply);
-        Ok(())
+            })
+        })
     })?;
-    if found.is_some() {
-        options?;
-        return Ok(());
-    }
-    Elements::default().answer(0, &mut call.reply);
-    Ok(())
+    scan.end(call, found)
 }
