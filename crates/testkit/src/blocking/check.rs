@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use super::command::{Action, normal};
-use super::model::{CLOCK_SLACK_NS, Moment, State, Waiter};
+use super::model::{Moment, State, Waiter};
 use super::record::Entry;
 use super::search::{Call, Stuck, search};
 use crate::Value;
+use crate::history::expiry::CLOCK_SLACK_NS;
 use crate::value::command_line;
 
 /// Checks the history of a group that starts with no keys. Returns how many commands and transactions it checked.

@@ -4,22 +4,13 @@ use std::collections::{HashSet, VecDeque};
 
 use super::command::{Command, Element, End, KEYS, Key, NAMES, name};
 use crate::Value;
-
-/// Milliseconds by which two readings of clocks may differ.
-pub(super) const CLOCK_SLACK_NS: u64 = 3_000_000;
+use crate::history::expiry::{self, Expiry};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Content {
     /// Never without elements.
     List(VecDeque<Element>),
     Text,
-}
-
-/// When a key expires: not before the first time, and not after the second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Expiry {
-    earliest_ns: u64,
-    latest_ns: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -68,23 +59,9 @@ impl State {
 
     /// The states in which something may begin: some keys have expired by then, others may have.
     pub(super) fn beginnings(&self, moment: Moment) -> Vec<Self> {
-        let mut states = vec![self.clone()];
-        for key in 0..KEYS {
-            let Some(Expiry { earliest_ns, latest_ns }) = self.keys[key].as_ref().and_then(|stored| stored.expiry) else {
-                continue;
-            };
-            let (must, may) = (latest_ns <= moment.called_ns, earliest_ns <= moment.returned_ns);
-            if !must && !may {
-                continue;
-            }
-            let mut expired = states.clone();
-            expired.iter_mut().for_each(|state| state.keys[key] = None);
-            if must {
-                states.clear();
-            }
-            states.extend(expired);
-        }
-        states
+        let expiry = |key: usize| Some((key, self.keys[key].as_ref()?.expiry?));
+        let time_ns = moment.called_ns..moment.returned_ns;
+        expiry::beginnings(self, time_ns, (0..KEYS).filter_map(expiry), |state, key| state.keys[key] = None)
     }
 
     /// Runs a command that does not wait, or that may not. Its answer.
@@ -222,10 +199,7 @@ impl State {
                 Value::ok()
             }
             Command::Expire(key, ms) => {
-                let expiry = Expiry {
-                    earliest_ns: (moment.called_ns + ms * 1_000_000).saturating_sub(CLOCK_SLACK_NS),
-                    latest_ns: moment.returned_ns.saturating_add(ms * 1_000_000 + CLOCK_SLACK_NS),
-                };
+                let expiry = Expiry::after(*ms, moment.called_ns..moment.returned_ns);
                 let stored = self.keys[*key].as_mut();
                 Value::Integer(i64::from(stored.map(|stored| stored.expiry = Some(expiry)).is_some()))
             }

@@ -6,6 +6,7 @@
 //! [`units`] are histories that contain transactions.
 
 pub mod check;
+pub(crate) mod expiry;
 pub mod faults;
 pub mod mock;
 pub mod model;

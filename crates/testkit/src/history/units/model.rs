@@ -6,9 +6,7 @@ use std::sync::Arc;
 use super::command::{Command, DATABASES, KEYS, Key, NAMES, Unit, database};
 use super::contents::Stream;
 use crate::Value;
-
-/// Milliseconds by which two readings of clocks may differ.
-const CLOCK_SLACK_NS: u64 = 3_000_000;
+use crate::history::expiry::{self, Expiry};
 
 type Bytes = Arc<[u8]>;
 
@@ -20,13 +18,6 @@ pub(super) enum Content {
     List(VecDeque<Bytes>),
     SortedSet(BTreeMap<usize, i64>),
     Stream(Stream),
-}
-
-/// When a key expires: not before the first time, and not after the second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Expiry {
-    earliest_ns: u64,
-    latest_ns: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -83,23 +74,9 @@ impl State {
 
     /// The states in which a unit may begin: some keys have expired by then, others may have.
     pub(super) fn beginnings(&self, moment: Moment) -> Vec<Self> {
-        let mut states = vec![self.clone()];
-        for key in 0..KEYS {
-            let Some(Expiry { earliest_ns, latest_ns }) = self.keys[key].as_ref().and_then(|stored| stored.expiry) else {
-                continue;
-            };
-            let (must, may) = (latest_ns <= moment.called_ns, earliest_ns <= moment.returned_ns);
-            if !must && !may {
-                continue;
-            }
-            let mut expired = states.clone();
-            expired.iter_mut().for_each(|state| state.put(key, None));
-            if must {
-                states.clear();
-            }
-            states.extend(expired);
-        }
-        states
+        let expiry = |key: usize| Some((key, self.keys[key].as_ref()?.expiry?));
+        let time_ns = moment.called_ns..moment.returned_ns;
+        expiry::beginnings(self, time_ns, (0..KEYS).filter_map(expiry), |state, key| state.put(key, None))
     }
 
     /// Gives a key another value, or none, which is a change.
@@ -183,10 +160,7 @@ impl State {
     }
 
     fn try_command(&mut self, command: &Command, moment: Moment) -> Result<Value, Value> {
-        let after = |ms: u64| Expiry {
-            earliest_ns: (moment.called_ns + ms * 1_000_000).saturating_sub(CLOCK_SLACK_NS),
-            latest_ns: moment.returned_ns.saturating_add(ms * 1_000_000 + CLOCK_SLACK_NS),
-        };
+        let after = |ms: u64| Expiry::after(ms, moment.called_ns..moment.returned_ns);
         Ok(match command {
             Command::Get(key) => bulk(self.text(*key)?),
             Command::Set(key, text, ms) => {
