@@ -13,9 +13,7 @@ export const sleep = (ms) => new Promise((wake) => setTimeout(wake, ms));
 const cases = [];
 
 export function add(name, work) {
-  // Until commands that block are there.
-  if (process.env.ALMANDINE_BLOCKS === "0" && name.includes("block")) console.log(`left out: ${name}`);
-  else cases.push([name, work]);
+  cases.push([name, work]);
 }
 
 export async function eventually(condition, seconds = 5) {

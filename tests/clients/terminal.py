@@ -1,4 +1,4 @@
-"""redis-cli in a pseudo-terminal: what a person types, and what the screen says."""
+"""A program in a pseudo-terminal: what a person types, and what the screen says."""
 
 import fcntl
 import os
@@ -11,10 +11,10 @@ import time
 
 
 class Terminal:
-    def __init__(self, *arguments, environment=None):
+    def __init__(self, *command, environment=None):
         self.child, self.screen = pty.fork()
         if self.child == 0:
-            os.execvpe("redis-cli", ["redis-cli", *arguments], {**os.environ, "TERM": "xterm", "HOME": "/nonexistent", **(environment or {})})
+            os.execvpe(command[0], command, {**os.environ, "TERM": "xterm", "HOME": "/nonexistent", **(environment or {})})
         fcntl.ioctl(self.screen, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
         self.text = ""
 

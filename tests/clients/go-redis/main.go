@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"sort"
+	"strings"
 	"sync"
 	"time"
 
@@ -162,12 +163,38 @@ func blocking(r *redis.Client) {
 	later := func(work func()) { time.AfterFunc(100*time.Millisecond, work) }
 	later(func() { r.RPush(ctx, "q", "a") })
 	equal(value(r.BLPop(ctx, 5*time.Second, "none", "q").Result()), []string{"q", "a"})
+	later(func() { r.RPush(ctx, "q", "a", "b") })
+	equal(value(r.BRPop(ctx, 5*time.Second, "q").Result()), []string{"q", "b"})
+	r.Del(ctx, "q")
 	later(func() { r.LPush(ctx, "q", "b") })
 	equal(value(r.BLMove(ctx, "q", "m", "LEFT", "RIGHT", 5*time.Second).Result()), "b")
-	later(func() { r.ZAdd(ctx, "z", redis.Z{Score: 1, Member: "a"}) })
-	equal(value(r.BZPopMin(ctx, 5*time.Second, "z").Result()).Member, "a")
+	later(func() { r.LPush(ctx, "q", "c") })
+	equal(value(r.BRPopLPush(ctx, "q", "m", 5*time.Second).Result()), "c")
+	later(func() { r.RPush(ctx, "q", "a", "b", "c") })
+	key, elements, err := r.BLMPop(ctx, 5*time.Second, "LEFT", 2, "none", "q").Result()
+	equal([]any{key, elements, err}, []any{"q", []string{"a", "b"}, nil})
+	r.Del(ctx, "q")
+	if !reference {
+		later(func() { r.RPush(ctx, "q", "a", "b", "c") })
+		equal(value(r.BLMoveM(ctx, "q", "many", "LEFT", "RIGHT", 5*time.Second, redis.LMoveMArgs{Count: 2}).Result()), []string{"a", "b"})
+		r.Del(ctx, "q", "many")
+	}
+	scores := []redis.Z{{Score: 1, Member: "a"}, {Score: 2.5, Member: "b"}}
+	later(func() { r.ZAdd(ctx, "z", scores...) })
+	equal(*value(r.BZPopMin(ctx, 5*time.Second, "z").Result()), redis.ZWithKey{Z: scores[0], Key: "z"})
+	r.Del(ctx, "z")
+	later(func() { r.ZAdd(ctx, "z", scores...) })
+	equal(*value(r.BZPopMax(ctx, 5*time.Second, "z").Result()), redis.ZWithKey{Z: scores[1], Key: "z"})
+	r.Del(ctx, "z")
+	later(func() { r.ZAdd(ctx, "z", scores...) })
+	key, members, err := r.BZMPop(ctx, 5*time.Second, "MIN", 2, "z").Result()
+	equal([]any{key, members, err}, []any{"z", scores, nil})
 	later(func() { r.XAdd(ctx, &redis.XAddArgs{Stream: "x", Values: []string{"f", "v"}}) })
 	equal(len(value(r.XRead(ctx, &redis.XReadArgs{Streams: []string{"x", "$"}, Block: 5 * time.Second}).Result())), 1)
+	equal(r.XGroupCreate(ctx, "x", "g", "$").Err(), nil)
+	later(func() { r.XAdd(ctx, &redis.XAddArgs{Stream: "x", Values: []string{"f", "w"}}) })
+	read := value(r.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "g", Consumer: "c", Streams: []string{"x", ">"}, Block: 5 * time.Second}).Result())
+	equal(read[0].Messages[0].Values, map[string]any{"f": "w"})
 	equal(r.BLPop(ctx, time.Second, "q").Err(), redis.Nil)
 	var all sync.WaitGroup
 	var lock sync.Mutex
@@ -192,10 +219,39 @@ func blocking(r *redis.Client) {
 	equal([]any{len(got), got[0], got[len(got)-1]}, []any{20, "00", "19"})
 }
 
+// Only RESP3 has it.
+func clientSideCaching(r *redis.Client) {
+	config := &redis.ClientSideCacheConfig{MaxEntries: 100}
+	cached := redis.NewClient(&redis.Options{Addr: address, Protocol: 3, ClientSideCacheConfig: config})
+	defer cached.Close()
+	r.Set(ctx, "c", "1", 0)
+	equal(cached.Get(ctx, "c").Val(), "1")
+	r.ConfigResetStat(ctx)
+	for range 100 {
+		equal(cached.Get(ctx, "c").Val(), "1")
+	}
+	equal(strings.Contains(r.Info(ctx, "commandstats").Val(), "cmdstat_get:"), false)
+	equal(cached.CSCStats().Hits, uint64(100))
+	becomes := func(expected string) {
+		for range 500 {
+			if cached.Get(ctx, "c").Val() == expected {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		panic("the copy was not invalidated")
+	}
+	r.Set(ctx, "c", "2", 0)
+	becomes("2")
+	r.FlushAll(ctx)
+	becomes("")
+}
+
 func theServer(r *redis.Client) {
 	equal([]string{r.Ping(ctx).Val(), fmt.Sprint(r.Echo(ctx, "x").Val())}, []string{"PONG", "x"})
 	equal(value(r.ConfigGet(ctx, "maxmemory").Result()), map[string]string{"maxmemory": "0"})
-	equal(value(r.ClientInfo(ctx).Result()).DB, 0)
+	info := value(r.ClientInfo(ctx).Result())
+	equal([]int{info.DB, info.Resp}, []int{0, r.Options().Protocol})
 	equal(len(value(r.Command(ctx).Result())) > 200, true)
 	equal(value(r.InfoMap(ctx, "server").Result())["Server"]["redis_mode"], "standalone")
 	equal(value(r.SlowLogGet(ctx, 10).Result()) == nil, false)

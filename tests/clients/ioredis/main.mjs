@@ -96,20 +96,28 @@ const cases = {
 
   async blocking(r) {
     const other = r.duplicate();
-    const later = (work) => sleep(100).then(work);
-    later(() => other.rpush("q", "a"));
-    equal(await waited(() => r.blpop("none", "q", 5)), ["q", "a"]);
-    later(() => other.lpush("q", "b"));
-    equal(await waited(() => r.blmove("q", "m", "LEFT", "RIGHT", 5)), "b");
-    later(() => other.zadd("z", 1, "a"));
-    equal((await waited(() => r.bzpopmin("z", 5))).map(String), ["z", "a", "1"]);
-    later(() => other.xadd("x", "1-1", "f", "v"));
-    holds(await waited(() => r.xread("BLOCK", 5000, "STREAMS", "x", "$")));
+    const after = (work, call) => (sleep(100).then(work), waited(call));
+    equal(await after(() => other.rpush("q", "a"), () => r.blpop("none", "q", 5)), ["q", "a"]);
+    equal(await after(() => other.rpush("q", "a", "b"), () => r.brpop("q", 5)), ["q", "b"]);
+    await r.del("q");
+    equal(await after(() => other.lpush("q", "b"), () => r.blmove("q", "m", "LEFT", "RIGHT", 5)), "b");
+    equal(await after(() => other.lpush("q", "c"), () => r.brpoplpush("q", "m", 5)), "c");
+    equal(await after(() => other.rpush("q", "a", "b", "c"), () => r.blmpop(5, 1, "q", "LEFT", "COUNT", 2)), ["q", ["a", "b"]]);
+    equal((await after(() => other.zadd("z", 1, "a", 2.5, "b"), () => r.bzpopmin("z", 5))).map(String), ["z", "a", "1"]);
+    await r.del("z");
+    equal((await after(() => other.zadd("z", 1, "a", 2.5, "b"), () => r.bzpopmax("z", 5))).map(String), ["z", "b", "2.5"]);
+    await r.del("z");
+    equal((await after(() => other.zadd("z", 1, "a"), () => r.bzmpop(5, 1, "z", "MIN"))).flat(3).map(String), ["z", "a", "1"]);
+    holds(await after(() => other.xadd("x", "1-1", "f", "v"), () => r.xread("BLOCK", 5000, "STREAMS", "x", "$")));
+    await r.xgroup("CREATE", "x", "g", "$");
+    holds(await after(() => other.xadd("x", "2-1", "f", "v"), () => r.xreadgroup("GROUP", "g", "c", "BLOCK", 5000, "STREAMS", "x", ">")));
+    await r.del("q");
     equal(await waited(() => r.blpop("q", 0.2)), null);
     other.disconnect();
   },
 
-  async "the server"(r) {
+  async "the server"(r, protocol) {
+    holds((await r.client("INFO")).includes(`resp=${protocol}`));
     equal([await r.ping(), await r.echo("x"), (await r.info("server")).includes("redis_version:")], ["PONG", "x", true]);
     equal(await r.client("SETNAME", "me"), "OK");
     holds((await r.client("LIST")).includes("name=me"));
@@ -139,7 +147,7 @@ for (const protocol of [2, 3]) {
     add(`${name}, RESP${protocol}`, async () => {
       const r = new Redis({ port, protocol });
       await r.flushall();
-      await work(r);
+      await work(r, protocol);
       r.disconnect();
     });
   }

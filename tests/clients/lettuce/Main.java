@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -14,6 +13,7 @@ import java.util.concurrent.TimeUnit;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.Consumer;
 import io.lettuce.core.KeyValue;
+import io.lettuce.core.LMPopArgs;
 import io.lettuce.core.LMoveArgs;
 import io.lettuce.core.LettuceFutures;
 import io.lettuce.core.RedisClient;
@@ -24,6 +24,7 @@ import io.lettuce.core.ScoredValue;
 import io.lettuce.core.SetArgs;
 import io.lettuce.core.TrackingArgs;
 import io.lettuce.core.XReadArgs;
+import io.lettuce.core.ZPopArgs;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.sync.RedisCommands;
 import io.lettuce.core.protocol.ProtocolVersion;
@@ -31,8 +32,8 @@ import io.lettuce.core.pubsub.RedisPubSubAdapter;
 import io.lettuce.core.support.caching.CacheAccessor;
 import io.lettuce.core.support.caching.ClientSideCaching;
 
-public class Main {
-    static final RedisURI SERVER = RedisURI.create("redis://127.0.0.1:" + System.getenv("ALMANDINE_PORT"));
+public class Main extends Checks {
+    static final RedisURI SERVER = RedisURI.create("redis://127.0.0.1:" + PORT);
     static RedisClient client;
 
     interface Case {
@@ -44,6 +45,7 @@ public class Main {
         equal(List.of(r.mset(Map.of("x", "1", "y", "2")), r.mget("x", "y")), List.of("OK", List.of(KeyValue.just("x", "1"), KeyValue.just("y", "2"))));
         equal(List.of(r.setbit("b", 7, 1), r.bitcount("b"), r.append("x", "bc")), List.of(0L, 1L, 3L));
         equal(List.of(r.hset("h", Map.of("a", "1", "b", "2")), r.hgetall("h"), r.hincrby("h", "a", 4)), List.of(2L, Map.of("a", "1", "b", "2"), 5L));
+        if (!REFERENCE) equal(List.of(r.hexpire("h", 100, "a"), r.httl("h", "a")), List.of(List.of(1L), List.of(100L)));
         equal(List.of(r.rpush("l", "1", "2"), r.lrange("l", 0, -1), r.lmove("l", "m", LMoveArgs.Builder.leftRight())), List.of(2L, List.of("1", "2"), "1"));
         equal(List.of(r.sadd("s", "a", "b"), r.smembers("s"), r.smismember("s", "a", "z")), List.of(2L, Set.of("a", "b"), List.of(true, false)));
         equal(List.of(r.zadd("z", ScoredValue.just(1, "a"), ScoredValue.just(2.5, "b")), r.zscore("z", "b")), List.of(2L, 2.5));
@@ -108,30 +110,35 @@ public class Main {
             listener.sync().psubscribe("n*");
             listener.sync().ssubscribe("shard");
             equal(List.of(r.publish("news", "hello"), r.spublish("shard", "s")), List.of(2L, 1L));
-            for (int n = 0; n < 500 && heard.size() < 3; n++) Thread.sleep(10);
+            eventually(() -> heard.size() == 3);
             equal(heard, List.of("news hello", "n* news hello", "shard s"));
         }
     }
 
-    static void blocking(StatefulRedisConnection<String, String> connection, RedisCommands<String, String> r) {
+    static void blocking(StatefulRedisConnection<String, String> connection, RedisCommands<String, String> r) throws Exception {
         try (var others = client.connect()) {
-            var other = others.async();
-            var popped = connection.async().blpop(5, "none", "q");
-            sleep();
-            other.rpush("q", "a");
-            equal(popped.toCompletableFuture().join(), KeyValue.just("q", "a"));
-            var moved = connection.async().blmove("q", "m", LMoveArgs.Builder.leftRight(), 5);
-            sleep();
-            other.lpush("q", "b");
-            equal(moved.toCompletableFuture().join(), "b");
-            var least = connection.async().bzpopmin(5, "z");
-            sleep();
-            other.zadd("z", 1, "a");
-            equal(least.toCompletableFuture().join().getValue().getValue(), "a");
-            var read = connection.async().xread(XReadArgs.Builder.block(5000), XReadArgs.StreamOffset.latest("x"));
-            sleep();
-            other.xadd("x", Map.of("f", "v"));
-            equal(read.toCompletableFuture().join().size(), 1);
+            var other = others.sync();
+            equal(waited(() -> r.blpop(5, "none", "q"), () -> other.rpush("q", "a")), KeyValue.just("q", "a"));
+            equal(waited(() -> r.brpop(5, "none", "q"), () -> other.rpush("q", "a", "b")), KeyValue.just("q", "b"));
+            other.del("q");
+            equal(waited(() -> r.blmove("q", "m", LMoveArgs.Builder.leftRight(), 5), () -> other.lpush("q", "b")), "b");
+            equal(waited(() -> r.brpoplpush(5, "q", "m"), () -> other.lpush("q", "c")), "c");
+            equal(waited(() -> r.blmpop(5, LMPopArgs.Builder.left().count(2), "q"), () -> other.rpush("q", "a", "b", "c")), KeyValue.just("q", List.of("a", "b")));
+            var low = ScoredValue.just(1, "a");
+            var high = ScoredValue.just(2.5, "b");
+            equal(waited(() -> r.bzpopmin(5, "none", "z"), () -> other.zadd("z", low, high)), KeyValue.just("z", low));
+            other.del("z");
+            equal(waited(() -> r.bzpopmax(5, "z"), () -> other.zadd("z", low, high)), KeyValue.just("z", high));
+            other.del("z");
+            equal(waited(() -> r.bzmpop(5, ZPopArgs.Builder.min(), "z"), () -> other.zadd("z", low, high)), KeyValue.just("z", low));
+            var read = waited(() -> r.xread(XReadArgs.Builder.block(5000), XReadArgs.StreamOffset.latest("x")), () -> other.xadd("x", Map.of("f", "v")));
+            equal(read.get(0).getBody(), Map.of("f", "v"));
+            r.xgroupCreate(XReadArgs.StreamOffset.latest("x"), "g");
+            var delivered = waited(
+                () -> r.xreadgroup(Consumer.from("g", "c"), XReadArgs.Builder.block(5000), XReadArgs.StreamOffset.lastConsumed("x")),
+                () -> other.xadd("x", Map.of("f", "w")));
+            equal(delivered.get(0).getBody(), Map.of("f", "w"));
+            other.del("q");
             equal(r.blpop(0.2, "q"), null);
         }
     }
@@ -140,33 +147,26 @@ public class Main {
         equal(List.of(r.ping(), r.clientSetname("me"), r.clientGetname(), r.aclWhoami()), List.of("PONG", "OK", "me", "default"));
         equal(r.configGet("maxmemory"), Map.of("maxmemory", "0"));
         equal(List.of(r.info("server").contains("redis_version:"), r.clientList().contains("name=me"), r.command().size() > 200), List.of(true, true, true));
-        RedisURI socket = RedisURI.Builder.socket(System.getenv("ALMANDINE_SOCKET")).build();
-        equal(socket.getSocket() != null, true);
+        String version = connection.getOptions().getConfiguredProtocolVersion() == ProtocolVersion.RESP3 ? "resp=3" : "resp=2";
+        equal(r.clientInfo().contains(version), true);
+        try (var overSocket = client.connect(RedisURI.Builder.socket(SOCKET).build())) {
+            equal(overSocket.sync().ping(), "PONG");
+        }
     }
 
     static void clientSideCaching(StatefulRedisConnection<String, String> connection, RedisCommands<String, String> r) throws Exception {
-        if (connection.getOptions().getConfiguredProtocolVersion() != ProtocolVersion.RESP3) return;
         Map<String, String> copies = new ConcurrentHashMap<>();
         try (var cached = client.connect()) {
             var front = ClientSideCaching.enable(CacheAccessor.forMap(copies), cached, TrackingArgs.Builder.enabled());
             r.set("c", "1");
             equal(List.of(front.get("c"), copies), List.of("1", Map.of("c", "1")));
+            r.configResetstat();
+            for (int n = 0; n < 100; n++) equal(front.get("c"), "1");
+            equal(r.info("commandstats").contains("cmdstat_get:"), false);
             r.set("c", "2");
-            for (int n = 0; n < 500 && copies.containsKey("c"); n++) Thread.sleep(10);
+            eventually(() -> !copies.containsKey("c"));
             equal(front.get("c"), "2");
         }
-    }
-
-    static void sleep() {
-        try {
-            Thread.sleep(100);
-        } catch (InterruptedException e) {
-            throw new RuntimeException(e);
-        }
-    }
-
-    static void equal(Object actual, Object expected) {
-        if (!Objects.equals(actual, expected)) throw new AssertionError("expected " + expected + ", got " + actual);
     }
 
     public static void main(String[] arguments) {
@@ -175,29 +175,21 @@ public class Main {
         cases.put("futures and streams", Main::futuresAndStreams);
         cases.put("transactions", Main::transactions);
         cases.put("publish and subscribe", Main::publishSubscribe);
-        // Until commands that block are there.
-        if ("0".equals(System.getenv("ALMANDINE_BLOCKS"))) System.out.println("left out: blocking");
-        else cases.put("blocking", Main::blocking);
+        cases.put("blocking", Main::blocking);
         cases.put("the server", Main::theServer);
-        cases.put("client-side caching", Main::clientSideCaching);
-        List<String> failed = new ArrayList<>();
         for (ProtocolVersion protocol : List.of(ProtocolVersion.RESP2, ProtocolVersion.RESP3)) {
-            client = RedisClient.create(SERVER);
-            client.setOptions(ClientOptions.builder().protocolVersion(protocol).build());
-            cases.forEach((name, work) -> {
+            if (protocol == ProtocolVersion.RESP3) cases.put("client-side caching", Main::clientSideCaching);
+            var own = RedisClient.create(SERVER);
+            own.setOptions(ClientOptions.builder().protocolVersion(protocol).build());
+            cases.forEach((name, work) -> add(name + ", " + protocol, () -> {
+                client = own;
                 try (var connection = client.connect()) {
                     connection.setTimeout(Duration.ofSeconds(10));
                     connection.sync().flushall();
                     work.run(connection, connection.sync());
-                    System.out.println("ok: " + name + ", " + protocol);
-                } catch (Throwable e) {
-                    failed.add(name);
-                    System.out.println("FAILED: " + name + ", " + protocol);
-                    e.printStackTrace(System.out);
                 }
-            });
+            }));
         }
-        System.out.println(2 * cases.size() - failed.size() + " passed, " + failed.size() + " failed");
-        System.exit(failed.isEmpty() ? 0 : 1);
+        run();
     }
 }

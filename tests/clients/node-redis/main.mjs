@@ -86,15 +86,24 @@ const cases = {
 
   async blocking(r) {
     const other = await r.duplicate().connect();
-    const later = (work) => sleep(100).then(work);
-    later(() => other.rPush("q", "a"));
-    equal({ ...(await waited(() => r.blPop(["none", "q"], 5))) }, { key: "q", element: "a" });
-    later(() => other.lPush("q", "b"));
-    equal(await waited(() => r.blMove("q", "m", "LEFT", "RIGHT", 5)), "b");
-    later(() => other.zAdd("z", { score: 1, value: "a" }));
-    equal({ ...(await waited(() => r.bzPopMin("z", 5))) }, { key: "z", value: "a", score: 1 });
-    later(() => other.xAdd("x", "1-1", { f: "v" }));
-    holds(await waited(() => r.xRead({ key: "x", id: "$" }, { BLOCK: 5000 })));
+    const after = (work, call) => (sleep(100).then(work), waited(call));
+    const scores = [{ score: 1, value: "a" }, { score: 2.5, value: "b" }];
+    equal({ ...(await after(() => other.rPush("q", "a"), () => r.blPop(["none", "q"], 5))) }, { key: "q", element: "a" });
+    equal({ ...(await after(() => other.rPush("q", ["a", "b"]), () => r.brPop("q", 5))) }, { key: "q", element: "b" });
+    await r.del("q");
+    equal(await after(() => other.lPush("q", "b"), () => r.blMove("q", "m", "LEFT", "RIGHT", 5)), "b");
+    equal(await after(() => other.lPush("q", "c"), () => r.brPopLPush("q", "m", 5)), "c");
+    equal(await after(() => other.rPush("q", ["a", "b", "c"]), () => r.blmPop(5, "q", "LEFT", { COUNT: 2 })), ["q", ["a", "b"]]);
+    equal({ ...(await after(() => other.zAdd("z", scores), () => r.bzPopMin("z", 5))) }, { key: "z", ...scores[0] });
+    await r.del("z");
+    equal({ ...(await after(() => other.zAdd("z", scores), () => r.bzPopMax("z", 5))) }, { key: "z", ...scores[1] });
+    await r.del("z");
+    const { key, members } = await after(() => other.zAdd("z", scores), () => r.bzmPop(5, "z", "MIN"));
+    equal([key, members.map((member) => member.value)], ["z", ["a"]]);
+    holds(await after(() => other.xAdd("x", "1-1", { f: "v" }), () => r.xRead({ key: "x", id: "$" }, { BLOCK: 5000 })));
+    await r.xGroupCreate("x", "g", "$");
+    holds(await after(() => other.xAdd("x", "2-1", { f: "v" }), () => r.xReadGroup("g", "c", { key: "x", id: ">" }, { BLOCK: 5000 })));
+    await r.del("q");
     equal(await waited(() => r.blPop("q", 0.2)), null);
     other.destroy();
   },
@@ -108,7 +117,7 @@ const cases = {
   async "the server"(r, options) {
     equal([await r.ping(), await r.echo("x"), (await r.info("server")).includes("redis_version:")], ["PONG", "x", true]);
     equal(await r.clientSetName("me"), "OK");
-    equal([(await r.clientInfo()).name, { ...(await r.configGet("maxmemory")) }], ["me", { maxmemory: "0" }]);
+    equal([(await r.clientInfo()).resp, (await r.clientInfo()).name, { ...(await r.configGet("maxmemory")) }], [options.RESP, "me", { maxmemory: "0" }]);
     holds((await r.clientList()).some((client) => client.name === "me"));
     const error = await r.sendCommand(["NOSUCH"]).catch((error) => error);
     holds(error.message.includes("unknown command"));
@@ -147,7 +156,10 @@ add("client-side caching", async () => {
   const other = await createClient({ url }).connect();
   await other.flushAll();
   await other.set("c", "1");
-  equal([await cached.get("c"), await cached.get("c")], ["1", "1"]);
+  equal(await cached.get("c"), "1");
+  await other.configResetStat();
+  for (let n = 0; n < 100; n++) equal(await cached.get("c"), "1");
+  holds(!(await other.info("commandstats")).includes("cmdstat_get:"));
   await other.set("c", "2");
   await eventually(async () => (await cached.get("c")) === "2");
   await other.flushAll();

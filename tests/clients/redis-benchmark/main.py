@@ -45,4 +45,18 @@ add("client-side caching", tests("-n", "2000", "--enable-tracking", "-t", "get,s
 add("new connections", tests("-n", "500", "-k", "0", "-t", "ping", expected=["PING_INLINE", "PING_MBULK"]))
 add("a command of one's own", lambda: holds("requests per second" in benchmark("-n", "2000", "-q", "-r", "100", "HSET", "h:__rand_int__", "f", "v")))
 add("random numbers in a command", lambda: holds("requests per second" in benchmark("-n", "2000", "-q", "-r", "100", "XADD", "x", "*", "f", "__rand_int__")))
+
+
+def with_a_password():
+    configure = lambda *words: subprocess.run(["redis-cli", "-h", HOST, "-p", str(PORT), *words], check=True, capture_output=True)
+    configure("CONFIG", "SET", "requirepass", "secret")
+    try:
+        for arguments in (["-a", "secret"], ["--user", "default", "-a", "secret"]):
+            rows = csv.DictReader(io.StringIO(benchmark("--csv", "-n", "500", "-t", "set", *arguments)))
+            equal([row["test"] for row in rows], ["SET"])
+    finally:
+        configure("-a", "secret", "CONFIG", "SET", "requirepass", "")
+
+
+add("a password", with_a_password)
 run()

@@ -27,7 +27,7 @@ def cli(*arguments, text="", server=SERVER, environment=None, status=0):
 
 def seen(*arguments, pattern, times=1):
     """What the screen shows of a mode that goes on until it is interrupted, once it shows the pattern so often."""
-    with Terminal(*SERVER, *arguments) as terminal:
+    with Terminal("redis-cli", *SERVER, *arguments) as terminal:
         text = terminal.see(re.compile("(?s)" + ".*?".join([pattern] * times)), seconds=15)
         terminal.interrupt()
         return text
@@ -116,7 +116,7 @@ def passwords():
             equal(cli(*arguments, "PING", environment=environment), "PONG")
         equal(cli("-u", f"redis://default:secret@{HOST}:{PORT}/0", "PING", server=[]), "PONG")
         equal(cli(text="AUTH secret\nPING\n"), "OK\nPONG")
-        with Terminal(*SERVER, "--askpass") as terminal:
+        with Terminal("redis-cli", *SERVER, "--askpass") as terminal:
             terminal.see("Please input password:")
             terminal.type("secret\r")
             terminal.see(f"{HOST}:{PORT}> ")
@@ -130,7 +130,7 @@ def passwords():
 def interactive():
     place = f"{HOST}:{PORT}"
     cli("FLUSHALL")
-    with Terminal(*SERVER) as terminal:
+    with Terminal("redis-cli", *SERVER) as terminal:
 
         def enter(text, *expected, prompt=f"{place}> "):
             """Types a line; what comes next is typed when the prompt is there."""
@@ -266,6 +266,14 @@ def a_blocked_command_and_its_end():
     eventually(lambda: "cmd=blpop" in cli("CLIENT", "LIST"))
     cli("RPUSH", "q", "x")
     equal(child.communicate(timeout=5)[0], "q\nx\n")
+
+
+@case
+def options_of_clusters_and_others():
+    # Asked to follow redirections, it meets none.
+    equal((cli("-c", "SET", "c", "1"), cli("-c", "GET", "c")), ("OK", "1"))
+    equal(cli("--verbose", "GET", "c"), "1")
+    holds("errors: 0, replies: 1" in cli("--pipe", "--pipe-timeout", "5", text="PING\r\n"))
 
 
 @case

@@ -1,6 +1,7 @@
 """redis_exporter against a server: what it scrapes must be whole, and true."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,9 +12,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from checks import HOST, PORT, case, equal, eventually, holds, run
+from checks import HOST, PORT, add, equal, eventually, holds, run
 
-EXPORTER = os.path.join(os.environ["ALMANDINE_TOOLS"], "usr/bin/prometheus-redis-exporter")
+# The system's, and the newest that Debian has.
+EXPORTERS = {suite: os.path.join(os.environ["ALMANDINE_TOOLS"], suite, "usr/bin/prometheus-redis-exporter") for suite in ("system", "sid")}
 
 
 def cli(*words):
@@ -28,9 +30,9 @@ def free_port():
 class Exporter:
     """The exporter, and its log."""
 
-    def __init__(self, *flags):
+    def __init__(self, suite, *flags):
         self.port = free_port()
-        command = [EXPORTER, "--redis.addr", f"redis://{HOST}:{PORT}", "--web.listen-address", f"{HOST}:{self.port}", "--debug", *flags]
+        command = [EXPORTERS[suite], "--redis.addr", f"redis://{HOST}:{PORT}", "--web.listen-address", f"{HOST}:{self.port}", "--debug", *flags]
         with open("exporter.log", "w") as log:
             self.process = subprocess.Popen(command, stderr=log, stdout=subprocess.DEVNULL)
 
@@ -73,10 +75,9 @@ def fill():
         cli("GET", "none")
 
 
-@case
-def a_scrape_is_whole_and_true():
+def a_scrape_is_whole_and_true(suite):
     fill()
-    exporter = Exporter("--check-single-keys", "db0=list,db0=key:1", "--check-single-streams", "db0=stream", "--export-client-list", "--count-keys", "db0=key:*")
+    exporter = Exporter(suite, "--check-single-keys", "db0=list,db0=key:1", "--check-single-streams", "db0=stream", "--export-client-list", "--count-keys", "db0=key:*")
     metrics = exporter.scrape()
     metrics = exporter.scrape()
     holds([name for name in metrics if name[0].startswith("redis_")], "nothing was scraped")
@@ -106,9 +107,8 @@ def a_scrape_is_whole_and_true():
     equal(exporter.stop(), [])
 
 
-@case
-def counters_only_grow():
-    exporter = Exporter()
+def counters_only_grow(suite):
+    exporter = Exporter(suite)
     before = exporter.scrape()
     cli("-r", "50", "INCR", "n")
     after = exporter.scrape()
@@ -120,15 +120,19 @@ def counters_only_grow():
     equal(exporter.stop(), [])
 
 
-@case
-def a_password():
+def a_password(suite):
     cli("CONFIG", "SET", "requirepass", "secret")
     try:
-        exporter = Exporter("--redis.password", "secret")
+        exporter = Exporter(suite, "--redis.password", "secret")
         metrics = exporter.scrape()
         equal((metrics[("redis_up", ())], exporter.stop()), (1, []))
     finally:
         subprocess.run(["redis-cli", "-p", str(PORT), "-a", "secret", "--no-auth-warning", "CONFIG", "SET", "requirepass", ""], check=True)
 
 
+for suite, exporter in EXPORTERS.items():
+    said = subprocess.run([exporter, "--version"], capture_output=True, text=True, check=True)
+    version = re.search(r"Redis Metrics Exporter (\S+)", said.stdout + said.stderr)[1]
+    for work in (a_scrape_is_whole_and_true, counters_only_grow, a_password):
+        add(f"{work.__name__.replace('_', ' ')}, {version}", lambda work=work, suite=suite: work(suite))
 run()

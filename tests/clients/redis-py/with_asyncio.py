@@ -1,6 +1,7 @@
 """redis-py's asyncio client against a server."""
 
 import asyncio
+import time
 
 import redis.asyncio as aio
 from redis.exceptions import WatchError
@@ -9,6 +10,7 @@ from checks import PORT, add, equal, holds
 
 
 async def every_type(r):
+    equal((await r.client_info())["resp"], str(r.get_connection_kwargs()["protocol"]))
     equal((await r.set("a", 1), await r.incr("a"), await r.get("a")), (True, 2, "2"))
     equal((await r.hset("h", mapping={"x": "1"}), await r.hgetall("h")), (1, {"x": "1"}))
     equal((await r.rpush("l", 1, 2), await r.lrange("l", 0, -1)), (2, ["1", "2"]))
@@ -58,14 +60,30 @@ async def publish_subscribe(r):
 
 
 async def blocking(r):
+    async def waited(call, *later):
+        async def work():
+            await asyncio.sleep(0.1)
+            await r.execute_command(*later)
+
+        started = time.monotonic()
+        result, _ = await asyncio.gather(call, work())
+        holds(time.monotonic() - started > 0.05, "it did not wait")
+        return result
+
     waiting = [asyncio.create_task(r.blpop("q", timeout=5)) for _ in range(10)]
     await asyncio.sleep(0.1)
     await r.rpush("q", *range(10))
     equal(sorted(int(item) for _, item in await asyncio.gather(*waiting)), list(range(10)))
-    reader = asyncio.create_task(r.xread({"x": "$"}, block=5000))
-    await asyncio.sleep(0.1)
-    await r.xadd("x", {"f": "v"})
-    holds(await reader)
+    equal(list(await waited(r.brpop("q", timeout=5), "RPUSH", "q", "a")), ["q", "a"])
+    equal(await waited(r.blmove("q", "m", 5, "LEFT", "RIGHT"), "RPUSH", "q", "a"), "a")
+    equal(await waited(r.brpoplpush("q", "m", timeout=5), "RPUSH", "q", "b"), "b")
+    equal(await waited(r.blmpop(5, 1, "q", direction="LEFT", count=2), "RPUSH", "q", "a", "b"), ["q", ["a", "b"]])
+    equal(list(await waited(r.bzpopmin("z", timeout=5), "ZADD", "z", "1", "a", "2", "b")), ["z", "a", 1.0])
+    equal(list(await r.bzpopmax("z", timeout=5)), ["z", "b", 2.0])
+    equal((await waited(r.bzmpop(5, 1, ["z"], min=True), "ZADD", "z", "1", "a"))[0], "z")
+    holds(await waited(r.xread({"x": "$"}, block=5000), "XADD", "x", "*", "f", "v"))
+    await r.xgroup_create("x", "g")
+    holds(await waited(r.xreadgroup("g", "c", {"x": ">"}, block=5000), "XADD", "x", "*", "f", "v"))
     equal(await r.blpop("q", timeout=0.1), None)
 
 

@@ -1,11 +1,8 @@
 // Spring Data Redis against a server.
 
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 
@@ -18,6 +15,7 @@ import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactor
 import org.springframework.data.redis.connection.stream.MapRecord;
 import org.springframework.data.redis.connection.stream.ReadOffset;
 import org.springframework.data.redis.connection.stream.StreamOffset;
+import org.springframework.data.redis.connection.stream.StreamReadOptions;
 import org.springframework.data.redis.connection.stream.Consumer;
 import org.springframework.data.redis.core.RedisCallback;
 import org.springframework.data.redis.core.RedisOperations;
@@ -28,7 +26,7 @@ import org.springframework.data.redis.listener.ChannelTopic;
 import org.springframework.data.redis.listener.PatternTopic;
 import org.springframework.data.redis.listener.RedisMessageListenerContainer;
 
-public class Main {
+public class Main extends Checks {
     interface Case {
         void run(StringRedisTemplate r) throws Exception;
     }
@@ -83,10 +81,21 @@ public class Main {
         container.afterPropertiesSet();
         container.start();
         equal(r.convertAndSend("news", "hello"), 2L);
-        for (int n = 0; n < 500 && heard.size() < 2; n++) Thread.sleep(10);
+        eventually(() -> heard.size() == 2);
         equal(heard, List.of("hello", "hello"));
         container.stop();
         container.destroy();
+    }
+
+    static void blocking(StringRedisTemplate r) throws Exception {
+        var seconds = Duration.ofSeconds(5);
+        equal(waited(() -> r.opsForList().leftPop("q", seconds), () -> r.opsForList().rightPush("q", "a")), "a");
+        equal(waited(() -> r.opsForList().rightPopAndLeftPush("q", "m", seconds), () -> r.opsForList().rightPush("q", "b")), "b");
+        equal(waited(() -> r.opsForZSet().popMin("z", seconds).getValue(), () -> r.opsForZSet().add("z", "c", 1)), "c");
+        var block = StreamReadOptions.empty().block(seconds);
+        var read = waited(() -> r.opsForStream().read(block, StreamOffset.latest("x")), () -> r.opsForStream().add(MapRecord.create("x", Map.of("f", "v"))));
+        equal(read.get(0).getValue(), Map.of("f", "v"));
+        equal(r.opsForList().leftPop("q", Duration.ofSeconds(1)), null);
     }
 
     static void cache(StringRedisTemplate r) {
@@ -109,37 +118,27 @@ public class Main {
         }
     }
 
-    static void equal(Object actual, Object expected) {
-        if (!Objects.equals(actual, expected)) throw new AssertionError("expected " + expected + ", got " + actual);
+    static void add(StringRedisTemplate template, String name, Case work) {
+        add(name, () -> {
+            template.execute((RedisCallback<Object>) connection -> {
+                connection.serverCommands().flushAll();
+                return null;
+            });
+            work.run(template);
+        });
     }
 
     public static void main(String[] arguments) {
-        factory = new LettuceConnectionFactory(new RedisStandaloneConfiguration("127.0.0.1", Integer.parseInt(System.getenv("ALMANDINE_PORT"))));
+        factory = new LettuceConnectionFactory(new RedisStandaloneConfiguration("127.0.0.1", PORT));
         factory.afterPropertiesSet();
         factory.start();
         StringRedisTemplate template = new StringRedisTemplate(factory);
-        Map<String, Case> cases = new LinkedHashMap<>();
-        cases.put("every type", Main::everyType);
-        cases.put("transactions and pipelines", Main::transactionsAndPipelines);
-        cases.put("publish and subscribe", Main::publishSubscribe);
-        cases.put("a cache", Main::cache);
-        cases.put("the server", Main::theServer);
-        List<String> failed = new ArrayList<>();
-        cases.forEach((name, work) -> {
-            try {
-                template.execute((RedisCallback<Object>) connection -> {
-                    connection.serverCommands().flushAll();
-                    return null;
-                });
-                work.run(template);
-                System.out.println("ok: " + name);
-            } catch (Throwable e) {
-                failed.add(name);
-                System.out.println("FAILED: " + name);
-                e.printStackTrace(System.out);
-            }
-        });
-        System.out.println(cases.size() - failed.size() + " passed, " + failed.size() + " failed");
-        System.exit(failed.isEmpty() ? 0 : 1);
+        add(template, "every type", Main::everyType);
+        add(template, "transactions and pipelines", Main::transactionsAndPipelines);
+        add(template, "publish and subscribe", Main::publishSubscribe);
+        add(template, "blocking", Main::blocking);
+        add(template, "a cache", Main::cache);
+        add(template, "the server", Main::theServer);
+        run();
     }
 }

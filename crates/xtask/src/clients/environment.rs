@@ -9,13 +9,13 @@ use std::process::Command;
 pub(super) enum Kind {
     /// `main.py`, and `requirements.txt` where it needs packages.
     Python,
-    /// The same beside a Debian package, which is unpacked and not installed.
-    PythonAnd(&'static str),
+    /// The same beside Debian packages, which are unpacked and not installed: `NAME`, or `NAME/SUITE` for what another release has.
+    PythonAnd(&'static [&'static str]),
     /// `main.mjs` with `package.json` and `package-lock.json`.
     Node,
     /// A module.
     Go,
-    /// `pom.xml` with a class `Main`.
+    /// `pom.xml` with a class `Main`, compiled beside `Checks.java`.
     Maven,
     /// A package of its own, outside of the workspace.
     Cargo,
@@ -35,7 +35,10 @@ pub(super) enum Unready {
 pub(super) fn prepare(kind: Kind, source: &Path, place: &Path) -> Result<Command, Unready> {
     match kind {
         Kind::Python => python(source, place),
-        Kind::PythonAnd(package) => unpack(package, place).and_then(|()| python(source, place)),
+        Kind::PythonAnd(packages) => {
+            packages.iter().try_for_each(|package| unpack(package, place))?;
+            python(source, place)
+        }
         Kind::Node => node(source, place),
         Kind::Go => go(source, place),
         Kind::Maven => maven(source, place),
@@ -63,18 +66,50 @@ fn python(source: &Path, place: &Path) -> Result<Command, Unready> {
     Ok(program)
 }
 
+/// Into `PLACE/system`, or `PLACE/SUITE`.
 fn unpack(package: &str, place: &Path) -> Result<(), Unready> {
     needs("dpkg-deb", "--version")?;
+    let suite = package.split_once('/').map(|(_, suite)| suite);
+    let place = place.join(suite.unwrap_or("system"));
     if place.join("usr").is_dir() {
         return Ok(());
     }
-    fetch(Command::new("apt-get").args(["download", package]).current_dir(place))?;
+    fs::create_dir_all(&place).map_err(|e| Unready::Broken(format!("{}: {e}", place.display())))?;
+    let options = suite.map_or(Ok(Vec::new()), |suite| lists_of(suite, &place.join("apt")))?;
+    fetch(Command::new("apt-get").args(options).args(["download", package]).current_dir(&place))?;
     let archive = |path: &Path| path.extension().is_some_and(|extension| extension == "deb");
-    let found = fs::read_dir(place).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let found = fs::read_dir(&place).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
     let Some(archive) = found.into_iter().find(|path| archive(path)) else {
         return Err(Unready::NotFetched(format!("apt-get download {package} left no archive")));
     };
     build(Command::new("dpkg-deb").arg("-x").arg(archive).arg(place))
+}
+
+/// With what Debian signs all of its releases.
+const DEBIAN_KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Fetches the list of another release's packages, from where the system has its own. The options by which `apt-get` uses it, and it alone.
+fn lists_of(suite: &str, place: &Path) -> Result<Vec<String>, Unready> {
+    let targets = ["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Label: Debian"];
+    let output = Command::new("apt-get").args(targets).output().map_err(|e| Unready::NotFetched(format!("apt-get: {e}")))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let Some(archive) = text.lines().next() else {
+        return Err(Unready::NotFetched("apt has no list of Debian's packages: apt-get update".to_owned()));
+    };
+    let broken = |e| Unready::Broken(format!("{}: {e}", place.display()));
+    fs::create_dir_all(place.join("lists/partial")).map_err(broken)?;
+    fs::create_dir_all(place.join("cache/archives/partial")).map_err(broken)?;
+    fs::write(place.join("sources.list"), format!("deb [signed-by={DEBIAN_KEYS}] {archive} {suite} main\n")).map_err(broken)?;
+    let place = place.display();
+    let settings = [
+        format!("Dir::Etc::sourcelist={place}/sources.list"),
+        "Dir::Etc::sourceparts=-".to_owned(),
+        format!("Dir::State::lists={place}/lists"),
+        format!("Dir::Cache={place}/cache"),
+    ];
+    let options: Vec<String> = settings.into_iter().flat_map(|setting| ["-o".to_owned(), setting]).collect();
+    fetch(Command::new("apt-get").args(&options).arg("update"))?;
+    Ok(options)
 }
 
 fn node(source: &Path, place: &Path) -> Result<Command, Unready> {
@@ -105,8 +140,10 @@ fn go(source: &Path, place: &Path) -> Result<Command, Unready> {
 fn maven(source: &Path, place: &Path) -> Result<Command, Unready> {
     needs("java", "--version")?;
     needs("mvn", "--version")?;
-    let (pom, main) = (source.join("pom.xml"), source.join("src/main/java/Main.java"));
-    if is_new(&[&pom, &main], place) {
+    let (pom, main) = (source.join("pom.xml"), source.join("Main.java"));
+    let (parent, checks) = (source.with_file_name("parent.xml"), source.with_file_name("Checks.java"));
+    let files: [&Path; 4] = [&pom, &main, &parent, &checks];
+    if is_new(&files, place) {
         let mvn = |goal: &[&str]| {
             let mut mvn = Command::new("mvn");
             mvn.args(["-q", "-B", "-f"]).arg(&pom).arg(format!("-Dplace={}", place.display())).args(goal);
@@ -114,7 +151,7 @@ fn maven(source: &Path, place: &Path) -> Result<Command, Unready> {
         };
         fetch(&mut mvn(&["dependency:copy-dependencies"]))?;
         build(&mut mvn(&["compile"]))?;
-        done(&[&pom, &main], place);
+        done(&files, place);
     }
     let mut program = Command::new("java");
     program.arg("-cp").arg(format!("{0}/classes:{0}/dependency/*", place.display())).arg("Main").current_dir(place);
