@@ -53,14 +53,27 @@ fn path(settings: &Settings) -> Option<PathBuf> {
     (!process.logfile.is_empty()).then(|| Path::new(&process.dir).join(&process.logfile))
 }
 
+/// As much of [`check`] as makes no file: whether there is a directory for the log.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_directory(settings: &Settings) -> io::Result<()> {
+    let Some(path) = path(settings) else { return Ok(()) };
+    let directory = almandine_io::files::canonical(path.parent().unwrap_or(&path));
+    directory.map(drop).map_err(|error| unopened(&path, &error))
+}
+
 /// Tries whether the log can be written. Before anything else: a server whose log cannot be written must not start.
 ///
 /// # Errors
 /// When it cannot: which file, and why.
 pub(crate) fn check(settings: &Settings) -> io::Result<()> {
     let Some(path) = path(settings) else { return Ok(()) };
-    let text = |error: &io::Error| format!("Can't open the log file '{}': {error}", path.display());
-    open(&path).map(drop).map_err(|error| io::Error::new(error.kind(), text(&error)))
+    open(&path).map(drop).map_err(|error| unopened(&path, &error))
+}
+
+fn unopened(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("Can't open the log file '{}': {error}", path.display()))
 }
 
 /// Starts logging; once per process.

@@ -105,6 +105,8 @@ fn a_check_of_the_configuration_starts_nothing_and_says_everything() {
     }
     assert!(!check("port 0\n").0);
     assert!(!check("rename-command NOSUCH x\n").0);
+    let (sound, text) = check("logfile /nonexistent/log\n");
+    assert!(!sound && text.contains("Can't open the log file '/nonexistent/log'"), "{text}");
     assert!(check("user bob on >secret ~* +@all\n").0);
     assert!(!check("user bob on nonsense\n").0);
     fs::remove_file(&file).unwrap();

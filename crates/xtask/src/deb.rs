@@ -19,6 +19,7 @@ const FILES: &[(&str, &str)] = &[
     ("packaging/completions/almandine-server.fish", "usr/share/fish/vendor_completions.d/almandine-server.fish"),
     ("packaging/completions/almandine-bench.fish", "usr/share/fish/vendor_completions.d/almandine-bench.fish"),
     ("docs/operations.md", "usr/share/doc/almandine/operations.md"),
+    ("packaging/debian/copyright", "usr/share/doc/almandine/copyright"),
     ("LICENSE-MIT", "usr/share/doc/almandine/LICENSE-MIT"),
     ("LICENSE-APACHE", "usr/share/doc/almandine/LICENSE-APACHE"),
 ];
@@ -27,7 +28,7 @@ const FILES: &[(&str, &str)] = &[
 const COMPRESSED: &[(&str, &str)] = &[
     ("packaging/man/almandine-server.1", "usr/share/man/man1/almandine-server.1.gz"),
     ("packaging/man/almandine-bench.1", "usr/share/man/man1/almandine-bench.1.gz"),
-    ("CHANGELOG.md", "usr/share/doc/almandine/changelog.gz"),
+    ("CHANGELOG.md", "usr/share/doc/almandine/CHANGELOG.md.gz"),
 ];
 
 const PROGRAMS: [&str; 2] = ["almandine-server", "almandine-bench"];
