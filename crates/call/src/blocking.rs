@@ -2,7 +2,8 @@
 //!
 //! A command looks at its keys, and when none has anything for it, it returns what [`crate::KeyCall::block`] returns. The session lets the connection wait; when
 //! one of the keys is ready it runs the same command again, on any worker, with the arguments that it had, and sends what it answers. It is
-//! run then for one key only, which [`crate::KeyCall::candidates`] tells.
+//! run then for one key only, which [`crate::KeyCall::candidates`] tells, or for those that the unit of work has latched
+//! ([`crate::KeyCall::candidates_together`]).
 //!
 //! Where nobody can wait, as in EXEC, the command answers what it would when its time is up.
 
@@ -30,7 +31,9 @@ pub struct Block {
     pub other: Option<usize>,
     /// After how many milliseconds it gives up; none: never.
     pub timeout_ms: Option<u64>,
-    /// What it answers then.
+    /// When there may be something for it though no key changes, in Unix milliseconds.
+    pub again_ms: Option<i64>,
+    /// What it answers when it gives up.
     pub unanswered: Unanswered,
     /// What it answers where nobody can wait.
     pub at_once: Unanswered,
@@ -44,7 +47,7 @@ impl Block {
     pub fn on(kind: Kind, keys: Range<usize>, timeout_ms: Option<u64>) -> Self {
         let awaited = Awaited { kind, or_gone: false };
         let unanswered = Unanswered::NullArray;
-        Self { keys, awaited, other: None, timeout_ms, unanswered, at_once: unanswered, rewritten: None }
+        Self { keys, awaited, other: None, timeout_ms, again_ms: None, unanswered, at_once: unanswered, rewritten: None }
     }
 
     /// Waits until its time is up.
@@ -103,6 +106,8 @@ pub struct Blocking {
     pub waiting: Option<Box<Waiting>>,
     /// The client stands for one that waits, and is served with this key.
     pub serving: Option<Arc<[u8]>>,
+    /// The command was run with what the client stands for, in vain. When there may be something for it, as in [`Block::again_ms`].
+    pub again_ms: Cell<Option<i64>>,
     /// The command runs once more, under the latches of its keys, to make sure that it has to wait.
     pub certain: Cell<bool>,
 }

@@ -6,6 +6,7 @@
 use almandine_acl::{Reason, Selector, User};
 use almandine_command_spec::{Access as KeyAccess, Traits};
 use almandine_datatypes::number::parse_i64;
+use almandine_node::fault::{self, Fault};
 use almandine_resp::Args;
 
 use crate::access::Access;
@@ -101,8 +102,12 @@ fn denied_key(selector: &Selector, row: &Row, args: Args<'_>) -> Option<usize> {
     if selector.has_all_keys() {
         return None;
     }
-    let mut keys =
-        row.shape.keys_exact(args.len(), |argument| args.at(argument)).filter(|(_, access)| *access != KeyAccess::NotKey);
+    let checked = if fault::made() == Some(Fault::FirstKeyAlone) { 1 } else { usize::MAX };
+    let mut keys = row
+        .shape
+        .keys_exact(args.len(), |argument| args.at(argument))
+        .filter(|(_, access)| *access != KeyAccess::NotKey)
+        .take(checked);
     keys.find(|(at, access)| !selector.permits_key(args.at(*at), access.reads_value(), access.changes_value())).map(|(at, _)| at)
 }
 

@@ -5,6 +5,7 @@
 
 use almandine_keyspace::Accessor;
 use almandine_node::Node;
+use almandine_node::fault::{self, Fault};
 use almandine_resp::Args;
 
 use crate::call::Context;
@@ -41,6 +42,9 @@ pub fn before_read(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, con
     }
     let node = &context.node;
     node.tracking.limit(keys_max(context), Some(client.shared.id), &mut client.invalidations);
+    if fault::made() == Some(Fault::TrackedLate) {
+        return Some(Tracked { stamp: u64::MAX });
+    }
     let tracked = Tracked { stamp: node.tracking.stamp() };
     remember(client, dispatch, args, context);
     Some(tracked)
@@ -56,6 +60,10 @@ pub fn before_queued(client: &mut Client, context: &Context) {
 /// Makes sure that the keys that were read are still remembered.
 pub fn after_read(tracked: Tracked, client: &Client, dispatch: &Dispatch, args: Args<'_>, context: &Context) {
     let node = &context.node;
+    if fault::made() == Some(Fault::TrackedLate) {
+        // Others may change the keys meanwhile.
+        (0..1000).for_each(|_| std::hint::spin_loop());
+    }
     if node.tracking.stamp() != tracked.stamp {
         remember(client, dispatch, args, context);
     }
@@ -109,6 +117,14 @@ impl Broadcasts {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.own.is_empty() && self.removed.is_empty()
+    }
+
+    /// As [`Broadcasts::send`], where no client is known to have changed the keys.
+    pub fn send_of_nobody(&mut self, node: &Node) {
+        for keys in [&mut self.own, &mut self.removed] {
+            node.tracking.broadcast_changes(keys.iter().map(Vec::as_slice), None, &mut Vec::new());
+            keys.clear();
+        }
     }
 
     /// Tells who tracks a prefix of the keys.

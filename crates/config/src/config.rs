@@ -101,6 +101,13 @@ impl View {
         changed
     }
 
+    /// Whether nothing has changed since.
+    #[inline]
+    #[must_use]
+    pub fn is_current(&self, config: &Config) -> bool {
+        self.generation == config.generation()
+    }
+
     /// The settings.
     #[inline]
     #[must_use]

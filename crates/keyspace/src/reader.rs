@@ -77,6 +77,12 @@ impl<'w> Reader<'w> {
         self.accessor.in_unit()
     }
 
+    /// Whether the unit of work may look at a key, and change it, without another latch.
+    #[must_use]
+    pub fn holds(&self, key: Key<'_>) -> bool {
+        self.accessor.is_alone() || self.accessor.session.holds_exclusively(key.hash)
+    }
+
     /// The database.
     #[must_use]
     pub fn db(&self) -> u16 {

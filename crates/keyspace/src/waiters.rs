@@ -94,6 +94,12 @@ impl Waiter {
         !self.left.swap(true, Ordering::Relaxed)
     }
 
+    /// Whether its wait has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.state.load(Ordering::Acquire) == ENDED
+    }
+
     /// Its place in the order of arrival.
     pub(crate) fn ticket(&self) -> u64 {
         self.ticket
@@ -102,7 +108,7 @@ impl Waiter {
     /// Claims it to serve it; false if its wait has ended. One of [`Waiter::served`] and [`Waiter::go_on_waiting`] follows.
     ///
     /// While somebody serves it with another of its keys, this waits: he may find nothing for it, and then it must not miss this key. He needs no
-    /// latch meanwhile, since a command that waits for several keys touches the ready one alone.
+    /// latch meanwhile, since a command that waits for several keys touches those alone that are latched.
     #[must_use]
     pub fn begin_to_serve(&self) -> bool {
         loop {
@@ -407,6 +413,21 @@ impl Waiters {
         let Some(queue) = queues.get_mut(key as &dyn Named).filter(|queue| !queue.noted) else { return false };
         queue.noted = queue.wants(kind);
         queue.noted
+    }
+
+    /// Whether somebody waits to hear that a key is gone that the store has just removed by itself. Its bucket is latched exclusively.
+    pub(crate) fn misses(&self, key: &Key<'_>) -> bool {
+        let shard = self.shard(key.hash);
+        shard.keys_or_gone.load(Ordering::Relaxed) > 0
+            && shard.queues().get(key as &dyn Named).is_some_and(|queue| queue.tells_gone())
+    }
+
+    /// Whether somebody waits for a key that has not changed, and it was not noted before. Its bucket is latched exclusively.
+    pub(crate) fn note_unchanged(&self, key: &Key<'_>) -> bool {
+        let mut queues = self.shard(key.hash).queues();
+        let Some(queue) = queues.get_mut(key as &dyn Named).filter(|queue| !queue.noted) else { return false };
+        queue.noted = true;
+        true
     }
 
     /// A ready key's turn to be served has come: changes of it are noted again from now on.

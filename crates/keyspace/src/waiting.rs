@@ -32,6 +32,17 @@ impl Keyspace {
         }
     }
 
+    /// Installs who is told of keys that the store has removed by itself, as those that have expired, and whose end somebody waits to hear of: on any
+    /// thread, under the key's latch. Whoever is told has somebody serve those who wait, by [`Accessor::make_ready`]. A second call changes nothing.
+    pub fn on_lost(&self, listener: impl Fn(ReadyKey) + Send + Sync + 'static) {
+        let waiters = Arc::clone(&self.waiters);
+        self.store.on_lost(move |key| {
+            if waiters.misses(key) {
+                listener(ReadyKey { namespace: key.namespace, key: key.bytes.into(), hash: key.hash });
+            }
+        });
+    }
+
     /// How many keys are waited for.
     #[must_use]
     pub fn waited_keys(&self) -> WaitedKeys {
@@ -78,6 +89,37 @@ impl Accessor {
     #[must_use]
     pub fn has_ready(&self) -> bool {
         self.session.has_ready()
+    }
+
+    /// Begins a unit of work in which keys are ready that it has not changed, as far as somebody waits for them: they were removed before, or those who
+    /// wait may have something because time has passed. Those who wait are served as behind a change, and the unit is ended in any case.
+    pub fn make_ready(&mut self, keys: Vec<ReadyKey>) {
+        self.plan_unit();
+        self.hashes.extend(keys.iter().map(|ready| ready.hash));
+        self.modes.extend(keys.iter().map(|_| true));
+        self.begin_unit();
+        for ready in keys {
+            if self.keyspace.waiters.note_unchanged(&key_of(&ready)) {
+                self.session.add_ready(ready);
+            }
+        }
+    }
+
+    /// The keys of one who waits, for [`Accessor::make_ready`], within a batch.
+    #[must_use]
+    pub fn keys_of(&self, waiter: &Waiter) -> Vec<ReadyKey> {
+        let ready = |bytes: &[u8]| {
+            let Key { namespace, hash, .. } = self.key(waiter.db(), bytes);
+            ReadyKey { namespace, key: bytes.into(), hash }
+        };
+        waiter.keys().map(ready).collect()
+    }
+
+    /// Whether this unit of work may change all keys of one who waits.
+    #[must_use]
+    pub fn holds_all_of(&mut self, waiter: &Waiter) -> bool {
+        let reader = self.reader(waiter.db());
+        waiter.keys().all(|key| reader.holds(reader.key(key)))
     }
 
     /// Begins to serve those who wait for the keys that are ready. Returns these, in the order in which they became so.

@@ -11,6 +11,7 @@
 
 pub mod acl;
 pub mod client;
+pub mod fault;
 mod lock;
 mod messages;
 pub mod metrics;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use almandine_keyspace::ReadyKey;
 use bytes::Bytes;
 
 use crate::client::ClientShared;
@@ -33,6 +34,10 @@ pub enum Message {
     },
     /// The wait of a client has ended: it goes on.
     Unblock(Box<Unblock>),
+    /// The store has removed a key: serve those who wait to hear that.
+    Lost(ReadyKey),
+    /// There may be something for a client that waits sooner than its worker knows.
+    LookAgain(u64),
     /// A message for all connections of the worker that listen to it.
     Publish(Arc<Publication>),
     /// Close the connections that listen to a message, which was dropped because too much waits for the worker.
@@ -114,6 +119,12 @@ impl Workers {
     /// Sends to one worker; nobody hears it before the server is up. Returns false when the message was dropped ([`Mailbox::send`]).
     pub fn send(&self, worker: usize, message: Message) -> bool {
         self.mailboxes.get().and_then(|mailboxes| mailboxes.get(worker)).is_some_and(|mailbox| mailbox.send(message))
+    }
+
+    /// Sends to one of the workers that run, by a number.
+    pub fn send_to_some(&self, number: u64, message: Message) {
+        let running = self.running.load(Ordering::SeqCst).max(1);
+        self.send((number % running as u64) as usize, message);
     }
 
     /// Sends to every worker that runs.

@@ -135,6 +135,12 @@ impl Node {
         self.keyspace.on_events(move |event| pubsub.publish_event(event));
     }
 
+    /// Has a worker serve those who wait to hear that a key is gone, when the store removes it by itself. Once, before there are any.
+    pub fn follow_lost_keys(&self) {
+        let workers = Arc::clone(&self.workers);
+        self.keyspace.on_lost(move |key| workers.send_to_some(key.hash >> 32, Message::Lost(key)));
+    }
+
     /// Installs what makes changed settings effective; a second call changes nothing.
     pub fn install_applier(&self, applier: Applier) {
         let _ = self.applier.set(applier);

@@ -108,6 +108,7 @@ fn serve(config: Config) -> io::Result<()> {
     node.workers.install((0..workers).map(|worker| mailbox(&handle, worker)).collect());
     node.tracking.follow_changes();
     node.publish_events();
+    node.follow_lost_keys();
     let (waiting, stalled) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));
     stalled.on_stall_end(move || {
         if let Some(node) = waiting.upgrade() {

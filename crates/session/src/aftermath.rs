@@ -89,6 +89,15 @@ impl Aftermath {
     }
 }
 
+impl Aftermath {
+    /// Ends a batch of no client's.
+    pub(crate) fn finish_of_nobody(&mut self, context: &Context) {
+        if !self.broadcasts.is_empty() {
+            self.broadcasts.send_of_nobody(&context.node);
+        }
+    }
+}
+
 /// Bytes of a command as clients send it.
 pub(crate) fn request_bytes(args: Args<'_>) -> usize {
     // A length line is its sign, its digits and the end of the line.

@@ -4,11 +4,12 @@
 //! more under them, to make sure that there still is nothing (INV-BLOCK-2).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use almandine_call::blocking::{Block, Waiting};
-use almandine_call::{Access, Client, CommandError, Dispatch, Outcome, PlannedKey, ReadCall};
-use almandine_keyspace::Writer;
-use almandine_node::ClientShared;
+use almandine_call::{Access, Client, CommandError, Context, Dispatch, Outcome, PlannedKey, ReadCall};
+use almandine_keyspace::{Accessor, Waiter, Writer};
+use almandine_node::{ClientShared, Message};
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
 
 use crate::execution::Execution;
@@ -27,6 +28,24 @@ pub(crate) struct Request {
     pub(crate) shared: Arc<ClientShared>,
     /// What it may do.
     pub(crate) access: Access,
+    /// When there may be something for it though no key changes, in Unix milliseconds; [`NEVER`].
+    pub(crate) again_ms: AtomicI64,
+}
+
+/// No time.
+pub(crate) const NEVER: i64 = i64::MAX;
+
+impl Request {
+    /// It was run in vain: there may be something again at `again_ms`, as far as it has looked at all of its keys. Whether that is sooner than it was known.
+    pub(crate) fn look_again(&self, again_ms: Option<i64>, looked_at_all: bool) -> bool {
+        let again_ms = again_ms.unwrap_or(NEVER);
+        let before = if looked_at_all {
+            self.again_ms.swap(again_ms, Ordering::Relaxed)
+        } else {
+            self.again_ms.fetch_min(again_ms, Ordering::Relaxed)
+        };
+        again_ms < before
+    }
 }
 
 /// A client begins to wait for what its command has asked for: all keys are latched. None: it was served in vain and waits already.
@@ -34,9 +53,10 @@ pub(crate) struct Request {
 pub(crate) fn wait(keys: &mut Writer<'_>, client: &Client, dispatch: &Dispatch, args: Args<'_>) -> Option<Box<Waiting>> {
     let block = client.blocking.take_asked()?;
     if client.blocking.serving.is_some() {
+        client.blocking.again_ms.set(block.again_ms);
         return None;
     }
-    let Block { keys: places, awaited, other, timeout_ms, unanswered, rewritten, .. } = *block;
+    let Block { keys: places, awaited, other, timeout_ms, again_ms, unanswered, rewritten, .. } = *block;
     let mut names: Vec<Box<[u8]>> = Vec::with_capacity(places.len());
     for name in places.map(|place| args.at(place)) {
         if !names.iter().any(|known| **known == *name) {
@@ -51,9 +71,22 @@ pub(crate) fn wait(keys: &mut Writer<'_>, client: &Client, dispatch: &Dispatch, 
         version: client.version,
         shared: Arc::clone(&client.shared),
         access: client.access.clone(),
+        again_ms: AtomicI64::new(again_ms.unwrap_or(NEVER)),
     };
     let waiter = keys.wait(names.into(), awaited, Box::new(request));
     Some(Box::new(Waiting { waiter, timeout_ms, unanswered }))
+}
+
+/// A command was run with a ready key for one that waits, and has found nothing. Its worker hears of it if there may be something for it sooner than was known.
+pub(crate) fn served_in_vain(accessor: &mut Accessor, context: &Context, client: &Client, waiter: &Waiter) {
+    let again_ms = client.blocking.again_ms.take();
+    let Some(request) = waiter.request().downcast_ref::<Request>() else { return };
+    if (again_ms.is_none() && request.again_ms.load(Ordering::Relaxed) == NEVER) || accessor.wanted() > 0 {
+        return;
+    }
+    if request.look_again(again_ms, accessor.holds_all_of(waiter)) {
+        context.node.workers.send(request.shared.worker, Message::LookAgain(request.shared.id));
+    }
 }
 
 /// Runs a command once more that reads and has found nothing: under the latches of the keys that it waits for. If it still finds nothing, the

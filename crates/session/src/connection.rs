@@ -24,6 +24,8 @@ pub struct Connection {
     pub(crate) size: Size,
     /// When its command gives up waiting for a key, in monotonic milliseconds.
     pub(crate) deadline_ms: Option<u64>,
+    /// When it may get something though no key changes, in monotonic milliseconds.
+    pub(crate) again_ms: Option<u64>,
 }
 
 impl Connection {
@@ -38,6 +40,7 @@ impl Connection {
             waiting: Waiting::default(),
             size: Size::default(),
             deadline_ms: None,
+            again_ms: None,
         }
     }
 

@@ -41,6 +41,9 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
+        if let Some(fault) = almandine_node::fault::made() {
+            tracing::warn!("A step is left out on purpose: {fault:?}");
+        }
         let view = View::new(&node.config);
         let reads = Reads::new(node.keyspace.maxmemory(), node.workers.active().max(1));
         let (timing, aftermath) = (Timing::new(table.rows().len(), view.settings()), Aftermath::new(view.settings()));

@@ -4,9 +4,13 @@
 //! they state is told before the latches are released, so no event of another command on the key comes between or too early. Reads latch
 //! exclusively then, because a key that has expired is removed, which is an event, before the miss that follows.
 
+use std::time::Duration;
+
 use almandine_base::events::Classes;
 use almandine_call::{CommandError, Dispatch, Flags, Outcome};
+use almandine_io::thread;
 use almandine_keyspace::Reader;
+use almandine_node::fault::{self, Fault};
 
 /// Whether a command that reads takes the latches of the keys that it declares: for the misses that it tells, or, of several keys, for those that
 /// have expired.
@@ -19,11 +23,15 @@ pub(crate) fn latches_read(dispatch: &Dispatch, keys: &Reader<'_>, together: boo
 /// Whether a command that latches its keys by itself is one of a single verb, which would release its latch before its events are told.
 #[cold]
 pub(crate) fn latches_write(dispatch: &Dispatch) -> bool {
-    dispatch.key != 0 && !dispatch.flags.any(Flags::ANY_KEY)
+    dispatch.key != 0 && !dispatch.flags.any(Flags::ANY_KEY) && fault::made() != Some(Fault::EventsUnlatched)
 }
 
 /// Tells the events of a command, while its keys are latched still; of one that runs again, only what the store did.
 #[cold]
 pub(crate) fn end(keys: &mut Reader<'_>, outcome: &Outcome) {
+    if fault::made() == Some(Fault::EventsUnlatched) {
+        // Others get the key meanwhile.
+        thread::sleep(Duration::from_micros(50));
+    }
     keys.end_events(matches!(outcome, Err(CommandError::Cold | CommandError::Computing | CommandError::Blocks)));
 }

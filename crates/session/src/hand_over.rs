@@ -16,7 +16,7 @@ use almandine_node::{Message, Unblock, UnblockAnswer};
 use bytes::Bytes;
 
 use crate::aftermath::Aftermath;
-use crate::blocking::Request;
+use crate::blocking::{Request, served_in_vain};
 use crate::execute::answer;
 use crate::execution::Execution;
 use crate::fault::{self, Fault};
@@ -149,6 +149,7 @@ impl Server<'_> {
             let mut execution = Execution { client: &mut client, accessor, context, out: &mut out, now_ms: *now_ms };
             if !answer(&mut execution, dispatch, &planned, args) {
                 timing.suspend(&mut client, start_ns);
+                served_in_vain(accessor, context, &client, waiter);
                 return false;
             }
         }

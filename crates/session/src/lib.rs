@@ -51,6 +51,7 @@ mod fault;
 mod hand_over;
 mod hot_keys;
 mod monitor;
+mod overdue;
 mod plan;
 mod protected;
 mod publish;

@@ -11,6 +11,7 @@ use almandine_io::socket::Address;
 use almandine_io::storage::{ReadDone, ReadRequest};
 use almandine_keyspace::Accessor;
 use almandine_net::{Buffers, ConnectionId, Control, Held, Next, OutputClass, Peer, Progress, Service};
+use almandine_node::fault::{self, Fault};
 use almandine_node::{ClientOrigin, Message, Node};
 use almandine_resp::{Batch, Parser, ProtocolVersion, Reply};
 
@@ -28,7 +29,7 @@ pub struct Sessions {
     pub(crate) engine: Engine,
     batch: Batch,
     /// How far the wall clock is ahead of the monotonic one. Taken with each tick, so that a batch asks only one clock.
-    unix_ahead_ns: i64,
+    pub(crate) unix_ahead_ns: i64,
     bulk_bytes_max: usize,
     /// Connections that wait for the end of a pause.
     paused: Vec<ConnectionId>,
@@ -38,6 +39,8 @@ pub struct Sessions {
     burst: Burst,
     /// When commands that wait give up.
     pub(crate) deadlines: Deadlines,
+    /// When there may be something for some of them though no key changes.
+    pub(crate) looks: Deadlines,
 }
 
 impl Sessions {
@@ -53,6 +56,7 @@ impl Sessions {
             sizes: Sizes::default(),
             burst: Burst::default(),
             deadlines: Deadlines::default(),
+            looks: Deadlines::default(),
         };
         sessions.reconfigure();
         sessions
@@ -60,7 +64,7 @@ impl Sessions {
 
     /// Looks for a change of the configuration.
     #[inline]
-    fn follow_configuration(&mut self) {
+    pub(crate) fn follow_configuration(&mut self) {
         if self.engine.follow_configuration() {
             self.reconfigure();
         }
@@ -271,7 +275,7 @@ impl Service for Sessions {
                     connection.client.follow_users(&self.engine.context.node.acl);
                     connection.client.closing || connection.client.listens_to_forbidden()
                 });
-                if forbidden {
+                if forbidden && fault::made() != Some(Fault::ListenersKept) {
                     control.kill(id, false);
                 }
             }
@@ -288,6 +292,8 @@ impl Service for Sessions {
                 self.follow_configuration();
             }
             Message::Unblock(unblock) => self.unblock(*unblock, control),
+            Message::Lost(key) => self.serve_lost(key),
+            Message::LookAgain(id) => self.look_sooner(id, control),
             Message::Resume => self.resume_paused(control),
             Message::StallEnd => {
                 let Engine { reads, accessor, .. } = &mut self.engine;
@@ -311,11 +317,12 @@ impl Service for Sessions {
     }
 
     fn deadline_ms(&self) -> Option<u64> {
-        self.deadlines.first().into_iter().chain(self.pause_end_ms()).min()
+        self.deadlines.first().into_iter().chain(self.looks.first()).chain(self.pause_end_ms()).min()
     }
 
     fn time_is_up(&mut self, now_ms: u64, control: &mut dyn Control<Connection>) {
         self.end_due(now_ms, control);
+        self.look_again(now_ms, control);
         self.resume_if_over(control);
     }
 

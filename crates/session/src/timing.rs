@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_config::Settings;
 use almandine_node::{SlowEntry, WorkerStatistics, slowlog};
 
-use almandine_call::{Client, Context, Dispatch, Flags, redact};
+use almandine_call::{Client, Context, Dispatch, Flags, Handler, redact};
 use almandine_io::clock;
 use almandine_resp::Args;
 
@@ -117,6 +117,10 @@ impl Timing {
         let end_ns = clock::monotonic_ns();
         // What was computed in slices has taken time before.
         let elapsed_ns = end_ns.saturating_sub(start_ns) + client.computing.take_spent_ns();
+        if matches!(dispatch.run, Handler::Admin(_)) && !context.view.is_current(&context.node.config) {
+            // CONFIG SET of the log's threshold is measured by the new one.
+            self.configure(&context.node.config.snapshot().settings);
+        }
         self.record(context, client, dispatch, args, elapsed_ns);
         self.begin(end_ns);
         elapsed_ns

@@ -10,6 +10,7 @@ use almandine_call::{CommandError, ReplyMode};
 use almandine_io::{clock, thread};
 use almandine_keyspace::{EndOfWait, Waiter};
 use almandine_net::{ConnectionId, Control};
+use almandine_node::statistics::CommandCounters;
 use almandine_node::{Unblock, UnblockAnswer};
 use almandine_resp::Reply;
 
@@ -26,6 +27,22 @@ impl Deadlines {
     /// The first of them.
     pub(crate) fn first(&self) -> Option<u64> {
         self.0.first().map(|(deadline_ms, _)| *deadline_ms)
+    }
+
+    /// Another time for a connection than it has.
+    pub(crate) fn move_to(&mut self, time_ms: &mut Option<u64>, new_ms: Option<u64>, id: ConnectionId) {
+        if let Some(old_ms) = std::mem::replace(time_ms, new_ms) {
+            self.0.remove(&(old_ms, id));
+        }
+        if let Some(new_ms) = new_ms {
+            self.0.insert((new_ms, id));
+        }
+    }
+
+    /// Takes a connection whose time has come.
+    pub(crate) fn take_due(&mut self, now_ms: u64) -> Option<ConnectionId> {
+        let &(time_ms, id) = self.0.first()?;
+        (time_ms <= now_ms).then(|| self.0.pop_first()).map(|_| id)
     }
 }
 
@@ -44,6 +61,7 @@ impl Sessions {
             blocked.1.add(1);
         }
         connection.client.shared.blocked.set(Some(waiting.waiter.clone()));
+        self.await_time(connection);
     }
 
     /// A connection waits no more. What it has waited for.
@@ -55,6 +73,7 @@ impl Sessions {
             self.deadlines.0.remove(&(deadline_ms, connection.id));
             blocked.1.subtract(1);
         }
+        self.looks.move_to(&mut connection.again_ms, None, connection.id);
         connection.client.shared.blocked.set(None);
         Some(waiting)
     }
@@ -68,20 +87,30 @@ impl Sessions {
             return;
         };
         self.leave_queues(&waiting.waiter);
+        if let Some(command) = self.counters_of(&waiting)
+            && !matches!(unblock.answer, UnblockAnswer::Served(..))
+        {
+            // As in Redis, CLIENT UNBLOCK makes a command fail, whatever it is answered.
+            command.failed.add(1);
+        }
         self.answer(connection, &waiting, &unblock.answer, out);
         control.resume(unblock.client);
+    }
+
+    /// The counters of the command that has waited.
+    fn counters_of(&self, waiting: &Waiting) -> Option<&CommandCounters> {
+        let request = waiting.waiter.request().downcast_ref::<Request>()?;
+        Some(self.engine.context.statistics().command(usize::from(request.index)))
     }
 
     /// Answers a client that has waited.
     fn answer(&self, connection: &mut Connection, waiting: &Waiting, answer: &UnblockAnswer, out: &mut Output) {
         let (before, client) = (out.len(), &mut connection.client);
-        if let Some(request) = waiting.waiter.request().downcast_ref::<Request>()
+        if let Some(command) = self.counters_of(waiting)
             && !matches!(answer, UnblockAnswer::Served(..))
         {
             // Who served it has counted it already.
-            let command = self.engine.context.statistics().command(usize::from(request.index));
             command.record(1, 0, false);
-            command.failed.add(u64::from(matches!(answer, UnblockAnswer::Error)));
         }
         if client.reply_mode == ReplyMode::On {
             match answer {
@@ -129,8 +158,15 @@ impl Sessions {
     /// A connection is gone: if it waits, nobody serves it any more.
     pub(crate) fn forget_waiting(&mut self, connection: &mut Connection) {
         let Some(waiting) = self.end_waiting(connection) else { return };
-        while waiting.waiter.end() == EndOfWait::Serving {
+        let mut end = waiting.waiter.end();
+        while end == EndOfWait::Serving {
             thread::yield_now();
+            end = waiting.waiter.end();
+        }
+        if let Some(command) = self.counters_of(&waiting)
+            && end == EndOfWait::Now
+        {
+            command.record(1, 0, false);
         }
         self.leave_queues(&waiting.waiter);
     }

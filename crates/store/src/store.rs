@@ -307,6 +307,12 @@ impl Store {
         let _ = self.inner.consumers.awaited.set(Box::new(awaited));
     }
 
+    /// Installs who is told of keys that the store removes by itself, on any thread, for [`Consumer::Wait`]: under the latch of the key's bucket. It must not come
+    /// back to the store. A second call changes nothing.
+    pub fn on_lost(&self, lost: impl Fn(&Key<'_>) + Send + Sync + 'static) {
+        let _ = self.inner.consumers.lost.set(Box::new(lost));
+    }
+
     /// Installs who is told of events, with the namespace and the key, under the latch of the key's bucket; a second call changes nothing. It
     /// must not come back to the store.
     pub fn on_events(&self, listener: impl Fn(u16, &[u8], Event<'_>) + Send + Sync + 'static) {

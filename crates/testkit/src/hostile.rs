@@ -57,6 +57,42 @@ pub fn processor_ticks(server: &Server) -> u64 {
     figures.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
 }
 
+/// Processor time that the server has used, in nanoseconds, of all threads that still run.
+///
+/// # Panics
+/// When the server is gone.
+#[must_use]
+pub fn processor_ns(server: &Server) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("the server's threads");
+    let of_thread = |path: std::path::PathBuf| std::fs::read_to_string(path.join("schedstat")).unwrap_or_default();
+    threads.flatten().filter_map(|thread| of_thread(thread.path()).split(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+/// A figure of INFO.
+///
+/// # Panics
+/// When there is none of this name.
+#[must_use]
+pub fn figure(client: &mut Client, name: &str) -> u64 {
+    let info = client.line("INFO everything");
+    let text = String::from_utf8_lossy(info.bytes().unwrap_or_default()).into_owned();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned));
+    value.unwrap_or_else(|| panic!("INFO has no {name}")).trim().parse().expect("a number")
+}
+
+/// Waits until a figure of INFO is so much; returns what it is at last.
+#[must_use]
+pub fn figure_becomes(client: &mut Client, name: &str, wanted: u64, within: Duration) -> u64 {
+    let deadline = Instant::now() + within;
+    loop {
+        let now = figure(client, name);
+        if now == wanted || Instant::now() > deadline {
+            return now;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Waits until the server's resident memory is at most `bound`; returns what it is at last.
 #[must_use]
 pub fn settles_below(server: &Server, bound: u64, within: Duration) -> u64 {

@@ -16,6 +16,7 @@ pub mod golden;
 pub mod history;
 pub mod hostile;
 pub mod moving_head;
+pub mod mutants;
 pub mod oracle;
 pub mod random;
 pub mod redis;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
+use almandine_testkit::mutants::must_notice;
 use almandine_testkit::random::Random;
 use almandine_testkit::{Client, Program, Server, Value};
 
@@ -338,45 +339,57 @@ fn users_are_written_into_the_configuration_and_read_again() {
 #[test]
 fn clients_are_cut_off_when_their_user_loses_what_they_have() {
     for program in [Program::Almandine, Program::Redis] {
-        let server = Server::start(&program, &[]);
-        let mut admin = server.client();
-        admin.line("ACL SETUSER u on nopass +@all ~* &*");
-        let clients = |count: usize| -> Vec<Client> {
-            (0..count)
-                .map(|_| {
-                    let mut client = server.client();
-                    assert_eq!(client.line("AUTH u x"), Value::ok());
-                    client
-                })
-                .collect()
-        };
-        let mut listeners = clients(3);
-        listeners[0].line("SUBSCRIBE a b");
-        listeners[1].line("PSUBSCRIBE a*");
-        listeners[2].line("SSUBSCRIBE c");
-        let mut others = clients(4);
-        assert_eq!(admin.line("ACL SETUSER u resetchannels &a* &b"), Value::ok());
-        assert_eq!(listeners[2].receive().unwrap(), Value::Closed, "{}", program.name());
-        assert_eq!(admin.line("PUBLISH a 1").to_string(), ":2");
-        // A pattern must be permitted word for word.
-        assert_eq!(admin.line("ACL SETUSER u resetchannels &a &b"), Value::ok());
-        assert!(is_closed(&mut listeners[1]), "{}", program.name());
-        assert_eq!(admin.line("ACL SETUSER u off"), Value::ok());
-        for other in &mut others {
-            assert_eq!(other.line("PING").to_string(), "+PONG");
-        }
-        assert!(server.client().line("AUTH u x").is_error());
-        assert_eq!(admin.line("ACL DELUSER u").to_string(), ":1");
-        for other in &mut others {
-            assert!(is_closed(other), "{}", program.name());
-        }
-        assert!(is_closed(&mut listeners[0]), "{}", program.name());
-        // One who removes its own user still hears so.
-        admin.line("ACL SETUSER me on nopass +@all ~* &*");
-        admin.line("AUTH me x");
-        assert_eq!(admin.line("ACL DELUSER me").to_string(), ":1");
-        assert!(is_closed(&mut admin));
+        are_cut_off(&Server::start(&program, &[]));
     }
+}
+
+/// Servers that leave alone who has lost rights are noticed.
+#[test]
+fn rights_that_are_kept_are_noticed() {
+    must_notice("listeners-kept", &[], 1, are_cut_off);
+    must_notice("rights-kept", &[], 1, are_cut_off);
+    must_notice("rights-kept", &["--workers", "4"], 1, hold_for_all_workers);
+}
+
+fn are_cut_off(server: &Server) {
+    let program = server.program();
+    let mut admin = server.client();
+    admin.line("ACL SETUSER u on nopass +@all ~* &*");
+    let clients = |count: usize| -> Vec<Client> {
+        (0..count)
+            .map(|_| {
+                let mut client = server.client();
+                assert_eq!(client.line("AUTH u x"), Value::ok());
+                client
+            })
+            .collect()
+    };
+    let mut listeners = clients(3);
+    listeners[0].line("SUBSCRIBE a b");
+    listeners[1].line("PSUBSCRIBE a*");
+    listeners[2].line("SSUBSCRIBE c");
+    let mut others = clients(4);
+    assert_eq!(admin.line("ACL SETUSER u resetchannels &a* &b"), Value::ok());
+    assert_eq!(listeners[2].receive().unwrap(), Value::Closed, "{}", program.name());
+    assert_eq!(admin.line("PUBLISH a 1").to_string(), ":2");
+    // A pattern must be permitted word for word.
+    assert_eq!(admin.line("ACL SETUSER u resetchannels &a &b"), Value::ok());
+    assert!(is_closed(&mut listeners[1]), "{}", program.name());
+    assert_eq!(admin.line("ACL SETUSER u off"), Value::ok());
+    for other in &mut others {
+        assert_eq!(other.line("PING").to_string(), "+PONG");
+    }
+    assert!(server.client().line("AUTH u x").is_error());
+    assert_eq!(admin.line("ACL DELUSER u").to_string(), ":1");
+    for other in &mut others {
+        assert!(is_closed(other), "{}", program.name());
+    }
+    assert!(is_closed(&mut listeners[0]), "{}", program.name());
+    // One who removes its own user still hears so.
+    admin.line("ACL SETUSER me on nopass +@all ~* &*");
+    admin.line("AUTH me x");
+    assert_eq!(admin.line("ACL DELUSER me").to_string(), ":1");
+    assert!(is_closed(&mut admin));
 }
 
 /// Whether the connection ends behind the messages that were on their way.
@@ -450,7 +463,10 @@ fn a_deleted_user_is_nobody_even_when_the_name_is_used_again() {
 /// The reply to ACL SETUSER is the moment from which new commands meet the new rules, whichever worker runs them.
 #[test]
 fn rules_hold_for_all_workers_once_they_are_answered() {
-    let server = Server::start(&Program::Almandine, &["--workers", "4"]);
+    hold_for_all_workers(&Server::start(&Program::Almandine, &["--workers", "4"]));
+}
+
+fn hold_for_all_workers(server: &Server) {
     let mut admin = server.client();
     admin.line("ACL SETUSER u on nopass +@all ~* &*");
     let mut clients: Vec<Client> = (0..8).map(|_| server.client()).collect();

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use almandine_testkit::mutants::must_notice;
 use almandine_testkit::{Client, Program, Server, Value, full};
 
 fn server(workers: &str, classes: &str, more: &[&str]) -> Server {
@@ -38,12 +39,21 @@ fn messages_until(client: &mut Client, last: &str) -> Vec<(String, String)> {
 }
 
 /// INV-EVENT-1: clients of four workers make and remove the same keys, by single commands, transactions and expiry. Of each key, listeners hear that it was
-/// made and that it went by turns, as its states follow each other, and all of them hear the same.
+/// made and that it went by turns, as its states follow each other, all else between, and all of them hear the same.
 #[test]
 fn events_of_a_key_come_in_the_order_of_its_changes() {
+    come_in_order(&server("4", "Kg$xn", &[]));
+}
+
+/// A server that releases the latch of a key before it tells what the command has done there is noticed.
+#[test]
+fn events_that_are_told_too_late_are_noticed() {
+    must_notice("events-unlatched", &["--workers", "4", "--notify-keyspace-events", "Kg$xn"], 10, come_in_order);
+}
+
+fn come_in_order(server: &Server) {
     const KEYS: usize = 3;
-    let server = server("4", "Kg$xn", &[]);
-    let mut listeners: Vec<Client> = (0..4).map(|_| listener(&server, "__keyspace@0__:*")).collect();
+    let mut listeners: Vec<Client> = (0..4).map(|_| listener(server, "__keyspace@0__:*")).collect();
     let each = if full() { 20_000 } else { 3_000 };
     std::thread::scope(|scope| {
         for worker in 0..4usize {
@@ -85,6 +95,15 @@ fn events_of_a_key_come_in_the_order_of_its_changes() {
     for (channel, events) in &events {
         let states: Vec<&str> = events.iter().copied().filter(|event| ["new", "del", "expired"].contains(event)).collect();
         let by_turns = states.chunks(2).all(|pair| pair[0] == "new" && pair.get(1).is_some_and(|gone| *gone != "new"));
+        // What is said of a key's value is said between the two.
+        let mut is_there = false;
+        for (at, event) in events.iter().enumerate() {
+            match *event {
+                "new" => is_there = true,
+                "del" | "expired" => is_there = false,
+                _ => assert!(is_there, "{channel}: {event} of a key that is gone: {:?}", &events[at.saturating_sub(4)..=at]),
+            }
+        }
         assert!(by_turns && states.len() > 100, "{channel}: {} states are not by turns: {:?}", states.len(), around(&states));
     }
     for other in &heard[1..] {

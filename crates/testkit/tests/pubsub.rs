@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use almandine_testkit::mutants::must_notice;
 use almandine_testkit::{Client, Program, Server, Value, full};
 
 fn messages_of_each() -> usize {
@@ -25,7 +26,16 @@ fn message(client: &mut Client) -> (String, String) {
 /// those of one publisher in the order in which they were published.
 #[test]
 fn all_listeners_of_a_channel_hear_one_order_and_miss_nothing() {
-    let server = Server::start(&Program::Almandine, &["--workers", "4"]);
+    hear_one_order(&Server::start(&Program::Almandine, &["--workers", "4"]));
+}
+
+/// A server that posts messages when others may publish to the channel is noticed.
+#[test]
+fn messages_that_are_posted_in_no_order_are_noticed() {
+    must_notice("published-unordered", &["--workers", "4"], 10, hear_one_order);
+}
+
+fn hear_one_order(server: &Server) {
     let (publishers, each) = (4, messages_of_each());
     let mut listeners: Vec<Client> = (0..8).map(|_| server.client()).collect();
     for (number, listener) in listeners.iter_mut().enumerate() {

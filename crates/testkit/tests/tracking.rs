@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use almandine_testkit::{Client, Program, Server, Value};
+use almandine_testkit::mutants::must_notice;
+use almandine_testkit::{Client, Program, Server, Value, full};
 
 fn resp3(server: &Server) -> Client {
     let mut client = server.client();
@@ -254,6 +255,70 @@ fn no_stale_copy_survives_eviction_and_expiry() {
         commands.push(vec!["SET".into(), format!("k{}", (round * 13 + number) % KEYS), format!("{number}.{round}")]);
         commands
     });
+}
+
+/// One read and one change at the same time, many times: who has read the old value is told, even if nothing changes the key after that.
+#[test]
+fn who_reads_while_a_key_changes_is_told() {
+    is_told(&Server::start(&Program::Almandine, &["--workers", "2"]));
+}
+
+/// A server that remembers what is read when it was read is noticed.
+#[test]
+fn what_is_remembered_too_late_is_noticed() {
+    must_notice("tracked-late", &["--workers", "2"], 20, is_told);
+}
+
+fn is_told(server: &Server) {
+    let (mut reader, mut writer) = (resp3(server), server.client());
+    assert_eq!(reader.line("CLIENT TRACKING on"), Value::ok());
+    let mut raced = 0;
+    for round in 0..if full() { 100_000 } else { 5_000 } {
+        // A key of its own, which nobody has read before.
+        let key = format!("k{round}");
+        assert_eq!(writer.call(&["SET", &key, "old"]).expect("a reply"), Value::ok());
+        // The server gets both at about the same time; which is first changes from round to round.
+        let delay = Duration::from_nanos(round * 7919 % 40_000);
+        let read = |reader: &mut Client| reader.send(&[["GET", &key]]).expect("sent");
+        let write = |writer: &mut Client| writer.send(&[["SET", &key, "new"]]).expect("sent");
+        let wait = || {
+            let begin = Instant::now();
+            while begin.elapsed() < delay {}
+        };
+        if round % 2 == 0 {
+            read(&mut reader);
+            wait();
+            write(&mut writer);
+        } else {
+            write(&mut writer);
+            wait();
+            read(&mut reader);
+        }
+        assert_eq!(writer.receive().expect("a reply"), Value::ok());
+        let mut is_told = false;
+        let mut hear = |message: &Value| {
+            let keys = changed_keys(message);
+            is_told |= keys.as_ref().is_some_and(|keys| keys.contains(&key));
+            keys.is_some()
+        };
+        let reply = loop {
+            let value = reader.receive().expect("a reply");
+            if !hear(&value) {
+                break value;
+            }
+        };
+        if reply.bytes() == Some(b"new") {
+            continue;
+        }
+        raced += 1;
+        reader.stream().set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
+        while !is_told {
+            let message =
+                reader.receive().unwrap_or_else(|_| panic!("round {round}: {reply} was read, and its change is not told"));
+            is_told = changed_keys(&message).is_some_and(|keys| keys.contains(&key));
+        }
+    }
+    println!("tracking: {raced} of the reads came before the change");
 }
 
 /// What an invalidation says.

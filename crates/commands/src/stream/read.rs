@@ -157,7 +157,7 @@ fn xread(call: &mut ReadCall<'_>) -> Outcome {
     let mut served = Served::default();
     // For each stream of which only what is new is wanted, what it had last.
     let mut lasts: Vec<(usize, StreamId)> = Vec::new();
-    for position in call.candidates(reading.places()) {
+    for position in call.candidates_together(reading.places()) {
         let (key, text) = (call.args.at(position), call.args.at(position + reading.len));
         let is_new_wanted = reading.waits && text == b"$";
         let mut newest = StreamId::MIN;

@@ -58,7 +58,7 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
     let Some((group, consumer)) = reading.group else { return Err(errors::stream::READ_GROUP_MISSING) };
     let mut all = Vec::with_capacity(reading.len);
     // All is checked before anything changes.
-    for position in call.candidates(reading.places()) {
+    for position in call.candidates_together(reading.places()) {
         let (key, name, text) = (call.key(position), call.args.at(position), call.args.at(position + reading.len));
         let found = call.keys.read_stream(key, |stream| Ok(stream.find_group(group).is_some()))?;
         call.looked_up(key, found.is_some());
@@ -73,6 +73,8 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
         all.push((position, from));
     }
     let mut served = Served::default();
+    // When the first entry will have been pending long enough.
+    let mut again_ms: Option<i64> = None;
     for (position, from) in all {
         let (key, name) = (call.key(position), call.args.at(position));
         let WriteCall { keys, reply, .. } = call;
@@ -80,7 +82,10 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
         let Some(number) = stream.look()?.find_group(group) else { return Err(errors::stream::no_group_to_read(name, group)) };
         let is_new;
         match from {
-            From::New if !has_some(&stream, number, &reading)? => continue,
+            From::New if !has_some(&stream, number, &reading)? => {
+                again_ms = again_ms.into_iter().chain(claimable_ms(&stream, number, &reading)?).min();
+                continue;
+            }
             // The last of all ids stands for new entries in Redis.
             From::New | From::Own(StreamId::MAX) => {
                 served.begin(reply, name);
@@ -104,7 +109,7 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
     match reading.block().filter(|_| served.is_empty()) {
         Some(block) => {
             let awaited = Awaited { or_gone: true, ..block.awaited };
-            call.block(Block { awaited, ..block })
+            call.block(Block { awaited, again_ms, ..block })
         }
         None => {
             served.finish(&mut call.reply);
@@ -123,6 +128,14 @@ fn has_some(stream: &StreamMut<'_>, group: usize, reading: &Reading<'_>) -> Resu
     }
     let Some(idle) = reading.claim else { return Ok(false) };
     Ok(group.oldest_pending()?.is_some_and(|oldest| now.saturating_sub(oldest.time) >= idle))
+}
+
+/// When the oldest entry of the group's list will have been pending long enough to be claimed, in Unix milliseconds.
+fn claimable_ms(stream: &StreamMut<'_>, group: usize, reading: &Reading<'_>) -> Result<Option<i64>, Refusal> {
+    let Some(idle) = reading.claim else { return Ok(None) };
+    let looked = stream.look()?;
+    let oldest = looked.nth_group(group).map_or(Ok(None), |group| group.oldest_pending())?;
+    Ok(oldest.and_then(|oldest| i64::try_from(oldest.time.saturating_add(idle)).ok()))
 }
 
 /// Answers what was pending too long, and then what is new.

@@ -14,8 +14,10 @@ pub use subscribers::Subscribers;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use almandine_io::thread;
 use bytes::Bytes;
 
+use crate::fault::{self, Fault};
 use crate::messages::{Message, Workers};
 use channels::{Channel, Channels, Part};
 use patterns::Patterns;
@@ -148,7 +150,13 @@ impl PubSub {
     pub fn publish(&self, shard: bool, channel: &[u8], payload: &[u8]) -> u64 {
         let part = self.of(shard).part(channel);
         if !shard && self.pattern_count.load(Relaxed) > 0 {
-            return self.publish_matching(&part, channel, payload);
+            let Some((publication, workers, receivers)) = self.gather(&part, channel, payload) else { return 0 };
+            if fault::made() == Some(Fault::PublishedUnordered) {
+                drop(part);
+                thread::yield_now();
+            }
+            self.post(publication, workers.into_iter());
+            return receivers;
         }
         let Some(Channel { name, counts }) = part.channel() else { return 0 };
         let publication =
@@ -157,8 +165,8 @@ impl PubSub {
         counts.total()
     }
 
-    /// As [`PubSub::publish`], where there are patterns.
-    fn publish_matching(&self, part: &Part<'_>, channel: &[u8], payload: &[u8]) -> u64 {
+    /// A message on a channel where there are patterns, the workers that it goes to, and how many listen; none to nobody.
+    fn gather(&self, part: &Part<'_>, channel: &[u8], payload: &[u8]) -> Option<(Publication, Vec<usize>, u64)> {
         let (mut receivers, mut workers) = (0, Vec::new());
         let mut count = |counts: &Counts| {
             receivers += counts.total();
@@ -178,12 +186,11 @@ impl PubSub {
             count(counts);
         });
         if workers.is_empty() {
-            return 0;
+            return None;
         }
         let channel = found.map_or_else(|| Bytes::copy_from_slice(channel), |found| found.name.clone());
         let payload = Bytes::copy_from_slice(payload);
-        self.post(Publication { shard: false, channel, payload, patterns: patterns.into() }, workers.into_iter());
-        receivers
+        Some((Publication { shard: false, channel, payload, patterns: patterns.into() }, workers, receivers))
     }
 
     /// Posts a message to workers.

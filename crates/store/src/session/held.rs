@@ -174,7 +174,8 @@ impl Held {
     /// Whether the bucket of a hash is latched exclusively.
     pub(super) fn holds_exclusively(&self, index: &Index, hash: u64) -> bool {
         let number = Index::bucket_of(hash, index.len());
-        self.buckets.iter().any(|bucket| bucket.number() == number && bucket.is_exclusive())
+        let at = self.buckets.partition_point(|bucket| bucket.number() < number);
+        self.buckets.get(at).is_some_and(|bucket| bucket.number() == number && bucket.is_exclusive())
     }
 
     /// Takes over a latch that was kept, of the bucket of a hash.

@@ -18,6 +18,8 @@ use crate::shared::consumers::Consumer;
 const NOTED: u32 = Consumer::Keys as u32 | Consumer::Effects as u32;
 /// Those who hear of events.
 const EVENTS: u32 = Consumer::Events as u32;
+/// Those who wait for keys.
+const WAIT: u32 = Consumer::Wait as u32;
 
 /// What a session does to a key, as it is noted when it is done: what it was is taken from the record.
 #[derive(Clone, Copy)]
@@ -72,7 +74,7 @@ impl Inner {
         {
             listener(key);
         }
-        if wanted & Consumer::Wait as u32 != 0 {
+        if wanted & WAIT != 0 {
             self.note_ready(local, key, act.kind());
         }
         if wanted & EVENTS != 0 && matches!(act, Act::Make(..)) {
@@ -145,7 +147,7 @@ impl Inner {
     #[inline]
     fn note_removal(&self, local: &mut Local, record: Record, header: Header, reason: RemovalReason) {
         let wanted = self.consumers.wanted();
-        if wanted & (NOTED | EVENTS) != 0 {
+        if wanted & (NOTED | EVENTS | WAIT) != 0 {
             self.note_wanted(local, wanted, record, header, reason);
         }
     }
@@ -162,6 +164,11 @@ impl Inner {
         let key = Key { namespace, glance: GlanceId::default(), bytes, hash };
         if wanted & EVENTS != 0 {
             self.note_event(local, namespace, bytes, Event::Removed(reason));
+        }
+        if wanted & WAIT != 0
+            && let Some(lost) = self.consumers.lost.get()
+        {
+            lost(&key);
         }
         if wanted & NOTED != 0 {
             self.push(local, wanted, &key, Some(reason), Effect::Remove);

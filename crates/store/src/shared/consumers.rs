@@ -24,7 +24,7 @@ pub enum Consumer {
     Keys = 2,
     /// As [`Consumer::Keys`], with what was done.
     Effects = 4,
-    /// Those who wait for a key, by [`crate::Store::on_awaited`].
+    /// Those who wait for a key, by [`crate::Store::on_awaited`] and [`crate::Store::on_lost`].
     Wait = 8,
     /// Those who hear of each key's events in the order of its changes ([`crate::Event`]).
     Events = 16,
@@ -35,6 +35,7 @@ const STRIPES: usize = 1 << 16;
 
 type UnderLatch = Box<dyn Fn(&Key<'_>) + Send + Sync>;
 type Awaited = Box<dyn Fn(&Key<'_>, Option<Kind>) -> bool + Send + Sync>;
+type Lost = Box<dyn Fn(&Key<'_>) + Send + Sync>;
 type Afterwards = Box<dyn Fn(&Changes) + Send + Sync>;
 
 /// What orders effects. It is there from the first time that somebody wants them.
@@ -67,6 +68,7 @@ pub(crate) struct Consumers {
     orders: OnceLock<Orders>,
     pub(crate) under_latch: OnceLock<UnderLatch>,
     pub(crate) awaited: OnceLock<Awaited>,
+    pub(crate) lost: OnceLock<Lost>,
     pub(crate) afterwards: OnceLock<Afterwards>,
     pub(crate) events: OnceLock<EventListener>,
 }

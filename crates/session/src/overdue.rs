@@ -1,0 +1,95 @@
+//! Serving those who wait though no command has changed their keys: a key was removed by the store, or something has been pending long enough to be
+//! claimed (XREADGROUP with CLAIM).
+//!
+//! The keys are latched and declared ready, and who waits for them is served as behind a change, in the order of arrival. When a waiter may get something
+//! is known from its last look ([`Request::look_again`]); each look by anybody brings it up to date, so that a thousand who wait for one stream do not all look.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use almandine_io::clock;
+use almandine_keyspace::{Accessor, ReadyKey};
+use almandine_net::{ConnectionId, Control};
+
+use crate::blocking::{NEVER, Request};
+use crate::connection::Connection;
+use crate::engine::Engine;
+use crate::hand_over::{self, Server};
+use crate::receive::Sessions;
+use crate::running;
+
+/// Milliseconds between two looks for a waiter that could not be served although its time has come: somebody else serves it, or clients are paused.
+const RETRY_MS: u64 = 10;
+
+impl Sessions {
+    /// A connection begins to wait, or its time has changed: it is noted when it has to look again.
+    pub(crate) fn await_time(&mut self, connection: &mut Connection) {
+        let Some(waiting) = &connection.client.blocking.waiting else { return };
+        let Some(request) = waiting.waiter.request().downcast_ref::<Request>() else { return };
+        let again_ms = self.monotonic_ms(request.again_ms.load(Relaxed));
+        self.looks.move_to(&mut connection.again_ms, again_ms, connection.id);
+    }
+
+    /// A time in Unix milliseconds as a monotonic one, rounded up; [`NEVER`] is none.
+    fn monotonic_ms(&self, unix_ms: i64) -> Option<u64> {
+        let since = unix_ms.saturating_sub(self.unix_ahead_ns / 1_000_000).saturating_add(1);
+        (unix_ms != NEVER).then(|| u64::try_from(since).unwrap_or(0))
+    }
+
+    /// Another worker has found out that there may be something for a connection sooner.
+    #[cold]
+    pub(crate) fn look_sooner(&mut self, id: ConnectionId, control: &mut dyn Control<Connection>) {
+        if let Some((connection, _)) = control.connection(id) {
+            self.await_time(connection);
+        }
+    }
+
+    /// Looks for those whose time has come.
+    pub(crate) fn look_again(&mut self, now_ms: u64, control: &mut dyn Control<Connection>) {
+        while let Some(id) = self.looks.take_due(now_ms) {
+            let Some((connection, _)) = control.connection(id) else { continue };
+            connection.again_ms = None;
+            let Some(waiting) = &connection.client.blocking.waiting else { continue };
+            let waiter = Arc::clone(&waiting.waiter);
+            let Some(request) = waiter.request().downcast_ref::<Request>() else { continue };
+            let is_due = |time: Option<u64>| time.is_some_and(|time| time <= now_ms);
+            let is_paused = self.engine.context.node.pause.active(clock::unix_ms()).is_some();
+            if !is_paused && is_due(self.monotonic_ms(request.again_ms.load(Relaxed))) {
+                self.serve_unchanged(|accessor| accessor.keys_of(&waiter));
+            }
+            if !waiter.has_ended() {
+                let again_ms = self.monotonic_ms(request.again_ms.load(Relaxed)).map(|again_ms| again_ms.max(now_ms + RETRY_MS));
+                self.looks.move_to(&mut connection.again_ms, again_ms, id);
+            }
+        }
+    }
+
+    /// The store has removed a key: those who wait to hear of it are served.
+    #[cold]
+    pub(crate) fn serve_lost(&mut self, key: ReadyKey) {
+        self.serve_unchanged(|_| vec![key]);
+    }
+
+    /// Serves those who wait for some keys, in a batch of its own.
+    fn serve_unchanged(&mut self, keys: impl FnOnce(&Accessor) -> Vec<ReadyKey>) {
+        let start_ns = clock::monotonic_ns();
+        self.follow_configuration();
+        let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
+        let Engine { accessor, context, timing, aftermath, now_ms: batch_ms, .. } = &mut self.engine;
+        *batch_ms = now_ms;
+        accessor.begin_batch(now_ms);
+        accessor.set_quiet(false);
+        timing.begin(start_ns);
+        let keys = keys(accessor);
+        accessor.make_ready(keys);
+        if accessor.has_ready() {
+            hand_over::serve(&mut Server { accessor, context, timing, aftermath, now_ms });
+        }
+        accessor.end_unit();
+        drop(accessor.detach());
+        accessor.forget_wanted();
+        accessor.end_batch();
+        running::end();
+        aftermath.finish_of_nobody(context);
+    }
+}

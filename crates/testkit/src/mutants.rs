@@ -1,0 +1,26 @@
+//! Servers that leave a step out on purpose, to show that a proof notices (`fault.rs` in `node` and `session`).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::{Program, Server, full};
+
+/// Runs a proof against servers without a step until it fails, at most so often.
+///
+/// # Panics
+/// When it never does; or when the server has no debug assertions, and so leaves nothing out, in an ordinary run.
+pub fn must_notice(fault: &str, flags: &[&str], rounds: usize, proof: impl Fn(&Server)) {
+    for round in 0..rounds {
+        let server = Server::start_with(&Program::Almandine, flags, &[("ALMANDINE_FAULT", fault.to_owned())]);
+        if !server.log().contains("left out on purpose") {
+            assert!(full(), "only a server with debug assertions can leave a step out");
+            println!("{fault}: nothing is left out of a release build");
+            return;
+        }
+        if let Err(report) = catch_unwind(AssertUnwindSafe(|| proof(&server))) {
+            let text = report.downcast_ref::<String>().map(String::as_str).or(report.downcast_ref::<&str>().copied());
+            println!("{fault}: noticed in round {round}: {}", text.and_then(|text| text.lines().next()).unwrap_or_default());
+            return;
+        }
+    }
+    panic!("{fault} was not noticed in {rounds} rounds");
+}
