@@ -21,6 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Parts of the table, each with a mutex of its own.
 const SHARDS: usize = 1 << 10;
+/// Keys for which a part keeps its memory when nobody waits for them any more.
+const CAPACITY_KEPT: usize = 64;
 /// Empty places that a queue may have in any case.
 const EMPTY_MIN: usize = 16;
 
@@ -399,6 +401,10 @@ impl Waiters {
         let now = queue.or_gone;
         if queue.waiting() == 0 {
             queues.remove(key as &dyn Named);
+            if queues.capacity() > CAPACITY_KEPT && queues.len() < queues.capacity() / 8 {
+                let capacity = queues.len() * 2;
+                queues.shrink_to(capacity);
+            }
         }
         shard.count(queues.len(), (before, now));
     }

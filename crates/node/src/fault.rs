@@ -1,5 +1,5 @@
-//! Steps that the proofs of users, events, publish/subscribe and tracking leave out, to show that they would notice. Only a build with debug assertions can leave any
-//! out: there `ALMANDINE_FAULT` names one. Those of transactions and of waiting are the session's.
+//! Steps that the proofs of users, events, publish/subscribe, tracking and claims leave out, to show that they would notice. Only a build with debug assertions can leave
+//! any out: there `ALMANDINE_FAULT` names one. Those of transactions and of hand-over are the session's.
 
 #[cfg(debug_assertions)]
 use std::sync::OnceLock;
@@ -19,6 +19,10 @@ pub enum Fault {
     PublishedUnordered,
     /// What a tracking client reads is remembered when it was read, not before.
     TrackedLate,
+    /// Nobody serves those who wait for a key that the store has removed.
+    LostUntold,
+    /// The worker of one that waits does not hear that there may be something for it sooner than it knows.
+    SoonerUntold,
 }
 
 /// The step that this process leaves out.
@@ -34,6 +38,8 @@ pub fn made() -> Option<Fault> {
             "listeners-kept" => Fault::ListenersKept,
             "published-unordered" => Fault::PublishedUnordered,
             "tracked-late" => Fault::TrackedLate,
+            "lost-untold" => Fault::LostUntold,
+            "sooner-untold" => Fault::SoonerUntold,
             _ => return None,
         })
     })

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use almandine_call::blocking::{Block, Waiting};
 use almandine_call::{Access, Client, CommandError, Context, Dispatch, Outcome, PlannedKey, ReadCall};
 use almandine_keyspace::{Accessor, Waiter, Writer};
+use almandine_node::fault::{self, Fault};
 use almandine_node::{ClientShared, Message};
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
 
@@ -84,7 +85,7 @@ pub(crate) fn served_in_vain(accessor: &mut Accessor, context: &Context, client:
     if (again_ms.is_none() && request.again_ms.load(Ordering::Relaxed) == NEVER) || accessor.wanted() > 0 {
         return;
     }
-    if request.look_again(again_ms, accessor.holds_all_of(waiter)) {
+    if request.look_again(again_ms, accessor.holds_all_of(waiter)) && fault::made() != Some(Fault::SoonerUntold) {
         context.node.workers.send(request.shared.worker, Message::LookAgain(request.shared.id));
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, ReadyKey};
 use almandine_net::{ConnectionId, Control};
+use almandine_node::fault::{self, Fault};
 
 use crate::blocking::{NEVER, Request};
 use crate::connection::Connection;
@@ -67,7 +68,9 @@ impl Sessions {
     /// The store has removed a key: those who wait to hear of it are served.
     #[cold]
     pub(crate) fn serve_lost(&mut self, key: ReadyKey) {
-        self.serve_unchanged(|_| vec![key]);
+        if fault::made() != Some(Fault::LostUntold) {
+            self.serve_unchanged(|_| vec![key]);
+        }
     }
 
     /// Serves those who wait for some keys, in a batch of its own.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use almandine_testkit::hostile::{figure, figure_becomes, processor_ns};
+use almandine_testkit::mutants::must_notice;
 use almandine_testkit::{Client, Program, Server, Value, full};
 
 fn line(client: &mut Client, line: &str) {
@@ -99,33 +100,131 @@ fn the_time_is_kept_and_nobody_is_busy_before() {
     assert!(used < Duration::from_millis(200), "{used:?} of a second to wait");
 }
 
+/// Others take and do not acknowledge while a crowd waits already: whoever is first claims it in time, though nothing was pending when the crowd came. On two
+/// streams, by transactions of several workers, while some of the crowd lose patience and come again.
+#[test]
+fn what_others_take_while_a_crowd_waits_is_claimed_in_time() {
+    for impatient in [false, true] {
+        are_claimed_in_time(&Server::start(&Program::Almandine, &["--workers", "4"]), impatient);
+    }
+}
+
+/// A server whose workers do not hear of sooner times is noticed.
+#[test]
+fn times_that_are_not_told_are_noticed() {
+    must_notice("sooner-untold", &["--workers", "4"], 1, is_claimed_by_who_came_before);
+}
+
+/// Something is taken once, while one waits who came when nothing was pending, and nobody comes or changes anything after that.
+#[test]
+fn what_is_taken_after_one_came_is_claimed_in_time() {
+    is_claimed_by_who_came_before(&Server::start(&Program::Almandine, &["--workers", "4"]));
+}
+
+fn is_claimed_by_who_came_before(server: &Server) {
+    let mut control = server.client();
+    for round in 0..8 {
+        ["a", "b"].iter().for_each(|key| _ = control.line(&format!("XGROUP CREATE {key} g $ MKSTREAM")));
+        let mut client = server.client();
+        wait(&mut client, round, false);
+        await_blocked(&mut control, 1);
+        let lines = ["MULTI", "XADD b 1-1 f v", "XREADGROUP GROUP g taker STREAMS b >", "EXEC"];
+        lines.iter().for_each(|line| assert!(!control.line(line).is_error(), "{line}"));
+        client.stream().set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
+        let reply = client.receive().unwrap_or_else(|e| panic!("round {round}: nothing was claimed: {e}"));
+        assert_eq!(ids(&reply), ["1-1"]);
+        assert_eq!(control.line("DEL a b"), Value::Integer(2));
+    }
+}
+
+/// For so long something must have been pending.
+const IDLE_MS: u64 = 60;
+
+/// One of the crowd waits again.
+fn wait(client: &mut Client, number: usize, impatient: bool) {
+    let patience = if impatient && number % 4 == 3 { 25 } else { 0 };
+    line(client, &format!("XREADGROUP GROUP g c{number} COUNT 1 BLOCK {patience} CLAIM {IDLE_MS} STREAMS a b > >"));
+}
+
+/// One of the crowd claims and acknowledges until it is closed. How much it has claimed, and how long that had been pending at most.
+fn claim(mut client: Client, number: usize, impatient: bool) -> (u64, u64) {
+    let (mut claimed, mut longest) = (0, 0);
+    loop {
+        let reply = client.receive().expect("a reply");
+        if reply == Value::Closed {
+            return (claimed, longest);
+        }
+        for stream in reply.elements().unwrap_or_default() {
+            let parts = stream.elements().expect("a key and entries");
+            let entry = parts[1].elements().expect("entries")[0].elements().expect("four parts");
+            let idle = entry[2].integer().expect("a time").unsigned_abs();
+            assert!(idle >= IDLE_MS, "{reply}");
+            (claimed, longest) = (claimed + 1, longest.max(idle));
+            let acknowledge = [b"XACK", parts[0].bytes().expect("a key"), b"g", entry[0].bytes().expect("an id")];
+            assert_eq!(client.call(&acknowledge).expect("a reply"), Value::Integer(1));
+        }
+        wait(&mut client, number, impatient);
+    }
+}
+
+/// How many entries of a stream were delivered and are acknowledged.
+fn acknowledged(control: &mut Client, key: &str) -> u64 {
+    let summary = control.line(&format!("XINFO GROUPS {key}")).to_string();
+    let figure = |name: &str| -> u64 {
+        let text = summary.split(&format!("$\"{name}\", :")).nth(1).unwrap_or_default();
+        text.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
+    };
+    figure("entries-read") - figure("pending")
+}
+
+fn are_claimed_in_time(server: &Server, impatient: bool) {
+    let mut control = server.client();
+    ["a", "b"].iter().for_each(|key| assert_eq!(control.line(&format!("XGROUP CREATE {key} g $ MKSTREAM")), Value::ok()));
+    let rounds = if full() { 500 } else { 30 };
+    let mut crowd: Vec<Client> = (0..12).map(|_| server.client()).collect();
+    crowd.iter_mut().enumerate().for_each(|(number, client)| wait(client, number, impatient));
+    let begin = Instant::now();
+    let (all, longest) = std::thread::scope(|scope| {
+        let crowd: Vec<_> =
+            crowd.into_iter().enumerate().map(|(number, client)| scope.spawn(move || claim(client, number, impatient))).collect();
+        for (worker, key) in [(1, "a"), (2, "b"), (3, "a")] {
+            let mut taker = server.client();
+            scope.spawn(move || {
+                for round in 1..=rounds {
+                    let take = format!("XREADGROUP GROUP g taker{worker} STREAMS {key} >");
+                    let lines = ["MULTI".to_owned(), format!("XADD {key} * f v"), take, "EXEC".to_owned()];
+                    lines.iter().for_each(|text| assert!(!taker.line(text).is_error(), "{text}"));
+                    std::thread::sleep(Duration::from_millis(round % 13));
+                }
+            });
+        }
+        let mut is_late = false;
+        while acknowledged(&mut control, "a") + acknowledged(&mut control, "b") < 3 * rounds && !is_late {
+            is_late = begin.elapsed() > Duration::from_secs(4) + Duration::from_millis(rounds * 40);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // All but this one are closed.
+        assert!(matches!(control.line("CLIENT KILL TYPE normal"), Value::Integer(closed) if closed >= 12));
+        let claimed = crowd.into_iter().map(|client| client.join().expect("no panic"));
+        claimed.fold((0, 0), |(all, longest), (claimed, own)| (all + claimed, longest.max(own)))
+    });
+    assert_eq!(all, 3 * rounds, "claimed, of so many that were taken");
+    println!("claims: what others took was claimed {} ms late at most", longest - IDLE_MS);
+    assert!(longest < IDLE_MS + 500, "{} ms late", longest - IDLE_MS);
+}
+
+/// A server that tells nobody what it has removed is noticed.
+#[test]
+fn streams_that_are_lost_untold_are_noticed() {
+    must_notice("lost-untold", &["--workers", "3"], 1, |server| are_told(server, false));
+}
+
 /// Streams that expire, or give way to others, without anybody looking at them; in memory and on a device.
 #[test]
 fn who_waits_for_a_group_hears_that_its_stream_is_gone() {
     let cold = ["--storage-device", "memory", "--maxmemory", "16mb", "--enable-debug-command", "yes"];
     for (more, is_cold) in [(&[][..], false), (&cold[..], true)] {
-        let server = Server::start(&Program::Almandine, &[&["--workers", "3"], more].concat());
-        let mut control = server.client();
-        let mut crowd: Vec<Client> = (0..30).map(|_| server.client()).collect();
-        for (number, client) in crowd.iter_mut().enumerate() {
-            let key = number % 10;
-            control.line(&format!("XGROUP CREATE s{key} g $ MKSTREAM"));
-            control.line("XGROUP CREATE stays g $ MKSTREAM");
-            line(client, &format!("XREADGROUP GROUP g c{number} BLOCK 0 STREAMS stays s{key} > >"));
-        }
-        await_blocked(&mut control, 30);
-        (0..10).for_each(|key| assert_eq!(control.line(&format!("PEXPIRE s{key} 100")), Value::Integer(1)));
-        if is_cold {
-            assert!(server.make_cold());
-        }
-        for (number, client) in crowd.iter_mut().enumerate() {
-            let reply = client.receive().unwrap_or_else(|e| panic!("{more:?}: {number} still waits: {e}"));
-            let text = format!("NOGROUP No such key 's{}' or consumer group 'g' in XREADGROUP with GROUP option", number % 10);
-            assert_eq!(reply, Value::Error(text.into_bytes()));
-        }
-        await_blocked(&mut control, 0);
-        assert_eq!(figure(&mut control, "total_blocking_keys"), 0);
-        assert_eq!(control.line("EXISTS stays"), Value::Integer(1));
+        are_told(&Server::start(&Program::Almandine, &[&["--workers", "3"], more].concat()), is_cold);
     }
     let server =
         Server::start(&Program::Almandine, &["--workers", "2", "--maxmemory", "12mb", "--maxmemory-policy", "volatile-ttl"]);
@@ -139,4 +238,28 @@ fn who_waits_for_a_group_hears_that_its_stream_is_gone() {
         let _ = control.call(&["SET", &format!("k{number}"), &value, "EX", "100000"]).expect("a reply");
     }
     assert!(client.receive().expect("a reply").is_error());
+}
+
+fn are_told(server: &Server, is_cold: bool) {
+    let mut control = server.client();
+    let mut crowd: Vec<Client> = (0..30).map(|_| server.client()).collect();
+    for (number, client) in crowd.iter_mut().enumerate() {
+        let key = number % 10;
+        control.line(&format!("XGROUP CREATE s{key} g $ MKSTREAM"));
+        control.line("XGROUP CREATE stays g $ MKSTREAM");
+        line(client, &format!("XREADGROUP GROUP g c{number} BLOCK 0 STREAMS stays s{key} > >"));
+    }
+    await_blocked(&mut control, 30);
+    (0..10).for_each(|key| assert_eq!(control.line(&format!("PEXPIRE s{key} 100")), Value::Integer(1)));
+    if is_cold {
+        assert!(server.make_cold());
+    }
+    for (number, client) in crowd.iter_mut().enumerate() {
+        let reply = client.receive().unwrap_or_else(|e| panic!("{number} still waits: {e}"));
+        let text = format!("NOGROUP No such key 's{}' or consumer group 'g' in XREADGROUP with GROUP option", number % 10);
+        assert_eq!(reply, Value::Error(text.into_bytes()));
+    }
+    await_blocked(&mut control, 0);
+    assert_eq!(figure(&mut control, "total_blocking_keys"), 0);
+    assert_eq!(control.line("EXISTS stays"), Value::Integer(1));
 }

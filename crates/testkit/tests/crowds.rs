@@ -110,7 +110,7 @@ fn publishing_costs_no_more_beside_a_hundred_thousand_channels_and_patterns() {
 fn serving_one_costs_no_more_beside_a_million_places_in_queues() {
     let (connections, keys) = if full() { (1000, 1000) } else { (200, 200) };
     let server = start(&[]);
-    let (mut control, before) = (server.client(), server.resident_bytes());
+    let mut control = server.client();
     let name = |connection: usize, key: usize| format!("wait:{connection}:{key}");
     let wait = |connection: usize, count: usize| {
         let mut client = server.client();
@@ -139,6 +139,7 @@ fn serving_one_costs_no_more_beside_a_million_places_in_queues() {
     let few = cost(&mut control);
     crowd.clear();
     assert_becomes(&mut control, "blocked_clients", 0, "nobody waits");
+    let before = server.resident_bytes();
     let begin = Instant::now();
     crowd.extend((0..connections).map(|connection| wait(connection, keys)));
     let places = (connections * keys) as u64;
@@ -151,7 +152,8 @@ fn serving_one_costs_no_more_beside_a_million_places_in_queues() {
     println!(
         "crowds, waiting: {places} places in {waited:.1?}, {each} bytes each; to wait and be served takes {few} ns beside ten, {many} beside them"
     );
-    assert!(each < 600, "{each} bytes for a place");
+    // With the connections, which a smaller crowd has fewer places of.
+    assert!(each < if full() { 500 } else { 800 }, "{each} bytes for a place");
     assert!(many < few * 3, "{few} ns to wait and be served beside ten, {many} beside {places}");
     // One of the crowd is served, and leaves all of its queues.
     assert_eq!(control.line(&format!("RPUSH {} element", name(7, keys / 2))), Value::Integer(1));

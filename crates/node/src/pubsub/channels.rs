@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 
-use super::Counts;
+use super::{Counts, shrinks_to};
 use crate::lock::lock;
 
 /// Parts; a power of two. Those who publish to channels of one part wait for each other.
@@ -87,11 +87,15 @@ impl Channels {
 
     pub(super) fn remove(&self, name: &[u8], worker: usize) {
         let hash = self.hash(name);
-        if let Ok(mut channel) = self.lock(hash).find_entry(hash, |channel| channel.name == name)
+        let mut part = self.lock(hash);
+        if let Ok(mut channel) = part.find_entry(hash, |channel| channel.name == name)
             && channel.get_mut().counts.subtract(worker)
         {
             channel.remove();
             self.len.fetch_sub(1, Relaxed);
+            if let Some(capacity) = shrinks_to(part.len(), part.capacity()) {
+                part.shrink_to(capacity, |channel| self.hash(&channel.name));
+            }
         }
     }
 

@@ -22,6 +22,14 @@ use crate::messages::{Message, Workers};
 use channels::{Channel, Channels, Part};
 use patterns::Patterns;
 
+/// Places that a table keeps in any case.
+const CAPACITY_KEPT: usize = 64;
+
+/// To how many places a table shrinks that has so many entries left: what a crowd has taken comes back when it goes.
+fn shrinks_to(len: usize, capacity: usize) -> Option<usize> {
+    (capacity > CAPACITY_KEPT && len < capacity / 8).then_some((len * 2).max(CAPACITY_KEPT / 2))
+}
+
 /// What a subscription names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use almandine_datatypes::glob::{self, Case};
 use bytes::Bytes;
 
-use super::Counts;
+use super::{Counts, shrinks_to};
 
 /// Groups that are looked at one by one rather than looked up.
 const FEW: usize = 4;
@@ -64,6 +64,9 @@ impl<T: Default + Emptied> ByPart<T> {
         let taken = take(group);
         if group.is_empty() {
             self.groups.remove(part);
+            if let Some(capacity) = shrinks_to(self.groups.len(), self.groups.capacity()) {
+                self.groups.shrink_to(capacity);
+            }
             if let Some(groups) = self.lengths.get_mut(&part.len()) {
                 *groups -= 1;
                 if *groups == 0 {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 
-use super::Topic;
+use super::{Topic, shrinks_to};
 
 /// Listeners by name; those of one name in the order in which they connected.
 type Listeners = HashMap<Bytes, BTreeSet<u64>>;
@@ -38,6 +38,9 @@ impl Subscribers {
             connections.remove(&connection);
             if connections.is_empty() {
                 listeners.remove(name);
+                if let Some(capacity) = shrinks_to(listeners.len(), listeners.capacity()) {
+                    listeners.shrink_to(capacity);
+                }
             }
         }
     }
