@@ -32,8 +32,6 @@ pub struct Accessor {
     /// Of each hash of a unit, whether its key may be written.
     pub(crate) modes: Vec<bool>,
     pub(crate) unit: Unit,
-    /// It serves for all, see `hand_over`.
-    pub(crate) is_server: bool,
     /// Elements of the group that will be looked up.
     elements: Vec<Expected>,
     /// Addresses of records on the device that the batch needs.
@@ -85,7 +83,6 @@ impl Accessor {
             hashes: Vec::with_capacity(64),
             modes: Vec::new(),
             unit: Unit::Command,
-            is_server: false,
             elements: Vec::with_capacity(64),
             wanted: Vec::new(),
             namespaces: Vec::new(),

@@ -1,7 +1,6 @@
 //! The logical databases: each is, at any time, one namespace of the store.
 
 use crate::Accessor;
-use crate::desk::HandOvers;
 use crate::listeners::Listeners;
 use crate::types::TypeTable;
 use crate::waiters::Waiters;
@@ -58,7 +57,6 @@ pub struct Keyspace {
     pub(crate) namespaces: Arc<[AtomicU32]>,
     pub(crate) watches: Arc<Watches>,
     pub(crate) waiters: Arc<Waiters>,
-    pub(crate) hand_overs: HandOvers,
     pub(crate) listeners: Arc<Listeners>,
 }
 
@@ -85,8 +83,7 @@ impl Keyspace {
         let waiters = Arc::new(Waiters::new());
         let asked = Arc::clone(&waiters);
         store.on_awaited(move |key, kind| asked.note(key, kind));
-        let keyspace =
-            Self { store, types, namespaces, watches, waiters, hand_overs: HandOvers::default(), listeners: Arc::default() };
+        let keyspace = Self { store, types, namespaces, watches, waiters, listeners: Arc::default() };
         keyspace.listen();
         keyspace.listen_to_events();
         Ok(Arc::new(keyspace))

@@ -43,13 +43,26 @@ pub struct Waiter {
     /// The database of the keys.
     pub(crate) db: u16,
     awaited: Awaited,
-    keys: Box<[Box<[u8]>]>,
+    keys: WaiterKeys,
     request: Box<dyn Any + Send + Sync>,
+}
+
+/// The keys of a waiter, all of one database.
+#[derive(Debug, Default)]
+pub struct WaiterKeys {
+    /// Those that it waits for, each once.
+    pub awaited: Box<[Box<[u8]>]>,
+    /// Another one that serving it changes.
+    pub other: Option<Box<[u8]>>,
 }
 
 impl std::fmt::Debug for Waiter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Waiter").field("ticket", &self.ticket).field("keys", &self.keys.len()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Waiter")
+            .field("ticket", &self.ticket)
+            .field("keys", &self.keys.awaited.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -88,7 +101,13 @@ impl Waiter {
 
     /// Its keys, each once.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.keys.iter().map(|key| &**key)
+        self.keys.awaited.iter().map(|key| &**key)
+    }
+
+    /// See [`WaiterKeys::other`].
+    #[must_use]
+    pub fn other(&self) -> Option<&[u8]> {
+        self.keys.other.as_deref()
     }
 
     /// It leaves its queues. Whether it is still in them.
@@ -351,12 +370,14 @@ pub(crate) struct Waiters {
     shards: Box<[Shard]>,
     tickets: AtomicU64,
     pub(crate) told: Mutex<Told>,
+    /// Whether anybody waits. Who looks under the latch of a key knows of those who wait for it.
+    pub(crate) any: AtomicBool,
 }
 
 impl Waiters {
     pub(crate) fn new() -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { shards, tickets: AtomicU64::new(0), told: Mutex::default() }
+        Self { shards, tickets: AtomicU64::new(0), told: Mutex::default(), any: AtomicBool::new(false) }
     }
 
     fn shard(&self, hash: u64) -> &Shard {
@@ -365,13 +386,7 @@ impl Waiters {
     }
 
     /// A new waiter. The caller holds the latches of its keys, so that those of a key have their tickets in the order of arrival.
-    pub(crate) fn make(
-        &self,
-        db: u16,
-        awaited: Awaited,
-        keys: Box<[Box<[u8]>]>,
-        request: Box<dyn Any + Send + Sync>,
-    ) -> Arc<Waiter> {
+    pub(crate) fn make(&self, db: u16, awaited: Awaited, keys: WaiterKeys, request: Box<dyn Any + Send + Sync>) -> Arc<Waiter> {
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
         Arc::new(Waiter { state: AtomicU8::new(WAITING), ticket, left: AtomicBool::new(false), db, awaited, keys, request })
     }
@@ -446,6 +461,19 @@ impl Waiters {
     /// The first waiter of a key behind one with a ticket that wants the key as it is now.
     pub(crate) fn behind(&self, key: &Key<'_>, ticket: u64, kind: Option<Kind>) -> Option<Arc<Waiter>> {
         self.shard(key.hash).queues().get(key as &dyn Named)?.behind(ticket, kind)
+    }
+
+    /// Whether somebody waits for a key.
+    pub(crate) fn is_waited_for(&self, key: &Key<'_>) -> bool {
+        let shard = self.shard(key.hash);
+        shard.keys.load(Ordering::Relaxed) != 0 && shard.queues().contains_key(key as &dyn Named)
+    }
+
+    /// The first waiters of a key, at most so many.
+    pub(crate) fn first(&self, key: &Key<'_>, count: usize) -> Vec<Arc<Waiter>> {
+        let queues = self.shard(key.hash).queues();
+        let Some(queue) = queues.get(key as &dyn Named) else { return Vec::new() };
+        queue.places.iter().filter_map(|place| place.waiter.clone()).take(count).collect()
     }
 
     /// Takes the queues of some namespaces out of the table. Nobody waits or ends a wait meanwhile.

@@ -4,11 +4,12 @@
 //! wait, one after the other, and releases the latches ([`Accessor::end_unit`]).
 
 use crate::accessor::Unit;
-use crate::waiters::{Awaited, Name, Queue, WaitedKeys, Waiter};
+use crate::waiters::{Awaited, Name, Queue, WaitedKeys, Waiter, WaiterKeys};
 use crate::{Accessor, Keyspace, Missing, Writer};
 use almandine_io::thread;
 use almandine_store::{Consumer, Key, Kind, Need, ReadyKey, Slot};
 use std::any::Any;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 impl Keyspace {
@@ -17,6 +18,7 @@ impl Keyspace {
     fn count_waiting(&self, more: isize) {
         let mut told = self.waiters.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.waiting = told.waiting.saturating_add_signed(more);
+        self.waiters.any.store(told.waiting > 0, Ordering::Relaxed);
         if told.waiting > 0 && !told.told {
             told.told = true;
             self.store.tell_changes(Consumer::Wait, true);
@@ -51,9 +53,9 @@ impl Keyspace {
 }
 
 impl Writer<'_> {
-    /// Begins to wait for keys of this database, each named once. All of them are latched, and have been since it was found that none of them
-    /// has anything for the waiter.
-    pub fn wait(&mut self, keys: Box<[Box<[u8]>]>, awaited: Awaited, request: Box<dyn Any + Send + Sync>) -> Arc<Waiter> {
+    /// Begins to wait for keys of this database. All of them are latched, and have been since it was found that none of them has anything for the
+    /// waiter.
+    pub fn wait(&mut self, keys: WaiterKeys, awaited: Awaited, request: Box<dyn Any + Send + Sync>) -> Arc<Waiter> {
         let keyspace = Arc::clone(&self.accessor.keyspace);
         // Before it enters a queue: who changes a key behind these latches is told.
         keyspace.count_waiting(1);
@@ -227,7 +229,7 @@ mod tests {
     use crate::types::list::{End, ListLimits};
     use crate::{EndOfWait, Options};
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
     use std::thread;
     use std::time::Duration;
 
@@ -263,7 +265,9 @@ mod tests {
         writer.lock_one(key);
         match pop(&mut writer, name) {
             Some(element) => Ok(element),
-            None => Err(writer.wait(Box::new([name.into()]), LISTS, Box::new(Arc::clone(given)))),
+            None => {
+                Err(writer.wait(WaiterKeys { awaited: Box::new([name.into()]), other: None }, LISTS, Box::new(Arc::clone(given))))
+            }
         }
     }
 
@@ -403,7 +407,7 @@ mod tests {
     #[test]
     fn who_is_served_with_one_key_is_not_passed_over_for_another() {
         for in_vain in [false, true] {
-            let waiter = keyspace().waiters.make(0, LISTS, Box::default(), Box::new(()));
+            let waiter = keyspace().waiters.make(0, LISTS, WaiterKeys::default(), Box::new(()));
             assert!(waiter.begin_to_serve());
             thread::scope(|scope| {
                 let other = scope.spawn(|| waiter.begin_to_serve());

@@ -48,7 +48,7 @@ impl<'w> Writer<'w> {
     /// When something has to be read from the device first; then the command must not have changed anything.
     pub fn hold<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])> + Clone) -> Result<(), Missing> {
         self.reader.lock_keys(keys.clone(), true);
-        let mut outcome = Ok(());
+        let mut outcome = self.reader.secure_all_waiters(keys.clone());
         for (db, key) in keys {
             // All of them, so that all are read together.
             outcome = outcome.and(self.require_in(db, key));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use almandine_call::blocking::{Block, Waiting};
 use almandine_call::{Access, Client, CommandError, Context, Dispatch, Outcome, PlannedKey, ReadCall};
-use almandine_keyspace::{Accessor, Waiter, Writer};
+use almandine_keyspace::{Accessor, Waiter, WaiterKeys, Writer};
 use almandine_node::fault::{self, Fault};
 use almandine_node::{ClientShared, Message};
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
@@ -21,8 +21,6 @@ pub(crate) struct Request {
     pub(crate) index: u16,
     /// Its arguments.
     pub(crate) args: ArgsBuf,
-    /// The place of another key that it changes.
-    pub(crate) other: Option<usize>,
     /// The client's version of the protocol.
     pub(crate) version: ProtocolVersion,
     /// The client.
@@ -64,17 +62,17 @@ pub(crate) fn wait(keys: &mut Writer<'_>, client: &Client, dispatch: &Dispatch, 
             names.push(name.into());
         }
     }
+    let other = other.map(|place| args.at(place).into());
     let args = rewritten.unwrap_or_else(|| owned(args));
     let request = Request {
         index: dispatch.index,
         args,
-        other,
         version: client.version,
         shared: Arc::clone(&client.shared),
         access: client.access.clone(),
         again_ms: AtomicI64::new(again_ms.unwrap_or(NEVER)),
     };
-    let waiter = keys.wait(names.into(), awaited, Box::new(request));
+    let waiter = keys.wait(WaiterKeys { awaited: names.into(), other }, awaited, Box::new(request));
     Some(Box::new(Waiting { waiter, timeout_ms, unanswered }))
 }
 

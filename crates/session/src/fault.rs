@@ -21,6 +21,10 @@ pub(crate) enum Fault {
     NoClaim,
     /// Who came last is served first.
     LastFirst,
+    /// The destinations of those who wait are not at hand when they are served.
+    DestinationsUnsecured,
+    /// Serving who moves elements takes some time. No step is left out; it makes others notice.
+    SlowHandOver,
 }
 
 /// The step that this process leaves out.
@@ -36,6 +40,9 @@ pub(crate) fn made() -> Option<Fault> {
             "released-before-serving" => Fault::ReleasedBeforeServing,
             "no-claim" => Fault::NoClaim,
             "last-first" => Fault::LastFirst,
+            "destinations-unsecured" => Fault::DestinationsUnsecured,
+            // `giver-goes-on` is the store's.
+            "slow-hand-over" | "giver-goes-on" => Fault::SlowHandOver,
             _ => return None,
         };
         tracing::warn!("A step is left out on purpose: {fault:?}");

@@ -45,8 +45,8 @@ pub(crate) fn serve(server: &mut Server<'_>) {
     }
 }
 
-/// What those who wait are answered, by the worker of their connection. It is sent when all of them are served: who has heard of his share sees that of
-/// the others, too.
+/// What those who wait are answered, by the worker of their connection. It is sent when all of them are served, by another session too: who has heard of his
+/// share sees that of the others.
 type Answers = Vec<(usize, Unblock)>;
 
 fn serve_all(server: &mut Server<'_>, answers: &mut Answers) {
@@ -93,12 +93,13 @@ impl Server<'_> {
                     waiter = behind;
                 }
             }
-            if let Some(request) = waiter.request().downcast_ref::<Request>()
-                && let Some(other) = request.other
-            {
-                let secured = self.accessor.secure(waiter.db(), request.args.as_args().at(other), key, keys);
+            if let Some(other) = waiter.other() {
+                let secured = self.accessor.secure(waiter.db(), other, key, keys);
                 if secured != Secured::Yes {
                     return secured;
+                }
+                if fault == Some(Fault::SlowHandOver) {
+                    thread::sleep(Duration::from_millis(2));
                 }
             }
             if fault == Some(Fault::NoClaim) {

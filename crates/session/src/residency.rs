@@ -5,12 +5,14 @@
 
 use almandine_call::{CommandError, Dispatch, Flags, Handler, Outcome, WriteCall};
 use almandine_command_spec::Access;
-use almandine_keyspace::{Accessor, Missing, Need, Stage};
+use almandine_keyspace::{Accessor, Filled, Missing, Need, Stage};
 use almandine_net::Next;
+use almandine_resp::Args;
 
 use crate::admit::{Admission, admit};
 use crate::connection::Connection;
 use crate::engine::Engine;
+use crate::fault::{self, Fault};
 use crate::reads::TOGETHER_MAX;
 use crate::received::Received;
 
@@ -51,6 +53,9 @@ impl Engine {
                 {
                     let key = planned.key.at(args, position).unwrap_or_else(|| accessor.key(db, args.at(position)));
                     accessor.probe(key, need_of(access));
+                    if accessor.has_waiters() {
+                        accessor.probe_for_waiters(filled(db, args, (position, access), args.len()));
+                    }
                 }
                 if accessor.wanted() >= AHEAD_MAX {
                     return;
@@ -103,15 +108,34 @@ pub(crate) fn need_of(access: Access) -> Need {
 /// looked up again: then what lies behind it is at hand, too.
 #[cold]
 pub(crate) fn require(dispatch: &Dispatch, call: &mut WriteCall<'_>) -> Outcome {
-    let mut outcome = Ok(());
     let args = call.args;
     let may_repeat = dispatch.flags.any(Flags::MANY_KEYS);
-    for (position, access) in call.context.table.row(dispatch.index).shape.keys(args.len(), |argument| args.at(argument)) {
+    let shape = &call.context.table.row(dispatch.index).shape;
+    let keys = || shape.keys(args.len(), |argument| args.at(argument));
+    let mut outcome = Ok(());
+    if call.keys.has_waiters() && !call.keys.in_unit() {
+        let db = call.keys.db();
+        let filled: Vec<Filled<'_>> = keys().map(|key| filled(db, args, key, args.len())).collect();
+        outcome = call.keys.secure_waiters(&filled);
+    }
+    for (position, access) in keys() {
         let key = call.keys.key(args.at(position));
         // All of them, so that all are read together.
         outcome = outcome.and(call.keys.require_for(key, need_of(access), may_repeat));
     }
     outcome.map_err(CommandError::from)
+}
+
+/// A declared key, with how many elements it may get from a command, or from a unit of commands with so many arguments.
+pub(crate) fn filled<'k>(db: u16, args: Args<'k>, (position, access): (usize, Access), arguments: usize) -> Filled<'k> {
+    let elements = match access {
+        _ if fault::made() == Some(Fault::DestinationsUnsecured) => 0,
+        Access::Insert | Access::ReadInsert | Access::Update | Access::ReadUpdate => arguments,
+        // A whole list may come from elsewhere.
+        Access::Overwrite | Access::Create => usize::MAX,
+        _ => 0,
+    };
+    Filled { db, key: args.at(position), elements }
 }
 
 /// Whether more is needed than may be in memory together.

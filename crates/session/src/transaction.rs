@@ -207,10 +207,17 @@ impl Engine {
             }
             accessor.begin_unit();
         }
+        let mut required = Ok(());
+        if accessor.has_waiters() && !unit.alone {
+            let filled = unit.filled(context, db);
+            accessor.hold_for_waiters(&filled);
+            if accessor.has_cold() {
+                required = accessor.secure_waiters_of_unit(&filled);
+            }
+        }
         if !accessor.has_cold() {
             return true;
         }
-        let mut required = Ok(());
         // All of them, so that all are read together.
         for (key, access) in unit.keys(context) {
             required = worse(required, accessor.require_in_unit(db, key, need_of(access)));

@@ -6,7 +6,7 @@ use almandine_base::Output;
 use almandine_base::events::Classes;
 use almandine_call::{Client, CommandError, Context, Dispatch, Flags, Handler, PlannedKey, follow, tracking};
 use almandine_command_spec::Access;
-use almandine_keyspace::Accessor;
+use almandine_keyspace::{Accessor, Filled};
 use almandine_resp::{Args, Reply};
 
 use crate::engine::Engine;
@@ -14,7 +14,7 @@ use crate::execute::answer;
 use crate::execution::Execution;
 use crate::plan::Planned;
 use crate::received::Received;
-use crate::{hot_keys, reply};
+use crate::{hot_keys, reply, residency};
 
 /// Times that a command of a unit that is alone reads what it has missed before that counts as lost.
 const READS_MAX: u32 = 1000;
@@ -45,6 +45,16 @@ impl<'u> Unit<'u> {
             let keys = context.table.row(dispatch.index).shape.keys(args.len(), move |argument| args.at(argument));
             keys.map(move |(position, access)| (args.at(position), access))
         })
+    }
+
+    /// These keys, with how many elements each may get.
+    pub(crate) fn filled(self, context: &Context, db: u16) -> Vec<Filled<'u>> {
+        let arguments = self.commands().map(|(_, _, args)| args.len()).sum();
+        let filled = self.commands().flat_map(|(dispatch, _, args)| {
+            let keys = context.table.row(dispatch.index).shape.keys(args.len(), move |argument| args.at(argument));
+            keys.map(move |key| residency::filled(db, args, key, arguments))
+        });
+        filled.collect()
     }
 }
 

@@ -16,6 +16,14 @@ pub(crate) enum Fault {
     EffectNotNoted,
     /// Each effect is a unit of work.
     GroupEndsEarly,
+    /// Several sessions latch out of order at the same time.
+    SeveralServers,
+    /// Who holds latches waits for the next one, whoever waits out of order.
+    WaitsInOrder,
+    /// The server ends without a look at what it was given.
+    DeskLeft,
+    /// Who has given what is ready to the server does not wait for it.
+    GiverGoesOn,
 }
 
 /// Whether this step is left out.
@@ -33,6 +41,7 @@ pub(crate) fn is_made(fault: Fault) -> bool {
         "effect-outside-latch" => Some(Fault::EffectOutsideLatch),
         "effect-not-noted" => Some(Fault::EffectNotNoted),
         "group-ends-early" => Some(Fault::GroupEndsEarly),
+        "giver-goes-on" => Some(Fault::GiverGoesOn),
         _ => None,
     });
     *named == Some(fault)

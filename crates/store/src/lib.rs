@@ -78,7 +78,7 @@ pub use options::Options;
 pub use progress::Work;
 pub use put::Put;
 pub use record::{Kind, fits_inline};
-pub use session::{Expected, Latches, Met, Need, Occupied, Pair, Session, Slot, Vacant, View};
+pub use session::{Expected, Met, Need, Occupied, Pair, Session, Slot, Vacant, View};
 pub use shared::consumers::Consumer;
 pub use store::Store;
 pub use tier::stage::{Begin, Fetch, Fetcher, Stage};

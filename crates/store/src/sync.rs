@@ -2,8 +2,12 @@
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+#[cfg(loom)]
+pub(crate) use loom::sync::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+#[cfg(not(loom))]
+pub(crate) use std::sync::{Mutex, MutexGuard};
 
 /// Waits a little; after some rounds gives the processor away, because the holder may not be running, and in the end sleeps,
 /// because the holder may be a background thread that ranks behind the one that waits.
@@ -35,9 +39,15 @@ impl Backoff {
         self.0 += 1;
     }
 
+    /// Who has waited for so long waits for somebody whom the checker does not let run: from there on it explores nothing more, and lets all of them run by
+    /// turns. A circle of those who wait is still noticed.
     #[cfg(loom)]
     pub(crate) fn wait(&mut self) {
+        const EXPLORED: u32 = 6;
         self.0 += 1;
+        if self.0 > EXPLORED {
+            loom::skip_branch();
+        }
         loom::thread::yield_now();
     }
 }

@@ -318,14 +318,12 @@ fn what_follows_in_the_pipeline_waits_too() {
     }
 }
 
-/// Without BLMOVE: a destination that is on the device is read between two holds of the latches, when others may come between (docs/open-points.md).
 #[test]
 fn histories_are_explained_on_cold_keys() {
     let _alone = alone();
     let server = almandine(&["--enable-debug-command", "yes", "--maxmemory", "16mb", "--storage-dir", "{dir}/s"], "");
     let count = if full() { 30 } else { 3 };
-    let ((), emptied) =
-        with_faults(server.address(), || holds("cold", &server, count, Settings { moves: false, ..settings(&server) }));
+    let ((), emptied) = with_faults(server.address(), || holds("cold", &server, count, settings(&server)));
     assert!(emptied > 5, "memory was emptied {emptied} times");
 }
 

@@ -44,6 +44,8 @@ const PROOFS: &[&str] = &[
     "tracking",
     "pubsub",
     "blocking",
+    "blocking_pause",
+    "blocking_promises",
     "transactions",
     "streams",
     "computations",

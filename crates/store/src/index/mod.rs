@@ -19,6 +19,7 @@ mod overflow;
 mod resize;
 mod table;
 
+use crate::fault::{self, Fault};
 use crate::sync::{AtomicU64, Ordering};
 use bucket::{Bucket, Seen};
 use entry::{Entry, Tag};
@@ -216,13 +217,17 @@ impl Index {
     /// one of the caller's. It must release all of its own then and begin anew (INV-LATCH-3).
     #[inline]
     pub(crate) fn latch_next(&self, number: u64) -> Option<Exclusive<'_>> {
-        Exclusive::take_unless(self.bucket(number), number, || self.is_out_of_order())
+        Exclusive::take_unless(self.bucket(number), number, || self.gives_way())
     }
 
     /// As [`Index::latch_next`], shared.
     #[inline]
     pub(crate) fn latch_next_shared(&self, number: u64) -> Option<Shared<'_>> {
-        Shared::take_unless(self.bucket(number), number, || self.is_out_of_order())
+        Shared::take_unless(self.bucket(number), number, || self.gives_way())
+    }
+
+    fn gives_way(&self) -> bool {
+        self.is_out_of_order() && !fault::is_made(Fault::WaitsInOrder)
     }
 
     /// Latches the bucket of `hash` for the one who serves those that wait, who holds others in no order; unless `gives_up` says so while somebody

@@ -4,15 +4,12 @@
 //! under them: nobody else comes between (INV-BLOCK-1).
 
 use super::batch::Session;
+use super::desk::Serving;
 use super::local::Local;
 use crate::key::{Key, ReadyKey};
 use crate::record::Kind;
 use crate::shared::Inner;
-
-/// Latches that no session has: the one that gets them releases them.
-#[derive(Debug)]
-#[must_use = "they are released by who takes them over"]
-pub struct Latches(Vec<u64>);
+use std::collections::VecDeque;
 
 impl Inner {
     /// Notes a changed key if somebody waits for it. Its bucket is latched exclusively.
@@ -53,44 +50,40 @@ impl Session {
         std::mem::take(&mut self.local.notes.ready)
     }
 
-    /// Releases all latches but those of these keys, which are held exclusively.
-    pub fn keep_only(&mut self, ready: &[u64]) {
-        self.local.held.keep_only(&self.store.index, ready);
-        debug_assert!(
-            ready.iter().all(|&hash| self.holds_exclusively(hash)),
-            "INV-BLOCK-1: a ready key stays latched until its turn"
-        );
-    }
-
     /// Whether the session holds the latch of the bucket where a hash belongs, exclusively.
     #[must_use]
     pub fn holds_exclusively(&self, hash: u64) -> bool {
         self.local.held.holds_exclusively(&self.store.index, hash)
     }
 
-    /// Latches the bucket of a hash beside those that are held, whatever its number; unless `gives_up` says so while somebody has to be waited for.
-    /// Only one session at a time may do this: others who hold latches and wait give way to it (INV-LATCH-3).
-    pub fn hold_another(&mut self, hash: u64, gives_up: impl FnMut() -> bool) -> bool {
-        if self.holds_exclusively(hash) {
-            return true;
+    /// Makes sure that the session holds the latch of the bucket of a hash, too, while it serves those who wait for `keys`: these are ready, and it holds
+    /// their latches. False: another session has served them all instead, and this one holds nothing any more.
+    pub fn secure(&mut self, hash: u64, keys: &mut VecDeque<ReadyKey>) -> bool {
+        let is_held = self.serving().secure(hash, keys);
+        debug_assert!(is_held == self.holds_exclusively(hash), "INV-LATCH-1: what is latched is known to be held");
+        is_held
+    }
+
+    /// All whom this session had something for are served. Whether it was given more by others meanwhile: then these keys are next.
+    pub fn take_over(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
+        self.serving().take_over(keys)
+    }
+
+    /// Latches the buckets of `keys` again, between two keys of which nothing was held.
+    pub fn hold_again(&mut self, keys: &mut VecDeque<ReadyKey>) {
+        debug_assert!(!self.holds_latches(), "INV-LATCH-3: one lock plan at a time");
+        let hashes: Vec<u64> = keys.iter().map(|ready| ready.hash).collect();
+        if self.local.held.is_server {
+            // In no order, since it may have been given one of them.
+            hashes.iter().for_each(|&hash| self.serving().hold_another(hash, keys));
+        } else {
+            self.lock_all(&hashes, true);
         }
-        let Some(latch) = self.store.index.latch_out_of_order(hash, gives_up) else { return false };
-        self.local.held.adopt(latch.keep(), hash);
-        debug_assert!(self.holds_exclusively(hash), "INV-LATCH-1: what is latched is known to be held");
-        true
     }
 
-    /// Gives the latches away, all of them exclusive ones, for another session to take over.
-    pub fn give_latches(&mut self) -> Latches {
-        let latches = Latches(self.local.held.give_away());
-        debug_assert!(!self.holds_latches(), "INV-LATCH-1: what is given away is not held");
-        latches
-    }
-
-    /// Takes over the latches of another session, with a hash of a key that is under one of them.
-    pub fn adopt_latches(&mut self, latches: Latches, hash: u64) {
-        debug_assert!(!latches.0.is_empty(), "INV-BLOCK-1: a ready key comes with its latch");
-        latches.0.into_iter().for_each(|number| self.local.held.adopt(number, hash));
+    fn serving(&mut self) -> Serving<'_> {
+        let Self { store, local } = self;
+        Serving { index: &store.index, hand_overs: &store.hand_overs, held: &mut local.held }
     }
 
     /// Whether the session holds the latch of the bucket where a hash belongs.

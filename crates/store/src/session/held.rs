@@ -63,12 +63,14 @@ pub(super) struct Held {
     hashes: Vec<u64>,
     /// Which of them the command is expected to use next.
     next: Cell<usize>,
+    /// Its session is the server, which latches out of order; see `desk`.
+    pub(super) is_server: bool,
 }
 
 impl Held {
     pub(super) fn new() -> Self {
         let (buckets, hashes) = (Vec::with_capacity(64), Vec::with_capacity(64));
-        Self { buckets, taken: 0, hashes, next: Cell::new(0) }
+        Self { buckets, taken: 0, hashes, next: Cell::new(0), is_server: false }
     }
 
     #[inline]
@@ -153,29 +155,29 @@ impl Held {
         true
     }
 
-    /// Releases all latches but those of the buckets of these keys, which are held exclusively.
-    pub(super) fn keep_only(&mut self, index: &Index, hashes: &[u64]) {
-        let kept: Vec<u64> = hashes.iter().map(|&hash| Index::bucket_of(hash, index.len())).collect();
+    /// Releases the shared latches. The keys of the plan are these from now on, which are held exclusively.
+    pub(super) fn keep_exclusive(&mut self, index: &Index, hashes: impl Iterator<Item = u64>) {
         self.buckets.retain(|bucket| {
-            let stays = kept.contains(&bucket.number());
-            if !stays {
-                index.unlatch(bucket.number(), bucket.is_exclusive());
+            if !bucket.is_exclusive() {
+                index.unlatch(bucket.number(), false);
             }
-            debug_assert!(!stays || bucket.is_exclusive(), "INV-BLOCK-1: what was made ready was changed under its latch");
-            stays
+            bucket.is_exclusive()
         });
         self.taken = self.buckets.len();
-        debug_assert!(self.taken <= kept.len(), "INV-LATCH-1: only what is named stays");
         self.hashes.clear();
-        self.hashes.extend_from_slice(hashes);
+        self.hashes.extend(hashes);
         self.next.set(0);
+        debug_assert!(
+            self.hashes.iter().all(|&hash| self.holds_exclusively(index, hash)),
+            "INV-BLOCK-1: what was made ready was changed under its latch"
+        );
     }
 
     /// Whether the bucket of a hash is latched exclusively.
     pub(super) fn holds_exclusively(&self, index: &Index, hash: u64) -> bool {
+        debug_assert!(self.buckets.is_sorted(), "INV-LATCH-3: what is held is in ascending order");
         let number = Index::bucket_of(hash, index.len());
-        let at = self.buckets.partition_point(|bucket| bucket.number() < number);
-        self.buckets.get(at).is_some_and(|bucket| bucket.number() == number && bucket.is_exclusive())
+        self.buckets.binary_search(&Wanted::new(number, true)).is_ok()
     }
 
     /// Takes over a latch that was kept, of the bucket of a hash.

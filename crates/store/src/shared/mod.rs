@@ -17,6 +17,7 @@ use crate::log::{Log, NO_PAGE};
 use crate::namespace::Namespaces;
 use crate::options::Options;
 use crate::progress::Progress;
+use crate::session::desk::HandOvers;
 use crate::tier::Tier;
 use almandine_epoch::Epoch;
 use almandine_io::memory;
@@ -80,6 +81,7 @@ pub(crate) struct Budget {
 pub(crate) struct Inner {
     pub(crate) epoch: Arc<Epoch>,
     pub(crate) index: Index,
+    pub(crate) hand_overs: HandOvers,
     pub(crate) log: Log,
     pub(crate) counters: Counters,
     pub(crate) namespaces: Namespaces,
@@ -118,6 +120,7 @@ impl Inner {
         Ok(Arc::new(Self {
             epoch: Arc::new(Epoch::new(threads)),
             index,
+            hand_overs: HandOvers::default(),
             log,
             counters: Counters::new(threads)?,
             namespaces: Namespaces::new()?,

@@ -69,8 +69,11 @@ fn settle(source: &Frozen, sorting: &mut Sorting) -> Result<usize, CommandError>
 
 /// Latches all keys and makes sure that they are at hand.
 fn lock(call: &mut WriteCall<'_>, key: Key<'_>, destination: Key<'_>, others: &[Vec<u8>]) -> Outcome {
-    call.keys.lock_all(others.iter().map(Vec::as_slice).chain([key.bytes, destination.bytes]));
-    let mut outcome = call.keys.require(key).and(call.keys.require_for(destination, Need::Overwrite, true));
+    let names = || others.iter().map(Vec::as_slice).chain([key.bytes, destination.bytes]);
+    call.keys.lock_all(names());
+    let db = call.keys.db();
+    let mut outcome = call.keys.secure_all_waiters(names().map(|name| (db, name)));
+    outcome = outcome.and(call.keys.require(key)).and(call.keys.require_for(destination, Need::Overwrite, true));
     for name in others {
         // All of them, so that all are read together.
         let other = call.keys.key(name);
