@@ -34,6 +34,9 @@ _almandine__bench() {
             almandine__bench,floor)
                 cmd="almandine__bench__subcmd__floor"
                 ;;
+            almandine__bench,handover)
+                cmd="almandine__bench__subcmd__handover"
+                ;;
             almandine__bench,hits)
                 cmd="almandine__bench__subcmd__hits"
                 ;;
@@ -64,6 +67,9 @@ _almandine__bench() {
             almandine__bench,print-reference)
                 cmd="almandine__bench__subcmd__print__subcmd__reference"
                 ;;
+            almandine__bench,pubsub)
+                cmd="almandine__bench__subcmd__pubsub"
+                ;;
             almandine__bench,remove-afterwards)
                 cmd="almandine__bench__subcmd__remove__subcmd__afterwards"
                 ;;
@@ -80,7 +86,7 @@ _almandine__bench() {
 
     case "${cmd}" in
         almandine__bench)
-            opts="-h -V --help --version offline online load sweep compare memory latency churn expire cold soak hits floor plot list launch canned print-reference remove-afterwards"
+            opts="-h -V --help --version offline online load sweep compare memory latency churn expire cold soak hits pubsub handover floor plot list launch canned print-reference remove-afterwards"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -112,7 +118,7 @@ _almandine__bench() {
             return 0
             ;;
         almandine__subcmd__bench__subcmd__churn)
-            opts="-k -v -m -s -P -q -h --server-binary --server-arg --variant --peer --floor --only --server-cores --load-cores --server-threads --baseline --keys --value --mix --time --pipeline --quick --json --csv --quiet --help"
+            opts="-k -v -m -s -P -q -h --server-binary --server-arg --variant --binary --peer --floor --only --server-cores --load-cores --server-threads --baseline --keys --value --mix --time --pipeline --quick --json --csv --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -127,6 +133,10 @@ _almandine__bench() {
                     return 0
                     ;;
                 --variant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --binary)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -210,7 +220,7 @@ _almandine__bench() {
             return 0
             ;;
         almandine__subcmd__bench__subcmd__cold)
-            opts="-P -c -s -n -q -h --server-binary --server-arg --variant --peer --floor --only --server-cores --load-cores --server-threads --baseline --shapes --maxmemory --scale --dir --pipeline --connections --connections-deep --keys --zipf-theta --read-cache --compare-caching --caching-warm-up --time --warm-up --repeats --load-pipeline --load-connections --skip-in-memory --no-fio --in-memory --verify --check --quick --json --csv --quiet --help"
+            opts="-P -c -s -n -q -h --server-binary --server-arg --variant --binary --peer --floor --only --server-cores --load-cores --server-threads --baseline --shapes --maxmemory --scale --dir --pipeline --connections --connections-deep --keys --zipf-theta --read-cache --compare-caching --caching-warm-up --time --warm-up --repeats --load-pipeline --load-connections --skip-in-memory --no-fio --in-memory --verify --check --quick --json --csv --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -225,6 +235,10 @@ _almandine__bench() {
                     return 0
                     ;;
                 --variant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --binary)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -348,7 +362,7 @@ _almandine__bench() {
             return 0
             ;;
         almandine__subcmd__bench__subcmd__compare)
-            opts="-o -P -c -t -s -n -k -v -d -q -h --server-binary --server-arg --variant --peer --floor --only --server-cores --load-cores --server-threads --baseline --operations --pipeline --connections --threads --time --warm-up --repeats --spin --quick --require --keys --key-length --key-prefix --value --distribution --zipf-theta --hot-keys --hot-operations --members --member-length --group --json --csv --quiet --help"
+            opts="-o -P -c -t -s -n -k -v -d -q -h --server-binary --server-arg --variant --binary --peer --floor --only --server-cores --load-cores --server-threads --baseline --operations --pipeline --connections --threads --time --warm-up --repeats --spin --quick --require --keys --key-length --key-prefix --value --distribution --zipf-theta --hot-keys --hot-operations --members --member-length --group --json --csv --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -363,6 +377,10 @@ _almandine__bench() {
                     return 0
                     ;;
                 --variant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --binary)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -518,7 +536,7 @@ _almandine__bench() {
             return 0
             ;;
         almandine__subcmd__bench__subcmd__expire)
-            opts="-k -q -h --server-binary --server-arg --variant --peer --floor --only --server-cores --load-cores --server-threads --baseline --keys --over --lead --patience --quick --json --csv --quiet --help"
+            opts="-k -q -h --server-binary --server-arg --variant --binary --peer --floor --only --server-cores --load-cores --server-threads --baseline --keys --over --lead --patience --quick --json --csv --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -533,6 +551,10 @@ _almandine__bench() {
                     return 0
                     ;;
                 --variant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --binary)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -596,7 +618,7 @@ _almandine__bench() {
             return 0
             ;;
         almandine__subcmd__bench__subcmd__floor)
-            opts="-P -c -s -n -k -v -d -q -h --server-binary --server-arg --variant --peer --floor --only --server-cores --load-cores --server-threads --baseline --pipeline --connections --time --repeats --large --strict --keys --key-length --key-prefix --value --distribution --zipf-theta --hot-keys --hot-operations --members --member-length --group --json --csv --quiet --help"
+            opts="-o -P -c -s -n -k -v -d -q -h --server-binary --server-arg --variant --binary --peer --floor --only --server-cores --load-cores --server-threads --baseline --operations --pipeline --connections --time --repeats --large --strict --keys --key-length --key-prefix --value --distribution --zipf-theta --hot-keys --hot-operations --members --member-length --group --json --csv --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -611,6 +633,10 @@ _almandine__bench() {
                     return 0
                     ;;
                 --variant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --binary)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -635,6 +661,14 @@ _almandine__bench() {
                     return 0
                     ;;
                 --baseline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --operations)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -745,8 +779,8 @@ _almandine__bench() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        almandine__subcmd__bench__subcmd__hits)
-            opts="-k -v -n -q -h --server-binary --server-arg --variant --peer --floor --only --server-cores --load-cores --server-threads --baseline --keys --value --policies --workloads --sizes --requests --warm-up --zipf-theta --scan-every --scan-length --shift-every --shift-by --rate --jobs --tolerance --seed --quick --json --csv --quiet --help"
+        almandine__subcmd__bench__subcmd__handover)
+            opts="-o -w -P -s -n -q -h --server-binary --server-arg --variant --binary --peer --floor --only --server-cores --load-cores --server-threads --baseline --operations --waiters --pipeline --pushers --idle-waiters --idle-connections --timeout-waiters --part --time --warm-up --repeats --spin --quick --strict --json --csv --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -761,6 +795,136 @@ _almandine__bench() {
                     return 0
                     ;;
                 --variant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --binary)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --peer)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --only)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-cores)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --load-cores)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --baseline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --operations)
+                    COMPREPLY=($(compgen -W "blpop bzpopmin xreadgroup" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "blpop bzpopmin xreadgroup" -- "${cur}"))
+                    return 0
+                    ;;
+                --waiters)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pipeline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -P)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pushers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --idle-waiters)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --idle-connections)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout-waiters)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --part)
+                    COMPREPLY=($(compgen -W "hand-overs timeouts" -- "${cur}"))
+                    return 0
+                    ;;
+                --time)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --warm-up)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --repeats)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --json)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --csv)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        almandine__subcmd__bench__subcmd__hits)
+            opts="-k -v -n -q -h --server-binary --server-arg --variant --binary --peer --floor --only --server-cores --load-cores --server-threads --baseline --keys --value --policies --workloads --sizes --requests --warm-up --zipf-theta --scan-every --scan-length --shift-every --shift-by --rate --jobs --tolerance --seed --quick --json --csv --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --server-binary)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-arg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --variant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --binary)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -880,7 +1044,7 @@ _almandine__bench() {
             return 0
             ;;
         almandine__subcmd__bench__subcmd__latency)
-            opts="-o -c -P -r -s -n -k -v -d -q -h --server-binary --server-arg --variant --peer --floor --only --server-cores --load-cores --server-threads --baseline --operations --connections --pipeline --share --rate --time --repeats --grow --no-spin --quick --keys --key-length --key-prefix --value --distribution --zipf-theta --hot-keys --hot-operations --members --member-length --group --json --csv --quiet --help"
+            opts="-o -c -P -r -s -n -k -v -d -q -h --server-binary --server-arg --variant --binary --peer --floor --only --server-cores --load-cores --server-threads --baseline --operations --connections --pipeline --share --rate --time --repeats --grow --no-spin --quick --keys --key-length --key-prefix --value --distribution --zipf-theta --hot-keys --hot-operations --members --member-length --group --json --csv --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -895,6 +1059,10 @@ _almandine__bench() {
                     return 0
                     ;;
                 --variant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --binary)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1276,7 +1444,7 @@ _almandine__bench() {
             return 0
             ;;
         almandine__subcmd__bench__subcmd__memory)
-            opts="-k -q -h --server-binary --server-arg --variant --peer --floor --only --server-cores --load-cores --server-threads --baseline --keys --churn --shapes --quick --json --csv --quiet --help"
+            opts="-k -q -h --server-binary --server-arg --variant --binary --peer --floor --only --server-cores --load-cores --server-threads --baseline --keys --churn --shapes --quick --json --csv --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1291,6 +1459,10 @@ _almandine__bench() {
                     return 0
                     ;;
                 --variant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --binary)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1801,6 +1973,112 @@ _almandine__bench() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        almandine__subcmd__bench__subcmd__pubsub)
+            opts="-P -v -s -n -q -h --server-binary --server-arg --variant --binary --peer --floor --only --server-cores --load-cores --server-threads --baseline --subscribers --pipeline --publishers --payload --time --warm-up --repeats --spin --quick --strict --json --csv --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --server-binary)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-arg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --variant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --binary)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --peer)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --only)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-cores)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --load-cores)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --baseline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --subscribers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pipeline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -P)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --publishers)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -v)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --time)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --warm-up)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --repeats)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --json)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --csv)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         almandine__subcmd__bench__subcmd__remove__subcmd__afterwards)
             opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -1816,7 +2094,7 @@ _almandine__bench() {
             return 0
             ;;
         almandine__subcmd__bench__subcmd__soak)
-            opts="-v -r -c -q -h --server-binary --server-arg --variant --peer --floor --only --server-cores --load-cores --server-threads --baseline --minutes --storage-dir --maxmemory --ratio --value --rate --connections --every --settle --device-slack --seed --json --csv --quiet --help"
+            opts="-v -r -c -q -h --server-binary --server-arg --variant --binary --peer --floor --only --server-cores --load-cores --server-threads --baseline --minutes --storage-dir --maxmemory --ratio --value --rate --connections --every --settle --device-slack --seed --json --csv --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1831,6 +2109,10 @@ _almandine__bench() {
                     return 0
                     ;;
                 --variant)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --binary)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

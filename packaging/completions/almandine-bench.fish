@@ -38,6 +38,8 @@ complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "exp
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "cold" -d 'Load more than fits into memory, read it back, and compare with what the device gives to fio'
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "soak" -d 'Churn for an hour with every reply checked, and watch memory, device and key count'
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "hits" -d 'Bound the memory of several servers to the same number of keys and compare how often a cache hits'
+complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "pubsub" -d 'Measure what publishing costs by subscribers, publishers and batch size, every message counted'
+complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "handover" -d 'Measure what handing elements to waiting connections costs, and how late timeouts are'
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "floor" -d 'Measure our server against canned replies, the kernel\'s floor, under the same load'
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "plot" -d 'Draw JSON results as SVG and PNG'
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "list" -d 'Show all workloads of --operation and --mix'
@@ -228,6 +230,7 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand sweep" -
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare" -l server-arg -d 'One more argument for our server; may be repeated' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare" -l server-cores -d 'Cores of the servers; default: the first one' -r
@@ -266,6 +269,7 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare"
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" -l server-arg -d 'One more argument for our server; may be repeated' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" -l server-cores -d 'Cores of the servers; default: the first one' -r
@@ -284,6 +288,7 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" 
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand latency" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand latency" -l server-arg -d 'One more argument for our server; may be repeated' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand latency" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand latency" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand latency" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand latency" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand latency" -l server-cores -d 'Cores of the servers; default: the first one' -r
@@ -323,6 +328,7 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand latency"
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand churn" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand churn" -l server-arg -d 'One more argument for our server; may be repeated' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand churn" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand churn" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand churn" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand churn" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand churn" -l server-cores -d 'Cores of the servers; default: the first one' -r
@@ -343,6 +349,7 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand churn" -
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand expire" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand expire" -l server-arg -d 'One more argument for our server; may be repeated' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand expire" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand expire" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand expire" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand expire" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand expire" -l server-cores -d 'Cores of the servers; default: the first one' -r
@@ -362,6 +369,7 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand expire" 
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand cold" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand cold" -l server-arg -d 'One more argument for our server; may be repeated' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand cold" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand cold" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand cold" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand cold" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand cold" -l server-cores -d 'Cores of the servers; default: the first one' -r
@@ -401,6 +409,7 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand cold" -s
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand soak" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand soak" -l server-arg -d 'One more argument for our server; may be repeated' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand soak" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand soak" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand soak" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand soak" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand soak" -l server-cores -d 'Cores of the servers; default: the first one' -r
@@ -426,6 +435,7 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand soak" -s
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand hits" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand hits" -l server-arg -d 'One more argument for our server; may be repeated' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand hits" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand hits" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand hits" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand hits" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand hits" -l server-cores -d 'Cores of the servers; default: the first one' -r
@@ -456,15 +466,74 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand hits" -l
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand hits" -l quick -d '50,000 keys, 300,000 requests after 150,000'
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand hits" -s q -l quiet -d 'No progress bar'
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand hits" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l server-arg -d 'One more argument for our server; may be repeated' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l server-cores -d 'Cores of the servers; default: the first one' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l load-cores -d 'Cores of the load; default: all others' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l server-threads -d 'Worker threads per server; default: one per server core' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l baseline -d 'The server that ratios refer to; default: the first that is not ours' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l subscribers -d 'Numbers of subscribers, all of one channel' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -s P -l pipeline -d 'Messages per batch' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l publishers -d 'Numbers of connections that publish' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -s v -l payload -d 'Bytes per message; its number takes 8' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -s s -l time -d 'Length of one measurement in seconds' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l warm-up -d 'Load before each measurement in seconds' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -s n -l repeats -d 'Measurements per server and load' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l json -d 'Write all results as JSON, the input of `plot`' -r -F
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l csv -d 'Write one line per result as CSV' -r -F
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l floor -d 'Canned replies as one more server, and as the baseline: what the kernel takes for the same input and output'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l spin -d 'Poll instead of sleeping, so that servers never pay for waking the client'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l quick -d 'Three repeats of half a second'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -l strict -d 'Fail when a limit that the project has set itself is missed'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -s q -l quiet -d 'No progress bar'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand pubsub" -s h -l help -d 'Print help'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l server-arg -d 'One more argument for our server; may be repeated' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l server-cores -d 'Cores of the servers; default: the first one' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l load-cores -d 'Cores of the load; default: all others' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l server-threads -d 'Worker threads per server; default: one per server core' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l baseline -d 'The server that ratios refer to; default: the first that is not ours' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -s o -l operations -d 'Commands that wait' -r -f -a "blpop\t'Served by RPUSH'
+bzpopmin\t'Served by ZADD'
+xreadgroup\t'XREADGROUP with BLOCK and NOACK, served by XADD'"
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -s w -l waiters -d 'Connections that wait, each for a key of its own: at least four times as many as are pushed to at once' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -s P -l pipeline -d 'Elements pushed per batch' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l pushers -d 'Numbers of connections that push' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l idle-waiters -d 'Numbers of further keys that are waited for meanwhile, and never come: 0,1000000 shows what a million costs the others' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l idle-connections -d 'Connections that wait for those keys, at most' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l timeout-waiters -d 'Numbers of connections that time out, after 50 to 1050 ms each, over and over' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l part -d 'Only this part' -r -f -a "hand-overs\t''
+timeouts\t''"
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -s s -l time -d 'Length of one measurement in seconds; of timeouts five times as long' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l warm-up -d 'Load before each measurement in seconds' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -s n -l repeats -d 'Measurements per server and load' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l json -d 'Write all results as JSON, the input of `plot`' -r -F
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l csv -d 'Write one line per result as CSV' -r -F
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l floor -d 'Canned replies as one more server, and as the baseline: what the kernel takes for the same input and output'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l spin -d 'Poll instead of sleeping, so that servers never pay for waking the client'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l quick -d 'Three repeats of half a second'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l strict -d 'Fail when a limit that the project has set itself is missed'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -s q -l quiet -d 'No progress bar'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -l server-arg -d 'One more argument for our server; may be repeated' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -l server-cores -d 'Cores of the servers; default: the first one' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -l load-cores -d 'Cores of the load; default: all others' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -l server-threads -d 'Worker threads per server; default: one per server core' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -l baseline -d 'The server that ratios refer to; default: the first that is not ours' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -s o -l operations -d 'Operations, as in `compare`; limits are for GET and SET' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -s P -l pipeline -d 'Batch sizes' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -s c -l connections -d 'Connections' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand floor" -s s -l time -d 'Length of one measurement in seconds' -r

@@ -102,10 +102,7 @@ impl Target {
             control.send(&["HELLO", "3"]).map_err(|e| control.broken(&e))?;
             control.skip_hello()?;
         }
-        Ok(match control.stream.into_inner() {
-            Stream::Tcp(stream) => stream.into(),
-            Stream::Unix(stream) => stream.into(),
-        })
+        Ok(control.into_socket())
     }
 }
 
@@ -185,6 +182,14 @@ pub struct Control {
 }
 
 impl Control {
+    /// The descriptor alone, still blocking. What has been received and not read is lost: there must be nothing.
+    pub fn into_socket(self) -> OwnedFd {
+        match self.stream.into_inner() {
+            Stream::Tcp(stream) => stream.into(),
+            Stream::Unix(stream) => stream.into(),
+        }
+    }
+
     /// Sends a command and returns its reply, errors as `Err`.
     pub fn ask(&mut self, command: &[&str]) -> Result<Reply, String> {
         self.send(command).map_err(|e| self.broken(&e))?;

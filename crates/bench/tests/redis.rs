@@ -152,6 +152,55 @@ fn memory_churn_and_expiry_are_measured() {
     assert_eq!(json(&result)["runs"][0]["left"].as_u64(), Some(0));
 }
 
+fn runs_of(words: &str, name: &str) -> Vec<Value> {
+    let result = file(name);
+    let output = bench(&[&words.split_whitespace().collect::<Vec<_>>()[..], &["--json", &result.to_string_lossy()]].concat());
+    assert!(output.status.success(), "{}", text(&output));
+    json(&result)["runs"].as_array().expect("runs").clone()
+}
+
+#[test]
+fn every_published_message_is_counted() {
+    let _ = redis_server();
+    let words = "pubsub --only redis --subscribers 0,1,30 -P 1,64 --publishers 1,5 -v 8,3000 -n 1 -s 0.1 --warm-up 0.02";
+    let runs = runs_of(words, "pubsub.json");
+    assert_eq!(runs.len(), 3 * 2 * 2 * 2);
+    for run in runs {
+        let (published, delivered) = (run["per_second"].as_f64().unwrap(), run["deliveries_per_second"].as_f64().unwrap());
+        assert!(published > 0.0 && (delivered - published * run["subscribers"].as_f64().unwrap()).abs() < 1.0, "{run}");
+    }
+}
+
+#[test]
+fn elements_are_handed_over_and_timeouts_come() {
+    let _ = redis_server();
+    let words = "handover --only redis -o blpop,bzpopmin,xreadgroup -w 200 -P 1,16 --pushers 1,3 --idle-waiters 0,5000 \
+                 --idle-connections 50 --timeout-waiters 40 -n 1 -s 0.1 --warm-up 0.02";
+    let runs = runs_of(words, "handover.json");
+    let (timeouts, elements): (Vec<&Value>, Vec<&Value>) = runs.iter().partition(|run| run["operation"] == "timeout");
+    assert_eq!((elements.len(), timeouts.len()), (3 * 2 * 2 * 2, 1));
+    assert!(elements.iter().all(|run| run["per_second"].as_f64().unwrap() > 0.0), "{elements:?}");
+    // Each waits for at most 1.05 s, and some several times; none may come early by more than the clock's milliseconds.
+    assert!(timeouts[0]["timeouts"].as_u64().unwrap() >= 40 && timeouts[0]["late_ms_min"].as_f64().unwrap() > -2.0, "{timeouts:?}");
+    let output = bench(&["handover", "--only", "redis", "-w", "10", "-P", "16"]);
+    assert!(!output.status.success() && text(&output).contains("give at least 64"), "{}", text(&output));
+}
+
+#[test]
+fn peers_are_found_by_name_and_by_file() {
+    let redis = redis_server().get_program().to_os_string();
+    let by_name = |name: &str, file: &str| {
+        let spec = format!("{name}={file}");
+        bench(&["pubsub", "--only", name, "--binary", &spec, "--subscribers", "1", "-P", "1", "-n", "1", "-s", "0.1"])
+    };
+    let output = by_name("redis-of-mine", &redis.to_string_lossy());
+    assert!(output.status.success() && text(&output).contains("redis-of-mine 7."), "{}", text(&output));
+    assert!(text(&by_name("mine", &redis.to_string_lossy())).contains("the name must begin with one of redis,valkey"));
+    assert!(text(&by_name("redis2", "/nowhere/redis-server")).contains("there is no such file"));
+    let output = bench(&["pubsub", "--only", "redis,nosuch"]);
+    assert!(!output.status.success() && text(&output).contains("no server has that name; known are almandine,redis"));
+}
+
 #[test]
 fn errors_say_what_to_do() {
     let output = bench(&["offline", "--address", "127.0.0.1:1", "-s", "0.1"]);
@@ -160,6 +209,18 @@ fn errors_say_what_to_do() {
     assert!(text(&output).contains("almandine-bench list"), "{}", text(&output));
     let output = bench(&["offline", "-k", "1000000", "--key-length", "8"]);
     assert!(text(&output).contains("--key-length of at least 10"), "{}", text(&output));
+}
+
+#[test]
+fn canned_replies_are_a_floor_for_collections_too() {
+    let _ = redis_server();
+    let words = "compare --floor --only redis,floor -o hget,hset,lrange,zadd,hdel+hset,lpush+rpop,xadd,get -P 1,64 -c 4 -k 20 \
+                 --members 1500 -v 1-300 -s 0.2 -n 1";
+    let runs = runs_of(words, "floor-collections.json");
+    assert_eq!(runs.len(), 8 * 2 * 2);
+    for run in runs {
+        assert_eq!((run["errors"].as_u64(), run["unanswered"].as_u64()), (Some(0), Some(0)), "{run}");
+    }
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::lab::{canned, churn, cold, compare, expire, floor, folder, hits, latency, launch, memory, soak, sweep};
+use crate::lab::{
+    canned, churn, cold, compare, expire, floor, folder, handover, hits, latency, launch, memory, pubsub, soak, sweep,
+};
 use crate::plot::Plot;
 
 /// Measures servers that speak RESP.
@@ -48,6 +50,12 @@ enum Command {
     Soak(soak::Soak),
     /// Bound the memory of several servers to the same number of keys and compare how often a cache hits.
     Hits(hits::Hits),
+    /// Measure what publishing costs by subscribers, publishers and batch size, every message counted.
+    #[command(name = "pubsub")]
+    PubSub(pubsub::PubSub),
+    /// Measure what handing elements to waiting connections costs, and how late timeouts are.
+    #[command(name = "handover")]
+    HandOver(handover::HandOver),
     /// Measure our server against canned replies, the kernel's floor, under the same load.
     Floor(floor::Floor),
     /// Draw JSON results as SVG and PNG.
@@ -84,6 +92,8 @@ impl Cli {
             Command::Cold(command) => command.run(),
             Command::Soak(command) => command.run(),
             Command::Hits(command) => command.run(),
+            Command::PubSub(command) => command.run(),
+            Command::HandOver(command) => command.run(),
             Command::Floor(command) => command.run(),
             Command::Canned(command) => command.run(),
             Command::RemoveAfterwards(command) => command.run(),

@@ -110,6 +110,14 @@ impl Template {
         Ok(template)
     }
 
+    /// The command's name, as far as it is written out.
+    pub fn command(&self) -> &[u8] {
+        match self.before.first().map(Vec::as_slice) {
+            Some([Piece::Literal(name)]) => name,
+            _ => b"",
+        }
+    }
+
     /// Whether any argument has this hole.
     pub fn has(&self, hole: Hole) -> bool {
         [&self.before, &self.group, &self.after].into_iter().flatten().flatten().any(|piece| *piece == Piece::Hole(hole))

@@ -8,8 +8,9 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::servers::{LabOptions, Subject, describe};
+use super::servers::{FLOOR, LabOptions, Subject, describe};
 use super::statistics::{Spread, ratio};
+use super::teach::teach;
 use crate::cli::options::{OutputOptions, ShapeOptions, positive, seconds};
 use crate::load::{Load, Pace, Preload, Progress, preload, run};
 use crate::report::progress::Bar;
@@ -166,7 +167,21 @@ impl Compare {
             subject.pause();
         }
         println!("{table}");
+        self.teach(subjects, &workload)?;
         Ok(result)
+    }
+
+    /// Has canned replies be those of the first server that is none of them.
+    fn teach(&self, subjects: &[Subject], workload: &Workload) -> Result<(), String> {
+        let (floors, others): (Vec<&Subject>, Vec<&Subject>) = subjects.iter().partition(|subject| subject.name == FLOOR);
+        for (floor, model) in floors.into_iter().filter(|_| self.lab.floor).zip(others) {
+            model.resume();
+            floor.resume();
+            teach(floor, model, workload)?;
+            model.pause();
+            floor.pause();
+        }
+        Ok(())
     }
 
     fn measure(&self, subjects: &[Subject], scenarios: &mut [Scenario]) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! `floor`: GET and SET of our server against the kernel's floor in the same run, and the cost of many keys against few.
+//! `floor`: GET and SET of our server, or other operations, against the kernel's floor in the same run, and the cost of many keys against few.
 //!
 //! The floor is a server of canned replies (`canned`) on the same core, under the same load, alternating with ours. What a command costs
 //! beyond it is ours.
@@ -19,6 +19,9 @@ const LIMITS: &[&str] = &["get@1=1.05", "set@1=1.05", "get@16=1.15", "set@16=1.1
 pub struct Floor {
     #[command(flatten)]
     lab: LabOptions,
+    /// Operations, as in `compare`; limits are for GET and SET.
+    #[arg(short = 'o', long, value_delimiter = ',', default_value = "get,set")]
+    operations: Vec<String>,
     /// Batch sizes.
     #[arg(short = 'P', long, value_delimiter = ',', default_value = "1,16,256", value_parser = positive())]
     pipeline: Vec<usize>,
@@ -53,24 +56,24 @@ impl Floor {
             self.lab.only.push(FLOOR.into());
             self.lab.floor = true;
             let limits = LIMITS.iter().map(|limit| (*limit).to_owned()).collect();
-            let missed = self.compare(&["get", "set"], limits).measure_all()?.missed;
+            let missed = self.compare(self.operations.clone(), limits).measure_all()?.missed;
             return Ok(if missed && self.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         };
         self.pipeline = vec![256];
-        let few = self.compare(&["get"], Vec::new()).measure_all()?;
+        let few = self.compare(vec!["get".into()], Vec::new()).measure_all()?;
         self.pipeline = vec![64];
         self.shape.keys = large;
         // One file of results: that of the large set.
-        let many = self.compare(&["get"], Vec::new()).measure_all()?;
+        let many = self.compare(vec!["get".into()], Vec::new()).measure_all()?;
         let (few, many) = (few.cpu_us.ok_or("no CPU time was measured")?, many.cpu_us.ok_or("no CPU time was measured")?);
         println!("GET of {large} keys at P=64 costs {many:.3} µs, of few at P=256 {few:.3} µs: {:.2} ×", many / few);
         Ok(ExitCode::SUCCESS)
     }
 
-    fn compare(&self, operations: &[&str], require: Vec<String>) -> Compare {
+    fn compare(&self, operations: Vec<String>, require: Vec<String>) -> Compare {
         Compare {
             lab: self.lab.clone(),
-            operations: operations.iter().map(|name| (*name).to_owned()).collect(),
+            operations,
             pipeline: self.pipeline.clone(),
             connections: vec![self.connections],
             threads: None,

@@ -20,6 +20,9 @@ pub const OURS: &str = "almandine";
 /// The name of canned replies in reports.
 pub const FLOOR: &str = "floor";
 
+/// Clients that servers take without being told.
+const CLIENTS_DEFAULT: usize = 10_000;
+
 /// Which servers take part and where they run.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Servers")]
@@ -33,6 +36,10 @@ pub struct LabOptions {
     /// One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers.
     #[arg(long = "variant", value_name = "SPEC")]
     pub variants: Vec<String>,
+    /// A peer's program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name
+    /// begins with that of a server that is known.
+    #[arg(long = "binary", value_name = "NAME=FILE")]
+    pub binaries: Vec<String>,
     /// A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned.
     #[arg(long = "peer", value_name = "NAME=ADDRESS")]
     pub peers: Vec<String>,
@@ -81,6 +88,7 @@ enum Family {
     Canned,
 }
 
+/// Name, kind, and what its program is called.
 const PEERS: &[(&str, Family, &[&str])] = &[
     ("redis", Family::Redis, &["redis-server"]),
     ("valkey", Family::Redis, &["valkey-server"]),
@@ -93,6 +101,8 @@ impl LabOptions {
     /// Every server that is here and wanted, ours first.
     pub fn candidates(&self) -> Result<Vec<Candidate>, String> {
         let mut found = Vec::new();
+        let programs = self.programs()?;
+        self.check_names(&programs)?;
         let binary = |name: &str, path: PathBuf, family, cores, extra| Candidate {
             name: name.into(),
             origin: Origin::Binary { path, family, cores, extra },
@@ -111,10 +121,8 @@ impl LabOptions {
             let extra = self.server_args.iter().cloned().chain(arguments.split_whitespace().map(str::to_owned));
             found.push(binary(name, path, Family::Almandine, own_cores, extra.collect()));
         }
-        for &(name, family, programs) in PEERS {
-            if let Some(path) = programs.iter().find_map(|program| in_path(program)).filter(|_| wanted(name)) {
-                found.push(binary(name, path, family, cores.clone(), Vec::new()));
-            }
+        for (name, family, path) in programs.into_iter().filter(|(name, ..)| wanted(name)) {
+            found.push(binary(&name, path, family, cores.clone(), Vec::new()));
         }
         if self.floor && wanted(FLOOR) {
             let path = env::current_exe().map_err(|e| e.to_string())?;
@@ -131,6 +139,47 @@ impl LabOptions {
             }
             false => Ok(found),
         }
+    }
+
+    /// The peers' programs: those in PATH, unless one of the same name is given, and those that are given.
+    fn programs(&self) -> Result<Vec<(String, Family, PathBuf)>, String> {
+        let given = self.binaries.iter().map(|spec| {
+            let (name, file) = spec.split_once('=').ok_or_else(|| format!("{spec:?}: write NAME=FILE"))?;
+            let known = PEERS.iter().find(|(known, ..)| name.starts_with(known));
+            let (_, family, _) =
+                known.ok_or_else(|| format!("--binary {spec}: the name must begin with one of {}", known_names()))?;
+            // Servers run in other folders, so the path is absolute. Links stay: a program may go by the name it is called.
+            let path = std::path::absolute(file).map_err(|e| format!("--binary {spec}: {e}"))?;
+            if !path.is_file() {
+                return Err(format!("--binary {spec}: there is no such file"));
+            }
+            Ok((name.to_owned(), *family, path))
+        });
+        let given = given.collect::<Result<Vec<_>, String>>()?;
+        let in_path = PEERS.iter().filter_map(|(name, family, programs)| {
+            let path = programs.iter().find_map(|program| in_path(program))?;
+            (!given.iter().any(|(other, ..)| other == name)).then(|| ((*name).to_owned(), *family, path))
+        });
+        Ok(in_path.collect::<Vec<_>>().into_iter().chain(given.iter().cloned()).collect())
+    }
+
+    /// Refuses names in --only that nothing has, and says which servers are not here.
+    fn check_names(&self, programs: &[(String, Family, PathBuf)]) -> Result<(), String> {
+        let of = |specs: &[String], name: &str| specs.iter().any(|spec| spec.split(['@', '=']).next() == Some(name));
+        for name in &self.only {
+            let is_here = [OURS, FLOOR].contains(&name.as_str())
+                || programs.iter().any(|(other, ..)| other == name)
+                || of(&self.variants, name)
+                || of(&self.peers, name);
+            match PEERS.iter().find(|(known, ..)| known == name) {
+                _ if is_here => {}
+                Some((_, _, names)) => {
+                    eprintln!("note: {name} is not here: there is no {} in PATH and no --binary {name}=FILE", names[0]);
+                }
+                None => return Err(format!("--only {name}: no server has that name; known are {OURS},{},{FLOOR}", known_names())),
+            }
+        }
+        Ok(())
     }
 
     /// Cores of the servers.
@@ -181,6 +230,10 @@ impl LabOptions {
         let built = PathBuf::from("target/release/almandine-server");
         beside.into_iter().chain([built]).find(|path| path.is_file()).or_else(|| in_path("almandine-server"))
     }
+}
+
+fn known_names() -> String {
+    PEERS.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(",")
 }
 
 fn in_path(program: &str) -> Option<PathBuf> {
@@ -234,6 +287,16 @@ impl Candidate {
                 Some(words.into())
             }
             _ => None,
+        }
+    }
+
+    /// Arguments that let so many clients connect; none for servers with other names for it.
+    pub fn clients(&self, number: usize) -> Vec<String> {
+        match self.origin {
+            Origin::Binary { family: Family::Almandine | Family::Redis | Family::KeyDb | Family::Dragonfly, .. } => {
+                vec!["--maxclients".to_owned(), number.max(CLIENTS_DEFAULT).to_string()]
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -343,6 +406,22 @@ impl Subject {
     pub fn key_count(&self) -> Option<u64> {
         let count = self.target.control().and_then(|mut control| control.integer(&["DBSIZE"]));
         count.ok().and_then(|count| u64::try_from(count).ok())
+    }
+
+    /// Waits until the server has noticed that its clients are gone, so that the next measurement does not pay for it.
+    pub fn wait_for_clients_to_go(&self) -> Result<(), String> {
+        let begin = Instant::now();
+        loop {
+            let clients = self.target.control()?.info("connected_clients")?.and_then(|number| number.trim().parse::<u64>().ok());
+            // One of them asks.
+            if clients.is_none_or(|clients| clients <= 1) {
+                return Ok(());
+            }
+            if begin.elapsed() > Duration::from_secs(60) {
+                return Err(format!("{} still has {} clients after a minute", self.name, clients.unwrap_or(0)));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     fn signal(&self, signal: Signal) {

@@ -2,19 +2,33 @@
 
 use std::fs;
 
-/// User and system time of a process and all its threads, in seconds. The kernel's resolution is that of its tick, 10 ms as a rule.
-pub fn cpu_seconds(pid: u32) -> Option<f64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    Some(parse_ticks(&stat)? as f64 / rustix::param::clock_ticks_per_second() as f64)
+/// Processor time of a process and all its threads, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuTime {
+    /// In its own code.
+    pub user: f64,
+    /// In the kernel.
+    pub system: f64,
 }
 
-/// utime + stime: fields 14 and 15. The name in field 2 may contain blanks and parentheses, so fields count from its end.
-fn parse_ticks(stat: &str) -> Option<u64> {
+/// User and system time of a process. The kernel's resolution is that of its tick, 10 ms as a rule.
+pub fn cpu_time(pid: u32) -> Option<CpuTime> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (user, system) = parse_ticks(&stat)?;
+    let seconds = |ticks: u64| ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+    Some(CpuTime { user: seconds(user), system: seconds(system) })
+}
+
+/// Both together, in seconds.
+pub fn cpu_seconds(pid: u32) -> Option<f64> {
+    cpu_time(pid).map(|time| time.user + time.system)
+}
+
+/// utime and stime: fields 14 and 15. The name in field 2 may contain blanks and parentheses, so fields count from its end.
+fn parse_ticks(stat: &str) -> Option<(u64, u64)> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     let mut fields = after_name.split_ascii_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(user + system)
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 /// Resident memory in bytes.
@@ -43,7 +57,7 @@ mod tests {
     #[test]
     fn reads_ticks_behind_a_strange_name() {
         let stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 100 0 0 0 17 25 0 0 20 0 4 0 100 1 2";
-        assert_eq!(parse_ticks(stat), Some(42));
+        assert_eq!(parse_ticks(stat), Some((17, 25)));
     }
 
     #[test]
