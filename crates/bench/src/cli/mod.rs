@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::lab::{
-    canned, churn, cold, compare, expire, floor, folder, handover, hits, latency, launch, memory, pubsub, soak, sweep,
+    canned, churn, cold, compare, expire, floor, folder, grid, handover, hits, latency, launch, memory, pubsub, soak, sweep,
 };
 use crate::plot::Plot;
 
@@ -36,6 +36,8 @@ enum Command {
     Sweep(sweep::Sweep),
     /// Start our server and its peers, alternate loads between them, print medians and ratios.
     Compare(compare::Compare),
+    /// Compare workloads of every data type within a given time, and write Markdown tables.
+    Grid(grid::Grid),
     /// Measure resident bytes per object for several shapes.
     Memory(memory::Memory),
     /// Measure the latency tail at a share of saturation, also while the keys double.
@@ -85,6 +87,7 @@ impl Cli {
             Command::Load(command) => command.run(),
             Command::Sweep(command) => command.run(),
             Command::Compare(command) => command.run(),
+            Command::Grid(command) => command.run(),
             Command::Memory(command) => command.run(),
             Command::Latency(command) => command.run(),
             Command::Churn(command) => command.run(),
