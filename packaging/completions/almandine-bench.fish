@@ -31,6 +31,7 @@ complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "onl
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "load" -d 'Fill a server with keys and measure nothing'
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "sweep" -d 'Measure one server over a grid of loads'
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "compare" -d 'Start our server and its peers, alternate loads between them, print medians and ratios'
+complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "grid" -d 'Compare workloads of every data type within a given time, and write Markdown tables'
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "memory" -d 'Measure resident bytes per object for several shapes'
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "latency" -d 'Measure the latency tail at a share of saturation, also while the keys double'
 complete -c almandine-bench -n "__fish_almandine_bench_needs_command" -f -a "churn" -d 'Overwrite values with changing sizes and compare resident with live bytes'
@@ -266,6 +267,28 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare"
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare" -l quick -d 'Three repeats of one second'
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare" -s q -l quiet -d 'No progress bar'
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l server-arg -d 'One more argument for our server; may be repeated' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l binary -d 'A peer\'s program, where it is not in PATH or there are several: NAME=FILE, as in redis8=/opt/redis-8/redis-server. The name begins with that of a server that is known' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l peer -d 'A server that already runs: NAME=HOST:PORT. Its keys are overwritten; it is not pinned' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l only -d 'Only these servers, by name: almandine,redis,valkey,keydb,garnet,dragonfly,floor' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l server-cores -d 'Cores of the servers; default: the first one' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l load-cores -d 'Cores of the load; default: all others' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l server-threads -d 'Worker threads per server; default: one per server core' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l baseline -d 'The server that ratios refer to; default: the first that is not ours' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l minutes -d 'How long all of it may take' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -s n -l repeats -d 'Measurements per server and load' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l groups -d 'Only these groups: strings,values,small-hashes,hashes,lists,sets,sorted-sets,streams,geo,hyperloglogs' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -s P -l pipeline -d 'Only these batch sizes; otherwise 1, 16, 64 and 256 as suits the command' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l scale -d 'Share of the usual numbers of keys' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l markdown -d 'Where the tables go besides the terminal' -r -F
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l json -d 'Write all results as JSON, the input of `plot`' -r -F
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l csv -d 'Write one line per result as CSV' -r -F
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l floor -d 'Canned replies as one more server, and as the baseline: what the kernel takes for the same input and output'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l quick -d 'Two minutes, one measurement each, a tenth of the keys'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -s q -l quiet -d 'No progress bar'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -s h -l help -d 'Print help'
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" -l server-arg -d 'One more argument for our server; may be repeated' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" -l variant -d 'One more instance of our server: NAME[@CORES]=ARGUMENTS, as in two@0,1= for two workers' -r
