@@ -53,7 +53,7 @@ pub(crate) const REASONS: &[Reason] = &[
     because("There are no scripts, functions or modules yet; loading one is an error.", &[
         "busy-reply-threshold", "lua-enable-deprecated-api", "lua-enable-insecure-api", "enable-module-command",
     ]),
-    because("Not built yet.", &["client-default-resp"]),
+    because("As in Redis, where it acts in builds for its own tests only.", &["client-default-resp"]),
     because("The server opens no connections by itself.", &["bind-source-addr"]),
     because("There is no RDMA; `rdma-port` is refused.", &["rdma-bind", "rdma-port", "rdma-rx-size", "rdma-completion-vector"]),
     because("Workers replace these threads: each reads, executes and writes for its own connections.", &[
