@@ -286,7 +286,7 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l json -d 'Write all results as JSON, the input of `plot`' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l csv -d 'Write one line per result as CSV' -r -F
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l floor -d 'Canned replies as one more server, and as the baseline: what the kernel takes for the same input and output'
-complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l quick -d 'Two minutes, one measurement each, a tenth of the keys'
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -l quick -d 'Two minutes, one measurement each at P=16, a tenth of the keys'
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -s q -l quiet -d 'No progress bar'
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand grid" -s h -l help -d 'Print help'
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand memory" -l server-binary -d 'Our server; otherwise looked for beside this program, in target/release and in PATH' -r -F

@@ -113,7 +113,8 @@ fn open_load_keeps_its_rate() {
     assert!(output.status.success(), "{}", text(&output));
     for run in json(&result)["runs"].as_array().unwrap() {
         let rate = run["ops_per_second"].as_f64().unwrap();
-        assert!((1_500.0..2_500.0).contains(&rate), "{run}");
+        // What a stall beside other tests held up is made up for; a load without a rate takes tens of thousands.
+        assert!((1_000.0..8_000.0).contains(&rate), "{run}");
         assert_eq!(run["errors"].as_u64(), Some(0));
     }
 }
@@ -184,6 +185,28 @@ fn elements_are_handed_over_and_timeouts_come() {
     assert!(timeouts[0]["timeouts"].as_u64().unwrap() >= 40 && timeouts[0]["late_ms_min"].as_f64().unwrap() > -2.0, "{timeouts:?}");
     let output = bench(&["handover", "--only", "redis", "-w", "10", "-P", "16"]);
     assert!(!output.status.success() && text(&output).contains("give at least 64"), "{}", text(&output));
+}
+
+#[test]
+fn the_grid_has_every_group_and_its_picture() {
+    let redis = redis_server().get_program().to_os_string();
+    let (tables, pictures) = (file("grid.md"), file("grid-pictures"));
+    let words = format!(
+        "grid --only redis,redis2 --binary redis2={} --quick --scale 0.01 --minutes 0.1 --groups geo,hashes -P 64 --markdown {}",
+        redis.to_string_lossy(),
+        tables.to_string_lossy()
+    );
+    let runs = runs_of(&words, "grid.json");
+    // Hashes have five loads at this batch size, geo indexes three; there are two servers.
+    assert_eq!(runs.len(), (5 + 3) * 2);
+    for run in &runs {
+        assert_eq!((run["errors"].as_u64(), run["pipeline"].as_u64()), (Some(0), Some(64)), "{run}");
+    }
+    let text = fs::read_to_string(tables).expect("the tables were written");
+    assert!(text.contains("| HDEL and HSET | 64 |") && text.contains("| redis2 7."), "{text}");
+    let output = bench(&["plot", &file("grid.json").to_string_lossy(), "-o", &pictures.to_string_lossy()]);
+    assert!(output.status.success() && pictures.join("grid-ratios-p64.png").is_file());
+    assert!(!bench(&["grid", "--groups", "nosuch"]).status.success());
 }
 
 #[test]

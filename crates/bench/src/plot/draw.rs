@@ -12,9 +12,10 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, register_font};
 
 use super::chart::{Chart, Series};
+use super::dots::Dots;
 
 /// Width and height in units: a slide.
-const SIZE: (i32, i32) = (1280, 720);
+pub(super) const SIZE: (i32, i32) = (1280, 720);
 const LEFT: i32 = 104;
 const RIGHT: i32 = 40;
 const TOP: i32 = 150;
@@ -31,11 +32,11 @@ const PNG_SCALE: i32 = 2;
 /// Each pixel is the mean of a square of so many by so many.
 const SAMPLES: i32 = 2;
 
-const INK: RGBColor = RGBColor(32, 36, 44);
-const GREY: RGBColor = RGBColor(104, 110, 122);
-const PALE: RGBColor = RGBColor(228, 230, 235);
+pub(super) const INK: RGBColor = RGBColor(32, 36, 44);
+pub(super) const GREY: RGBColor = RGBColor(104, 110, 122);
+pub(super) const PALE: RGBColor = RGBColor(228, 230, 235);
 /// Wine first, for ours; the others differ in lightness, too.
-const PALETTE: [RGBColor; 8] = [
+pub(super) const PALETTE: [RGBColor; 8] = [
     RGBColor(170, 25, 60),
     RGBColor(25, 105, 180),
     RGBColor(40, 140, 85),
@@ -55,22 +56,44 @@ const DASHES: [Option<(i32, i32)>; 3] = [None, Some((11, 6)), Some((3, 5))];
 /// Lines that can be told apart and have a place in the legend.
 pub(super) const SERIES_MAX: usize = 21;
 
-/// The chart as an SVG document.
-pub(super) fn svg(chart: &Chart) -> Result<String, String> {
+/// What can be drawn.
+#[derive(Debug, Clone)]
+pub(super) enum Picture {
+    /// Lines along axes.
+    Lines(Chart),
+    /// Ratios in rows.
+    Ratios(Dots),
+}
+
+impl Picture {
+    /// Draws at so many pixels to a unit.
+    fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: i32) -> Result<(), String> {
+        load_font();
+        area.fill(&WHITE).map_err(failed)?;
+        match self {
+            Self::Lines(chart) => draw(chart, area, scale)?,
+            Self::Ratios(dots) => dots.draw(area, scale)?,
+        }
+        area.present().map_err(failed)
+    }
+}
+
+/// The picture as an SVG document.
+pub(super) fn svg(picture: &Picture) -> Result<String, String> {
     let (width, height) = SIZE;
     let mut text = String::new();
     let size = ((width * SVG_SCALE) as u32, (height * SVG_SCALE) as u32);
-    draw(chart, &SVGBackend::with_string(&mut text, size).into_drawing_area(), SVG_SCALE)?;
+    picture.draw(&SVGBackend::with_string(&mut text, size).into_drawing_area(), SVG_SCALE)?;
     // It is as large as a unit says, whatever its coordinates are.
     Ok(text.replacen(&format!("width=\"{}\" height=\"{}\"", size.0, size.1), &format!("width=\"{width}\" height=\"{height}\""), 1))
 }
 
-/// The chart as a PNG file.
-pub(super) fn png(chart: &Chart) -> Result<Vec<u8>, String> {
+/// The picture as a PNG file.
+pub(super) fn png(picture: &Picture) -> Result<Vec<u8>, String> {
     let scale = PNG_SCALE * SAMPLES;
     let size = ((SIZE.0 * scale) as u32, (SIZE.1 * scale) as u32);
     let mut pixels = vec![0; size.0 as usize * size.1 as usize * 3];
-    draw(chart, &BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area(), scale)?;
+    picture.draw(&BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area(), scale)?;
     let (width, height) = (SIZE.0 * PNG_SCALE, SIZE.1 * PNG_SCALE);
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width as u32, height as u32);
@@ -106,21 +129,19 @@ fn load_font() {
     });
 }
 
-type Area<B> = DrawingArea<B, Shift>;
+pub(super) type Area<B> = DrawingArea<B, Shift>;
 
-fn failed(error: impl std::fmt::Display) -> String {
+pub(super) fn failed(error: impl std::fmt::Display) -> String {
     format!("drawing failed: {error}")
 }
 
 /// A style of letters `size` units high.
-fn letters(size: i32, scale: i32, style: FontStyle, colour: &'static RGBColor) -> TextStyle<'static> {
+pub(super) fn letters(size: i32, scale: i32, style: FontStyle, colour: &'static RGBColor) -> TextStyle<'static> {
     TextStyle::from((FONT, size * scale, style).into_font()).color(colour)
 }
 
-/// Draws at so many pixels to a unit.
+/// Draws lines.
 fn draw<B: DrawingBackend>(chart: &Chart, area: &Area<B>, scale: i32) -> Result<(), String> {
-    load_font();
-    area.fill(&WHITE).map_err(failed)?;
     let say = |text: &str, (x, y): (i32, i32), style: TextStyle<'_>| {
         let style = style.pos(Pos::new(HPos::Left, VPos::Center));
         area.draw(&Text::new(text.to_owned(), (x * scale, y * scale), style)).map_err(failed)
@@ -161,7 +182,7 @@ fn draw<B: DrawingBackend>(chart: &Chart, area: &Area<B>, scale: i32) -> Result<
         let place = (SIZE.0 - legend, TOP + 12 + SERIES_MAX as i32 * LEGEND_LINE);
         say(&format!("{hidden} more are not drawn"), place, letters(17, scale, FontStyle::Normal, &GREY))?;
     }
-    area.present().map_err(failed)
+    Ok(())
 }
 
 /// Units that the widest name of a line takes with its sample, and room to the right.
@@ -218,7 +239,7 @@ mod tests {
     use super::super::chart::{Axis, Scale};
     use super::*;
 
-    fn chart(lines: usize) -> Chart {
+    fn chart(lines: usize) -> Picture {
         let axis = |scale| Axis { title: "of <b> & \"c\"".into(), scale, label: |value| format!("{value}") };
         let series = |line: usize| {
             let points = vec![(1.0, 1.0 + line as f64), (10.0, 3.0)];
@@ -226,7 +247,7 @@ mod tests {
         };
         let (title, caption) = ("A title".to_owned(), "higher is better".to_owned());
         let series = (0..lines).map(series).collect();
-        Chart { title, caption, x: axis(Scale::Log), y: axis(Scale::Linear), series, ticks_at_data: true }
+        Picture::Lines(Chart { title, caption, x: axis(Scale::Log), y: axis(Scale::Linear), series, ticks_at_data: true })
     }
 
     #[test]

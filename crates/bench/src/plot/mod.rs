@@ -4,6 +4,7 @@
 
 mod chart;
 mod data;
+mod dots;
 mod draw;
 
 use std::fs;
@@ -12,6 +13,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::Value;
+
+use self::draw::Picture;
 
 /// Options of `plot`.
 #[derive(Debug, Args)]
@@ -38,7 +41,13 @@ impl Plot {
             let found = document["runs"].as_array().ok_or_else(|| format!("{} holds no runs", file.display()))?;
             runs.extend(found.iter().cloned());
         }
-        let charts = data::charts(&runs, self.title.as_deref());
+        let title = self.title.as_deref();
+        let mut charts: Vec<(String, Picture)> =
+            dots::pictures(&runs, title).into_iter().map(|(name, dots)| (name, Picture::Ratios(dots))).collect();
+        // A grid has too many loads for lines.
+        if charts.is_empty() {
+            charts = data::charts(&runs, title).into_iter().map(|(name, chart)| (name.to_owned(), Picture::Lines(chart))).collect();
+        }
         if charts.is_empty() {
             return Err("nothing to draw: a chart needs at least two points along an axis, or a latency curve".into());
         }

@@ -28,9 +28,9 @@ impl Part {
         for scenario in &self.scenarios {
             text += &format!("| {} | {} |", name_of(scenario), scenario.pipeline);
             for server in 0..names.len() {
-                text += &format!(" {} |", scenario.cpu(server).map_or("–".into(), |spread| spread.show(small)));
+                text += &format!(" {} |", scenario.cpu(server).map_or("–".into(), show));
                 if server > 0 {
-                    text += &format!(" {} |", ratio_to(scenario, server).map_or("–".into(), small));
+                    text += &format!(" {} |", ratio_to(scenario, server).map_or("–".into(), |ratio| format!("{ratio:.2}")));
                 }
             }
             text.push('\n');
@@ -70,6 +70,11 @@ fn name_of(scenario: &Scenario) -> String {
         String::from_utf8_lossy(command).into_owned()
     });
     names.collect::<Vec<_>>().join(" and ")
+}
+
+/// With the range, where there is one.
+fn show(spread: Spread) -> String {
+    if spread.min < spread.max { spread.show(small) } else { small(spread.median) }
 }
 
 fn ratio_to(scenario: &Scenario, server: usize) -> Option<f64> {

@@ -30,7 +30,7 @@ const ELEMENT: f64 = 2e-6;
 /// A measurement is at least and at most so long, in seconds.
 const TIME: (f64, f64) = (0.2, 3.0);
 /// Prepared requests per thread: making more takes longer than they are used.
-const POOL_BYTES: usize = 16 << 20;
+const POOL_BYTES: usize = 8 << 20;
 
 /// Options of `grid`.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub struct Grid {
     /// Share of the usual numbers of keys.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
-    /// Two minutes, one measurement each, a tenth of the keys.
+    /// Two minutes, one measurement each at P=16, a tenth of the keys.
     #[arg(long)]
     quick: bool,
     /// Where the tables go besides the terminal.
@@ -80,6 +80,9 @@ impl Grid {
     pub fn run(mut self) -> Result<ExitCode, String> {
         if self.quick {
             (self.minutes, self.repeats, self.scale) = (2.0, 1, 0.1);
+            if self.pipeline.is_empty() {
+                self.pipeline = vec![16];
+            }
         }
         if !(self.scale > 0.0 && self.minutes > 0.0) {
             return Err("--scale and --minutes must be above 0".into());
@@ -97,7 +100,7 @@ impl Grid {
             "{loads} loads, {} repeats, {} servers taking turns: about {:.0} minutes\n",
             self.repeats,
             subjects.len(),
-            self.minutes
+            self.minutes.max(Budget::least(loads * self.repeats * subjects.len()))
         );
         let mut budget = Budget::new(self.minutes);
         for at in 0..plan.len() {
@@ -187,6 +190,11 @@ impl Grid {
 impl Budget {
     fn new(minutes: f64) -> Self {
         Self { begin: Instant::now(), minutes, done: 0, measuring: 0.0, measured: 0.0, elements: 0.0, filled: 0.0 }
+    }
+
+    /// Minutes that so many measurements take at least, as far as is known before the first.
+    fn least(measurements: usize) -> f64 {
+        measurements as f64 * (TIME.0 + OVERHEAD) / 60.0
     }
 
     fn overhead(&self) -> f64 {
