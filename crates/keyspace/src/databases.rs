@@ -308,6 +308,8 @@ impl Accessor {
     fn remap(&mut self, dbs: &[u16], swapped: bool, remap: impl FnOnce(&Keyspace)) {
         let before: Vec<u16> = dbs.iter().map(|&db| self.keyspace.namespace(db)).collect();
         self.remap_waiting(dbs, |accessor| accessor.remap_watched(dbs, swapped, remap));
+        // The commands behind it in the same unit mean the databases as they are now.
+        self.namespaces.clear();
         for (&db, before) in dbs.iter().zip(before) {
             let namespace = self.keyspace.namespace(db);
             if namespace != before {

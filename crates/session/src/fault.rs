@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     LastFirst,
     /// The destinations of those who wait are not at hand when they are served.
     DestinationsUnsecured,
+    /// A transaction holds shared what it only reads, although who waits may change it.
+    ReadKeysShared,
     /// Serving who moves elements takes some time. No step is left out; it makes others notice.
     SlowHandOver,
 }
@@ -41,6 +43,7 @@ pub(crate) fn made() -> Option<Fault> {
             "no-claim" => Fault::NoClaim,
             "last-first" => Fault::LastFirst,
             "destinations-unsecured" => Fault::DestinationsUnsecured,
+            "read-keys-shared" => Fault::ReadKeysShared,
             // `giver-goes-on` is the store's.
             "slow-hand-over" | "giver-goes-on" => Fault::SlowHandOver,
             _ => return None,

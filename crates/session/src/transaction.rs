@@ -210,7 +210,9 @@ impl Engine {
         let mut required = Ok(());
         if accessor.has_waiters() && !unit.alone {
             let filled = unit.filled(context, db);
-            accessor.hold_for_waiters(&filled);
+            if *fault != Some(Fault::ReadKeysShared) {
+                accessor.hold_for_waiters(&filled);
+            }
             if accessor.has_cold() {
                 required = accessor.secure_waiters_of_unit(&filled);
             }

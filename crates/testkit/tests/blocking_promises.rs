@@ -219,3 +219,54 @@ fn an_answer_before_the_rest_is_served_is_noticed() {
         assert!(early > 0, "it was not noticed");
     }
 }
+
+/// Transactions that read the destination of the move that they cause, beside others who push there. How often one of these came between.
+fn reads_and_moves(server: &Server, rounds: usize) -> usize {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            let (mut rival, stop) = (server.client(), &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    rival.line("RPUSH end other");
+                }
+            });
+        }
+        let (mut pusher, mut control) = (server.client(), server.client());
+        let mut waiter = [Waiter::connect(server.address(), 0, 0).expect("a connection")];
+        let mut between = 0;
+        for round in 0..rounds {
+            control.line("DEL end");
+            waiter[0].outcome = None;
+            waiter[0].wait("BLMOVE source end LEFT RIGHT 0").expect("a command is sent");
+            await_blocked(&mut control, 1).expect("it waits");
+            let commands = ["MULTI", "LLEN end", &format!("RPUSH source {round}"), "EXEC"]
+                .map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+            let replies = pusher.pipeline(&commands).expect("replies");
+            let len = replies[3].elements().and_then(|replies| replies[0].integer()).expect("a length");
+            let moved = pusher.line(&format!("LINDEX end {len}"));
+            between += usize::from(moved != Value::Bulk(round.to_string().into_bytes()));
+            assert_eq!(gather(&mut waiter, 0, PATIENCE).expect("what became of it"), 0, "it still waits");
+        }
+        stop.store(true, Ordering::Relaxed);
+        between
+    })
+}
+
+/// What a transaction reads is what those whom it serves change, with nobody between.
+#[test]
+fn a_transaction_and_the_move_that_it_causes_are_one_step() {
+    let _alone = alone();
+    assert_eq!(reads_and_moves(&start(&[], ""), if full() { 20_000 } else { 1_000 }), 0, "others came between");
+}
+
+#[test]
+fn what_comes_between_a_transaction_and_its_move_is_noticed() {
+    let _alone = alone();
+    let server = start(&[], "read-keys-shared");
+    if is_faulty(&server) {
+        let between = (0..10).map(|_| reads_and_moves(&server, 500)).find(|between| *between > 0);
+        println!("blocking, read-keys-shared: {} came between", between.unwrap_or(0));
+        assert!(between.is_some(), "it was not noticed");
+    }
+}

@@ -119,7 +119,7 @@ fn left(from: &State, number: usize, client: usize) -> State {
 }
 
 fn report(entries: &[Entry], stuck: &Stuck) -> String {
-    const BEFORE: usize = 16;
+    const BEFORE: usize = 60;
     let mut text = "no order explains these answers:\n".to_owned();
     let recent = stuck.before[stuck.before.len().saturating_sub(BEFORE)..].iter().map(|number| ("before ", *number));
     let pending = stuck.pending.iter().map(|number| ("pending", *number));
