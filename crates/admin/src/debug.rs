@@ -96,7 +96,17 @@ const SUBCOMMANDS: &[Subcommand] = &[
     }),
     subcommand("OBJECT", "<key>", "How a value is stored.", 1..=2, object),
     subcommand("PANIC", "", "Crashes the server by a panic.", 0..=0, |_| panic!("DEBUG PANIC was called")),
-    subcommand("PAUSE-CRON", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
+    subcommand(
+        "PAUSE-CRON",
+        "<0|1>",
+        "Whether signals that ask for the end wait, until SHUTDOWN ABORT withdraws them.",
+        1..=1,
+        |call| {
+            call.context.node.shutdown.hold_signals(number::integer(call.args.at(2))? != 0);
+            call.reply.ok();
+            Ok(())
+        },
+    ),
     subcommand(
         "POPULATE",
         "<count> [<prefix>] [<size>]",

@@ -53,8 +53,13 @@ const SHUTDOWN: Command = Command {
 /// Ends the process. There is no answer: the connection closes with it, and what the client has sent behind is not run.
 fn shutdown(call: &mut AdminCall<'_>) -> Outcome {
     let Some(request) = parse_shutdown(call.args)? else {
-        // A shutdown that has begun waits for nothing and cannot be called back.
-        return Err(errors::server::NO_SHUTDOWN);
+        // One that has begun waits for nothing: only a signal that is held can be withdrawn.
+        if !call.context.node.shutdown.abort() {
+            return Err(errors::server::NO_SHUTDOWN);
+        }
+        tracing::warn!("Shutdown manually aborted.");
+        call.reply.ok();
+        return Ok(());
     };
     if request.save == Some(true) && !request.force {
         tracing::warn!("SHUTDOWN SAVE is refused: this version cannot save data.");

@@ -4,6 +4,9 @@ use std::io;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub use waker::Waker;
 
 mod waker;
@@ -45,24 +48,45 @@ pub fn rank_behind_workers() -> io::Result<()> {
 /// # Errors
 /// When the processor does not exist or the process may not use it.
 pub fn pin_to(processor: usize) -> io::Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    if processor >= rustix::thread::CpuSet::MAX_CPU {
+    let mut set = CpuSet::new();
+    if processor >= CpuSet::MAX_CPU {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }
     set.set(processor);
-    rustix::thread::sched_setaffinity(None, &set).map_err(io::Error::from)
+    sched_setaffinity(None, &set).map_err(io::Error::from)
 }
 
-/// Keeps the calling thread, and all that it starts from now on, to some processors.
+/// Keeps all threads of the process, and those that they start from now on, to some processors.
 ///
 /// # Errors
 /// When none of them exists or the process may use none.
 pub fn keep_to(processors: &[usize]) -> io::Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    for &processor in processors.iter().filter(|processor| **processor < rustix::thread::CpuSet::MAX_CPU) {
+    let mut set = CpuSet::new();
+    for &processor in processors.iter().filter(|processor| **processor < CpuSet::MAX_CPU) {
         set.set(processor);
     }
-    rustix::thread::sched_setaffinity(None, &set).map_err(io::Error::from)
+    sched_setaffinity(None, &set)?;
+    // What a thread starts while it is being looked at is found the second time.
+    for _ in 0..2 {
+        for thread in std::fs::read_dir("/proc/self/task")? {
+            let id = thread?.file_name().to_str().and_then(|name| Pid::from_raw(name.parse().ok()?));
+            match sched_setaffinity(id, &set) {
+                // It has ended meanwhile.
+                Ok(()) | Err(Errno::SRCH) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The processors that the calling thread may run on.
+///
+/// # Errors
+/// When the system does not say.
+pub fn kept_to() -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect())
 }
 
 /// The processors that this process may use.

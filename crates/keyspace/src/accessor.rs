@@ -122,6 +122,11 @@ impl Accessor {
         self.session.leave();
     }
 
+    /// So many bytes beside the store, of buffers of connections say, count against the budget since the last batch: the end of this one evicts for them.
+    pub fn count_growth(&mut self, bytes: usize) {
+        self.session.count_growth(bytes);
+    }
+
     /// Does something between two commands of a batch that may wait for the background.
     pub fn outside_epoch(&mut self, work: impl FnOnce()) {
         let (now_ms, open) = (self.session.now_ms(), self.in_unit());

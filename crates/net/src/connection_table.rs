@@ -25,6 +25,8 @@ const SPARE_BUFFERS_MAX: usize = 16;
 pub(crate) const SPARE_BYTES_MAX: usize = 64 * 1024;
 /// The scratch output is given back above this capacity.
 const SCRATCH_BYTES_MAX: usize = 1024 * 1024;
+/// Output above this size is compared with the limits before any of it is sent; Redis, too, does not count the first 16 KiB.
+const CHECKED_BYTES_MIN: usize = 16 * 1024;
 /// How long a peer may send on after we have ended our direction.
 const LINGER_S: u64 = 2;
 
@@ -93,6 +95,8 @@ impl<S: Service> ConnectionTable<S> {
             self.begin_stream(connection);
         } else if let Some(pending) = &mut connection.output.pending {
             pending.push(&mut self.scratch);
+        } else if self.scratch.len() > CHECKED_BYTES_MIN && self.shared.limits.may_forbid(self.scratch.len()) {
+            self.queue(connection);
         } else {
             match self.send(connection) {
                 Ok(sent) if sent == self.scratch.len() => {}
@@ -118,14 +122,20 @@ impl<S: Service> ConnectionTable<S> {
     /// Sends a scratch output that ends in a stream. The connection executes nothing more before the stream's end.
     #[cold]
     fn begin_stream(&mut self, connection: &mut Connection<S::Connection>) {
+        self.queue(connection);
+        self.send_pending(connection);
+        connection.output.full |= connection.streams();
+    }
+
+    /// Makes the scratch output pending, behind what the outbox holds.
+    #[cold]
+    fn queue(&mut self, connection: &mut Connection<S::Connection>) {
         self.withdraw(connection);
         let pending = connection.output.pending.get_or_insert_default();
         if !self.queued.is_empty() {
             pending.push_bytes(self.queued.clone());
         }
         pending.push(&mut self.scratch);
-        self.send_pending(connection);
-        connection.output.full |= connection.streams();
     }
 
     /// Sends the scratch output of a connection that has nothing pending. Returns how much of it needs no further care.

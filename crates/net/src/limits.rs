@@ -72,6 +72,11 @@ impl Limits {
             OutputClass::Unauthenticated => (&UNAUTHENTICATED, pending),
         }
     }
+
+    /// Whether so many bytes of output break the limit that an operator has set for some class.
+    pub(crate) fn may_forbid(&self, bytes: usize) -> bool {
+        [&self.output_normal, &self.output_replica, &self.output_subscriber].iter().any(|limit| limit.forbids(bytes))
+    }
 }
 
 impl OutputLimit {
@@ -93,11 +98,16 @@ impl OutputLimit {
         self.hard_bytes.load(Ordering::Relaxed) == 0 && self.soft_bytes.load(Ordering::Relaxed) == 0
     }
 
+    /// Whether so many bytes are never allowed.
+    fn forbids(&self, bytes: usize) -> bool {
+        let hard = self.hard_bytes.load(Ordering::Relaxed);
+        hard > 0 && bytes > hard
+    }
+
     /// Whether `pending` bytes break the limit. `over_since_s` remembers since when the soft limit is exceeded.
     pub(crate) fn is_broken(&self, pending: usize, over_since_s: &mut Option<u64>, now_s: u64) -> bool {
-        let hard = self.hard_bytes.load(Ordering::Relaxed);
         let soft = self.soft_bytes.load(Ordering::Relaxed);
-        if hard > 0 && pending > hard {
+        if self.forbids(pending) {
             return true;
         }
         if soft == 0 || pending <= soft {

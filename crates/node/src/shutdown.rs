@@ -1,7 +1,9 @@
 //! The wish to end the process.
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::lock::lock;
 
 /// How the process is to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,20 +23,61 @@ const REQUESTED: u8 = 1;
 #[derive(Debug, Default)]
 pub struct Shutdown {
     state: AtomicU8,
-    request: Mutex<Option<ShutdownRequest>>,
+    asked: Mutex<Asked>,
     changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    request: Option<ShutdownRequest>,
+    /// DEBUG PAUSE-CRON: signals are not followed.
+    held: bool,
+    /// A signal that is not followed yet.
+    signal: bool,
 }
 
 impl Shutdown {
     /// Asks for the end. The first request wins.
     pub fn request(&self, request: ShutdownRequest) {
-        let mut slot = self.request.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.get_or_insert(request);
+        self.end(&mut self.asked(), request);
+    }
+
+    /// A signal asks for the end. While signals are held it can be withdrawn.
+    pub fn signal(&self) {
+        let mut asked = self.asked();
+        asked.signal = true;
+        if !asked.held {
+            self.end(&mut asked, ShutdownRequest::default());
+        }
+    }
+
+    /// Has signals wait, or follows those that have waited.
+    pub fn hold_signals(&self, held: bool) {
+        let mut asked = self.asked();
+        asked.held = held;
+        if asked.signal && !held {
+            self.end(&mut asked, ShutdownRequest::default());
+        }
+    }
+
+    /// Withdraws a signal that is not followed yet. False when there is none.
+    #[must_use]
+    pub fn abort(&self) -> bool {
+        let mut asked = self.asked();
+        asked.request.is_none() && std::mem::take(&mut asked.signal)
+    }
+
+    fn end(&self, asked: &mut Asked, request: ShutdownRequest) {
+        asked.request.get_or_insert(request);
         self.state.store(REQUESTED, Ordering::Release);
         self.changed.notify_all();
     }
 
-    /// Whether the end was asked for.
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        lock(&self.asked)
+    }
+
+    /// Whether the process is to end.
     #[must_use]
     pub fn requested(&self) -> bool {
         self.state.load(Ordering::Acquire) != RUNNING
@@ -43,12 +86,12 @@ impl Shutdown {
     /// Waits for the request.
     #[must_use]
     pub fn wait(&self) -> ShutdownRequest {
-        let mut slot = self.request.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked();
         loop {
-            if let Some(request) = *slot {
+            if let Some(request) = asked.request {
                 return request;
             }
-            slot = self.changed.wait(slot).unwrap_or_else(PoisonError::into_inner);
+            asked = self.changed.wait(asked).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -65,5 +108,21 @@ mod tests {
         shutdown.request(ShutdownRequest::default());
         assert!(shutdown.requested());
         assert_eq!(shutdown.wait().save, Some(false));
+    }
+
+    #[test]
+    fn a_signal_that_is_held_can_be_withdrawn_and_is_followed_otherwise() {
+        let shutdown = Shutdown::default();
+        assert!(!shutdown.abort(), "there is nothing to withdraw");
+        shutdown.hold_signals(true);
+        shutdown.signal();
+        assert!(!shutdown.requested() && shutdown.abort() && !shutdown.abort());
+        shutdown.hold_signals(false);
+        assert!(!shutdown.requested(), "it was withdrawn");
+        shutdown.hold_signals(true);
+        shutdown.signal();
+        shutdown.hold_signals(false);
+        assert_eq!(shutdown.wait(), ShutdownRequest::default());
+        assert!(!shutdown.abort(), "the end has begun");
     }
 }

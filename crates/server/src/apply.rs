@@ -11,7 +11,7 @@ use almandine_keyspace::{EvictionOrder, EvictionPolicy, Keyspace};
 use almandine_net::{Limits, OutputLimit};
 
 use crate::network::Network;
-use crate::{crash, log, oom_score, open_files, title};
+use crate::{cores, crash, log, oom_score, open_files, title};
 
 /// A connection's untaken output may be one part in so many of `maxmemory`, within bounds, before it waits.
 const OUTPUT_PAUSE_SHARE: u64 = 256;
@@ -33,6 +33,7 @@ pub(crate) fn apply(settings: &Settings, limits: &Limits, keyspace: &Keyspace, n
     let change = network.prepare(settings)?;
     std::env::set_current_dir(&settings.process.dir).map_err(|error| SetError::failed("dir", error.to_string()))?;
     open_files::follow(settings)?;
+    cores::follow(settings)?;
     set_limits(limits, settings);
     set_eviction(settings, keyspace);
     // A server that runs takes it, as Redis does: writes are then refused until there is room.

@@ -70,7 +70,7 @@ fn turn(node: &Node, network: &Handle<Message>) {
     gauges.input_buffer_bytes.store(network.sum(|counters| &counters.input_buffer_bytes), Relaxed);
 }
 
-/// Has what connections hold count against `maxmemory`: their buffers, transactions, watched keys and subscriptions. They are summed up when the store asks: a figure of a moment ago would
+/// Has what connections hold count against `maxmemory`: their buffers, transactions, watched keys and subscriptions, and messages that wait for them. They are summed up when the store asks: a figure of a moment ago would
 /// evict keys, or refuse writes, for clients that have gone.
 pub(crate) fn count_buffers(node: &Arc<Node>, network: Handle<Message>) {
     // The node holds the store, so the store must not hold the node.
@@ -78,8 +78,13 @@ pub(crate) fn count_buffers(node: &Arc<Node>, network: Handle<Message>) {
     node.keyspace.count_external_bytes(move || {
         let output = network.sum(|counters| &counters.output_memory_bytes);
         let input = network.sum(|counters| &counters.input_buffer_bytes);
-        let of_node =
-            |node: Arc<Node>| node.statistics.device_buffer_bytes() + node.statistics.computed_bytes() + node.clients.memory.held();
+        let of_node = |node: Arc<Node>| {
+            let statistics = &node.statistics;
+            statistics.device_buffer_bytes()
+                + statistics.computed_bytes()
+                + node.clients.memory.held()
+                + node.pubsub.payload_bytes()
+        };
         output + input + weak.upgrade().map_or(0, of_node)
     });
 }

@@ -10,6 +10,7 @@ mod apply;
 mod background;
 mod check;
 mod commands;
+mod cores;
 mod crash;
 mod listeners;
 mod log;

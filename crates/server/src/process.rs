@@ -6,9 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use almandine_config::Settings;
 use almandine_config::choices::Supervised;
-use almandine_config::{Settings, special};
-use almandine_io::{files, thread};
+use almandine_io::files;
 
 /// Set in the environment of a process that was started to run in the background.
 const BACKGROUND: &str = "ALMANDINE_BACKGROUND";
@@ -33,17 +33,6 @@ pub(crate) fn went_to_background(settings: &Settings, args: &[String]) -> io::Re
         .process_group(0)
         .spawn()?;
     Ok(true)
-}
-
-/// Keeps this process to the cores of `server_cpulist`.
-pub(crate) fn keep_to_cores(settings: &Settings) {
-    let list = &settings.threads.server_cpus;
-    let cores = special::parse_cpus(list).unwrap_or_default();
-    if !cores.is_empty()
-        && let Err(error) = thread::keep_to(&cores)
-    {
-        tracing::warn!("The server cannot keep to the cores {list}: {error}");
-    }
 }
 
 /// The file that holds the process id while it exists.

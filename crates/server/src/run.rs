@@ -13,13 +13,15 @@ use almandine_io::reactor::{self, Choice, Kind};
 use almandine_io::signal::{Signal, Signals};
 use almandine_keyspace::{Keyspace, Storage};
 use almandine_net::Handle;
-use almandine_node::{Build, Mailbox, Message, Node, ShutdownRequest};
+use almandine_node::{Build, Mailbox, Message, Node};
 
 use crate::listeners::Listeners;
 use crate::network::Network;
 use crate::process::PidFile;
 use crate::workers::Workers;
-use crate::{apply, background, commands, crash, log, oom_score, open_files, process, startup, storage, title, users, workers};
+use crate::{
+    apply, background, commands, cores, crash, log, oom_score, open_files, process, startup, storage, title, users, workers,
+};
 
 /// The global allocator's name.
 const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mimalloc" };
@@ -42,7 +44,7 @@ pub(crate) fn run(config: Config, program: &str, args: &[String]) -> ExitCode {
         }
     }
     log::install(settings);
-    process::keep_to_cores(settings);
+    cores::begin(settings);
     let file = config.file().map(|file| file.display().to_string()).unwrap_or_default();
     title::begin(settings, program, &file);
     match crash::install(settings).and_then(|()| serve(config)) {
@@ -222,7 +224,7 @@ fn watch_signals(signals: Signals, node: &Arc<Node>) -> io::Result<()> {
             }
             Signal::Terminate | Signal::Interrupt => {
                 tracing::warn!("Received {} scheduling shutdown...", signal.name());
-                node.shutdown.request(ShutdownRequest::default());
+                node.shutdown.signal();
             }
         }
         true

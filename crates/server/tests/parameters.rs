@@ -50,6 +50,27 @@ fn the_server_keeps_to_its_cores() {
 }
 
 #[test]
+fn its_cores_change_while_it_runs() {
+    let allowed = |server: &Server| {
+        let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+        let status = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("status")).unwrap());
+        let list =
+            |status: String| status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned();
+        status.map(list).collect::<std::collections::BTreeSet<_>>()
+    };
+    let server = Server::start(&Program::Almandine, &[]);
+    let (all, mut client) = (allowed(&server), server.client());
+    assert_eq!(client.line("CONFIG SET server_cpulist 0"), ok());
+    assert!(allowed(&server).iter().eq(["0"]), "{:?}", allowed(&server));
+    assert!(client.line("CONFIG SET server_cpulist 1023").to_string().contains("server_cpulist"));
+    assert!(allowed(&server).iter().eq(["0"]), "nothing changes when it fails");
+    assert_eq!(client.call(&["CONFIG", "SET", "server_cpulist", ""]).unwrap(), ok());
+    assert_eq!(allowed(&server), all);
+    let pinned = Server::start(&Program::Almandine, &["--pin-workers", "yes", "--workers", "1"]);
+    assert!(pinned.client().line("CONFIG SET server_cpulist 0").to_string().contains("pin-workers"));
+}
+
+#[test]
 fn the_zone_is_in_hello_and_info_where_there_is_one() {
     let server = Server::start(&Program::Almandine, &["--availability-zone", "eu-1b"]);
     let mut client = server.client();

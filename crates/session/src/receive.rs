@@ -351,6 +351,14 @@ impl Service for Sessions {
 
     fn note_buffers(&mut self, connection: &mut Connection, buffers: Buffers) {
         self.sizes.note(connection, buffers, &self.engine.context);
+        if let Some(bytes) = self.sizes.take_growth()
+            && self.engine.context.node.keyspace.maxmemory() > 0
+        {
+            let Engine { accessor, now_ms, .. } = &mut self.engine;
+            accessor.begin_batch(*now_ms);
+            accessor.count_growth(bytes);
+            accessor.end_batch();
+        }
     }
 
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {

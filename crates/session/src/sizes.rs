@@ -14,6 +14,9 @@ use almandine_node::{ClientShared, Message, Node};
 
 use crate::connection::Connection;
 
+/// By so much all clients of a worker grow before room is made for them.
+const GROWTH_BYTES: usize = 16 * 1024;
+
 /// What is counted of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Size {
@@ -32,6 +35,8 @@ pub(crate) struct Sizes {
     order: BTreeSet<(u8, ConnectionId)>,
     /// `maxmemory-clients` in bytes; 0 for no limit.
     limit: u64,
+    /// By how much all of them have grown since room was made for that.
+    grown: usize,
 }
 
 impl Sizes {
@@ -45,7 +50,9 @@ impl Sizes {
         let shared = &connection.client.shared;
         let bytes = if buffers.fixed == 0 { 0 } else { buffers.total() + own_bytes(shared) };
         shared.activity.output_pending_bytes.store(buffers.pending, Relaxed);
-        shared.activity.query_bytes.store(buffers.input_used, Relaxed);
+        let understood = connection.parser.understood().min(buffers.input_used);
+        shared.activity.query_bytes.store(buffers.input_used - understood, Relaxed);
+        shared.memory.understood_bytes.store(understood, Relaxed);
         shared.memory.input_bytes.store(buffers.input, Relaxed);
         shared.memory.outputs.store(buffers.outputs, Relaxed);
         shared.memory.output_bytes.store(buffers.output + buffers.attached, Relaxed);
@@ -62,6 +69,7 @@ impl Sizes {
     fn count(&mut self, connection: &mut Connection, (bytes, held): (usize, usize), bucket: Option<u8>, context: &Context) {
         let memory = &context.node.clients.memory;
         let size = &mut connection.size;
+        self.grown = (self.grown + bytes).saturating_sub(size.bytes);
         memory.change(context.worker, (size.bytes, size.held), (bytes, held));
         (size.bytes, size.held) = (bytes, held);
         if size.bucket != bucket {
@@ -74,6 +82,12 @@ impl Sizes {
             size.bucket = bucket;
             memory.set_top(context.worker, self.top());
         }
+    }
+
+    /// By how much the clients have grown, if it is much: what they hold counts against `maxmemory` and is allocated by nobody who looks at that.
+    #[inline]
+    pub(crate) fn take_growth(&mut self) -> Option<usize> {
+        (self.grown >= GROWTH_BYTES).then(|| std::mem::take(&mut self.grown))
     }
 
     fn top(&self) -> Option<u8> {

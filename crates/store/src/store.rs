@@ -11,7 +11,6 @@ use crate::evict::heat::HeatRule;
 use crate::full::Full;
 use crate::heap::SharedValue;
 use crate::key::Key;
-use crate::log::CHUNK_BYTES;
 use crate::memory::MemoryUse;
 use crate::options::Options;
 use crate::progress::Work;
@@ -257,12 +256,6 @@ impl Store {
     /// Who calls sees what others have written before they called earlier: of two that disagree the later one can look why.
     pub fn hold_expiry(&self, held: bool) {
         self.inner.expiry.held.swap(held, Ordering::AcqRel);
-    }
-
-    /// Granularity in bytes at which the log takes memory.
-    #[must_use]
-    pub const fn chunk_bytes() -> usize {
-        CHUNK_BYTES
     }
 }
 

@@ -6,7 +6,7 @@ mod hits;
 
 use almandine_store::{EvictionOrder, EvictionPolicy, Options, Put, Session, Store};
 use hits::Random;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
@@ -222,6 +222,48 @@ fn the_budget_holds_while_sessions_compete() {
             memory.log_resident_bytes <= log + log / 5 + 16 * MIB
         });
     }
+}
+
+/// A chunk of the log is more than such a budget leaves: only what is used of it may count.
+#[test]
+fn a_budget_just_above_the_empty_store_is_kept_closely_and_evicts_before_it_refuses() {
+    for order in [EvictionOrder::Recency, EvictionOrder::Frequency, EvictionOrder::Random, EvictionOrder::Expiry] {
+        let volatile_only = order == EvictionOrder::Expiry;
+        let (store, namespace) = store_with(order, volatile_only, 0, false);
+        let mut session = store.session().unwrap();
+        let budget = store.memory().used_bytes() + 100 * 1024;
+        store.set_budget(budget);
+        for number in 0..20_000 {
+            put(&mut session, namespace, number, &[1; 100], volatile_only.then_some(1_000_000 + number as i64));
+            if number % 10 == 0 {
+                store.maintain(1_000);
+            }
+            let used = store.memory().used_bytes();
+            assert!(used <= budget + 4 * 1024, "{order:?}: {used} used of {budget} after {number}");
+            assert!(!store.is_over_limit(), "{order:?}: refused after {number}");
+        }
+        assert!(store.namespace_len(namespace).0 > 200, "{order:?}");
+    }
+}
+
+#[test]
+fn what_is_counted_beside_the_store_makes_room_for_itself() {
+    let (store, namespace) = store_with(EvictionOrder::Recency, false, 8 * MIB, false);
+    static BESIDE: AtomicU64 = AtomicU64::new(0);
+    store.count_external_bytes(|| BESIDE.load(Ordering::Relaxed));
+    let mut session = store.session().unwrap();
+    (0..50).for_each(|number| put(&mut session, namespace, number, &[1; 100_000], None));
+    for _ in 0..40 {
+        BESIDE.fetch_add(100_000, Ordering::Relaxed);
+        session.enter(1_000);
+        session.count_growth(100_000);
+        session.leave();
+        // Large values are freed by the background.
+        store.maintain(1_000);
+        let used = store.memory().used_bytes();
+        assert!(used <= 8 * MIB, "{used}");
+    }
+    assert!(store.totals().evicted > 0 && !store.is_over_limit());
 }
 
 #[test]

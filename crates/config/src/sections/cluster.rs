@@ -13,7 +13,7 @@ section! {
     "cluster-enabled": YES_NO = "no" [immutable] "Be a node of a cluster.";
     "cluster-config-file": TEXT = "nodes.conf" [immutable] "File that holds the state of the cluster.";
     "cluster-config-save-behavior": (Kind::Choice(&["sync", "best-effort"])) = "sync" [] "What a failure to write that file does.";
-    "cluster-databases": (Kind::Integer(1, i32::MAX as i64)) = "1" [immutable] "Number of databases in a cluster.";
+    "cluster-databases": (Kind::Integer(1, i32::MAX as i64)) = "1" [immutable hidden] "Number of databases in a cluster.";
     "cluster-port": PORT = "0" [immutable] "Port of the cluster bus; 0 for the port plus 10000.";
     "cluster-node-timeout": LONG = "15000" [] "Milliseconds after which a silent node may have failed.";
     "cluster-ping-interval": (Kind::Integer(1, i32::MAX as i64)) = "1000" [hidden] "Milliseconds between pings.";

@@ -17,9 +17,9 @@ section! {
     "min-string-size-avoid-copy-reply": MEMORY = "16384" [hidden] "Bytes from which on a reply is not copied.";
     "min-string-size-avoid-copy-reply-threaded": MEMORY = "65536" [hidden]
         "Bytes from which on a reply is not copied, with threads.";
-    "server_cpulist" / "server-cpulist": (Kind::Text(cpu_list)) = "" [immutable]
+    "server_cpulist" / "server-cpulist": (Kind::Text(cpu_list)) = "" []
         "Cores that the server uses, as in 0-3,8 or 0-7:2; empty for all that it may." => server_cpus: String;
-    "bio_cpulist" / "bio-cpulist": TEXT = "" [immutable] "Cores of background threads.";
-    "aof_rewrite_cpulist" / "aof-rewrite-cpulist": TEXT = "" [immutable] "Cores of the rewrite of the log of writes.";
-    "bgsave_cpulist" / "bgsave-cpulist": TEXT = "" [immutable] "Cores of snapshots.";
+    "bio_cpulist" / "bio-cpulist": TEXT = "" [] "Cores of background threads.";
+    "aof_rewrite_cpulist" / "aof-rewrite-cpulist": TEXT = "" [] "Cores of the rewrite of the log of writes.";
+    "bgsave_cpulist" / "bgsave-cpulist": TEXT = "" [] "Cores of snapshots.";
 }

@@ -162,6 +162,28 @@ fn a_busy_worker_is_not_pushed_more_than_it_may_hold() {
 }
 
 #[test]
+fn nothing_is_sent_of_a_reply_beyond_the_limit_however_fast_its_reader_is() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        server.limits.output_normal.set(100_000, 0, 0);
+        let mut client = server.connect();
+        // What has been answered before, and is not sent yet, is lost with it, as in Redis.
+        let mut bytes = Vec::new();
+        [&[8; 500][..], b"BIG"].iter().for_each(|payload| frame(&mut bytes, payload));
+        client.stream.write_all(&bytes).unwrap();
+        let mut received = Vec::new();
+        let _ = client.stream.read_to_end(&mut received);
+        assert_eq!(received.len(), 0);
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by.output_limit), 1);
+        // The limit of one class is not that of another.
+        let mut subscriber = server.connect();
+        subscriber.send(b"SUBSCRIBE");
+        subscriber.send(b"BIG");
+        assert_eq!(subscriber.receive().len(), 300_000);
+    }
+}
+
+#[test]
 fn output_limits_close_a_subscriber_that_does_not_read() {
     for kind in KINDS {
         for (hard, soft, soft_s) in [(4 << 20, 0, 0), (0, 1 << 20, 1)] {

@@ -175,6 +175,8 @@ pub struct SubscriptionsShown {
 pub struct MemoryShown {
     /// Bytes reserved for input.
     pub input_bytes: AtomicUsize,
+    /// Bytes of it that are headers and arguments of an incomplete command.
+    pub understood_bytes: AtomicUsize,
     /// Pieces that pending output lies in.
     pub outputs: AtomicUsize,
     /// Bytes of memory for pending output, shared values included.

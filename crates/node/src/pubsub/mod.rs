@@ -7,6 +7,7 @@
 mod channels;
 mod keyspace;
 mod patterns;
+mod payload;
 mod subscribers;
 
 pub use subscribers::Subscribers;
@@ -21,6 +22,7 @@ use crate::fault::{self, Fault};
 use crate::messages::{Message, Workers};
 use channels::{Channel, Channels, Part};
 use patterns::Patterns;
+use payload::Payloads;
 
 /// Places that a table keeps in any case.
 const CAPACITY_KEPT: usize = 64;
@@ -102,6 +104,7 @@ pub struct PubSub {
     pattern_count: AtomicUsize,
     /// Connections with subscriptions.
     clients: AtomicUsize,
+    payloads: Payloads,
     workers: Arc<Workers>,
 }
 
@@ -113,6 +116,7 @@ impl PubSub {
             patterns: RwLock::default(),
             pattern_count: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
+            payloads: Payloads::default(),
             workers,
         }
     }
@@ -168,7 +172,7 @@ impl PubSub {
         }
         let Some(Channel { name, counts }) = part.channel() else { return 0 };
         let publication =
-            Publication { shard, channel: name.clone(), payload: Bytes::copy_from_slice(payload), patterns: Box::default() };
+            Publication { shard, channel: name.clone(), payload: self.payloads.share(payload), patterns: Box::default() };
         self.post(publication, counts.workers());
         counts.total()
     }
@@ -197,7 +201,7 @@ impl PubSub {
             return None;
         }
         let channel = found.map_or_else(|| Bytes::copy_from_slice(channel), |found| found.name.clone());
-        let payload = Bytes::copy_from_slice(payload);
+        let payload = self.payloads.share(payload);
         Some((Publication { shard: false, channel, payload, patterns: patterns.into() }, workers, receivers))
     }
 
@@ -234,6 +238,12 @@ impl PubSub {
     #[must_use]
     pub fn patterns(&self) -> usize {
         self.pattern_count.load(Relaxed)
+    }
+
+    /// Bytes of large messages that somebody has still to be sent.
+    #[must_use]
+    pub fn payload_bytes(&self) -> u64 {
+        self.payloads.bytes()
     }
 
     /// How many connections have subscriptions.

@@ -135,6 +135,15 @@ impl Parser {
         Ok(Parsed { consumed: start, needed: 0 })
     }
 
+    /// Bytes of the incomplete command, from its first on, that are understood: its headers and the arguments that are complete.
+    #[must_use]
+    pub fn understood(&self) -> usize {
+        match self.stage {
+            Stage::Arguments(Progress { at, .. }) => at,
+            _ => 0,
+        }
+    }
+
     /// Parses the command at `start`, which begins with `*`. The result is its end, or nothing when the input ends first.
     #[inline]
     fn multibulk(

@@ -12,7 +12,7 @@ use crate::counters::add;
 use crate::expiry::wheel::{TICK_MS, Wheel};
 use crate::free::ForgetClosed;
 use crate::index::{BUCKETS_MIN, KEYS_PER_BUCKET, Resize, Resized};
-use crate::log::PAGES_AHEAD;
+use crate::log::{PAGE_WORDS, PAGES_AHEAD};
 use crate::namespace::NO_NAMESPACE;
 use crate::session::Session;
 use crate::session::remove::{drop_latched, drop_lost, uncount};
@@ -460,8 +460,9 @@ impl Maintenance {
     fn shift_read_only(&self) {
         let fraction = self.store.options.mutable_fraction;
         if fraction < 1.0 && self.store.tier.is_none() {
-            let words = self.store.counters.totals().taken_words.max(0) as f64;
-            let mutable = (words * fraction) as u64;
+            // Chunks count as they are filled: those that sessions fill now are beside.
+            let words = self.store.counters.totals().taken_words.max(0) as u64 + PAGE_WORDS;
+            let mutable = (words as f64 * fraction) as u64;
             self.store.log.shift_read_only(self.store.log.tail_address().saturating_sub(mutable));
         }
     }

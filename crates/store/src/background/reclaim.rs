@@ -12,8 +12,11 @@ use std::sync::Arc;
 const GROUP: usize = 32;
 /// Hashes that one step looks at, before other work gets its turn: a cell of the wheel may hold the keys of hours.
 const HASHES_PER_STEP: usize = 1 << 16;
-/// Stale entries that the wheel may hold beyond its live ones before it is rebuilt.
+/// Stale entries that the wheel may hold beyond its live ones before it is rebuilt, at most,
 const STALE_SLACK: usize = if cfg!(test) { 1 << 8 } else { 1 << 20 };
+/// and as one part of the budget in so many, but not fewer than these.
+const STALE_SHARE: usize = 512;
+const STALE_SLACK_MIN: usize = if cfg!(test) { STALE_SLACK } else { 1 << 10 };
 
 /// Handles what is due at `now_ms`. The session is not inside a batch. Returns whether there is more than a step does.
 pub(crate) fn reclaim_expired(session: &mut Session, wheel: &mut Wheel, pace: &mut Pace, now_ms: i64) -> bool {
@@ -104,7 +107,11 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
 /// else the first of those that it has. It keeps none if no entry can be its own.
 pub(crate) fn rebuild_wheel(session: &mut Session, wheel: &mut Wheel, pace: &mut Pace) {
     let volatile = session.store.counters.totals().volatile.max(0) as usize;
-    if wheel.len() < (2 * volatile + STALE_SLACK).max(2 * wheel.kept()) {
+    let slack = match session.store.budget_bytes() {
+        0 => STALE_SLACK,
+        budget => (budget as usize / (STALE_SHARE * size_of::<u64>())).clamp(STALE_SLACK_MIN, STALE_SLACK),
+    };
+    if wheel.len() < (2 * volatile + slack).max(2 * wheel.kept()) {
         return;
     }
     for mut part in wheel.drain() {

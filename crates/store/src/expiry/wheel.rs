@@ -16,6 +16,10 @@ const LEVELS: usize = 3;
 /// Parts in which the wheel is emptied, each with its part of all hashes.
 const PARTS: usize = 64;
 
+/// Entries between which a cell grows by an eighth.
+const GENTLE_MIN: usize = 256;
+const GENTLE_MAX: usize = 1 << 16;
+
 /// The wheel. Owned by the background.
 pub(crate) struct Wheel {
     levels: [Vec<Vec<u64>>; LEVELS],
@@ -88,12 +92,12 @@ impl Wheel {
         let mut width = 1i64;
         for level in &mut self.levels {
             if tick / width - self.now / width < CELLS as i64 {
-                level[(tick / width) as usize % CELLS].push(notice.hash);
+                push(&mut level[(tick / width) as usize % CELLS], notice.hash);
                 return;
             }
             width *= CELLS as i64;
         }
-        self.far.push(notice.hash);
+        push(&mut self.far, notice.hash);
     }
 
     /// Takes up to `most` hashes that have come up by `now_ms`: due, or to be filed anew. `None` when there are no more.
@@ -229,6 +233,14 @@ impl Wheel {
         self.kept = self.kept.min(self.entries);
         self.kept
     }
+}
+
+/// Adds to a cell. It is not doubled while it is small: beside a small budget that would be much at once.
+fn push(cell: &mut Vec<u64>, hash: u64) {
+    if cell.len() == cell.capacity() && (GENTLE_MIN..GENTLE_MAX).contains(&cell.len()) {
+        cell.reserve_exact(cell.len() / 8);
+    }
+    cell.push(hash);
 }
 
 #[cfg(all(test, not(loom)))]

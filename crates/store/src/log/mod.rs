@@ -183,7 +183,7 @@ impl Log {
             if self.pages.is_open(page) || self.pages.open(page) {
                 self.pages.count_taken(page);
                 let start = chunk * CHUNK_WORDS;
-                return Some(Chunk { next: start, end: start + CHUNK_WORDS });
+                return Some(Chunk { next: start, end: start + CHUNK_WORDS, uncounted: 0 });
             }
             // The ring place still holds an older page: skip the new page's remaining chunks.
             let skip_to = (page + 1) * CHUNKS_PER_PAGE;
@@ -216,7 +216,7 @@ impl Log {
                     Self::page_of(start + CHUNK_WORDS - 1),
                     "INV-LOG-2: a chunk lies within its page"
                 );
-                return Some(Chunk { next: start, end: start + CHUNK_WORDS });
+                return Some(Chunk { next: start, end: start + CHUNK_WORDS, uncounted: 0 });
             }
         }
     }
@@ -339,6 +339,8 @@ impl Log {
 pub(crate) struct Chunk {
     pub(crate) next: u64,
     pub(crate) end: u64,
+    /// Words behind `end` that are its own, too, and do not count as taken yet.
+    pub(crate) uncounted: u64,
 }
 
 impl Chunk {

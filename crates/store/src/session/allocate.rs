@@ -11,6 +11,8 @@ use crate::record::{Header, Record, UNITS_MAX};
 use crate::shared::Inner;
 use std::sync::atomic::Ordering;
 
+/// Words of a chunk that are counted as taken together, so that memory in use does not grow by a whole chunk at once.
+const COUNTED_WORDS: u64 = 512;
 /// After so many new words the background is told: it makes pages ready and grows the index before buckets overflow.
 const WAKE_WORDS: u64 = PAGE_WORDS / 4;
 
@@ -22,7 +24,7 @@ pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result
     if fault::allocation_fails() {
         return Err(Full);
     }
-    local.allocated_words += units;
+    local.allocated.words += units;
     if let Some((address, got)) = local.free.take(units, &store.log, &store.shared_free) {
         return Ok((address, reuse(store, local, address, got, units)));
     }
@@ -31,7 +33,26 @@ pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result
     {
         return Ok((address, units));
     }
+    allocate_uncounted(store, local, units)
+}
+
+/// Space from the part of the chunk that is not counted yet, else from a new one.
+#[cold]
+fn allocate_uncounted(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
+    let missing = (units as u64).saturating_sub(local.chunk.rest());
+    if missing <= local.chunk.uncounted && store.log.is_mutable(local.chunk.next) {
+        count_chunk(store, local, missing.max(COUNTED_WORDS));
+        return local.chunk.take(units).map(|address| (address, units)).ok_or(Full);
+    }
     allocate_from_new_chunk(store, local, units)
+}
+
+/// Counts at most `words` more of the chunk as taken.
+fn count_chunk(store: &Inner, local: &mut Local, words: u64) {
+    let words = words.min(local.chunk.uncounted);
+    local.chunk.uncounted -= words;
+    local.chunk.end += words;
+    add(&store.thread(local).taken_words, words as i64);
 }
 
 fn reuse(store: &Inner, local: &mut Local, address: u64, got: usize, units: usize) -> usize {
@@ -53,12 +74,10 @@ fn reuse(store: &Inner, local: &mut Local, address: u64, got: usize, units: usiz
     used
 }
 
-#[cold]
 fn allocate_from_new_chunk(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
     abandon_chunk(store, local);
     let chunk = store.log.take_chunk().ok_or(Full)?;
     store.threads.active_pages[local.thread].store(Log::page_of(chunk.next), Ordering::Release);
-    add(&store.thread(local).taken_words, chunk.rest() as i64);
     if chunk.next % WAKE_WORDS == 0 {
         store.background.waker.wake();
         if let Some(tier) = &store.tier {
@@ -68,8 +87,9 @@ fn allocate_from_new_chunk(store: &Inner, local: &mut Local, units: usize) -> Re
     store.refresh_over_limit();
     store.stall_above_ceiling();
     debug_assert!(chunk.rest() >= units as u64, "INV-LOG-2: a new chunk holds any record");
-    debug_assert_eq!(local.chunk.rest(), 0, "INV-LOG-2: the old chunk was used up or given back");
-    local.chunk = chunk;
+    debug_assert_eq!(local.chunk.rest() + local.chunk.uncounted, 0, "INV-LOG-2: the old chunk was used up or given back");
+    local.chunk = Chunk { end: chunk.next, uncounted: chunk.rest(), ..chunk };
+    count_chunk(store, local, COUNTED_WORDS.max(units as u64));
     local.chunk.take(units).map(|address| (address, units)).ok_or(Full)
 }
 
@@ -93,7 +113,8 @@ pub(crate) fn allocate_cached(store: &Inner, local: &mut Local, units: usize) ->
 
 /// Turns the unused rest of the session's chunk into free pieces.
 pub(crate) fn abandon_chunk(store: &Inner, local: &mut Local) {
-    if !store.log.is_mutable(local.chunk.next) {
+    count_chunk(store, local, u64::MAX);
+    if store.tier.is_some() && !store.log.is_mutable(local.chunk.next) {
         // The page was closed meanwhile: what is left of the chunk has gone with it, as zeroes.
         local.chunk = Chunk::default();
         return;

@@ -2,12 +2,13 @@
 
 use super::allocate;
 use super::evict::make_room;
-use super::local::{Local, QUANTUM_WORDS};
+use super::local::Local;
 use crate::fault::{self, Fault};
 use crate::heap::SharedValue;
 use crate::index::Peek;
 use crate::key::{GlanceId, Key};
 use crate::log::NO_PAGE;
+use crate::record::WORD;
 use crate::shared::Inner;
 use crate::sync::Backoff;
 use almandine_epoch::Participant;
@@ -120,9 +121,14 @@ impl Session {
     /// Makes room when enough has been allocated since the last look. Inside the epoch, without latches.
     #[inline]
     pub(crate) fn look_at_budget(&mut self) {
-        if self.local.allocated_words >= QUANTUM_WORDS {
+        if self.local.allocated.words >= self.local.allocated.quantum_words {
             make_room(&self.store, &mut self.local);
         }
+    }
+
+    /// So many bytes that the store does not allocate count against the budget since the last batch: the end of this one makes room for them, if it must.
+    pub fn count_growth(&mut self, bytes: usize) {
+        self.local.allocated.words += bytes / WORD;
     }
 
     /// Says within a batch that it is later now.

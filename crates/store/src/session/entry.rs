@@ -363,7 +363,7 @@ impl Guard<'_> {
     }
 
     fn count_heap(&mut self, value: &HeapValue) {
-        self.local.allocated_words += value.memory_bytes() / WORD;
+        self.local.allocated.words += value.memory_bytes() / WORD;
         add(&self.store.thread(self.local).heap_bytes, value.memory_bytes() as i64);
     }
 

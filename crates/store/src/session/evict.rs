@@ -4,7 +4,7 @@
 //! up again under its bucket's latch. Work per call is bounded in buckets; nobody waits for anybody.
 
 use super::found::Found;
-use super::local::{Local, QUANTUM_BYTES};
+use super::local::{self, Local, QUANTUM_BYTES_MAX};
 use super::remove::unlink;
 use super::view::View;
 use crate::evict::{AGE_MAX, EvictionOrder, EvictionPolicy, PROVEN};
@@ -23,7 +23,7 @@ const PATIENCE: u64 = 64;
 /// With fewer than one volatile key in so many, heat does not protect them from policies for volatile keys.
 const SCARCE: i64 = 64;
 /// Least bytes that a call tries to free.
-const GOAL_BYTES_MIN: u64 = 2 * QUANTUM_BYTES;
+const GOAL_BYTES_MIN: u64 = 2 * QUANTUM_BYTES_MAX;
 /// Buckets that a session passes in one call while the budget is barely exceeded.
 const CALL_BUCKETS: u64 = 1024;
 
@@ -40,7 +40,8 @@ struct Search {
 /// latches.
 #[cold]
 pub(crate) fn make_room(store: &Inner, local: &mut Local) {
-    let allocated = std::mem::take(&mut local.allocated_words) as u64 * WORD as u64;
+    let allocated = std::mem::take(&mut local.allocated.words) as u64 * WORD as u64;
+    local.allocated.quantum_words = local::quantum_words(store.budget_bytes());
     let excess = store.excess_bytes();
     if excess > 0 && store.eviction_policy().order != EvictionOrder::Never {
         let budget = store.budget_bytes().max(1);

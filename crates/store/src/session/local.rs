@@ -19,10 +19,12 @@ use almandine_epoch::Participant;
 use almandine_io::clock;
 use std::cell::Cell;
 
-/// Bytes that a session allocates before it looks at the budget.
-pub(super) const QUANTUM_BYTES: u64 = 32 * 1024;
-/// The same in words.
-pub(super) const QUANTUM_WORDS: usize = QUANTUM_BYTES as usize / WORD;
+/// Bytes that a session allocates at most before it looks at the budget,
+pub(super) const QUANTUM_BYTES_MAX: u64 = 32 * 1024;
+/// and at least.
+const QUANTUM_BYTES_MIN: u64 = 1024;
+/// One part of the budget in so many, between these bounds, so that a small budget is kept as closely as a large one.
+const QUANTUM_SHARE: u64 = 1024;
 
 /// What operations leave to what comes after them.
 #[derive(Default)]
@@ -37,6 +39,14 @@ pub(super) struct Notes {
     pub(super) events: Events,
     /// The unit of work goes on in another batch.
     pub(super) group_open: bool,
+}
+
+/// What a session has allocated since it looked at the budget.
+pub(crate) struct Allocated {
+    /// Words, those of heap values too.
+    pub(crate) words: usize,
+    /// How many that may be.
+    pub(super) quantum_words: usize,
 }
 
 /// The part of a session that only its thread touches.
@@ -56,8 +66,7 @@ pub(crate) struct Local {
     pub(super) glances: Glances,
     pub(crate) now_ms: i64,
     pub(crate) heat: Warmer,
-    /// Words allocated since the last look at the budget; those of heap values too.
-    pub(crate) allocated_words: usize,
+    pub(crate) allocated: Allocated,
     /// Scratch space of eviction: buckets and entries.
     pub(crate) victims: Vec<(u64, Entry)>,
     pub(super) notes: Notes,
@@ -80,12 +89,18 @@ impl Local {
             glances: Glances::default(),
             now_ms: clock::unix_ms(),
             heat: Warmer::new(thread),
-            allocated_words: 0,
+            allocated: Allocated { words: 0, quantum_words: QUANTUM_BYTES_MIN as usize / WORD },
             victims: Vec::with_capacity(64),
             notes: Notes::default(),
             touched: Touched::default(),
         }
     }
+}
+
+/// Words that a session allocates before it looks at a budget of so many bytes; 0: none.
+pub(super) fn quantum_words(budget: u64) -> usize {
+    let bytes = if budget == 0 { QUANTUM_BYTES_MAX } else { (budget / QUANTUM_SHARE).clamp(QUANTUM_BYTES_MIN, QUANTUM_BYTES_MAX) };
+    bytes as usize / WORD
 }
 
 impl Inner {

@@ -162,6 +162,5 @@ pub(crate) fn of_redis(order: EvictionOrder, cache: usize, keys: usize, requests
 
 /// A budget for about so many keys.
 pub(crate) fn budget(cache: usize) -> u64 {
-    // A chunk counts as used when it is taken.
-    cache as u64 * 245 + almandine_store::Store::chunk_bytes() as u64 + 5_000
+    cache as u64 * 245 + 5_000
 }

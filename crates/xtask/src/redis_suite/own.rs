@@ -101,14 +101,14 @@ fn fill(suite: &Path, tree: &Path, program: &Path, flags: &[&str]) -> std::io::R
     fs::set_permissions(&starter, fs::Permissions::from_mode(0o755))
 }
 
-/// Becomes the server, which then has the process id that the suite saw. The flags go into the file, since what a test puts behind it may be anything. The suite
+/// Becomes the server, which then has the process id and the name that the suite saw. The flags go into the file, since what a test puts behind it may be anything. The suite
 /// waits two minutes for a server to tell its process id; where it refuses to start, this tells it.
 fn script(program: &Path, flags: &[&str]) -> String {
     let lines: Vec<String> = flags.chunks(2).map(|flag| flag.join(" ").trim_start_matches('-').to_owned()).collect();
     let mark = "# Added by what starts the server";
     format!(
-        "#!/bin/sh\nif [ -f \"$1\" ] && ! grep -q '^{mark}' \"$1\"; then\n  printf '\\n%s\\n' '{mark}' '{}' >> \"$1\"\nfi\n\
-         (while [ -e /proc/$$/exe ]; do sleep 0.2; done; echo \" PID: $$ has ended\") &\nexec '{}' \"$@\"\n",
+        "#!/bin/bash\nif [ -f \"$1\" ] && ! grep -q '^{mark}' \"$1\"; then\n  printf '\\n%s\\n' '{mark}' '{}' >> \"$1\"\nfi\n\
+         (while [ -e /proc/$$/exe ]; do sleep 0.2; done; echo \" PID: $$ has ended\") &\nexec -a \"$0\" '{}' \"$@\"\n",
         lines.join("' '"),
         program.display(),
     )
@@ -126,7 +126,7 @@ mod tests {
         fs::write(&script_file, script(Path::new("/bin/echo"), &["--workers", "1", "--object-encoding-names", "7.0"])).unwrap();
         fs::write(&config, "port 1").unwrap();
         let said = |words: &[&str]| {
-            let output = Command::new("sh").arg(&script_file).args(words).output().unwrap();
+            let output = Command::new("bash").arg(&script_file).args(words).output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
         let name = config.to_str().unwrap();

@@ -437,7 +437,7 @@ impl<'s> Occupied<'s> {
         }
         let result = change(value);
         let grown = value.memory_bytes() as i64 - bytes;
-        self.guard.local.allocated_words += grown.max(0) as usize / WORD;
+        self.guard.local.allocated.words += grown.max(0) as usize / WORD;
         if grown != 0 {
             add(&self.guard.store.thread(self.guard.local).heap_bytes, grown);
         }
