@@ -111,7 +111,7 @@ impl Grid {
             self.repeats, names[0]
         );
         let text = format!("{about}\n\n{}", report(&plan, &names));
-        println!("{text}");
+        println!("\n{text}\ntook {:.0} minutes", budget.begin.elapsed().as_secs_f64() / 60.0);
         let mut warnings: Vec<String> = plan.iter().flat_map(|part| part.scenarios.iter().flat_map(Scenario::warnings)).collect();
         warnings.retain(|warning| !warning.contains("client was busier"));
         warnings.sort();
