@@ -231,6 +231,8 @@ impl Held {
     fn forget_keys(&mut self) {
         debug_assert!(self.is_empty(), "INV-LATCH-2: a plan is forgotten when nothing is held");
         self.hashes.clear();
+        // Who adopts latches next begins with their keys.
+        self.next.set(0);
         self.hashes.shrink_to(KEYS_KEPT);
         self.buckets.shrink_to(KEYS_KEPT);
     }
