@@ -46,6 +46,8 @@ flags! {
     SUBSCRIBED = 15;
     /// Looks an element up, which the last argument names.
     ELEMENT_LAST = 16;
+    /// Looks two elements up, which the two arguments behind the key name. Beside [`Flags::ELEMENT`].
+    ELEMENT_PAIR = 17;
     /// Some arguments are channels, which users may not be permitted.
     CHANNELS = 24;
 }

@@ -47,6 +47,7 @@ traits! {
     all_keyspace "" "Sees or changes any key: the session gives it the keyspace as a whole instead of a lock plan."
     self_locking "" "Takes its own locks: the session must not lock the keys that the spec declares."
     element "" "The argument behind the key names an element of the collection there: it is fetched ahead."
+    element_pair "" "As element, and the argument behind that names another one."
     element_last "" "The last argument names an element of the collection: it is fetched ahead."
     not_queued "" "Runs at once inside a transaction, too."
     executes "" "Executes the commands that the client has queued."

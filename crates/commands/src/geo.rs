@@ -112,7 +112,7 @@ const GEODIST: Command = Command {
         complexity: "O(1)",
         summary: "Returns the distance between two members of a geospatial index.",
         args: &[Arg::key("key", Access::Read), Arg::value("member1"), Arg::value("member2"), UNIT.optional()],
-        traits: Traits { element: true, ..SLOW_READ },
+        traits: Traits { element_pair: true, ..SLOW_READ },
         arity: -4,
         ..GEO
     },

@@ -129,6 +129,9 @@ fn plan_keys(
             // Who names none looks at all of them: what leads to any is of use.
             let element = args.get(at).unwrap_or_default();
             accessor.expect_element(glance, element, matches!(dispatch.run, Handler::Write(_)));
+            if dispatch.flags.any(Flags::ELEMENT_PAIR) {
+                accessor.expect_element(glance, args.get(at + 1).unwrap_or_default(), false);
+            }
         }
     } else if dispatch.flags.any(Flags::MANY_KEYS) {
         planned.key = plan_many(table, accessor, db, dispatch, args);

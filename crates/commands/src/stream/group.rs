@@ -45,6 +45,11 @@ pub(super) const CREATE: Command = Command {
     run: Handler::Write(create),
 };
 
+/// Words of CREATE with each of its options once: more are refused, but only when the key is what it must be.
+const CREATE_WORDS_MAX: usize = 8;
+/// The same of SETID.
+const SETID_WORDS_MAX: usize = 7;
+
 /// The options of CREATE and SETID.
 struct Start {
     make: bool,
@@ -100,7 +105,7 @@ fn tell(call: &mut WriteCall<'_>, event: &'static str) {
 }
 
 fn create(call: &mut WriteCall<'_>) -> Outcome {
-    let start = options(call, true)?;
+    let (start, args) = (options(call, true)?, call.args);
     let (group, at) = (call.args.at(3), call.args.at(4));
     let mut stream = if start.make {
         let key = call.key(2);
@@ -108,6 +113,9 @@ fn create(call: &mut WriteCall<'_>) -> Outcome {
     } else {
         open(call)?
     };
+    if args.len() > CREATE_WORDS_MAX {
+        return Err(errors::subcommand_syntax("XGROUP", args.at(1)));
+    }
     let last_id = if at == b"$" { stream.look()?.last_id() } else { id::strict(at, 0)? };
     let read = start.read(&stream)?;
     if !stream.create_group(group, last_id, read)? {
@@ -134,7 +142,11 @@ pub(super) const SETID: Command = Command {
 
 fn setid(call: &mut WriteCall<'_>) -> Outcome {
     let (start, at) = (options(call, false)?, call.args.at(4));
+    let args = call.args;
     let (mut stream, group) = open_group(call)?;
+    if args.len() > SETID_WORDS_MAX {
+        return Err(errors::subcommand_syntax("XGROUP", args.at(1)));
+    }
     let last_id = if at == b"$" { stream.look()?.last_id() } else { id::parse(at, 0)? };
     let read = start.read(&stream)?;
     stream.set_group(group, last_id, read)?;

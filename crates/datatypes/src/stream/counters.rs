@@ -59,8 +59,10 @@ impl Counters {
             return Some(0);
         }
         let read = match read {
-            // Of what is there it has read nothing, whatever it was told.
-            Some(_) if self.len > 0 && last_id < self.first && !self.has_gap_from(last_id) => return Some(self.len as i64),
+            // Told that it has read all, it has read nothing of what is there.
+            Some(read) if read >= self.added && last_id < self.first && !self.has_gap_from(last_id) => {
+                return Some(self.len as i64);
+            }
             Some(read) if !self.has_gap_from(last_id) => read,
             _ => self.read_up_to(last_id)?,
         };

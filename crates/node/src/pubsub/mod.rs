@@ -14,6 +14,7 @@ pub use subscribers::Subscribers;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use almandine_io::thread;
 use bytes::Bytes;
@@ -212,6 +213,9 @@ impl PubSub {
             if !self.workers.send(worker, Message::Publish(Arc::clone(&publication))) {
                 // Its listeners would not know what they have missed.
                 self.workers.send(worker, Message::Unheard(Arc::clone(&publication)));
+            }
+            if fault::made() == Some(Fault::PublishedUnordered) {
+                thread::sleep(Duration::from_micros(100));
             }
         }
     }
