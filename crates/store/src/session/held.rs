@@ -299,6 +299,21 @@ mod tests {
     }
 
     #[test]
+    fn latches_are_adopted_behind_a_plan_that_was_walked_through() {
+        let index = Index::new(1000, 1000).unwrap();
+        let bucket = |hash: u64| Index::bucket_of(hash, index.len());
+        let mut held = Held::new();
+        held.take(&index, &[5, 7, 9], Modes::All(true));
+        assert!([5, 7, 9].iter().all(|&hash| held.holds(hash, bucket(hash)).0));
+        held.release(&index);
+        held.adopt(index.latch(bucket(11)).keep(), 11);
+        assert!(!held.holds(9, bucket(9)).0 && !held.holds(5, bucket(5)).0);
+        assert!(held.holds(11, bucket(11)).0);
+        held.release(&index);
+        assert!(!index.bucket(bucket(11)).is_latched());
+    }
+
+    #[test]
     fn a_bucket_of_several_keys_is_latched_exclusively_if_one_of_them_needs_it() {
         let index = Index::new(1000, 1000).unwrap();
         let buckets = index.len();
