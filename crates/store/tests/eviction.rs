@@ -246,6 +246,25 @@ fn a_budget_just_above_the_empty_store_is_kept_closely_and_evicts_before_it_refu
     }
 }
 
+/// By whoever exceeds the budget, before its next command.
+#[test]
+fn the_only_key_that_may_go_is_found_at_once() {
+    for order in [EvictionOrder::Recency, EvictionOrder::Frequency, EvictionOrder::Random, EvictionOrder::Expiry] {
+        // A search in random buckets alone misses it in one round of fifty.
+        for round in 0..if order == EvictionOrder::Random { 300 } else { 20 } {
+            let options = Options { background: false, keys_expected: 100_000, ..Options::default() };
+            let store = Store::open(options).unwrap();
+            let namespace = store.allocate_namespace().unwrap();
+            store.set_eviction(EvictionPolicy { order, volatile_only: true });
+            let mut session = store.session().unwrap();
+            put(&mut session, namespace, round, b"x", Some(1_000_000));
+            store.set_budget(store.memory().used_bytes() + 100 * 1024);
+            put(&mut session, namespace, 1_000, &[1; 200 * 1024], None);
+            assert!(!has(&mut session, namespace, round), "{order:?}, round {round}");
+        }
+    }
+}
+
 #[test]
 fn what_is_counted_beside_the_store_makes_room_for_itself() {
     let (store, namespace) = store_with(EvictionOrder::Recency, false, 8 * MIB, false);

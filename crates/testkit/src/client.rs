@@ -3,7 +3,7 @@
 //! It can also do what no well-behaved client does: send raw bytes, stop reading, close one half.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::Value;
@@ -38,6 +38,12 @@ impl Client {
     #[must_use]
     pub fn stream(&self) -> &TcpStream {
         &self.stream
+    }
+
+    /// Closes the connection and returns when the server has closed it, too: then it has forgotten the client. It waits as long as a read may take.
+    pub fn end(mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+        let _ = io::copy(&mut self.stream, &mut io::sink());
     }
 
     /// Sends bytes as they are.

@@ -76,23 +76,35 @@ pub(crate) fn evict(store: &Inner, local: &mut Local, goal: u64, buckets: u64, i
     let scarce = policy.volatile_only && totals.volatile.saturating_mul(SCARCE) < totals.live;
     let any_heat = scarce || matches!(policy.order, EvictionOrder::Random | EvictionOrder::Expiry);
     let mut search = Search { policy, any_heat, in_vain: 0 };
-    let mut passed = 0;
+    let (mut passed, mut next) = (0, None);
     while freed < goal && passed < buckets && policy.order != EvictionOrder::Never {
         let len = store.index.len();
-        let range = if policy.order == EvictionOrder::Random {
-            let number = local.heat.random() % len;
-            number..number + 1
-        } else {
-            store.eviction.take_range(len, GROUP)
+        let range = match policy.order {
+            EvictionOrder::Random => random_range(next.take(), len, || local.heat.random()),
+            _ => store.eviction.take_range(len, GROUP),
         };
         passed += range.end - range.start;
         let before = freed;
         freed += evict_in(store, local, &mut search, range.clone());
+        // Or the few that may go in a sparse index would be met by luck only.
+        next = (freed == before).then_some(range.end);
         if freed == before {
             store.eviction.passed_in_vain(range.end - range.start);
         }
     }
     freed
+}
+
+/// A random bucket, or those that follow the ones where nothing was found, from the first on behind the last.
+fn random_range(next: Option<u64>, len: u64, random: impl FnOnce() -> u64) -> Range<u64> {
+    match next {
+        None => {
+            let number = random() % len;
+            number..number + 1
+        }
+        Some(next) if next < len => next..len.min(next + GROUP),
+        Some(_) => 0..GROUP.min(len),
+    }
 }
 
 fn evict_in(store: &Inner, local: &mut Local, search: &mut Search, range: Range<u64>) -> u64 {

@@ -167,6 +167,8 @@ fn play(session: &Session, shared: &Server, manner: Manner, check: Check<'_>) ->
             .map_err(|e| format!("{}: {e}\nserver log:\n{}", describe(step), tail(&server.log())))?;
         check(step, &replies)?;
     }
+    // Or the next session would still see them.
+    clients.into_values().for_each(Client::end);
     Ok(())
 }
 
@@ -202,7 +204,7 @@ fn perform(
         match action {
             Action::Sleep(ms) => thread::sleep(Duration::from_millis(*ms)),
             Action::Read(n) => replies.push(client(*n, session, server, clients)?.receive()?),
-            Action::Close(n) => drop(clients.remove(n)),
+            Action::Close(n) => clients.remove(n).into_iter().for_each(Client::end),
             Action::Wait(n, args) => {
                 if manner == Manner::Cold {
                     server.make_cold();
