@@ -27,7 +27,14 @@ struct Ended {
     failed: usize,
     ignored: usize,
     took: Duration,
+    /// What failed in it, a line each: told once more at the very end.
+    problems: Vec<String>,
 }
+
+/// Lines that a failed step may have at the end; the whole is above.
+const PROBLEMS_MAX: usize = 12;
+/// Characters that such a line may have.
+const PROBLEM_CHARS_MAX: usize = 300;
 
 /// Proofs of the test kit, each a test binary: all that there are.
 fn proof_names(root: &Path) -> Vec<String> {
@@ -74,13 +81,27 @@ pub(crate) fn run(full: bool) -> bool {
     match redis_suite::fetch() {
         Err(e) if !full => {
             println!("\n=== redis suite: left out, since it cannot be fetched. {e}");
-            ended.push(Ended { name: "redis suite".to_owned(), passed: 0, failed: 0, ignored: 1, took: Duration::ZERO });
+            ended.push(Ended {
+                name: "redis suite".to_owned(),
+                passed: 0,
+                failed: 0,
+                ignored: 1,
+                took: Duration::ZERO,
+                problems: Vec::new(),
+            });
         }
-        _ => drop(timed(&mut ended, "redis suite", || redis_suite::run(&[&["--tolerant"], files].concat()).then_some(()))),
+        _ => {
+            let problems = timed(&mut ended, "redis suite", || Some(redis_suite::problems(&[&["--tolerant"], files].concat())));
+            if let (Some(problems), Some(last)) = (problems, ended.last_mut()) {
+                (last.passed, last.failed) = (usize::from(problems.is_empty()), problems.len());
+                last.problems = problems;
+            }
+        }
     }
     let told = timed(&mut ended, "clients", || Some(clients::run_for_tests(&root, full)));
     if let (Some(told), Some(last)) = (told, ended.last_mut()) {
         (last.passed, last.failed, last.ignored) = (told.passed, told.failed, told.left_out);
+        last.problems = told.failing;
     }
     if full {
         object_storage(&root, &mut ended);
@@ -150,7 +171,14 @@ fn timed<T>(ended: &mut Vec<Ended>, name: &str, work: impl FnOnce() -> Option<T>
     let started = Instant::now();
     let result = work();
     let failed = usize::from(result.is_none());
-    ended.push(Ended { name: name.to_owned(), passed: 1 - failed, failed, ignored: 0, took: started.elapsed() });
+    ended.push(Ended {
+        name: name.to_owned(),
+        passed: 1 - failed,
+        failed,
+        ignored: 0,
+        took: started.elapsed(),
+        problems: Vec::new(),
+    });
     result
 }
 
@@ -182,8 +210,8 @@ fn execute(root: &Path, step: &Step) -> Ended {
     } else if ok && counts.passed == 0 {
         counts.passed = 1;
     }
-    let Counts { passed, failed, ignored } = counts;
-    Ended { name: step.name.clone(), passed, failed, ignored, took: started.elapsed() }
+    let Counts { passed, failed, ignored, problems, .. } = counts;
+    Ended { name: step.name.clone(), passed, failed, ignored, took: started.elapsed(), problems }
 }
 
 #[derive(Default, Debug, PartialEq, Eq)]
@@ -191,6 +219,10 @@ struct Counts {
     passed: usize,
     failed: usize,
     ignored: usize,
+    /// The tests that failed.
+    problems: Vec<String>,
+    /// The names in the list that is being read, until the result behind it says that it was the last list.
+    listed: Option<Vec<String>>,
 }
 
 impl Counts {
@@ -205,7 +237,16 @@ impl Counts {
     /// `test result: ok. 3 passed; 0 failed; 1 ignored; …`
     fn line(&mut self, line: &str) {
         // With --nocapture a test's own output may stand before it on the line.
-        let Some((_, rest)) = line.split_once("test result: ") else { return };
+        let Some((_, rest)) = line.split_once("test result: ") else {
+            // What was printed stands under the same headline before the names do.
+            if line == "failures:" {
+                self.listed = Some(Vec::new());
+            } else if let (Some(listed), Some(name)) = (&mut self.listed, line.strip_prefix("    ")) {
+                listed.push(name.trim().to_owned());
+            }
+            return;
+        };
+        self.problems.extend(self.listed.take().unwrap_or_default());
         let mut words = rest.split([' ', ';', '.']).filter(|w| !w.is_empty());
         let mut number = None;
         for word in words.by_ref() {
@@ -228,8 +269,26 @@ fn summary(ended: &[Ended], took: Duration) -> bool {
     let passed: usize = ended.iter().map(|e| e.passed).sum();
     let failed: usize = ended.iter().map(|e| e.failed).sum();
     println!("in {:.0} s", took.as_secs_f64());
+    print!("{}", told_again(ended));
     println!("{passed} passed, {failed} failed");
     failed == 0
+}
+
+/// What failed, short: a log that was cut off at its beginning still has it.
+fn told_again(ended: &[Ended]) -> String {
+    let mut text = String::new();
+    for e in ended.iter().filter(|e| e.failed > 0) {
+        text += &format!("FAILED: {}\n", e.name);
+        for problem in e.problems.iter().take(PROBLEMS_MAX) {
+            let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");
+            let short: String = line.chars().take(PROBLEM_CHARS_MAX).collect();
+            text += &format!("    {short}{}\n", if short.len() < line.len() { " …" } else { "" });
+        }
+        if e.problems.len() > PROBLEMS_MAX {
+            text += &format!("    and {} more\n", e.problems.len() - PROBLEMS_MAX);
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -242,7 +301,35 @@ mod tests {
         counts.line("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s");
         counts.line(".test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.50s");
         counts.line("histories: 100 passed");
-        assert_eq!(counts, Counts { passed: 4, failed: 2, ignored: 1 });
+        assert_eq!(counts, Counts { passed: 4, failed: 2, ignored: 1, ..Counts::default() });
+    }
+
+    #[test]
+    fn failed_tests_are_named() {
+        let mut counts = Counts::default();
+        let output = "test a::b ... FAILED\n\nfailures:\n\n---- a::b stdout ----\n    what it printed\n\n\nfailures:\n    a::b\n    c\n\n\
+                      test result: FAILED. 1 passed; 2 failed; 0 ignored;\n    of another kind\nfailures:\n    d\ntest result: FAILED. 0 passed; 1 failed";
+        counts.read(output.as_bytes());
+        assert_eq!(counts.problems, ["a::b", "c", "d"]);
+    }
+
+    #[test]
+    fn the_end_names_what_failed() {
+        let mut problems = vec!["unit/a: failed: one\n    Expected '1'".to_owned(), "x".repeat(2 * PROBLEM_CHARS_MAX)];
+        problems.extend((0..PROBLEMS_MAX).map(|n| n.to_string()));
+        let ended = |name: &str, failed, problems| Ended {
+            name: name.to_owned(),
+            passed: 0,
+            failed,
+            ignored: 0,
+            took: Duration::ZERO,
+            problems,
+        };
+        let told = told_again(&[ended("fine", 0, Vec::new()), ended("suite", 1, problems), ended("build", 1, Vec::new())]);
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines[..2], ["FAILED: suite", "    unit/a: failed: one Expected '1'"]);
+        assert!(lines[2].ends_with("x …") && lines[2].len() < PROBLEM_CHARS_MAX + 10);
+        assert_eq!(lines[PROBLEMS_MAX..], ["    9", "    and 2 more", "FAILED: build"]);
     }
 
     #[test]
@@ -253,7 +340,8 @@ mod tests {
 
     #[test]
     fn a_failed_step_fails_the_run() {
-        let ended = |failed| Ended { name: "a".to_owned(), passed: 1, failed, ignored: 0, took: Duration::ZERO };
+        let ended =
+            |failed| Ended { name: "a".to_owned(), passed: 1, failed, ignored: 0, took: Duration::ZERO, problems: Vec::new() };
         assert!(summary(&[ended(0)], Duration::ZERO));
         assert!(!summary(&[ended(0), ended(1)], Duration::ZERO));
     }

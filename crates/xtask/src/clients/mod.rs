@@ -76,6 +76,8 @@ pub(crate) struct Told {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) left_out: usize,
+    /// The programs that failed.
+    pub(crate) failing: Vec<String>,
 }
 
 /// Runs programs; true when nothing failed.
@@ -97,7 +99,7 @@ pub(crate) fn run(words: &[&str]) -> bool {
 pub(crate) fn run_for_tests(root: &Path, full: bool) -> Told {
     run_all(root, &Options { quick: !full, ..Options::default() }, true).unwrap_or_else(|e| {
         eprintln!("clients: {e}");
-        Told { failed: 1, ..Told::default() }
+        Told { failed: 1, failing: vec![e], ..Told::default() }
     })
 }
 
@@ -140,6 +142,9 @@ fn run_all(root: &Path, options: &Options<'_>, tolerant: bool) -> Result<Told, S
         told.passed += one.passed;
         told.failed += one.failed;
         told.left_out += one.left_out;
+        if one.failed > 0 {
+            told.failing.push(format!("{}: {} failed", program.name, one.failed));
+        }
     }
     println!("{} passed, {} failed; {} programs were left out", told.passed, told.failed, told.left_out);
     Ok(told)
@@ -185,8 +190,8 @@ fn read(text: &str, success: bool) -> Told {
         Some((passed.parse().ok()?, rest.strip_suffix(" failed")?.parse().ok()?))
     };
     match text.lines().rev().find_map(count) {
-        Some((passed, failed)) if passed + failed > 0 && success == (failed == 0) => Told { passed, failed, left_out: 0 },
-        Some((passed, failed)) => Told { passed, failed: failed + 1, left_out: 0 },
+        Some((passed, failed)) if passed + failed > 0 && success == (failed == 0) => Told { passed, failed, ..Told::default() },
+        Some((passed, failed)) => Told { passed, failed: failed + 1, ..Told::default() },
         None => Told { failed: 1, ..Told::default() },
     }
 }
@@ -197,8 +202,8 @@ mod tests {
 
     #[test]
     fn the_closing_line_counts() {
-        assert_eq!(read("ok: a\n3 passed, 0 failed\n", true), Told { passed: 3, failed: 0, left_out: 0 });
-        assert_eq!(read("3 passed, 2 failed\na remark\n", false), Told { passed: 3, failed: 2, left_out: 0 });
+        assert_eq!(read("ok: a\n3 passed, 0 failed\n", true), Told { passed: 3, failed: 0, ..Told::default() });
+        assert_eq!(read("3 passed, 2 failed\na remark\n", false), Told { passed: 3, failed: 2, ..Told::default() });
         // It says that all is well, and does not end so; or it is cut off; or it has tried nothing.
         assert_eq!(read("3 passed, 0 failed", false).failed, 1);
         assert_eq!(read("ok: a", true).failed, 1);

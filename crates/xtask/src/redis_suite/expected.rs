@@ -100,11 +100,15 @@ impl Expected {
     /// What the list says and is not so any more, or has not run.
     pub(super) fn stale(&self, file: &str, results: &Results) -> Vec<String> {
         let failed: BTreeSet<&str> = results.failed.iter().map(|failure| failure.name.as_str()).collect();
-        let stale = self.of(file).filter(|entry| entry.verb == Verb::Fails && !failed.contains(entry.test.as_str()));
-        let told = stale.map(|entry| {
-            let passed = results.passed.contains(&entry.test);
-            let what = if passed { "passed, and is listed as failing" } else { "is listed, and did not run" };
-            format!("{file}: {what}: {}", entry.test)
+        let told = self.of(file).filter_map(|entry| {
+            let what = match entry.verb {
+                Verb::Fails if failed.contains(entry.test.as_str()) => return None,
+                Verb::Fails if results.passed.contains(&entry.test) => "passed, and is listed as failing",
+                Verb::Fails => "is listed, and did not run",
+                Verb::Skip if !results.skipped.contains(&entry.test) => "is to be skipped, and there is no such test",
+                _ => return None,
+            };
+            Some(format!("{file}: {what}: {}", entry.test))
         });
         told.collect()
     }
@@ -139,7 +143,9 @@ no encodings | unit/b | they are others | all of it
 
     fn results(passed: &[&str], failed: &[&str]) -> Results {
         let failed = failed.iter().map(|name| Failure { name: (*name).to_owned(), text: String::new() }).collect();
-        Results { passed: passed.iter().map(|name| (*name).to_owned()).collect(), failed, complete: true, ..Results::default() }
+        let (passed, skipped) =
+            (passed.iter().map(|name| (*name).to_owned()).collect(), vec!["three".to_owned(), "five".to_owned()]);
+        Results { passed, failed, skipped, complete: true, ..Results::default() }
     }
 
     #[test]
@@ -152,6 +158,7 @@ no encodings | unit/b | they are others | all of it
         assert!(expected.compare("unit/a", &results(&[], &["one | two", "four"])).is_empty());
         assert_eq!(expected.stale("unit/a", &results(&["one | two"], &[])).len(), 1);
         assert_eq!(expected.stale("unit/a", &results(&[], &[])).len(), 1);
+        assert_eq!(expected.stale("unit/a", &Results { skipped: Vec::new(), ..results(&[], &["one | two"]) }).len(), 1);
         assert!(expected.stale("unit/a", &results(&[], &["one | two"])).is_empty());
         assert_eq!(expected.compare("unit/a", &results(&[], &["one | two", "x"])).len(), 1);
         assert_eq!(expected.compare("unit/b", &Results::default()).len(), 1);

@@ -16,8 +16,10 @@ const SILENCE: &str = "240";
 pub(super) struct Results {
     pub(super) passed: Vec<String>,
     pub(super) failed: Vec<Failure>,
-    /// Tests that the suite did not run: tagged, or listed.
-    pub(super) skipped: usize,
+    /// Tests that the suite did not run, being listed.
+    pub(super) skipped: Vec<String>,
+    /// Tests that it did not run for a tag.
+    pub(super) ignored: usize,
     /// The suite reached its end, and the server lived.
     pub(super) complete: bool,
     /// The lines that come belong to the failure told last.
@@ -110,7 +112,8 @@ impl Results {
                 self.failed.push(Failure { name, text: rest.to_owned() });
                 self.in_failure = true;
             }
-            "skip" | "ignore" => self.skipped += 1,
+            "skip" => self.skipped.push(rest.to_owned()),
+            "ignore" => self.ignored += 1,
             _ => {}
         }
     }
@@ -140,7 +143,8 @@ Expected '1' to equal or match '2'
         let mut results = Results::default();
         output.lines().for_each(|line| results.line(line));
         assert!(results.complete);
-        assert_eq!((&results.passed[..], results.skipped), (&["SORT with (odd) name".to_owned()][..], 2));
+        assert_eq!((&results.passed[..], results.ignored), (&["SORT with (odd) name".to_owned()][..], 1));
+        assert_eq!(results.skipped, ["SORT for ever"]);
         let [one, other] = &results.failed[..] else { panic!("{:?}", results.failed) };
         assert_eq!(one.name, "SORT BY in order");
         assert!(one.text.ends_with("\n    Expected '1' to equal or match '2'"), "{}", one.text);
