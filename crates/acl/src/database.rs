@@ -1,6 +1,7 @@
 //! Which databases may be used: Valkey 9.1's rules `db=`, `alldbs` and `resetdbs`.
 
 use std::collections::BTreeSet;
+use std::num::IntErrorKind;
 
 use crate::error::RuleError;
 
@@ -19,17 +20,11 @@ impl Databases {
         (self.all, self.ids) = (false, BTreeSet::new());
     }
 
-    /// Adds the databases that `list`, numbers with commas, names; from all on, it begins with none.
-    pub(crate) fn add(&mut self, list: &[u8]) -> Result<(), RuleError> {
+    /// The databases that `list`, numbers with commas, names, and no others.
+    pub(crate) fn set(&mut self, list: &[u8]) -> Result<(), RuleError> {
         let text = std::str::from_utf8(list).map_err(|_| RuleError::Syntax)?;
-        let mut named = BTreeSet::new();
-        for number in text.split(',') {
-            let number: i64 = number.parse().map_err(|_| RuleError::Syntax)?;
-            let id = u32::try_from(number).ok().filter(|id| i32::try_from(*id).is_ok());
-            named.insert(id.ok_or(RuleError::DatabaseOutOfRange)?);
-        }
-        self.all = false;
-        self.ids.append(&mut named);
+        let ids: Result<BTreeSet<u32>, RuleError> = text.split(',').map(id).collect();
+        (self.all, self.ids) = (false, ids?);
         Ok(())
     }
 
@@ -57,21 +52,33 @@ impl Databases {
     }
 }
 
+fn id(number: &str) -> Result<u32, RuleError> {
+    let number: i64 = match number.parse() {
+        Ok(number) => number,
+        Err(error) if matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => i64::MAX,
+        Err(_) => return Err(RuleError::Syntax),
+    };
+    let id = i32::try_from(number).ok().and_then(|id| u32::try_from(id).ok());
+    id.ok_or(RuleError::DatabaseOutOfRange)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn databases_add_up() {
+    fn a_rule_takes_the_place_of_the_one_before() {
         let mut databases = Databases::ALL;
         assert!(databases.contains(7) && databases.describe().is_empty());
-        databases.add(b"3,1").unwrap();
-        databases.add(b"2").unwrap();
+        databases.set(b"7").unwrap();
+        databases.set(b"3,1,2,1").unwrap();
         assert_eq!(databases.describe(), "db=1,2,3");
-        assert!(databases.contains(2) && !databases.contains(0) && !databases.contains(-1));
-        assert_eq!(databases.add(b"5,"), Err(RuleError::Syntax));
-        assert_eq!(databases.add(b"5,2147483648"), Err(RuleError::DatabaseOutOfRange));
-        assert_eq!(databases.add(b"-1"), Err(RuleError::DatabaseOutOfRange));
+        assert!(databases.contains(2) && !databases.contains(0) && !databases.contains(7) && !databases.contains(-1));
+        assert_eq!(databases.set(b"5,"), Err(RuleError::Syntax));
+        assert_eq!(databases.set(b""), Err(RuleError::Syntax));
+        assert_eq!(databases.set(b"5,2147483648"), Err(RuleError::DatabaseOutOfRange));
+        assert_eq!(databases.set(b"99999999999999999999"), Err(RuleError::DatabaseOutOfRange));
+        assert_eq!(databases.set(b"-1"), Err(RuleError::DatabaseOutOfRange));
         assert_eq!(databases.describe(), "db=1,2,3");
         databases.clear();
         assert_eq!(databases.describe(), "resetdbs");

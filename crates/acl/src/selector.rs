@@ -103,7 +103,7 @@ impl Selector {
             Some(b'~' | b'%') => return self.add_keys(rule),
             Some(b'&') => return self.add_channels(&rule[1..]),
             Some(b'+' | b'-') => return self.commands.apply(rule, catalog),
-            _ if rule.get(..3).is_some_and(|prefix| prefix.eq_ignore_ascii_case(b"db=")) => return self.databases.add(&rule[3..]),
+            _ if rule.get(..3).is_some_and(|prefix| prefix.eq_ignore_ascii_case(b"db=")) => return self.databases.set(&rule[3..]),
             _ => return Err(RuleError::Syntax),
         }
         Ok(())
