@@ -10,6 +10,7 @@ use almandine_command_spec::Category;
 
 use crate::catalog::{self, Catalog};
 use crate::error::RuleError;
+use crate::pattern::has_blanks;
 
 /// A set of commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +94,8 @@ impl CommandSet {
         if catalog.is_subcommand(command) {
             return Err(RuleError::FirstArgumentOfSubcommand);
         }
-        if argument.is_empty() {
+        // With a blank it could not be read again where it was saved.
+        if argument.is_empty() || has_blanks(argument) {
             return Err(RuleError::Syntax);
         }
         if catalog.subcommands(command).is_empty() {
@@ -218,6 +220,7 @@ mod tests {
             ("+@nosuch", RuleError::Unknown),
             ("+config|nosuch", RuleError::Unknown),
             ("+get|", RuleError::Syntax),
+            ("+get|a\tb", RuleError::Syntax),
             ("+config|get|x", RuleError::FirstArgumentOfSubcommand),
         ] {
             assert_eq!(of(rule).1, Err(error), "{rule}");

@@ -197,6 +197,10 @@ impl User {
 fn selector(rules: &[u8], catalog: &Catalog, defaults: Defaults) -> Result<Selector, RuleError> {
     let mut selector = Selector::new(catalog, defaults);
     for rule in rules.split(u8::is_ascii_whitespace).filter(|rule| !rule.is_empty()) {
+        // Where it was saved, it would end the selector.
+        if rule.ends_with(b")") {
+            return Err(RuleError::Syntax);
+        }
         selector.apply(rule, catalog)?;
     }
     Ok(selector)
