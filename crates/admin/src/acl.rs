@@ -77,7 +77,7 @@ fn cat(call: &mut ReadCall<'_>) -> Outcome {
         Some(wanted) if call.args.len() == 3 => {
             let category = Category::ALL.into_iter().find(|category| name(*category).as_bytes().eq_ignore_ascii_case(wanted));
             let category = category.ok_or_else(|| errors::acl::unknown_category(wanted))?;
-            let entries = call.context.table.rows().iter();
+            let entries = call.context.table.known().iter();
             entries.filter(|entry| entry.shape.categories.contains(category)).map(|entry| entry.name.as_str()).collect()
         }
         Some(_) => return Err(errors::subcommand_syntax("ACL", call.args.at(1))),

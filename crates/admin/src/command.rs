@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Row, Table, Word, errors, help};
 use almandine_command_spec::describe::{self, Data};
-use almandine_command_spec::{Arg, Category, CommandSpec, Group, Shape, Traits};
+use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 use almandine_datatypes::glob::{self, Case};
 use almandine_resp::{Args, Reply};
 
@@ -209,8 +209,8 @@ const GETKEYS: Command = Command {
 };
 
 fn getkeys(call: &mut ReadCall<'_>) -> Outcome {
-    let (shape, full) = described(call)?;
-    let keys = keys_of(shape, full)?;
+    let (row, full) = described(call)?;
+    let keys = keys_of(row, full)?;
     call.reply.array(keys.len());
     keys.iter().for_each(|(position, _)| call.reply.bulk(full.at(*position)));
     Ok(())
@@ -229,8 +229,8 @@ const GETKEYSANDFLAGS: Command = Command {
 };
 
 fn getkeysandflags(call: &mut ReadCall<'_>) -> Outcome {
-    let (shape, full) = described(call)?;
-    let keys = keys_of(shape, full)?;
+    let (row, full) = described(call)?;
+    let keys = keys_of(row, full)?;
     call.reply.array(keys.len());
     for (position, access) in keys {
         call.reply.array(2);
@@ -242,9 +242,9 @@ fn getkeysandflags(call: &mut ReadCall<'_>) -> Outcome {
 }
 
 /// The command that the arguments from the third on call.
-fn described<'c>(call: &ReadCall<'c>) -> Result<(&'static Shape, Args<'c>), CommandError> {
+fn described<'c>(call: &ReadCall<'c>) -> Result<(&'static Row, Args<'c>), CommandError> {
     let (table, full) = (call.context.table, call.args.slice_from(2));
-    let plan = table.resolve(full.at(0), full.get(1)).ok_or(errors::server::NO_SUCH_COMMAND)?;
+    let plan = table.resolve_known(full.at(0), full.get(1)).ok_or(errors::server::NO_SUCH_COMMAND)?;
     let entry = table.row(plan.index);
     if entry.shape.key_specs().is_empty() {
         return Err(errors::server::COMMAND_WITHOUT_KEYS);
@@ -252,13 +252,17 @@ fn described<'c>(call: &ReadCall<'c>) -> Result<(&'static Shape, Args<'c>), Comm
     if !plan.accepts(full.len()) {
         return Err(errors::server::COMMAND_ARITY);
     }
-    Ok((&entry.shape, full))
+    Ok((entry, full))
 }
 
-fn keys_of(shape: &Shape, full: Args<'_>) -> Result<Vec<(usize, almandine_command_spec::Access)>, CommandError> {
-    let mut positions = shape.keys_exact(full.len(), |argument| full.at(argument));
+fn keys_of(row: &Row, full: Args<'_>) -> Result<Vec<(usize, almandine_command_spec::Access)>, CommandError> {
+    let mut positions = row.shape.keys_exact(full.len(), |argument| full.at(argument));
     let keys: Vec<_> = positions.by_ref().collect();
-    if positions.is_invalid() { Err(errors::server::COMMAND_ARGUMENTS) } else { Ok(keys) }
+    match positions.is_invalid() || keys.is_empty() {
+        true if row.command.spec.traits.no_mandatory_keys => Ok(Vec::new()),
+        true => Err(errors::server::COMMAND_ARGUMENTS),
+        false => Ok(keys),
+    }
 }
 
 const HELP: Command = Command {

@@ -14,6 +14,14 @@ pub struct Command {
     pub run: Handler,
 }
 
+impl Command {
+    /// Whether clients can call it.
+    #[must_use]
+    pub const fn is_served(&self) -> bool {
+        !matches!(self.run, Handler::Unserved)
+    }
+}
+
 /// A handler. The variant is the permission.
 #[derive(Clone, Copy, Debug)]
 pub enum Handler {
@@ -25,4 +33,6 @@ pub enum Handler {
     Admin(fn(&mut AdminCall<'_>) -> Outcome),
     /// Only its subcommands run.
     Container,
+    /// Not built yet: rules may name it, nobody can call it.
+    Unserved,
 }

@@ -4,7 +4,7 @@
 //! command's *id* is pinned for ever (see the server's `ids.txt`) and is what the operation log will hold.
 
 use almandine_acl::Catalog;
-use almandine_command_spec::{Layout, Shape, Table as Names};
+use almandine_command_spec::{CommandSpec, Layout, Shape, Table as Names};
 
 use crate::command::{Command, Handler};
 use crate::flags::Flags;
@@ -62,18 +62,29 @@ struct Subcommands {
 #[derive(Debug)]
 pub struct Table {
     names: Names,
+    /// Names of commands that are not served, whose rows begin at [`Table::served`].
+    unserved: Names,
     dispatches: Box<[Dispatch]>,
+    /// Those that are served come first.
     rows: Box<[Row]>,
+    served: usize,
 }
 
 impl Table {
     /// The table of the commands in `families`, some under other names by `rename-command`: `renames` has old and new names, an empty new
-    /// one for none. It lives as long as the process, because workers keep references.
+    /// one for none. `unserved` is what rules may name and nobody can call. The table lives as long as the process, because workers keep
+    /// references.
     ///
     /// # Errors
     /// When there is no command of the old name, or the new one is taken.
-    pub fn new(families: &[&[&'static Command]], renames: &[(&str, &str)]) -> Result<&'static Self, String> {
-        let mut named = named_as_specified(families);
+    pub fn new(
+        families: &[&[&'static Command]],
+        unserved: &[&[CommandSpec]],
+        renames: &[(&str, &str)],
+    ) -> Result<&'static Self, String> {
+        let unserved: Vec<&'static Command> = unserved.iter().flat_map(|specs| specs.iter()).flat_map(without_handler).collect();
+        let families = [families, &[&unserved]].concat();
+        let mut named = named_as_specified(&families);
         for (old, new) in renames {
             let position = named.iter().position(|(name, _)| name.eq_ignore_ascii_case(old));
             let (_, command) = named.remove(position.ok_or("No such command in rename-command")?);
@@ -84,18 +95,22 @@ impl Table {
                 named.push(((*new).to_owned().leak(), command));
             }
         }
-        Ok(Box::leak(Box::new(Self::build(families, named))))
+        Ok(Box::leak(Box::new(Self::build(&families, named))))
     }
 
     fn build(families: &[&[&'static Command]], named: Vec<(&'static str, &'static Command)>) -> Self {
-        // Only what has a name comes first: `config|get` has none, as a client sends it.
         let has_name = |command: &Command| named.iter().any(|(_, named)| named.spec.name == command.spec.name);
-        let nameless = families.iter().flat_map(|family| family.iter().copied()).filter(|command| !has_name(command));
-        let commands: Vec<&'static Command> = named.iter().map(|(_, command)| *command).chain(nameless).collect();
-        let names = Names::new(named.iter().map(|(name, _)| *name));
+        let mut commands: Vec<&'static Command> = families.iter().flat_map(|family| family.iter().copied()).collect();
+        // Only what has a name comes first: `config|get` has none, as a client sends it.
+        let position = |command: &Command| named.iter().position(|(_, named)| named.spec.name == command.spec.name);
+        commands.sort_by_key(|command| (!command.is_served(), position(command).unwrap_or(usize::MAX)));
+        let served = commands.partition_point(|command| command.is_served());
+        let names =
+            |served: bool| Names::new(named.iter().filter(|(_, command)| command.is_served() == served).map(|(name, _)| *name));
+        let (names, unserved) = (names(true), names(false));
         let rows: Box<[Row]> = commands.iter().map(|command| row(command, &commands, has_name(command))).collect();
         let dispatches = rows.iter().enumerate().map(|(index, row)| dispatch(index, row)).collect();
-        Self { names, dispatches, rows }
+        Self { names, unserved, dispatches, rows, served }
     }
 
     /// The command called `name` in any case. Subcommands are found by [`Table::resolve`].
@@ -123,6 +138,23 @@ impl Table {
         subcommand.map_or(Some(dispatch), |subcommand| self.subcommand(dispatch, subcommand))
     }
 
+    /// The same, of commands that are not served, too.
+    #[must_use]
+    pub fn resolve_known(&self, name: &[u8], subcommand: Option<&[u8]>) -> Option<&Dispatch> {
+        if let Some(index) = self.unserved.lookup(name) {
+            let dispatch = &self.dispatches[self.served + index];
+            return subcommand
+                .filter(|_| dispatch.flags.any(Flags::CONTAINER))
+                .map_or(Some(dispatch), |subcommand| self.subcommand(dispatch, subcommand));
+        }
+        self.resolve(name, subcommand).or_else(|| {
+            // A subcommand that is not served, of a container that is.
+            let full = [self.row(self.lookup(name)?.index).name.as_bytes(), b"|", subcommand?].concat();
+            let index = self.known()[self.served..].iter().position(|row| row.name.as_bytes().eq_ignore_ascii_case(&full))?;
+            Some(&self.dispatches[self.served + index])
+        })
+    }
+
     /// The dispatch of a dense index.
     #[must_use]
     pub fn dispatch(&self, index: u16) -> &Dispatch {
@@ -138,14 +170,26 @@ impl Table {
     /// The commands as the rules of access control name them.
     #[must_use]
     pub fn catalog(&self) -> Catalog {
-        Catalog::new(self.rows.iter().map(|row| (row.name.as_str(), row.shape.categories)))
+        Catalog::new(self.known().iter().map(|row| (row.name.as_str(), row.shape.categories)))
     }
 
-    /// All commands, subcommands included, by dense index.
+    /// All commands that are served, subcommands included, by dense index.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
+        &self.rows[..self.served]
+    }
+
+    /// All commands that rules may name: first those that are served, then the others.
+    #[must_use]
+    pub fn known(&self) -> &[Row] {
         &self.rows
     }
+}
+
+/// A command that is not served, and its subcommands.
+fn without_handler(spec: &CommandSpec) -> Vec<&'static Command> {
+    let command = |spec: &CommandSpec| -> &'static Command { Box::leak(Box::new(Command { spec: *spec, run: Handler::Unserved })) };
+    std::iter::once(spec).chain(spec.subcommands.iter().copied()).map(command).collect()
 }
 
 /// All commands but subcommands, under the names that their specs state.

@@ -4,12 +4,14 @@
 
 use almandine_call::Table;
 
+use crate::unserved::UNSERVED;
+
 /// The table of all commands, with the names that `renames` gives.
 ///
 /// # Errors
 /// See [`Table::new`].
 pub(crate) fn table(renames: &[(&str, &str)]) -> Result<&'static Table, String> {
-    Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), renames)
+    Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), UNSERVED, renames)
 }
 
 #[cfg(test)]
@@ -67,7 +69,7 @@ mod tests {
                 Handler::Write(_) => {
                     assert!(traits.write || traits.readonly && entry.shape.writes_keys, "{name} writes by type, not by spec")
                 }
-                Handler::Admin(_) | Handler::Container => {}
+                Handler::Admin(_) | Handler::Container | Handler::Unserved => {}
             }
             assert!(!(traits.write && traits.readonly), "{name}");
         }

@@ -23,6 +23,7 @@ mod run;
 mod startup;
 mod storage;
 mod title;
+mod unserved;
 mod users;
 mod workers;
 

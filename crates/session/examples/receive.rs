@@ -28,7 +28,7 @@ fn main() {
     fill(&mut accessor, keys);
     let args = ["--protected-mode".to_owned(), "no".to_owned()];
     let Ok(Startup::Run(config)) = Config::load(&args) else { panic!("a configuration") };
-    let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[]).expect("a table");
+    let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).expect("a table");
     let acl = Acl::open(table.catalog());
     restrict(&acl, &std::env::args().nth(4).unwrap_or_default());
     let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, acl, "0".repeat(40)));

@@ -194,7 +194,8 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             accessor.follow_events();
             outcome
         }
-        Handler::Container => Err(errors::wrong_arity(&context.table.row(dispatch.index).name)),
+        // Of the second the table finds none by the name of a call.
+        Handler::Container | Handler::Unserved => Err(errors::wrong_arity(&context.table.row(dispatch.index).name)),
     }
 }
 

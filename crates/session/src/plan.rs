@@ -215,7 +215,7 @@ mod tests {
             assert_eq!(a == b, (word_of(a), a.len()) == (word_of(b), b.len()));
         }
         assert_eq!((word_of(b""), word_of(b"a"), word_of(b"INCRBYFLOAT")), (None, None, None));
-        let (mut memo, table) = (Memo::default(), Table::new(almandine_commands::COMMANDS, &[]).unwrap());
+        let (mut memo, table) = (Memo::default(), Table::new(almandine_commands::COMMANDS, &[], &[]).unwrap());
         for name in names.iter().chain(&names) {
             assert_eq!(memo.lookup(table, name).map(|dispatch| dispatch.index), table.lookup(name).map(|dispatch| dispatch.index));
         }

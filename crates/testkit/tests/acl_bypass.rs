@@ -40,7 +40,8 @@ fn calls(admin: &mut Client) -> Vec<(Words, bool)> {
     let mut calls = Vec::new();
     for name in names.iter().filter(|name| !containers.contains(*name)) {
         let info = admin.line(&format!("COMMAND INFO {name}"));
-        let fields = info.elements().unwrap()[0].elements().unwrap().to_vec();
+        // What is not served is unknown to all.
+        let Some(fields) = info.elements().unwrap()[0].elements().map(<[Value]>::to_vec) else { continue };
         let mut call: Words = name.split('|').map(|word| word.as_bytes().to_vec()).collect();
         let arity = usize::try_from(fields[1].integer().unwrap().unsigned_abs()).unwrap();
         while call.len() < arity {

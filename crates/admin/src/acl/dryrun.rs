@@ -24,7 +24,7 @@ fn dryrun(call: &mut ReadCall<'_>) -> Outcome {
     let users = call.context.node.acl.users();
     let user = users.find(name).ok_or_else(|| errors::acl::dryrun_user(name))?;
     let table = call.context.table;
-    let dispatch = table.resolve(args.at(0), args.get(1)).ok_or_else(|| errors::acl::dryrun_command(args.at(0)))?;
+    let dispatch = table.resolve_known(args.at(0), args.get(1)).ok_or_else(|| errors::acl::dryrun_command(args.at(0)))?;
     let command = &table.row(dispatch.index).name;
     if !dispatch.accepts(args.len()) {
         return Err(errors::wrong_arity(command));

@@ -48,7 +48,7 @@ impl Rig {
         let Ok(Startup::Run(config)) = Config::load(&["--protected-mode".to_owned(), "no".to_owned()]) else {
             panic!("a configuration")
         };
-        let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[]).unwrap();
+        let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
         let node = Node::new(*config, Arc::clone(&keyspace), WORKERS, Acl::open(table.catalog()), "0".repeat(40));
         Self { keyspace, node: Arc::new(node), table, kept, between_batches: RwLock::new(()) }
     }
