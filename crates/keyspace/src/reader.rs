@@ -2,7 +2,7 @@
 
 use crate::accessor::RandomWalk;
 use crate::value::{Held, Value, to_bytes};
-use crate::{Accessor, Key};
+use crate::{Accessor, Key, Missing};
 use almandine_base::Output;
 use almandine_base::limits::REPLY_COPY_BYTES_MAX;
 use almandine_store::{Kind, Put, View};
@@ -259,6 +259,14 @@ impl<'w> Reader<'w> {
     pub(crate) fn peek(&mut self, key: Key<'_>) -> bool {
         let key = self.current(key);
         self.accessor.session.quietly(|session| session.read(key, |_| ()).is_some())
+    }
+
+    /// As [`Accessor::check_met`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_met(&mut self) -> Result<(), Missing> {
+        if self.accessor.has_cold() { self.accessor.check_met() } else { Ok(()) }
     }
 
     /// Visits keys from `cursor` on, at least `count` if there are so many, and returns the cursor to go on with; 0 begins and

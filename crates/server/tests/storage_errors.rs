@@ -3,6 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use almandine_testkit::storage::UNREADABLE;
 use almandine_testkit::{Client, Program, Server, Value};
 
 const COMMON: [&str; 4] = ["--maxmemory", "16mb", "--enable-debug-command", "yes"];
@@ -83,5 +84,44 @@ fn failing_writes_and_reads_and_corrupt_blocks_are_told_once() {
         }
         eventually(&server, line, || server.log().contains(line));
         assert_eq!(server.log().matches(&line[2..]).count(), 1, "{}", server.log());
+    }
+}
+
+#[test]
+fn who_waits_for_a_key_hears_that_it_cannot_be_read_and_does_not_wait() {
+    // All reads fail, or every second.
+    for (errors, rounds) in [(1_000_000, 1), (500_000, 60)] {
+        let faults = format!("read-errors={errors}");
+        let flags = ["--workers", "1", "--storage-device", "faulty", "--storage-faults", &faults];
+        let server = start(&flags);
+        let mut client = server.client();
+        let (mut failed, mut answered) = (0, 0);
+        for _ in 0..rounds {
+            client.line("FLUSHALL");
+            for line in ["XADD s 1-1 f v", "XGROUP CREATE s g 0", "RPUSH l a", "ZADD z 1 a"] {
+                assert!(!matches!(client.line(line), Value::Error(_)), "{line}");
+            }
+            for line in [
+                "XREAD BLOCK 1 STREAMS s 0",
+                "XREAD BLOCK 1 STREAMS none s 0 0",
+                "XREAD BLOCK 1 STREAMS s s $ 1-1",
+                "XREADGROUP GROUP g c BLOCK 1 STREAMS s >",
+                "BLPOP none l 0.001",
+                "BLMOVE none l LEFT LEFT 0.001",
+                "BLMPOP 0.001 2 none l LEFT",
+                "BZPOPMIN none z 0.001",
+            ] {
+                assert_eq!(client.line("DEBUG STORAGE EVICT"), Value::Simple(b"OK".to_vec()));
+                match client.line(line) {
+                    Value::Error(text) if text.starts_with(UNREADABLE) => failed += 1,
+                    Value::Error(text) => panic!("{line}: {}", String::from_utf8_lossy(&text)),
+                    _ => answered += 1,
+                }
+                // It waits for nothing any more.
+                assert_eq!(client.line("PING"), Value::Simple(b"PONG".to_vec()), "{line}");
+                assert!(text(&mut client, "INFO clients").contains("blocked_clients:0\r\n"), "{line}");
+            }
+        }
+        assert!(failed > 0 && (errors == 1_000_000 || answered > 0), "{failed} failed, {answered} answered");
     }
 }

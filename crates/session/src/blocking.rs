@@ -113,14 +113,15 @@ pub(crate) fn read_again(
     let outcome =
         handler(&mut ReadCall { args, keys: accessor.reader(client.db), reply, client, context, planned: PlannedKey::default() });
     client.blocking.certain.set(false);
-    let found_cold = accessor.has_cold() && accessor.check_met().is_err();
-    if matches!(outcome, Err(CommandError::Blocks)) && !found_cold {
+    let met = accessor.reader(client.db).check_met();
+    if matches!(outcome, Err(CommandError::Blocks)) && met.is_ok() {
         let waiting = wait(&mut accessor.writer(client.db), client, dispatch, args);
         client.blocking.waiting = waiting;
     }
-    accessor.reader(client.db).end_events(found_cold);
+    accessor.reader(client.db).end_events(met.is_err());
     accessor.end_unit();
-    if found_cold { Err(CommandError::Cold) } else { outcome }
+    // What has met a record that was not at hand has not looked: it runs again with it, or never.
+    met.map_err(CommandError::from).and(outcome)
 }
 
 fn owned(args: Args<'_>) -> ArgsBuf {

@@ -122,6 +122,7 @@ impl Engine {
                 self.look_further(connection, received, done, &mut stage);
             }
             fruitless += 1;
+            debug_assert!(fruitless < 2 * FRUITLESS_MAX, "what was given up is an error");
             if fruitless == FRUITLESS_MAX {
                 self.accessor.give_up(&mut stage);
             }

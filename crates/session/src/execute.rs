@@ -127,6 +127,10 @@ pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned
         outcome = residency::settle(outcome, execution.accessor);
     }
     if let Err(error) = outcome {
+        debug_assert!(
+            error == CommandError::Blocks || execution.client.blocking.waiting.is_none(),
+            "INV-BLOCK-2: who waits is not answered {error:?}"
+        );
         execution.out.truncate(mark);
         if matches!(error, CommandError::Cold | CommandError::Computing | CommandError::Blocks) {
             if let Some(lookups) = lookups {
@@ -183,6 +187,7 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
                 events::end(&mut call.keys, &outcome);
             }
             if matches!(outcome, Err(CommandError::Blocks)) {
+                call.keys.check_met()?;
                 let waiting = blocking::wait(&mut call.keys, call.client, dispatch, call.args);
                 drop(call);
                 client.blocking.waiting = waiting;
