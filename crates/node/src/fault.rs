@@ -1,48 +1,70 @@
-//! Steps that the proofs of users, events, publish/subscribe, tracking and claims leave out, to show that they would notice. Only a build with debug assertions can leave
-//! any out: there `ALMANDINE_FAULT` names one. Those of transactions and of hand-over are the session's.
+//! Steps that the black-box proofs leave out, to show that they would notice: of users, events, publish/subscribe, tracking, transactions and of serving
+//! those who wait. Only a build with debug assertions can leave any out: there `ALMANDINE_FAULT` names one.
 
-#[cfg(debug_assertions)]
-use std::sync::OnceLock;
+/// Declares the steps, each by what happens without it, and by its name in the environment.
+macro_rules! faults {
+    ($($(#[$doc:meta])* $fault:ident = $name:literal $(| $other:literal)*,)+) => {
+        /// A step, by what happens without it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Fault {
+            $($(#[$doc])* $fault,)+
+        }
 
-/// A step, by what happens without it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+        #[cfg(debug_assertions)]
+        fn named(name: &str) -> Option<Fault> {
+            Some(match name {
+                $($name $(| $other)* => Fault::$fault,)+
+                _ => return None,
+            })
+        }
+    };
+}
+
+faults! {
     /// While events are told, commands of one verb release their latch before theirs are.
-    EventsUnlatched,
+    EventsUnlatched = "events-unlatched",
     /// Of the keys of a command only the first is checked against the rights of its user.
-    FirstKeyAlone,
+    FirstKeyAlone = "first-key-alone",
     /// Clients keep the rights that they had when they authenticated.
-    RightsKept,
+    RightsKept = "rights-kept",
     /// Who listens to what its user may not listen to any more is left alone.
-    ListenersKept,
+    ListenersKept = "listeners-kept",
     /// A message is posted when others may publish to its channel.
-    PublishedUnordered,
+    PublishedUnordered = "published-unordered",
     /// What a tracking client reads is remembered when it was read, not before.
-    TrackedLate,
+    TrackedLate = "tracked-late",
+    /// EXEC asks whether a watched key has changed before it has its latches.
+    WatchBeforeLatch = "watch-before-latch",
+    /// A transaction of known keys latches none of them.
+    NoPlan = "no-plan",
+    /// One that may touch any key keeps nobody out.
+    NotAlone = "not-alone",
     /// Nobody serves those who wait for a key that the store has removed.
-    LostUntold,
+    LostUntold = "lost-untold",
     /// The worker of one that waits does not hear that there may be something for it sooner than it knows.
-    SoonerUntold,
+    SoonerUntold = "sooner-untold",
+    /// Some of those who wait hear of nothing.
+    WakeDropped = "wake-dropped",
+    /// The latches of a ready key are released before those who wait for it are served.
+    ReleasedBeforeServing = "released-before-serving",
+    /// Who waits is served whether or not the wait has ended meanwhile.
+    NoClaim = "no-claim",
+    /// Who came last is served first.
+    LastFirst = "last-first",
+    /// The destinations of those who wait are not at hand when they are served.
+    DestinationsUnsecured = "destinations-unsecured",
+    /// A transaction holds shared what it only reads, although who waits may change it.
+    ReadKeysShared = "read-keys-shared",
+    /// Serving who moves elements takes some time. No step is left out; it makes others notice, as the store's `giver-goes-on`.
+    SlowHandOver = "slow-hand-over" | "giver-goes-on",
 }
 
 /// The step that this process leaves out.
 #[cfg(debug_assertions)]
 #[must_use]
 pub fn made() -> Option<Fault> {
-    static MADE: OnceLock<Option<Fault>> = OnceLock::new();
-    *MADE.get_or_init(|| {
-        Some(match std::env::var("ALMANDINE_FAULT").ok()?.as_str() {
-            "events-unlatched" => Fault::EventsUnlatched,
-            "first-key-alone" => Fault::FirstKeyAlone,
-            "rights-kept" => Fault::RightsKept,
-            "listeners-kept" => Fault::ListenersKept,
-            "published-unordered" => Fault::PublishedUnordered,
-            "tracked-late" => Fault::TrackedLate,
-            "lost-untold" => Fault::LostUntold,
-            "sooner-untold" => Fault::SoonerUntold,
-            _ => return None,
-        })
-    })
+    static MADE: std::sync::OnceLock<Option<Fault>> = std::sync::OnceLock::new();
+    *MADE.get_or_init(|| named(&std::env::var("ALMANDINE_FAULT").ok()?))
 }
 
 /// The step that this process leaves out: none.

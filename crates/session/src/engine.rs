@@ -10,9 +10,9 @@ use almandine_io::clock;
 use almandine_keyspace::Accessor;
 use almandine_net::ConnectionId;
 use almandine_node::Node;
+use almandine_node::fault::{self, Fault};
 
 use crate::aftermath::Aftermath;
-use crate::fault::{self, Fault};
 use crate::plan::Planner;
 use crate::reads::Reads;
 use crate::timing::Timing;
@@ -33,7 +33,7 @@ pub(crate) struct Engine {
     pub(crate) unit: UnitMemory,
     /// The batch's time, Unix milliseconds.
     pub(crate) now_ms: i64,
-    /// The step of transactions that is left out; see `fault`.
+    /// The step that is left out.
     pub(crate) fault: Option<Fault>,
     /// What MONITOR's listeners are to see of this batch.
     pub(crate) monitor_lines: String,
@@ -41,7 +41,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
-        if let Some(fault) = almandine_node::fault::made() {
+        if let Some(fault) = fault::made() {
             tracing::warn!("A step is left out on purpose: {fault:?}");
         }
         let view = View::new(&node.config);

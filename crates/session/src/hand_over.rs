@@ -12,6 +12,7 @@ use almandine_base::Output;
 use almandine_call::{Client, Context, follow};
 use almandine_io::thread;
 use almandine_keyspace::{Accessor, Missing, ReadyKey, Secured, Waiter};
+use almandine_node::fault::{self, Fault};
 use almandine_node::{Message, Unblock, UnblockAnswer};
 use bytes::Bytes;
 
@@ -19,7 +20,6 @@ use crate::aftermath::Aftermath;
 use crate::blocking::{Request, served_in_vain};
 use crate::execute::answer;
 use crate::execution::Execution;
-use crate::fault::{self, Fault};
 use crate::plan::Planned;
 use crate::reply;
 use crate::timing::Timing;

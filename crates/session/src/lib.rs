@@ -47,7 +47,6 @@ mod engine;
 mod events;
 mod execute;
 mod execution;
-mod fault;
 mod hand_over;
 mod hot_keys;
 mod monitor;

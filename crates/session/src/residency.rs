@@ -7,12 +7,12 @@ use almandine_call::{CommandError, Dispatch, Flags, Handler, Outcome, WriteCall}
 use almandine_command_spec::Access;
 use almandine_keyspace::{Accessor, Filled, Missing, Need, Stage};
 use almandine_net::Next;
+use almandine_node::fault::{self, Fault};
 use almandine_resp::Args;
 
 use crate::admit::{Admission, admit};
 use crate::connection::Connection;
 use crate::engine::Engine;
-use crate::fault::{self, Fault};
 use crate::reads::TOGETHER_MAX;
 use crate::received::Received;
 

@@ -14,11 +14,11 @@ use almandine_call::{Client, Dispatch, Flags, Queue, Transaction, errors, follow
 use almandine_command_spec::Access;
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
+use almandine_node::fault::Fault;
 use almandine_resp::{Args, Reply};
 
 use crate::connection::Connection;
 use crate::engine::Engine;
-use crate::fault::Fault;
 use crate::hand_over::{self, Server};
 use crate::plan::Planned;
 use crate::received::Received;

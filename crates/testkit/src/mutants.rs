@@ -1,4 +1,4 @@
-//! Servers that leave a step out on purpose, to show that a proof notices (`fault.rs` in `node` and `session`).
+//! Servers that leave a step out on purpose, to show that a proof notices (`node::fault`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
