@@ -66,6 +66,49 @@ fn the_port_changes_under_connections_and_a_taken_one_changes_nothing() {
     assert_eq!(Client::connect(before).unwrap().line("PING"), pong());
 }
 
+/// The port moves there and back under clients at work. Who has connected before the server saw the command is served, although nobody has accepted it yet.
+#[test]
+fn no_connection_is_lost_when_the_port_moves() {
+    for backend in ["auto", "epoll"] {
+        let flags = ["--workers", "1", "--io-backend", backend, "--enable-debug-command", "yes"];
+        let server = Server::start(&Program::Almandine, &flags);
+        let mut client = server.client();
+        let done = Arc::new(AtomicBool::new(false));
+        let workers: Vec<_> = (0..3)
+            .map(|number| {
+                let (mut client, done) = (server.client(), Arc::clone(&done));
+                std::thread::spawn(move || {
+                    let mut count = 0;
+                    while !done.load(Ordering::Relaxed) {
+                        let command = ["INCR".to_owned(), format!("counter:{number}")];
+                        let replies = client.pipeline(&[&command, &command]).unwrap();
+                        assert_eq!(replies, [Value::Integer(count + 1), Value::Integer(count + 2)]);
+                        count += 2;
+                    }
+                    count
+                })
+            })
+            .collect();
+        let ports = [server.address().port(), free_port()];
+        for round in 0..20 {
+            let (old, new) = (local(ports[round % 2]), local(ports[(round + 1) % 2]));
+            // While the only worker sleeps, connections wait to be accepted; then it sees the command first.
+            let set = ["CONFIG".to_owned(), "SET".to_owned(), "port".to_owned(), new.port().to_string()];
+            client.send(&[vec!["DEBUG".to_owned(), "SLEEP".to_owned(), "0.03".to_owned()], set.to_vec()]).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            let mut early: Vec<Client> = (0..8).map(|_| Client::connect(old).unwrap()).collect();
+            assert_eq!((client.receive().unwrap(), client.receive().unwrap()), (ok(), ok()));
+            assert_eq!(TcpStream::connect(old).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+            for (number, early) in early.iter_mut().enumerate() {
+                assert_eq!(early.call(&["PING"]).ok(), Some(pong()), "{backend}, round {round}: connection {number} is lost");
+            }
+            assert_eq!(Client::connect(new).unwrap().line("PING"), pong());
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(workers.into_iter().all(|worker| worker.join().unwrap() > 0));
+    }
+}
+
 /// Addresses that cover each other, as `*` covers 127.0.0.1, are exchanged without a moment in which nobody listens.
 #[test]
 fn addresses_of_the_same_port_are_exchanged_without_a_gap() {
