@@ -14,6 +14,7 @@ complete -c almandine-server -l timeout -x -d 'Seconds after which a silent clie
 complete -c almandine-server -l client-query-buffer-limit -x -d 'Bytes of unfinished commands that a client may have sent.'
 complete -c almandine-server -l proto-max-bulk-len -x -d 'Longest argument of a command.'
 complete -c almandine-server -l client-output-buffer-limit -x -d 'Replies that may wait for a slow reader: class, hard limit, soft limit, seconds above the soft limit.'
+complete -c almandine-server -l client-output-pause -x -d 'Replies of a slow reader beyond which its next commands wait; less with a small `maxmemory`. 0 lets replies pile up to `client-output-buffer-limit` and `maxmemory-clients`, as Redis does.'
 complete -c almandine-server -l maxmemory-clients -x -d 'Memory of all clients together, in bytes or percent of `maxmemory`, beyond which the largest are closed; 0 for no limit.'
 complete -c almandine-server -l tracking-table-max-keys -x -d 'Keys remembered for client-side caching; 0 for no limit.'
 complete -c almandine-server -l availability-zone -x -d 'Zone that INFO and HELLO report; empty for none.'

@@ -13,10 +13,9 @@ use almandine_net::{Limits, OutputLimit};
 use crate::network::Network;
 use crate::{cores, crash, log, oom_score, open_files, title};
 
-/// A connection's untaken output may be one part in so many of `maxmemory`, within bounds, before it waits.
+/// A connection's untaken output may be one part in so many of `maxmemory`, and at least so many bytes, before it waits.
 const OUTPUT_PAUSE_SHARE: u64 = 256;
 const OUTPUT_PAUSE_BYTES_MIN: usize = 64 * 1024;
-const OUTPUT_PAUSE_BYTES_MAX: usize = 1024 * 1024;
 
 /// The network's limits as the settings say.
 pub(crate) fn limits(settings: &Settings) -> Arc<Limits> {
@@ -85,14 +84,17 @@ fn set_limits(limits: &Limits, settings: &Settings) {
     limits.idle_timeout_s.store(connections.timeout_s.into(), Relaxed);
     limits.keepalive_s.store(settings.network.tcp_keepalive_s.into(), Relaxed);
     limits.input_bytes_max.store(saturated(connections.query_buffer_bytes_max), Relaxed);
-    limits.output_pause_bytes.store(output_pause_bytes(settings.memory.maxmemory), Relaxed);
+    limits.output_pause_bytes.store(output_pause_bytes(connections.output_pause_bytes, settings.memory.maxmemory), Relaxed);
     set_output_limits(limits, &connections.output_buffer_limits);
 }
 
-/// Output beyond which a connection is not executed further: little beside the memory for data, because it counts against that.
-fn output_pause_bytes(maxmemory: u64) -> usize {
-    let share = if maxmemory == 0 { u64::MAX } else { maxmemory / OUTPUT_PAUSE_SHARE };
-    saturated(share).clamp(OUTPUT_PAUSE_BYTES_MIN, OUTPUT_PAUSE_BYTES_MAX)
+/// Output beyond which a connection is not executed further, by `client-output-pause`: little beside the memory for data, because it counts against that.
+fn output_pause_bytes(setting: u64, maxmemory: u64) -> usize {
+    match (setting, maxmemory) {
+        (0, _) => usize::MAX,
+        (_, 0) => saturated(setting),
+        _ => saturated(setting).min(saturated(maxmemory / OUTPUT_PAUSE_SHARE).max(OUTPUT_PAUSE_BYTES_MIN)),
+    }
 }
 
 fn set_output_limits(limits: &Limits, settings: &BufferLimits) {
@@ -108,4 +110,20 @@ fn set_output_limits(limits: &Limits, settings: &BufferLimits) {
 
 fn saturated(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_waits_as_told_and_sooner_where_memory_is_small() {
+        let (mib, large) = (1 << 20, 1 << 40);
+        assert_eq!(output_pause_bytes(mib, 0), 1 << 20);
+        assert_eq!(output_pause_bytes(mib, large), 1 << 20);
+        assert_eq!(output_pause_bytes(mib, 128 << 20), 512 * 1024);
+        assert_eq!(output_pause_bytes(mib, 1 << 20), OUTPUT_PAUSE_BYTES_MIN);
+        assert_eq!(output_pause_bytes(1000, mib), 1000, "no more than was said");
+        assert_eq!(output_pause_bytes(0, mib), usize::MAX, "it never waits");
+    }
 }

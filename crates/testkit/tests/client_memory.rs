@@ -284,3 +284,28 @@ fn thousands_of_greedy_clients_hold_no_more_than_the_limit() {
     assert!(resident < before + 2 * limit + 48 * MIB, "{} MiB resident", resident / MIB);
     assert_eq!(operator.line("GET served").bytes(), Some(&b"yes"[..]));
 }
+
+/// Replies wait with whoever does not read them: as many as `client-output-pause` says, and with 0 until another limit closes the reader.
+#[test]
+fn replies_pile_up_as_far_as_the_operator_lets_them() {
+    const LIMIT: u64 = 8 * 1024 * KIB as u64;
+    let server = start(&["--workers", "1", "--client-output-buffer-limit", "normal 8mb 0 0"]);
+    let mut operator = operator(&server);
+    assert_eq!(operator.line("SETRANGE big 200000 v"), Value::Integer(200_001));
+    for (pause, closed) in [("1mb", false), ("0", true)] {
+        assert_eq!(operator.line(&format!("CONFIG SET client-output-pause {pause}")), Value::ok());
+        let mut reader = named(&server, "reader");
+        let mut most = 0;
+        // One by one, since a batch is executed whole.
+        let went = (0..400).any(|_| {
+            let _ = reader.send(&[["GET", "big"]]);
+            let held = field(&mut operator, "reader", "omem");
+            most = held.unwrap_or(most).max(most);
+            held.is_none()
+        });
+        assert_eq!(went, closed, "{pause}: {most} bytes waited");
+        assert!(if went { most > LIMIT / 2 } else { (1 << 20..2 << 20).contains(&most) }, "{pause}: {most} bytes waited");
+        drop(reader);
+        assert!(becomes(|| field(&mut operator, "reader", "omem").is_none()));
+    }
+}

@@ -18,6 +18,9 @@ section! {
     "client-output-buffer-limit": (Kind::BufferLimits) = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60" []
         "Replies that may wait for a slow reader: class, hard limit, soft limit, seconds above the soft limit."
         => output_buffer_limits: BufferLimits;
+    "client-output-pause": (Kind::Memory(0, i64::MAX as u64)) = "1mb" [own]
+        "Replies of a slow reader beyond which its next commands wait; less with a small `maxmemory`. 0 lets replies pile up to `client-output-buffer-limit` and `maxmemory-clients`, as Redis does."
+        => output_pause_bytes: u64;
     "maxmemory-clients": (Kind::Share) = "0" []
         "Memory of all clients together, in bytes or percent of `maxmemory`, beyond which the largest are closed; 0 for no limit."
         => clients_memory_max: Share;
