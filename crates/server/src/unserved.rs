@@ -113,7 +113,7 @@ const OF_CLUSTER: &[&CommandSpec] = &[
     &of_cluster("CLUSTER|ADDSLOTS", -3, CHANGES),
     &of_cluster("CLUSTER|ADDSLOTSRANGE", -4, CHANGES),
     &of_cluster("CLUSTER|BUMPEPOCH", 2, CHANGES),
-    &of_cluster("CLUSTER|CANCELSLOTMIGRATIONS", 2, CHANGES),
+    &of_cluster("CLUSTER|CANCELSLOTMIGRATIONS", 2, Traits { all_databases: true, ..CHANGES }),
     &of_cluster("CLUSTER|COUNT-FAILURE-REPORTS", 3, ASKS_OPERATOR),
     &of_cluster("CLUSTER|COUNTKEYSINSLOT", 3, ASKS),
     &of_cluster("CLUSTER|DELSLOTS", -3, CHANGES),
@@ -121,7 +121,11 @@ const OF_CLUSTER: &[&CommandSpec] = &[
     &of_cluster("CLUSTER|FAILOVER", -2, CHANGES),
     &CommandSpec {
         categories: Some(&[Category::Keyspace]),
-        ..of_cluster("CLUSTER|FLUSHSLOT", -3, Traits { write: true, admin: true, no_async_loading: true, ..Traits::NONE })
+        ..of_cluster(
+            "CLUSTER|FLUSHSLOT",
+            -3,
+            Traits { write: true, admin: true, no_async_loading: true, all_databases: true, ..Traits::NONE },
+        )
     },
     &of_cluster("CLUSTER|FLUSHSLOTS", 2, CHANGES),
     &of_cluster("CLUSTER|FORGET", 3, CHANGES),
@@ -132,7 +136,7 @@ const OF_CLUSTER: &[&CommandSpec] = &[
     &of_cluster("CLUSTER|KEYSLOT", 3, ASKS),
     &of_cluster("CLUSTER|LINKS", 2, ASKS),
     &of_cluster("CLUSTER|MEET", -4, CHANGES),
-    &of_cluster("CLUSTER|MIGRATESLOTS", -4, CHANGES),
+    &of_cluster("CLUSTER|MIGRATESLOTS", -4, Traits { all_databases: true, ..CHANGES }),
     &of_cluster("CLUSTER|MIGRATION", -4, CHANGES),
     &of_cluster("CLUSTER|MYID", 2, ASKS),
     &of_cluster("CLUSTER|MYSHARDID", 2, ASKS),
