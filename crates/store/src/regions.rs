@@ -48,20 +48,21 @@ impl Regions {
         region
     }
 
-    /// Notes that a key is about to be inserted by a thread that counts `records` of the namespace. Before it is in the index, under its
-    /// latch (INV-SCAN-2).
+    /// Notes that a key is about to be inserted by a thread that counts `records` of the namespace, and has inserted at most so many more that it
+    /// has not counted yet. Before it is in the index, under its latch (INV-SCAN-2).
     #[inline]
-    pub(crate) fn note(&self, namespace: u16, hash: u64, records: i64) {
+    pub(crate) fn note(&self, namespace: u16, hash: u64, records: i64, uncounted: i64) {
+        debug_assert!(records <= NOTED_MAX || !self.are_known(namespace), "INV-SCAN-2: who notes nothing has said so");
         if records <= NOTED_MAX {
-            self.note_rare(namespace, hash, records);
+            self.note_rare(namespace, hash, records + uncounted);
         }
     }
 
     #[cold]
     fn note_rare(&self, namespace: u16, hash: u64, records: i64) {
         debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
-        // Above the limit nothing is noted, and no count gets there but past it.
-        if records == NOTED_MAX {
+        // Above the limit nothing is noted, and no count gets there but past it, or with several at once.
+        if records >= NOTED_MAX {
             self.unknown[usize::from(namespace)].store(true, Ordering::Release);
         }
         let region = Self::of(hash.reverse_bits());
@@ -145,7 +146,7 @@ mod tests {
         let regions = Regions::new().expect("address space");
         assert_eq!((regions.next(7, 0), regions.any(7, 5)), (None, None));
         let positions = [start_of(0) + 9, start_of(63), start_of(64) + 1, start_of(REGIONS - 1)];
-        positions.iter().for_each(|position| regions.note(7, position.reverse_bits(), 0));
+        positions.iter().for_each(|position| regions.note(7, position.reverse_bits(), 0, 0));
         let mut found = Vec::new();
         let mut from = 0;
         while let Some(position) = regions.next(7, from) {
@@ -159,10 +160,14 @@ mod tests {
         assert!(regions.may_have(7, positions[1].reverse_bits()) && !regions.may_have(7, start_of(1).reverse_bits()));
         assert_eq!(regions.next(8, 0), None);
 
-        regions.note(7, 1, NOTED_MAX);
-        regions.note(7, 2, NOTED_MAX + 1);
+        regions.note(7, 1, NOTED_MAX, 0);
+        regions.note(7, 2, NOTED_MAX + 1, 0);
         assert!(!regions.are_known(7) && regions.are_known(8) && regions.may_have(7, start_of(1).reverse_bits()));
         regions.clear(7);
         assert!(regions.are_known(7) && regions.next(7, 0).is_none());
+        // Several at once, which are counted when all are there.
+        (0..5).for_each(|uncounted| regions.note(7, 1, NOTED_MAX - 2, uncounted));
+        assert!(!regions.are_known(7));
+        regions.note(7, 1, NOTED_MAX + 3, 0);
     }
 }

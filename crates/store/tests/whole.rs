@@ -308,6 +308,33 @@ fn without_a_plan_the_keys_are_latched_together() {
     assert_eq!(rig.counts().keys, (30, 0));
 }
 
+/// INV-SCAN-2: a namespace that gets large by several keys at a time is scanned as one that gets large key by key.
+#[test]
+fn keys_that_come_several_at_a_time_are_all_scanned() {
+    for together in [2, 7, 1000] {
+        let mut rig = Rig::in_memory();
+        let names: Vec<Vec<u8>> = (0..40_000).map(|number| format!("{number}").into_bytes()).collect();
+        let session = rig.session.as_mut().unwrap();
+        for names in names.chunks(together) {
+            session.enter(NOW_MS);
+            let pair = |name| Pair { key: session.key(rig.namespace, name), value: b"value", expiry_ms: None };
+            let pairs: Vec<Pair<'_>> = names.iter().map(|name| pair(name)).collect();
+            session.upsert_all(&pairs).unwrap();
+            session.leave();
+        }
+        let (mut cursor, mut seen) = (0, 0);
+        loop {
+            session.enter(NOW_MS);
+            cursor = session.scan(rig.namespace, cursor, 1000, |_, _| seen += 1);
+            session.leave();
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert_eq!(seen, names.len(), "{together} at a time");
+    }
+}
+
 /// A key that a unit removes is looked up again among others with its tag: these are at hand, too.
 #[test]
 fn what_is_looked_up_behind_a_removal_is_at_hand() {

@@ -469,7 +469,7 @@ impl<'s> Vacant<'s> {
         }
         let guard = &mut self.guard;
         let written = guard.prepare(kind, payload, put, 0)?;
-        if guard.link(&written).is_err() {
+        if guard.link(&written, 0).is_err() {
             guard.forget(written);
             return Err(Full);
         }

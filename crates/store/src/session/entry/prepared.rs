@@ -100,11 +100,13 @@ impl Session {
             }
         }
         debug_assert_eq!(steps.len(), pairs.len(), "INV-WHOLE-1: all of them are prepared before the first can be seen");
+        let mut uncounted = 0;
         for (at, (pair, step)) in pairs.iter().zip(&steps).enumerate() {
-            if let Step::Insert(written) = step
-                && self.guard(pair).link(written).is_err()
-            {
-                return self.take_back(pairs, &steps, at);
+            if let Step::Insert(written) = step {
+                if self.guard(pair).link(written, uncounted).is_err() {
+                    return self.take_back(pairs, &steps, at);
+                }
+                uncounted += 1;
             }
         }
         for (pair, step) in pairs.iter().zip(&steps) {
@@ -238,14 +240,14 @@ impl Guard<'_> {
         entries
     }
 
-    /// Adds an entry for a key that has none.
-    pub(super) fn link(&mut self, written: &Written) -> Result<(), ()> {
+    /// Adds an entry for a key that has none. So many others have got one and are not counted yet.
+    pub(super) fn link(&mut self, written: &Written, uncounted: i64) -> Result<(), ()> {
         let Self { store, local, number, key, .. } = self;
         debug_assert_ne!(written.address, 0, "INV-LOG-1: no record is at address 0");
         let tag = store.index.tag(*number, key.hash);
         let entry = Entry::new(tag, written.address).with_heat(local.heat.first(store, key.hash));
         let [records, _] = store.counters.namespace(local.thread, key.namespace);
-        store.namespaces.regions.note(key.namespace, key.hash, records.load(Ordering::Relaxed));
+        store.namespaces.regions.note(key.namespace, key.hash, records.load(Ordering::Relaxed), uncounted);
         store.index.insert(*number, entry)?;
         debug_assert_eq!(self.entries(), 1, "INV-TIER-2: a key has one entry");
         Ok(())
