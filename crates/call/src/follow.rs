@@ -1,6 +1,7 @@
 //! A client and the users: authentication, following their changes, and what becomes of what is denied.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_acl::{Entry, LogContext, Password, Reason, User};
 use almandine_base::Output;
@@ -101,6 +102,8 @@ pub fn refused<'c>(client: &Client, table: &Table, dispatch: &'c Dispatch, args:
 #[must_use]
 pub fn deny(context: &Context, client: &Client, refused: Refused<'_>, now_ms: i64) -> CommandError {
     let log_context = if client.transaction.is_some() { LogContext::Multi } else { LogContext::TopLevel };
+    // The log shows the client as it is while it asks for this.
+    client.shared.activity.last_command.store(refused.dispatch.index.into(), Relaxed);
     note(context, client, refused, log_context, now_ms);
     match refused.denial.reason {
         Reason::Command | Reason::Authentication => errors::acl::command_denied(&context.table.row(refused.dispatch.index).name),

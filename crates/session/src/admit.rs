@@ -50,9 +50,6 @@ pub(crate) fn admit(
     if !client.access.is_admitted() && !dispatch.flags.any(Flags::NO_AUTH) {
         return Admission::Refused(errors::acl::AUTHENTICATION_REQUIRED);
     }
-    if client.shared.modes.monitor.load(Relaxed) && is_about_data(context, dispatch) {
-        return Admission::Refused(errors::client::MONITOR_ON_DATA);
-    }
     if client.transaction.is_some() && flags.any(Flags::NO_MULTI) {
         return Admission::Refused(errors::transaction::NOT_ALLOWED);
     }
@@ -64,6 +61,9 @@ pub(crate) fn admit(
     }
     if client.only_listens() && !dispatch.flags.any(Flags::SUBSCRIBED) {
         return Admission::Refused(errors::client::only_listens(&context.table.row(dispatch.index).name));
+    }
+    if client.shared.modes.monitor.load(Relaxed) && is_about_data(context, dispatch) {
+        return Admission::Refused(errors::client::MONITOR_ON_DATA);
     }
     match node.pause.active(now_ms) {
         Some(PauseScope::All) => Admission::Paused,

@@ -278,6 +278,142 @@ fn a_file_is_loaded_saved_and_loaded_again() {
     fs::remove_dir_all(&directory).unwrap();
 }
 
+/// Commands that end or change the connection or the server, wait, or differ for another reason than rights.
+const NOT_RUN: &[&str] = &[
+    "acl|deluser",
+    "acl|load",
+    "acl|log",
+    "acl|save",
+    "acl|setuser",
+    "auth",
+    "bgrewriteaof",
+    "bgsave",
+    "blmove",
+    "blmpop",
+    "blpop",
+    "brpop",
+    "brpoplpush",
+    "bzmpop",
+    "bzpopmax",
+    "bzpopmin",
+    "client|caching",
+    "client|kill",
+    "client|no-evict",
+    "client|pause",
+    "client|reply",
+    "client|setname",
+    "client|tracking",
+    "client|unblock",
+    "config|resetstat",
+    "config|rewrite",
+    "config|set",
+    "debug",
+    "discard",
+    "exec",
+    "flushall",
+    "function|kill",
+    "hello",
+    "module|load",
+    "module|loadex",
+    "module|unload",
+    "monitor",
+    "multi",
+    "pfselftest",
+    "psubscribe",
+    "punsubscribe",
+    "quit",
+    "replicaof",
+    "reset",
+    "restore-asking",
+    "save",
+    "script|debug",
+    "script|kill",
+    "select",
+    "shutdown",
+    "slaveof",
+    "ssubscribe",
+    "subscribe",
+    "sunsubscribe",
+    "swapdb",
+    "unsubscribe",
+    "wait",
+];
+
+/// The entries of ACL LOG, without what differs between servers and moments.
+fn denials(client: &mut Client) -> BTreeSet<String> {
+    let log = client.line("ACL LOG 200");
+    let entries = log.elements().unwrap().iter().map(|entry| {
+        let wanted = [&b"count"[..], b"reason", b"context", b"object", b"username"];
+        let fields = entry.elements().unwrap().chunks(2).filter(|field| wanted.contains(&field[0].bytes().unwrap_or_default()));
+        fields.map(|field| format!("{} {}; ", field[0], field[1])).collect()
+    });
+    entries.collect()
+}
+
+fn is_denied(answer: &Value) -> bool {
+    matches!(answer, Value::Error(text) if text.starts_with(b"NOPERM "))
+}
+
+/// Calls that run, alone and queued: the same ones are denied, in the same words, and the same is logged.
+#[test]
+fn random_calls_are_denied_as_by_redis_server() {
+    let seed = std::env::var("ALMANDINE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(11);
+    let episodes = if std::env::var_os("ALMANDINE_TEST_FULL").is_some() { 1500 } else { 120 };
+    let pair = Pair::start();
+    let mut admins = [pair.ours.client(), pair.oracle.client()];
+    let mut generator = Generator::new(&pair, seed);
+    // What is not served is unknown before rights are asked.
+    let served = strings(&admins[0].line("COMMAND LIST"));
+    generator.commands.retain(|name| served.contains(name) && !NOT_RUN.contains(&name.as_str()));
+    let (mut asked, mut denied, mut compared) = (0, 0, 0);
+    for episode in 0..episodes {
+        let mut rules = [words("resetpass off"), generator.rules(), generator.rules(), words("on nopass")].concat();
+        if generator.random.chance(60) {
+            rules.insert(2, "+@all".to_owned());
+        }
+        for admin in &mut admins {
+            admin.line("ACL DELUSER u");
+            admin.line("ACL LOG RESET");
+            admin.line("FLUSHALL");
+        }
+        let answers = admins.each_mut().map(|admin| set(admin, "u", &rules));
+        assert_eq!(answers[0], answers[1], "seed {seed}: {rules:?}");
+        if answers[0].is_error() {
+            continue;
+        }
+        let mut calls: Vec<Words> = (0..60).map(|_| generator.call()).collect();
+        // Of GEORADIUS with two destinations Redis checks the first and writes the last.
+        calls.retain(|call| call.iter().filter(|word| *word == "STORE").count() < 2);
+        if episode % 4 == 3 {
+            calls.insert(0, words("MULTI"));
+            calls.push(words("DISCARD"));
+        }
+        let [our_answers, their_answers] = [&pair.ours, &pair.oracle].map(|server| {
+            let mut client = server.client();
+            assert_eq!(client.line("AUTH u x"), Value::ok(), "seed {seed}: {rules:?}");
+            client.pipeline(&calls).unwrap()
+        });
+        let mut is_malformed = false;
+        for ((call, our), their) in calls.iter().zip(our_answers).zip(their_answers) {
+            asked += 1;
+            denied += usize::from(is_denied(&their));
+            if (is_denied(&our) || is_denied(&their)) && our != their {
+                let keys = admins[1].call(&[words("COMMAND GETKEYS"), call.clone()].concat()).unwrap();
+                let is_stricter = !is_denied(&their) && our.to_string().contains("one of the keys") && keys.is_error();
+                assert!(is_stricter, "seed {seed}: {rules:?}\n{call:?}\nours   {our}\ntheirs {their}\nkeys   {keys}");
+                is_malformed = true;
+            }
+        }
+        if !is_malformed {
+            compared += 1;
+            let [ours, theirs] = admins.each_mut().map(denials);
+            assert_eq!(ours, theirs, "seed {seed}: {rules:?}");
+        }
+    }
+    println!("acl: {asked} calls run, {denied} denied, {compared} logs compared");
+    assert!(denied > asked / 10 && denied < asked && compared > episodes / 8, "{asked} {denied} {compared}");
+}
+
 /// A directory that is gone at the end of a test.
 struct Directory(PathBuf);
 

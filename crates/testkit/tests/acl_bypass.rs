@@ -166,6 +166,48 @@ fn nothing_runs_in_transactions_while_listening_or_tracking() {
     assert_eq!(fixture.admin.line("GET secret").to_string(), "$\"value\"");
 }
 
+/// Nor for clients that get no replies, are not counted as using keys, watch others, or have just been waiting.
+#[test]
+fn nothing_runs_in_other_modes_of_a_client() {
+    let mut fixture = Fixture::new();
+    let modes = "+client|reply +client|no-touch +client|no-evict +client|tracking +monitor +blpop ~open";
+    fixture.admin.call(&[words("ACL SETUSER modal on nopass"), words(modes)].concat()).unwrap();
+    let before = fixture.lookups();
+    let (mut silent, mut untouching, mut waiting) = (fixture.client("modal"), fixture.client("modal"), fixture.client("modal"));
+    assert_eq!(untouching.line("CLIENT NO-TOUCH on"), Value::ok());
+    assert_eq!(untouching.line("CLIENT NO-EVICT on"), Value::ok());
+    let mut monitor = fixture.client("modal");
+    assert_eq!(monitor.line("MONITOR"), Value::ok());
+    let permitted = [&b"client|reply"[..], b"client|no-touch", b"client|no-evict", b"client|tracking", b"monitor", b"blpop"];
+    let calls: Vec<Words> = fixture
+        .calls
+        .iter()
+        .filter(|call| !permitted.contains(&&call[0][..]) && !permitted.contains(&&call[..call.len().min(2)].join(&b'|')[..]))
+        .cloned()
+        .collect();
+    for call in &calls {
+        assert!(is_denied(&monitor.call(call).unwrap()), "MONITOR: {}", String::from_utf8_lossy(&call.join(&b' ')));
+    }
+    drop(monitor);
+    for call in &calls {
+        let name = String::from_utf8_lossy(&call.join(&b' ')).into_owned();
+        assert!(is_denied(&untouching.call(call).unwrap()), "NO-TOUCH: {name}");
+        let answers = waiting.pipeline(&[words("BLPOP open 0.001"), call.clone()]).unwrap();
+        assert!(answers[0].is_null() && is_denied(&answers[1]), "having waited: {name}: {answers:?}");
+        let off = [words("CLIENT REPLY OFF"), call.clone(), call.clone(), words("CLIENT REPLY ON")];
+        silent.send(&off).unwrap();
+        assert_eq!(silent.receive().unwrap(), Value::ok(), "REPLY OFF: {name}");
+        silent.send(&[words("CLIENT REPLY SKIP"), call.clone(), call.clone()]).unwrap();
+        assert!(is_denied(&silent.receive().unwrap()), "REPLY SKIP: {name}");
+    }
+    assert!(calls.len() > 350, "{}", calls.len());
+    assert!(silent.receive_until_quiet(std::time::Duration::from_millis(20)).unwrap().is_empty());
+    // What waits looks for its key, and nobody else does.
+    let misses = |lines: &[String]| -> Vec<String> { lines.iter().filter(|line| !line.contains("misses")).cloned().collect() };
+    assert_eq!(misses(&fixture.lookups()), misses(&before));
+    assert_eq!(fixture.admin.line("GET secret").to_string(), "$\"value\"");
+}
+
 #[test]
 fn a_command_is_denied_by_any_name() {
     let server = Server::start(&Program::Almandine, &["--rename-command", "GET", "fetch", "--rename-command", "CONFIG", "setup"]);
