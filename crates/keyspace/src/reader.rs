@@ -261,6 +261,12 @@ impl<'w> Reader<'w> {
         self.accessor.session.quietly(|session| session.read(key, |_| ()).is_some())
     }
 
+    /// As [`Accessor::has_cold`].
+    #[must_use]
+    pub fn has_cold(&self) -> bool {
+        self.accessor.has_cold()
+    }
+
     /// As [`Accessor::check_met`].
     ///
     /// # Errors

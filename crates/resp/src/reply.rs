@@ -73,6 +73,14 @@ impl<'o> Reply<'o> {
         self.out.bytes.extend_from_slice(encoded);
     }
 
+    /// As [`Reply::raw`]; much is sent from where it is, without a copy.
+    pub fn raw_owned(&mut self, encoded: Vec<u8>) {
+        if encoded.len() <= limits::REPLY_COPY_BYTES_MAX {
+            return self.raw(&encoded);
+        }
+        self.out.attach(encoded.into());
+    }
+
     /// `+OK`.
     #[inline]
     pub fn ok(&mut self) {

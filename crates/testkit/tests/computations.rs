@@ -149,6 +149,98 @@ fn others_are_served_meanwhile_and_who_is_gone_computes_nothing() {
     panic!("a client that has gone is still connected");
 }
 
+/// Keys `from..to` of a database, each with a number and these bytes at its end.
+fn fill(client: &mut Client, keys: std::ops::Range<usize>, end: &str) {
+    let names: Vec<String> = keys.map(|number| format!("{number}:{end}")).collect();
+    for names in names.chunks(1000) {
+        let words: Vec<&str> = std::iter::once("MSET").chain(names.iter().flat_map(|name| [name.as_str(), "v"])).collect();
+        assert_eq!(client.call(&words).expect("a reply"), Value::ok());
+    }
+}
+
+/// KEYS goes through the database beside others: what stays is there once, whatever comes and goes.
+#[test]
+fn keys_that_stay_are_listed_once_and_others_are_served_meanwhile() {
+    let count = if full() { 2_000_000 } else { 200_000 };
+    for flags in devices() {
+        let server = Server::start(&Program::Almandine, &[&flags[2..], &["--workers", "1"]].concat());
+        let mut client = server.client();
+        fill(&mut client, 0..count, "stays");
+        let (mut lists, mut served) = (server.client(), 0);
+        let rounds = 6;
+        for round in 0..rounds {
+            lists.send(&[["KEYS", "*:stays"], ["PING", ""]]).expect("sent");
+            // The index grows meanwhile, and what is listed moves.
+            while !is_answered(&lists) {
+                let (key, other) = (format!("{served}:goes"), format!("{}:stays", served * 7919 % count));
+                assert_eq!(client.call(&["SET", &key, "v"]).expect("a reply"), Value::ok());
+                assert_eq!(client.call(&["SET", &other, &key.repeat(served % 64)]).expect("a reply"), Value::ok());
+                served += 1;
+            }
+            let Value::Array(listed) = lists.receive().expect("a reply") else { panic!("no list") };
+            assert_eq!(lists.receive().expect("a reply").bytes(), Some(&b""[..]), "what is behind it comes behind it");
+            let mut numbers: Vec<usize> = texts(&Value::Array(listed)).iter().map(|key| number_of(key)).collect();
+            numbers.sort_unstable();
+            assert!(numbers.iter().copied().eq(0..count), "round {round}: {} of {count} keys", numbers.len());
+        }
+        // Two of a round may come before it or behind it.
+        assert!(served > 4 * rounds, "{served} times others were served beside it");
+    }
+}
+
+/// Whether something has come for a client.
+fn is_answered(client: &Client) -> bool {
+    let stream = client.stream();
+    stream.set_nonblocking(true).expect("a socket");
+    let peeked = stream.peek(&mut [0]);
+    stream.set_nonblocking(false).expect("a socket");
+    match peeked {
+        Ok(bytes) => bytes > 0,
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn number_of(key: &str) -> usize {
+    key.split_once(':').and_then(|(number, _)| number.parse().ok()).expect("a number")
+}
+
+/// A database that is emptied, or becomes another one, is listed anew: nothing of two is in one list.
+#[test]
+fn a_list_of_keys_is_of_one_database() {
+    let count = 40_000;
+    let server = Server::start(&Program::Almandine, &["--workers", "2"]);
+    let mut client = server.client();
+    fill(&mut client, 0..count, "one");
+    assert_eq!(client.line("SWAPDB 0 1"), Value::ok());
+    fill(&mut client, 0..count, "two");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut swaps = server.client();
+            while !done.load(Ordering::Relaxed) {
+                assert_eq!(swaps.line("SWAPDB 0 1"), Value::ok());
+                std::thread::sleep(Duration::from_micros(700));
+            }
+        });
+        let mut seen = [0, 0];
+        for round in 0..60 {
+            let listed = texts(&client.call(&["KEYS", "*"]).expect("a reply"));
+            let ones = listed.iter().filter(|key| key.ends_with("one")).count();
+            assert!(listed.len() == count && (ones == 0 || ones == count), "round {round}: {ones} of {}", listed.len());
+            seen[usize::from(ones == 0)] += 1;
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(seen.iter().all(|seen| *seen > 0), "{seen:?} of each");
+    });
+    fill(&mut client, 0..count, "left");
+    client.send(&[["KEYS", "*"]]).expect("sent");
+    let mut other = server.client();
+    assert_eq!(other.line("FLUSHALL"), Value::ok());
+    let listed = texts(&client.receive().expect("a reply")).len();
+    assert!(listed == 0 || listed >= count, "{listed} keys of a database that was emptied");
+}
+
 /// Sorted sets together: what is computed in slices is what is computed at once, inside a transaction.
 #[test]
 fn sorted_sets_together_are_the_same_in_slices_and_at_once() {

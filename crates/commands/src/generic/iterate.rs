@@ -1,5 +1,10 @@
 //! Finding keys: by pattern, by cursor, at random.
+//!
+//! KEYS goes through the database as SCAN does, a slice at a time, and others have their turn between two of them. So it is of no single moment: keys
+//! that exist all the while are there once (INV-SCAN-1). Where others wait for its reply, as in EXEC, it goes through in one piece; with keys on a device, too,
+//! since what has been read for a slice would be gone with it.
 
+use almandine_call::computation::Computation;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall};
 use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
 use almandine_io::entropy;
@@ -9,7 +14,9 @@ use crate::scan;
 use crate::traits::READ;
 
 /// Keys that KEYS asks the keyspace for at a time.
-const KEYS_AT_A_TIME: usize = 1024;
+const KEYS_AT_A_TIME: usize = 512;
+/// Bytes of a reply beyond which the next piece begins.
+const PIECE_BYTES: usize = 256 << 10;
 /// Keys that a SCAN which meets none asks the keyspace for before it rests. The index is shared by all databases, so that a small
 /// one may lie behind many empty buckets; this is under a millisecond, and crosses an index of 40,000 buckets in one call.
 const SCAN_PATIENCE: usize = 4096;
@@ -52,22 +59,68 @@ pub(super) const KEYS: Command = Command {
 
 fn keys(call: &mut ReadCall<'_>) -> Outcome {
     let wanted = Filter { pattern: call.args.at(1), kind: None };
-    let ReadCall { keys, reply, .. } = call;
-    let array = reply.begin_array();
-    let (mut len, mut cursor) = (0, 0);
+    let namespace = call.keys.key(b"").namespace;
+    let (mut found, round) = match call.computed::<Found>()? {
+        Some((found, round)) if found.namespace == namespace => (*found, round),
+        // What was found is not in the database any more: it was emptied or swapped.
+        Some((_, round)) => (Found::new(namespace), round + 1),
+        None => (Found::new(namespace), 0),
+    };
     loop {
-        cursor = keys.scan(cursor, KEYS_AT_A_TIME, &mut |key, _| {
+        let from = found.cursor;
+        found.cursor = call.keys.scan(from, KEYS_AT_A_TIME, &mut |key, _| {
             if wanted.takes_name(key) {
-                reply.bulk(key);
-                len += 1;
+                found.push(key);
             }
         });
-        if cursor == 0 {
+        if found.cursor == 0 {
             break;
         }
+        if call.may_compute(round) && !call.keys.has_cold() {
+            return Err(call.compute(found, round));
+        }
     }
-    reply.finish_array(array, len);
+    call.reply.array(found.len);
+    found.pieces.into_iter().for_each(|piece| call.reply.raw_owned(piece));
     Ok(())
+}
+
+/// What KEYS has found so far. The command looks for more each time that it runs; between its runs others have their turn.
+struct Found {
+    /// The database's when it began.
+    namespace: u16,
+    cursor: u64,
+    /// The names as they are replied.
+    pieces: Vec<Vec<u8>>,
+    len: usize,
+}
+
+impl Found {
+    fn new(namespace: u16) -> Self {
+        Self { namespace, cursor: 0, pieces: Vec::new(), len: 0 }
+    }
+
+    fn push(&mut self, key: &[u8]) {
+        if self.pieces.last().is_none_or(|piece| piece.len() >= PIECE_BYTES) {
+            self.pieces.push(Vec::new());
+        }
+        if let Some(piece) = self.pieces.last_mut() {
+            write_header(piece, b'$', key.len());
+            piece.extend_from_slice(key);
+            piece.extend_from_slice(b"\r\n");
+        }
+        self.len += 1;
+    }
+}
+
+impl Computation for Found {
+    fn step(&mut self) -> bool {
+        true
+    }
+
+    fn memory(&self) -> usize {
+        self.pieces.iter().map(Vec::capacity).sum()
+    }
 }
 
 pub(super) const SCAN: Command = Command {
