@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::root;
 
 const START: Duration = Duration::from_secs(30);
+const ATTEMPTS: usize = 3;
 
 /// The server under test, built unless `ALMANDINE_SERVER` names it.
 ///
@@ -39,10 +40,15 @@ impl Server {
     /// # Errors
     /// When it does not start; its log says why.
     pub(crate) fn start(program: &Path, flags: &[&str], directory: &Path) -> Result<Self, String> {
+        let attempt = || Self::start_once(program, flags, directory);
+        // Another process may take the port before the server does; then it ends, and says so in its log.
+        (1..ATTEMPTS).find_map(|_| attempt().ok()).map_or_else(attempt, Ok)
+    }
+
+    fn start_once(program: &Path, flags: &[&str], directory: &Path) -> Result<Self, String> {
         let directory = directory.to_path_buf();
         fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
         let log = File::create(directory.join("log")).map_err(|e| e.to_string())?;
-        // Another process may take the port before the server does; then it ends, and says so in its log.
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
         let port = free.map_err(|e| e.to_string())?.port();
         let mut command = Command::new(program);

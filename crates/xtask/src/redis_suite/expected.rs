@@ -28,8 +28,6 @@ enum Verb {
     MayFail,
     /// Is not run, since the suite would not go on behind it.
     Skip,
-    /// The file is run without a look at what OBJECT ENCODING says.
-    NoEncodings,
     /// Nothing with this tag is run.
     SkipTag,
 }
@@ -51,9 +49,8 @@ impl Expected {
                 "fails" => Verb::Fails,
                 "may fail" => Verb::MayFail,
                 "skip" => Verb::Skip,
-                "no encodings" => Verb::NoEncodings,
                 "skip tag" => Verb::SkipTag,
-                other => return Err(format!("{other} is none of: fails, may fail, skip, no encodings, skip tag")),
+                other => return Err(format!("{other} is none of: fails, may fail, skip, skip tag")),
             };
             if reason.trim().is_empty() {
                 return Err(format!("no reason: {line}"));
@@ -90,11 +87,6 @@ impl Expected {
     /// The tags of what is not to be run.
     pub(super) fn skipped_tags(&self, file: &str) -> Vec<&str> {
         self.of(file).filter(|entry| entry.verb == Verb::SkipTag).map(|entry| entry.test.as_str()).collect()
-    }
-
-    /// Whether encodings are not to be looked at.
-    pub(super) fn ignores_encodings(&self, file: &str) -> bool {
-        self.of(file).any(|entry| entry.verb == Verb::NoEncodings)
     }
 
     /// What the list says and is not so any more, or has not run.
@@ -138,7 +130,6 @@ fails | unit/a | does not exist yet | one | two
 skip | unit/a | waits for ever | three
 skip tag | unit/a | wants a parameter | needs:four
 may fail | unit/a | takes time | four
-no encodings | unit/b | they are others | all of it
 ";
 
     fn results(passed: &[&str], failed: &[&str]) -> Results {
@@ -153,7 +144,6 @@ no encodings | unit/b | they are others | all of it
         let expected = Expected::parse(LIST).unwrap();
         assert_eq!(expected.skipped("unit/a"), ["three"]);
         assert_eq!(expected.skipped_tags("unit/a"), ["needs:four"]);
-        assert!(expected.ignores_encodings("unit/b") && !expected.ignores_encodings("unit/a"));
         assert!(expected.compare("unit/a", &results(&["four", "x"], &["one | two"])).is_empty());
         assert!(expected.compare("unit/a", &results(&[], &["one | two", "four"])).is_empty());
         assert_eq!(expected.stale("unit/a", &results(&["one | two"], &[])).len(), 1);

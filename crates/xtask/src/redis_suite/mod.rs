@@ -6,6 +6,7 @@
 
 mod expected;
 mod own;
+mod ports;
 mod source;
 mod unit;
 
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use expected::Expected;
+use ports::Ports;
 use unit::Results;
 
 use crate::server::{self, Server};
@@ -147,6 +149,7 @@ fn run_files(options: &Options<'_>) -> Result<Vec<String>, String> {
     let flags: &[&str] = if options.redis { &[] } else { AS_7_0 };
     let expected = if options.own_server { expected.of_own_servers() } else { expected };
     let tree = if options.own_server { Some(own::Tree::new(&suite, &program, flags)?) } else { None };
+    let ports = Ports::claim()?;
     let mut problems = Vec::new();
     println!("{:<26} {:>6} {:>6} {:>7} {:>8}", "file", "passed", "failed", "skipped", "seconds");
     for file in &options.files {
@@ -155,12 +158,13 @@ fn run_files(options: &Options<'_>) -> Result<Vec<String>, String> {
         }
         let started = Instant::now();
         let results = if let Some(tree) = &tree {
-            tree.run(file, &expected, options.verbose)?
+            tree.run(file, &ports, &expected, options.verbose)?
         } else {
             unit::run(
                 &suite,
                 file,
                 Server::start(&program, &[FLAGS, flags].concat(), &suite.with_file_name(format!("server-{}", std::process::id())))?,
+                &ports,
                 &expected,
                 options.verbose,
             )?

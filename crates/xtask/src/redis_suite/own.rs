@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::expected::Expected;
+use super::ports::Ports;
 use super::unit::{self, Results};
 
 /// What is not in the other mode, or is there in part.
@@ -75,8 +76,8 @@ impl Tree {
     }
 
     /// Runs a file.
-    pub(super) fn run(&self, file: &str, expected: &Expected, verbose: bool) -> Result<Results, String> {
-        let mut tclsh = unit::suite(&self.0, file, &self.0.join("skipped"), expected)?;
+    pub(super) fn run(&self, file: &str, ports: &Ports, expected: &Expected, verbose: bool) -> Result<Results, String> {
+        let mut tclsh = unit::suite(&self.0, file, &self.0.join("skipped"), ports, expected)?;
         unit::drive(tclsh.args(["--clients", "1"]), verbose)
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::expected::Expected;
+use super::ports::Ports;
 use crate::server::Server;
 
 /// Seconds without a result after which the suite gives up.
@@ -37,9 +38,16 @@ pub(super) struct Failure {
 /// What failed between tests has no name.
 const UNNAMED: &str = "(outside of a test)";
 
-/// Runs a file in the external mode, without what is not to be looked at.
-pub(super) fn run(tree: &Path, file: &str, mut server: Server, expected: &Expected, verbose: bool) -> Result<Results, String> {
-    let mut tclsh = suite(tree, file, &server.directory().join("skipped"), expected)?;
+/// Runs a file in the external mode.
+pub(super) fn run(
+    tree: &Path,
+    file: &str,
+    mut server: Server,
+    ports: &Ports,
+    expected: &Expected,
+    verbose: bool,
+) -> Result<Results, String> {
+    let mut tclsh = suite(tree, file, &server.directory().join("skipped"), ports, expected)?;
     tclsh.args(["--host", "127.0.0.1", "--port", &server.port().to_string()]);
     let mut results = drive(&mut tclsh, verbose)?;
     results.complete &= server.lives();
@@ -47,17 +55,14 @@ pub(super) fn run(tree: &Path, file: &str, mut server: Server, expected: &Expect
 }
 
 /// The command that runs a file; `skip_file` is written.
-pub(super) fn suite(tree: &Path, file: &str, skip_file: &Path, expected: &Expected) -> Result<Command, String> {
+pub(super) fn suite(tree: &Path, file: &str, skip_file: &Path, ports: &Ports, expected: &Expected) -> Result<Command, String> {
     let skipped = expected.skipped(file);
     fs::write(skip_file, skipped.join("\n") + "\n").map_err(|e| format!("{}: {e}", skip_file.display()))?;
     let mut tclsh = Command::new("tclsh");
-    // Its own processes talk by ports from here on, which another run beside this one must not have.
-    let base = 21_111 + std::process::id() % 128 * 64;
-    tclsh.current_dir(tree).env("TERM", "dumb").args(["tests/test_helper.tcl", "--baseport", &base.to_string()]);
+    let ports = ports.servers();
+    tclsh.current_dir(tree).env("TERM", "dumb").arg("tests/test_helper.tcl");
+    tclsh.args(["--baseport", &ports.start.to_string(), "--portcount", &ports.len().to_string()]);
     tclsh.args(["--durable", "--timeout", SILENCE, "--single", file]);
-    if expected.ignores_encodings(file) {
-        tclsh.arg("--ignore-encoding");
-    }
     let tags: Vec<String> = expected.skipped_tags(file).iter().map(|tag| format!("-{tag}")).collect();
     if !tags.is_empty() {
         tclsh.args(["--tags", &tags.join(" ")]);
