@@ -7,7 +7,7 @@ use almandine_acl::Defaults;
 use almandine_config::choices::ChannelsByDefault;
 use almandine_config::{Config, Parameter, SetError, Settings};
 use almandine_io::{clock, entropy};
-use almandine_keyspace::Keyspace;
+use almandine_keyspace::{Keyspace, Work};
 
 use crate::acl::Acl;
 use crate::client::Clients;
@@ -77,6 +77,8 @@ pub struct Node {
 struct SinceReset {
     /// The keyspace's counters as of then.
     baseline: Mutex<almandine_keyspace::Totals>,
+    /// What the background had freed as of then.
+    freed: AtomicU64,
     /// The highest use of memory since.
     peak_bytes: AtomicU64,
 }
@@ -124,7 +126,11 @@ impl Node {
                 build: OnceLock::new(),
                 startup_bytes,
                 started_ms: clock::unix_ms(),
-                since_reset: SinceReset { baseline: Mutex::default(), peak_bytes: AtomicU64::new(startup_bytes) },
+                since_reset: SinceReset {
+                    baseline: Mutex::default(),
+                    freed: AtomicU64::new(0),
+                    peak_bytes: AtomicU64::new(startup_bytes),
+                },
             },
         }
     }
@@ -222,9 +228,16 @@ impl Node {
         totals
     }
 
+    /// Large values and emptied databases that the background has freed since the last CONFIG RESETSTAT.
+    #[must_use]
+    pub fn freed_objects(&self) -> u64 {
+        freed(&self.keyspace.work()).saturating_sub(self.run.since_reset.freed.load(Relaxed))
+    }
+
     /// CONFIG RESETSTAT.
     pub fn reset_statistics(&self) {
         self.statistics.reset();
+        self.run.since_reset.freed.store(freed(&self.keyspace.work()), Relaxed);
         *lock(&self.run.since_reset.baseline) = self.keyspace.totals();
         self.run.since_reset.peak_bytes.store(self.keyspace.used_memory(), Relaxed);
     }
@@ -245,6 +258,11 @@ impl Node {
     pub fn uptime_s(&self) -> u64 {
         u64::try_from((clock::unix_ms() - self.run.started_ms) / 1000).unwrap_or(0)
     }
+}
+
+/// Objects that the background has freed since the start.
+fn freed(work: &Work) -> u64 {
+    work.values_freed + work.namespaces_swept
 }
 
 /// 40 hexadecimal digits.

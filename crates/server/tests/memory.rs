@@ -1,6 +1,6 @@
 //! Memory that is not used any more goes back to the system.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use almandine_testkit::hostile::{MIB, settles_below};
 use almandine_testkit::{Program, Server, Value};
@@ -18,4 +18,31 @@ fn emptied_databases_leave_memory() {
     let settled = settles_below(&server, bound, Duration::from_secs(20));
     assert!(settled <= bound, "{} MiB resident at first, {} MiB with nothing stored", before / MIB, settled / MIB);
     assert_eq!(client.line("MEMORY PURGE"), ok);
+}
+
+/// What waits to be freed, and what was freed since CONFIG RESETSTAT.
+#[test]
+fn what_the_background_frees_is_counted() {
+    let server = Server::start(&Program::Almandine, &["--workers", "1"]);
+    let mut client = server.client();
+    let mut settled = |what: &str| {
+        let started = Instant::now();
+        loop {
+            let info = String::from_utf8_lossy(client.line("INFO memory").bytes().unwrap_or_default()).into_owned();
+            let field =
+                |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse::<u64>().ok());
+            if field("lazyfree_pending_objects") == Some(0) {
+                return (client.line(what), field("lazyfreed_objects").unwrap_or(u64::MAX));
+            }
+            assert!(started.elapsed() < Duration::from_secs(10), "never done: {info}");
+        }
+    };
+    assert_eq!(settled("CONFIG RESETSTAT").0, Value::ok());
+    assert_eq!(settled("SETRANGE large 1000000 v").1, 0, "nothing since");
+    assert_eq!(settled("SET small v").1, 0);
+    assert_eq!(settled("UNLINK large small").0, Value::Integer(2));
+    assert_eq!(settled("SET small v").1, 1, "the large one");
+    assert_eq!(settled("FLUSHDB").1, 1);
+    assert_eq!(settled("CONFIG RESETSTAT").1, 2, "and the database");
+    assert_eq!(settled("PING").1, 0, "all were before");
 }

@@ -72,7 +72,14 @@ impl Namespaces {
     }
 
     pub(crate) fn any_dropped(&self) -> bool {
-        self.dropped_count.load(Ordering::Acquire) != 0
+        self.waiting() != 0
+    }
+
+    /// Namespaces that were dropped and not swept.
+    pub(crate) fn waiting(&self) -> u64 {
+        let waiting = self.dropped_count.load(Ordering::Acquire);
+        debug_assert!(waiting <= u64::from(u16::MAX), "INV-NS-1: a namespace is dropped once, and swept once");
+        waiting
     }
 
     /// The namespaces that a sweep that starts now will clear.

@@ -26,4 +26,10 @@ pub struct Work {
     pub records_moved: u64,
     /// Emptied namespaces whose records were freed.
     pub namespaces_swept: u64,
+    /// Emptied namespaces whose records were not.
+    pub namespaces_waiting: u64,
+    /// Large values that were freed.
+    pub values_freed: u64,
+    /// Large values that nobody holds, on their way.
+    pub values_waiting: u64,
 }

@@ -117,12 +117,18 @@ impl Store {
     pub fn work(&self) -> Work {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let progress = &self.inner.background.progress;
+        let (values_waiting, values_freed) = self.inner.background.garbage.values();
+        // What waits is read first: it is counted as swept before it waits no more.
+        let namespaces_waiting = self.inner.namespaces.waiting();
         Work {
             buckets_split: read(&progress.buckets_split),
             buckets_merged: read(&progress.buckets_merged),
             pages_evacuated: read(&progress.pages_evacuated),
             records_moved: read(&progress.records_moved),
             namespaces_swept: read(&progress.namespaces_swept),
+            namespaces_waiting,
+            values_freed,
+            values_waiting,
         }
     }
 

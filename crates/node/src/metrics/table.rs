@@ -135,8 +135,8 @@ metrics! {
     Memory Gauge mem_aof_buffer: "Bytes of the log of writes" = NONE;
     Memory Text mem_allocator: "The allocator of what is not in the store" = |r| Text(r.node.build().allocator.to_owned());
     Memory Gauge active_defrag_running: "Not needed: pages are evacuated instead" = NONE;
-    Memory Gauge lazyfree_pending_objects: "Large values that wait for the background" = NONE;
-    Memory Counter lazyfreed_objects: "Emptied databases whose records the background has freed" = |r| Integer(r.work.namespaces_swept);
+    Memory Gauge lazyfree_pending_objects: "Large values and emptied databases that the background is to free" = |r| Integer(r.work.values_waiting + r.work.namespaces_waiting);
+    Memory Counter lazyfreed_objects: "Large values and emptied databases that the background has freed" = |r| Integer(r.node.freed_objects());
 
     Persistence Gauge loading: "1 while data is loaded" = NONE;
     Persistence Gauge async_loading: "1 while a replica loads data beside what it serves" = NONE;

@@ -17,18 +17,30 @@ const VALUES_PER_STEP: usize = 256;
 pub(crate) struct Garbage {
     values: SegQueue<HeapValue>,
     bytes: AtomicU64,
+    /// Values that have come, and those of them that are freed.
+    begun: AtomicU64,
+    ended: AtomicU64,
     /// Wakes who frees them.
     waker: Arc<Waker>,
 }
 
 impl Garbage {
     pub(crate) fn new(waker: Arc<Waker>) -> Self {
-        Self { values: SegQueue::new(), bytes: AtomicU64::new(0), waker }
+        Self { values: SegQueue::new(), bytes: AtomicU64::new(0), begun: AtomicU64::new(0), ended: AtomicU64::new(0), waker }
     }
 
     /// Bytes of the values.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Values that wait, and those that were freed.
+    pub(crate) fn values(&self) -> (u64, u64) {
+        // In this order, so that none is freed before it has come.
+        let ended = self.ended.load(Ordering::Acquire);
+        let begun = self.begun.load(Ordering::Relaxed);
+        debug_assert!(begun >= ended, "what is freed has come before");
+        (begun - ended, ended)
     }
 
     /// Lets go of a reference. Whoever has the last one of a large value leaves it to the background.
@@ -40,6 +52,7 @@ impl Garbage {
         if bytes >= DISCARD_BYTES {
             value.count_no_more();
             self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.begun.fetch_add(1, Ordering::Relaxed);
             self.values.push(value);
             self.waker.wake();
         }
@@ -58,9 +71,33 @@ impl Garbage {
         let freed = if ended { before } else { before.saturating_sub(value.memory_bytes()) };
         let counted = self.bytes.fetch_sub(freed as u64, Ordering::Relaxed);
         debug_assert!(counted >= freed as u64, "what is freed was counted");
-        if !ended {
+        if ended {
+            let before = self.ended.fetch_add(1, Ordering::AcqRel);
+            debug_assert!(before < self.begun.load(Ordering::Relaxed), "a value is freed once");
+        } else {
             self.values.push(value);
         }
         ended
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_values_are_counted_until_they_are_freed_and_others_never() {
+        let garbage = Garbage::new(Arc::new(Waker::new()));
+        let value = |bytes: usize| Arc::new(HeapValue::string(vec![1; bytes]));
+        let (large, held) = (value(DISCARD_BYTES), value(DISCARD_BYTES));
+        garbage.discard(Arc::clone(&held));
+        garbage.discard(value(1000));
+        assert_eq!(garbage.values(), (0, 0), "one is held, one is small");
+        garbage.discard(large);
+        garbage.discard(held);
+        assert_eq!(garbage.values(), (2, 0));
+        assert!(garbage.bytes() >= 2 * DISCARD_BYTES as u64);
+        while garbage.collect() {}
+        assert_eq!((garbage.values(), garbage.bytes()), ((0, 2), 0));
     }
 }
