@@ -532,10 +532,10 @@ complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l pushers -d 'Numbers of connections that push' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l idle-waiters -d 'Numbers of further keys that are waited for meanwhile, and never come: 0,1000000 shows what a million costs the others' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l idle-connections -d 'Connections that wait for those keys, at most' -r
-complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l timeout-waiters -d 'Numbers of connections that time out, after 50 to 1050 ms each, over and over' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l timeout-waiters -d 'Numbers of connections that time out, after 50 to 1050 ms each, over and over; five times as long as the rest' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l part -d 'Only this part' -r -f -a "hand-overs\t''
 timeouts\t''"
-complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -s s -l time -d 'Length of one measurement in seconds; of timeouts five times as long' -r
+complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -s s -l time -d 'Length of one measurement in seconds' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l warm-up -d 'Load before each measurement in seconds' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -s n -l repeats -d 'Measurements per server and load' -r
 complete -c almandine-bench -n "__fish_almandine_bench_using_subcommand handover" -l json -d 'Write all results as JSON, the input of `plot`' -r -F

@@ -97,6 +97,11 @@ impl<'n> Costs<'n> {
         Self { title, names, baseline, runs: vec![Vec::new(); names.len()] }
     }
 
+    /// Each measurement, with its server's name.
+    pub fn each(&self) -> impl Iterator<Item = (&str, &Cost)> {
+        self.names.iter().zip(&self.runs).flat_map(|(name, costs)| costs.iter().map(|cost| (*name, cost)))
+    }
+
     /// Over the repeats of a server.
     pub fn spread(&self, server: usize, of: impl Fn(&Cost) -> f64) -> Option<Spread> {
         Spread::of(self.runs[server].iter().map(of))

@@ -27,5 +27,6 @@ pub mod soak;
 pub mod statistics;
 pub mod sweep;
 pub mod teach;
+mod turns;
 pub mod watch;
 pub mod wire;

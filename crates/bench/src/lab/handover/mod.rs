@@ -6,7 +6,6 @@ mod operation;
 mod rig;
 
 use std::process::ExitCode;
-use std::thread;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -17,11 +16,12 @@ use self::operation::Operation;
 use self::rig::{Idle, Rig, wait_until_blocked};
 use super::cost::{Cost, Costs, Limit, print_misses};
 use super::servers::{Candidate, LabOptions, Subject, describe};
+use super::turns::{Turns, on_load_core};
 use crate::cli::options::{OutputOptions, positive, seconds};
 use crate::report::progress::Bar;
 use crate::report::sample::write_values;
 use crate::report::table::{Table, count, small};
-use crate::system::affinity::{pin_this_thread, raise_descriptor_limit};
+use crate::system::affinity::raise_descriptor_limit;
 use crate::system::machine::Machine;
 
 /// What the project holds itself to: of the baseline's time for a hand-over, and milliseconds that a timeout may be late.
@@ -58,30 +58,14 @@ pub struct HandOver {
     /// Connections that wait for those keys, at most.
     #[arg(long, default_value_t = 10_000, value_parser = positive(), value_name = "NUMBER")]
     idle_connections: usize,
-    /// Numbers of connections that time out, after 50 to 1050 ms each, over and over.
+    /// Numbers of connections that time out, after 50 to 1050 ms each, over and over; five times as long as the rest.
     #[arg(long, value_delimiter = ',', default_value = "100,5000", value_name = "NUMBERS", value_parser = positive())]
     timeout_waiters: Vec<usize>,
     /// Only this part.
     #[arg(long, value_enum, value_name = "PART")]
     part: Option<Part>,
-    /// Length of one measurement in seconds; of timeouts five times as long.
-    #[arg(short = 's', long, default_value_t = 2.0)]
-    time: f64,
-    /// Load before each measurement in seconds.
-    #[arg(long, default_value_t = 0.3)]
-    warm_up: f64,
-    /// Measurements per server and load.
-    #[arg(short = 'n', long, default_value_t = 5, value_parser = positive())]
-    repeats: usize,
-    /// Poll instead of sleeping, so that servers never pay for waking the client.
-    #[arg(long)]
-    spin: bool,
-    /// Three repeats of half a second.
-    #[arg(long)]
-    quick: bool,
-    /// Fail when a limit that the project has set itself is missed.
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    turns: Turns,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -106,9 +90,7 @@ type IdleBytes = Vec<(String, usize, f64)>;
 impl HandOver {
     /// Measures every server.
     pub fn run(mut self) -> Result<ExitCode, String> {
-        if self.quick {
-            (self.repeats, self.time, self.warm_up) = (3, 0.5, 0.1);
-        }
+        self.turns.settle();
         self.check()?;
         self.lab.fix_cores()?;
         raise_descriptor_limit(self.connections() as u64 + 200)?;
@@ -121,11 +103,7 @@ impl HandOver {
         let machine = Machine::inspect();
         println!("{}\n{}", machine.line(), describe(&subjects, &self.lab)?);
         machine.advice().iter().for_each(|advice| println!("note: {advice}"));
-        let spin = if self.spin { ", client polls" } else { "" };
-        println!(
-            "{} repeats of {} s, alternating; median (min–max) of the server's time per element; ratios to {}{spin}\n",
-            self.repeats, self.time, names[baseline]
-        );
+        println!("{}\n", self.turns.line("element", names[baseline]));
         let (mut runs, mut missed, mut limits) = (Vec::new(), Vec::new(), 0);
         if self.part != Some(Part::Timeouts) {
             let (scenarios, idle) = self.hand_over(&subjects, &names, baseline)?;
@@ -154,7 +132,7 @@ impl HandOver {
         let missed = print_misses(limits, &missed);
         let versions: Vec<_> = subjects.iter().map(|s| json!({"name": s.name, "version": s.version})).collect();
         write_values(&self.output, "handover", &machine, runs, json!({"servers": versions, "baseline": names[baseline]}))?;
-        Ok(if missed && self.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if missed && self.turns.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     fn check(&self) -> Result<(), String> {
@@ -192,20 +170,20 @@ impl HandOver {
         names: &'n [&'n str],
         baseline: usize,
     ) -> Result<(Vec<Scenario<'n>>, IdleBytes), String> {
-        let phases = [seconds("warm-up", self.warm_up)?, seconds("time", self.time)?];
+        let phases = self.turns.phases()?;
         let bar = Bar::new("handing over", self.output.quiet);
-        let rounds = self.operations.len() * self.idle_waiters.len() * self.repeats * subjects.len();
+        let rounds = self.operations.len() * self.idle_waiters.len() * self.turns.repeats * subjects.len();
         let (mut done, mut all, mut idle_bytes) = (0, Vec::new(), Vec::new());
         for &operation in &self.operations {
             for &idle in &self.idle_waiters {
                 let loads = self.loads(operation, idle);
                 let new = |&load: &Load| Scenario { load, costs: Costs::new(self.title(load), names, baseline) };
                 let mut scenarios: Vec<Scenario<'_>> = loads.iter().map(new).collect();
-                for repeat in 0..self.repeats {
+                for repeat in 0..self.turns.repeats {
                     for (index, subject) in subjects.iter().enumerate() {
                         bar.show(done as f64 / rounds as f64, &format!("{}, {}", subject.name, self.title(loads[0])));
                         done += 1;
-                        let measured = self.on_load_core(subject, || self.measure(subject, operation, idle, &loads, phases));
+                        let measured = on_load_core(&self.lab, subject, || self.measure(subject, operation, idle, &loads, phases));
                         let (costs, bytes) = measured?;
                         scenarios.iter_mut().zip(costs).for_each(|(scenario, cost)| scenario.costs.runs[index].push(cost));
                         idle_bytes.extend(
@@ -240,43 +218,26 @@ impl HandOver {
         let mut rig = Rig::new(subject, operation, self.waiters, others)?;
         let mut costs = Vec::new();
         for load in loads {
-            costs.push(rig.measure(load.pushers, load.pipeline, self.spin, phases)?);
+            costs.push(rig.measure(load.pushers, load.pipeline, self.turns.spin, phases)?);
             wait_until_blocked(subject, self.waiters + others)?;
         }
         Ok((costs, bytes))
     }
 
-    /// Lets one server run, and this on the core of the load; its clients are gone when this returns.
-    fn on_load_core<T: Send>(&self, subject: &Subject, what: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
-        let cores = self.lab.load_cores()?;
-        subject.resume();
-        let result = thread::scope(|scope| {
-            let pinned = || {
-                pin_this_thread(&cores[..cores.len().min(1)])?;
-                what()
-            };
-            scope.spawn(pinned).join().map_err(|_| "the load thread panicked; this is a bug of the benchmark".to_owned())?
-        });
-        let result = result.map_err(|e| format!("{}: {e}", subject.name))?;
-        subject.wait_for_clients_to_go()?;
-        subject.pause();
-        Ok(result)
-    }
-
     /// Server, connections and what was seen of their timeouts.
     fn time_out(&self, subjects: &[Subject]) -> Result<Vec<(usize, usize, Lateness)>, String> {
-        let time = seconds("time", self.time * 5.0)?;
+        let time = seconds("time", self.turns.time * 5.0)?;
         let bar = Bar::new("timing out", self.output.quiet);
-        let rounds = self.timeout_waiters.len() * self.repeats * subjects.len();
+        let rounds = self.timeout_waiters.len() * self.turns.repeats * subjects.len();
         let (mut done, mut all) = (0, Vec::new());
         for &waiters in &self.timeout_waiters {
             let mut rows: Vec<(usize, usize, Lateness)> = (0..subjects.len()).map(|n| (n, waiters, Lateness::default())).collect();
-            for _ in 0..self.repeats {
+            for _ in 0..self.turns.repeats {
                 for (row, subject) in rows.iter_mut().zip(subjects) {
                     bar.show(done as f64 / rounds as f64, &format!("{}, {waiters} timeouts", subject.name));
                     done += 1;
-                    let seen = self.on_load_core(subject, || lateness::measure(subject, waiters, time))?;
-                    row.2.add(seen, self.repeats);
+                    let seen = on_load_core(&self.lab, subject, || lateness::measure(subject, waiters, time))?;
+                    row.2.add(seen, self.turns.repeats);
                 }
             }
             all.extend(rows);
@@ -335,7 +296,6 @@ impl Scenario<'_> {
             value["idle_keys"] = json!(load.idle);
             value
         };
-        let runs = self.costs.names.iter().zip(&self.costs.runs).flat_map(|(name, costs)| costs.iter().map(|cost| (*name, cost)));
-        runs.map(run).collect()
+        self.costs.each().map(run).collect()
     }
 }

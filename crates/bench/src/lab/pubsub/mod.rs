@@ -7,7 +7,6 @@ mod rig;
 mod stream;
 
 use std::process::ExitCode;
-use std::thread;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -16,11 +15,12 @@ use self::rig::{Publishing, Rig};
 use super::cost::{Costs, Limit, print_misses};
 use super::mark::{MARK_BYTES, SENDERS_MAX};
 use super::servers::{LabOptions, Subject, describe};
-use crate::cli::options::{OutputOptions, positive, seconds};
+use super::turns::{Turns, on_load_core};
+use crate::cli::options::{OutputOptions, positive};
 use crate::report::progress::Bar;
 use crate::report::sample::write_values;
 use crate::report::table::count;
-use crate::system::affinity::{pin_this_thread, raise_descriptor_limit};
+use crate::system::affinity::raise_descriptor_limit;
 use crate::system::machine::Machine;
 
 /// What the project holds itself to: subscribers, messages per batch, and the allowed shares of the baseline's time.
@@ -49,24 +49,8 @@ pub struct PubSub {
     #[arg(short = 'v', long, value_delimiter = ',', default_value = "8", value_name = "BYTES",
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(MARK_BYTES as u64..=1 << 20))]
     payload: Vec<usize>,
-    /// Length of one measurement in seconds.
-    #[arg(short = 's', long, default_value_t = 2.0)]
-    time: f64,
-    /// Load before each measurement in seconds.
-    #[arg(long, default_value_t = 0.3)]
-    warm_up: f64,
-    /// Measurements per server and load.
-    #[arg(short = 'n', long, default_value_t = 5, value_parser = positive())]
-    repeats: usize,
-    /// Poll instead of sleeping, so that servers never pay for waking the client.
-    #[arg(long)]
-    spin: bool,
-    /// Three repeats of half a second.
-    #[arg(long)]
-    quick: bool,
-    /// Fail when a limit that the project has set itself is missed.
-    #[arg(long)]
-    strict: bool,
+    #[command(flatten)]
+    turns: Turns,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -81,9 +65,7 @@ struct Scenario<'n> {
 impl PubSub {
     /// Measures every server.
     pub fn run(mut self) -> Result<ExitCode, String> {
-        if self.quick {
-            (self.repeats, self.time, self.warm_up) = (3, 0.5, 0.1);
-        }
+        self.turns.settle();
         self.lab.fix_cores()?;
         self.prepare()?;
         let subjects = self.start_servers()?;
@@ -92,17 +74,13 @@ impl PubSub {
         let machine = Machine::inspect();
         println!("{}\n{}", machine.line(), describe(&subjects, &self.lab)?);
         machine.advice().iter().for_each(|advice| println!("note: {advice}"));
-        let spin = if self.spin { ", client polls" } else { "" };
-        println!(
-            "{} repeats of {} s, alternating; median (min–max) of the server's time per PUBLISH; ratios to {}{spin}\n",
-            self.repeats, self.time, names[baseline]
-        );
+        println!("{}\n", self.turns.line("PUBLISH", names[baseline]));
         let scenarios = self.measure_all(&subjects, &names, baseline)?;
         let missed = self.report(&subjects, &scenarios);
         let runs = scenarios.iter().flat_map(Scenario::json).collect();
         let versions: Vec<_> = subjects.iter().map(|s| json!({"name": s.name, "version": s.version})).collect();
         write_values(&self.output, "pubsub", &machine, runs, json!({"servers": versions, "baseline": names[baseline]}))?;
-        Ok(if missed && self.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if missed && self.turns.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     /// Sees to descriptors for all connections of the largest run, here and in the servers that are started from here.
@@ -128,11 +106,10 @@ impl PubSub {
 
     /// Every load on every server. Only one server has subscribers at a time: sockets are limited.
     fn measure_all<'n>(&self, subjects: &[Subject], names: &'n [&'n str], baseline: usize) -> Result<Vec<Scenario<'n>>, String> {
-        let (warm_up, time) = (seconds("warm-up", self.warm_up)?, seconds("time", self.time)?);
-        let cores = self.lab.load_cores()?;
+        let [warm_up, time] = self.turns.phases()?;
         let loads = self.loads();
         let bar = Bar::new("publishing", self.output.quiet);
-        let total = (self.subscribers.len() * loads.len() * self.repeats * subjects.len()).max(1);
+        let total = (self.subscribers.len() * loads.len() * self.turns.repeats * subjects.len()).max(1);
         let mut done = 0;
         let mut all = Vec::new();
         for &subscribers in &self.subscribers {
@@ -141,28 +118,18 @@ impl PubSub {
                 Scenario { subscribers, publishing, costs }
             };
             let mut scenarios: Vec<Scenario<'_>> = loads.iter().map(new).collect();
-            for _ in 0..self.repeats {
+            for _ in 0..self.turns.repeats {
                 for (index, subject) in subjects.iter().enumerate() {
-                    subject.resume();
-                    let measured = thread::scope(|scope| {
-                        let measure = || {
-                            pin_this_thread(&cores[..cores.len().min(1)])?;
-                            let mut rig = Rig::new(subject, subscribers)?;
-                            let measure = |load: &Publishing| {
-                                bar.show(done as f64 / total as f64, &format!("{} {}", subject.name, title(subscribers, *load)));
-                                done += 1;
-                                rig.measure(*load, warm_up, time)
-                            };
-                            loads.iter().map(measure).collect::<Result<Vec<_>, String>>()
+                    let measured = on_load_core(&self.lab, subject, || {
+                        let mut rig = Rig::new(subject, subscribers)?;
+                        let measure = |load: &Publishing| {
+                            bar.show(done as f64 / total as f64, &format!("{} {}", subject.name, title(subscribers, *load)));
+                            done += 1;
+                            rig.measure(*load, warm_up, time)
                         };
-                        scope
-                            .spawn(measure)
-                            .join()
-                            .map_err(|_| "the load thread panicked; this is a bug of the benchmark".to_owned())?
+                        loads.iter().map(measure).collect::<Result<Vec<_>, String>>()
                     });
-                    let costs = measured.map_err(|e| format!("{}, {subscribers} subscribers: {e}", subject.name))?;
-                    subject.wait_for_clients_to_go()?;
-                    subject.pause();
+                    let costs = measured.map_err(|e| format!("{subscribers} subscribers, {e}"))?;
                     scenarios.iter_mut().zip(costs).for_each(|(scenario, cost)| scenario.costs.runs[index].push(cost));
                 }
             }
@@ -177,7 +144,7 @@ impl PubSub {
         for &payload in &self.payload {
             for &pipeline in &self.pipeline {
                 for &publishers in &self.publishers {
-                    loads.push(Publishing { publishers, pipeline, payload, spin: self.spin });
+                    loads.push(Publishing { publishers, pipeline, payload, spin: self.turns.spin });
                 }
             }
         }
@@ -216,8 +183,7 @@ impl Scenario<'_> {
             value["deliveries_per_second"] = json!(cost.rate * self.subscribers as f64);
             value
         };
-        let runs = self.costs.names.iter().zip(&self.costs.runs).flat_map(|(name, costs)| costs.iter().map(|cost| (*name, cost)));
-        runs.map(run).collect()
+        self.costs.each().map(run).collect()
     }
 }
 
