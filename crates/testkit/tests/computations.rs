@@ -223,15 +223,15 @@ fn a_list_of_keys_is_of_one_database() {
                 std::thread::sleep(Duration::from_micros(700));
             }
         });
-        let mut seen = [0, 0];
-        for round in 0..60 {
+        let mut lists = Vec::new();
+        for _ in 0..60 {
             let listed = texts(&client.call(&["KEYS", "*"]).expect("a reply"));
-            let ones = listed.iter().filter(|key| key.ends_with("one")).count();
-            assert!(listed.len() == count && (ones == 0 || ones == count), "round {round}: {ones} of {}", listed.len());
-            seen[usize::from(ones == 0)] += 1;
+            lists.push((listed.len(), listed.iter().filter(|key| key.ends_with("one")).count()));
         }
+        // Before what may fail, so that the other thread ends.
         done.store(true, Ordering::Relaxed);
-        assert!(seen.iter().all(|seen| *seen > 0), "{seen:?} of each");
+        assert!(lists.iter().all(|&(len, ones)| len == count && (ones == 0 || ones == count)), "two in one: {lists:?}");
+        assert!([0, count].iter().all(|of| lists.iter().any(|(_, ones)| ones == of)), "never the other: {lists:?}");
     });
     fill(&mut client, 0..count, "left");
     client.send(&[["KEYS", "*"]]).expect("sent");
