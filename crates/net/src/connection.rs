@@ -3,6 +3,7 @@
 use almandine_io::reactor::{Interest, Ticket, Token};
 use almandine_io::socket::Stream;
 
+use crate::kept::KeptInput;
 use crate::output::Pending;
 use crate::service::{Buffers, ConnectionId, Held};
 use crate::transport::Transport;
@@ -47,7 +48,7 @@ pub(crate) struct Connection<C> {
     /// The service's part; `None` once the service has closed it.
     pub(crate) session: Option<C>,
     /// Input that is not consumed; without memory when it is empty.
-    pub(crate) input: Vec<u8>,
+    pub(crate) input: KeptInput,
     /// Length of `input` below which the service need not be called.
     pub(crate) needed: usize,
     pub(crate) output: Outgoing,
@@ -76,7 +77,7 @@ impl<C> Connection<C> {
             token,
             stream,
             session: None,
-            input: Vec::new(),
+            input: KeptInput::default(),
             needed: 0,
             output: Outgoing::default(),
             transport: None,
@@ -127,12 +128,14 @@ impl<C> Connection<C> {
         self.output.pending.as_ref().is_some_and(|pending| pending.has_stream())
     }
 
-    /// What the reactor should watch.
-    pub(crate) fn wanted(&self) -> Interest {
+    /// What the reactor should watch. Of a peer that does not read its replies, up to `unread_max` bytes are kept: many clients send all of
+    /// a pipeline before they read the first reply, and would wait for ever if we did not take it.
+    pub(crate) fn wanted(&self, unread_max: usize) -> Interest {
         match self.life {
             Life::Lingering => Interest::Data,
             Life::Closing | Life::Dead => Interest::Nothing,
-            Life::Open if self.ended || self.output.full => Interest::Nothing,
+            Life::Open if self.ended => Interest::Nothing,
+            Life::Open if self.output.full && self.input.len() >= unread_max => Interest::Nothing,
             Life::Open if self.paused && self.input.len() >= READ_AHEAD_BYTES => {
                 if self.awaits {
                     Interest::Nothing

@@ -217,7 +217,7 @@ impl<S: Service> ConnectionTable<S> {
         if connection.life == Life::Dead {
             return self.remove(service, reactor, connection);
         }
-        let (token, wanted) = (connection.token, connection.wanted());
+        let (token, wanted) = (connection.token, connection.wanted(self.shared.limits.unread_bytes_max()));
         let mut watched = Ok(());
         if wanted != connection.interest {
             connection.interest = wanted;
@@ -307,8 +307,8 @@ impl<S: Service> ConnectionTable<S> {
 
     /// Frees a connection's input.
     pub(crate) fn recycle_input(&mut self, connection: &mut Connection<S::Connection>) {
-        let buffer = std::mem::take(&mut connection.input);
-        self.recycle(buffer);
+        let kept = std::mem::take(&mut connection.input);
+        self.recycle(kept.into_buffer());
     }
 
     pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {

@@ -10,6 +10,7 @@ use almandine_io::reactor::{End, Token, Unsent};
 
 use crate::connection::{Connection, Life};
 use crate::connection_table::{ConnectionTable, SPARE_BYTES_MAX};
+use crate::kept::KeptInput;
 use crate::output::Pending;
 use crate::service::{Next, Service};
 
@@ -94,18 +95,18 @@ impl<S: Service> ConnectionTable<S> {
 
     /// Executes the kept input. Returns how much of it is left.
     fn execute_kept(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) -> usize {
-        let mut buffer = std::mem::take(&mut connection.input);
-        let consumed = self.execute(service, connection, &buffer);
-        let left = buffer.len() - consumed;
+        let mut kept = std::mem::take(&mut connection.input);
+        let consumed = self.execute(service, connection, kept.unread());
+        let left = kept.len() - consumed;
         if left == 0 {
-            self.recycle(buffer);
-        } else if buffer.capacity() > SPARE_BYTES_MAX && left.max(connection.needed) * 4 < buffer.capacity() {
+            self.recycle(kept.into_buffer());
+        } else if kept.capacity() > SPARE_BYTES_MAX && left.max(connection.needed) * 4 < kept.capacity() {
             let mut small = self.buffer();
-            small.extend_from_slice(&buffer[consumed..]);
-            connection.input = small;
+            small.extend_from_slice(&kept.unread()[consumed..]);
+            connection.input = KeptInput::new(small);
         } else {
-            buffer.drain(..consumed);
-            connection.input = buffer;
+            kept.consume(consumed);
+            connection.input = kept;
         }
         left
     }
@@ -146,13 +147,13 @@ impl<S: Service> ConnectionTable<S> {
             return;
         }
         if connection.input.capacity() == 0 {
-            connection.input = self.buffer();
+            connection.input = KeptInput::new(self.buffer());
         }
-        if len > connection.input.capacity() && connection.needed > 0 {
+        if connection.input.would_grow(bytes.len()) && connection.needed >= len {
             let target = connection.needed.min(len.saturating_mul(RESERVE_RATIO)).max(len);
             connection.input.reserve_exact(target - connection.input.len());
         }
-        connection.input.extend_from_slice(bytes);
+        connection.input.extend(bytes);
     }
 
     /// Executes what was kept while the connection did not run.

@@ -24,6 +24,7 @@ mod connection_table;
 mod control;
 mod endpoints;
 mod input;
+mod kept;
 mod output;
 mod slab;
 

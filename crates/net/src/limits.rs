@@ -37,6 +37,8 @@ pub struct OutputLimit {
 }
 
 const MIB: usize = 1024 * 1024;
+/// How much more input than output is kept of a peer that does not read.
+const UNREAD_RATIO: usize = 64;
 
 /// As in Redis, the same for all servers: an error or two.
 static UNAUTHENTICATED: OutputLimit = OutputLimit::new(1024, 0, 0);
@@ -58,6 +60,13 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Input that is kept of a connection whose output is more than [`Self::output_pause_bytes`]. Beyond half of what closes it, it would
+    /// be closed for what was on its way.
+    pub(crate) fn unread_bytes_max(&self) -> usize {
+        let share = self.output_pause_bytes.load(Ordering::Relaxed).saturating_mul(UNREAD_RATIO);
+        share.min(self.input_bytes_max.load(Ordering::Relaxed) / 2)
+    }
+
     /// The limit of a class, and the bytes that it is about, of a connection with `pending` bytes of output of which at most `pushed`
     /// were not asked for.
     ///
