@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Row, Table, Word, errors, help};
 use almandine_command_spec::describe::{self, Data};
-use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
+use almandine_command_spec::{Access, Arg, Category, CommandSpec, Group, Traits};
 use almandine_datatypes::glob::{self, Case};
 use almandine_resp::{Args, Reply};
 
@@ -233,6 +233,8 @@ fn getkeysandflags(call: &mut ReadCall<'_>) -> Outcome {
     let keys = keys_of(row, full)?;
     call.reply.array(keys.len());
     for (position, access) in keys {
+        // XREADGROUP, whose keys are latched like those that are written, is documented to read them.
+        let access = if access == Access::ReadRepair { row.shape.key_specs()[0].access } else { access };
         call.reply.array(2);
         call.reply.bulk(full.at(position));
         call.reply.set(access.flags().len());
@@ -246,7 +248,7 @@ fn described<'c>(call: &ReadCall<'c>) -> Result<(&'static Row, Args<'c>), Comman
     let (table, full) = (call.context.table, call.args.slice_from(2));
     let plan = table.resolve_known(full.at(0), full.get(1)).ok_or(errors::server::NO_SUCH_COMMAND)?;
     let entry = table.row(plan.index);
-    if entry.shape.key_specs().is_empty() {
+    if entry.shape.key_specs().iter().all(|spec| spec.access == Access::NotKey) {
         return Err(errors::server::COMMAND_WITHOUT_KEYS);
     }
     if !plan.accepts(full.len()) {
@@ -255,7 +257,7 @@ fn described<'c>(call: &ReadCall<'c>) -> Result<(&'static Row, Args<'c>), Comman
     Ok((entry, full))
 }
 
-fn keys_of(row: &Row, full: Args<'_>) -> Result<Vec<(usize, almandine_command_spec::Access)>, CommandError> {
+fn keys_of(row: &Row, full: Args<'_>) -> Result<Vec<(usize, Access)>, CommandError> {
     let mut positions = row.shape.keys_exact(full.len(), |argument| full.at(argument));
     let keys: Vec<_> = positions.by_ref().collect();
     match positions.is_invalid() || keys.is_empty() {

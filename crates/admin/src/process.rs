@@ -102,6 +102,10 @@ const MONITOR: Command = Command {
         ..CommandSpec::BLANK
     },
     run: Handler::Admin(|call| {
+        // What it would be told has no place among the replies of EXEC.
+        if !call.reply.out.may_stream() {
+            return Err(errors::client::MONITOR_IN_TRANSACTION);
+        }
         call.context.node.monitors.add(&call.client.shared);
         call.reply.ok();
         Ok(())

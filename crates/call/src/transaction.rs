@@ -23,12 +23,12 @@ pub fn begin(client: &mut Client) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Adds a command to the client's transaction; see [`Transaction::queue`].
+/// Adds a command to the client's transaction; see [`Transaction::queue`]. One that will not be executed is not kept.
 ///
 /// # Errors
 /// When too much waits; the transaction cannot be executed any more then.
 pub fn queue(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, spare: &mut Option<Box<Queue>>) -> Result<(), CommandError> {
-    let Some(transaction) = &mut client.transaction else { return Ok(()) };
+    let Some(transaction) = client.transaction.as_mut().filter(|transaction| !transaction.refused) else { return Ok(()) };
     let queued = transaction.queue(dispatch.index, dispatch.flags, args, spare);
     transaction.refused |= queued.is_err();
     show(client);

@@ -27,6 +27,8 @@ pub const IDLE_NOT_POSITIVE: CommandError = CommandError::Fixed(&"ERR idle shoul
 pub const PAUSE_MODE: CommandError = CommandError::Fixed(&"ERR CLIENT PAUSE mode must be WRITE or ALL");
 /// CLIENT IMPORT-SOURCE outside import mode.
 pub const NOT_IN_IMPORT_MODE: CommandError = CommandError::Fixed(&"ERR Server is not in import mode");
+/// MONITOR in a transaction.
+pub const MONITOR_IN_TRANSACTION: CommandError = CommandError::Fixed(&"ERR MONITOR isn't allowed for DENY BLOCKING client");
 /// A command on keys by who runs MONITOR.
 pub const MONITOR_ON_DATA: CommandError = CommandError::Fixed(&"ERR Replica can't interact with the keyspace");
 
