@@ -103,7 +103,7 @@ impl Table {
         let mut commands: Vec<&'static Command> = families.iter().flat_map(|family| family.iter().copied()).collect();
         // Only what has a name comes first: `config|get` has none, as a client sends it.
         let position = |command: &Command| named.iter().position(|(_, named)| named.spec.name == command.spec.name);
-        commands.sort_by_key(|command| (!command.is_served(), position(command).unwrap_or(usize::MAX)));
+        commands.sort_by_cached_key(|command| (!command.is_served(), position(command).unwrap_or(usize::MAX)));
         let served = commands.partition_point(|command| command.is_served());
         let names =
             |served: bool| Names::new(named.iter().filter(|(_, command)| command.is_served() == served).map(|(name, _)| *name));
