@@ -45,7 +45,7 @@ pub fn releases_asked() -> u64 {
 #[cfg(feature = "mimalloc")]
 mod process {
     use super::extents::Extents;
-    use libmimalloc_sys::{mi_collect, mi_free, mi_malloc_aligned, mi_realloc_aligned, mi_zalloc_aligned};
+    use libmimalloc_sys::{mi_collect, mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc_aligned};
     use std::alloc::{GlobalAlloc, Layout};
     use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
@@ -53,6 +53,8 @@ mod process {
     const EXTENT_MIN: usize = 16 * 1024;
     /// Larger ones are too: it gives each of them pages of its own.
     const EXTENT_MAX: usize = Extents::BYTES_MAX;
+    /// What mimalloc gives out is aligned so in any case: its blocks are of whole words. Who asks for no more is served in fewer steps.
+    const ALIGNED_ANYWAY: usize = size_of::<usize>();
 
     const NONE: u8 = 0;
     const MAKING: u8 = 1;
@@ -98,6 +100,23 @@ mod process {
         size > EXTENT_MIN && size <= EXTENT_MAX && align <= Extents::PAGE
     }
 
+    #[inline]
+    fn malloc(size: usize, align: usize) -> *mut u8 {
+        // SAFETY: size and alignment are a layout's.
+        unsafe { if align <= ALIGNED_ANYWAY { mi_malloc(size) } else { mi_malloc_aligned(size, align) }.cast() }
+    }
+
+    /// # Safety
+    /// `pointer` is mimalloc's and has this alignment; the size is not zero.
+    #[inline]
+    unsafe fn reallocate(pointer: *mut u8, size: usize, align: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if align <= ALIGNED_ANYWAY { mi_realloc(pointer.cast(), size) } else { mi_realloc_aligned(pointer.cast(), size, align) }
+                .cast()
+        }
+    }
+
     // SAFETY: memory comes from mimalloc or from the extents, whole and aligned as asked for, and goes back to where it came
     // from, which its address tells.
     unsafe impl GlobalAlloc for Allocator {
@@ -108,8 +127,7 @@ mod process {
             {
                 return pointer.as_ptr();
             }
-            // SAFETY: size and alignment are a layout's.
-            unsafe { mi_malloc_aligned(layout.size(), layout.align()).cast() }
+            malloc(layout.size(), layout.align())
         }
 
         #[inline]
@@ -143,7 +161,7 @@ mod process {
         unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
             if layout.size() <= EXTENT_MIN && new_size <= EXTENT_MIN {
                 // SAFETY: mimalloc's, and the new layout is as the caller promises.
-                return unsafe { mi_realloc_aligned(pointer.cast(), new_size, layout.align()).cast() };
+                return unsafe { reallocate(pointer, new_size, layout.align()) };
             }
             let is_extent = existing().is_some_and(|extents| extents.contains(pointer));
             if is_extent && wants_extent(new_size, layout.align()) && Extents::pages(new_size) == Extents::pages(layout.size()) {
@@ -151,7 +169,7 @@ mod process {
             }
             if !is_extent && !wants_extent(new_size, layout.align()) {
                 // SAFETY: as above.
-                return unsafe { mi_realloc_aligned(pointer.cast(), new_size, layout.align()).cast() };
+                return unsafe { reallocate(pointer, new_size, layout.align()) };
             }
             // SAFETY: the caller promises a valid new size; both objects have as many bytes as are copied and are distinct.
             unsafe {

@@ -50,19 +50,33 @@ pub struct Waiter {
 /// The keys of a waiter, all of one database.
 #[derive(Debug, Default)]
 pub struct WaiterKeys {
-    /// Those that it waits for, each once.
-    pub awaited: Box<[Box<[u8]>]>,
+    /// The first that it waits for: most wait for one key.
+    first: Option<Box<[u8]>>,
+    /// The others that it waits for.
+    more: Vec<Box<[u8]>>,
     /// Another one that serving it changes.
     pub other: Option<Box<[u8]>>,
 }
 
+impl WaiterKeys {
+    /// It waits for this key, too, unless it does already.
+    pub fn add(&mut self, name: &[u8]) {
+        if self.first.is_none() {
+            self.first = Some(name.into());
+        } else if !self.awaited().any(|known| known == name) {
+            self.more.push(name.into());
+        }
+    }
+
+    /// Those that it waits for, each once.
+    fn awaited(&self) -> impl Iterator<Item = &[u8]> {
+        self.first.iter().chain(&self.more).map(|key| &**key)
+    }
+}
+
 impl std::fmt::Debug for Waiter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Waiter")
-            .field("ticket", &self.ticket)
-            .field("keys", &self.keys.awaited.len())
-            .finish_non_exhaustive()
+        formatter.debug_struct("Waiter").field("ticket", &self.ticket).field("keys", &self.keys().count()).finish_non_exhaustive()
     }
 }
 
@@ -101,7 +115,7 @@ impl Waiter {
 
     /// Its keys, each once.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.keys.awaited.iter().map(|key| &**key)
+        self.keys.awaited()
     }
 
     /// See [`WaiterKeys::other`].
@@ -113,6 +127,12 @@ impl Waiter {
     /// It leaves its queues. Whether it is still in them.
     pub(crate) fn leave(&self) -> bool {
         !self.left.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether it has left its queues.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
     }
 
     /// Whether its wait has ended.
@@ -395,15 +415,18 @@ impl Waiters {
     pub(crate) fn enter(&self, key: &Key<'_>, waiter: &Arc<Waiter>) {
         let shard = self.shard(key.hash);
         let mut queues = shard.queues();
-        if !queues.contains_key(key as &dyn Named) {
-            queues.insert(Name { hash: key.hash, namespace: key.namespace, key: key.bytes.into() }, Queue::default());
-        }
+        let (before, now);
         if let Some(queue) = queues.get_mut(key as &dyn Named) {
-            let before = queue.or_gone;
+            before = queue.or_gone;
             queue.enter(waiter);
-            let now = queue.or_gone;
-            shard.count(queues.len(), (before, now));
+            now = queue.or_gone;
+        } else {
+            let mut queue = Queue::default();
+            queue.enter(waiter);
+            (before, now) = (0, queue.or_gone);
+            queues.insert(Name { hash: key.hash, namespace: key.namespace, key: key.bytes.into() }, queue);
         }
+        shard.count(queues.len(), (before, now));
     }
 
     /// A waiter whose wait has ended leaves the queue of one of its keys.
@@ -453,7 +476,11 @@ impl Waiters {
 
     /// A ready key's turn to be served has come: changes of it are noted again from now on.
     pub(crate) fn take_turn(&self, key: &Key<'_>) {
-        if let Some(queue) = self.shard(key.hash).queues().get_mut(key as &dyn Named) {
+        let shard = self.shard(key.hash);
+        // All who waited for its keys may have been served meanwhile.
+        if shard.keys.load(Ordering::Relaxed) > 0
+            && let Some(queue) = shard.queues().get_mut(key as &dyn Named)
+        {
             queue.noted = false;
         }
     }

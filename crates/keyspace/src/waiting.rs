@@ -9,6 +9,7 @@ use crate::{Accessor, Keyspace, Missing, Writer};
 use almandine_io::thread;
 use almandine_store::{Consumer, Key, Kind, Need, ReadyKey, Slot};
 use std::any::Any;
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -124,9 +125,9 @@ impl Accessor {
         waiter.keys().all(|key| reader.holds(reader.key(key)))
     }
 
-    /// Begins to serve those who wait for the keys that are ready. Returns these, in the order in which they became so.
-    pub fn begin_to_serve(&mut self) -> Vec<ReadyKey> {
-        let ready = self.session.take_ready();
+    /// Begins to serve those who wait for the keys that are ready: `ready` gets these, in the order in which they became so.
+    pub fn begin_to_serve(&mut self, ready: &mut VecDeque<ReadyKey>) {
+        self.session.move_ready(ready);
         if !self.in_unit() {
             // A verb that latches by itself has changed something.
             self.plan_unit();
@@ -134,7 +135,6 @@ impl Accessor {
             self.modes.extend(ready.iter().map(|_| true));
             self.begin_unit();
         }
-        ready
     }
 
     /// Ends a unit of work, though it has made keys ready: for the proof that this would be noticed.
@@ -148,13 +148,19 @@ impl Accessor {
     }
 
     /// Takes the keys that were made ready while others were served.
-    pub fn take_ready(&mut self) -> Vec<ReadyKey> {
-        self.session.take_ready()
+    pub fn take_ready(&mut self, ready: &mut VecDeque<ReadyKey>) {
+        self.session.move_ready(ready);
     }
 
     /// The turn of a ready key has come: when it is changed from now on, it is ready again.
     pub fn take_turn(&mut self, ready: &ReadyKey) {
         self.keyspace.waiters.take_turn(&key_of(ready));
+    }
+
+    /// Whether anybody waits for a ready key still, for whatever type.
+    #[must_use]
+    pub fn is_waited_for(&self, ready: &ReadyKey) -> bool {
+        self.keyspace.waiters.is_waited_for(&key_of(ready))
     }
 
     /// The first who waits for a ready key that is of this type now, or gone, of those behind the waiter `last`.
@@ -266,7 +272,9 @@ mod tests {
         match pop(&mut writer, name) {
             Some(element) => Ok(element),
             None => {
-                Err(writer.wait(WaiterKeys { awaited: Box::new([name.into()]), other: None }, LISTS, Box::new(Arc::clone(given))))
+                let mut keys = WaiterKeys::default();
+                keys.add(name);
+                Err(writer.wait(keys, LISTS, Box::new(Arc::clone(given))))
             }
         }
     }
@@ -287,7 +295,9 @@ mod tests {
         if !accessor.has_ready() {
             return;
         }
-        for ready in accessor.begin_to_serve() {
+        let mut keys = VecDeque::new();
+        accessor.begin_to_serve(&mut keys);
+        for ready in keys.drain(..) {
             let mut last: Option<Arc<Waiter>> = None;
             while let Ok(kind) = accessor.kind_of_ready(&ready)
                 && let Some(waiter) = accessor.next_waiter(&ready, kind, last.as_deref())
@@ -302,7 +312,8 @@ mod tests {
             }
             accessor.take_turn(&ready);
         }
-        assert!(accessor.take_ready().is_empty(), "what who waited has taken makes nothing ready");
+        accessor.take_ready(&mut keys);
+        assert!(keys.is_empty(), "what who waited has taken makes nothing ready");
         accessor.end_unit();
     }
 

@@ -56,14 +56,10 @@ pub(crate) fn wait(keys: &mut Writer<'_>, client: &Client, dispatch: &Dispatch, 
         return None;
     }
     let Block { keys: places, awaited, other, timeout_ms, again_ms, unanswered, rewritten, .. } = *block;
-    let mut names: Vec<Box<[u8]>> = Vec::with_capacity(places.len());
-    for name in places.map(|place| args.at(place)) {
-        if !names.iter().any(|known| **known == *name) {
-            names.push(name.into());
-        }
-    }
-    let other = other.map(|place| args.at(place).into());
-    let args = rewritten.unwrap_or_else(|| owned(args));
+    let mut names = WaiterKeys::default();
+    names.other = other.map(|place| args.at(place).into());
+    places.for_each(|place| names.add(args.at(place)));
+    let args = rewritten.unwrap_or_else(|| args.into());
     let request = Request {
         index: dispatch.index,
         args,
@@ -72,7 +68,7 @@ pub(crate) fn wait(keys: &mut Writer<'_>, client: &Client, dispatch: &Dispatch, 
         access: client.access.clone(),
         again_ms: AtomicI64::new(again_ms.unwrap_or(NEVER)),
     };
-    let waiter = keys.wait(WaiterKeys { awaited: names.into(), other }, awaited, Box::new(request));
+    let waiter = keys.wait(names, awaited, Box::new(request));
     Some(Box::new(Waiting { waiter, timeout_ms, unanswered }))
 }
 
@@ -122,10 +118,4 @@ pub(crate) fn read_again(
     accessor.end_unit();
     // What has met a record that was not at hand has not looked: it runs again with it, or never.
     met.map_err(CommandError::from).and(outcome)
-}
-
-fn owned(args: Args<'_>) -> ArgsBuf {
-    let mut owned = ArgsBuf::new();
-    args.iter().for_each(|argument| owned.push(argument));
-    owned
 }

@@ -140,7 +140,7 @@ impl Engine {
         args: Args<'_>,
         out: &mut Output,
     ) -> Option<Mark> {
-        let Self { accessor, context, planner, timing, aftermath, now_ms, monitor_lines, .. } = self;
+        let Self { accessor, context, planner, timing, aftermath, serving, now_ms, monitor_lines, .. } = self;
         let planned = planner.plan_alone(accessor, connection.client.db, dispatch, args);
         let client = &mut connection.client;
         let lines_before = monitor_lines.len();
@@ -175,7 +175,7 @@ impl Engine {
         aftermath.of(&mut execution, dispatch, args, written);
         aftermath.tell_changes(execution.client, execution.accessor, context);
         if accessor.has_ready() {
-            hand_over::serve(&mut Server { accessor, context, timing, aftermath, now_ms: *now_ms });
+            hand_over::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: *now_ms });
             accessor.end_unit();
         }
         Some(mark)

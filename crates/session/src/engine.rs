@@ -13,6 +13,7 @@ use almandine_node::Node;
 use almandine_node::fault::{self, Fault};
 
 use crate::aftermath::Aftermath;
+use crate::hand_over::Serving;
 use crate::plan::Planner;
 use crate::reads::Reads;
 use crate::timing::Timing;
@@ -31,6 +32,8 @@ pub(crate) struct Engine {
     pub(crate) computing: VecDeque<ConnectionId>,
     /// What transactions use one after the other.
     pub(crate) unit: UnitMemory,
+    /// What serving those who wait uses.
+    pub(crate) serving: Serving,
     /// The batch's time, Unix milliseconds.
     pub(crate) now_ms: i64,
     /// The step that is left out.
@@ -56,6 +59,7 @@ impl Engine {
             reads,
             computing: VecDeque::new(),
             unit: UnitMemory::default(),
+            serving: Serving::default(),
             now_ms: clock::unix_ms(),
             fault: fault::made(),
             monitor_lines: String::new(),

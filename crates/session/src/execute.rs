@@ -25,7 +25,7 @@ impl Engine {
         out: &mut Output,
         first: usize,
     ) -> usize {
-        let Self { accessor, context, planner, timing, aftermath, now_ms, .. } = self;
+        let Self { accessor, context, planner, timing, aftermath, serving, now_ms, .. } = self;
         planner.plan_group(accessor, &connection.client, received, first);
         let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
         let watched_bytes = aftermath.watch(received.input.len());
@@ -59,7 +59,7 @@ impl Engine {
             let is_fast = dispatch.flags.any(Flags::FAST);
             let mut start_ns = 0;
             if !is_fast {
-                start_ns = timing.begin_alone(context, execution.client, dispatch, execution.now_ms);
+                start_ns = timing.begin_next(context, execution.client, dispatch, execution.now_ms);
             }
             let before = execution.out.len();
             if !answer(&mut execution, dispatch, planned, args()) {
@@ -85,7 +85,7 @@ impl Engine {
             if execution.accessor.has_ready() {
                 aftermath.tell_changes(execution.client, execution.accessor, context);
                 let accessor = &mut *execution.accessor;
-                hand_over::serve(&mut Server { accessor, context, timing, aftermath, now_ms: execution.now_ms });
+                hand_over::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: execution.now_ms });
                 execution.accessor.end_unit();
             }
             if !is_fast && execution.out.has_stream() {

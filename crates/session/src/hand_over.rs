@@ -30,48 +30,70 @@ pub(crate) struct Server<'a> {
     pub(crate) context: &'a Context,
     pub(crate) timing: &'a mut Timing,
     pub(crate) aftermath: &'a mut Aftermath,
+    pub(crate) memory: &'a mut Serving,
     /// The batch's time, Unix milliseconds.
     pub(crate) now_ms: i64,
 }
+
+/// What serving uses, kept from one time to the next; empty between.
+#[derive(Default)]
+pub(crate) struct Serving {
+    /// Where a command writes.
+    out: Output,
+    keys: VecDeque<ReadyKey>,
+    answers: Answers,
+}
+
+/// An answer above this size is handed on where it was written.
+const COPIED_BYTES_MAX: usize = 4 * 1024;
+/// Keys and answers for which memory is kept.
+const KEPT: usize = 256;
 
 /// Serves all whom the unit of work that has just ended has something for: its keys in the order in which they became ready, those who wait for a
 /// key in the order of their arrival, then those for whom these have made keys ready, and so on. The unit is still to be ended.
 #[cold]
 pub(crate) fn serve(server: &mut Server<'_>) {
-    let mut answers = Vec::new();
-    serve_all(server, &mut answers);
-    for (worker, unblock) in answers {
+    let (mut keys, mut answers) = (std::mem::take(&mut server.memory.keys), std::mem::take(&mut server.memory.answers));
+    serve_all(server, &mut keys, &mut answers);
+    for (worker, unblock) in answers.drain(..) {
         server.context.node.workers.send(worker, Message::Unblock(Box::new(unblock)));
     }
+    // Another session may have taken what was left.
+    keys.clear();
+    keys.shrink_to(KEPT);
+    answers.shrink_to(KEPT);
+    server.memory.out.clear();
+    server.memory.out.bytes.shrink_to(COPIED_BYTES_MAX);
+    (server.memory.keys, server.memory.answers) = (keys, answers);
 }
 
 /// What those who wait are answered, by the worker of their connection. It is sent when all of them are served, by another session too: who has heard of his
 /// share sees that of the others.
 type Answers = Vec<(usize, Unblock)>;
 
-fn serve_all(server: &mut Server<'_>, answers: &mut Answers) {
+fn serve_all(server: &mut Server<'_>, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers) {
     let fault = fault::made();
     if fault == Some(Fault::ReleasedBeforeServing) {
         server.accessor.release_early();
     }
-    let mut keys = VecDeque::from(server.accessor.begin_to_serve());
+    server.accessor.begin_to_serve(keys);
     loop {
         while let Some(key) = keys.pop_front() {
             let served = if fault == Some(Fault::WakeDropped) && server.now_ms % 16 == 0 {
                 Secured::Yes
             } else {
-                server.serve_key(&key, &mut keys, answers, fault)
+                server.serve_key(&key, keys, answers, fault)
             };
             match served {
                 Secured::Yes => {
                     server.accessor.take_turn(&key);
-                    keys.extend(server.accessor.take_ready());
+                    server.accessor.take_ready(keys);
                 }
                 Secured::Again => keys.push_front(key),
                 Secured::Elsewhere => return,
             }
         }
-        if !server.accessor.take_over(&mut keys) {
+        if !server.accessor.take_over(keys) {
             return;
         }
     }
@@ -82,6 +104,9 @@ impl Server<'_> {
     fn serve_key(&mut self, key: &ReadyKey, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers, fault: Option<Fault>) -> Secured {
         let mut last: Option<Arc<Waiter>> = None;
         loop {
+            if last.is_some() && !self.accessor.is_waited_for(key) {
+                return Secured::Yes;
+            }
             let kind = match self.accessor.kind_of_ready(key) {
                 Ok(kind) => kind,
                 Err(Missing::Cold) => return self.accessor.read_between(key, keys),
@@ -129,7 +154,7 @@ impl Server<'_> {
     /// Runs the command of one that waits. False if there is nothing for it.
     fn serve_one(&mut self, key: &ReadyKey, waiter: &Waiter, answers: &mut Answers) -> bool {
         let Some(request) = waiter.request().downcast_ref::<Request>() else { return false };
-        let Self { accessor, context, timing, aftermath, now_ms } = self;
+        let Self { accessor, context, timing, aftermath, memory: Serving { out, .. }, now_ms } = self;
         let mut client = Client::new(Arc::clone(&request.shared), request.access.clone());
         (client.db, client.version) = (waiter.db(), request.version);
         client.blocking.serving = Some(Arc::clone(&key.key));
@@ -140,14 +165,15 @@ impl Server<'_> {
             return false;
         }
         let start_ns = timing.begin_alone(context, &client, dispatch, *now_ms);
-        let (mut out, planned) = (Output::new(), Planned { dispatch: Some(dispatch), ..Planned::default() });
+        let planned = Planned { dispatch: Some(dispatch), ..Planned::default() };
+        out.clear();
         out.set_whole(true);
         // What its user may do may have changed since it began to wait.
         if let Some(refused) = follow::refused(&client, context.table, dispatch, args) {
             let error = follow::deny(context, &client, refused, *now_ms);
-            reply::error(context, &client, &mut out, &error);
+            reply::error(context, &client, out, &error);
         } else {
-            let mut execution = Execution { client: &mut client, accessor, context, out: &mut out, now_ms: *now_ms };
+            let mut execution = Execution { client: &mut client, accessor, context, out, now_ms: *now_ms };
             if !answer(&mut execution, dispatch, &planned, args) {
                 timing.suspend(&mut client, start_ns);
                 served_in_vain(accessor, context, &client, waiter);
@@ -159,15 +185,18 @@ impl Server<'_> {
         aftermath.tell_changes(&mut client, accessor, context);
         let mut messages = Output::new();
         client.write_invalidations(&mut messages);
-        let answer = UnblockAnswer::Served(in_one_piece(out), in_one_piece(messages));
+        let answer = UnblockAnswer::Served(in_one_piece(out), in_one_piece(&mut messages));
         answers.push((request.shared.worker, Unblock { client: request.shared.id, answer }));
         true
     }
 }
 
-/// An output as bytes that follow each other.
-fn in_one_piece(out: Output) -> Bytes {
-    let Output { bytes, attachments, .. } = out;
+/// What is in an output, as bytes that follow each other.
+fn in_one_piece(out: &mut Output) -> Bytes {
+    if out.attachments.is_empty() && out.bytes.len() <= COPIED_BYTES_MAX {
+        return Bytes::copy_from_slice(&out.bytes);
+    }
+    let Output { bytes, attachments, .. } = std::mem::take(out);
     if attachments.is_empty() {
         return bytes.into();
     }

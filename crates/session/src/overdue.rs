@@ -78,7 +78,7 @@ impl Sessions {
         let start_ns = clock::monotonic_ns();
         self.follow_configuration();
         let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
-        let Engine { accessor, context, timing, aftermath, now_ms: batch_ms, .. } = &mut self.engine;
+        let Engine { accessor, context, timing, aftermath, serving, now_ms: batch_ms, .. } = &mut self.engine;
         *batch_ms = now_ms;
         accessor.begin_batch(now_ms);
         accessor.set_quiet(false);
@@ -86,7 +86,7 @@ impl Sessions {
         let keys = keys(accessor);
         accessor.make_ready(keys);
         if accessor.has_ready() {
-            hand_over::serve(&mut Server { accessor, context, timing, aftermath, now_ms });
+            hand_over::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms });
         }
         accessor.end_unit();
         drop(accessor.detach());

@@ -99,10 +99,24 @@ impl Timing {
     pub(crate) fn begin_alone(&mut self, context: &Context, client: &Client, dispatch: &Dispatch, now_ms: i64) -> u64 {
         let start_ns = clock::monotonic_ns();
         self.end(start_ns, context.statistics());
-        // CLIENT LIST shows the command that is about to run and may itself be CLIENT LIST.
-        client.shared.activity.last_command.store(u32::from(dispatch.index), Relaxed);
-        client.shared.activity.at_ms.store(now_ms, Relaxed);
+        show(client, dispatch, now_ms);
         start_ns
+    }
+
+    /// As [`Timing::begin_alone`], of a command of a batch. What it is timed from is what the one before it was timed to, if that was timed alone, or the
+    /// begin of the batch: the clock is not read again. Its planning counts, as that of fast commands does.
+    pub(crate) fn begin_next(&mut self, context: &Context, client: &Client, dispatch: &Dispatch, now_ms: i64) -> u64 {
+        if self.total > 0 {
+            return self.begin_alone(context, client, dispatch, now_ms);
+        }
+        show(client, dispatch, now_ms);
+        self.segment_start_ns
+    }
+
+    /// Whether fast commands have been counted that are not recorded yet.
+    #[inline]
+    pub(crate) fn has_segment(&self) -> bool {
+        self.total > 0
     }
 
     /// Records a command that was timed alone and begins the next segment. Returns how long it took, in nanoseconds.
@@ -129,6 +143,10 @@ impl Timing {
     /// A command that was timed alone has not ended: it waits, and will run again.
     #[cold]
     pub(crate) fn suspend(&mut self, client: &mut Client, start_ns: u64) {
+        if client.blocking.waiting.is_some() {
+            // Nothing follows it in its batch.
+            return;
+        }
         let end_ns = clock::monotonic_ns();
         if client.computing.is_running() {
             client.computing.spend(end_ns.saturating_sub(start_ns));
@@ -196,6 +214,12 @@ impl Timing {
         let entry = log_entry(client, arguments, elapsed_ns / 1000);
         context.node.logs.slow.add(entry, self.slowlog_len_max);
     }
+}
+
+/// CLIENT LIST shows the command that is about to run and may itself be CLIENT LIST.
+fn show(client: &Client, dispatch: &Dispatch, now_ms: i64) {
+    client.shared.activity.last_command.store(u32::from(dispatch.index), Relaxed);
+    client.shared.activity.at_ms.store(now_ms, Relaxed);
 }
 
 /// What took long.

@@ -169,8 +169,8 @@ impl Engine {
             first_together = self.run_unit(client, unit, out);
         }
         if self.accessor.has_ready() {
-            let Self { accessor, context, timing, aftermath, now_ms, .. } = self;
-            hand_over::serve(&mut Server { accessor, context, timing, aftermath, now_ms: *now_ms });
+            let Self { accessor, context, timing, aftermath, serving, now_ms, .. } = self;
+            hand_over::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: *now_ms });
         }
         self.accessor.end_unit();
         self.accessor.remove_expired(unit.keys(&self.context).map(|(key, _)| (client.db, key)));

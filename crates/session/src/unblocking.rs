@@ -172,6 +172,10 @@ impl Sessions {
     }
 
     fn leave_queues(&mut self, waiter: &Waiter) {
+        if waiter.has_left() {
+            // Who has served it has seen to that.
+            return;
+        }
         let accessor = &mut self.engine.accessor;
         accessor.begin_batch(self.engine.now_ms);
         accessor.leave_queues(waiter);

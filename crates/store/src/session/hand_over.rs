@@ -25,6 +25,9 @@ impl Inner {
     }
 }
 
+/// Keys that were ready at once for which a session keeps its memory.
+const READY_KEPT: usize = 64;
+
 impl Session {
     /// Whether the unit of work has made keys ready.
     #[inline]
@@ -43,6 +46,13 @@ impl Session {
     pub fn add_ready(&mut self, ready: ReadyKey) {
         debug_assert!(!self.is_ready(&ready), "INV-BLOCK-1: a key is noted once before its turn");
         self.local.notes.ready.push(ready);
+    }
+
+    /// As [`Session::take_ready`], behind those that are in `keys`.
+    pub fn move_ready(&mut self, keys: &mut VecDeque<ReadyKey>) {
+        let ready = &mut self.local.notes.ready;
+        keys.extend(ready.drain(..));
+        ready.shrink_to(READY_KEPT);
     }
 
     /// Takes the keys that were made ready, in their order.
