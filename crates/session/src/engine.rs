@@ -13,9 +13,9 @@ use almandine_node::Node;
 use almandine_node::fault::{self, Fault};
 
 use crate::aftermath::Aftermath;
-use crate::hand_over::Serving;
 use crate::plan::Planner;
 use crate::reads::Reads;
+use crate::serving::Serving;
 use crate::timing::Timing;
 use crate::unit_memory::UnitMemory;
 

@@ -22,6 +22,7 @@ use crate::execute::answer;
 use crate::execution::Execution;
 use crate::plan::Planned;
 use crate::reply;
+use crate::serving::{Answers, Serving};
 use crate::timing::Timing;
 
 /// What serving takes of a worker.
@@ -33,15 +34,6 @@ pub(crate) struct Server<'a> {
     pub(crate) memory: &'a mut Serving,
     /// The batch's time, Unix milliseconds.
     pub(crate) now_ms: i64,
-}
-
-/// What serving uses, kept from one time to the next; empty between.
-#[derive(Default)]
-pub(crate) struct Serving {
-    /// Where a command writes.
-    out: Output,
-    keys: VecDeque<ReadyKey>,
-    answers: Answers,
 }
 
 /// An answer above this size is handed on where it was written.
@@ -66,10 +58,6 @@ pub(crate) fn serve(server: &mut Server<'_>) {
     server.memory.out.bytes.shrink_to(COPIED_BYTES_MAX);
     (server.memory.keys, server.memory.answers) = (keys, answers);
 }
-
-/// What those who wait are answered, by the worker of their connection. It is sent when all of them are served, by another session too: who has heard of his
-/// share sees that of the others.
-type Answers = Vec<(usize, Unblock)>;
 
 fn serve_all(server: &mut Server<'_>, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers) {
     let fault = fault::made();

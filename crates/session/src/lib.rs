@@ -60,6 +60,7 @@ mod received;
 mod reply;
 mod residency;
 mod running;
+mod serving;
 mod sizes;
 mod timing;
 mod transaction;

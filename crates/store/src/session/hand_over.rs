@@ -51,6 +51,7 @@ impl Session {
     /// As [`Session::take_ready`], behind those that are in `keys`.
     pub fn move_ready(&mut self, keys: &mut VecDeque<ReadyKey>) {
         let ready = &mut self.local.notes.ready;
+        debug_assert!(keys.back().is_none_or(|last| !ready.contains(last)), "INV-BLOCK-1: a key is noted once before its turn");
         keys.extend(ready.drain(..));
         ready.shrink_to(READY_KEPT);
     }
