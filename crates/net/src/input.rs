@@ -72,6 +72,28 @@ impl<S: Service> ConnectionTable<S> {
             self.keep(connection, &chunk[position..]);
         }
         self.deliver(connection);
+        if connection.output.full {
+            self.make_room_for_input(service, connection);
+        }
+    }
+
+    /// A peer that does not read its replies has sent all that is kept of it, and may send more before it reads: what came first is executed
+    /// nevertheless, as long as no more than that is kept of the replies.
+    #[cold]
+    fn make_room_for_input(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
+        let unread_max = self.shared.limits.unread_bytes_max();
+        while connection.life == Life::Open
+            && !connection.paused
+            && connection.input.len() >= unread_max
+            && connection.pending_bytes() < unread_max
+            && !connection.streams()
+        {
+            connection.output.full = false;
+            self.run_kept(service, connection);
+            if !connection.output.full {
+                break;
+            }
+        }
     }
 
     /// Completes what was left over with bytes of the chunk from `position` on and executes it. Returns the new position, which is

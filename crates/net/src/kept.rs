@@ -43,17 +43,24 @@ impl KeptInput {
     }
 
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        if self.would_grow(bytes.len()) && self.start * 4 >= self.len() {
+            self.forget_consumed();
+        }
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Forgets the first `count` bytes. A byte is moved only when as many as are behind it have been consumed, so all moves together
-    /// cost no more than what was received.
+    /// Forgets the first `count` bytes. What is left is moved only when at least a quarter as much has been consumed, so all moves together
+    /// cost no more than four times what was received.
     pub(crate) fn consume(&mut self, count: usize) {
         self.start += count;
         if self.start >= self.len() {
-            self.bytes.drain(..self.start);
-            self.start = 0;
+            self.forget_consumed();
         }
+    }
+
+    fn forget_consumed(&mut self) {
+        self.bytes.drain(..self.start);
+        self.start = 0;
     }
 
     /// The memory, for something else.

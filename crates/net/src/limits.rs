@@ -60,8 +60,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Input that is kept of a connection whose output is more than [`Self::output_pause_bytes`]. Beyond half of what closes it, it would
-    /// be closed for what was on its way.
+    /// Input that is kept of a connection whose output is more than [`Self::output_pause_bytes`], and output while there is that much input.
+    /// Beyond half of what closes it, it would be closed for what was on its way.
     pub(crate) fn unread_bytes_max(&self) -> usize {
         let share = self.output_pause_bytes.load(Ordering::Relaxed).saturating_mul(UNREAD_RATIO);
         share.min(self.input_bytes_max.load(Ordering::Relaxed) / 2)

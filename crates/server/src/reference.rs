@@ -48,7 +48,7 @@ fn commands(table: &Table) -> String {
             let _ = writeln!(text, "| **{group}** | | | | |");
         }
         let container = spec.name.split_once('|').map_or(String::new(), |(container, _)| format!("{container} "));
-        let categories: Vec<_> = entry.shape.categories.iter().map(|category| format!("@{}", category.name())).collect();
+        let categories: Vec<_> = entry.shape.categories.iter().map(|category| category.name().to_owned()).collect();
         let _ = writeln!(
             text,
             "| `{container}{}` | {} | {} | {} | {} |",
