@@ -24,6 +24,7 @@ pub use outbox::{Outbox, Ticket, Unsent};
 mod epoll;
 mod event;
 mod outbox;
+mod stragglers;
 mod uring;
 
 /// A mechanism.

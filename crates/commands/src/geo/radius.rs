@@ -40,15 +40,19 @@ const fn keys(from: i16) -> [KeySpec; 3] {
         KeySpec::new(Begin::Keyword { word: "STOREDIST", from }, FIND, Access::Overwrite),
     ]
 }
-const KEYS: [KeySpec; 3] = keys(6);
-const KEYS_BY_MEMBER: [KeySpec; 3] = keys(5);
+/// Where the options of GEORADIUS begin.
+const OPTIONS: usize = 6;
+/// Where those of GEORADIUSBYMEMBER do.
+const OPTIONS_BY_MEMBER: usize = 5;
+const KEYS: [KeySpec; 3] = keys(OPTIONS as i16);
+const KEYS_BY_MEMBER: [KeySpec; 3] = keys(OPTIONS_BY_MEMBER as i16);
 
-/// The key, then the destination of the last STORE or STOREDIST.
-fn next_key<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
+/// The key, then the destination of the last STORE or STOREDIST from an argument on.
+fn next_key<'a, const FROM: usize>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
     match after {
         0 => Some((1, Access::Read)),
         1 => {
-            let (mut at, mut destination) = (5, None);
+            let (mut at, mut destination) = (FROM, None);
             while at + 1 < count {
                 let word = Word(arg(at));
                 if word.is("STORE") || word.is("STOREDIST") {
@@ -71,7 +75,7 @@ pub(super) const GEORADIUS: Command = Command {
         summary: "Queries a geospatial index for members within a distance from a coordinate, optionally stores the result.",
         args: &[KEY, LONGITUDE, LATITUDE, RADIUS, UNIT, WITHCOORD, WITHDIST, WITHHASH, COUNT_SINCE, ORDER, STORE],
         traits: SLOW_WRITE,
-        keys: Keys::Computed(&KEYS, next_key),
+        keys: Keys::Computed(&KEYS, next_key::<OPTIONS>),
         history: &[("6.2.0", "Added the `ANY` option for `COUNT`."), ("7.0.0", "Added support for uppercase unit names.")],
         deprecated: Some(Deprecated {
             since: "6.2.0",
@@ -103,7 +107,7 @@ pub(super) const GEORADIUSBYMEMBER: Command = Command {
         id: 868,
         summary: "Queries a geospatial index for members within a distance from a member, optionally stores the result.",
         args: &[KEY, MEMBER, RADIUS, UNIT, WITHCOORD, WITHDIST, WITHHASH, COUNT, ORDER, STORE],
-        keys: Keys::Computed(&KEYS_BY_MEMBER, next_key),
+        keys: Keys::Computed(&KEYS_BY_MEMBER, next_key::<OPTIONS_BY_MEMBER>),
         deprecated: Some(Deprecated {
             since: "6.2.0",
             replaced_by: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
@@ -137,11 +141,15 @@ mod tests {
     fn the_last_destination_counts() {
         let destination = |words: &str| {
             let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
-            next_key(words.len(), &|at| words[at], 1).map(|(at, _)| at)
+            let by_member = words[0] == b"georadiusbymember";
+            let next = if by_member { next_key::<OPTIONS_BY_MEMBER> } else { next_key::<OPTIONS> };
+            next(words.len(), &|at| words[at], 1).map(|(at, _)| at)
         };
         assert_eq!(destination("georadius k 1 2 3 m"), None);
         assert_eq!(destination("georadius k 1 2 3 m STORE a storedist b"), Some(9));
         assert_eq!(destination("georadius k 1 2 3 m STORE store count 1 STORE"), Some(7));
         assert_eq!(destination("georadiusbymember k m 3 m STORE a"), Some(6));
+        // No unit: the word is in its place.
+        assert_eq!(destination("georadius k 1 2 3 STORE a"), None);
     }
 }

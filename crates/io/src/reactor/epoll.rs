@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
 use super::event::{End, Event, Interest, Token, at_place};
+use super::stragglers::Stragglers;
 use crate::socket::{Listener, Stream};
 use crate::storage::{ReadRequest, threads};
 use crate::wake::Wake;
@@ -43,6 +44,7 @@ pub struct Epoll {
     buffer: Box<[u8]>,
     sockets: Vec<WatchedSocket>,
     listeners: Vec<(u32, Arc<Listener>)>,
+    stragglers: Stragglers,
     threads: threads::Reads,
     _wake: Arc<Wake>,
 }
@@ -67,6 +69,7 @@ impl Epoll {
             buffer: vec![0; RECEIVE_BYTES].into_boxed_slice(),
             sockets: Vec::new(),
             listeners: Vec::new(),
+            stragglers: Stragglers::default(),
             threads: threads::Reads::new(wake),
             _wake: Arc::clone(wake),
         })
@@ -82,6 +85,7 @@ impl Epoll {
         if let Some(position) = self.listeners.iter().position(|(known, _)| *known == index) {
             let (_, listener) = self.listeners.swap_remove(position);
             let _ = epoll::delete(&self.descriptor, &listener);
+            self.stragglers.take(index, &listener);
         }
     }
 
@@ -122,7 +126,7 @@ impl Epoll {
         self.ready.clear();
         self.cursor = 0;
         self.current = None;
-        let timeout = if self.threads.are_left() { Duration::ZERO } else { timeout };
+        let timeout = if self.threads.are_left() || self.stragglers.are_left() { Duration::ZERO } else { timeout };
         let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         let result = epoll::wait(&self.descriptor, spare_capacity(&mut self.ready), Some(&timeout));
         self.threads.begin_round();
@@ -138,7 +142,7 @@ impl Epoll {
                 Some(current) => current,
                 None => {
                     let Some(event) = self.ready.get(self.cursor) else {
-                        return self.threads.next().map(Event::Read);
+                        return self.stragglers.next().or_else(|| self.threads.next().map(Event::Read));
                     };
                     self.cursor += 1;
                     self.accepts = 0;

@@ -23,6 +23,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use super::event::{End, Event, Interest, Token, at_place};
 use super::outbox::{Outbox, Ticket};
+use super::stragglers::Stragglers;
 use crate::clock;
 use crate::socket::{Listener, Stream};
 use crate::storage::threads;
@@ -74,6 +75,7 @@ pub struct Uring {
     listeners: Vec<(u32, Arc<Listener>)>,
     /// Listeners whose last completion is not here yet.
     leaving_listeners: Vec<(u32, Arc<Listener>)>,
+    stragglers: Stragglers,
     /// Streams that submissions of this round may name.
     leaving: Vec<Stream>,
     reads: Reads,
@@ -126,6 +128,7 @@ impl Uring {
             sockets: Vec::new(),
             listeners: Vec::new(),
             leaving_listeners: Vec::new(),
+            stragglers: Stragglers::default(),
             leaving: Vec::new(),
             reads: Reads::default(),
             threads: threads::Reads::new(wake),
@@ -272,7 +275,8 @@ impl Uring {
             self.push(submission.flags(squeue::Flags::SKIP_SUCCESS).user_data(data(kind::SEND, token)))?;
         }
         self.push_reads()?;
-        self.enter(if self.threads.are_left() { Duration::ZERO } else { timeout })?;
+        let goes_on = self.threads.are_left() || self.stragglers.are_left();
+        self.enter(if goes_on { Duration::ZERO } else { timeout })?;
         self.threads.begin_round();
         self.leaving.clear();
         loop {
@@ -291,7 +295,7 @@ impl Uring {
         self.give_back();
         loop {
             let Some(completion) = self.round.get(self.cursor) else {
-                return self.threads.next().map(Event::Read);
+                return self.stragglers.next().or_else(|| self.threads.next().map(Event::Read));
             };
             self.cursor += 1;
             let (result, flags) = (completion.result(), completion.flags());
@@ -377,8 +381,11 @@ impl Uring {
         // SAFETY: a completed accept hands a new descriptor over; nobody else owns it.
         let descriptor = (result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) });
         let Some(position) = position else {
-            if !cqueue::more(flags) {
-                self.leaving_listeners.retain(|(leaving, _)| *leaving != index);
+            if !cqueue::more(flags)
+                && let Some(place) = self.leaving_listeners.iter().position(|(leaving, _)| *leaving == index)
+            {
+                let (_, listener) = self.leaving_listeners.swap_remove(place);
+                self.stragglers.take(index, &listener);
             }
             return descriptor.map(|descriptor| Event::Accepted { listener: index, descriptor });
         };
