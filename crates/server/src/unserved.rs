@@ -67,8 +67,9 @@ fn next_of_migrate<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usi
     let mut at = 6;
     while at < count {
         match arg(at) {
-            word if word.eq_ignore_ascii_case(b"KEYS") => {
-                return (arg(3).is_empty() && at + 1 < count).then_some((at + 1, Access::Take));
+            // With a key in its place, that one counts.
+            word if word.eq_ignore_ascii_case(b"KEYS") && arg(3).is_empty() => {
+                return (at + 1 < count).then_some((at + 1, Access::Take));
             }
             word if word.eq_ignore_ascii_case(b"AUTH") => at += 2,
             word if word.eq_ignore_ascii_case(b"AUTH2") => at += 3,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use almandine_testkit::mutants::must_notice;
 use almandine_testkit::random::Random;
-use almandine_testkit::{Client, Program, Server, Value};
+use almandine_testkit::{Client, Program, Server, Value, full};
 
 type Words = Vec<String>;
 
@@ -187,7 +187,7 @@ fn set(client: &mut Client, name: &str, rules: &[String]) -> Value {
 #[test]
 fn random_rules_permit_what_redis_server_permits() {
     let seed = std::env::var("ALMANDINE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(35);
-    let episodes = if std::env::var_os("ALMANDINE_TEST_FULL").is_some() { 1000 } else { 60 };
+    let episodes = if full() { 1000 } else { 60 };
     let pair = Pair::start();
     let (mut ours, mut theirs) = (pair.ours.client(), pair.oracle.client());
     let mut generator = Generator::new(&pair, seed);
@@ -358,7 +358,7 @@ fn is_denied(answer: &Value) -> bool {
 #[test]
 fn random_calls_are_denied_as_by_redis_server() {
     let seed = std::env::var("ALMANDINE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(11);
-    let episodes = if std::env::var_os("ALMANDINE_TEST_FULL").is_some() { 1500 } else { 120 };
+    let episodes = if full() { 1500 } else { 120 };
     let pair = Pair::start();
     let mut admins = [pair.ours.client(), pair.oracle.client()];
     let mut generator = Generator::new(&pair, seed);
