@@ -5,8 +5,11 @@
 use almandine_device::MemoryDevice;
 use almandine_store::{CopyReads, Fetcher, Kind, MemoryUse, Met, Need, Options, Put, Session, Slot, Stage, Storage, Store};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+/// Values that readers hold count in the whole process, and all tests share the disk: who measures memory runs alone.
+static PROCESS: RwLock<()> = RwLock::new(());
 
 const MIB: u64 = 1 << 20;
 
@@ -217,21 +220,25 @@ fn against_a_map(mode: CopyReads, seed: u64) {
 
 #[test]
 fn a_store_larger_than_memory_is_a_map() {
+    let _others = PROCESS.read();
     against_a_map(CopyReads::ReadCache, 1);
 }
 
 #[test]
 fn a_store_without_copies_is_a_map() {
+    let _others = PROCESS.read();
     against_a_map(CopyReads::None, 2);
 }
 
 #[test]
 fn a_store_that_copies_to_the_tail_is_a_map() {
+    let _others = PROCESS.read();
     against_a_map(CopyReads::Tail, 3);
 }
 
 #[test]
 fn new_keys_read_next_to_nothing_and_the_count_is_exact_at_all_times() {
+    let _others = PROCESS.read();
     let store = tiered(16 * MIB);
     let namespace = store.allocate_namespace().expect("a namespace");
     let mut client = Client::new(&store, namespace);
@@ -259,6 +266,7 @@ fn new_keys_read_next_to_nothing_and_the_count_is_exact_at_all_times() {
 
 #[test]
 fn emptying_a_namespace_gives_the_device_back() {
+    let _others = PROCESS.read();
     let store = tiered(16 * MIB);
     let namespaces = [0; 2].map(|_| store.allocate_namespace().expect("a namespace"));
     let mut clients = namespaces.map(|namespace| Client::new(&store, namespace));
@@ -297,6 +305,7 @@ fn emptying_a_namespace_gives_the_device_back() {
 
 #[test]
 fn expired_records_on_the_device_are_reclaimed() {
+    let _others = PROCESS.read();
     let store = tiered(16 * MIB);
     let namespace = store.allocate_namespace().expect("a namespace");
     let mut client = Client::new(&store, namespace);
@@ -321,6 +330,7 @@ fn expired_records_on_the_device_are_reclaimed() {
 
 #[test]
 fn several_sessions_count_together_while_pages_come_and_go() {
+    let _others = PROCESS.read();
     let store = Arc::new(tiered(16 * MIB));
     let namespace = store.allocate_namespace().expect("a namespace");
     let sums = Arc::new((0..80_000).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
@@ -365,6 +375,7 @@ fn several_sessions_count_together_while_pages_come_and_go() {
 
 #[test]
 fn values_beyond_the_log_leave_memory_too() {
+    let _alone = PROCESS.write();
     let budget = 32 * MIB;
     let store = tiered(budget);
     let namespace = store.allocate_namespace().expect("a namespace");
@@ -383,7 +394,6 @@ fn values_beyond_the_log_leave_memory_too() {
     let statistics = store.tier().expect("a device");
     // 240 MB in few pages, so it is bytes on the heap that make them leave, before they are full.
     assert!(statistics.pages_evicted >= 8 && statistics.device_bytes > 150 * MIB, "{statistics:?}");
-    // What readers hold in other tests of this process counts, too.
-    assert!(most.used_bytes() < 2 * budget, "{} bytes of {budget}: {most:?}", most.used_bytes());
+    assert!(most.used_bytes() < budget + budget / 2, "{} bytes of {budget}: {most:?}", most.used_bytes());
     assert_eq!(statistics.corrupt_blocks + statistics.read_errors + statistics.write_errors, 0, "{statistics:?}");
 }
