@@ -59,17 +59,20 @@ const REPLICATION: &[CommandSpec] = &[
     },
 ];
 
-/// The third argument; where that is empty, all behind the word KEYS, unless it is a password. None in a call that names keys in both places.
+/// The third argument; where that is empty, all behind the word KEYS, unless it is a password. None in a call that names keys in both places;
+/// a KEYS with nothing behind it is no such word.
 fn next_of_migrate<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
     if after > 0 {
         return (after != 3 && after + 1 < count).then_some((after + 1, Access::Take));
     }
+    if !(2..count - 1).any(|at| arg(at).eq_ignore_ascii_case(b"KEYS")) {
+        return Some((3, Access::Take));
+    }
     let mut at = 6;
     while at < count {
         match arg(at) {
-            // With a key in its place, that one counts.
-            word if word.eq_ignore_ascii_case(b"KEYS") && arg(3).is_empty() => {
-                return (at + 1 < count).then_some((at + 1, Access::Take));
+            word if word.eq_ignore_ascii_case(b"KEYS") => {
+                return (arg(3).is_empty() && at + 1 < count).then_some((at + 1, Access::Take));
             }
             word if word.eq_ignore_ascii_case(b"AUTH") => at += 2,
             word if word.eq_ignore_ascii_case(b"AUTH2") => at += 3,
