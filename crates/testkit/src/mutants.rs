@@ -1,6 +1,8 @@
 //! Servers that leave a step out on purpose, to show that a proof notices (`node::fault`).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
 
 use crate::{Program, Server, full};
 
@@ -16,11 +18,33 @@ pub fn must_notice(fault: &str, flags: &[&str], rounds: usize, proof: impl Fn(&S
             println!("{fault}: nothing is left out of a release build");
             return;
         }
-        if let Err(report) = catch_unwind(AssertUnwindSafe(|| proof(&server))) {
+        if let Err(report) = quietly(|| proof(&server)) {
             let text = report.downcast_ref::<String>().map(String::as_str).or(report.downcast_ref::<&str>().copied());
             println!("{fault}: noticed in round {round}: {}", text.and_then(|text| text.lines().next()).unwrap_or_default());
             return;
         }
     }
     panic!("{fault} was not noticed in {rounds} rounds");
+}
+
+thread_local! {
+    /// Whether a panic of this thread is awaited, and so not shown as one.
+    static AWAITED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a proof that may well panic. What it says is in the result only; threads of its own still show theirs.
+fn quietly(proof: impl FnOnce()) -> std::thread::Result<()> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let shown = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !AWAITED.get() {
+                shown(panic);
+            }
+        }));
+    });
+    AWAITED.set(true);
+    let result = catch_unwind(AssertUnwindSafe(proof));
+    AWAITED.set(false);
+    result
 }

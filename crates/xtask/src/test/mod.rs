@@ -4,11 +4,16 @@
 //! against a build with debug assertions, so that the invariants are checked under load; the full run repeats them with the
 //! release build, which is what users get.
 
+mod output;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use self::output::{Counts, Output, Stream};
 
 use crate::root::target;
 use crate::{clients, prerequisites, redis_suite, tidy};
@@ -27,13 +32,14 @@ struct Ended {
     failed: usize,
     ignored: usize,
     took: Duration,
-    /// What failed in it, a line each: told once more at the very end.
+    /// What failed in it, and why where that is known: told once more at the very end.
     problems: Vec<String>,
 }
 
-/// Lines that a failed step may have at the end; the whole is above.
+/// Problems that a failed step may have at the end; the whole is above.
 const PROBLEMS_MAX: usize = 12;
-/// Characters that such a line may have.
+/// Lines that one problem may have, and characters that such a line may have.
+const PROBLEM_LINES_MAX: usize = 32;
 const PROBLEM_CHARS_MAX: usize = 300;
 
 /// Proofs of the test kit, each a test binary: all that there are.
@@ -187,19 +193,26 @@ fn execute(root: &Path, step: &Step) -> Ended {
     println!("\n=== {}: cargo {}", step.name, step.arguments.join(" "));
     let started = Instant::now();
     let mut command = Command::new("cargo");
-    command.args(&step.arguments).current_dir(root).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.args(&step.arguments).current_dir(root).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Cargo says RUSTFLAGS and the like to its children; a step decides for itself.
     command.env_remove("RUSTFLAGS");
     for (name, value) in &step.environment {
         command.env(name, value);
     }
-    let mut counts = Counts::default();
+    let output = Mutex::new(Output::default());
     let status = command.spawn().and_then(|mut child| {
-        if let Some(stdout) = child.stdout.take() {
-            counts.read(stdout);
-        }
+        thread::scope(|scope| {
+            if let Some(stderr) = child.stderr.take() {
+                scope.spawn(|| output::read(stderr, Stream::Stderr, &output));
+            }
+            if let Some(stdout) = child.stdout.take() {
+                output::read(stdout, Stream::Stdout, &output);
+            }
+        });
         child.wait()
     });
+    let output = output.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut counts = output.counts;
     let ok = status.as_ref().is_ok_and(std::process::ExitStatus::success);
     if let Err(e) = status {
         eprintln!("cargo: {e}");
@@ -210,55 +223,8 @@ fn execute(root: &Path, step: &Step) -> Ended {
     } else if ok && counts.passed == 0 {
         counts.passed = 1;
     }
-    let Counts { passed, failed, ignored, problems, .. } = counts;
-    Ended { name: step.name.clone(), passed, failed, ignored, took: started.elapsed(), problems }
-}
-
-#[derive(Default, Debug, PartialEq, Eq)]
-struct Counts {
-    passed: usize,
-    failed: usize,
-    ignored: usize,
-    /// The tests that failed.
-    problems: Vec<String>,
-    /// The names in the list that is being read, until the result behind it says that it was the last list.
-    listed: Option<Vec<String>>,
-}
-
-impl Counts {
-    fn read(&mut self, output: impl Read) {
-        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-            let line = String::from_utf8_lossy(&line);
-            println!("{line}");
-            self.line(&line);
-        }
-    }
-
-    /// `test result: ok. 3 passed; 0 failed; 1 ignored; …`
-    fn line(&mut self, line: &str) {
-        // With --nocapture a test's own output may stand before it on the line.
-        let Some((_, rest)) = line.split_once("test result: ") else {
-            // What was printed stands under the same headline before the names do.
-            if line == "failures:" {
-                self.listed = Some(Vec::new());
-            } else if let (Some(listed), Some(name)) = (&mut self.listed, line.strip_prefix("    ")) {
-                listed.push(name.trim().to_owned());
-            }
-            return;
-        };
-        self.problems.extend(self.listed.take().unwrap_or_default());
-        let mut words = rest.split([' ', ';', '.']).filter(|w| !w.is_empty());
-        let mut number = None;
-        for word in words.by_ref() {
-            match (word, number) {
-                ("passed", Some(n)) => self.passed += n,
-                ("failed", Some(n)) => self.failed += n,
-                ("ignored", Some(n)) => self.ignored += n,
-                _ => {}
-            }
-            number = word.parse::<usize>().ok();
-        }
-    }
+    let Counts { passed, failed, ignored } = counts;
+    Ended { name: step.name.clone(), passed, failed, ignored, took: started.elapsed(), problems: output.problems() }
 }
 
 fn summary(ended: &[Ended], took: Duration) -> bool {
@@ -280,9 +246,10 @@ fn told_again(ended: &[Ended]) -> String {
     for e in ended.iter().filter(|e| e.failed > 0) {
         text += &format!("FAILED: {}\n", e.name);
         for problem in e.problems.iter().take(PROBLEMS_MAX) {
-            let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");
-            let short: String = line.chars().take(PROBLEM_CHARS_MAX).collect();
-            text += &format!("    {short}{}\n", if short.len() < line.len() { " …" } else { "" });
+            for line in problem.lines().filter(|line| !line.trim().is_empty()).take(PROBLEM_LINES_MAX) {
+                let short: String = line.chars().take(PROBLEM_CHARS_MAX).collect();
+                text += &format!("    {short}{}\n", if short.len() < line.len() { " …" } else { "" });
+            }
         }
         if e.problems.len() > PROBLEMS_MAX {
             text += &format!("    and {} more\n", e.problems.len() - PROBLEMS_MAX);
@@ -294,24 +261,6 @@ fn told_again(ended: &[Ended]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn results_are_counted() {
-        let mut counts = Counts::default();
-        counts.line("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s");
-        counts.line(".test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.50s");
-        counts.line("histories: 100 passed");
-        assert_eq!(counts, Counts { passed: 4, failed: 2, ignored: 1, ..Counts::default() });
-    }
-
-    #[test]
-    fn failed_tests_are_named() {
-        let mut counts = Counts::default();
-        let output = "test a::b ... FAILED\n\nfailures:\n\n---- a::b stdout ----\n    what it printed\n\n\nfailures:\n    a::b\n    c\n\n\
-                      test result: FAILED. 1 passed; 2 failed; 0 ignored;\n    of another kind\nfailures:\n    d\ntest result: FAILED. 0 passed; 1 failed";
-        counts.read(output.as_bytes());
-        assert_eq!(counts.problems, ["a::b", "c", "d"]);
-    }
 
     #[test]
     fn the_end_names_what_failed() {
@@ -327,9 +276,9 @@ mod tests {
         };
         let told = told_again(&[ended("fine", 0, Vec::new()), ended("suite", 1, problems), ended("build", 1, Vec::new())]);
         let lines: Vec<&str> = told.lines().collect();
-        assert_eq!(lines[..2], ["FAILED: suite", "    unit/a: failed: one Expected '1'"]);
-        assert!(lines[2].ends_with("x …") && lines[2].len() < PROBLEM_CHARS_MAX + 10);
-        assert_eq!(lines[PROBLEMS_MAX..], ["    9", "    and 2 more", "FAILED: build"]);
+        assert_eq!(lines[..3], ["FAILED: suite", "    unit/a: failed: one", "        Expected '1'"]);
+        assert!(lines[3].ends_with("x …") && lines[3].len() < PROBLEM_CHARS_MAX + 10);
+        assert_eq!(lines[PROBLEMS_MAX + 1..], ["    9", "    and 2 more", "FAILED: build"]);
     }
 
     #[test]
