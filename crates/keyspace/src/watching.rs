@@ -1,7 +1,7 @@
 //! Watching keys, and what becomes of watched keys when databases get other contents.
 
 use crate::watch::{Entry, Watcher};
-use crate::{Accessor, Keyspace, Missing};
+use crate::{Accessor, Key, Keyspace, Missing};
 use almandine_store::Consumer;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -18,6 +18,9 @@ impl Keyspace {
 impl Accessor {
     /// Begins to watch a key for a client, and returns whether the key exists. From now on, `watcher` hears of every change.
     ///
+    /// A key that is past its time is removed first: a worker whose batch has begun before that time would change it, which would be a change
+    /// of a key that did not exist.
+    ///
     /// # Errors
     /// When a record has to be read first; then nothing is watched.
     pub fn watch(&mut self, db: u16, key: &[u8], watcher: &Arc<Watcher>) -> Result<bool, Missing> {
@@ -25,10 +28,22 @@ impl Accessor {
         if self.has_cold() {
             self.require(key, almandine_store::Need::Read)?;
         }
+        let exists = self.enter_watch(db, key, watcher)?;
+        if exists || !self.session.has_met_expired() || self.session.holds_expiry() {
+            return Ok(exists);
+        }
+        self.unwatch(db, key.bytes, watcher);
+        self.session.remove_met_expired(key);
+        self.enter_watch(db, key, watcher)
+    }
+
+    /// Enters a key among those that are watched and looks whether it exists.
+    fn enter_watch(&mut self, db: u16, key: Key<'_>, watcher: &Arc<Watcher>) -> Result<bool, Missing> {
         let keyspace = Arc::clone(&self.keyspace);
         keyspace.count_watched(1);
         let entry = Entry { namespace: key.namespace, key: key.bytes.into(), watcher: Arc::clone(watcher) };
         keyspace.watches.place(key.hash).add(entry);
+        self.session.forget_met_expired();
         // Behind the entry, and under the latch: a change that this look misses finds the entry.
         let mut reader = self.reader(db);
         reader.lock_shared(&[(db, key.bytes)]);
@@ -160,6 +175,36 @@ mod tests {
         assert_eq!(get(&mut accessor, 0, b"counter"), Some(done));
         accessor.end_batch();
         assert!(done >= ROUNDS as u64 && *keyspace.watches.watched.lock().unwrap() == 0);
+    }
+
+    /// The clock of a batch stands still: one that began before a key's time changes it after others have seen that it is gone.
+    #[test]
+    fn what_had_expired_when_it_was_watched_does_not_change() {
+        let keyspace = keyspace();
+        let (mut behind, mut ahead) = (keyspace.accessor().unwrap(), keyspace.accessor().unwrap());
+        behind.begin_batch(900);
+        let mut writer = behind.writer(0);
+        for key in [&b"short"[..], b"long"] {
+            let expiry_ms = Some(if key == b"short" { 950 } else { 2000 });
+            let key = writer.key(key);
+            writer.upsert(key, b"v", Put { expiry_ms, ..Put::default() }).unwrap();
+        }
+        drop(writer);
+        for (key, exists) in [(&b"short"[..], false), (b"long", true)] {
+            let watcher = Arc::new(Watcher::default());
+            ahead.begin_batch(1000);
+            assert_eq!(ahead.watch(0, key, &watcher), Ok(exists));
+            ahead.end_batch();
+            let mut writer = behind.writer(0);
+            let deleted = writer.key(key);
+            assert_eq!((writer.delete(deleted), watcher.has_changed()), (exists, exists));
+            drop(writer);
+            ahead.begin_batch(1000);
+            ahead.unwatch(0, key, &watcher);
+            ahead.end_batch();
+        }
+        behind.end_batch();
+        assert_eq!(*keyspace.watches.watched.lock().unwrap(), 0);
     }
 
     /// INV-NS-2: two databases are emptied and swapped at once, for units and for batches.
