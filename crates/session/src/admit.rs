@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::{Client, CommandError, Context, Denial, Dispatch, Flags, errors, follow};
+use almandine_call::{Client, CommandError, Context, Denial, Dispatch, Flags, Handler, errors, follow};
+use almandine_command_spec::Group;
 use almandine_node::{DeviceState, Node, PauseScope};
 use almandine_resp::Args;
 
@@ -75,9 +76,10 @@ pub(crate) fn admit(
 /// The error of a command that was not planned: one that its user may not run, or [`refusal`].
 #[cold]
 pub(crate) fn refusal_of(client: &Client, context: &Context, args: Args<'_>, now_ms: i64) -> CommandError {
-    let dispatch = context.table.resolve(args.at(0), args.get(1)).filter(|dispatch| dispatch.accepts(args.len()));
+    let dispatch = context.table.resolve(args.at(0), args.get(1)).or_else(|| of_cluster(context, args.at(0), args.get(1)));
+    let dispatch = dispatch.filter(|dispatch| dispatch.accepts(args.len()));
     let refused = dispatch.and_then(|dispatch| follow::refused(client, context.table, dispatch, args));
-    let Some(refused) = refused else { return refusal(context, args) };
+    let Some(refused) = refused else { return refusal(client, context, args) };
     let error = follow::deny(context, client, refused, now_ms);
     count_refusal(context, refused.dispatch, &error);
     if refused.dispatch.flags.any(Flags::EXECUTES) { errors::transaction::aborted(&error) } else { error }
@@ -88,11 +90,13 @@ fn is_about_data(context: &Context, dispatch: &Dispatch) -> bool {
     dispatch.flags.any(Flags::MAY_WRITE) || context.table.row(dispatch.index).command.spec.traits.readonly
 }
 
-/// The error of a command that was not planned: an unknown name, or a wrong number of arguments.
+/// The error of a command that was not planned: an unknown name, a wrong number of arguments, or one of clusters.
 #[cold]
-pub(crate) fn refusal(context: &Context, args: Args<'_>) -> CommandError {
+pub(crate) fn refusal(client: &Client, context: &Context, args: Args<'_>) -> CommandError {
     let table = context.table;
-    let Some(dispatch) = table.lookup(args.at(0)) else { return errors::unknown_command(args) };
+    let Some(dispatch) = table.lookup(args.at(0)).or_else(|| of_cluster(context, args.at(0), None)) else {
+        return errors::unknown_command(args);
+    };
     let dispatch = match args.get(1).filter(|_| dispatch.flags.any(Flags::CONTAINER)) {
         None => dispatch,
         Some(name) => match table.subcommand(dispatch, name) {
@@ -101,9 +105,19 @@ pub(crate) fn refusal(context: &Context, args: Args<'_>) -> CommandError {
             Some(dispatch) => dispatch,
         },
     };
+    if matches!(dispatch.run, Handler::Unserved) && dispatch.accepts(args.len()) {
+        return if client.access.is_admitted() { errors::cluster::DISABLED } else { errors::acl::AUTHENTICATION_REQUIRED };
+    }
     let error = errors::wrong_arity(&table.row(dispatch.index).name);
     count_refusal(context, dispatch, &error);
     if dispatch.flags.any(Flags::EXECUTES) { errors::transaction::aborted(&error) } else { error }
+}
+
+/// A command of clusters: it is not served, but what it answers is how clients find out that there is no cluster.
+fn of_cluster<'c>(context: &'c Context, name: &[u8], subcommand: Option<&[u8]>) -> Option<&'c Dispatch> {
+    let dispatch = context.table.resolve_known(name, subcommand)?;
+    let is_of_cluster = context.table.row(dispatch.index).command.spec.group == Group::Cluster;
+    is_of_cluster.then_some(dispatch)
 }
 
 /// Why there is no memory: the limit, or the storage below it.

@@ -53,7 +53,7 @@ impl Engine {
                 } else {
                     transaction::refuse(&mut connection.client);
                 }
-                reply::error(&self.context, &connection.client, out, &refusal(&self.context, args));
+                reply::error(&self.context, &connection.client, out, &refusal(&connection.client, &self.context, args));
             }
             Some(dispatch) => match self.admit_carefully(&connection.client, dispatch, args) {
                 Admission::Paused => return Step::Paused,

@@ -14,6 +14,7 @@ use almandine_resp::Args;
 pub mod acl;
 pub mod bitmap;
 pub mod client;
+pub mod cluster;
 pub mod generic;
 pub mod geo;
 pub mod hash;
