@@ -36,12 +36,43 @@ pub(super) const XREADGROUP: Command = Command {
     run: Handler::Write(xreadgroup),
 };
 
-/// The keys, which the documentation says are read, and which change.
+/// The keys, which the documentation says are read, and which change: the first half of what is behind STREAMS, the option. Redis takes for it the first such
+/// word from the fourth argument on, which may be the name of a group or a consumer; of calls that cannot be well-formed this says what Redis says.
 fn next_key<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
-    let streams = (4..count).find(|at| arg(*at).eq_ignore_ascii_case(b"STREAMS"))?;
-    let keys = (count - streams - 1) / 2;
+    let is = |at: usize, word: &str| arg(at).eq_ignore_ascii_case(word.as_bytes());
+    let (mut streams, mut access) = (option_streams(count, &is, true).filter(|at| *at >= 4 && at + 2 < count), Access::ReadRepair);
+    if streams.is_none() {
+        let first = (4..count).find(|at| is(*at, "STREAMS"))?;
+        // With a single argument behind it, Redis reads the options, and does not say what it does to their keys.
+        (streams, access) = match first {
+            _ if first + 2 < count => (Some(first), access),
+            _ if first + 1 == count => return None,
+            _ => (option_streams(count, &is, false).filter(|at| !(count - at).is_multiple_of(2)), Access::Inspect),
+        };
+    }
+    let streams = streams?;
     let next = (after + 1).max(streams + 1);
-    (next <= streams + keys).then_some((next, Access::ReadRepair))
+    (next <= streams + (count - streams - 1) / 2).then_some((next, access))
+}
+
+/// Where STREAMS is, the option. `strictly`: none where STREAMS stands for a number, and with the options of later versions of Redis.
+fn option_streams(count: usize, is: &dyn Fn(usize, &str) -> bool, strictly: bool) -> Option<usize> {
+    let mut at = 1;
+    while at < count {
+        at += match () {
+            () if is(at, "STREAMS") => return Some(at),
+            () if is(at, "GROUP") => 3,
+            () if is(at, "COUNT") || is(at, "BLOCK") || strictly && is(at, "CLAIM") => {
+                if strictly && at + 1 < count && is(at + 1, "STREAMS") {
+                    return None;
+                }
+                2
+            }
+            () if is(at, "NOACK") => 1,
+            () => return None,
+        };
+    }
+    None
 }
 
 /// What is read of a stream.
