@@ -27,7 +27,7 @@ pub use almandine_device::watched::DeviceState;
 pub use client::{Activity, ClientIdentity, ClientMemory, ClientOrigin, ClientShared, Clients};
 pub use messages::{Mailbox, Message, Unblock, UnblockAnswer, Workers};
 pub use node::{Applier, Build, Node, Run};
-pub use observe::gauges::{Gauges, NetworkGauges, ObjectGauges};
+pub use observe::gauges::{Gauges, NetworkCounts, NetworkGauges, ObjectGauges};
 pub use observe::histogram::Histogram;
 pub use observe::hot_keys::{HotKeys, HotKeysOptions, HotKeysReport};
 pub use observe::latency::{self, LatencyMonitor};

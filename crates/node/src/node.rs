@@ -237,6 +237,7 @@ impl Node {
     /// CONFIG RESETSTAT.
     pub fn reset_statistics(&self) {
         self.statistics.reset();
+        self.gauges.network.reset();
         self.run.since_reset.freed.store(freed(&self.keyspace.work()), Relaxed);
         *lock(&self.run.since_reset.baseline) = self.keyspace.totals();
         self.run.since_reset.peak_bytes.store(self.keyspace.used_memory(), Relaxed);

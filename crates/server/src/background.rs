@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use almandine_io::{allocator, thread};
 use almandine_net::Handle;
-use almandine_node::{Message, Node};
+use almandine_node::{Message, NetworkCounts, Node};
 
 use crate::storage::Watch;
 
@@ -64,10 +64,18 @@ impl Accepting {
 fn turn(node: &Node, network: &Handle<Message>) {
     node.sample();
     let gauges = &node.gauges.network;
-    gauges.connections_rejected.store(network.sum(|counters| &counters.rejected), Relaxed);
-    gauges.connections_timed_out.store(network.sum(|counters| &counters.closed_by.timeout), Relaxed);
     gauges.output_pending_bytes.store(network.sum(|counters| &counters.output_pending_bytes), Relaxed);
     gauges.input_buffer_bytes.store(network.sum(|counters| &counters.input_buffer_bytes), Relaxed);
+}
+
+/// Lets INFO read what the network counts.
+pub(crate) fn count_connections(node: &Node, network: Handle<Message>) {
+    node.gauges.network.install(move || NetworkCounts {
+        rejected: network.sum(|counters| &counters.rejected),
+        timed_out: network.sum(|counters| &counters.closed_by.timeout),
+        output_limit: network.sum(|counters| &counters.closed_by.output_limit),
+        input_limit: network.sum(|counters| &counters.closed_by.input_limit),
+    });
 }
 
 /// Has what connections hold count against `maxmemory`: their buffers, transactions, watched keys and subscriptions, and messages that wait for them. They are summed up when the store asks: a figure of a moment ago would

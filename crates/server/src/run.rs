@@ -121,6 +121,7 @@ fn serve(config: Config) -> io::Result<()> {
     node.gauges.storage.install(health);
     node.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
     watch_signals(signals, &node)?;
+    background::count_connections(&node, handle.clone());
     background::count_buffers(&node, handle.clone());
     background::start(Arc::clone(&node), handle.clone(), watch)?;
     let workers = Workers::new(seats, handle.clone(), &node, table, settings.engine.pin_workers);

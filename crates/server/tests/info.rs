@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 
 use almandine_testkit::{Client, Program, Server, Value};
 
@@ -161,4 +162,78 @@ fn what_info_says_of_the_process_is_so() {
     let used = |fields: &Fields| fields[&("Memory".to_owned(), "used_memory".to_owned())].parse::<u64>().unwrap();
     let grown = used(&after) - used(&fields);
     assert!((20 << 20..22 << 20).contains(&grown), "{grown}");
+}
+
+/// Waits until a field of the statistics has the value; says what it has otherwise.
+fn comes_to(client: &mut Client, name: &str, value: &str) {
+    let key = ("Stats".to_owned(), name.to_owned());
+    let mut found = String::new();
+    for _ in 0..500 {
+        found = info(client, &["stats"]).1[&key].clone();
+        if found == value {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{name} is {found}");
+}
+
+#[test]
+fn connections_that_a_limit_closes_are_counted_until_the_statistics_begin_anew() {
+    let flags = [
+        "--client-query-buffer-limit",
+        "1048576",
+        "--client-output-buffer-limit",
+        "normal 1048576 0 0",
+        "--maxclients",
+        "4",
+        "--workers",
+        "1",
+    ];
+    let server = Server::start(&Program::Almandine, &flags);
+    let mut admin = server.client();
+    let fields = ["client_query_buffer_limit_disconnections", "client_output_buffer_limit_disconnections", "rejected_connections"];
+    fields.iter().for_each(|name| comes_to(&mut admin, name, "0"));
+    let mut announces = server.client();
+    // The rest of the bytes may find the connection closed.
+    let _ =
+        announces.stream().try_clone().unwrap().write_all(&[&b"*2\r\n$4\r\nECHO\r\n$2000000\r\n"[..], &[b'x'; 1_500_000]].concat());
+    comes_to(&mut admin, fields[0], "1");
+    assert!(matches!(announces.receive(), Ok(Value::Closed) | Err(_)));
+    drop(announces);
+    assert_eq!(admin.line("SETRANGE large 20000000 x").to_string(), ":20000001");
+    let mut reads_nothing = server.client();
+    reads_nothing.send(&vec![["GET", "large"]; 4]).unwrap();
+    comes_to(&mut admin, fields[1], "1");
+    drop(reads_nothing);
+    let others: Vec<Client> = (0..3).map(|_| server.client()).collect();
+    let mut refused = server.client();
+    assert!(refused.line("PING").is_error());
+    comes_to(&mut admin, fields[2], "1");
+    assert_eq!(admin.line("CONFIG RESETSTAT"), Value::ok());
+    let (_, after) = info(&mut admin, &["stats"]);
+    for name in fields {
+        assert_eq!(after[&("Stats".to_owned(), name.to_owned())], "0", "{name}");
+    }
+    drop(others);
+}
+
+#[test]
+fn a_pause_is_told() {
+    let server = Server::start(&Program::Almandine, &[]);
+    let mut client = server.client();
+    let mut paused = || {
+        let (_, fields) = info(&mut client, &["clients"]);
+        let field = |name: &str| fields[&("Clients".to_owned(), format!("paused_{name}"))].clone();
+        (field("reason"), field("actions"), field("timeout_milliseconds").parse::<u64>().unwrap())
+    };
+    let texts = |reason: &str, actions: &str| (reason.to_owned(), actions.to_owned());
+    let (reason, actions, left_ms) = paused();
+    assert_eq!(((reason, actions), left_ms), (texts("none", "none"), 0));
+    assert_eq!(server.client().line("CLIENT PAUSE 60000 WRITE"), Value::ok());
+    let (reason, actions, left_ms) = paused();
+    assert_eq!((reason, actions), texts("client_pause", "write"));
+    assert!((1..=60_000).contains(&left_ms), "{left_ms}");
+    assert_eq!(server.client().line("CLIENT UNPAUSE"), Value::ok());
+    assert_eq!(paused().0, "none");
 }

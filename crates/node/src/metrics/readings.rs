@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_config::config::Snapshot;
-use almandine_io::usage;
+use almandine_io::{clock, usage};
 use almandine_keyspace::{MemoryUse, TierStatistics, Work};
 
 use crate::client::ClientShared;
 use crate::node::Node;
 use crate::observe::statistics::Totals;
+use crate::pause::PauseScope;
 use crate::tracking::TrackingTotals;
 
 /// The figures of one moment.
@@ -87,6 +88,13 @@ impl<'n> Readings<'n> {
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.used_bytes() - self.memory.log_live_bytes + self.memory.log_resident_bytes
+    }
+
+    /// What CLIENT PAUSE holds back, and for how many milliseconds more.
+    #[must_use]
+    pub fn paused(&self) -> Option<(PauseScope, u64)> {
+        let (pause, now_ms) = (&self.node.pause, clock::unix_ms());
+        pause.active(now_ms).map(|scope| (scope, pause.remaining_ms(now_ms).max(0).unsigned_abs()))
     }
 
     /// Bytes of an incomplete command of the connection that has most of them.

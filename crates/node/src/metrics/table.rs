@@ -7,7 +7,7 @@ use almandine_io::{clock, usage};
 use super::MetricValue::{Decimal, Integer, Microseconds, Percent, Signed, Text};
 use super::readings::{Readings, human, ratio};
 use super::{Metric, MetricKind, MetricValue, Section};
-use crate::{REDIS_VERSION, VERSION};
+use crate::{PauseScope, REDIS_VERSION, VERSION};
 
 macro_rules! metrics {
     ($($section:ident $kind:ident $name:ident: $help:literal = $value:expr;)+) => {
@@ -35,6 +35,7 @@ metrics! {
     Server Text redis_git_dirty: "Not Redis' source: zero" = |_| Text("0".to_owned());
     Server Text redis_build_id: "Not Redis' source: zeroes" = |_| Text("0000000000000000".to_owned());
     Server Text redis_mode: "standalone, until clusters exist" = |_| Text("standalone".to_owned());
+    Server Text server_mode: "The same, as Valkey calls it" = |_| Text("standalone".to_owned());
     Server Text os: "Operating system, its release, and architecture" = |_| Text(operating_system());
     Server Gauge arch_bits: "Width of a pointer" = |_| Integer(u64::from(usize::BITS));
     Server Text monotonic_clock: "Source of monotonic time" = |_| Text("POSIX clock_gettime".to_owned());
@@ -74,6 +75,18 @@ metrics! {
     Clients Gauge blocked_clients: "Connections that wait for data, or for the end of CLIENT PAUSE" = |r| {
         Integer(r.node.pause.waiting() as u64 + r.node.statistics.blocked().0)
     };
+    Clients Text paused_reason: "Why commands wait: client_pause or none" = |r| {
+        Text(if r.paused().is_some() { "client_pause" } else { "none" }.to_owned())
+    };
+    Clients Text paused_actions: "Which commands wait: all, write or none" = |r| {
+        let actions = match r.paused() {
+            Some((PauseScope::All, _)) => "all",
+            Some((PauseScope::Writes, _)) => "write",
+            None => "none",
+        };
+        Text(actions.to_owned())
+    };
+    Clients Gauge paused_timeout_milliseconds: "How long they will wait" = |r| Integer(r.paused().map_or(0, |(_, left_ms)| left_ms));
     Clients Gauge tracking_clients: "Connections with client-side caching" = |r| Integer(r.tracking.clients as u64);
     Clients Gauge pubsub_clients: "Connections with subscriptions" = |r| Integer(r.node.pubsub.clients() as u64);
     Clients Gauge watching_clients: "Connections that watch keys" = |r| Integer(r.watching.0);
@@ -129,9 +142,14 @@ metrics! {
     Memory Gauge mem_not_counted_for_evict: "Bytes that do not count against maxmemory" = NONE;
     Memory Gauge mem_replication_backlog: "Bytes of the replication backlog" = NONE;
     Memory Gauge mem_total_replication_buffers: "Bytes of replication" = NONE;
+    Memory Gauge mem_replica_full_sync_buffer: "Bytes of replication" = NONE;
+    Memory Gauge mem_replicas_repl_buffer: "Bytes of replication" = NONE;
     Memory Gauge mem_clients_slaves: "Bytes of replicas' connections" = NONE;
     Memory Gauge mem_clients_normal: "Bytes that connections hold: buffers, transactions, watched keys, subscriptions" = |r| Integer(r.node.clients.memory.total());
     Memory Gauge mem_cluster_links: "Bytes of the cluster bus" = NONE;
+    Memory Gauge mem_cluster_slot_import: "Bytes of slots that are being taken over" = NONE;
+    Memory Gauge mem_cluster_slot_export: "Bytes of slots that are being handed over" = NONE;
+    Memory Gauge mem_overhead_db_hashtable_rehashing: "Bytes of a second table; the index grows a bucket at a time and needs none" = NONE;
     Memory Gauge mem_aof_buffer: "Bytes of the log of writes" = NONE;
     Memory Text mem_allocator: "The allocator of what is not in the store" = |r| Text(r.node.build().allocator.to_owned());
     Memory Gauge active_defrag_running: "Not needed: pages are evacuated instead" = NONE;
@@ -178,12 +196,14 @@ metrics! {
     Stats Counter total_net_output_bytes: "Bytes of replies" = |r| Integer(r.totals.net_output_bytes);
     Stats Counter total_net_repl_input_bytes: "Bytes of replication read" = NONE;
     Stats Counter total_net_repl_output_bytes: "Bytes of replication sent" = NONE;
+    Stats Counter total_net_cluster_slot_import_bytes: "Bytes of slots taken over" = NONE;
+    Stats Counter total_net_cluster_slot_export_bytes: "Bytes of slots handed over" = NONE;
     Stats Gauge instantaneous_input_kbps: "KiB per second read of late" = |r| Decimal(r.node.gauges.rates.input_kib_per_s());
     Stats Gauge instantaneous_output_kbps: "KiB per second of replies of late" = |r| Decimal(r.node.gauges.rates.output_kib_per_s());
     Stats Gauge instantaneous_input_repl_kbps: "KiB per second of replication read" = |_| Decimal(0.0);
     Stats Gauge instantaneous_output_repl_kbps: "KiB per second of replication sent" = |_| Decimal(0.0);
     Stats Counter rejected_connections: "Connections refused" = |r| {
-        Integer(r.totals.connections_rejected + r.node.gauges.network.connections_rejected.load(Relaxed))
+        Integer(r.totals.connections_rejected + r.node.gauges.network.counts().rejected)
     };
     Stats Counter sync_full: "Full synchronisations of replicas" = NONE;
     Stats Counter sync_partial_ok: "Partial synchronisations of replicas" = NONE;
@@ -193,6 +213,7 @@ metrics! {
     Stats Counter expired_time_cap_reached_count: "Times that expiry ran out of time" = NONE;
     Stats Counter evicted_keys: "Keys evicted" = |r| Integer(r.store.evicted.max(0).unsigned_abs());
     Stats Counter evicted_clients: "Clients closed because of maxmemory-clients" = |r| Integer(r.totals.clients_evicted);
+    Stats Counter evicted_scripts: "Cached scripts that gave way to others" = NONE;
     Stats Counter refused_out_of_memory: "Commands refused beyond maxmemory" = |r| Integer(r.totals.refused_out_of_memory);
     Stats Counter keyspace_hits: "Look-ups that found a key" = |r| Integer(r.totals.keyspace_hits);
     Stats Counter keyspace_misses: "Look-ups that found none" = |r| Integer(r.totals.keyspace_misses);
@@ -225,13 +246,20 @@ metrics! {
     Stats Counter reply_buffer_shrinks: "Not needed: idle connections own no reply buffer" = NONE;
     Stats Counter reply_buffer_expands: "Not needed" = NONE;
     Stats Counter client_timeouts: "Connections closed because they were idle" = |r| {
-        Integer(r.node.gauges.network.connections_timed_out.load(Relaxed))
+        Integer(r.node.gauges.network.counts().timed_out)
+    };
+    Stats Counter client_query_buffer_limit_disconnections: "Connections closed because of client-query-buffer-limit" = |r| {
+        Integer(r.node.gauges.network.counts().input_limit)
+    };
+    Stats Counter client_output_buffer_limit_disconnections: "Connections closed because of client-output-buffer-limit" = |r| {
+        Integer(r.node.gauges.network.counts().output_limit)
     };
     Stats Counter acl_access_denied_auth: "Failed authentications" = |r| Integer(r.totals.authentications_failed);
     Stats Counter acl_access_denied_cmd: "Commands denied to a user" = |r| Integer(r.totals.commands_denied);
     Stats Counter acl_access_denied_key: "Keys denied to a user" = |r| Integer(r.totals.keys_denied);
     Stats Counter acl_access_denied_channel: "Channels denied to a user" = |r| Integer(r.totals.channels_denied);
     Stats Counter acl_access_denied_db: "Databases denied to a user" = |r| Integer(r.totals.databases_denied);
+    Stats Counter acl_access_denied_tls_cert: "Certificates that name no user; there is no TLS" = NONE;
 
     Replication Text role: "master, until replicas exist" = |_| Text("master".to_owned());
     Replication Gauge connected_slaves: "Replicas" = NONE;

@@ -1,5 +1,6 @@
-//! Figures that background threads bring to where INFO finds them, ten times a second.
+//! Figures that background threads bring to where INFO finds them, ten times a second; what the network counts is read where it arises.
 
+use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -20,17 +21,67 @@ pub struct Gauges {
     pub rates: Rates,
 }
 
-/// Figures of the network, copied here ten times a second by a background thread.
+/// Connections that the network has refused or closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkCounts {
+    /// Refused because of `maxclients`.
+    pub rejected: u64,
+    /// Closed because they were idle.
+    pub timed_out: u64,
+    /// Closed because of `client-output-buffer-limit`.
+    pub output_limit: u64,
+    /// Closed because of `client-query-buffer-limit`.
+    pub input_limit: u64,
+}
+
+/// Asks the network for its counts since the start.
+struct Ask(Box<dyn Fn() -> NetworkCounts + Send + Sync>);
+
+impl fmt::Debug for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ask")
+    }
+}
+
+/// Figures of the network. Those of now are copied here ten times a second by a background thread.
 #[derive(Debug, Default)]
 pub struct NetworkGauges {
-    /// Connections refused because of `maxclients`, since the start.
-    pub connections_rejected: AtomicU64,
-    /// Connections closed because they were idle, since the start.
-    pub connections_timed_out: AtomicU64,
+    ask: OnceLock<Ask>,
+    /// The counts as of the last CONFIG RESETSTAT.
+    baseline: Mutex<NetworkCounts>,
     /// Bytes of replies that peers have not taken.
     pub output_pending_bytes: AtomicU64,
     /// Bytes reserved for incomplete input.
     pub input_buffer_bytes: AtomicU64,
+}
+
+impl NetworkGauges {
+    /// Says whom to ask for the counts since the start; a second call changes nothing.
+    pub fn install(&self, ask: impl Fn() -> NetworkCounts + Send + Sync + 'static) {
+        let _ = self.ask.set(Ask(Box::new(ask)));
+    }
+
+    fn since_start(&self) -> NetworkCounts {
+        self.ask.get().map_or_else(NetworkCounts::default, |ask| (ask.0)())
+    }
+
+    /// What was counted since the last CONFIG RESETSTAT.
+    #[must_use]
+    pub fn counts(&self) -> NetworkCounts {
+        let before = *self.baseline.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.since_start();
+        NetworkCounts {
+            rejected: now.rejected.saturating_sub(before.rejected),
+            timed_out: now.timed_out.saturating_sub(before.timed_out),
+            output_limit: now.output_limit.saturating_sub(before.output_limit),
+            input_limit: now.input_limit.saturating_sub(before.input_limit),
+        }
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = self.since_start();
+    }
 }
 
 /// How the storage takes writes, read where it arises.
