@@ -266,6 +266,10 @@ mod tests {
         fs::write(&path, "precious").unwrap();
         assert!(Listener::unix(&path, None, 16).is_err(), "only sockets are replaced");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+        // That a file is there may be all that it says.
+        fs::write(&path, "").unwrap();
+        let refused = Listener::unix(&path, None, 16).unwrap_err();
+        assert_eq!((refused.kind(), fs::metadata(&path).unwrap().len()), (io::ErrorKind::AlreadyExists, 0));
         fs::remove_file(&path).unwrap();
     }
 
