@@ -24,6 +24,7 @@ pub mod s3;
 pub mod server;
 pub mod storage;
 pub mod transactions;
+pub mod users;
 pub mod value;
 
 pub use client::Client;
