@@ -39,6 +39,23 @@ pub fn full() -> bool {
     std::env::var_os("ALMANDINE_TEST_FULL").is_some_and(|v| v == "1")
 }
 
+/// Makes an observation of times until it is as it should be, three times at most: a busy machine stops any thread for a moment now and then, and what the
+/// server does wrong shows each time.
+///
+/// # Panics
+/// When none of them is, with what the last one was like.
+pub fn timely<T>(observe: impl Fn() -> Result<T, String>) -> T {
+    let mut last = String::new();
+    for _ in 0..3 {
+        match observe() {
+            Ok(seen) => return seen,
+            Err(report) => last = report,
+        }
+        println!("not in time: {last}");
+    }
+    panic!("not in time, three times: {last}");
+}
+
 /// The seed of random tests: `ALMANDINE_TEST_SEED`, else a fixed one, so that a plain run is repeatable.
 ///
 /// # Panics

@@ -1,11 +1,12 @@
 //! What observes commands: MONITOR, HOTKEYS, the slow log, and clients whose looks leave no trace.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use almandine_testkit::hostile::MIB;
 use almandine_testkit::random::Random;
-use almandine_testkit::{Client, Program, Server, Value, seed};
+use almandine_testkit::{Client, Program, Server, Value, seed, timely};
 
 fn start(flags: &[&str]) -> Server {
     Server::start(&Program::Almandine, flags)
@@ -112,6 +113,11 @@ fn hot(operator: &mut Client, list: &str) -> Vec<(String, u64)> {
 /// Keys of known weights among many others, over four workers: HOTKEYS finds them, in their order, and says no more of each than is true.
 #[test]
 fn hot_keys_are_found_in_their_order() {
+    timely(find_hot_keys);
+}
+
+/// An error says that the times are those of a machine that was busy: they are a clock's.
+fn find_hot_keys() -> Result<(), String> {
     let server = start(&["--workers", "4"]);
     let mut operator = server.client();
     assert_eq!(operator.line("HOTKEYS START METRICS 2 CPU NET COUNT 5"), Value::ok());
@@ -157,10 +163,10 @@ fn hot_keys_are_found_in_their_order() {
         assert!(*weight <= is && is - weight <= total / 100, "{key}: {weight} of {is}, seed {seed}");
     }
     let by_time = hot(&mut operator, "by-cpu-time-us");
-    assert!(by_time[0].0 == "hot0" || by_time[1].0 == "hot0", "{by_time:?}");
     assert_eq!(operator.line("HOTKEYS STOP"), Value::ok());
     let _ = server.client().pipeline(&vec![["GET", "late"]; 1000]);
     assert_eq!(hot(&mut operator, "by-net-bytes"), found, "what comes behind STOP does not count");
+    if by_time[0].0 == "hot0" || by_time[1].0 == "hot0" { Ok(()) } else { Err(format!("{by_time:?}")) }
 }
 
 /// The commands of a transaction count for their keys, EXEC for none.
@@ -194,13 +200,20 @@ fn hot_keys_end_by_themselves() {
 #[test]
 fn computations_in_slices_count_with_all_of_their_time() {
     let server = start(&["--workers", "1", "--slowlog-log-slower-than", "1000"]);
-    let mut client = server.client();
+    let client = RefCell::new(server.client());
     for set in ["one", "two"] {
         for part in (0..300_000).collect::<Vec<u32>>().chunks(10_000) {
             let words = ["SADD", set].map(str::to_owned).into_iter().chain(part.iter().map(|n| format!("{set} {n}")));
-            assert!(client.call(&words.collect::<Vec<_>>()).expect("SADD").integer().is_some());
+            assert!(client.borrow_mut().call(&words.collect::<Vec<_>>()).expect("SADD").integer().is_some());
         }
     }
+    let (logged_us, outside_us) = timely(|| count_union(&mut client.borrow_mut()));
+    println!("observers: {logged_us} of {outside_us} us are in the slow log");
+}
+
+/// How long a computation took, as the slow log and the statistics say, and from outside. An error says that they are too far apart, as they are when the
+/// machine stops this thread.
+fn count_union(client: &mut Client) -> Result<(u64, u64), String> {
     let _ = client.line("SLOWLOG RESET");
     let _ = client.line("CONFIG RESETSTAT");
     let begin = Instant::now();
@@ -211,11 +224,11 @@ fn computations_in_slices_count_with_all_of_their_time() {
         log.elements().and_then(|entries| entries.first()?.elements()).unwrap_or_else(|| panic!("no entry: {log:?}")).to_vec();
     let logged_us = entry[2].integer().expect("microseconds").unsigned_abs();
     assert_eq!(entry[3].elements().expect("arguments")[0].bytes(), Some(&b"SUNIONSTORE"[..]));
-    println!("observers: {logged_us} of {outside_us} us are in the slow log");
-    assert!(logged_us <= outside_us && logged_us * 2 > outside_us, "{logged_us} of {outside_us}");
+    assert!(logged_us <= outside_us, "{logged_us} of {outside_us}");
     let stats = text(&client.line("INFO commandstats"));
     let line = stats.lines().find(|line| line.starts_with("cmdstat_sunionstore:")).expect("counted");
     assert!(line.contains("calls=1,") && line.contains(&format!("usec={logged_us},")), "{line}");
+    if logged_us * 2 > outside_us { Ok((logged_us, outside_us)) } else { Err(format!("{logged_us} of {outside_us}")) }
 }
 
 /// Who waits for the end of a pause goes on when it comes, not when somebody happens to look.
@@ -243,8 +256,14 @@ fn a_pause_ends_when_it_says() {
 /// What expires during a pause is not seen, and goes when it is over.
 #[test]
 fn nothing_that_expires_is_removed_during_a_pause() {
+    timely(expire_beside_a_pause);
+}
+
+/// An error says that a machine that was busy let the pause come behind the keys' time, or end before it was looked at.
+fn expire_beside_a_pause() -> Result<(), String> {
     let server = start(&["--workers", "2"]);
     let mut client = server.client();
+    let begun = Instant::now();
     let expired = |client: &mut Client| {
         let stats = text(&client.line("INFO stats"));
         stats.lines().find_map(|line| line.strip_prefix("expired_keys:")?.trim().parse::<u64>().ok()).expect("a number")
@@ -252,12 +271,19 @@ fn nothing_that_expires_is_removed_during_a_pause() {
     for line in ["SET a 1 PX 300", "SET b 1 PX 300", "CLIENT PAUSE 1200 WRITE"] {
         assert_eq!(client.line(line), Value::ok());
     }
+    let is_paused_in_time = begun.elapsed() < Duration::from_millis(300);
     std::thread::sleep(Duration::from_millis(600));
-    assert!(client.line("GET a").is_null());
-    assert_eq!((expired(&mut client), client.line("EXISTS a b")), (0, Value::Integer(0)));
+    let is_null = client.line("GET a").is_null();
+    let found = (expired(&mut client), client.line("EXISTS a b"));
+    if !is_paused_in_time || begun.elapsed() > Duration::from_millis(1200) {
+        return Err(format!("{found:?} after {:?}", begun.elapsed()));
+    }
+    assert!(is_null);
+    assert_eq!(found, (0, Value::Integer(0)));
     std::thread::sleep(Duration::from_millis(900));
     assert!(client.line("GET a").is_null() && client.line("GET b").is_null());
     assert_eq!(expired(&mut client), 2);
+    Ok(())
 }
 
 /// The fields of a client's line, in their order.
