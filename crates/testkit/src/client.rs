@@ -131,6 +131,27 @@ impl Client {
         result
     }
 
+    /// As many replies as are awaited, however long they take, and those that come until nothing does for `quiet`.
+    ///
+    /// # Errors
+    /// Of the socket.
+    pub fn receive_awaited(&mut self, awaited: usize, quiet: Duration) -> io::Result<Vec<Value>> {
+        let mut values = Vec::new();
+        while values.len() < awaited {
+            match self.receive() {
+                Ok(Value::Closed) => {
+                    values.push(Value::Closed);
+                    return Ok(values);
+                }
+                Ok(value) => values.push(value),
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => return Ok(values),
+                Err(e) => return Err(e),
+            }
+        }
+        values.append(&mut self.receive_until_quiet(quiet)?);
+        Ok(values)
+    }
+
     /// Reads more bytes; false at the end of the stream.
     fn fill(&mut self) -> io::Result<bool> {
         if self.start > 0 {

@@ -1,7 +1,7 @@
 //! The file format of golden sessions. Line numbers are kept so that blessing rewrites only what it must.
 
 use std::ops::Range;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::expect::{self, Expect};
 use crate::Program;
@@ -49,6 +49,15 @@ pub enum Action {
     Sleep(u64),
     /// `@close`: the client closes its connection.
     Close(usize),
+}
+
+impl Session {
+    /// How long it sleeps. A session that does is about times, which only a machine that has time for it keeps.
+    #[must_use]
+    pub fn pauses(&self) -> Duration {
+        let actions = self.steps.iter().flat_map(|step| &step.actions);
+        Duration::from_millis(actions.map(|action| if let Action::Sleep(ms) = action { *ms } else { 0 }).sum())
+    }
 }
 
 impl Step {
