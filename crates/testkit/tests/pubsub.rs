@@ -128,13 +128,14 @@ fn who_has_gone_is_forgotten() {
                 listener.send(&[&["RESET"]]).expect("sent");
             }),
         }
+        // A worker that is stopped in the middle has ended one kind of subscription and not yet another.
         let nobody = (0..1_000).any(|_| {
             std::thread::sleep(Duration::from_millis(5));
             client.call(&["PUBSUB", "NUMPAT"]).expect("a reply") == Value::Integer(0)
                 && client.call(&["PUBLISH", "c", "m"]).expect("a reply") == Value::Integer(0)
+                && client.call(&["SPUBLISH", "c", "m"]).expect("a reply") == Value::Integer(0)
+                && client.call(&["PUBSUB", "CHANNELS"]).expect("a reply") == Value::Array(Vec::new())
         });
         assert!(nobody, "somebody listens after round {round}");
-        assert_eq!(client.call(&["PUBSUB", "CHANNELS"]).expect("a reply"), Value::Array(Vec::new()));
-        assert_eq!(client.call(&["SPUBLISH", "c", "m"]).expect("a reply"), Value::Integer(0));
     }
 }
