@@ -90,19 +90,31 @@ fn no_connection_is_lost_when_the_port_moves() {
             })
             .collect();
         let ports = [server.address().port(), free_port()];
-        for round in 0..20 {
+        // Rounds in which connections were early.
+        let (mut round, mut lost_none) = (0, 0);
+        while lost_none < 20 {
+            assert!(round < 400, "{lost_none} of {round} rounds were in time");
             let (old, new) = (local(ports[round % 2]), local(ports[(round + 1) % 2]));
             // While the only worker sleeps, connections wait to be accepted; then it sees the command first.
             let set = ["CONFIG".to_owned(), "SET".to_owned(), "port".to_owned(), new.port().to_string()];
+            let sent = std::time::Instant::now();
             client.send(&[vec!["DEBUG".to_owned(), "SLEEP".to_owned(), "0.03".to_owned()], set.to_vec()]).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(10));
-            let mut early: Vec<Client> = (0..8).map(|_| Client::connect(old).unwrap()).collect();
+            let early: Vec<_> = (0..8).map(|_| Client::connect(old)).collect();
+            // On a busy machine the worker may have slept already when they come, and be closing the port.
+            let early: Vec<Client> = if sent.elapsed() < std::time::Duration::from_millis(30) {
+                early.into_iter().map(Result::unwrap).collect()
+            } else {
+                Vec::new()
+            };
+            lost_none += usize::from(!early.is_empty());
             assert_eq!((client.receive().unwrap(), client.receive().unwrap()), (ok(), ok()));
             assert_eq!(TcpStream::connect(old).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-            for (number, early) in early.iter_mut().enumerate() {
+            for (number, mut early) in early.into_iter().enumerate() {
                 assert_eq!(early.call(&["PING"]).ok(), Some(pong()), "{backend}, round {round}: connection {number} is lost");
             }
             assert_eq!(Client::connect(new).unwrap().line("PING"), pong());
+            round += 1;
         }
         done.store(true, Ordering::Relaxed);
         assert!(workers.into_iter().all(|worker| worker.join().unwrap() > 0));
