@@ -63,8 +63,14 @@ fn work(server: &Server) -> Vec<Client> {
     clients[0].line("SUBSCRIBE b");
     clients[1].line("PSUBSCRIBE a*");
     clients[2].line("WATCH key:1");
+    // The key goes by itself, at a turn of the background.
+    for _ in 0..100 {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        if client.line("INFO stats").bytes().is_some_and(|text| String::from_utf8_lossy(text).contains("expired_keys:1\r\n")) {
+            break;
+        }
+    }
     clients.push(client);
-    std::thread::sleep(std::time::Duration::from_millis(300));
     clients
 }
 
