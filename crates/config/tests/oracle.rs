@@ -181,7 +181,7 @@ fn config_set_of_protected_parameters_answers_as_redis() {
 fn failed_start(args: &[String]) -> Vec<String> {
     let mut server =
         redis_server().args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("redis-server can be started");
-    for _ in 0..100 {
+    for _ in 0..1000 {
         if server.try_wait().unwrap().is_some() {
             return lines(&String::from_utf8(server.wait_with_output().unwrap().stderr).unwrap());
         }

@@ -28,7 +28,7 @@ impl Redis {
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server can be started");
-        (0..100).take_while(|_| !socket.exists()).for_each(|_| std::thread::sleep(Duration::from_millis(20)));
+        (0..1000).take_while(|_| !socket.exists()).for_each(|_| std::thread::sleep(Duration::from_millis(20)));
         Self { process, socket }
     }
 

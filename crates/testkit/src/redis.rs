@@ -116,7 +116,7 @@ fn text(path: &Path) -> &str {
 /// Starts the process and waits for its socket.
 fn spawn(arguments: &[String], socket: &Path) -> Child {
     let mut child = redis_server().args(arguments).stdout(Stdio::null()).spawn().expect("redis-server can be started");
-    for _ in 0..100 {
+    for _ in 0..600 {
         if socket.exists() {
             return child;
         }
