@@ -209,7 +209,7 @@ fn connections_that_a_limit_closes_are_counted_until_the_statistics_begin_anew()
     drop(announces);
     assert_eq!(admin.line("SETRANGE large 20000000 x").to_string(), ":20000001");
     let mut reads_nothing = server.client();
-    reads_nothing.send(&vec![["GET", "large"]; 4]).unwrap();
+    reads_nothing.send(&[["GET", "large"]; 4]).unwrap();
     comes_to(&mut admin, fields[1], "1");
     drop(reads_nothing);
     let others: Vec<Client> = (0..3).map(|_| server.client()).collect();

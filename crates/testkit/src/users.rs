@@ -196,12 +196,15 @@ pub fn set(client: &mut Client, name: &str, rules: &[String]) -> Value {
     client.call(&call).expect("ACL SETUSER")
 }
 
-/// Calls in which Redis takes a name for an option when it looks for keys, but not when it executes them: a destination of SORT that is called STORE, and a
-/// group or consumer behind the third argument of XREADGROUP that is called STREAMS.
+/// Calls in which Redis looks for keys elsewhere than it finds them when it executes: a destination of SORT that is called STORE, and a group or consumer behind
+/// the third argument of XREADGROUP that is called STREAMS, are taken for the option; of GEORADIUS with two destinations the first is checked and the last written.
 #[must_use]
-pub fn has_a_name_like_an_option(call: &[String]) -> bool {
+pub fn has_other_keys_in_redis(call: &[String]) -> bool {
     if call[0] == "sort" {
         return call.windows(2).any(|pair| pair == ["STORE", "STORE"]);
+    }
+    if call[0].starts_with("georadius") {
+        return call.iter().filter(|word| *word == "STORE").count() > 1;
     }
     call[0].eq_ignore_ascii_case("xreadgroup") && names_streams(call)
 }
