@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::ops::Range;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use almandine_testkit::storage::Figures;
@@ -133,10 +133,20 @@ fn a_store_that_hangs_does_not_keep_the_server_from_ending() {
     let objects = s3::Server::start();
     let mut server = start(&objects, DIRECTORY);
     objects.delay(Duration::from_secs(100));
-    load(&server, 0..15_000);
+    // As much as memory and directory take without the store.
+    load(&server, 0..4_000);
     eventually(&server, "something is on its way", |figures| figures.get("storage_object_backlog_bytes") > 0);
+    // More than they take: who writes it waits for the store, and is refused later.
+    let mut client = server.client();
+    let writer = thread::spawn(move || {
+        let large = value(0);
+        (0..100).take_while(|key| client.pipeline(&[[b"SET".as_slice(), key.to_string().as_bytes(), &large]]).is_ok()).count()
+    });
+    sleep(Duration::from_secs(1));
+    assert!(!writer.is_finished(), "30 MB have no room");
     server.client().send(&[["SHUTDOWN", "NOSAVE"]]).unwrap();
     assert!(server.await_exit(Duration::from_secs(10)).is_some(), "{}", server.log());
+    assert!(writer.join().unwrap() < 100);
 }
 
 #[test]
@@ -154,16 +164,18 @@ fn a_store_that_fails_is_told_of_once_and_catches_up() {
     let keys: Vec<usize> = (0..500).collect();
     let replies = read(&mut client, &keys);
     assert!(replies.iter().filter(|reply| refused(reply)).count() > 10, "{}", server.log());
+    // It is told before anything is written: a write that fails would be the last error.
+    eventually(&server, "the errors are told", |_| server.log().contains("Object storage fails: cannot read"));
+    assert!(Figures::of(&server).get("storage_object_read_errors") > 0);
+    let Value::Bulk(info) = client.line("INFO storage") else { panic!("INFO storage") };
+    assert!(String::from_utf8_lossy(&info).contains("storage_object_last_error:cannot read"), "{}", String::from_utf8_lossy(&info));
     // The directory and the backlog take a little more meanwhile.
     load(&server, KEYS / 2..KEYS / 2 + 90);
-    eventually(&server, "the errors are counted", |figures| figures.get("storage_object_read_errors") > 0);
     objects.refuse(false);
     load(&server, KEYS / 2 + 90..KEYS);
     assert!(server.make_cold());
     expect_all(&server, 0..KEYS);
-    assert_eq!(server.log().matches("Object storage fails: cannot read").count(), 1, "{}", server.log());
-    let Value::Bulk(info) = client.line("INFO storage") else { panic!("INFO storage") };
-    assert!(String::from_utf8_lossy(&info).contains("storage_object_last_error:cannot read"), "{}", String::from_utf8_lossy(&info));
+    assert_eq!(server.log().matches("Object storage fails").count(), 1, "{}", server.log());
 }
 
 #[test]

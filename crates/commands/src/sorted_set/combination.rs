@@ -8,7 +8,7 @@ use std::ops::Range;
 use almandine_base::output::{Broken, Stream};
 use almandine_call::computation::Computation;
 use almandine_datatypes::packed::ELEMENTS_MAX;
-use almandine_datatypes::sorted_set::{Aggregate, Assembly, By, Sieve, Tally, weighted};
+use almandine_datatypes::sorted_set::{Aggregate, Assembly, By, Sieve, Tally, number};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::set::Set;
@@ -56,10 +56,16 @@ impl Default for Weights {
 }
 
 impl Weights {
-    /// What a member with this score counts in a source.
+    /// What a member with this score counts in a source; 0 where that is no number, as of infinity and nothing.
     fn value(&self, source: usize, score: f64) -> f64 {
+        number(self.product(source, score))
+    }
+
+    /// The same before it is made a number. Redis' intersections aggregate it so for all sources but the first: it turns a sum to 0 and is neither
+    /// less nor greater than another.
+    fn product(&self, source: usize, score: f64) -> f64 {
         let weight = self.each.get(source).copied().unwrap_or(1.0);
-        if self.alone { weight } else { weighted(weight, score) }
+        if self.alone { weight } else { weight * score }
     }
 }
 
@@ -261,7 +267,7 @@ impl Combination {
                 (Operation::Difference, here) => here.is_none(),
                 (_, None) => false,
                 (_, Some(here)) => {
-                    *sum = weights.aggregate.of(*sum, weights.value(source, here));
+                    *sum = weights.aggregate.of(*sum, weights.product(source, here));
                     true
                 }
             })

@@ -24,4 +24,4 @@ pub use edge::Edge;
 pub use iter::{Backwards, Iter};
 pub use object::SortedSetObject;
 pub use range::{LexRange, ScoreRange};
-pub use tally::{Aggregate, By, Sieve, Tally, weighted};
+pub use tally::{Aggregate, By, Sieve, Tally, number};

@@ -40,13 +40,9 @@ impl Aggregate {
     }
 }
 
-/// A product of weight and score; 0 where that is no number, as of infinity and nothing.
+/// A score; 0 where it is no number.
 #[must_use]
-pub fn weighted(weight: f64, score: f64) -> f64 {
-    number(weight * score)
-}
-
-fn number(score: f64) -> f64 {
+pub fn number(score: f64) -> f64 {
     if score.is_nan() { 0.0 } else { score }
 }
 
@@ -307,6 +303,8 @@ mod tests {
         let infinity = f64::INFINITY;
         assert_eq!(Aggregate::Sum.of(infinity, -infinity).to_bits(), 0);
         assert_eq!([Aggregate::Min.of(1.0, 2.0), Aggregate::Max.of(1.0, 2.0), Aggregate::Sum.of(1.0, 2.0)], [1.0, 2.0, 3.0]);
-        assert_eq!([weighted(0.0, infinity), weighted(2.0, 1.5)], [0.0, 3.0]);
+        assert_eq!([number(0.0 * infinity), number(3.0)], [0.0, 3.0]);
+        let aggregates = [Aggregate::Sum, Aggregate::Min, Aggregate::Max];
+        assert_eq!(aggregates.map(|aggregate| aggregate.of(2.0, f64::NAN)), [0.0, 2.0, 2.0]);
     }
 }
