@@ -129,7 +129,9 @@ impl Sessions {
         counters.reads_processed.add(1);
         counters.writes_processed.add(u64::from(written > 0));
         let activity = &connection.client.shared.activity;
-        activity.record(self.engine.now_ms, executed as u64, connection.last_command, consumed as u64, written as u64);
+        // What waits has not been answered; it counts with its answer.
+        let answered = (executed as u64).saturating_sub(connection.client.blocking.waiting.is_some().into());
+        activity.record(self.engine.now_ms, answered, connection.last_command, consumed as u64, written as u64);
         activity.query_bytes.store(left, Relaxed);
     }
 

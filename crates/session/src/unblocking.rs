@@ -88,9 +88,8 @@ impl Sessions {
         };
         self.leave_queues(&waiting.waiter);
         if let Some(command) = self.counters_of(&waiting)
-            && !matches!(unblock.answer, UnblockAnswer::Served(..))
+            && matches!(unblock.answer, UnblockAnswer::Error)
         {
-            // As in Redis, CLIENT UNBLOCK makes a command fail, whatever it is answered.
             command.failed.add(1);
         }
         self.answer(connection, &waiting, &unblock.answer, out);
@@ -126,7 +125,7 @@ impl Sessions {
         }
         let written = (out.len() - before) as u64;
         self.engine.context.statistics().counters.net_output_bytes.add(written);
-        client.shared.activity.record_output(written);
+        client.shared.activity.record_waited(written);
     }
 
     /// Ends the waits whose time is up.

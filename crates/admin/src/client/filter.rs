@@ -14,11 +14,12 @@ const NO_FLAG: &[u8] = b"N";
 /// What a client may say with CLIENT CAPA: that it understands redirections.
 const CAPABILITIES: &[u8] = b"r";
 
-/// Which clients are meant. Every filter that is given must match; of one that is given twice the later counts.
+/// Which clients are meant. Every filter that is given must match; of one that is given twice the later counts, but all numbers of ID do.
 #[derive(Default)]
 pub(super) struct ClientFilter<'c> {
     /// Those of ID, in the order given. Numbers that no client can have are kept, because CLIENT LIST takes them.
     pub(super) ids: Option<Vec<i64>>,
+    not_ids: Vec<i64>,
     conditions: Vec<Condition<'c>>,
     age_s_min: Option<i64>,
     idle_s_min: Option<i64>,
@@ -42,7 +43,6 @@ struct Condition<'c> {
 }
 
 enum What<'c> {
-    Ids(Vec<i64>),
     Kind(ClientKind),
     Address(&'c [u8]),
     LocalAddress(&'c [u8]),
@@ -108,11 +108,12 @@ impl<'c> ClientFilter<'c> {
                         ids.push(id(next)?);
                         options.next();
                     }
-                    if !negated {
-                        self.ids = Some(ids);
-                        continue;
+                    if negated {
+                        self.not_ids.append(&mut ids);
+                    } else {
+                        self.ids.get_or_insert_default().append(&mut ids);
                     }
-                    What::Ids(ids)
+                    continue;
                 }
                 o if o.is("TYPE") => What::Kind(ClientKind::parse(value)?),
                 o if o.is("ADDR") => What::Address(value),
@@ -153,6 +154,7 @@ impl<'c> ClientFilter<'c> {
     pub(super) fn matches(&self, client: &ClientShared, now_ms: i64) -> bool {
         let lasts = |since_ms: i64, least_s: Option<i64>| least_s.is_none_or(|s| now_ms - since_ms >= s.saturating_mul(1000));
         self.ids.as_ref().is_none_or(|ids| ids.contains(&client.id.cast_signed()))
+            && !self.not_ids.contains(&client.id.cast_signed())
             && self.conditions.iter().all(|condition| condition.what.is_so_of(client) != condition.negated)
             && lasts(client.created_ms, self.age_s_min)
             && lasts(client.activity.at_ms.load(Relaxed), self.idle_s_min)
@@ -163,7 +165,6 @@ impl<'c> ClientFilter<'c> {
 impl What<'_> {
     fn is_so_of(&self, client: &ClientShared) -> bool {
         match *self {
-            Self::Ids(ref ids) => ids.contains(&client.id.cast_signed()),
             Self::Kind(ClientKind::Normal) => !client.subscriptions.any.load(Relaxed),
             Self::Kind(ClientKind::PubSub) => client.subscriptions.any.load(Relaxed),
             Self::Kind(_) => false,

@@ -228,6 +228,12 @@ impl Activity {
     pub fn record_output(&self, bytes: u64) {
         self.output_bytes.store(self.output_bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
     }
+
+    /// Adds a command that has waited, and its reply. Called by the owning worker only.
+    pub fn record_waited(&self, bytes: u64) {
+        self.commands.store(self.commands.load(Relaxed).wrapping_add(1), Relaxed);
+        self.record_output(bytes);
+    }
 }
 
 impl ClientShared {
