@@ -132,16 +132,19 @@ fn hello(call: &mut AdminCall<'_>) -> Outcome {
             _ => return Err(errors::client::PROTOCOL_UNSUPPORTED),
         };
     }
-    let mut name = None;
+    let (mut credentials, mut name) = (None, None);
     let mut options = Options::after(call.args, 2);
     while let Some(option) = options.next() {
         if option.is("AUTH") && options.remaining() >= 2 {
-            authenticate(call, options.value()?, options.value()?)?;
+            credentials = Some((options.value()?, options.value()?));
         } else if option.is("SETNAME") && options.remaining() >= 1 {
             name = Some(client_name(options.value()?)?);
         } else {
             return Err(errors::client::hello_option(option.0));
         }
+    }
+    if let Some((user, password)) = credentials {
+        authenticate(call, user, password)?;
     }
     if !call.client.access.is_authenticated() {
         return Err(errors::acl::HELLO_NEEDS_AUTHENTICATION);
