@@ -65,8 +65,11 @@ impl View<'_> {
     /// Bytes of memory that the record takes, heap included.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let heap = self.shared().map_or(0, |value| value.memory_bytes());
-        self.header.units() * WORD + heap
+        let value = self.shared().map_or(0, |value| value.memory_bytes());
+        let has_key = self.header.has(Header::HEAP_KEY) && !self.header.has(Header::DEAD);
+        // SAFETY: the view exists inside the epoch, which delays the end of a live record's key; the handle never changes.
+        let key = if has_key { unsafe { heap::HeapKey::bytes(self.record.key_handle()) }.len() } else { 0 };
+        self.header.units() * WORD + value + key
     }
 
     /// The bytes of the value in place; only of a latched view. An object has none.
