@@ -50,9 +50,13 @@ struct Inner {
 }
 
 impl SlowLog {
-    /// Adds an entry (its `id` is assigned here) and drops the oldest ones beyond `entries_max`.
+    /// Adds an entry (its `id` is assigned here) and drops the oldest ones beyond `entries_max`. A log without room counts none.
     pub fn add(&self, mut entry: SlowEntry, entries_max: usize) {
         let mut inner = self.lock();
+        if entries_max == 0 {
+            inner.entries.clear();
+            return;
+        }
         entry.id = inner.next_id;
         inner.next_id += 1;
         inner.entries.push_front(entry);
@@ -124,6 +128,10 @@ mod tests {
         log.reset();
         log.add(entry(9), 3);
         assert_eq!(log.newest(10)[0].id, 5);
+        log.add(entry(9), 0);
+        assert!(log.is_empty());
+        log.add(entry(9), 3);
+        assert_eq!(log.newest(10)[0].id, 6);
     }
 
     #[test]
