@@ -83,5 +83,6 @@ complete -c almandine-server -l zset-max-listpack-value -x -d 'Longest member of
 complete -c almandine-server -l hll-sparse-max-bytes -x -d 'Bytes up to which a HyperLogLog is sparse.'
 complete -c almandine-server -l stream-node-max-bytes -x -d 'Bytes of a node of a stream: what is trimmed with ~ is whole nodes. 0: any number.'
 complete -c almandine-server -l stream-node-max-entries -x -d 'Entries of a node of a stream. 0: any number.'
+complete -c almandine-server -l rdb-version-check -x -a 'strict relaxed' -d 'Whether payloads of versions that are not known are refused by RESTORE.'
 complete -c almandine-server -l io-threads -x -d 'Number of workers where `workers` is 0; 1 for one per core.'
 complete -c almandine-server -l server_cpulist -x -d 'Cores that the server uses, as in 0-3,8 or 0-7:2; empty for all that it may.'

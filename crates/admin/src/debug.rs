@@ -1,6 +1,7 @@
 //! DEBUG: the part that suites and tools use, behind `enable-debug-command`. Its subcommands are words here, not commands of their own, as in
 //! Redis.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
@@ -129,6 +130,13 @@ const SUBCOMMANDS: &[Subcommand] = &[
     }),
     subcommand("SET-ACTIVE-EXPIRE", "<0|1>", "Whether expired keys are removed in the background.", 1..=1, set_active_expire),
     subcommand("SET-DISABLE-DENY-SCRIPTS", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
+    subcommand(
+        "SET-SKIP-CHECKSUM-VALIDATION",
+        "<0|1>",
+        "Whether RESTORE takes payloads whatever their checksum is.",
+        1..=1,
+        set_skip_checksum_validation,
+    ),
     subcommand("SLEEP", "<seconds>", "Stops the worker that serves this connection for so long. Decimals allowed.", 1..=1, sleep),
     subcommand("STORAGE", "EVICT", "Lets all data leave memory for the storage device.", 1..=1, storage),
     subcommand("STRINGMATCH-LEN", "<len> <pattern>", "Whether the pattern matches so many letters `a`.", 2..=2, |call| {
@@ -218,6 +226,13 @@ fn storage(call: &mut AdminCall<'_>) -> Outcome {
 fn set_active_expire(call: &mut AdminCall<'_>) -> Outcome {
     let active = parse_i64(call.args.at(2)).is_some_and(|value| value != 0);
     call.context.node.keyspace.set_active_expiry(active);
+    call.reply.ok();
+    Ok(())
+}
+
+fn set_skip_checksum_validation(call: &mut AdminCall<'_>) -> Outcome {
+    let skip = parse_i64(call.args.at(2)).is_some_and(|value| value != 0);
+    call.context.node.run.payloads_unsummed.store(skip, Relaxed);
     call.reply.ok();
     Ok(())
 }

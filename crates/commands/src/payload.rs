@@ -11,11 +11,12 @@ mod stream;
 
 use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
+use almandine_datatypes::rdb::footer::{self, Leniency};
 use almandine_datatypes::rdb::hash::Hash;
 use almandine_datatypes::rdb::list::List;
 use almandine_datatypes::rdb::set::Set;
 use almandine_datatypes::rdb::sorted_set::SortedSet;
-use almandine_datatypes::rdb::{self, footer, types};
+use almandine_datatypes::rdb::{self, types};
 use almandine_datatypes::stream::StreamObject;
 use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer};
 
@@ -105,7 +106,15 @@ pub enum Restored<'p> {
 /// # Errors
 /// When its footer or its content is wrong.
 pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
-    let (mut content, version) = footer::open(payload).ok_or(errors::generic::DUMP_NOT_VERIFIED)?;
+    open_leniently(payload, Leniency::default())
+}
+
+/// As [`open`], with less asked of the footer.
+///
+/// # Errors
+/// When what is asked of its footer, or its content, is wrong.
+pub fn open_leniently(payload: &[u8], leniency: Leniency) -> Result<Restored<'_>, CommandError> {
+    let (mut content, version) = footer::open_leniently(payload, leniency).ok_or(errors::generic::DUMP_NOT_VERIFIED)?;
     let value = match content.split_off_first() {
         Some(&types::STRING) => rdb::read_string(&mut content).map(Restored::String),
         Some(&kind) if Hash::is_type(kind, version) => Hash::read(kind, version, &mut content).ok().map(Restored::Hash),

@@ -64,6 +64,8 @@ choices! {
     CommitTier { Directory "directory", ObjectStore "object-store" }
     /// As of which version of Redis OBJECT ENCODING names lists and sets.
     EncodingNames { Before72 "7.0", Since72 "7.2" }
+    /// Whether payloads of versions that are not known are refused.
+    VersionCheck { Strict "strict", Relaxed "relaxed" }
     /// How connections are read and written.
     IoBackend { Auto "auto", IoUring "io_uring", Epoll "epoll" }
 }

@@ -1,6 +1,6 @@
 //! The node: everything that all sessions share, in one place.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use almandine_acl::Defaults;
@@ -94,6 +94,8 @@ pub struct Run {
     pub startup_bytes: u64,
     /// When it started, Unix milliseconds.
     pub started_ms: i64,
+    /// Whether RESTORE takes payloads whatever their checksum is; DEBUG says so.
+    pub payloads_unsummed: AtomicBool,
     since_reset: SinceReset,
 }
 
@@ -126,6 +128,7 @@ impl Node {
                 build: OnceLock::new(),
                 startup_bytes,
                 started_ms: clock::unix_ms(),
+                payloads_unsummed: AtomicBool::new(false),
                 since_reset: SinceReset {
                     baseline: Mutex::default(),
                     freed: AtomicU64::new(0),

@@ -2,9 +2,13 @@
 //!
 //! Payloads are in [`payload`].
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
+use almandine_config::choices::VersionCheck;
+use almandine_datatypes::rdb::footer::Leniency;
 use almandine_keyspace::Put;
 
 use super::object::frequency_steps;
@@ -122,7 +126,11 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
     if ttl_ms < 0 {
         return Err(errors::generic::INVALID_TIME_TO_LIVE);
     }
-    let value = payload::open(call.args.at(3))?;
+    let leniency = Leniency {
+        any_version: call.context.settings().persistence.version_check == VersionCheck::Relaxed,
+        any_checksum: call.context.node.run.payloads_unsummed.load(Relaxed),
+    };
+    let value = payload::open_leniently(call.args.at(3), leniency)?;
     let expiry_ms = match ttl_ms {
         0 => None,
         at_ms if options.absolute => Some(at_ms),

@@ -1,6 +1,7 @@
 //! Snapshots and the append-only file.
 
 use super::{LONG, MEMORY, NATURAL, YES_NO, directory_name, dump_name, file_name};
+use crate::choices::{Choice, VersionCheck};
 use crate::kind::Kind;
 use crate::parameter::section;
 
@@ -13,7 +14,8 @@ section! {
     "dbfilename": (Kind::Text(dump_name)) = "dump.rdb" [protected] "File name of the snapshot.";
     "rdbcompression": YES_NO = "yes" [] "Compress strings in snapshots.";
     "rdbchecksum": YES_NO = "yes" [immutable] "Check snapshots with a checksum.";
-    "rdb-version-check": (Kind::Choice(&["strict", "relaxed"])) = "strict" [] "Whether snapshots of newer versions are refused.";
+    "rdb-version-check": (Kind::Choice(VersionCheck::NAMES)) = "strict" []
+        "Whether payloads of versions that are not known are refused by RESTORE." => version_check: VersionCheck;
     "rdb-del-sync-files": YES_NO = "no" [] "Delete the snapshots that replication made.";
     "rdb-save-incremental-fsync": YES_NO = "yes" [] "Flush a snapshot to the disk while it is written.";
     "rdb-key-save-delay": DELAY = "0" [hidden] "Microseconds of delay for each saved key.";

@@ -9,7 +9,7 @@ section! {
     Threads "Threads of Redis and Valkey"
     "io-threads": (Kind::Integer(1, 256)) = "1" []
         "Number of workers where `workers` is 0; 1 for one per core." => io_threads: usize;
-    "io-threads-do-reads": YES_NO = "no" [immutable] "Read in these threads too.";
+    "io-threads-do-reads": YES_NO = "no" [] "Read in these threads too.";
     "io-threads-always-active": YES_NO = "no" [hidden] "Never let these threads sleep.";
     "events-per-io-thread": NATURAL = "2" [hidden] "Events for which another thread is woken.";
     "prefetch-batch-max-size": (Kind::Integer(0, 128)) = "16" [] "Commands whose keys are prefetched together.";

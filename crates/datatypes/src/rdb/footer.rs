@@ -27,14 +27,29 @@ pub fn seal(payload: &mut Vec<u8>, version: u16) {
     payload.extend_from_slice(&checksum.to_le_bytes());
 }
 
+/// What is not asked of a payload.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Leniency {
+    /// That its version is known.
+    pub any_version: bool,
+    /// That its checksum is right.
+    pub any_checksum: bool,
+}
+
 /// The payload without its footer, and its version. `None` when the version is not known, or the checksum is wrong.
 #[must_use]
 pub fn open(payload: &[u8]) -> Option<(&[u8], u16)> {
+    open_leniently(payload, Leniency::default())
+}
+
+/// As [`open`], with less asked.
+#[must_use]
+pub fn open_leniently(payload: &[u8], leniency: Leniency) -> Option<(&[u8], u16)> {
     let (summed, sum) = payload.split_last_chunk::<CHECKSUM_BYTES>()?;
     let (content, version) = summed.split_last_chunk::<VERSION_BYTES>()?;
     let version = u16::from_le_bytes(*version);
-    let known = version <= VERSION_REDIS_MAX || version == VERSION_VALKEY_9;
-    (known && checksum(0, summed) == u64::from_le_bytes(*sum)).then_some((content, version))
+    let known = leniency.any_version || version <= VERSION_REDIS_MAX || version == VERSION_VALKEY_9;
+    (known && (leniency.any_checksum || checksum(0, summed) == u64::from_le_bytes(*sum))).then_some((content, version))
 }
 
 #[cfg(test)]
@@ -57,6 +72,10 @@ mod tests {
             let mut payload = Vec::new();
             seal(&mut payload, version);
             assert_eq!(open(&payload), None);
+            let lenient = |any_version, any_checksum| open_leniently(&payload, Leniency { any_version, any_checksum });
+            assert_eq!((lenient(true, false), lenient(false, true)), (Some((&b""[..], version)), None));
         }
+        let unsummed = Leniency { any_checksum: true, ..Leniency::default() };
+        assert_eq!(open_leniently(b"a\x0a\0........", unsummed), Some((&b"a"[..], VERSION_REDIS_7_0)));
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A pair is a field's length and bytes, a value's length, the number of unused bytes behind it (1), the value's bytes and the unused ones. A length
-//! is one byte below 254, or 254 and 4 bytes, least significant first.
+//! is one byte below 254, or 254 and 4 bytes, least significant first; a short length in the long form is damage.
 
 use super::cursor::{array, take};
 
@@ -84,7 +84,7 @@ fn read_pair<'i>(input: &mut &'i [u8]) -> Option<(&'i [u8], &'i [u8])> {
 fn read_length(input: &mut &[u8]) -> Option<usize> {
     match take(input, 1)?[0] {
         END => None,
-        LONG => usize::try_from(u32::from_le_bytes(array(input)?)).ok(),
+        LONG => usize::try_from(u32::from_le_bytes(array(input)?)).ok().filter(|len| *len >= usize::from(LONG)),
         short => Some(usize::from(short)),
     }
 }
@@ -93,7 +93,7 @@ fn read_length(input: &mut &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const GOOD: &[u8] = b"\x02\x01f\x02\x03vw___\xfe\x01\x00\x00\x00g\x00\x00\xff";
+    const GOOD: &[u8] = b"\x02\x01f\x02\x03vw___\x01g\x00\x00\xff";
 
     #[test]
     fn pairs() {
@@ -106,11 +106,20 @@ mod tests {
         for len in 0..GOOD.len() {
             assert!(Zipmap::parse(&GOOD[..len]).is_none());
         }
-        for at in [0, 1, 3, 4, 11, 16, 18] {
+        for at in [0, 1, 3, 4, 10, 12, 14] {
             let mut bad = GOOD.to_vec();
             bad[at] ^= 0x10;
             assert!(Zipmap::parse(&bad).is_none(), "byte {at}");
         }
         assert!(Zipmap::parse(&[0, END]).is_some_and(|map| map.is_empty()));
+    }
+
+    #[test]
+    fn the_long_form_is_for_long_ones() {
+        let long = |len: u8| [&[1, LONG, len, 0, 0, 0][..], &vec![b'f'; len.into()], &[0, 0, END]].concat();
+        assert!(Zipmap::parse(&long(254)).is_some_and(|map| map.iter().all(|(field, _)| field.len() == 254)));
+        for len in [0, 1, 253] {
+            assert!(Zipmap::parse(&long(len)).is_none(), "{len}");
+        }
     }
 }
