@@ -48,6 +48,7 @@ impl Network {
 
     /// Says in the log that clients can connect, and where.
     pub(crate) fn announce(&self) {
+        tracing::info!("Server initialized");
         self.current().listeners.announce();
         tracing::info!("Ready to accept connections");
     }
