@@ -248,7 +248,7 @@ fn random_calls_are_denied_as_by_redis_server() {
     assert!(denied > asked / 10 && denied < asked && compared > episodes / 8, "{asked} {denied} {compared}");
 }
 
-/// Rules may name what is not served, as files from elsewhere do; nobody can call it, and COMMAND does not list it.
+/// Rules may name what is not served, as files from elsewhere do; nobody can call it, but to hear that there is no cluster, and COMMAND does not list it.
 #[test]
 fn commands_that_are_not_served_have_rules_and_nothing_else() {
     let flags = ["--rename-command", "EVAL", "", "--rename-command", "CLUSTER", "ring"];
@@ -274,7 +274,7 @@ fn commands_that_are_not_served_have_rules_and_nothing_else() {
     }
     for user in ["default", "u"] {
         assert_eq!(client.line(&format!("AUTH {user} x")), Value::ok());
-        for call in ["EVAL x 0", "FCALL f 1 a", "EVALSHA x 0", "CLUSTER INFO", "RING NODES", "PSYNC ? -1", "VADD k"] {
+        for call in ["EVAL x 0", "FCALL f 1 a", "EVALSHA x 0", "CLUSTER INFO", "PSYNC ? -1", "VADD k"] {
             let answer = client.line(call).to_string();
             assert!(answer.contains("unknown command"), "{user} {call}: {answer}");
         }
@@ -285,8 +285,16 @@ fn commands_that_are_not_served_have_rules_and_nothing_else() {
     assert_eq!(client.line("COMMAND DOCS fcall").to_string(), "*[]");
     assert_eq!(client.line("COMMAND LIST FILTERBY PATTERN *eval*").to_string(), "*[]");
     assert_eq!(client.line("COMMAND LIST FILTERBY PATTERN cluster*").to_string(), "*[]");
-    // What a denied or unknown command did to the log and to the counters: nothing.
+    // What an unknown command did to the log: nothing.
     assert_eq!(client.line("ACL LOG").to_string(), "*[]");
+    // Commands of clusters answer, under the name that they have here, that there is none; to who may ask.
+    assert!(client.line("ring nodes").to_string().contains("cluster support disabled"));
+    assert_eq!(client.line("AUTH u x"), Value::ok());
+    assert!(client.line("RING INFO").to_string().contains("cluster support disabled"));
+    assert!(client.line("RING NODES").to_string().contains("'cluster|nodes' command"));
+    assert_eq!(client.line("AUTH default x"), Value::ok());
+    let log = client.line("ACL LOG");
+    assert!(log.elements().unwrap().len() == 1 && log.to_string().contains("cluster|nodes"), "{log}");
 }
 
 #[test]
