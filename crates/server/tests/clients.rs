@@ -1,4 +1,4 @@
-//! CLIENT LIST and CLIENT KILL among several clients, and what is counted of a client that waits.
+//! CLIENT LIST and CLIENT KILL among several clients, what is counted of a client that waits, and what follows CONFIG SET in its pipeline.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -82,4 +82,27 @@ fn a_command_that_waits_counts_with_its_answer_and_fails_by_an_error_alone() {
     ends("RPUSH k a", "1", ("2", "calls=1 rejected_calls=0 failed_calls=0"));
     ends(&format!("CLIENT UNBLOCK {waiting_id} TIMEOUT"), "2", ("3", "calls=2 rejected_calls=0 failed_calls=0"));
     ends(&format!("CLIENT UNBLOCK {waiting_id} ERROR"), "3", ("4", "calls=3 rejected_calls=0 failed_calls=1"));
+}
+
+/// Set and asked for in one write, in a transaction and outside, each twice so that there is always a change.
+#[test]
+fn what_follows_config_set_in_a_pipeline_follows_its_settings() {
+    let server = start();
+    let mut client = server.client();
+    for wrap in [false, true] {
+        for (entries, encoding) in [("2", "listpack"), ("512", "intset"), ("2", "listpack"), ("512", "intset")] {
+            let lines = [
+                format!("CONFIG SET set-max-intset-entries {entries}"),
+                if wrap { "MULTI".to_owned() } else { "PING".to_owned() },
+                "DEL s".to_owned(),
+                "SADD s 1 2 3".to_owned(),
+                "OBJECT ENCODING s".to_owned(),
+                if wrap { "EXEC".to_owned() } else { "PING".to_owned() },
+            ];
+            let words: Vec<Vec<&str>> = lines.iter().map(|line| line.split(' ').collect()).collect();
+            let replies = client.pipeline(&words).unwrap();
+            let encoded = if wrap { replies[5].elements().unwrap()[2].clone() } else { replies[4].clone() };
+            assert_eq!(encoded, Value::Bulk(encoding.into()), "{lines:?}: {replies:?}");
+        }
+    }
 }

@@ -64,7 +64,8 @@ impl Engine {
                     return Executed { commands: done, next };
                 }
             }
-            if out.len() > output_max || out.has_stream() {
+            // What follows CONFIG SET follows the settings that it has made.
+            if out.len() > output_max || out.has_stream() || !self.context.view.is_current(&self.context.node.config) {
                 break;
             }
         }
