@@ -326,13 +326,15 @@ impl<S: Service> ConnectionTable<S> {
         }
     }
 
-    /// Closes everything; output is offered to the kernel once.
+    /// Closes everything; output is offered to the kernel once. Each peer reads its end at once: the kernel may let go of a socket only after the
+    /// process has gone, and would answer what the peer sends meanwhile by a reset.
     pub(crate) fn close_all(&mut self, service: &mut S, reactor: &mut Reactor) {
         for place in 0..self.slab.places() {
             let Some(token) = self.slab.by_place(place).map(|connection| connection.token) else { continue };
             let Some(mut connection) = self.slab.take(token) else { continue };
             self.flush(&mut connection);
             self.send_pending(&mut connection);
+            connection.stream.finish();
             connection.life = Life::Dead;
             self.settle(service, reactor, connection);
         }

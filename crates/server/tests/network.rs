@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use almandine_testkit::{Client, Program, Server, Value};
 
@@ -323,4 +324,23 @@ fn io_threads_is_the_number_of_workers_and_one_that_is_added_listens_to_what_con
         assert!(matches!(other.receive().unwrap(), Value::Integer(_)));
     }
     assert_eq!(client.line("GET paused").to_string(), format!("$\"{}\"", 2 * cores));
+}
+
+/// Who is connected when the server ends reads the end of the stream, also if he sends something more before he does.
+#[test]
+fn clients_read_their_end_when_the_server_ends() {
+    for command in ["SHUTDOWN NOSAVE", "SHUTDOWN NOW"] {
+        let mut server = Server::start(&Program::Almandine, &["--workers", "2"]);
+        let mut clients: Vec<Client> = (0..40).map(|_| server.client()).collect();
+        for client in &mut clients {
+            assert_eq!(client.line("PING"), Value::Simple(b"PONG".to_vec()));
+        }
+        server.client().send(&[command.split(' ').collect::<Vec<_>>()]).unwrap();
+        assert!(server.await_exit(Duration::from_secs(20)).is_some(), "{}", server.log());
+        for client in &mut clients {
+            client.send_raw(b"PING\r\n").unwrap();
+            // A reset would be an error here.
+            assert_eq!(client.stream().read(&mut [0; 64]).unwrap(), 0);
+        }
+    }
 }
