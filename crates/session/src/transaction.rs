@@ -173,8 +173,7 @@ impl Engine {
             hand_over::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: *now_ms });
         }
         self.accessor.end_unit();
-        let watched = client.watching.iter().flat_map(|watching| &watching.keys).map(|watched| (watched.db, &*watched.key));
-        self.accessor.remove_expired(unit.keys(&self.context).map(|(key, _)| (client.db, key)).chain(watched));
+        self.accessor.remove_expired(unit.keys(&self.context).map(|(key, _)| (client.db, key)));
         self.end_transaction(connection, exec, start_ns, first_together);
         true
     }
