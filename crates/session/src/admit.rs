@@ -92,7 +92,7 @@ fn is_about_data(context: &Context, dispatch: &Dispatch) -> bool {
 
 /// The error of a command that was not planned: an unknown name, a wrong number of arguments, or one of clusters.
 #[cold]
-pub(crate) fn refusal(client: &Client, context: &Context, args: Args<'_>) -> CommandError {
+fn refusal(client: &Client, context: &Context, args: Args<'_>) -> CommandError {
     let table = context.table;
     let Some(dispatch) = table.lookup(args.at(0)).or_else(|| of_cluster(context, args.at(0), None)) else {
         return errors::unknown_command(args);

@@ -9,7 +9,7 @@ use almandine_call::follow::Refused;
 use almandine_call::{Client, CommandError, Dispatch, Flags, ReplyMode, errors, follow, redact, tracking, transaction};
 use almandine_resp::Args;
 
-use crate::admit::{Admission, admit, count_refusal, is_other_protocol, refusal};
+use crate::admit::{Admission, admit, count_refusal, is_other_protocol, refusal_of};
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::execute::answer;
@@ -53,7 +53,12 @@ impl Engine {
                 } else {
                     transaction::refuse(&mut connection.client);
                 }
-                reply::error(&self.context, &connection.client, out, &refusal(&connection.client, &self.context, args));
+                reply::error(
+                    &self.context,
+                    &connection.client,
+                    out,
+                    &refusal_of(&connection.client, &self.context, args, self.now_ms),
+                );
             }
             Some(dispatch) => match self.admit_carefully(&connection.client, dispatch, args) {
                 Admission::Paused => return Step::Paused,

@@ -116,19 +116,9 @@ impl Client {
     pub fn receive_until_quiet(&mut self, quiet: Duration) -> io::Result<Vec<Value>> {
         self.stream.set_read_timeout(Some(quiet))?;
         let mut values = Vec::new();
-        let result = loop {
-            match self.receive() {
-                Ok(Value::Closed) => {
-                    values.push(Value::Closed);
-                    break Ok(values);
-                }
-                Ok(value) => values.push(value),
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break Ok(values),
-                Err(e) => break Err(e),
-            }
-        };
+        let result = self.receive_up_to(usize::MAX, &mut values);
         self.stream.set_read_timeout(Some(READ_TIMEOUT))?;
-        result
+        result.map(|()| values)
     }
 
     /// As many replies as are awaited, however long they take, and those that come until nothing does for `quiet`.
@@ -137,19 +127,24 @@ impl Client {
     /// Of the socket.
     pub fn receive_awaited(&mut self, awaited: usize, quiet: Duration) -> io::Result<Vec<Value>> {
         let mut values = Vec::new();
-        while values.len() < awaited {
-            match self.receive() {
-                Ok(Value::Closed) => {
-                    values.push(Value::Closed);
-                    return Ok(values);
-                }
-                Ok(value) => values.push(value),
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => return Ok(values),
-                Err(e) => return Err(e),
-            }
+        self.receive_up_to(awaited, &mut values)?;
+        if values.len() < awaited || values.last() == Some(&Value::Closed) {
+            return Ok(values);
         }
         values.append(&mut self.receive_until_quiet(quiet)?);
         Ok(values)
+    }
+
+    /// Replies until there are so many, the peer closes, which is the last of them, or the timeout is over.
+    fn receive_up_to(&mut self, count: usize, values: &mut Vec<Value>) -> io::Result<()> {
+        while values.len() < count && values.last() != Some(&Value::Closed) {
+            match self.receive() {
+                Ok(value) => values.push(value),
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
     }
 
     /// Reads more bytes; false at the end of the stream.
