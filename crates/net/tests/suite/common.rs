@@ -18,16 +18,6 @@ use almandine_net::{
 };
 use bytes::Bytes;
 
-/// Observes times until they are as they should be, three times at most: a busy machine stops any thread for a moment now and then, a lost wake-up shows
-/// each time.
-pub(crate) fn timely(observe: impl Fn() -> Result<(), String>) {
-    let mut reports = Vec::new();
-    while let Err(report) = observe() {
-        reports.push(report);
-        assert!(reports.len() < 3, "{reports:?}");
-    }
-}
-
 /// Every test runs on both.
 pub(crate) const KINDS: [Kind; 2] = [Kind::Epoll, Kind::Uring];
 
