@@ -23,7 +23,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
             continue;
         };
         if !is_number(number) {
-            problem(format!("{number:?} is no number of a finding: 7, 7b, L2, S3"));
+            problem(format!("{number:?} is no number of a finding: 7, 7b, M2, U3"));
         }
         if !seen.insert(number.clone()) {
             problem(format!("{number} has two rows"));
@@ -54,9 +54,9 @@ fn cells(line: &str) -> Vec<String> {
     cells.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// `12`, `12b`, or a latent or smaller one: `L3`, `S4`, `L3b`.
+/// `12`, `12b`, or a minor one, or one that users meet: `M3`, `U4`, `M3b`.
 fn is_number(text: &str) -> bool {
-    let text = text.strip_prefix(['L', 'S']).unwrap_or(text);
+    let text = text.strip_prefix(['M', 'U']).unwrap_or(text);
     let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
     text.len() - digits.len() <= 1 && !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit())
 }
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn whole_rows_pass() {
         assert_eq!(
-            run("| 1 | lost | `a::b::holds` |\n| 1b | `a|b` leaks | Wrong: it is freed. |\n| L2 | x | `a::holds` |\n"),
+            run("| 1 | lost | `a::b::holds` |\n| 1b | `a|b` leaks | Wrong: it is freed. |\n| M2 | x | `a::holds` |\n"),
             [""; 0]
         );
     }
