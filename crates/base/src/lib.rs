@@ -1,4 +1,4 @@
-//! Shared nouns of every layer: limits, output buffers, shared bytes, classes of events, what the store knows of a collection.
+//! Shared nouns of every layer: limits, output buffers, shared bytes, classes of events, what the store knows of a collection, steps.
 //!
 //! **Is**: the few types that several layers must agree on, and every fixed limit of the system in one file.
 //! **Is not**: a place for helpers with one user; it knows no protocol, no kernel and no clock.
@@ -11,5 +11,6 @@ pub mod events;
 pub mod limits;
 pub mod object;
 pub mod output;
+pub mod steps;
 
 pub use output::Output;

@@ -1,6 +1,9 @@
 //! Strings under several keys at once. All keys are locked, so each command is atomic.
 
+use std::collections::HashSet;
+
 use almandine_base::events::Classes;
+use almandine_base::steps;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
@@ -11,6 +14,10 @@ use super::condition::EXISTENCE_ARGS;
 use crate::expiry::{EXPIRY_ARGS, Expiry, ExpiryChange, only_expiry};
 use crate::traits::{READ, WRITE};
 use crate::value::reply_value;
+
+/// The classes of the events that setting several strings states.
+const TOLD: Classes =
+    Classes::NEW.union(Classes::OVERWRITTEN).union(Classes::TYPE_CHANGED).union(Classes::STRING).union(Classes::GENERIC);
 
 pub(super) const MGET: Command = Command {
     spec: CommandSpec {
@@ -183,9 +190,9 @@ fn set_pairs(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize, expiry_ms:
     Ok(())
 }
 
-/// The pairs whose events are to be told, each with the type that its key had, if somebody wants to know that. None while no events are told.
+/// The types that the keys of the pairs had, where events of type changes are told; empty while no event of these commands is told.
 fn kinds_before(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) -> Vec<Option<Kind>> {
-    if !call.keys.tells_events() {
+    if !call.keys.publishes(TOLD) {
         return Vec::new();
     }
     let kind = |at| {
@@ -200,11 +207,12 @@ fn tell_set(call: &mut WriteCall<'_>, pairs: Args<'_>, before: &[Option<Kind>], 
     if before.is_empty() {
         return;
     }
-    let mut created = call.keys.take_created();
+    // The store tells of a key that is named twice where it is named last, so both orders differ.
+    let mut created: HashSet<Vec<u8>> = call.keys.take_created().into_iter().collect();
     for (at, before) in pair_positions(before.len()).zip(before) {
+        steps::take(1);
         let key = call.keys.key(pairs.at(at));
-        if let Some(made) = created.iter().position(|made| made == key.bytes) {
-            created.swap_remove(made);
+        if !created.is_empty() && created.remove(key.bytes) {
             call.event(Classes::NEW, "new", key);
         }
         call.replaced(key, *before, Kind::String);
