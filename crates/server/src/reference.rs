@@ -1,4 +1,4 @@
-//! `--print-reference`: the generated parts of the documentation, and what packages hold beside the program.
+//! `--print-reference`: the references in `docs/reference`, and the manual page and completions that packages hold beside the program.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -10,27 +10,29 @@ use almandine_node::metrics::METRICS;
 use crate::commands;
 
 pub(crate) fn print(what: &str) -> ExitCode {
-    let text = match what {
-        "commands" => match commands::table(&[]) {
-            Ok(table) => commands(table),
-            Err(error) => {
-                eprintln!("{error}");
-                return ExitCode::FAILURE;
-            }
-        },
+    match text(what) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn text(what: &str) -> Result<String, String> {
+    Ok(match what {
+        "commands" => commands(commands::table(&[]).map_err(|error| error.to_string())?),
         "config" => manual::reference(),
         "metrics" => metrics(),
         "man" => manual::page(),
         "bash" => manual::completions(Shell::Bash),
         "zsh" => manual::completions(Shell::Zsh),
         "fish" => manual::completions(Shell::Fish),
-        _ => {
-            eprintln!("--print-reference takes commands, config, metrics, man, bash, zsh or fish");
-            return ExitCode::FAILURE;
-        }
-    };
-    print!("{text}");
-    ExitCode::SUCCESS
+        _ => return Err("--print-reference takes commands, config, metrics, man, bash, zsh or fish".to_owned()),
+    })
 }
 
 fn commands(table: &Table) -> String {
@@ -76,4 +78,29 @@ fn metrics() -> String {
 /// Text that may stand in a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_references_in_the_tree_are_what_the_tables_say() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+        for what in ["commands", "config", "metrics"] {
+            let kept = fs::read_to_string(folder.join(what).with_extension("md")).unwrap_or_default();
+            assert!(kept == text(what).unwrap(), "docs/reference/{what}.md is stale: `cargo xtask docs` refreshes it");
+        }
+    }
+
+    #[test]
+    fn what_packages_hold_is_printed() {
+        for (what, mark) in [("man", ".TH"), ("bash", "complete -o"), ("zsh", "#compdef"), ("fish", "complete -c")] {
+            assert!(text(what).unwrap().contains(mark), "{what}");
+        }
+        assert!(text("poem").is_err());
+    }
 }

@@ -12,12 +12,6 @@ const FILES: &[(&str, &str)] = &[
     ("packaging/systemd/almandine.service", "usr/lib/systemd/system/almandine.service"),
     ("packaging/debian/almandine.conf", "etc/almandine/almandine.conf"),
     ("packaging/debian/logrotate", "etc/logrotate.d/almandine"),
-    ("packaging/completions/almandine-server.bash", "usr/share/bash-completion/completions/almandine-server"),
-    ("packaging/completions/almandine-bench.bash", "usr/share/bash-completion/completions/almandine-bench"),
-    ("packaging/completions/_almandine-server", "usr/share/zsh/vendor-completions/_almandine-server"),
-    ("packaging/completions/_almandine-bench", "usr/share/zsh/vendor-completions/_almandine-bench"),
-    ("packaging/completions/almandine-server.fish", "usr/share/fish/vendor_completions.d/almandine-server.fish"),
-    ("packaging/completions/almandine-bench.fish", "usr/share/fish/vendor_completions.d/almandine-bench.fish"),
     ("docs/operations.md", "usr/share/doc/almandine/operations.md"),
     ("packaging/debian/copyright", "usr/share/doc/almandine/copyright"),
     ("LICENSE-MIT", "usr/share/doc/almandine/LICENSE-MIT"),
@@ -25,13 +19,18 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// What is compressed, as Debian wants it.
-const COMPRESSED: &[(&str, &str)] = &[
-    ("packaging/man/almandine-server.1", "usr/share/man/man1/almandine-server.1.gz"),
-    ("packaging/man/almandine-bench.1", "usr/share/man/man1/almandine-bench.1.gz"),
-    ("CHANGELOG.md", "usr/share/doc/almandine/CHANGELOG.md.gz"),
+const COMPRESSED: &[(&str, &str)] = &[("CHANGELOG.md", "usr/share/doc/almandine/CHANGELOG.md.gz")];
+
+/// What the programs print about themselves: what the program calls it, and where it belongs, `@` for the program's name.
+const PRINTED: [(&str, &str); 4] = [
+    ("man", "usr/share/man/man1/@.1.gz"),
+    ("bash", "usr/share/bash-completion/completions/@"),
+    ("zsh", "usr/share/zsh/vendor-completions/_@"),
+    ("fish", "usr/share/fish/vendor_completions.d/@.fish"),
 ];
 
-const PROGRAMS: [&str; 2] = ["almandine-server", "almandine-bench"];
+/// The programs, and how they are asked for what they print.
+const PROGRAMS: [(&str, &str); 2] = [("almandine-server", "--print-reference"), ("almandine-bench", "print-reference")];
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
 /// Builds the programs in `profile`, and the package of them.
@@ -49,7 +48,7 @@ pub(crate) fn run(root: &Path, profile: &str) -> bool {
 }
 
 fn build(root: &Path, profile: &str) -> Result<PathBuf, String> {
-    let packages = PROGRAMS.iter().flat_map(|program| ["--package", program]);
+    let packages = PROGRAMS.iter().flat_map(|(program, _)| ["--package", program]);
     execute(Command::new("cargo").args(["build", "--locked", "--profile", profile]).args(packages).current_dir(root))?;
     let target = root.join("target");
     let built = target.join(if profile == "dev" { "debug" } else { profile });
@@ -57,26 +56,36 @@ fn build(root: &Path, profile: &str) -> Result<PathBuf, String> {
     if tree.exists() {
         fs::remove_dir_all(&tree).map_err(|error| error.to_string())?;
     }
-    for program in PROGRAMS {
+    for (program, print) in PROGRAMS {
         let to = place(&tree, &format!("usr/bin/{program}"))?;
         execute(Command::new("strip").arg("-o").arg(&to).arg(built.join(program)))?;
         set_mode(&to, 0o755)?;
+        for (what, to) in PRINTED {
+            let text = output(Command::new(built.join(program)).args([print, what]))?;
+            install(&tree, &to.replace('@', program), text.as_bytes())?;
+        }
     }
-    for (from, to) in FILES {
-        let to = place(&tree, to)?;
-        fs::copy(root.join(from), &to).map_err(|error| format!("{from}: {error}"))?;
-        set_mode(&to, 0o644)?;
-    }
-    for (from, to) in COMPRESSED {
-        let output = Command::new("gzip").args(["-9nc"]).arg(root.join(from)).output().map_err(|error| error.to_string())?;
-        let to = place(&tree, to)?;
-        fs::write(&to, output.stdout).map_err(|error| error.to_string())?;
-        set_mode(&to, 0o644)?;
+    for (from, to) in FILES.iter().chain(COMPRESSED) {
+        let content = fs::read(root.join(from)).map_err(|error| format!("{from}: {error}"))?;
+        install(&tree, to, &content)?;
     }
     write_control(root, &tree)?;
     let package = target.join(format!("deb/almandine_{}_{}.deb", env!("CARGO_PKG_VERSION"), architecture()?));
     execute(Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).arg(&tree).arg(&package))?;
     Ok(package)
+}
+
+/// Puts a file into the tree, compressed if its name says so.
+fn install(tree: &Path, to: &str, content: &[u8]) -> Result<(), String> {
+    let to = place(tree, to)?;
+    let plain = to.with_extension("");
+    let compressed = to.extension().is_some_and(|extension| extension == "gz");
+    let written = if compressed { &plain } else { &to };
+    fs::write(written, content).map_err(|error| format!("{}: {error}", written.display()))?;
+    if compressed {
+        execute(Command::new("gzip").args(["-9n"]).arg(written))?;
+    }
+    set_mode(&to, 0o644)
 }
 
 fn write_control(root: &Path, tree: &Path) -> Result<(), String> {

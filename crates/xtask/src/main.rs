@@ -24,10 +24,10 @@ const USAGE: &str = "usage: cargo xtask <command>
                   run other people's clients, tools and frameworks against our server; --help shows more
   deb [--profile P]
                   build the Debian package target/deb/almandine_*.deb, of a release build unless told otherwise
-  tidy            check layers, headers, unsafe fences, invariants, lengths, paths, licences, generated documents
+  tidy            check layers, headers, unsafe fences, invariants, lengths, paths, licences
   circles [crate] show which files of a crate need each other
   assertions      show how many assertions per function there are
-  docs            write the generated documents again: docs/reference, manual pages, completions
+  docs            write docs/reference again, from the tables of the server
 ";
 
 fn main() -> ExitCode {

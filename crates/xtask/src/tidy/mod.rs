@@ -1,4 +1,4 @@
-//! What compilers do not check: layers, file headers, fences around `unsafe`, invariant ids, lengths, paths, licences, documents.
+//! What compilers do not check: layers, file headers, fences around `unsafe`, invariant ids, lengths, paths, licences.
 //!
 //! Rust is read by lines after comments and strings are told apart ([`source`]), not parsed: a macro that builds `unsafe` from
 //! pieces, or an unusual layout of braces, can hide from these rules. They keep honest people honest. Every rule is a function from
@@ -28,8 +28,6 @@ use std::process::Command;
 use problem::Problem;
 use serde_json::Value;
 use source::Source;
-
-use crate::generated;
 
 /// Runs all rules and prints what they find; true when nothing.
 pub(crate) fn run() -> bool {
@@ -67,10 +65,6 @@ fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
     problems.extend(findings::check(&sources));
     problems.extend(assertions::check(&sources));
     problems.extend(dependencies::check(&metadata));
-    let read = |path: &str| fs::read_to_string(root.join(path)).ok();
-    let print = |document: &generated::Document| generated::print_reference(root, document);
-    problems
-        .extend(generated::stale(generated::DOCUMENTS, &read, &print).into_iter().map(|(path, text)| Problem::new(path, 0, text)));
     Ok((problems, warnings))
 }
 
