@@ -4,10 +4,11 @@
 //! control:  | version 26 | exclusive 1 | shared 7 | short tags 1 | overflow 29 |
 //! ```
 //!
-//! A writer holds the exclusive bit; releasing it increments the version. A reader takes nothing: it notes the control word,
-//! reads, and checks that the version has not moved and no writer was inside (INV-READ-1). Commands over several keys take
-//! shared holds, which readers ignore and writers wait for. A waiting writer spins shortly and then yields: latches are held
-//! for one command, never across I/O.
+//! A writer sets the exclusive bit, then waits until the shared holds are gone, and is inside from then on; no new hold is taken
+//! while the bit is set, so overlapping readers cannot starve it (INV-LATCH-4). Releasing the bit increments the version. A reader
+//! takes nothing: it notes the control word, reads, and checks that the version has not moved and no writer was inside
+//! (INV-READ-1). Commands over several keys take shared holds, which readers ignore. A waiting thread spins shortly and then
+//! yields: latches are held for one command, never across I/O.
 //!
 //! The version has 26 bits. For a reader to be fooled, exactly a multiple of 67 million writes to the same bucket must fit
 //! between its two loads; at 10 million writes a second to one bucket it would have to sleep 6.7 s and wake on the number.
@@ -62,12 +63,18 @@ impl OverflowBucket {
 pub(crate) struct Seen(u64);
 
 impl Seen {
+    /// The word, for mutants.
+    #[cfg(all(test, loom))]
+    pub(super) fn bits(self) -> u64 {
+        self.0
+    }
+
     #[inline]
     pub(crate) fn overflow(self) -> u32 {
         (self.0 & OVERFLOW_MASK) as u32
     }
 
-    /// Whether a writer was inside.
+    /// Whether a writer was inside, or was waiting for shared holds to go.
     #[inline]
     pub(crate) fn is_exclusive(self) -> bool {
         self.0 & EXCLUSIVE != 0
@@ -78,6 +85,18 @@ impl Seen {
     pub(crate) fn has_short_tags(self) -> bool {
         self.0 & SHORT_TAGS != 0
     }
+}
+
+/// Whether a control word says that a writer is inside: it has the exclusive bit, and no shared holds are left.
+#[inline]
+fn is_writer_inside(control: u64) -> bool {
+    control & (EXCLUSIVE | SHARED_MASK) == EXCLUSIVE
+}
+
+/// Whether the control word differs from what a reader has seen by no more than a writer that waits: it changes nothing while shared holds are left.
+#[cold]
+fn is_only_announced(now: u64, seen: Seen) -> bool {
+    (now ^ seen.0) & VERSION_MASK == 0 && !is_writer_inside(now)
 }
 
 impl Bucket {
@@ -116,7 +135,7 @@ impl Bucket {
         Entry(self.entries[at as usize % ENTRIES].load(Ordering::Acquire))
     }
 
-    /// Starts an optimistic read; waits while a writer is inside.
+    /// Starts an optimistic read; waits while a writer is inside, but not for a writer that waits itself.
     #[inline]
     pub(crate) fn begin_read(&self) -> Seen {
         let seen = self.control.load(Ordering::Acquire);
@@ -128,8 +147,8 @@ impl Bucket {
         let mut backoff = Backoff::new();
         loop {
             let seen = self.control.load(Ordering::Acquire);
-            if seen & EXCLUSIVE == 0 {
-                return Seen(seen);
+            if !is_writer_inside(seen) {
+                return Seen(seen & !EXCLUSIVE);
             }
             backoff.wait();
         }
@@ -138,8 +157,10 @@ impl Bucket {
     /// Whether everything read since `seen` belongs together. The fence keeps the reads before the second load.
     #[inline]
     pub(crate) fn validate(&self, seen: Seen) -> bool {
+        debug_assert!(!seen.is_exclusive(), "INV-READ-1: what is read while a writer is inside is worth nothing");
         fence(Ordering::Acquire);
-        (self.control.load(Ordering::Relaxed) ^ seen.0) & VALIDATION_MASK == 0
+        let now = self.control.load(Ordering::Relaxed);
+        (now ^ seen.0) & VALIDATION_MASK == 0 || is_only_announced(now, seen)
     }
 
     /// The control word as it is, for who does not wait for a writer that is inside. What is read afterwards can be validated if none was.
@@ -160,13 +181,9 @@ impl Bucket {
     pub(crate) fn lock_exclusive(&self) {
         let seen = self.control.load(Ordering::Relaxed) & !(EXCLUSIVE | SHARED_MASK);
         if self.control.compare_exchange(seen, seen | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            self.lock_contended(EXCLUSIVE | SHARED_MASK, EXCLUSIVE);
+            self.lock_exclusive_contended(|| false);
         }
-        debug_assert_eq!(
-            self.control.load(Ordering::Relaxed) & (EXCLUSIVE | SHARED_MASK),
-            EXCLUSIVE,
-            "INV-LATCH-1: who writes is alone"
-        );
+        debug_assert!(self.is_latched_exclusively(), "INV-LATCH-1: who writes is alone");
         // Keeps the writer's stores behind the bit, for readers that validate (pairs with the fence in `validate`).
         fence(Ordering::Release);
     }
@@ -174,13 +191,10 @@ impl Bucket {
     /// Takes one shared hold.
     #[inline]
     pub(crate) fn lock_shared(&self) {
-        let seen = self.control.load(Ordering::Relaxed) & !EXCLUSIVE;
-        debug_assert_ne!(seen & SHARED_MASK, SHARED_MASK, "INV-LATCH-1: one more holder can be counted");
-        if self.control.compare_exchange(seen, seen + SHARED_ONE, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            self.lock_contended(EXCLUSIVE, SHARED_ONE);
+        if !self.try_lock_shared() {
+            self.lock_shared_contended(|| false);
         }
-        debug_assert_eq!(self.control.load(Ordering::Relaxed) & EXCLUSIVE, 0, "INV-LATCH-1: nobody writes while others read");
-        debug_assert_ne!(self.control.load(Ordering::Relaxed) & SHARED_MASK, 0, "INV-LATCH-1: the hold is counted");
+        debug_assert!(self.is_latched_shared(), "INV-LATCH-1: nobody writes while others read");
     }
 
     /// Takes one shared hold if that is possible at once.
@@ -191,34 +205,57 @@ impl Bucket {
         self.control.compare_exchange(seen, seen + SHARED_ONE, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes the exclusive latch, or a shared hold, unless somebody has to be waited for and `gives_up` says so then. Whether it has it.
-    pub(crate) fn lock_unless(&self, exclusive: bool, mut gives_up: impl FnMut() -> bool) -> bool {
-        let (blockers, add) = if exclusive { (EXCLUSIVE | SHARED_MASK, EXCLUSIVE) } else { (EXCLUSIVE, SHARED_ONE) };
+    /// Takes the exclusive latch, or a shared hold, unless another holder has to be waited for and `gives_up` says so then. Whether it has it.
+    pub(crate) fn lock_unless(&self, exclusive: bool, gives_up: impl FnMut() -> bool) -> bool {
+        let taken = if exclusive { self.lock_exclusive_contended(gives_up) } else { self.lock_shared_contended(gives_up) };
+        // As in [`Self::lock_exclusive`].
+        fence(Ordering::Release);
+        debug_assert!(!taken || self.is_latched(), "INV-LATCH-1: the hold is counted");
+        taken
+    }
+
+    /// Sets the exclusive bit as soon as no other writer has it, then waits for the shared holds to go.
+    #[cold]
+    fn lock_exclusive_contended(&self, mut gives_up: impl FnMut() -> bool) -> bool {
         let mut backoff = Backoff::new();
         loop {
             let seen = self.control.load(Ordering::Relaxed);
-            if seen & blockers == 0 && self.control.compare_exchange(seen, seen + add, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            if seen & EXCLUSIVE == 0
+                && self.control.compare_exchange(seen, seen | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
-                // As in [`Self::lock_exclusive`].
-                fence(Ordering::Release);
-                debug_assert!(self.is_latched(), "INV-LATCH-1: the hold is counted");
-                return true;
+                break;
             }
             if gives_up() {
                 return false;
             }
             backoff.wait();
         }
+        // Acquire: what the last holders read was read before this writer's stores.
+        let mut backoff = Backoff::new();
+        while self.control.load(Ordering::Acquire) & SHARED_MASK != 0 {
+            if gives_up() {
+                // Nothing was changed, so the version stays. Holders release their holds meanwhile: do not store.
+                self.control.fetch_and(!EXCLUSIVE, Ordering::Relaxed);
+                return false;
+            }
+            backoff.wait();
+        }
+        debug_assert!(self.is_latched_exclusively(), "INV-LATCH-4: no hold is taken behind the exclusive bit");
+        true
     }
 
     #[cold]
-    fn lock_contended(&self, blockers: u64, add: u64) {
+    fn lock_shared_contended(&self, mut gives_up: impl FnMut() -> bool) -> bool {
         let mut backoff = Backoff::new();
         loop {
             let seen = self.control.load(Ordering::Relaxed);
-            if seen & blockers == 0 && self.control.compare_exchange(seen, seen + add, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            if seen & EXCLUSIVE == 0
+                && self.control.compare_exchange(seen, seen + SHARED_ONE, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
-                return;
+                return true;
+            }
+            if gives_up() {
+                return false;
             }
             backoff.wait();
         }
@@ -237,7 +274,6 @@ impl Bucket {
     pub(crate) fn unlock_shared(&self) {
         let before = self.control.fetch_sub(SHARED_ONE, Ordering::Release);
         debug_assert!(before & SHARED_MASK != 0, "INV-LATCH-1: a shared hold was taken");
-        debug_assert_eq!(before & EXCLUSIVE, 0, "INV-LATCH-1: nobody writes while others read");
     }
 
     /// The control word without any claim to consistency; for hints and for holders of the latch.
@@ -246,14 +282,19 @@ impl Bucket {
         Seen(self.control.load(Ordering::Relaxed))
     }
 
-    /// Whether somebody holds the latch, in whatever way.
+    /// Whether the latch is held in any way, or a writer waits for it.
     pub(crate) fn is_latched(&self) -> bool {
         self.control.load(Ordering::Relaxed) & (EXCLUSIVE | SHARED_MASK) != 0
     }
 
-    /// Whether somebody holds the latch exclusively.
+    /// Whether a writer is inside.
     pub(crate) fn is_latched_exclusively(&self) -> bool {
-        self.control.load(Ordering::Relaxed) & EXCLUSIVE != 0
+        is_writer_inside(self.control.load(Ordering::Relaxed))
+    }
+
+    /// Whether the bucket has shared holds. A writer may be waiting for them.
+    pub(crate) fn is_latched_shared(&self) -> bool {
+        self.control.load(Ordering::Relaxed) & SHARED_MASK != 0
     }
 
     /// Whether its own line is empty; for assertions.
@@ -285,6 +326,8 @@ impl Bucket {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
 
     #[test]
     fn a_write_invalidates_and_a_shared_hold_does_not() {
@@ -311,5 +354,83 @@ mod tests {
         bucket.unlock_exclusive();
         assert_eq!(bucket.overflow(), 5);
         assert_eq!(bucket.control.load(Ordering::Relaxed) & (SHARED_MASK | EXCLUSIVE), 0);
+    }
+
+    #[test]
+    fn a_waiting_writer_is_announced_and_stops_no_optimistic_reader() {
+        let bucket = Bucket::new();
+        let before = bucket.begin_read();
+        bucket.lock_shared();
+        // The writer sets the bit, finds the hold, and gives up.
+        let mut looks = 0;
+        let taken = bucket.lock_unless(true, || {
+            looks += 1;
+            assert!(!bucket.try_lock_shared(), "INV-LATCH-4: no hold is taken behind the exclusive bit");
+            assert!(bucket.validate(before) && bucket.validate(bucket.begin_read()), "nothing has changed yet");
+            assert!(!bucket.is_latched_exclusively() && bucket.is_latched_shared());
+            looks == 3
+        });
+        assert!(!taken && looks == 3);
+        assert!(bucket.try_lock_shared(), "a writer that has given up leaves no bit behind");
+        bucket.unlock_shared();
+        bucket.unlock_shared();
+        assert!(!bucket.is_latched() && bucket.validate(before));
+        // What was read while a writer waited is void as soon as it is inside.
+        bucket.lock_shared();
+        let mut seen = before;
+        assert!(!bucket.lock_unless(true, || {
+            seen = bucket.begin_read();
+            true
+        }));
+        bucket.unlock_shared();
+        bucket.lock_exclusive();
+        assert!(!bucket.validate(seen));
+        bucket.unlock_exclusive();
+        assert!(!bucket.validate(seen));
+    }
+
+    /// Many more readers than cores, each of which lets others run while it has its hold, so that the holds overlap without an end.
+    #[test]
+    fn a_writer_lets_each_reader_end_one_turn_and_no_more() {
+        const READERS: u64 = 32;
+        const WRITES: u64 = 200;
+        let (bucket, turns, ended) = (Bucket::new(), AtomicU64::new(0), AtomicBool::new(false));
+        let read = || {
+            while !ended.load(Ordering::Relaxed) {
+                bucket.lock_shared();
+                turns.fetch_add(1, Ordering::Relaxed);
+                thread::yield_now();
+                bucket.unlock_shared();
+            }
+        };
+        let mut waited = 0;
+        thread::scope(|scope| {
+            (0..READERS).for_each(|_| drop(scope.spawn(read)));
+            // Ends the readers when an assertion fails, too.
+            let write = || {
+                for _ in 0..WRITES {
+                    // A reader that has just had its turn has its hold still, unless it was quick.
+                    let before = turns.load(Ordering::Relaxed);
+                    while turns.load(Ordering::Relaxed) == before {
+                        thread::yield_now();
+                    }
+                    // The first look that finds a hold comes behind the exclusive bit: what has a turn later had its hold before.
+                    let mut first = None;
+                    bucket.lock_unless(true, || {
+                        let now = turns.load(Ordering::Relaxed);
+                        let passed = now - *first.get_or_insert(now);
+                        assert!(passed <= READERS, "INV-LATCH-4: {passed} turns passed a waiting writer");
+                        false
+                    });
+                    waited += u64::from(first.is_some());
+                    bucket.unlock_exclusive();
+                }
+            };
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(write));
+            ended.store(true, Ordering::Relaxed);
+            outcome.unwrap_or_else(|report| std::panic::resume_unwind(report));
+        });
+        assert!(waited > WRITES / 4, "the writer met readers {waited} times of {WRITES}");
+        assert!(!bucket.is_latched());
     }
 }

@@ -52,7 +52,7 @@ impl<'i> Shared<'i> {
     #[inline]
     pub(super) fn take(bucket: &'i Bucket, number: u64) -> Self {
         bucket.lock_shared();
-        debug_assert!(bucket.is_latched() && !bucket.is_latched_exclusively(), "INV-LATCH-1: a guard proves a hold");
+        debug_assert!(bucket.is_latched_shared(), "INV-LATCH-1: a guard proves a hold");
         Self { bucket, number }
     }
 
@@ -83,7 +83,7 @@ impl<'i> Shared<'i> {
 impl Drop for Shared<'_> {
     #[inline]
     fn drop(&mut self) {
-        debug_assert!(!self.bucket.is_latched_exclusively(), "INV-LATCH-1: nobody writes while others read");
+        debug_assert!(self.bucket.is_latched_shared(), "INV-LATCH-1: released holds were taken");
         self.bucket.unlock_shared();
     }
 }

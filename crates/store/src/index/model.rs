@@ -8,7 +8,7 @@
 //! A record's "address" is its key here, and its hash is `hash_of` of that. Each property has a mutant: the same steps with
 //! one part of the protocol left out, which the checker must catch.
 
-use super::bucket::{Bucket, EXCLUSIVE, VERSION_ONE};
+use super::bucket::{Bucket, EXCLUSIVE, Seen, VERSION_ONE};
 use super::entry::{Entry, Tag};
 use super::{Entered, Index, Resize, Resized};
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -145,6 +145,130 @@ fn shared_and_exclusive_exclude_each_other() {
         shared.2.store(1, Ordering::Relaxed);
         shared.0.unlock_exclusive();
         reader.join().expect("the reader");
+    });
+}
+
+/// A crowd of readers of which one has its hold at every moment, as long as it can get the next one, until the writer has written.
+fn writer_beside_a_crowd(lock: fn(&Bucket)) {
+    let shared = Arc::new((Bucket::new(), AtomicU64::new(0)));
+    let theirs = Arc::clone(&shared);
+    shared.0.lock_shared();
+    let writer = thread::spawn(move || {
+        lock(&theirs.0);
+        theirs.1.store(1, Ordering::Relaxed);
+        theirs.0.unlock_exclusive();
+    });
+    let (bucket, written) = &*shared;
+    while bucket.try_lock_shared() {
+        assert_eq!(written.load(Ordering::Relaxed), 0, "a writer was inside beside a shared hold");
+        bucket.unlock_shared();
+        thread::yield_now();
+    }
+    // The writer has set its bit. The last hold goes, and the next one is taken behind the write.
+    bucket.unlock_shared();
+    bucket.lock_shared();
+    assert_eq!(written.load(Ordering::Relaxed), 1, "a reader passed a waiting writer");
+    bucket.unlock_shared();
+    writer.join().expect("the writer");
+}
+
+#[test]
+fn a_writer_gets_in_though_readers_overlap() {
+    check(|| writer_beside_a_crowd(Bucket::lock_exclusive));
+    check(|| writer_beside_a_crowd(|bucket| assert!(bucket.lock_unless(true, || false))));
+}
+
+#[test]
+fn mutant_writer_that_waits_without_its_bit_is_caught() {
+    check_fails("a writer that readers starve", || {
+        writer_beside_a_crowd(|bucket| {
+            let mut backoff = crate::sync::Backoff::new();
+            while bucket.is_latched() || !bucket.lock_unless(true, || true) {
+                backoff.wait();
+            }
+        });
+    });
+}
+
+/// A writer that gives up while others release their holds, and one that comes behind it.
+fn writers_that_give_up(give_up: fn(&Bucket)) {
+    let shared = Arc::new((Bucket::new(), AtomicU64::new(0)));
+    let theirs = Arc::clone(&shared);
+    let reader = thread::spawn(move || {
+        theirs.0.lock_shared();
+        let first = theirs.1.load(Ordering::Relaxed);
+        assert_eq!(theirs.1.load(Ordering::Relaxed), first, "a writer was inside beside a shared hold");
+        theirs.0.unlock_shared();
+    });
+    let (bucket, written) = &*shared;
+    give_up(bucket);
+    bucket.lock_exclusive();
+    written.store(1, Ordering::Relaxed);
+    bucket.unlock_exclusive();
+    reader.join().expect("the reader");
+    assert!(!bucket.is_latched(), "a hold was left behind");
+}
+
+#[test]
+fn a_writer_that_gives_up_leaves_the_holds_as_they_are() {
+    check(|| {
+        writers_that_give_up(|bucket| {
+            if bucket.lock_unless(true, || true) {
+                bucket.unlock_exclusive();
+            }
+        });
+    });
+}
+
+#[test]
+fn mutant_writer_that_gives_up_by_a_store_is_caught() {
+    check_fails("a release of the bit that brings back a shared hold", || {
+        writers_that_give_up(|bucket| {
+            let seen = bucket.control.load(Ordering::Relaxed);
+            if bucket.control.compare_exchange(seen, seen | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                let seen = bucket.control.load(Ordering::Acquire);
+                bucket.control.store(seen & !EXCLUSIVE, Ordering::Relaxed);
+            }
+        });
+    });
+}
+
+/// An optimistic reader beside a writer that waits for a shared hold to go.
+fn optimistic_read_beside_a_waiting_writer(begin: fn(&Bucket) -> Seen, validate: fn(&Bucket, Seen) -> bool) {
+    let shared = Arc::new((Bucket::new(), AtomicU64::new(0), AtomicU64::new(0)));
+    shared.0.lock_shared();
+    let theirs = Arc::clone(&shared);
+    let reader = thread::spawn(move || {
+        let (bucket, left, right) = &*theirs;
+        let seen = begin(bucket);
+        let pair = (left.load(Ordering::Relaxed), right.load(Ordering::Relaxed));
+        if validate(bucket, seen) {
+            assert_eq!(pair.0, pair.1, "a torn read was validated");
+        }
+    });
+    let theirs = Arc::clone(&shared);
+    let holder = thread::spawn(move || theirs.0.unlock_shared());
+    let (bucket, left, right) = &*shared;
+    bucket.lock_exclusive();
+    left.store(1, Ordering::Relaxed);
+    right.store(1, Ordering::Relaxed);
+    bucket.unlock_exclusive();
+    reader.join().expect("the reader");
+    holder.join().expect("the holder");
+}
+
+#[test]
+fn a_read_beside_a_waiting_writer_is_never_torn() {
+    check(|| optimistic_read_beside_a_waiting_writer(Bucket::begin_read, Bucket::validate));
+}
+
+#[test]
+fn mutant_validation_that_takes_a_writer_for_a_waiting_one_is_caught() {
+    check_fails("a validation that does not look for shared holds", || {
+        optimistic_read_beside_a_waiting_writer(Bucket::begin_read, |bucket, seen| {
+            fence(Ordering::Acquire);
+            (bucket.control.load(Ordering::Relaxed) ^ seen.bits()) & !(VERSION_ONE - 1) == 0
+        });
     });
 }
 

@@ -26,6 +26,7 @@ impl Session {
     /// kind than a string that is an object or longer than [`View::COPIED_MAX`] it runs once.
     #[inline]
     pub fn read<R>(&self, key: Key<'_>, mut visit: impl FnMut(&View<'_>) -> R) -> Option<R> {
+        debug_assert!(!self.local.touched.is_visiting(), "INV-LATCH-4: a visitor reads no other key");
         if self.holds_latches() { self.read_held(key, &mut visit) } else { self.read_free(key, &mut visit) }
     }
 
@@ -101,7 +102,7 @@ impl Session {
             return None;
         }
         self.local.heat.warm(store, || store.index.position(glance), glance.entry);
-        let result = visit(&View::latched(record, header));
+        let result = self.local.touched.visit(|| visit(&View::latched(record, header)));
         drop(latch);
         Some(result)
     }
@@ -187,7 +188,7 @@ impl Session {
         debug_assert!(!self.holds_latches(), "INV-LATCH-3: who has a lock plan latches nothing beside it");
         let latch = self.store.index.lock_shared(key.hash);
         let number = latch.number();
-        let result = self.visit_latched(number, key, visit);
+        let result = self.local.touched.visit(|| self.visit_latched(number, key, visit));
         drop(latch);
         result
     }

@@ -107,7 +107,7 @@ impl Session {
                     }
                 } else {
                     seen += 1;
-                    visit(key, &View::latched(record, header));
+                    self.local.touched.visit(|| visit(key, &View::latched(record, header)));
                 }
             }
             drop(latch);
