@@ -75,7 +75,8 @@ struct Options<'a> {
 pub(crate) struct Told {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
-    pub(crate) left_out: usize,
+    /// The programs that were not run, each with the reason.
+    pub(crate) left_out: Vec<String>,
     /// The programs that failed.
     pub(crate) failing: Vec<String>,
 }
@@ -141,18 +142,18 @@ fn run_all(root: &Path, options: &Options<'_>, tolerant: bool) -> Result<Told, S
         };
         told.passed += one.passed;
         told.failed += one.failed;
-        told.left_out += one.left_out;
+        told.left_out.extend(one.left_out);
         if one.failed > 0 {
             told.failing.push(format!("{}: {} failed", program.name, one.failed));
         }
     }
-    println!("{} passed, {} failed; {} programs were left out", told.passed, told.failed, told.left_out);
+    println!("{} passed, {} failed; {} programs were left out", told.passed, told.failed, told.left_out.len());
     Ok(told)
 }
 
 fn left_out(program: &Program, why: &str) -> Told {
     println!("{:<18} left out: {why}", program.name);
-    Told { left_out: 1, ..Told::default() }
+    Told { left_out: vec![format!("{}: {why}", program.name)], ..Told::default() }
 }
 
 /// Runs a program against a server of its own.

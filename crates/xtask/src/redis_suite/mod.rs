@@ -101,20 +101,31 @@ pub(crate) fn fetch() -> Result<(), String> {
     source::prepare(&crate::root::root()).map(drop)
 }
 
-/// Runs the files; true when everything was as the list says.
-pub(crate) fn run(words: &[&str]) -> bool {
-    problems(words).is_empty()
+/// What became of a run.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) passed: usize,
+    /// Tests that were not run, or fail as the list says.
+    pub(crate) skipped: usize,
+    /// What was not as the list says.
+    pub(crate) problems: Vec<String>,
 }
 
-/// Runs the files, and tells what was not as the list says.
-pub(crate) fn problems(words: &[&str]) -> Vec<String> {
+/// Runs the files; true when everything was as the list says.
+pub(crate) fn run(words: &[&str]) -> bool {
+    tell(words).problems.is_empty()
+}
+
+/// Runs the files, and tells what became of them.
+pub(crate) fn tell(words: &[&str]) -> Told {
+    let problem = |text: String| Told { problems: vec![text], ..Told::default() };
     let Some(options) = parse(words) else {
         eprintln!("{USAGE}");
-        return vec!["usage".to_owned()];
+        return problem("usage".to_owned());
     };
     run_files(&options).unwrap_or_else(|e| {
         eprintln!("redis-suite: {e}");
-        vec![e]
+        problem(e)
     })
 }
 
@@ -138,7 +149,7 @@ fn parse<'a>(words: &[&'a str]) -> Option<Options<'a>> {
     Some(options)
 }
 
-fn run_files(options: &Options<'_>) -> Result<Vec<String>, String> {
+fn run_files(options: &Options<'_>) -> Result<Told, String> {
     let root = crate::root::root();
     let suite = source::prepare(&root)?;
     let program = if options.redis { PathBuf::from("/usr/bin/redis-server") } else { server::build(&root, options.release)? };
@@ -147,7 +158,7 @@ fn run_files(options: &Options<'_>) -> Result<Vec<String>, String> {
     let expected = if options.own_server { expected.of_own_servers() } else { expected };
     let tree = if options.own_server { Some(own::Tree::new(&suite, &program, flags)?) } else { None };
     let ports = Ports::claim()?;
-    let mut problems = Vec::new();
+    let mut told = Told::default();
     println!("{:<26} {:>6} {:>6} {:>7} {:>8}", "file", "passed", "failed", "skipped", "seconds");
     for file in &options.files {
         if !suite.join("tests").join(file).with_extension("tcl").is_file() {
@@ -173,20 +184,23 @@ fn run_files(options: &Options<'_>) -> Result<Vec<String>, String> {
         if options.redis {
             failed.iter().for_each(|failure| println!("    {}", failure.text));
         }
-        problems.extend(expected.compare(file, &results));
+        let unlisted = expected.compare(file, &results);
+        told.passed += passed.len();
+        told.skipped += skipped + failed.len().saturating_sub(unlisted.len());
+        told.problems.extend(unlisted);
         let stale = expected.stale(file, &results);
         if options.tolerant {
-            stale.iter().for_each(|told| println!("    {told}"));
+            stale.iter().for_each(|line| println!("    {line}"));
         } else {
-            problems.extend(stale);
+            told.problems.extend(stale);
         }
     }
     if options.redis {
-        return Ok(Vec::new());
+        return Ok(Told::default());
     }
-    problems.iter().for_each(|problem| println!("\n{problem}"));
-    println!("\n{} problems beside what tests/redis-suite.txt lists", problems.len());
-    Ok(problems)
+    told.problems.iter().for_each(|problem| println!("\n{problem}"));
+    println!("\n{} problems beside what tests/redis-suite.txt lists", told.problems.len());
+    Ok(told)
 }
 
 #[cfg(test)]

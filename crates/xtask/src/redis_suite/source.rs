@@ -37,64 +37,92 @@ fn is_the_version(suite: &Path) -> Result<(), String> {
     Err(format!("{} has the sources of Redis {version}, not {VERSION}. {BY_HAND}", suite.display()))
 }
 
-/// The archive of the upstream sources.
+/// The archive of the upstream sources, from the first of the machine's package lists that has it.
+///
+/// Each list is asked by itself, as a private list of sources: one that is malformed, unreachable, without sources or with another version does not
+/// keep the others from being asked.
 fn fetch(own: &Path) -> Result<PathBuf, String> {
-    let archive = || {
-        let found = fs::read_dir(own).ok()?.filter_map(Result::ok).map(|entry| entry.path());
-        found.filter(|path| path.to_string_lossy().contains(".orig.tar.")).find(|path| path.is_file())
-    };
-    if let Some(archive) = archive() {
+    if let Some(archive) = archive(own) {
         return Ok(archive);
     }
     println!("fetching the sources of Redis");
     let state = own.join("apt");
-    let parts = state.join("parts");
-    for directory in [&parts, &state.join("lists/partial"), &state.join("cache/archives/partial")] {
-        fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    let _ = fs::remove_dir_all(&state);
+    let lists = package_lists(Path::new("/etc/apt"));
+    for (number, (path, text)) in lists.iter().enumerate() {
+        if fetch_by(text, path, own, &state.join(number.to_string())).map_err(|e| format!("{}: {e}", state.display()))? {
+            let _ = fs::remove_dir_all(&state);
+            return archive(own).ok_or_else(|| format!("the archive is gone from {}", own.display()));
+        }
     }
-    list_sources(&parts)?;
+    let tried: Vec<String> = lists.iter().map(|(path, _)| path.display().to_string()).collect();
+    Err(format!("no package list gives the sources of Redis {VERSION} (tried: {}). {BY_HAND}", tried.join(", ")))
+}
+
+/// The archive that was fetched, of the right version.
+fn archive(own: &Path) -> Option<PathBuf> {
+    let wanted = format!("redis_{VERSION}.");
+    let is_wanted = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(&wanted) && name.contains(".orig.tar.") && path.is_file()
+    };
+    fs::read_dir(own).ok()?.filter_map(Result::ok).map(|entry| entry.path()).find(is_wanted)
+}
+
+/// Fetches by one list of sources; true when the archive is there then.
+fn fetch_by(list: &str, path: &Path, own: &Path, state: &Path) -> std::io::Result<bool> {
+    let (parts, lists, cache) = (state.join("parts"), state.join("lists"), state.join("cache"));
+    for directory in [&parts, &lists.join("partial"), &cache.join("archives/partial")] {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(parts.join(path.file_name().unwrap_or_default()), list)?;
     let apt = |arguments: &[&str]| {
         let mut apt = Command::new("apt-get");
-        apt.args(["-o", "Dir::Etc::sourcelist=/dev/null"]);
-        for (option, path) in
-            [("Dir::Etc::sourceparts", &parts), ("Dir::State::lists", &state.join("lists")), ("Dir::Cache", &state.join("cache"))]
-        {
+        // The account that apt takes for downloads cannot write here.
+        apt.args(["-o", "Dir::Etc::sourcelist=/dev/null", "-o", "APT::Sandbox::User=root"]);
+        for (option, path) in [("Dir::Etc::sourceparts", &parts), ("Dir::State::lists", &lists), ("Dir::Cache", &cache)] {
             apt.arg("-o").arg(format!("{option}={}", path.display()));
         }
         apt.args(arguments).current_dir(own).status().is_ok_and(|status| status.success())
     };
-    if !(apt(&["update"]) && apt(&["source", "--download-only", "--only-source", "redis"])) {
-        return Err(format!("`apt-get source redis` failed. {BY_HAND}"));
-    }
-    archive().ok_or_else(|| format!("`apt-get source redis` left no archive in {}. {BY_HAND}", own.display()))
+    // An update fails when one place of several does; what the others gave may be enough.
+    apt(&["update"]);
+    Ok(apt(&["source", "--download-only", "--only-source", "redis"]) && archive(own).is_some())
 }
 
-/// Writes the places that apt has packages from as places to have their sources from: those of the machine are not changed.
-fn list_sources(parts: &Path) -> Result<(), String> {
-    let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
-    files.extend(fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()));
-    for (number, file) in files.iter().enumerate() {
-        let Ok(text) = fs::read_to_string(file) else { continue };
-        // apt takes no others.
-        let (lines, extension) = match file.extension().and_then(|extension| extension.to_str()) {
-            Some("sources") => (as_sources(&text, "Types:"), "sources"),
-            Some("list") => (as_sources(&text, "deb "), "list"),
-            _ => continue,
-        };
-        let own = parts.join(format!("{number}.{extension}"));
-        fs::write(&own, lines).map_err(|e| format!("{}: {e}", own.display()))?;
-    }
-    Ok(())
+/// The machine's lists of places that packages come from, as lists of sources: those of the distribution first.
+fn package_lists(apt: &Path) -> Vec<(PathBuf, String)> {
+    let parts = fs::read_dir(apt.join("sources.list.d")).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let paths = std::iter::once(apt.join("sources.list")).chain(parts);
+    let mut lists: Vec<(PathBuf, String)> = paths
+        .filter_map(|path| {
+            let text = fs::read_to_string(&path).ok()?;
+            let text = match path.extension()?.to_str()? {
+                "sources" => sources_of_stanzas(&text),
+                "list" => sources_of_lines(&text),
+                _ => return None,
+            };
+            (!text.is_empty()).then_some((path, text))
+        })
+        .collect();
+    lists.sort_by_key(|(path, text)| (!text.contains("debian.org/") && !text.contains("ubuntu.com/"), path.clone()));
+    lists
 }
 
-/// The lines of a list of places with what begins with `word`, and says that packages are had from there, saying so of sources.
-fn as_sources(text: &str, word: &str) -> String {
-    let line = |line: &str| match line.strip_prefix(word) {
-        Some(_) if word == "Types:" => "Types: deb-src\n".to_owned(),
-        Some(rest) => format!("deb-src {rest}\n"),
-        None => format!("{line}\n"),
-    };
-    text.lines().map(line).collect()
+/// Stanzas of a `.sources` file, each as one of sources.
+fn sources_of_stanzas(text: &str) -> String {
+    let is_types = |line: &str| line.get(..6).is_some_and(|name| name.eq_ignore_ascii_case("types:"));
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    if !lines.iter().any(|line| is_types(line)) {
+        return String::new();
+    }
+    lines.iter().map(|line| if is_types(line) { "Types: deb-src\n".to_owned() } else { format!("{line}\n") }).collect()
+}
+
+/// The `deb` lines of a `.list` file, each as one of sources.
+fn sources_of_lines(text: &str) -> String {
+    let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("deb"));
+    lines.filter(|rest| rest.starts_with([' ', '\t'])).map(|rest| format!("deb-src{rest}\n")).collect()
 }
 
 fn unpack(archive: &Path, suite: &Path) -> Result<(), String> {
@@ -124,9 +152,30 @@ mod tests {
 
     #[test]
     fn places_of_packages_become_places_of_sources() {
-        let new = as_sources("Types: deb\nURIs: http://a\n\nTypes: deb deb-src\nURIs: http://b", "Types:");
-        assert_eq!(new, "Types: deb-src\nURIs: http://a\n\nTypes: deb-src\nURIs: http://b\n");
-        let old = as_sources("# a comment\ndeb http://a bookworm main\ndeb-src http://a bookworm main", "deb ");
-        assert_eq!(old, "# a comment\ndeb-src http://a bookworm main\ndeb-src http://a bookworm main\n");
+        let stanzas = sources_of_stanzas("# a comment\nTypes: deb\nURIs: http://a\n\ntypes: deb deb-src\nURIs: http://b");
+        assert_eq!(stanzas, "Types: deb-src\nURIs: http://a\n\nTypes: deb-src\nURIs: http://b\n");
+        assert_eq!(sources_of_stanzas("# nothing\n"), "");
+        let lines =
+            sources_of_lines("# deb http://c\n deb [arch=amd64] http://a x main\ndeb-src http://a x main\ndeb\thttp://b x main");
+        assert_eq!(lines, "deb-src [arch=amd64] http://a x main\ndeb-src\thttp://b x main\n");
+    }
+
+    #[test]
+    fn lists_of_the_distribution_come_first_and_others_by_themselves() {
+        let apt = std::env::temp_dir().join(format!("almandine-apt-{}", std::process::id()));
+        let parts = apt.join("sources.list.d");
+        fs::create_dir_all(&parts).unwrap();
+        for (name, text) in [
+            ("a.list", "deb http://tools.test/apt x main\n"),
+            ("b.sources", "Types: deb\nURIs: http://mirror.debian.org/debian\n"),
+            ("c.list.disabled", "deb http://d x main\n"),
+            ("e.list", "# nothing\n"),
+        ] {
+            fs::write(parts.join(name), text).unwrap();
+        }
+        let lists = package_lists(&apt);
+        let names: Vec<_> = lists.iter().filter_map(|(path, _)| path.file_name()?.to_str()).collect();
+        assert_eq!(names, ["b.sources", "a.list"]);
+        fs::remove_dir_all(&apt).unwrap();
     }
 }

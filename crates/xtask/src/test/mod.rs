@@ -30,10 +30,18 @@ struct Ended {
     name: String,
     passed: usize,
     failed: usize,
-    ignored: usize,
+    skipped: usize,
     took: Duration,
     /// What failed in it, and why where that is known: told once more at the very end.
     problems: Vec<String>,
+    /// What of it could not be run on this machine, by name and with the reason: told at the very end.
+    left_out: Vec<String>,
+}
+
+impl Ended {
+    fn new(name: &str, took: Duration) -> Self {
+        Self { name: name.to_owned(), passed: 0, failed: 0, skipped: 0, took, problems: Vec::new(), left_out: Vec::new() }
+    }
 }
 
 /// Problems that a failed step may have at the end; the whole is above.
@@ -86,28 +94,22 @@ pub(crate) fn run(full: bool) -> bool {
     let files: &[&str] = if full { &[] } else { &["--fast-part"] };
     match redis_suite::fetch() {
         Err(e) if !full => {
-            println!("\n=== redis suite: left out, since it cannot be fetched. {e}");
-            ended.push(Ended {
-                name: "redis suite".to_owned(),
-                passed: 0,
-                failed: 0,
-                ignored: 1,
-                took: Duration::ZERO,
-                problems: Vec::new(),
-            });
+            println!("\n=== redis suite: left out. {e}");
+            let left_out = vec![format!("Redis' own tests cannot be fetched: {e}")];
+            ended.push(Ended { skipped: 1, left_out, ..Ended::new("redis suite", Duration::ZERO) });
         }
         _ => {
-            let problems = timed(&mut ended, "redis suite", || Some(redis_suite::problems(&[&["--tolerant"], files].concat())));
-            if let (Some(problems), Some(last)) = (problems, ended.last_mut()) {
-                (last.passed, last.failed) = (usize::from(problems.is_empty()), problems.len());
-                last.problems = problems;
+            let told = timed(&mut ended, "redis suite", || Some(redis_suite::tell(&[&["--tolerant"], files].concat())));
+            if let (Some(told), Some(last)) = (told, ended.last_mut()) {
+                (last.passed, last.failed, last.skipped) = (told.passed, told.problems.len(), told.skipped);
+                last.problems = told.problems;
             }
         }
     }
     let told = timed(&mut ended, "clients", || Some(clients::run_for_tests(&root, full)));
     if let (Some(told), Some(last)) = (told, ended.last_mut()) {
-        (last.passed, last.failed, last.ignored) = (told.passed, told.failed, told.left_out);
-        last.problems = told.failing;
+        (last.passed, last.failed, last.skipped) = (told.passed, told.failed, told.left_out.len());
+        (last.problems, last.left_out) = (told.failing, told.left_out);
     }
     if full {
         object_storage(&root, &mut ended);
@@ -177,14 +179,7 @@ fn timed<T>(ended: &mut Vec<Ended>, name: &str, work: impl FnOnce() -> Option<T>
     let started = Instant::now();
     let result = work();
     let failed = usize::from(result.is_none());
-    ended.push(Ended {
-        name: name.to_owned(),
-        passed: 1 - failed,
-        failed,
-        ignored: 0,
-        took: started.elapsed(),
-        problems: Vec::new(),
-    });
+    ended.push(Ended { passed: 1 - failed, failed, ..Ended::new(name, started.elapsed()) });
     result
 }
 
@@ -224,25 +219,29 @@ fn execute(root: &Path, step: &Step) -> Ended {
         counts.passed = 1;
     }
     let Counts { passed, failed, ignored } = counts;
-    Ended { name: step.name.clone(), passed, failed, ignored, took: started.elapsed(), problems: output.problems() }
+    Ended { passed, failed, skipped: ignored, problems: output.problems(), ..Ended::new(&step.name, started.elapsed()) }
 }
 
 fn summary(ended: &[Ended], took: Duration) -> bool {
-    println!("\n{:<28} {:>7} {:>7} {:>7} {:>9}", "step", "passed", "failed", "ignored", "seconds");
+    println!("\n{:<28} {:>7} {:>7} {:>7} {:>9}", "step", "passed", "failed", "skipped", "seconds");
     for e in ended {
-        println!("{:<28} {:>7} {:>7} {:>7} {:>9.1}", e.name, e.passed, e.failed, e.ignored, e.took.as_secs_f64());
+        println!("{:<28} {:>7} {:>7} {:>7} {:>9.1}", e.name, e.passed, e.failed, e.skipped, e.took.as_secs_f64());
     }
-    let passed: usize = ended.iter().map(|e| e.passed).sum();
-    let failed: usize = ended.iter().map(|e| e.failed).sum();
     println!("in {:.0} s", took.as_secs_f64());
     print!("{}", told_again(ended));
-    println!("{passed} passed, {failed} failed");
-    failed == 0
+    println!("{}", closing_line(ended));
+    ended.iter().all(|e| e.failed == 0)
 }
 
-/// What failed, short: a log that was cut off at its beginning still has it.
+/// `N passed, N failed, N skipped`, alone on the last line: what other programs read.
+fn closing_line(ended: &[Ended]) -> String {
+    let sum = |count: fn(&Ended) -> usize| ended.iter().map(count).sum::<usize>();
+    format!("{} passed, {} failed, {} skipped", sum(|e| e.passed), sum(|e| e.failed), sum(|e| e.skipped))
+}
+
+/// What could not be run and what failed, short: a log that was cut off at its beginning still has it.
 fn told_again(ended: &[Ended]) -> String {
-    let mut text = String::new();
+    let mut text: String = ended.iter().flat_map(|e| &e.left_out).map(|what| format!("LEFT OUT: {what}\n")).collect();
     for e in ended.iter().filter(|e| e.failed > 0) {
         text += &format!("FAILED: {}\n", e.name);
         for problem in e.problems.iter().take(PROBLEMS_MAX) {
@@ -266,19 +265,23 @@ mod tests {
     fn the_end_names_what_failed() {
         let mut problems = vec!["unit/a: failed: one\n    Expected '1'".to_owned(), "x".repeat(2 * PROBLEM_CHARS_MAX)];
         problems.extend((0..PROBLEMS_MAX).map(|n| n.to_string()));
-        let ended = |name: &str, failed, problems| Ended {
-            name: name.to_owned(),
-            passed: 0,
-            failed,
-            ignored: 0,
-            took: Duration::ZERO,
-            problems,
-        };
+        let ended = |name: &str, failed, problems| Ended { failed, problems, ..Ended::new(name, Duration::ZERO) };
         let told = told_again(&[ended("fine", 0, Vec::new()), ended("suite", 1, problems), ended("build", 1, Vec::new())]);
         let lines: Vec<&str> = told.lines().collect();
         assert_eq!(lines[..3], ["FAILED: suite", "    unit/a: failed: one", "        Expected '1'"]);
         assert!(lines[3].ends_with("x …") && lines[3].len() < PROBLEM_CHARS_MAX + 10);
         assert_eq!(lines[PROBLEMS_MAX + 1..], ["    9", "    and 2 more", "FAILED: build"]);
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_and_named_at_the_end() {
+        let left_out = vec!["clients: no Go".to_owned()];
+        let steps = [
+            Ended { passed: 2, ..Ended::new("unit", Duration::ZERO) },
+            Ended { skipped: 1, left_out, ..Ended::new("clients", Duration::ZERO) },
+        ];
+        assert_eq!(told_again(&steps), "LEFT OUT: clients: no Go\n");
+        assert_eq!(closing_line(&steps), "2 passed, 0 failed, 1 skipped");
     }
 
     #[test]
@@ -289,8 +292,7 @@ mod tests {
 
     #[test]
     fn a_failed_step_fails_the_run() {
-        let ended =
-            |failed| Ended { name: "a".to_owned(), passed: 1, failed, ignored: 0, took: Duration::ZERO, problems: Vec::new() };
+        let ended = |failed| Ended { passed: 1, failed, ..Ended::new("a", Duration::ZERO) };
         assert!(summary(&[ended(0)], Duration::ZERO));
         assert!(!summary(&[ended(0), ended(1)], Duration::ZERO));
     }
