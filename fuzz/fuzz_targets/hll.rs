@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use almandine_datatypes::hll::{self, EMPTY, HEADER_BYTES, Hll, Observation, Registers, Way, sparse};
+use almandine_datatypes::hyperloglog::{EMPTY, HEADER_BYTES, Hll, Observation, Registers, Way, sparse, self};
 use libfuzzer_sys::fuzz_target;
 
 fn merged(value: &[u8]) -> Option<Vec<u8>> {
@@ -24,12 +24,12 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(opened.cardinality(Way::Words).is_ok(), before.is_some());
     let _ = sparse::opcodes(&value[HEADER_BYTES..]).count();
     if matches!(opened, Hll::Sparse(_)) {
-        assert_eq!(hll::to_dense(&value).is_ok(), before.is_some());
+        assert_eq!(hyperloglog::to_dense(&value).is_ok(), before.is_some());
     }
     let mut model = before;
     for element in elements.chunks(2) {
         let observation = Observation::of(element);
-        let added = hll::add(&mut value, observation, 3000);
+        let added = hyperloglog::add(&mut value, observation, 3000);
         if let Some(model) = &mut model {
             model[observation.index] = model[observation.index].max(observation.count);
             assert!(added.is_ok());

@@ -5,8 +5,8 @@
 
 #![no_main]
 
-use almandine_datatypes::rdb::hash::{self, EXPIRY_MS_MAX, Entry, Form, Hash, Malformed};
-use almandine_datatypes::rdb::footer;
+use almandine_rdb::value::footer;
+use almandine_rdb::value::hash::{EXPIRY_MS_MAX, Entry, Form, Hash, Malformed, self};
 use libfuzzer_sys::fuzz_target;
 
 type Fields = Vec<(Vec<u8>, Vec<u8>, Option<i64>)>;

@@ -5,8 +5,8 @@
 
 #![no_main]
 
-use almandine_datatypes::rdb::hash::Malformed;
-use almandine_datatypes::rdb::set::{self, Form, Set};
+use almandine_rdb::value::hash::Malformed;
+use almandine_rdb::value::set::{Form, Set, self};
 use libfuzzer_sys::fuzz_target;
 
 fn read(value_type: u8, mut input: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {

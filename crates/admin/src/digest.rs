@@ -1,8 +1,8 @@
 //! Signatures of data, to compare two servers: 40 hexadecimal digits that do not depend on the order of keys. They are not those of Redis.
 
 use almandine_call::CommandError;
-use almandine_datatypes::digest;
 use almandine_datatypes::stream::{Producers, StreamId, StreamObject};
+use almandine_datatypes::string::digest;
 use almandine_keyspace::types::hash::Hash;
 use almandine_keyspace::types::list::List;
 use almandine_keyspace::types::set::Set;

@@ -9,7 +9,7 @@ mod scratch;
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Context, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
-use almandine_datatypes::hll::{self, EMPTY, HEADER_BYTES, Hll, Observation, dense, sparse};
+use almandine_datatypes::hyperloglog::{self, EMPTY, HEADER_BYTES, Hll, Observation, dense, sparse};
 use almandine_keyspace::{Kind, Occupied, Put, Slot, Vacant};
 use almandine_resp::Args;
 use std::ops::Range;
@@ -68,9 +68,9 @@ fn create(vacant: Vacant<'_>, elements: Args<'_>, bytes_max: usize) -> Result<i6
     scratch::with(|scratch| {
         let (value, mut changes) = (scratch.copy(&EMPTY), 1);
         for element in elements.iter() {
-            changes += i64::from(hll::add(value, Observation::of(element), bytes_max)?.is_some());
+            changes += i64::from(hyperloglog::add(value, Observation::of(element), bytes_max)?.is_some());
         }
-        hll::invalidate(value);
+        hyperloglog::invalidate(value);
         vacant.insert(Kind::String, value, Put::EDITED)?;
         Ok(changes)
     })
@@ -112,7 +112,7 @@ fn add_sparse(occupied: &mut Occupied<'_>, elements: Args<'_>, bytes_max: usize)
         let value = scratch.copy(occupied.value());
         let (mut changed, mut changes): (Option<Range<usize>>, _) = (None, 0);
         for element in elements.iter() {
-            let Some(Range { start, end }) = hll::add(value, Observation::of(element), bytes_max)? else { continue };
+            let Some(Range { start, end }) = hyperloglog::add(value, Observation::of(element), bytes_max)? else { continue };
             changes += 1;
             changed = Some(changed.map_or(start..end, |range| range.start.min(start)..range.end.max(end)));
         }
@@ -121,11 +121,11 @@ fn add_sparse(occupied: &mut Occupied<'_>, elements: Args<'_>, bytes_max: usize)
             write_changed(occupied, start, &value[start..end.min(before)])?;
             return Ok(changes);
         }
-        hll::invalidate(value);
+        hyperloglog::invalidate(value);
         if start < HEADER_BYTES || value.len() < before {
             occupied.replace(Kind::String, value, Put { edited: true, ..occupied.put() })?;
         } else {
-            let (at, byte) = hll::invalidated(value);
+            let (at, byte) = hyperloglog::invalidated(value);
             let parts = [(at, &[byte][..]), (start, &value[start..])];
             occupied.write_parts(value.len(), before, parts.into_iter())?;
         }
@@ -136,7 +136,7 @@ fn add_sparse(occupied: &mut Occupied<'_>, elements: Args<'_>, bytes_max: usize)
 /// Overwrites bytes behind the header, which make the cached cardinality invalid.
 fn write_changed(occupied: &mut Occupied<'_>, at: usize, bytes: &[u8]) -> Outcome {
     let value = occupied.value();
-    let (cache, byte) = hll::invalidated(value);
+    let (cache, byte) = hyperloglog::invalidated(value);
     let len = value.len();
     Ok(occupied.write_parts(len, len, [(cache, &[byte][..]), (at, bytes)].into_iter())?)
 }

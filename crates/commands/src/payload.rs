@@ -11,14 +11,14 @@ mod stream;
 
 use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
-use almandine_datatypes::rdb::footer::{self, Leniency};
-use almandine_datatypes::rdb::hash::Hash;
-use almandine_datatypes::rdb::list::List;
-use almandine_datatypes::rdb::set::Set;
-use almandine_datatypes::rdb::sorted_set::SortedSet;
-use almandine_datatypes::rdb::{self, types};
 use almandine_datatypes::stream::StreamObject;
 use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer};
+use almandine_rdb::value::footer::{self, Leniency};
+use almandine_rdb::value::hash::Hash;
+use almandine_rdb::value::list::List;
+use almandine_rdb::value::set::Set;
+use almandine_rdb::value::sorted_set::SortedSet;
+use almandine_rdb::{types, value};
 
 /// Bytes of a payload beside its value: the type byte and the footer.
 pub const ENVELOPE_BYTES: usize = 11;
@@ -80,7 +80,7 @@ pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Co
 fn of_string(value: &[u8]) -> Vec<u8> {
     let mut payload = Vec::with_capacity(value.len() + 32);
     payload.push(types::STRING);
-    rdb::write_string(value, &mut payload);
+    almandine_rdb::write_string(value, &mut payload);
     footer::seal(&mut payload, footer::VERSION_REDIS_7_0);
     payload
 }
@@ -116,13 +116,13 @@ pub fn open(payload: &[u8]) -> Result<Restored<'_>, CommandError> {
 pub fn open_leniently(payload: &[u8], leniency: Leniency) -> Result<Restored<'_>, CommandError> {
     let (mut content, version) = footer::open_leniently(payload, leniency).ok_or(errors::generic::DUMP_NOT_VERIFIED)?;
     let value = match content.split_off_first() {
-        Some(&types::STRING) => rdb::read_string(&mut content).map(Restored::String),
+        Some(&types::STRING) => almandine_rdb::read_string(&mut content).map(Restored::String),
         Some(&kind) if Hash::is_type(kind, version) => Hash::read(kind, version, &mut content).ok().map(Restored::Hash),
         Some(&kind) if List::is_type(kind) => List::read(kind, &mut content).ok().map(Restored::List),
         Some(&kind) if Set::is_type(kind) => Set::read(kind, &mut content).ok().map(Restored::Set),
         Some(&kind) if SortedSet::is_type(kind) => SortedSet::read(kind, &mut content).ok().map(Restored::SortedSet),
-        Some(&kind) if rdb::stream::is_type(kind) => {
-            rdb::stream::read(kind, &mut content).ok().map(|stream| Restored::Stream(Box::new(stream)))
+        Some(&kind) if value::stream::is_type(kind) => {
+            value::stream::read(kind, &mut content).ok().map(|stream| Restored::Stream(Box::new(stream)))
         }
         _ => None,
     };

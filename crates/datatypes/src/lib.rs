@@ -13,22 +13,18 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
-pub mod bitfield;
 pub mod bitmap;
-pub mod digest;
 pub mod geo;
 pub mod glob;
 pub mod hash;
 pub mod hashed;
-pub mod hll;
+pub mod hyperloglog;
 mod image;
-pub mod lcs;
 pub mod list;
 pub mod number;
 pub mod packed;
-pub mod range;
-pub mod rdb;
 pub mod set;
 pub mod sorted_set;
 pub mod stream;
+pub mod string;
 pub mod tree;

@@ -2,8 +2,8 @@
 
 mod oracle;
 
-use almandine_datatypes::bitfield::{Encoding, Overflow};
 use almandine_datatypes::bitmap;
+use almandine_datatypes::bitmap::field::{Encoding, Overflow};
 use oracle::{Oracle, Random, Reply};
 use proptest::prelude::*;
 

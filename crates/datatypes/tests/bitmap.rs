@@ -3,7 +3,7 @@
 mod oracle;
 
 use almandine_datatypes::bitmap::{self, Operation, Unit};
-use almandine_datatypes::range;
+use almandine_datatypes::string::range;
 use oracle::{Oracle, Random, command};
 use proptest::prelude::*;
 

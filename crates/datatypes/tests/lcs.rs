@@ -2,7 +2,7 @@
 
 mod oracle;
 
-use almandine_datatypes::lcs::{self, Run};
+use almandine_datatypes::string::lcs::{self, Run};
 use oracle::{Oracle, Random, Reply, command};
 use proptest::prelude::*;
 

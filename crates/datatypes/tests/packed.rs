@@ -1,6 +1,7 @@
 //! Packed hashes against a list of fields, and against bytes that are no packed hash.
 
-use almandine_datatypes::packed::{Due, ELEMENTS_MAX, Edit, Encoding, Entry, Full, PACKED_MAX_BYTES, PackedHash};
+use almandine_datatypes::hash::PackedHash;
+use almandine_datatypes::packed::{Due, ELEMENTS_MAX, Edit, Encoding, Entry, Full, PACKED_MAX_BYTES};
 use almandine_testkit::random::Random;
 
 /// A field with its value and expiry.

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use almandine_datatypes::hll::Corrupted;
+use almandine_datatypes::hyperloglog::Corrupted;
 use almandine_keyspace::{Full, Missing, Refusal, WrongKind};
 use almandine_resp::Args;
 

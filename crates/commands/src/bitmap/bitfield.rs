@@ -6,7 +6,7 @@
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Keys, Traits};
-use almandine_datatypes::bitfield::{Encoding, Overflow};
+use almandine_datatypes::bitmap::field::{Encoding, Overflow};
 use almandine_keyspace::{Kind, Put, Slot};
 use almandine_resp::{Args, Reply};
 use std::ops::Range;

@@ -8,8 +8,8 @@ use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
 use almandine_config::choices::VersionCheck;
-use almandine_datatypes::rdb::footer::Leniency;
 use almandine_keyspace::Put;
+use almandine_rdb::value::footer::Leniency;
 
 use super::object::frequency_steps;
 use crate::payload;

@@ -2,7 +2,7 @@
 
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
-use almandine_datatypes::hll::{self, CACHE};
+use almandine_datatypes::hyperloglog::{self, CACHE};
 use almandine_keyspace::Slot;
 
 use super::{debug, make_raw, open, scratch};
@@ -41,7 +41,7 @@ fn count_one(call: &mut WriteCall<'_>) -> Result<u64, CommandError> {
     };
     call.context.statistics().looked_up(true);
     let hll = open(&occupied)?;
-    if let Some(count) = hll::cached(occupied.value()) {
+    if let Some(count) = hyperloglog::cached(occupied.value()) {
         make_raw(&mut occupied)?;
         return Ok(count);
     }

@@ -2,7 +2,7 @@
 
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
-use almandine_datatypes::hll::{self, Hll, Registers, Way, self_test, sparse};
+use almandine_datatypes::hyperloglog::{self, Hll, Registers, Way, self_test, sparse};
 use almandine_keyspace::{Kind, Occupied, Put, Slot};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -67,7 +67,7 @@ fn pfdebug(call: &mut WriteCall<'_>) -> Outcome {
 /// Makes a value dense; whether it was sparse.
 fn to_dense(occupied: &mut Occupied<'_>) -> Result<bool, CommandError> {
     let Hll::Sparse(_) = open(occupied)? else { return Ok(false) };
-    let value = hll::to_dense(occupied.value())?;
+    let value = hyperloglog::to_dense(occupied.value())?;
     occupied.replace(Kind::String, &value, Put { edited: true, ..occupied.put() })?;
     Ok(true)
 }

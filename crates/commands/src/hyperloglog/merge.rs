@@ -3,7 +3,7 @@
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
-use almandine_datatypes::hll::{EMPTY, Merged};
+use almandine_datatypes::hyperloglog::{EMPTY, Merged};
 use almandine_keyspace::{Kind, Put, Slot};
 
 use super::scratch::{self, Scratch};

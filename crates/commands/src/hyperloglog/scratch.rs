@@ -1,6 +1,6 @@
 //! Space in which values are made and merged: one for each worker, because 16 KB of registers are too many for every call.
 
-use almandine_datatypes::hll::Registers;
+use almandine_datatypes::hyperloglog::Registers;
 use std::cell::RefCell;
 
 /// Longest value whose space is kept.

@@ -4,10 +4,10 @@ use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
 use almandine_datatypes::packed::Encoding;
 use almandine_datatypes::packed::entry::DUE_MAX;
-use almandine_datatypes::rdb::hash::{Dialect, Entry, Form, Hash, Thresholds};
-use almandine_datatypes::rdb::{self, footer};
 use almandine_keyspace::types::hash;
 use almandine_keyspace::{Key, Put, Refusal, Writer};
+use almandine_rdb::value::hash::{Dialect, Entry, Form, Hash, Thresholds};
+use almandine_rdb::value::{self, footer};
 
 /// The payload of a hash.
 pub(super) fn payload(hash: &hash::Hash<'_>) -> Result<Vec<u8>, Refusal> {
@@ -18,7 +18,7 @@ pub(super) fn payload(hash: &hash::Hash<'_>) -> Result<Vec<u8>, Refusal> {
     let thresholds = Thresholds { entries_max: size, value_bytes_max: size };
     let form = Form::choose(fields.iter().copied(), thresholds, Dialect::Redis);
     let mut payload = Vec::new();
-    let form = rdb::hash::write(form, fields.iter().copied(), &mut payload);
+    let form = value::hash::write(form, fields.iter().copied(), &mut payload);
     footer::seal(&mut payload, form.version());
     Ok(payload)
 }

@@ -2,11 +2,11 @@
 
 use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
-use almandine_datatypes::packed::{ListEncoding, ListLimits};
-use almandine_datatypes::rdb::list::List;
-use almandine_datatypes::rdb::{self, footer};
+use almandine_datatypes::list::{ListEncoding, ListLimits};
 use almandine_keyspace::types::list;
 use almandine_keyspace::{Key, Put, Refusal, Writer};
+use almandine_rdb::value::list::List;
+use almandine_rdb::value::{self, footer};
 
 /// `list-max-listpack-size` of what has one node, and of what has several, as Redis has it if nobody says otherwise.
 const ONE_NODE: i64 = -5;
@@ -18,7 +18,7 @@ pub(super) fn payload(list: &list::List<'_>) -> Result<Vec<u8>, Refusal> {
     let mut missing = None;
     let elements = list.try_iter().map_while(|element| element.map_err(|refusal| missing = Some(refusal)).ok());
     let mut payload = Vec::new();
-    rdb::list::write(elements, ListLimits::new(size), &mut payload);
+    value::list::write(elements, ListLimits::new(size), &mut payload);
     if let Some(refusal) = missing {
         return Err(refusal);
     }

@@ -2,10 +2,11 @@
 
 use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
-use almandine_datatypes::packed::{Member, SetEncoding};
-use almandine_datatypes::rdb::footer;
-use almandine_datatypes::rdb::set::{self, Form, Set};
+use almandine_datatypes::packed::Member;
+use almandine_datatypes::set::SetEncoding;
 use almandine_keyspace::{Key, Put, Refusal, Writer, types};
+use almandine_rdb::value::footer;
+use almandine_rdb::value::set::{self, Form, Set};
 
 /// The payload of a set. What is a listpack is written as a table, which all servers read, and which those that have such listpacks make one of again.
 pub(super) fn payload(of: &types::set::Set<'_>) -> Result<Vec<u8>, Refusal> {

@@ -2,17 +2,17 @@
 
 use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
-use almandine_datatypes::rdb::sorted_set::{Form, SortedSet, Thresholds};
-use almandine_datatypes::rdb::{self, footer};
 use almandine_keyspace::types::sorted_set::{self, SortedSetEncoding};
 use almandine_keyspace::{Key, Put, Refusal, Writer};
+use almandine_rdb::value::sorted_set::{Form, SortedSet, Thresholds};
+use almandine_rdb::value::{self, footer};
 
 /// The payload of a sorted set.
 pub(super) fn payload(set: &sorted_set::SortedSet<'_>) -> Result<Vec<u8>, Refusal> {
     let mut payload = Vec::new();
     if set.next_due().is_some() {
         let members: Vec<_> = set.iter().collect::<Result<_, _>>()?;
-        rdb::sorted_set::write_expiring(members.iter().map(|entry| (entry.member, entry.score, entry.due)), &mut payload);
+        value::sorted_set::write_expiring(members.iter().map(|entry| (entry.member, entry.score, entry.due)), &mut payload);
         footer::seal(&mut payload, footer::VERSION_REDIS_7_0);
         return Ok(payload);
     }
@@ -22,7 +22,7 @@ pub(super) fn payload(set: &sorted_set::SortedSet<'_>) -> Result<Vec<u8>, Refusa
     let size = if set.encoding() == SortedSetEncoding::SkipList { 0 } else { usize::MAX };
     let thresholds = Thresholds { entries_max: size, value_bytes_max: size };
     let form = Form::choose(members.iter().copied(), thresholds);
-    let form = rdb::sorted_set::write(form, members.iter().copied(), &mut payload);
+    let form = value::sorted_set::write(form, members.iter().copied(), &mut payload);
     footer::seal(&mut payload, form.version());
     Ok(payload)
 }

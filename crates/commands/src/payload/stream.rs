@@ -1,8 +1,8 @@
 //! Payloads of streams.
 
-use almandine_datatypes::rdb::{footer, stream};
 use almandine_datatypes::stream::StreamObject;
 use almandine_keyspace::Refusal;
+use almandine_rdb::value::{footer, stream};
 
 /// The payload of a stream.
 pub(super) fn payload(of: &StreamObject) -> Result<Vec<u8>, Refusal> {

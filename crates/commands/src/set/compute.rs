@@ -5,7 +5,7 @@
 //! is gathered, of many sets, is the one thing that takes memory, beside a result that is stored.
 
 use almandine_call::computation::Computation;
-use almandine_datatypes::hll::{Registers, Way};
+use almandine_datatypes::hyperloglog::{Registers, Way};
 use almandine_datatypes::set::{Algebra, Count, Operation, Position, Source};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::Frozen;

@@ -3,7 +3,7 @@
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
-use almandine_datatypes::packed::SetEncoding;
+use almandine_datatypes::set::SetEncoding;
 
 use super::access::{SET, change};
 use super::stream;

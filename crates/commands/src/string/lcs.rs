@@ -1,8 +1,8 @@
-//! LCS: the longest common subsequence of two strings. The algorithm is in [`almandine_datatypes::lcs`].
+//! LCS: the longest common subsequence of two strings. The algorithm is in [`almandine_datatypes::string::lcs`].
 
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
-use almandine_datatypes::lcs;
+use almandine_datatypes::string::lcs;
 use almandine_keyspace::Kind;
 
 pub(super) const LCS: Command = Command {

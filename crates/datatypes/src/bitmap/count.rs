@@ -6,7 +6,7 @@
 //! written over small arrays, which the compiler turns into vectors of whatever width the target has.
 
 use super::{Unit, bit_range};
-use crate::range;
+use crate::string::range;
 
 const LANES: usize = 4;
 const WORD: usize = size_of::<u64>();

@@ -1,6 +1,7 @@
 //! Strings as arrays of bits: bit 0 is the highest bit of the first byte, and every bit beyond the end is zero.
 
 mod count;
+pub mod field;
 mod operation;
 mod position;
 
@@ -10,7 +11,7 @@ pub use position::{position, position_in};
 
 use std::ops::Range;
 
-use crate::range;
+use crate::string::range;
 
 /// What the start and end of a range count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 //!
 //! [`HashObject`] is what commands see and what the store holds.
 
-mod convert;
 mod object;
+mod packed;
 
 pub use crate::hashed::Placement;
 pub use object::{HashObject, Iter};
+pub use packed::PackedHash;

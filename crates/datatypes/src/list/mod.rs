@@ -12,14 +12,8 @@
 //! [`ListObject`] is what commands see and what the store holds.
 
 mod chunk;
-mod convert;
-mod ends;
-mod find;
-mod image;
-mod iter;
 mod object;
-mod remove;
-mod stack;
+pub mod packed;
 
-pub use iter::Iter;
-pub use object::ListObject;
+pub use object::{Iter, ListObject};
+pub use packed::{End, LIST_MAX_BYTES, ListEncoding, ListLimits, PackedList};

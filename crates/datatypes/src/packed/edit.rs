@@ -14,7 +14,7 @@ pub struct Splice<'a> {
 }
 
 impl<'a> Splice<'a> {
-    pub(super) fn new(offset: usize, remove: usize, head: Head, tail: [&'a [u8]; 2]) -> Self {
+    pub(crate) fn new(offset: usize, remove: usize, head: Head, tail: [&'a [u8]; 2]) -> Self {
         Self { offset, remove, head, tail }
     }
 
@@ -52,11 +52,11 @@ pub struct Edit<'a> {
 }
 
 impl<'a> Edit<'a> {
-    pub(super) fn one(splice: Splice<'a>) -> Self {
+    pub(crate) fn one(splice: Splice<'a>) -> Self {
         Self { splices: [splice, Splice::new(0, 0, Head::EMPTY, [&[], &[]])], count: 1 }
     }
 
-    pub(super) fn two(later: Splice<'a>, earlier: Splice<'a>) -> Self {
+    pub(crate) fn two(later: Splice<'a>, earlier: Splice<'a>) -> Self {
         debug_assert!(earlier.offset + earlier.remove <= later.offset, "splices come from the end and do not overlap");
         Self { splices: [later, earlier], count: 2 }
     }

@@ -98,10 +98,10 @@ impl Shape for Bare {
 
 /// Where the parts of an entry lie, from its first byte on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
-    pub(super) head: usize,
-    pub(super) field: usize,
-    pub(super) value: usize,
+pub(crate) struct Extent {
+    pub(crate) head: usize,
+    pub(crate) field: usize,
+    pub(crate) value: usize,
 }
 
 impl Extent {

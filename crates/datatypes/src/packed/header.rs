@@ -49,15 +49,15 @@ impl Encoding {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) encoding: Encoding,
-    pub(super) count: usize,
-    pub(super) due: Option<u64>,
+pub(crate) struct Header {
+    pub(crate) encoding: Encoding,
+    pub(crate) count: usize,
+    pub(crate) due: Option<u64>,
 }
 
 impl Header {
     /// The header, and the bytes that it takes. Bytes that are none are an empty collection.
-    pub(super) fn parse(bytes: &[u8]) -> (Self, usize) {
+    pub(crate) fn parse(bytes: &[u8]) -> (Self, usize) {
         let &[flags, count, ref rest @ ..] = bytes else { return (Self::default(), bytes.len()) };
         let mut header = Self { encoding: Encoding::of((flags >> 1) & 3), count: usize::from(count), due: None };
         if flags & HAS_DUE == 0 {
@@ -68,7 +68,7 @@ impl Header {
         (header, HEADER_MAX_BYTES)
     }
 
-    pub(super) fn encode(self) -> Head {
+    pub(crate) fn encode(self) -> Head {
         let mut head = Head::EMPTY;
         head.push(&[u8::from(self.due.is_some()) | ((self.encoding as u8) << 1), self.count as u8]);
         if let Some(due) = self.due {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::rdb::Element;
+use super::Element;
 
 /// Of the decimal form of an `i64`.
 const DIGITS_MAX: usize = 20;

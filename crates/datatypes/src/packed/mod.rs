@@ -10,24 +10,18 @@
 //! `docs/FORMATS.md` has the layout. [`entry`] and [`length`] are shared with the chunks of [`crate::hashed`].
 
 pub mod edit;
+pub mod element;
 pub mod entry;
-pub mod hash;
-mod header;
+pub(crate) mod header;
 pub(crate) mod length;
-pub mod list;
+pub mod listpack;
 mod member;
-pub(crate) mod score;
-pub mod set;
-pub mod sorted_set;
 
 pub use edit::{Edit, Splice};
+pub use element::Element;
 pub use entry::Entry;
-pub use hash::PackedHash;
 pub use header::{Encoding, HEADER_MAX_BYTES};
-pub use list::{End, LIST_MAX_BYTES, ListEncoding, ListLimits, PackedList};
 pub use member::Member;
-pub use set::{PackedSet, SetEncoding, SetLimits};
-pub use sorted_set::{PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, Update};
 
 /// Elements that a look-up scans at most. A collection with more of them is an object.
 pub const ELEMENTS_MAX: usize = 64;

@@ -3,15 +3,10 @@
 //! [`SetObject`] is what commands see and what the store holds, [`Algebra`] what they do with several sets.
 
 mod algebra;
-mod builder;
-mod convert;
-mod iter;
 mod object;
-mod source;
+pub mod packed;
 
 pub use crate::hashed::Placement;
-pub use algebra::{Algebra, Count, Operation, Position};
-pub use builder::Builder;
-pub use iter::Iter;
-pub use object::SetObject;
-pub use source::{Members, Source};
+pub use algebra::{Algebra, Builder, Count, Members, Operation, Position, Source};
+pub use object::{Iter, SetObject};
+pub use packed::{PackedSet, SetEncoding, SetLimits};

@@ -1,9 +1,9 @@
 //! Places between members.
 
-use crate::packed::{Scored, score};
+use super::{Scored, score};
 use crate::tree::{Leaf, Node, Route};
 
-use super::order::{Bound, OrderChunk};
+use super::chunk::order::{Bound, OrderChunk};
 
 /// A place in the order: some members lie below it, all others above.
 #[derive(Clone, Copy, Debug)]

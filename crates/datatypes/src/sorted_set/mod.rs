@@ -5,23 +5,17 @@
 //!
 //! [`SortedSetObject`] is what commands see and what the store holds.
 
-mod build;
-mod convert;
+mod chunk;
 mod edge;
-mod image;
-mod index;
-mod iter;
 mod object;
-mod order;
+pub mod packed;
 mod range;
-mod scan;
-mod sorter;
+mod score;
 mod tally;
 
 pub use crate::hashed::Placement;
-pub use build::Assembly;
 pub use edge::Edge;
-pub use iter::{Backwards, Iter};
-pub use object::SortedSetObject;
+pub use object::{Assembly, Backwards, Iter, SortedSetObject};
+pub use packed::{PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, Update};
 pub use range::{LexRange, ScoreRange};
 pub use tally::{Aggregate, By, Sieve, Tally, number};

@@ -10,7 +10,7 @@
 //! All numbers and lengths are varints.
 
 use super::StreamId;
-use super::varint;
+use super::chunk::varint;
 
 /// An entry of a stream.
 #[derive(Clone, Copy, Debug)]

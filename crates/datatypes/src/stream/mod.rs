@@ -9,31 +9,16 @@
 //! A stream has no packed form: a small one is an object of one block, which takes no tree. `docs/adr/0031-streams.md` says why.
 //! [`StreamObject`] is what commands see and what the store holds.
 
-mod block;
-mod counters;
-mod entries;
+mod chunk;
 mod entry;
 mod group;
-mod groups;
 mod id;
-mod image;
-mod iter;
-mod node;
 mod object;
-mod pending;
 mod producers;
-mod radix;
-mod sorted;
-mod varint;
 
-pub use block::NodeLimits;
-pub use counters::Counters;
-pub use entries::{Keep, Trim};
+pub use chunk::{NewNode, Node, NodeLimits};
 pub use entry::{Entry, Fields};
-pub use group::{Consumer, Group};
+pub use group::{Consumer, Group, NOBODY, Pending};
 pub use id::{IdText, StreamId};
-pub use iter::{Backwards, Iter};
-pub(crate) use node::{NewNode, Node};
-pub use object::{ENTRY_MAX_BYTES, StreamObject};
-pub use pending::{NOBODY, Pending};
+pub use object::{Backwards, Counters, ENTRY_MAX_BYTES, Iter, Keep, StreamObject, Trim};
 pub use producers::{ProducerLimits, Producers};

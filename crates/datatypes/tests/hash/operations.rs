@@ -1,8 +1,8 @@
 //! Random streams of operations. INV-TREE-1 is checked throughout, INV-TREE-2 by snapshots that are compared when they end.
 
 use almandine_base::object::{Object, PREFETCH_STEPS};
-use almandine_datatypes::hash::{HashObject, Placement};
-use almandine_datatypes::packed::{Due, Encoding, PackedHash};
+use almandine_datatypes::hash::{HashObject, PackedHash, Placement};
+use almandine_datatypes::packed::{Due, Encoding};
 use almandine_testkit::random::Random;
 
 use crate::model::{Model, assert_equal, owned};

@@ -61,7 +61,7 @@ fn a_scan_of_a_hash_that_changes_sees_what_stays() {
             // Sometimes it is packed and made anew in between.
             let mut bytes = Vec::new();
             if hash.pack(&mut bytes).unwrap() {
-                let packed = almandine_datatypes::packed::PackedHash::new(&bytes);
+                let packed = almandine_datatypes::hash::PackedHash::new(&bytes);
                 hash = HashObject::from_packed(&packed, Placement::weak(seed, if seed % 5 == 0 { 12 } else { 64 }));
             }
             cursor = scan(&hash, cursor, 1 + random.below(200), &mut seen);

@@ -1,6 +1,7 @@
 //! Packed lists against a naive list, and against bytes that are no packed list.
 
-use almandine_datatypes::packed::{ELEMENTS_MAX, End, Full, LIST_MAX_BYTES, ListEncoding, PackedList};
+use almandine_datatypes::list::{End, LIST_MAX_BYTES, ListEncoding, PackedList};
+use almandine_datatypes::packed::{ELEMENTS_MAX, Full};
 use almandine_testkit::random::Random;
 
 use super::any_element;

@@ -1,8 +1,7 @@
 //! What lists cost in memory, by the accounts that `memory` keeps.
 
 use almandine_base::object::Object;
-use almandine_datatypes::list::ListObject;
-use almandine_datatypes::packed::End;
+use almandine_datatypes::list::{End, ListObject};
 use almandine_testkit::random::Random;
 
 fn filled(count: usize, len: usize, end: End) -> ListObject {

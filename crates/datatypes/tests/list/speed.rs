@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use almandine_datatypes::list::ListObject;
-use almandine_datatypes::packed::End;
+use almandine_datatypes::list::{End, ListObject};
 use almandine_testkit::random::Random;
 
 fn nanoseconds(count: usize, mut work: impl FnMut(usize)) -> f64 {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use almandine_datatypes::packed::{PackedSet, SetEncoding, SetLimits};
-use almandine_datatypes::set::{Algebra, Builder, Operation, Placement, Position, SetObject, Source};
+use almandine_datatypes::set::{
+    Algebra, Builder, Operation, PackedSet, Placement, Position, SetEncoding, SetLimits, SetObject, Source,
+};
 use almandine_testkit::random::Random;
 
 type Model = BTreeSet<Vec<u8>>;

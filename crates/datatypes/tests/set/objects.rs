@@ -4,8 +4,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 
 use almandine_base::object::{Damaged, ImageCursor, Kind, Object};
-use almandine_datatypes::packed::{PackedSet, SetEncoding};
-use almandine_datatypes::set::{Placement, SetObject};
+use almandine_datatypes::set::{PackedSet, Placement, SetEncoding, SetObject};
 use almandine_testkit::random::Random;
 
 type Model = BTreeSet<Vec<u8>>;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use almandine_datatypes::packed::set::INTEGERS_MAX;
-use almandine_datatypes::packed::{ELEMENTS_MAX, Full, PACKED_MAX_BYTES, PackedSet, SetEncoding};
+use almandine_datatypes::packed::{ELEMENTS_MAX, Full, PACKED_MAX_BYTES};
+use almandine_datatypes::set::packed::INTEGERS_MAX;
+use almandine_datatypes::set::{PackedSet, SetEncoding};
 use almandine_testkit::random::Random;
 
 fn any_member(random: &mut Random, texts: usize) -> Vec<u8> {

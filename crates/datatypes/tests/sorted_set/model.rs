@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use almandine_base::object::Object;
-use almandine_datatypes::packed::{Scored, Update};
-use almandine_datatypes::sorted_set::SortedSetObject;
+use almandine_datatypes::sorted_set::{Scored, SortedSetObject, Update};
 use almandine_testkit::random::Random;
 
 /// A member with score and expiry.

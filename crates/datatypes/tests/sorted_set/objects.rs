@@ -4,8 +4,9 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 
 use almandine_base::object::{Damaged, ImageCursor, Kind, Object};
-use almandine_datatypes::packed::{PackedSortedSet, Scored, SortedSetEncoding, Update};
-use almandine_datatypes::sorted_set::{Assembly, Placement, SortedSetObject, Tally};
+use almandine_datatypes::sorted_set::{
+    Assembly, PackedSortedSet, Placement, Scored, SortedSetEncoding, SortedSetObject, Tally, Update,
+};
 use almandine_testkit::random::Random;
 
 use crate::model::{Model, Owned, any_score, assert_equal, owned};

@@ -1,6 +1,7 @@
 //! Packed sorted sets against a naive one, and against bytes that are none.
 
-use almandine_datatypes::packed::{ELEMENTS_MAX, Full, PACKED_MAX_BYTES, PackedSortedSet, SortedSetEncoding, SortedSetLimits};
+use almandine_datatypes::packed::{ELEMENTS_MAX, Full, PACKED_MAX_BYTES};
+use almandine_datatypes::sorted_set::{PackedSortedSet, SortedSetEncoding, SortedSetLimits};
 use almandine_testkit::random::Random;
 
 use crate::model::{Model, Owned, any_score, owned, same};

@@ -1,7 +1,6 @@
 //! Ranks and ranges: by place, by score, by member.
 
-use almandine_datatypes::packed::Update;
-use almandine_datatypes::sorted_set::{Edge, Placement, SortedSetObject};
+use almandine_datatypes::sorted_set::{Edge, Placement, SortedSetObject, Update};
 use almandine_testkit::random::Random;
 
 use crate::model::{Model, any_score, owned};

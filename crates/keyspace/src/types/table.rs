@@ -1,11 +1,10 @@
 //! What the store asks of the types.
 
 use almandine_base::object::{Kind, Object, Types};
-use almandine_datatypes::hash::{HashObject, Placement};
+use almandine_datatypes::hash::{HashObject, PackedHash, Placement};
 use almandine_datatypes::list::ListObject;
-use almandine_datatypes::packed::{PackedHash, PackedSortedSet};
 use almandine_datatypes::set::SetObject;
-use almandine_datatypes::sorted_set::SortedSetObject;
+use almandine_datatypes::sorted_set::{PackedSortedSet, SortedSetObject};
 use almandine_datatypes::stream::StreamObject;
 
 /// The types that there are.

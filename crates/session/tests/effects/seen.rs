@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use almandine_base::object::{ImageCursor, Object};
-use almandine_datatypes::packed::{Due, SetLimits, SortedSetLimits};
+use almandine_datatypes::packed::Due;
+use almandine_datatypes::set::SetLimits;
+use almandine_datatypes::sorted_set::SortedSetLimits;
 use almandine_datatypes::stream::StreamObject;
 use almandine_keyspace::types::hash::HashLimits;
 use almandine_keyspace::types::list::ListLimits;

@@ -14,8 +14,8 @@ pub use snapshot::HashSnapshot;
 pub use write::{HashLimits, HashMut};
 
 use almandine_base::object::{self, Object};
-use almandine_datatypes::hash::{HashObject, Placement};
-use almandine_datatypes::packed::{Encoding, Entry, PackedHash};
+use almandine_datatypes::hash::{HashObject, PackedHash, Placement};
+use almandine_datatypes::packed::{Encoding, Entry};
 use almandine_store::Kind;
 
 use super::collection::{Body, Collection, Extent, TOGETHER, fetch_ahead};

@@ -1,7 +1,8 @@
 //! A hash under its latch, to be changed.
 
 use almandine_base::object;
-use almandine_datatypes::packed::{self, Due, Encoding, Entry, PackedHash};
+use almandine_datatypes::hash::PackedHash;
+use almandine_datatypes::packed::{self, Due, Encoding, Entry};
 
 use super::edits::{self, Edit};
 use super::{Hash, Hashes};

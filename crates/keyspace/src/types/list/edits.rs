@@ -1,6 +1,6 @@
 //! What was done to the elements of a list, as effects have it: one edit behind the other, each a number and what it needs.
 
-use almandine_datatypes::packed::{End, ListEncoding};
+use almandine_datatypes::list::{End, ListEncoding};
 
 use crate::types::collection::edits::{push_bytes, push_number, take_byte, take_bytes, take_number};
 

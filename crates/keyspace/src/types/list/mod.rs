@@ -7,15 +7,15 @@ mod snapshot;
 mod tests;
 mod write;
 
-pub use almandine_datatypes::packed::{End, ListLimits};
+pub use almandine_datatypes::list::{End, ListLimits};
 pub use new::NewList;
 pub use snapshot::ListSnapshot;
 pub use write::{ListMut, Trimmed};
 
 use almandine_base::object;
 use almandine_datatypes::hash::Placement;
-use almandine_datatypes::list::ListObject;
-use almandine_datatypes::packed::{ListEncoding, Member, PackedList};
+use almandine_datatypes::list::{ListEncoding, ListObject, PackedList};
+use almandine_datatypes::packed::Member;
 use almandine_store::Kind;
 
 use super::collection::{Body, Collection, Extent};

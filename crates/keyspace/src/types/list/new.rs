@@ -1,6 +1,6 @@
 //! A list made by itself, which becomes the value of a key whatever that was.
 
-use almandine_datatypes::packed::{End, ListLimits};
+use almandine_datatypes::list::{End, ListLimits};
 use almandine_store::{Full, Put};
 
 use super::Lists;

@@ -3,7 +3,7 @@
 use super::{End, ListLimits, ListMut};
 use crate::types::testing::{batch, keyspace};
 use crate::{Accessor, Refusal};
-use almandine_datatypes::packed::ListEncoding;
+use almandine_datatypes::list::ListEncoding;
 use almandine_store::Put;
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use almandine_datatypes::list::ListObject;
-use almandine_datatypes::packed::{self, End, ListEncoding, ListLimits, PackedList};
+use almandine_datatypes::list::{End, ListEncoding, ListLimits, ListObject, PackedList};
+use almandine_datatypes::packed;
 use almandine_store::{HeapValue, SharedValue};
 
 use super::edits::{self, Edit};

@@ -1,6 +1,6 @@
 //! What was done to the members of a set, as effects have it: one edit behind the other, each a number and what it needs.
 
-use almandine_datatypes::packed::SetEncoding;
+use almandine_datatypes::set::SetEncoding;
 
 use crate::types::collection::edits::{push_bytes, take_byte, take_bytes};
 

@@ -7,7 +7,7 @@ mod snapshot;
 mod tests;
 mod write;
 
-pub use almandine_datatypes::packed::SetLimits;
+pub use almandine_datatypes::set::SetLimits;
 pub use new::NewSet;
 pub use snapshot::SetSnapshot;
 pub(in crate::types) use write::NO_LIMITS;
@@ -15,8 +15,8 @@ pub use write::{Moved, SetMut};
 
 use almandine_base::object;
 use almandine_datatypes::hash::Placement;
-use almandine_datatypes::packed::{Member, PackedSet, SetEncoding};
-use almandine_datatypes::set::{SetObject, Source};
+use almandine_datatypes::packed::Member;
+use almandine_datatypes::set::{PackedSet, SetEncoding, SetObject, Source};
 use almandine_store::Kind;
 
 use super::collection::{Body, Collection, Extent};

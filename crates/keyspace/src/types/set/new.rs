@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use almandine_datatypes::packed::SetLimits;
-use almandine_datatypes::set::{Algebra, Builder, Position, Source};
+use almandine_datatypes::set::{Algebra, Builder, Position, SetLimits, Source};
 use almandine_store::{Full, HeapValue, Put, SharedValue};
 
 use super::Sets;

@@ -6,8 +6,7 @@ use std::time::Duration;
 use super::{Moved, SetLimits};
 use crate::types::testing::{batch, keyspace};
 use crate::{Accessor, Refusal};
-use almandine_datatypes::packed::SetEncoding;
-use almandine_datatypes::set::{Algebra, Operation, Position};
+use almandine_datatypes::set::{Algebra, Operation, Position, SetEncoding};
 use almandine_store::Put;
 
 const LIMITS: SetLimits = SetLimits { integers: 512, entries: 128, value: 64 };

@@ -1,6 +1,7 @@
 //! A set under its latch, to be changed.
 
-use almandine_datatypes::packed::{Full, PackedSet, SetEncoding, SetLimits};
+use almandine_datatypes::packed::Full;
+use almandine_datatypes::set::{PackedSet, SetEncoding, SetLimits};
 
 use super::edits::{self, Edit};
 use super::{Set, Sets};

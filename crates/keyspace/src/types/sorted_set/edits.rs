@@ -1,6 +1,6 @@
 //! What was done to the members of a sorted set, as effects have it: one edit behind the other, each a number and what it needs.
 
-use almandine_datatypes::packed::SortedSetEncoding;
+use almandine_datatypes::sorted_set::SortedSetEncoding;
 
 use crate::types::collection::edits::{push_bytes, push_number, take_byte, take_bytes, take_number};
 

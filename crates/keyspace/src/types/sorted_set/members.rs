@@ -1,7 +1,6 @@
 //! Members of a sorted set in order, either way.
 
-use almandine_datatypes::packed::Scored;
-use almandine_datatypes::{packed, sorted_set};
+use almandine_datatypes::sorted_set::{self, Scored, packed};
 
 use super::{SortedSets, is_live};
 use crate::Refusal;
@@ -15,8 +14,8 @@ pub struct Members<'s> {
 }
 
 enum Walk<'s> {
-    Packed(packed::sorted_set::Iter<'s>),
-    PackedBack(packed::sorted_set::Backwards<'s>),
+    Packed(packed::Iter<'s>),
+    PackedBack(packed::Backwards<'s>),
     Object(sorted_set::Iter<'s>),
     ObjectBack(sorted_set::Backwards<'s>),
 }

@@ -16,15 +16,14 @@ pub use snapshot::SortedSetSnapshot;
 pub(in crate::types) use write::NO_LIMITS;
 pub use write::SortedSetMut;
 
-pub use almandine_datatypes::packed::{Scored, SortedSetEncoding, SortedSetLimits, Update};
 pub use almandine_datatypes::sorted_set::{Edge, LexRange, ScoreRange};
+pub use almandine_datatypes::sorted_set::{Scored, SortedSetEncoding, SortedSetLimits, Update};
 
 use std::ops::Range;
 
 use almandine_base::object::{self, Object};
 use almandine_datatypes::hash::Placement;
-use almandine_datatypes::packed::PackedSortedSet;
-use almandine_datatypes::sorted_set::SortedSetObject;
+use almandine_datatypes::sorted_set::{PackedSortedSet, SortedSetObject};
 use almandine_store::Kind;
 
 use super::collection::{Body, Collection, Extent};

@@ -1,8 +1,10 @@
 //! A sorted set made by itself, which becomes the value of a key whatever that was.
 
 use almandine_datatypes::hash::Placement;
-use almandine_datatypes::packed::{ELEMENTS_MAX, PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, Update};
-use almandine_datatypes::sorted_set::{SortedSetObject, Tally};
+use almandine_datatypes::packed::ELEMENTS_MAX;
+use almandine_datatypes::sorted_set::{
+    PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, SortedSetObject, Tally, Update,
+};
 use almandine_store::{Full, Put};
 
 use super::SortedSets;

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use almandine_datatypes::packed::{Due, PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, Update};
+use almandine_datatypes::packed::Due;
+use almandine_datatypes::sorted_set::{PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, Update};
 
 use super::edits::{self, Edit};
 use super::{SortedSet, SortedSets, next_due};

@@ -1,0 +1,101 @@
+//! Entries in order, either way. No memory is taken: each block is found from the root.
+
+use almandine_base::object::Missing;
+
+use super::entries::Entries;
+use crate::stream::StreamId;
+use crate::stream::chunk::block::Block;
+use crate::stream::entry::Entry;
+
+/// Entries, ascending. Ends after an error.
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    entries: &'a Entries,
+    block: Option<&'a Block>,
+    /// The next one in the block.
+    index: usize,
+    /// The first one behind the block.
+    rank: u64,
+    end: StreamId,
+}
+
+impl<'a> Iter<'a> {
+    pub(in crate::stream) fn new(entries: &'a Entries, rank: u64, end: StreamId) -> Self {
+        Self { entries, block: None, index: 0, rank, end }
+    }
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Result<Entry<'a>, Missing>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(entry) = self.block.and_then(|block| block.nth(self.index)) {
+                self.index += 1;
+                if entry.id > self.end {
+                    (self.block, self.rank) = (None, u64::MAX);
+                    return None;
+                }
+                return Some(Ok(entry));
+            }
+            if self.rank >= self.entries.len() {
+                return None;
+            }
+            match self.entries.block(self.rank) {
+                Ok((block, index)) => {
+                    self.rank += (block.len() - index) as u64;
+                    (self.block, self.index) = (Some(block), index);
+                }
+                Err(Missing) => {
+                    (self.block, self.rank) = (None, u64::MAX);
+                    return Some(Err(Missing));
+                }
+            }
+        }
+    }
+}
+
+/// Entries, descending. Ends after an error.
+#[derive(Clone, Debug)]
+pub struct Backwards<'a> {
+    entries: &'a Entries,
+    block: Option<&'a Block>,
+    /// Entries in the block before those that were given.
+    index: usize,
+    /// Entries before the block.
+    rank: u64,
+    start: StreamId,
+}
+
+impl<'a> Backwards<'a> {
+    /// Begins with the last of the `count` first entries.
+    pub(in crate::stream) fn new(entries: &'a Entries, count: u64, start: StreamId) -> Self {
+        Self { entries, block: None, index: 0, rank: count, start }
+    }
+}
+
+impl<'a> Iterator for Backwards<'a> {
+    type Item = Result<Entry<'a>, Missing>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.index == 0 {
+            match self.entries.block(self.rank.checked_sub(1)?) {
+                Ok((block, index)) => {
+                    self.rank -= index as u64 + 1;
+                    (self.block, self.index) = (Some(block), index + 1);
+                }
+                Err(Missing) => {
+                    self.rank = 0;
+                    return Some(Err(Missing));
+                }
+            }
+        }
+        self.index -= 1;
+        let entry = self.block.and_then(|block| block.nth(self.index)).filter(|entry| entry.id >= self.start);
+        if entry.is_none() {
+            (self.index, self.rank) = (0, 0);
+        }
+        entry.map(Ok)
+    }
+}

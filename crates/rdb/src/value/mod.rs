@@ -1,0 +1,8 @@
+//! Values by type, and the footer of a payload.
+
+pub mod footer;
+pub mod hash;
+pub mod list;
+pub mod set;
+pub mod sorted_set;
+pub mod stream;

@@ -1,0 +1,218 @@
+//! Streams in payloads: what redis-server dumps and restores, and the forms that it does not know.
+
+#[path = "../../datatypes/tests/oracle/mod.rs"]
+mod oracle;
+
+use almandine_base::object::Object;
+use almandine_datatypes::stream::{NOBODY, NodeLimits, Pending, ProducerLimits, StreamId, StreamObject};
+use almandine_rdb::types;
+use almandine_rdb::value::footer;
+use almandine_rdb::value::stream::{self, Form};
+use oracle::{Oracle, Random, Reply};
+
+type Words = Vec<Vec<u8>>;
+
+fn words(text: &str) -> Words {
+    text.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+}
+
+fn read(payload: &[u8]) -> StreamObject {
+    let (mut content, _) = footer::open(payload).expect("a payload");
+    let value_type = *content.split_off_first().expect("a type");
+    assert!(stream::is_type(value_type));
+    let stream = stream::read(value_type, &mut content).expect("a stream");
+    assert!(content.is_empty());
+    stream.check();
+    stream
+}
+
+fn written(stream: &StreamObject) -> (Form, Vec<u8>) {
+    let mut payload = Vec::new();
+    let form = stream::write(stream, &mut payload).expect("all is in memory");
+    assert_eq!(payload[0], form.value_type());
+    footer::seal(&mut payload, form.version());
+    (form, payload)
+}
+
+/// All that a server tells of a stream, but times that pass.
+fn told(oracle: &mut Oracle, key: &[u8]) -> Reply {
+    oracle.ask(&[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"])
+}
+
+fn any_value(random: &mut Random) -> Vec<u8> {
+    match random.below(5) {
+        0 => random.text(200, b"ab"),
+        1 => (random.next() as i64 >> random.below(64)).to_string().into_bytes(),
+        2 => random.below(10).to_string().into_bytes(),
+        _ => random.text(12, b"xyz0"),
+    }
+}
+
+/// An XADD and the same for ours.
+fn add(random: &mut Random, commands: &mut Vec<Words>, ours: &mut StreamObject, limits: NodeLimits) {
+    let last = ours.last_id();
+    let id = match random.below(3) {
+        0 => StreamId::new(last.ms + 1 + random.below(100_000), random.below(3)),
+        _ => StreamId::new(last.ms, last.seq + 1 + random.below(2)),
+    };
+    let names = random.of(&["name 12 other", "name 12 other", "name"]);
+    let pairs: Vec<(Vec<u8>, Vec<u8>)> = words(names).into_iter().map(|name| (name, any_value(random))).collect();
+    let mut command = words(&format!("XADD s {}-{}", id.ms, id.seq));
+    command.extend(pairs.iter().flat_map(|(name, value)| [name.clone(), value.clone()]));
+    commands.push(command);
+    ours.append(id, pairs.iter().map(|(name, value)| (&name[..], &value[..])), limits);
+}
+
+/// Nodes are those of redis-server, byte for byte, and so is the payload.
+#[test]
+fn the_same_nodes_as_redis() {
+    let mut oracle = Oracle::start();
+    oracle.ask(&[b"CONFIG", b"SET", b"rdbcompression", b"no"]);
+    for seed in 0..30u64 {
+        let mut random = Random(seed);
+        let limits = NodeLimits { bytes: random.of(&[4096, 4096, 300, 1000]), entries: random.of(&[100, 100, 3, 0]) };
+        let mut commands = vec![
+            words("DEL s"),
+            words(&format!("CONFIG SET stream-node-max-bytes {} stream-node-max-entries {}", limits.bytes, limits.entries)),
+        ];
+        let mut ours = StreamObject::new();
+        (0..random.of(&[1, 20, 600])).for_each(|_| add(&mut random, &mut commands, &mut ours, limits));
+        commands.push(words("XGROUP CREATE s g 0"));
+        commands.push(words("XGROUP CREATE s 12 $"));
+        ours.create_group(b"g", StreamId::MIN, Some(0));
+        ours.create_group(b"12", ours.last_id(), None);
+        let replies = oracle.ask_all(&commands);
+        assert!(replies.iter().all(|reply| !matches!(reply, Reply::Error(_))), "{replies:?}");
+        let theirs = oracle.ask(&[b"DUMP", b"s"]);
+        ours.set_group(0, ours.last_id(), None);
+        ours.set_group(1, StreamId::MIN, None);
+        let (form, payload) = written(&ours);
+        assert_eq!(form, Form::Plain);
+        assert_eq!(theirs.text(), payload, "seed {seed}");
+        assert_eq!(written(&read(&payload)).1, payload);
+        // With gaps, too, nodes begin where redis-server's do.
+        let mut commands = Vec::new();
+        for _ in 0..200 {
+            let all: Vec<StreamId> =
+                ours.range(StreamId::MIN, StreamId::MAX).expect("all").map(|entry| entry.expect("all").id).collect();
+            if random.below(2) == 0 && !all.is_empty() {
+                let id = random.of(&all[all.len() - all.len().min(5)..]);
+                commands.push(words(&format!("XDEL s {}-{}", id.ms, id.seq)));
+                assert!(ours.remove(id).expect("all is in memory"));
+            } else {
+                add(&mut random, &mut commands, &mut ours, limits);
+            }
+        }
+        oracle.ask_all(&commands);
+        let nodes = oracle.ask(&[b"XINFO", b"STREAM", b"s"]).array()[3].integer();
+        assert_eq!(nodes, ours.nodes().expect("all is in memory") as i64, "seed {seed}");
+    }
+}
+
+/// A stream with groups, built by redis-server, is the same after it went through ours.
+#[test]
+fn what_redis_dumps_comes_back_to_it() {
+    let mut oracle = Oracle::start();
+    for seed in 0..20u64 {
+        let (mut random, mut commands, mut ours) = (Random(seed), vec![words("DEL s t")], StreamObject::new());
+        let limits = NodeLimits { bytes: 4096, entries: 100 };
+        (0..300).for_each(|_| add(&mut random, &mut commands, &mut ours, limits));
+        commands.extend(["XGROUP CREATE s g 0", "XGROUP CREATE s h 0", "XGROUP CREATE s 77 $"].map(words));
+        for _ in 0..100 {
+            let (group, consumer) = (random.of(&["g", "h", "77"]), random.of(&["alice", "bob", "123"]));
+            commands.push(match random.below(4) {
+                0 => words(&format!("XDEL s {}", random.below(300_000))),
+                1 => words(&format!("XTRIM s MAXLEN ~ {}", 100 + random.below(200))),
+                2 => words(&format!("XGROUP CREATECONSUMER s {group} {consumer}")),
+                _ => words(&format!("XREADGROUP GROUP {group} {consumer} COUNT {} STREAMS s >", 1 + random.below(9))),
+            });
+        }
+        let replies = oracle.ask_all(&commands);
+        assert!(replies.iter().all(|reply| !matches!(reply, Reply::Error(_))), "{replies:?}");
+        let theirs = oracle.ask(&[b"DUMP", b"s"]);
+        let (form, payload) = written(&read(theirs.text()));
+        assert_eq!(form, Form::Plain);
+        assert_eq!(oracle.ask(&[b"RESTORE", b"t", b"0", &payload]), Reply::Text(b"OK".to_vec()));
+        assert_eq!(told(&mut oracle, b"t"), told(&mut oracle, b"s"), "seed {seed}");
+    }
+}
+
+fn with_everything() -> StreamObject {
+    let mut stream = StreamObject::new();
+    let limits = NodeLimits { bytes: 4096, entries: 10 };
+    (1..=30).for_each(|ms| stream.append(StreamId::new(ms, 3), [(&b"f"[..], &b"v"[..])].into_iter(), limits));
+    stream.create_group(b"g", StreamId::MIN, Some(0));
+    let (number, _) = stream.ensure_consumer(0, b"c", 5);
+    stream.touch(0, number, 9, Some(7));
+    stream.ensure_consumer(0, b"idle", 6);
+    stream.deliver(0, Some(number), (12, 11), &mut |_| ()).expect("all is in memory");
+    stream
+}
+
+fn same(one: &StreamObject, other: &StreamObject) -> bool {
+    let image = |stream: &StreamObject| {
+        let mut out = Vec::new();
+        stream.write_part(Default::default(), usize::MAX, &mut out).expect("all is in memory");
+        out
+    };
+    image(one) == image(other)
+}
+
+#[test]
+fn younger_forms() {
+    let mut stream = with_everything();
+    for (expected, value_type, version) in [
+        (Form::Active, types::STREAM_LISTPACKS_3, 11),
+        (Form::Producers, types::STREAM_LISTPACKS_4, 13),
+        (Form::Released, types::STREAM_LISTPACKS_5, 13),
+    ] {
+        if expected == Form::Producers {
+            stream.configure_producers(ProducerLimits { seconds: 7, ids: 2 });
+            ["1", "a", "b"].iter().for_each(|iid| stream.put_producer_id(b"p", iid.as_bytes(), StreamId::new(1, 2), true));
+            stream.count_duplicate();
+        } else if expected == Form::Released {
+            stream.pend(0, Pending { id: StreamId::new(3, 3), time: 0, count: u64::MAX >> 1, owner: NOBODY }).expect("memory");
+        }
+        let (form, payload) = written(&stream);
+        assert_eq!((form, form.value_type(), form.version()), (expected, value_type, version));
+        assert!(same(&read(&payload), &stream), "{form:?}");
+        for len in 0..payload.len() - 10 {
+            let mut content = &payload[1..len.max(1)];
+            assert!(stream::read(value_type, &mut content).is_err(), "{len} bytes");
+        }
+    }
+}
+
+/// Form 15, of Redis 6.2: what was not written then is reckoned.
+#[test]
+fn an_older_form() {
+    let mut stream = with_everything();
+    stream.remove_group(b"g");
+    let (_, payload) = written(&stream);
+    let content = &payload[1..payload.len() - 10];
+    // The first id, the highest deleted one, entries added and groups: each a byte.
+    let mut older = content[..content.len() - 6].to_vec();
+    // A group at the last id without anything.
+    older.extend_from_slice(&[1, 1, b'g', 30, 3, 0, 0]);
+    let read = stream::read(types::STREAM_LISTPACKS, &mut &older[..]).expect("a stream");
+    assert_eq!((read.len(), read.entries_added(), read.max_deleted()), (30, 30, StreamId::MIN));
+    assert_eq!(read.group(b"g").expect("a group").entries_read(), Some(30));
+}
+
+/// Bytes that were changed give an error or a stream that is sound.
+#[test]
+fn damage() {
+    let (_, payload) = written(&with_everything());
+    let mut random = Random(3);
+    for _ in 0..20_000 {
+        let mut content = payload[1..payload.len() - 10].to_vec();
+        for _ in 0..1 + random.below(3) {
+            let at = random.below(content.len() as u64) as usize;
+            content[at] = random.next() as u8;
+        }
+        let mut input = &content[..];
+        if let Ok(stream) = stream::read(payload[0], &mut input) {
+            stream.check();
+        }
+    }
+}
