@@ -9,7 +9,9 @@
 //!
 //! # Adding a command
 //!
-//! Three places: the family's file, the server's `ids.txt`, and the command's golden session.
+//! Four places: the family's file, the server's `ids.txt`, the command's golden session, and, if Redis has the command, the oracle's table
+//! (`crates/testkit/src/oracle/table.rs`). A command that writes also has its rows in `docs/effects.md`. A command that was refused until now
+//! loses its line in `crates/server/src/unserved.rs`.
 //!
 //! 1. In the family's file, write the constant and, below it, the handler:
 //!
@@ -17,7 +19,7 @@
 //!    const STRLEN: Command = Command {
 //!        spec: CommandSpec {
 //!            name: "STRLEN",
-//!            id: 10,                                        // the next free number of ids.txt
+//!            id: 10,                                        // a free number of ids.txt
 //!            since: "2.2.0",
 //!            summary: "Returns the length of a string value.",
 //!            group: Group::String,
@@ -40,7 +42,7 @@
 //!
 //! 2. Add it to the family's `COMMANDS` at the top of the file, and `10 STRLEN` to `ids.txt`. A new family adds its module and one line
 //!    to [`COMMANDS`] here.
-//! 3. Add a golden session.
+//! 3. Add a golden session, a line of the oracle's table, and, if the command writes, its effects.
 //!
 //! Conventions that keep the families alike:
 //! - `Handler::Read` reads keys or nothing at all (PING); `Handler::Write` is everything with the `write` trait; `Handler::Admin` changes the

@@ -1,9 +1,10 @@
-//! Listeners, connections, buffers and back-pressure. Knows bytes, not RESP.
+//! Listeners, connections, buffers and back-pressure.
 //!
 //! **Is**: what carries bytes between peers and a [`Service`]: it accepts, spreads connections over workers, gives each chunk to
 //! the service, sends what the service answers, reads from devices for the service, and holds every limit that a peer
 //! could otherwise break.
-//! **Is not**: a protocol, a command or a client registry. It does not know what the bytes mean.
+//! **Is not**: a protocol, a command or a client registry. It does not know what the bytes mean, with one exception: it writes the
+//! RESP error that refuses a connection beyond `maxclients`, for which no session exists yet.
 //! **Invariants**: *N1* an idle connection owns no buffer. *N2* a connection whose peer does not read has bounded output: past the
 //! limit its input is neither read nor executed. *N3* the bytes given to a service are contiguous and each is given
 //! until it is consumed, then never again. *N4* replies leave in the order in which they were written. *N5* after

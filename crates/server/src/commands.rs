@@ -26,7 +26,7 @@ mod tests {
         table(&[]).unwrap()
     }
 
-    /// The pinned ids. A new command is added at the end with the next free number; a line is never changed or removed.
+    /// The pinned ids. A new command takes the next free number of its family's block; a line is never changed or removed.
     const IDS: &str = include_str!("../ids.txt");
 
     #[test]

@@ -1,11 +1,11 @@
-//! The storage engine: a latch-free hash index over a hybrid log.
+//! The storage engine: a hash index over a hybrid log. `docs/store.md` describes its design.
 //!
 //! **Is**: a concurrent map from byte keys to values, for many threads: reads take no latch and write no shared memory, writes
 //! latch one cache line. Records live in a log with in-place updates; dead space is reused or compacted; expiry, namespaces
 //! that empty in O(1), counts and a scan that survives resizing are part of it. What does not fit the memory budget goes to a
 //! device, if there is one ([`Options::storage`]), or is evicted ([`Store::set_eviction`]).
-//! **Is not**: aware of commands, protocols or databases. A session does no I/O: it says which records it needs, and whoever
-//! runs it reads them. It knows no time but what it is told.
+//! **Is not**: aware of commands, protocols or databases. A session does no I/O: it says which records it needs, and its caller
+//! reads them. A session takes the time of a batch from its caller; the background threads read the clock.
 //! **Invariants**: INV-READ-1, INV-LATCH-1…3, INV-WHOLE-1, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1, INV-EXP-1,
 //! INV-CHANGE-1, INV-EFFECT-1, INV-SCAN-1…2 in `docs/INVARIANTS.md`.
 //! **Start reading at**: [`Store`] and [`Session`]; then the files `record.rs`, `index/mod.rs`, `log/mod.rs`, `tier/mod.rs`, in which

@@ -82,7 +82,7 @@ pub(super) const RESTORE_ASKING: Command = Command {
     run: Handler::Write(restore),
 };
 
-/// What RESTORE's options say. When a key was used last, and how often, is checked and not kept.
+/// What RESTORE's options say.
 #[derive(Default)]
 struct RestoreOptions {
     replace: bool,
