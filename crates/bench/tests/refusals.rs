@@ -20,9 +20,6 @@ fn zero_of_anything_is_refused() {
         assert!(!output.status.success() && errors(&output).contains("0"), "{option}: {}", errors(&output));
         assert!(errors(&output).contains("invalid value"), "{option}: {}", errors(&output));
     }
-    for option in ["-c", "-P", "-k", "-n"] {
-        assert!(errors(&bench(&["compare", option, "0"])).contains("invalid value"), "{option}");
-    }
 }
 
 #[test]
@@ -34,6 +31,16 @@ fn hands_find_the_options_they_know() {
         assert!(help.contains(option), "{option}: {help}");
     }
     assert!(errors(&bench(&["offline", "-h", "127.0.0.1", "-p", "1"])).contains("127.0.0.1:1"), "it tried that address");
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let said = errors(&bench(&["offline", "--address", "127.0.0.1:1", "-s", "0.1"]));
+    assert!(said.contains("is the server running there?"), "{said}");
+    let said = errors(&bench(&["offline", "-o", "nosuch"]));
+    assert!(said.contains("almandine-bench list"), "{said}");
+    let said = errors(&bench(&["offline", "-k", "1000000", "--key-length", "8"]));
+    assert!(said.contains("--key-length of at least 10"), "{said}");
 }
 
 /// A server that refuses whatever it is asked.

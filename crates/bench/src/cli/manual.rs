@@ -84,6 +84,6 @@ mod tests {
             assert!(text.contains("pipeline") && text.to_lowercase().contains("sweep"), "{what:?}");
         }
         let page = page().unwrap();
-        assert!(page.contains(".SH OFFLINE") && !page.contains(".SH CANNED"));
+        assert!(page.contains(".SH OFFLINE") && !page.contains(".SH PRINT"));
     }
 }

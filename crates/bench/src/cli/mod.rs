@@ -3,17 +3,15 @@
 mod manual;
 mod offline;
 pub mod options;
+mod sweep;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::lab::{
-    canned, churn, cold, compare, expire, floor, folder, grid, handover, hits, latency, launch, memory, pubsub, soak, sweep,
-};
 use crate::plot::Plot;
 
-/// Measures servers that speak RESP.
+/// Measures a server that speaks RESP.
 ///
 /// Requests are generated before the clock starts, so that the client is never the limit. Every result comes with the server's
 /// CPU time per command when the server runs on this machine.
@@ -34,48 +32,13 @@ enum Command {
     Load(offline::LoadOnly),
     /// Measure one server over a grid of loads.
     Sweep(sweep::Sweep),
-    /// Start our server and its peers, alternate loads between them, print medians and ratios.
-    Compare(compare::Compare),
-    /// Compare workloads of every data type within a given time, and write Markdown tables.
-    Grid(grid::Grid),
-    /// Measure resident bytes per object for several shapes.
-    Memory(memory::Memory),
-    /// Measure the latency tail at a share of saturation, also while the keys double.
-    Latency(latency::Latency),
-    /// Overwrite values with changing sizes and compare resident with live bytes.
-    Churn(churn::Churn),
-    /// Let many keys fall due and measure how late they go.
-    Expire(expire::Expire),
-    /// Load more than fits into memory, read it back, and compare with what the device gives to fio.
-    Cold(cold::Cold),
-    /// Churn for an hour with every reply checked, and watch memory, device and key count.
-    Soak(soak::Soak),
-    /// Bound the memory of several servers to the same number of keys and compare how often a cache hits.
-    Hits(hits::Hits),
-    /// Measure what publishing costs by subscribers, publishers and batch size, every message counted.
-    #[command(name = "pubsub")]
-    PubSub(pubsub::PubSub),
-    /// Measure what handing elements to waiting connections costs, and how late timeouts are.
-    #[command(name = "handover")]
-    HandOver(handover::HandOver),
-    /// Measure our server against canned replies, the kernel's floor, under the same load.
-    Floor(floor::Floor),
     /// Draw JSON results as SVG and PNG.
     Plot(Plot),
     /// Show all workloads of --operation and --mix.
     List,
-    /// Become a pinned server.
-    #[command(hide = true)]
-    Launch(launch::Launch),
-    /// Answer everything with canned replies.
-    #[command(hide = true)]
-    Canned(canned::Canned),
     /// Print the manual page or the completions of a shell.
     #[command(hide = true)]
     PrintReference(manual::PrintReference),
-    /// Wait for the end of standard input and remove a folder.
-    #[command(hide = true)]
-    RemoveAfterwards(folder::RemoveAfterwards),
 }
 
 impl Cli {
@@ -86,21 +49,6 @@ impl Cli {
             Command::Online(command) => command.run(),
             Command::Load(command) => command.run(),
             Command::Sweep(command) => command.run(),
-            Command::Compare(command) => command.run(),
-            Command::Grid(command) => command.run(),
-            Command::Memory(command) => command.run(),
-            Command::Latency(command) => command.run(),
-            Command::Churn(command) => command.run(),
-            Command::Expire(command) => command.run(),
-            Command::Cold(command) => command.run(),
-            Command::Soak(command) => command.run(),
-            Command::Hits(command) => command.run(),
-            Command::PubSub(command) => command.run(),
-            Command::HandOver(command) => command.run(),
-            Command::Floor(command) => command.run(),
-            Command::Canned(command) => command.run(),
-            Command::RemoveAfterwards(command) => command.run(),
-            Command::Launch(command) => command.run(),
             Command::PrintReference(command) => command.run(),
             Command::Plot(command) => command.run(),
             Command::List => {

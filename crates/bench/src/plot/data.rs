@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::chart::{Axis, Chart, Scale, Series};
-use crate::lab::statistics::Spread;
+use crate::report::statistics::Spread;
 use crate::report::table::count;
 
 /// The settings that tell lines apart, and how the legend names them.

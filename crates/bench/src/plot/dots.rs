@@ -11,7 +11,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde_json::Value;
 
 use super::draw::{Area, GREY, INK, PALE, PALETTE, SIZE, failed, letters};
-use crate::lab::statistics::Spread;
+use crate::report::statistics::Spread;
 
 /// Where rows begin, and what is below them.
 const TOP: i32 = 132;

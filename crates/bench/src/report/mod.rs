@@ -2,4 +2,5 @@
 
 pub mod progress;
 pub mod sample;
+pub mod statistics;
 pub mod table;

@@ -163,7 +163,7 @@ fn soak(root: &Path, directory: &str, profile: &str, whole: bool) -> Step {
     let server = target.join(directory).join("almandine-server").display().to_string();
     let storage = target.display().to_string();
     let mut step =
-        step(&format!("soak {profile}"), &["run", "--package", "almandine-bench", "--profile", profile, "--", "soak", "--quiet"]);
+        step(&format!("soak {profile}"), &["run", "--package", "almandine-lab", "--profile", profile, "--", "soak", "--quiet"]);
     let place = ["--server-binary", &server, "--storage-dir", &storage];
     let size: &[&str] = if whole { &[] } else { &["--minutes", "3", "--maxmemory", "64mb", "--rate", "20000", "--settle", "30"] };
     step.arguments.extend(place.iter().chain(size).map(|&argument| argument.to_owned()));

@@ -27,6 +27,7 @@ const LAYERS: &[(&str, u8, u8)] = &[
     ("almandine-server", 5, 1),
     ("almandine-testkit", TOOLS, 0),
     ("almandine-bench", TOOLS, 1),
+    ("almandine-lab", TOOLS, 2),
     ("xtask", TOOLS, 1),
 ];
 
