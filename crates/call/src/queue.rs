@@ -155,7 +155,7 @@ pub struct Watching {
 }
 
 /// What a watched key takes beside its bytes, which are kept twice: here, and where changes look for them.
-const WATCHED_OVERHEAD: usize = 2 * size_of::<WatchedKey>();
+const WATCHED_OVERHEAD: usize = 4 * size_of::<WatchedKey>();
 
 impl Watching {
     /// Bytes of memory that the keys take, about.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_keyspace::{Accessor, Missing};
+use almandine_keyspace::{Accessor, Missing, Watched};
 use almandine_resp::Args;
 
 use crate::client::Client;
@@ -55,10 +55,10 @@ pub fn end(client: &mut Client, accessor: &mut Accessor) {
 pub fn watch(client: &mut Client, accessor: &mut Accessor, key: &[u8]) -> Result<(), Missing> {
     let db = client.db;
     let watching = client.watching.get_or_insert_default();
-    if !watching.keys.iter().any(|watched| watched.db == db && *watched.key == *key) {
-        let existed = accessor.watch(db, key, &watching.watcher)?;
+    let watched = accessor.watch(db, key, &watching.watcher)?;
+    if watched != Watched::Before {
         watching.key_bytes += key.len();
-        watching.keys.push(WatchedKey { db, key: key.into(), existed });
+        watching.keys.push(WatchedKey { db, key: key.into(), existed: watched == Watched::Existing });
     }
     show(client);
     Ok(())
@@ -67,9 +67,7 @@ pub fn watch(client: &mut Client, accessor: &mut Accessor, key: &[u8]) -> Result
 /// Ends watching, within a batch.
 pub fn unwatch(client: &mut Client, accessor: &mut Accessor) {
     if let Some(watching) = client.watching.take() {
-        for watched in &watching.keys {
-            accessor.unwatch(watched.db, &watched.key, &watching.watcher);
-        }
+        accessor.unwatch(watching.keys.iter().map(|watched| (watched.db, &*watched.key)), &watching.watcher);
     }
     show(client);
 }

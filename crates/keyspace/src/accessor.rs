@@ -137,6 +137,13 @@ impl Accessor {
         self.session.hold_group(false);
     }
 
+    /// Leaves the epoch for a moment in the middle of long work that depends on nothing it has looked at before. Not within a unit of work.
+    pub(crate) fn renew_epoch(&mut self) {
+        if !self.in_unit() && !self.session.holds_latches() {
+            self.outside_epoch(|| {});
+        }
+    }
+
     /// Whether records may be on a device, in this batch.
     #[inline]
     #[must_use]

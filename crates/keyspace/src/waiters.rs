@@ -10,19 +10,17 @@
 //! While nobody waits, a change costs nothing; while somebody does, one load more, and a mutex only where a key of the same shard is waited
 //! for.
 
+use crate::named::{ByKey, Name, Named, shrink};
+use almandine_base::steps;
 use almandine_io::thread;
 use almandine_store::{Key, Kind};
 use std::any::Any;
-use std::borrow::Borrow;
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Parts of the table, each with a mutex of its own.
 const SHARDS: usize = 1 << 10;
-/// Keys for which a part keeps its memory when nobody waits for them any more.
-const CAPACITY_KEPT: usize = 64;
 /// Empty places that a queue may have in any case.
 const EMPTY_MIN: usize = 16;
 
@@ -59,13 +57,20 @@ pub struct WaiterKeys {
 }
 
 impl WaiterKeys {
-    /// It waits for this key, too, unless it does already.
-    pub fn add(&mut self, name: &[u8]) {
-        if self.first.is_none() {
-            self.first = Some(name.into());
-        } else if !self.awaited().any(|known| known == name) {
-            self.more.push(name.into());
+    /// These keys, each once. It takes one step for each of them: the latches of all of them may be held.
+    pub fn new<'k>(names: impl Iterator<Item = &'k [u8]>, other: Option<&[u8]>) -> Self {
+        let mut names = names.peekable();
+        let mut keys = Self { first: names.next().map(Into::into), more: Vec::new(), other: other.map(Into::into) };
+        if names.peek().is_some() {
+            let mut known: HashSet<&[u8]> = keys.first.as_deref().into_iter().collect();
+            for name in names {
+                steps::take(1);
+                if known.insert(name) {
+                    keys.more.push(name.into());
+                }
+            }
         }
+        keys
     }
 
     /// Those that it waits for, each once.
@@ -257,6 +262,7 @@ impl Queue {
     }
 
     fn leave(&mut self, waiter: &Waiter) {
+        steps::take(1);
         let Ok(at) = self.places.binary_search_by_key(&waiter.ticket, |place| place.ticket) else { return };
         if self.places[at].waiter.take().is_none() {
             return;
@@ -268,6 +274,7 @@ impl Queue {
             self.empty -= 1;
         }
         if self.empty > EMPTY_MIN && self.empty > self.places.len() / 2 {
+            steps::take(self.places.len());
             self.places.retain(|place| place.waiter.is_some());
             self.places.shrink_to_fit();
             self.empty = 0;
@@ -279,69 +286,10 @@ impl Queue {
             return None;
         }
         let first = self.places.partition_point(|place| place.ticket <= ticket);
-        self.places.range(first..).filter_map(|place| place.waiter.as_ref()).find(|waiter| waiter.awaited.wants(kind)).cloned()
+        let behind = self.places.range(first..).inspect(|_| steps::take(1));
+        behind.filter_map(|place| place.waiter.as_ref()).find(|waiter| waiter.awaited.wants(kind)).cloned()
     }
 }
-
-/// A key as the table knows it.
-pub(crate) struct Name {
-    hash: u64,
-    pub(crate) namespace: u16,
-    pub(crate) key: Box<[u8]>,
-}
-
-/// A key to be found in the table, whoever owns its bytes.
-trait Named {
-    fn name(&self) -> (u64, u16, &[u8]);
-}
-
-impl Named for Name {
-    fn name(&self) -> (u64, u16, &[u8]) {
-        (self.hash, self.namespace, &self.key)
-    }
-}
-
-impl Named for Key<'_> {
-    fn name(&self) -> (u64, u16, &[u8]) {
-        (self.hash, self.namespace, self.bytes)
-    }
-}
-
-impl Hash for dyn Named + '_ {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        hasher.write_u64(self.name().0);
-    }
-}
-
-impl PartialEq for dyn Named + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
-    }
-}
-
-impl Eq for dyn Named + '_ {}
-
-impl Hash for Name {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        (self as &dyn Named).hash(hasher);
-    }
-}
-
-impl PartialEq for Name {
-    fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
-    }
-}
-
-impl Eq for Name {}
-
-impl<'n> Borrow<dyn Named + 'n> for Name {
-    fn borrow(&self) -> &(dyn Named + 'n) {
-        self
-    }
-}
-
-type Queues = HashMap<Name, Queue, BuildHasherDefault<HashedAlready>>;
 
 /// One part of the table.
 #[derive(Default)]
@@ -350,11 +298,11 @@ struct Shard {
     keys: AtomicUsize,
     /// Of these, keys of which somebody wants to hear when they are gone.
     keys_or_gone: AtomicUsize,
-    queues: Mutex<Queues>,
+    queues: Mutex<ByKey<Queue>>,
 }
 
 impl Shard {
-    fn queues(&self) -> MutexGuard<'_, Queues> {
+    fn queues(&self) -> MutexGuard<'_, ByKey<Queue>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -424,7 +372,7 @@ impl Waiters {
             let mut queue = Queue::default();
             queue.enter(waiter);
             (before, now) = (0, queue.or_gone);
-            queues.insert(Name { hash: key.hash, namespace: key.namespace, key: key.bytes.into() }, queue);
+            queues.insert(Name::of(key), queue);
         }
         shard.count(queues.len(), (before, now));
     }
@@ -439,10 +387,7 @@ impl Waiters {
         let now = queue.or_gone;
         if queue.waiting() == 0 {
             queues.remove(key as &dyn Named);
-            if queues.capacity() > CAPACITY_KEPT && queues.len() < queues.capacity() / 8 {
-                let capacity = queues.len() * 2;
-                queues.shrink_to(capacity);
-            }
+            shrink(&mut queues);
         }
         shard.count(queues.len(), (before, now));
     }
@@ -526,7 +471,7 @@ impl Waiters {
         queue.noted = noted;
         let or_gone = queue.or_gone;
         let mut queues = shard.queues();
-        queues.insert(Name { hash: key.hash, namespace: key.namespace, key: key.bytes.into() }, queue);
+        queues.insert(Name::of(key), queue);
         shard.count(queues.len(), (0, or_gone));
     }
 
@@ -534,25 +479,5 @@ impl Waiters {
     pub(crate) fn waited_keys(&self) -> WaitedKeys {
         let sum = |count: fn(&Shard) -> &AtomicUsize| self.shards.iter().map(|shard| count(shard).load(Ordering::Relaxed)).sum();
         WaitedKeys { keys: sum(|shard| &shard.keys), or_gone: sum(|shard| &shard.keys_or_gone) }
-    }
-}
-
-/// Hashes of keys need no further hashing.
-#[derive(Default)]
-pub(crate) struct HashedAlready(u64);
-
-impl Hasher for HashedAlready {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
     }
 }

@@ -4,14 +4,19 @@
 //! wait, one after the other, and releases the latches ([`Accessor::end_unit`]).
 
 use crate::accessor::Unit;
-use crate::waiters::{Awaited, Name, Queue, WaitedKeys, Waiter, WaiterKeys};
+use crate::named::Name;
+use crate::waiters::{Awaited, Queue, WaitedKeys, Waiter, WaiterKeys};
 use crate::{Accessor, Keyspace, Missing, Writer};
+use almandine_base::steps;
 use almandine_io::thread;
 use almandine_store::{Consumer, Key, Kind, Need, ReadyKey, Slot};
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+
+/// Keys whose queues a waiter leaves within one epoch: memory that others free waits for the end of the longest.
+const LEFT_AT_ONCE: usize = 1024;
 
 impl Keyspace {
     /// Counts waiters up or down; while there are any, changes are told to them. They still are when the last one is gone, until
@@ -74,16 +79,29 @@ impl Writer<'_> {
 }
 
 impl Accessor {
-    /// A waiter whose wait has ended leaves the queues of its keys, if it has not, within a batch.
+    /// A waiter whose wait has ended leaves the queues of its keys, if it has not, within a batch; outside of a unit of work the epoch is left between
+    /// some keys and the next ones.
     pub fn leave_queues(&mut self, waiter: &Waiter) {
         if !waiter.leave() {
             return;
         }
-        for key in waiter.keys() {
+        for (number, key) in waiter.keys().enumerate() {
+            if number > 0 && number.is_multiple_of(LEFT_AT_ONCE) {
+                self.renew_epoch();
+            }
             let key = self.key(waiter.db(), key);
             self.keyspace.waiters.leave(&key, waiter);
         }
         self.keyspace.count_waiting(-1);
+    }
+
+    /// A waiter that was just served leaves the queues of its keys. Of one with many keys that is left to the worker of its connection, which has no
+    /// latches: until then, its places are passed over.
+    pub fn leave_served(&mut self, waiter: &Waiter) {
+        debug_assert!(waiter.has_ended(), "INV-BLOCK-3: only a wait that has ended leaves its queues");
+        if waiter.keys().nth(LEFT_AT_ONCE).is_none() {
+            self.leave_queues(waiter);
+        }
     }
 
     /// Whether the unit of work that has just ended has made keys ready for which somebody waits. Then its latches are still held, and
@@ -205,17 +223,18 @@ impl Accessor {
     pub(crate) fn remap_waiting(&mut self, dbs: &[u16], remap: impl FnOnce(&mut Self)) {
         debug_assert!(self.is_alone(), "INV-NS-2: what databases hold changes for everybody at once");
         let keyspace = Arc::clone(&self.keyspace);
-        let before: Vec<(u16, u16)> = dbs.iter().map(|&db| (keyspace.namespace(db), db)).collect();
-        let db_of = |namespace: u16| before.iter().find(|known| known.0 == namespace).map(|known| known.1);
-        let moved: Vec<(Name, Queue)> = keyspace.waiters.take_namespaces(|namespace| db_of(namespace).is_some());
+        let before = self.by_namespace(dbs);
+        let moved: Vec<(Name, Queue)> = keyspace.waiters.take_namespaces(|namespace| before.contains_key(&namespace));
         remap(self);
+        // What the transaction has done before may have noted a key for the queue that it had then.
+        let noted: HashSet<ReadyKey> = self.session.ready().iter().cloned().collect();
         for (name, queue) in moved {
-            let db = db_of(name.namespace).unwrap_or(0);
+            steps::take(1);
+            let Some(&db) = before.get(&name.namespace) else { continue };
             let is_ready = self.may_exist(db, &name.key) || queue.tells_gone();
             let key = self.key(db, &name.key);
             let ready = ReadyKey { namespace: key.namespace, key: key.bytes.into(), hash: key.hash };
-            // What the transaction has done before may have noted the key for the queue that it had then.
-            let is_noted = self.session.is_ready(&ready);
+            let is_noted = noted.contains(&ready);
             if is_ready && !is_noted {
                 self.session.add_ready(ready);
             }
@@ -272,8 +291,7 @@ mod tests {
         match pop(&mut writer, name) {
             Some(element) => Ok(element),
             None => {
-                let mut keys = WaiterKeys::default();
-                keys.add(name);
+                let keys = WaiterKeys::new([name].into_iter(), None);
                 Err(writer.wait(keys, LISTS, Box::new(Arc::clone(given))))
             }
         }

@@ -1,48 +1,69 @@
 //! Watching keys, and what becomes of watched keys when databases get other contents.
 
-use crate::watch::{Entry, Watcher};
+use crate::watch::Watcher;
 use crate::{Accessor, Key, Keyspace, Missing};
+use almandine_base::steps;
 use almandine_store::Consumer;
-use std::sync::atomic::Ordering;
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
+/// Keys of which a client's watch ends within one epoch: memory that others free waits for the end of the longest.
+const LEFT_AT_ONCE: usize = 1024;
+
+/// What came of watching a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// The client has watched it before.
+    Before,
+    /// It is watched from now on, and exists.
+    Existing,
+    /// It is watched from now on, and does not exist.
+    Absent,
+}
+
 impl Keyspace {
-    /// Counts watched keys up or down; while there are any, changes are told.
+    /// Counts watched keys up or down; while there are any, changes are told. Only the first and the last touch the flag, which every write reads.
     fn count_watched(&self, more: isize) {
         let mut watched = self.watches.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        *watched = watched.saturating_add_signed(more);
-        self.store.tell_changes(Consumer::Watch, *watched > 0);
+        let before = *watched;
+        *watched = before.saturating_add_signed(more);
+        if (before > 0) != (*watched > 0) {
+            self.store.tell_changes(Consumer::Watch, *watched > 0);
+        }
     }
 }
 
 impl Accessor {
-    /// Begins to watch a key for a client, and returns whether the key exists. From now on, `watcher` hears of every change.
+    /// Begins to watch a key for a client, unless it watches it already. From now on, `watcher` hears of every change.
     ///
     /// A key that is past its time is removed first: a worker whose batch has begun before that time would change it, which would be a change
     /// of a key that did not exist.
     ///
     /// # Errors
     /// When a record has to be read first; then nothing is watched.
-    pub fn watch(&mut self, db: u16, key: &[u8], watcher: &Arc<Watcher>) -> Result<bool, Missing> {
+    pub fn watch(&mut self, db: u16, key: &[u8], watcher: &Arc<Watcher>) -> Result<Watched, Missing> {
         let key = self.key(db, key);
         if self.has_cold() {
             self.require(key, almandine_store::Need::Read)?;
         }
-        let exists = self.enter_watch(db, key, watcher)?;
-        if exists || !self.session.has_met_expired() || self.session.holds_expiry() {
-            return Ok(exists);
+        let watched = self.enter_watch(db, key, watcher)?;
+        if watched != Watched::Absent || !self.session.has_met_expired() || self.session.holds_expiry() {
+            return Ok(watched);
         }
-        self.unwatch(db, key.bytes, watcher);
+        self.leave_watch(key, watcher);
         self.session.remove_met_expired(key);
         self.enter_watch(db, key, watcher)
     }
 
     /// Enters a key among those that are watched and looks whether it exists.
-    fn enter_watch(&mut self, db: u16, key: Key<'_>, watcher: &Arc<Watcher>) -> Result<bool, Missing> {
+    fn enter_watch(&mut self, db: u16, key: Key<'_>, watcher: &Arc<Watcher>) -> Result<Watched, Missing> {
         let keyspace = Arc::clone(&self.keyspace);
+        // Before it is in the table: a change behind the look below is told.
         keyspace.count_watched(1);
-        let entry = Entry { namespace: key.namespace, key: key.bytes.into(), watcher: Arc::clone(watcher) };
-        keyspace.watches.place(key.hash).add(entry);
+        if !keyspace.watches.enter(&key, watcher) {
+            keyspace.count_watched(-1);
+            return Ok(Watched::Before);
+        }
         self.session.forget_met_expired();
         // Behind the entry, and under the latch: a change that this look misses finds the entry.
         let mut reader = self.reader(db);
@@ -50,19 +71,31 @@ impl Accessor {
         let exists = reader.peek(key);
         drop(reader);
         if let Err(missing) = self.check_met() {
-            self.unwatch(db, key.bytes, watcher);
+            self.leave_watch(key, watcher);
             return Err(missing);
         }
-        Ok(exists)
+        Ok(if exists { Watched::Existing } else { Watched::Absent })
     }
 
-    /// Ends watching a key for a client, within a batch.
-    pub fn unwatch(&mut self, db: u16, key: &[u8], watcher: &Arc<Watcher>) {
-        let key = self.key(db, key);
-        let is_it = |entry: &mut Entry| Arc::ptr_eq(&entry.watcher, watcher) && *entry.key == *key.bytes;
-        let taken = self.keyspace.watches.place(key.hash).take(is_it);
-        debug_assert!(taken.len() <= 1, "a client watches a key once");
-        self.keyspace.count_watched(-taken.len().cast_signed());
+    fn leave_watch(&mut self, key: Key<'_>, watcher: &Arc<Watcher>) {
+        if self.keyspace.watches.leave(&key, watcher) {
+            self.keyspace.count_watched(-1);
+        }
+    }
+
+    /// Ends watching keys for a client, within a batch; outside of a unit of work the epoch is left between some keys and the next ones.
+    pub fn unwatch<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>, watcher: &Arc<Watcher>) {
+        let mut left = 0usize;
+        for (number, (db, key)) in keys.enumerate() {
+            if number > 0 && number.is_multiple_of(LEFT_AT_ONCE) {
+                self.renew_epoch();
+            }
+            let key = self.key(db, key);
+            left += usize::from(self.keyspace.watches.leave(&key, watcher));
+        }
+        if left > 0 {
+            self.keyspace.count_watched(-left.cast_signed());
+        }
     }
 
     /// Changes the namespaces of databases. Marks the clients that watch keys of them that exist, in their own database or, where these are
@@ -70,30 +103,30 @@ impl Accessor {
     pub(crate) fn remap_watched(&mut self, dbs: &[u16], swapped: bool, remap: impl FnOnce(&Keyspace)) {
         debug_assert!(self.is_alone(), "INV-NS-2: what databases hold changes for everybody at once");
         let keyspace = Arc::clone(&self.keyspace);
-        let before: Vec<(u16, u16)> = dbs.iter().map(|&db| (keyspace.namespace(db), db)).collect();
+        let before = self.by_namespace(dbs);
         let mut moved = Vec::new();
         if *keyspace.watches.watched.lock().unwrap_or_else(PoisonError::into_inner) > 0 {
-            for place in keyspace.watches.places.iter().filter(|place| place.count.load(Ordering::Relaxed) != 0) {
-                moved.extend(place.take(|entry| before.iter().any(|&(namespace, _)| namespace == entry.namespace)));
+            moved = keyspace.watches.take_namespaces(|namespace| before.contains_key(&namespace));
+        }
+        for (name, watchers) in &moved {
+            steps::take(1);
+            let own = before.get(&name.namespace);
+            let concerned = if swapped { dbs } else { own.map_or(&[][..], std::slice::from_ref) };
+            if concerned.iter().any(|&db| self.may_exist(db, &name.key)) {
+                watchers.mark();
             }
         }
-        let db_of = |entry: &Entry| before.iter().find(|known| known.0 == entry.namespace).map_or(0, |known| known.1);
-        let mut exists = |entry: &Entry| {
-            let own = db_of(entry);
-            dbs.iter().filter(|&&db| swapped || db == own).any(|&db| self.may_exist(db, &entry.key))
-        };
-        let existed: Vec<bool> = moved.iter().map(&mut exists).collect();
         // Outside the epoch: it may wait until namespaces are free.
         self.outside_epoch(|| remap(&keyspace));
-        for (mut entry, existed) in moved.into_iter().zip(existed) {
-            if existed {
-                entry.watcher.mark();
-            }
-            let db = db_of(&entry);
-            entry.namespace = keyspace.namespace(db);
-            let hash = self.key(db, &entry.key).hash;
-            keyspace.watches.place(hash).add(entry);
+        for (name, watchers) in moved {
+            let Some(&db) = before.get(&name.namespace) else { continue };
+            keyspace.watches.put(&self.key(db, &name.key), watchers);
         }
+    }
+
+    /// Databases by the namespaces that they have now.
+    pub(crate) fn by_namespace(&self, dbs: &[u16]) -> HashMap<u16, u16> {
+        dbs.iter().map(|&db| (self.keyspace.namespace(db), db)).collect()
     }
 
     /// Whether a key exists, or may: what is on the device is not asked.
@@ -161,7 +194,7 @@ mod tests {
                     done += 1;
                 }
                 accessor.end_unit();
-                accessor.unwatch(0, key, &watcher);
+                accessor.unwatch([(0, &key[..])].into_iter(), &watcher);
                 accessor.end_batch();
             }
             done
@@ -193,14 +226,15 @@ mod tests {
         for (key, exists) in [(&b"short"[..], false), (b"long", true)] {
             let watcher = Arc::new(Watcher::default());
             ahead.begin_batch(1000);
-            assert_eq!(ahead.watch(0, key, &watcher), Ok(exists));
+            assert_eq!(ahead.watch(0, key, &watcher), Ok(if exists { Watched::Existing } else { Watched::Absent }));
+            assert_eq!(ahead.watch(0, key, &watcher), Ok(Watched::Before));
             ahead.end_batch();
             let mut writer = behind.writer(0);
             let deleted = writer.key(key);
             assert_eq!((writer.delete(deleted), watcher.has_changed()), (exists, exists));
             drop(writer);
             ahead.begin_batch(1000);
-            ahead.unwatch(0, key, &watcher);
+            ahead.unwatch([(0, key)].into_iter(), &watcher);
             ahead.end_batch();
         }
         behind.end_batch();
@@ -249,9 +283,9 @@ mod tests {
         accessor.begin_batch(0);
         set(&mut accessor, 1, b"there", 1);
         let watchers: Vec<Arc<Watcher>> = (0..3).map(|_| Arc::new(Watcher::default())).collect();
-        assert_eq!(accessor.watch(1, b"there", &watchers[0]), Ok(true));
-        assert_eq!(accessor.watch(1, b"nowhere", &watchers[1]), Ok(false));
-        assert_eq!(accessor.watch(2, b"there", &watchers[2]), Ok(false));
+        assert_eq!(accessor.watch(1, b"there", &watchers[0]), Ok(Watched::Existing));
+        assert_eq!(accessor.watch(1, b"nowhere", &watchers[1]), Ok(Watched::Absent));
+        assert_eq!(accessor.watch(2, b"there", &watchers[2]), Ok(Watched::Absent));
         let changed = |watchers: &[Arc<Watcher>]| watchers.iter().map(|watcher| watcher.has_changed()).collect::<Vec<_>>();
         accessor.flush(&[1]);
         assert_eq!(changed(&watchers), [true, false, false]);
@@ -264,7 +298,7 @@ mod tests {
         accessor.swap(2, 1);
         assert_eq!(changed(&watchers), [true, true, true]);
         for ((db, key), watcher) in [(1, &b"there"[..]), (1, b"nowhere"), (2, b"there")].into_iter().zip(&watchers) {
-            accessor.unwatch(db, key, watcher);
+            accessor.unwatch([(db, key)].into_iter(), watcher);
         }
         assert_eq!(*keyspace.watches.watched.lock().unwrap(), 0);
         accessor.end_batch();

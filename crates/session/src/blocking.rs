@@ -56,9 +56,7 @@ pub(crate) fn wait(keys: &mut Writer<'_>, client: &Client, dispatch: &Dispatch, 
         return None;
     }
     let Block { keys: places, awaited, other, timeout_ms, again_ms, unanswered, rewritten, .. } = *block;
-    let mut names = WaiterKeys::default();
-    names.other = other.map(|place| args.at(place).into());
-    places.for_each(|place| names.add(args.at(place)));
+    let names = WaiterKeys::new(places.map(|place| args.at(place)), other.map(|place| args.at(place)));
     let args = rewritten.unwrap_or_else(|| args.into());
     let request = Request {
         index: dispatch.index,

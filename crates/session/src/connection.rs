@@ -26,6 +26,8 @@ pub struct Connection {
     pub(crate) deadline_ms: Option<u64>,
     /// When it may get something though no key changes, in monotonic milliseconds.
     pub(crate) again_ms: Option<u64>,
+    /// Its place among those that wait for the end of a pause, or had when it waited last.
+    pub(crate) paused_at: Option<u64>,
 }
 
 impl Connection {
@@ -41,6 +43,7 @@ impl Connection {
             size: Size::default(),
             deadline_ms: None,
             again_ms: None,
+            paused_at: None,
         }
     }
 

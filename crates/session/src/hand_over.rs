@@ -127,7 +127,7 @@ impl Server<'_> {
                 // One whose wait ends at this moment is passed over.
                 if self.serve_one(key, &waiter, answers) {
                     waiter.served();
-                    self.accessor.leave_queues(&waiter);
+                    self.accessor.leave_served(&waiter);
                 } else {
                     waiter.go_on_waiting();
                     if self.accessor.wanted() > 0 {

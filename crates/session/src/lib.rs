@@ -51,6 +51,7 @@ mod hand_over;
 mod hot_keys;
 mod monitor;
 mod overdue;
+mod paused;
 mod plan;
 mod protected;
 mod publish;

@@ -18,6 +18,7 @@ use almandine_resp::{Batch, Parser, ProtocolVersion, Reply};
 use crate::batch::Executed;
 use crate::connection::Connection;
 use crate::engine::Engine;
+use crate::paused::Paused;
 use crate::publish::{self, Burst};
 use crate::received::Received;
 use crate::sizes::Sizes;
@@ -31,8 +32,7 @@ pub struct Sessions {
     /// How far the wall clock is ahead of the monotonic one. Taken with each tick, so that a batch asks only one clock.
     pub(crate) unix_ahead_ns: i64,
     bulk_bytes_max: usize,
-    /// Connections that wait for the end of a pause.
-    paused: Vec<ConnectionId>,
+    paused: Paused,
     /// What the connections hold of memory.
     sizes: Sizes,
     /// Messages on their way to those who listen.
@@ -52,7 +52,7 @@ impl Sessions {
             batch: Batch::new(),
             unix_ahead_ns: clock::unix_ahead_ns(),
             bulk_bytes_max: usize::MAX,
-            paused: Vec::new(),
+            paused: Paused::default(),
             sizes: Sizes::default(),
             burst: Burst::default(),
             deadlines: Deadlines::default(),
@@ -165,8 +165,9 @@ impl Sessions {
     }
 
     fn resume_paused(&mut self, control: &mut dyn Control<Connection>) {
-        self.engine.context.node.pause.connections_go_on(self.paused.len());
-        self.paused.drain(..).for_each(|id| control.resume(id));
+        let paused = self.paused.take();
+        self.engine.context.node.pause.connections_go_on(paused.len());
+        paused.into_iter().for_each(|id| control.resume(id));
     }
 }
 
@@ -224,8 +225,7 @@ impl Service for Sessions {
         }
         if connection.client.blocking.waiting.is_some() {
             self.begin_to_wait(connection);
-        } else if executed.next == Next::Pause {
-            self.paused.push(connection.id);
+        } else if executed.next == Next::Pause && self.paused.enter(&mut connection.paused_at, connection.id) {
             self.engine.context.node.pause.connection_waits();
         }
         if commands > 0 {
@@ -250,9 +250,9 @@ impl Service for Sessions {
         tracking::stop(&mut connection.client, node);
         node.monitors.remove(&connection.client.shared);
         node.clients.disconnect(connection.id);
-        let waiting = self.paused.len();
-        self.paused.retain(|id| *id != connection.id);
-        node.pause.connections_go_on(waiting - self.paused.len());
+        if self.paused.leave(connection.paused_at) {
+            node.pause.connections_go_on(1);
+        }
         self.engine.reads.forget(connection.id, &mut connection.waiting);
     }
 

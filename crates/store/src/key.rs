@@ -40,7 +40,7 @@ impl GlanceId {
 }
 
 /// A key that somebody waits for and that a unit of work has changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReadyKey {
     /// The namespace that it is in.
     pub namespace: u16,

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use almandine_base::steps;
 use almandine_call::blocking::{Block, timeout_in_milliseconds};
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors, number};
 use almandine_command_spec::{Access, Arg, Begin, CommandSpec, Find, KeySpec, Keys, Traits};
@@ -202,14 +203,17 @@ fn xread(call: &mut ReadCall<'_>) -> Outcome {
     }
 }
 
-/// The arguments with ids in some places, so that what is new when the command runs again is what came since it ran first.
+/// The arguments with ids in some places, which are in ascending order, so that what is new when the command runs again is what came since it ran first.
 fn resolved(args: Args<'_>, ids: &[(usize, StreamId)]) -> Option<ArgsBuf> {
     let mut owned = ArgsBuf::new();
+    let mut next = ids.iter().peekable();
     for (position, argument) in args.iter().enumerate() {
-        match ids.iter().find(|(place, _)| *place == position) {
+        steps::take(1);
+        match next.next_if(|(place, _)| *place == position) {
             Some((_, id)) => owned.push(&id.text()),
             None => owned.push(argument),
         }
     }
+    debug_assert!(next.next().is_none(), "places are in ascending order");
     (!ids.is_empty()).then_some(owned)
 }

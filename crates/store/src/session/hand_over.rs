@@ -36,15 +36,15 @@ impl Session {
         !self.local.notes.ready.is_empty()
     }
 
-    /// Whether a key is among those that the unit of work has made ready.
+    /// The keys that the unit of work has made ready.
     #[must_use]
-    pub fn is_ready(&self, ready: &ReadyKey) -> bool {
-        self.local.notes.ready.contains(ready)
+    pub fn ready(&self) -> &[ReadyKey] {
+        &self.local.notes.ready
     }
 
     /// Says that a key is ready, for another reason than a change of its own.
     pub fn add_ready(&mut self, ready: ReadyKey) {
-        debug_assert!(!self.is_ready(&ready), "INV-BLOCK-1: a key is noted once before its turn");
+        debug_assert!(!self.local.notes.ready.contains(&ready), "INV-BLOCK-1: a key is noted once before its turn");
         self.local.notes.ready.push(ready);
     }
 

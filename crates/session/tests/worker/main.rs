@@ -1,0 +1,7 @@
+//! One worker without sockets: what commands cost, and what becomes of their units of work.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+#[cfg(debug_assertions)]
+mod costs;
+mod rig;

@@ -1,0 +1,81 @@
+//! One worker without sockets, whose steps are counted.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use almandine_base::{Output, steps};
+use almandine_call::Table;
+use almandine_config::{Config, Startup};
+use almandine_io::socket::Address;
+use almandine_keyspace::{Keyspace, Options};
+use almandine_net::{Peer, Service};
+use almandine_node::{Acl, Node};
+use almandine_session::Sessions;
+
+type Connection = <Sessions as Service>::Connection;
+
+/// One worker, and the clients that a test has opened.
+pub(crate) struct Rig {
+    sessions: Sessions,
+    clients: Vec<Option<Connection>>,
+}
+
+/// A request in the form of clients.
+pub(crate) fn request<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> String {
+    let words: Vec<S> = words.into_iter().collect();
+    let mut bytes = format!("*{}\r\n", words.len());
+    for word in &words {
+        let word = word.as_ref();
+        write!(bytes, "${}\r\n{word}\r\n", word.len()).unwrap();
+    }
+    bytes
+}
+
+impl Rig {
+    pub(crate) fn new() -> Self {
+        let store = almandine_store::Options { background: false, ..Default::default() };
+        let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
+        let Ok(Startup::Run(config)) = Config::load(&["--protected-mode".to_owned(), "no".to_owned()]) else {
+            panic!("a configuration")
+        };
+        let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
+        let node = Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40));
+        let sessions = Sessions::new(Arc::new(node), table, keyspace.accessor().unwrap(), 0);
+        Self { sessions, clients: Vec::new() }
+    }
+
+    /// Opens a client and returns its number.
+    pub(crate) fn open(&mut self) -> usize {
+        let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
+        let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
+        let id = self.clients.len() as u64 + 1;
+        self.clients.push(Some(self.sessions.open(id, &peer, &mut Output::new()).unwrap()));
+        self.clients.len() - 1
+    }
+
+    /// Sends requests of a client and returns what is answered at once.
+    pub(crate) fn send(&mut self, client: usize, requests: &str) -> String {
+        let (mut out, mut input) = (Output::new(), requests.as_bytes());
+        let connection = self.clients[client].as_mut().unwrap();
+        while !input.is_empty() {
+            let consumed = self.sessions.receive(connection, input, &mut out).consumed;
+            if consumed == 0 {
+                break;
+            }
+            input = &input[consumed..];
+        }
+        String::from_utf8_lossy(&out.bytes).into_owned()
+    }
+
+    /// The connection of a client is gone.
+    pub(crate) fn close(&mut self, client: usize) {
+        self.sessions.close(self.clients[client].take().unwrap());
+    }
+
+    /// The steps that `work` takes.
+    pub(crate) fn steps(&mut self, work: impl FnOnce(&mut Self)) -> u64 {
+        let before = steps::taken();
+        work(self);
+        steps::taken() - before
+    }
+}
