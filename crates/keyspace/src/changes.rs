@@ -84,7 +84,7 @@ impl<'n> Databases<'n> {
 
     fn name<'c>(&mut self, change: &Change<'c>) -> Option<ChangedKey<'c>> {
         let Change { namespace, key, removal, .. } = *change;
-        if matches!(change.effect, Some(Effect::Database(_))) {
+        if matches!(change.effect, Some(Effect::Database(_) | Effect::Lost)) {
             return None;
         }
         Some(ChangedKey { db: self.find(namespace)?, key, removal })

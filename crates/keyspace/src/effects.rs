@@ -73,7 +73,7 @@ impl Writer<'_> {
             }
             Effect::Edit { kind, edits } => self.replay_edits(key, kind, edits)?,
             Effect::Expire { kind, elements } => self.replay_expiry(key, kind, elements)?,
-            Effect::Database(_) => return Err(Refusal::WrongKind),
+            Effect::Database(_) | Effect::Lost => return Err(Refusal::WrongKind),
         }
         Ok(())
     }

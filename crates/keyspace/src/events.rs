@@ -29,6 +29,8 @@ impl Keyspace {
                 Event::Created => tell(Classes::NEW, "new", &[]),
                 Event::Removed(RemovalReason::Expired) => tell(Classes::EXPIRED, "expired", &[]),
                 Event::Removed(RemovalReason::Evicted) => tell(Classes::EVICTED, "evicted", &[]),
+                // Redis has no event for it.
+                Event::Removed(RemovalReason::Damaged) => {}
                 Event::ElementsExpired { kind, elements, emptied } => {
                     match kind {
                         Kind::Hash => tell(Classes::HASH, "hexpired", elements),

@@ -27,6 +27,8 @@ pub enum RemovalReason {
     Expired,
     /// To make room.
     Evicted,
+    /// Its bytes on the device do not have their checksum.
+    Damaged,
 }
 
 /// A value as an effect has it.
@@ -77,6 +79,9 @@ pub enum Effect<'e> {
     },
     /// A database, which has no key, consists of the change's generation from now on.
     Database(u16),
+    /// A record was given up whose key cannot be read any more: one key of the change's namespace is gone, or of some namespace where that is 0.
+    /// The change has no key, and its sequence is one of those on databases.
+    Lost,
 }
 
 /// A change of one key.
@@ -130,6 +135,7 @@ enum Noted {
     Edit(Kind, Range<usize>),
     Expire(Kind, Range<usize>),
     Database(u16),
+    Lost,
 }
 
 impl Changes {
@@ -193,6 +199,7 @@ impl Changes {
             Noted::Edit(kind, edits) => Effect::Edit { kind: *kind, edits: self.slice(edits) },
             Noted::Expire(kind, elements) => Effect::Expire { kind: *kind, elements: self.slice(elements) },
             Noted::Database(db) => Effect::Database(*db),
+            Noted::Lost => Effect::Lost,
         }
     }
 
@@ -214,7 +221,7 @@ impl Changes {
     }
 
     pub(crate) fn push(&mut self, change: &Change<'_>) {
-        debug_assert_ne!(change.namespace, 0, "INV-NS-1: zero names no namespace");
+        debug_assert!(change.namespace != 0 || matches!(change.effect, Some(Effect::Lost)), "INV-NS-1: zero names no namespace");
         debug_assert_eq!(change.effect.is_some(), change.sequence != 0, "INV-EFFECT-1: each effect has its place in the order");
         let key = self.keep(change.key);
         let effect = change.effect.map(|effect| self.note(effect));
@@ -232,6 +239,7 @@ impl Changes {
             Effect::Edit { kind, edits } => Noted::Edit(kind, self.keep(edits)),
             Effect::Expire { kind, elements } => Noted::Expire(kind, self.keep(elements)),
             Effect::Database(db) => Noted::Database(db),
+            Effect::Lost => Noted::Lost,
         }
     }
 
@@ -244,7 +252,7 @@ impl Changes {
     /// Gives the effects on keys other sequences, which is a fault.
     pub(crate) fn number_anew(&mut self, mut sequence: impl FnMut(u16, &[u8]) -> u64) {
         debug_assert!(fault::is_made(Fault::EffectOutsideLatch), "INV-EFFECT-1: sequences are given under the latch");
-        for note in self.notes.iter_mut().filter(|note| !matches!(note.effect, Some(Noted::Database(_)))) {
+        for note in self.notes.iter_mut().filter(|note| !matches!(note.effect, Some(Noted::Database(_) | Noted::Lost))) {
             note.sequence = sequence(note.namespace, &self.bytes[note.key.clone()]);
         }
     }

@@ -4,8 +4,9 @@
 
 use almandine_device::{Device, FaultPlan, FaultyDevice, MemoryDevice};
 use almandine_io::storage::Buffer;
-use almandine_store::{Fetcher, Met, Options, Put, Session, Stage, Storage, Store};
-use std::sync::Arc;
+use almandine_store::{Consumer, Effect, Fetcher, Met, Options, Put, RemovalReason, Session, Stage, Storage, Store};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 const MIB: u64 = 1 << 20;
 const PAGE: u64 = 2 * MIB;
@@ -184,15 +185,124 @@ fn a_bad_block_costs_its_own_records_and_writing_goes_on() {
 }
 
 #[test]
-fn a_page_that_cannot_be_read_at_all_is_given_up_when_its_place_is_needed() {
+fn a_page_that_the_device_does_not_give_is_waited_for_though_its_place_is_needed() {
     const KEYS: u64 = 3_000;
     let mut rig = rig_with_keys(KEYS, None);
+    let mut page = Buffer::new(PAGE as usize);
+    rig.pages.read(PAGE, &mut page).expect("a page");
     // Reads of it fail from now on, as if it were gone.
     rig.pages.discard(PAGE, PAGE).expect("a discard");
+    let mut number = 0;
+    let mut refused = 0;
+    while refused < 500 {
+        // The page's place in the table is the one that the next page would need.
+        if !rig.store.is_over_limit() && rig.set(rig.namespace, KEYS + number, &[3; 1000], None) {
+            (number, refused) = (number + 1, 0);
+        } else {
+            refused += 1;
+            rig.now_ms += 60_000;
+        }
+        rig.maintain(if number.is_multiple_of(50) { 2 } else { 0 } + usize::from(refused != 0));
+        assert!(number < 200_000, "the place is taken: {:?}", rig.tier());
+    }
+    let tier = rig.tier();
+    assert_eq!((tier.pages_salvaged, tier.records_lost), (0, 0), "an error of the device is no damage: {tier:?}");
+    rig.pages.write(PAGE, &page).expect("the page comes back");
+    rig.churn(10);
+    let tier = rig.tier();
+    assert_eq!((tier.pages_salvaged, tier.records_lost), (0, 0), "{tier:?}");
+    for key in 0..KEYS {
+        assert_eq!(rig.get(key), Some(value_of(key)));
+    }
+}
+
+#[test]
+fn a_device_that_fails_now_and_then_for_hours_loses_nothing() {
+    const KEYS: u64 = 3_000;
+    let mut rig = rig_with_keys(KEYS, None);
+    rig.faulty_pages.set_plan(FaultPlan { read_errors: 990_000, ..FaultPlan::default() });
+    // Nearly as many pages as the table has places for: the oldest have to go.
+    let before = rig.tier().pages_flushed;
+    rig.churn(44);
+    assert!(rig.tier().pages_flushed >= before + 44);
+    for _ in 0..100 {
+        rig.now_ms += 300_000;
+        rig.maintain(10);
+    }
+    let tier = rig.tier();
+    assert!(tier.read_errors > 20, "a page was to be compacted again and again: {tier:?}");
+    assert_eq!(tier.records_lost, 0, "an error of the device is no damage: {tier:?}");
+    rig.faulty_pages.set_plan(FaultPlan::default());
+    for number in 0..KEYS {
+        assert_eq!(rig.get(number), Some(value_of(number)));
+    }
+}
+
+/// What is told of records that are given up: the keys of those that have one, and how many have none.
+type Told = Arc<Mutex<(BTreeSet<Vec<u8>>, u64)>>;
+
+fn tell_of_losses(rig: &Rig) -> Told {
+    let told = Told::default();
+    let ear = Arc::clone(&told);
+    let namespace = rig.namespace;
+    rig.store.on_changes(move |changes| {
+        let (keys, nameless) = &mut *ear.lock().expect("no panic");
+        for change in changes.iter().filter(|change| change.removal == Some(RemovalReason::Damaged)) {
+            assert_eq!((change.namespace, change.sequence != 0), (namespace, true));
+            match change.effect {
+                Some(Effect::Remove) => assert!(keys.insert(change.key.to_vec()), "told once"),
+                Some(Effect::Lost) => *nameless += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+    rig.store.tell_changes(Consumer::Effects, true);
+    told
+}
+
+#[test]
+fn each_record_that_is_given_up_has_its_effect() {
+    const KEYS: u64 = 3_000;
+    let mut rig = rig_with_keys(KEYS, None);
+    let told = tell_of_losses(&rig);
+    rig.damage(10 * 4096, 8192);
+    rig.churn(130);
+    let lost = rig.tier().records_lost;
+    assert!((8..=11).contains(&lost), "{lost}");
+    assert_eq!(*told.lock().expect("no panic"), (BTreeSet::new(), lost), "INV-EFFECT-1: no key of a damaged block can be read");
+}
+
+#[test]
+fn records_with_damaged_values_are_removed_by_name() {
+    const KEYS: u64 = 3_000;
+    let mut rig = Rig::new();
+    for number in 0..20 {
+        assert!(rig.set(rig.namespace, KEYS + number, &vec![number as u8; 400_000], Some(START_MS + 1_000_000_000)));
+        rig.maintain(20);
+    }
+    for number in 0..KEYS {
+        assert!(rig.set(rig.namespace, number, &value_of(number), None));
+        if number.is_multiple_of(50) {
+            rig.maintain(2);
+        }
+    }
+    rig.churn(8);
+    let told = tell_of_losses(&rig);
+    // All of the value device.
+    let mut garbage = Buffer::new(1 << 20);
+    garbage.fill(0xA5);
+    (0..rig.values.used_bytes() / MIB).for_each(|at| rig.values.write(at * MIB, &garbage).expect("room"));
+    assert_eq!(rig.store.namespace_len(rig.namespace), (KEYS + 20, 20));
     rig.churn(130);
     let tier = rig.tier();
-    assert_eq!((tier.pages_salvaged, tier.records_lost > 1_500), (1, true), "{tier:?}");
-    assert_eq!(rig.store.namespace_len(rig.namespace), (KEYS - tier.records_lost, 0));
+    let (keys, nameless) = told.lock().expect("no panic").clone();
+    assert!(keys.len() as u64 == tier.records_lost && nameless == 0 && keys.len() > 10, "{keys:?} {nameless} {tier:?}");
+    let left = 20 - tier.records_lost;
+    assert_eq!(rig.store.namespace_len(rig.namespace), (KEYS + left, left), "they are counted no more, with their expiries");
+    for number in 0..20 {
+        let name = format!("key:{}", KEYS + number).into_bytes();
+        assert_eq!(rig.get(KEYS + number), (!keys.contains(&name)).then(|| vec![number as u8; 400_000]), "{number}");
+    }
 }
 
 #[test]

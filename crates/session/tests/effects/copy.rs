@@ -51,7 +51,7 @@ impl Copy {
         let mut of_databases: Vec<&Kept> = Vec::new();
         for kept in all {
             match kept.effect {
-                Owned::Database(_) => of_databases.push(kept),
+                Owned::Database(_) | Owned::Lost => of_databases.push(kept),
                 _ => by_key.entry((kept.generation, &kept.key)).or_default().push(kept),
             }
         }

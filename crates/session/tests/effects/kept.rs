@@ -21,6 +21,7 @@ pub(crate) enum Owned {
     Edit(Kind, Vec<u8>),
     Expire(Kind, Vec<u8>),
     Database(u16),
+    Lost,
 }
 
 #[derive(Clone)]
@@ -40,6 +41,7 @@ impl Kept {
             Effect::Edit { kind, edits } => Owned::Edit(kind, edits.to_vec()),
             Effect::Expire { kind, elements } => Owned::Expire(kind, elements.to_vec()),
             Effect::Database(db) => Owned::Database(db),
+            Effect::Lost => Owned::Lost,
         };
         let Change { generation, key, sequence, ends_group, .. } = *change;
         Self { generation, key: key.to_vec(), sequence, ends_group, effect }
@@ -55,6 +57,7 @@ impl Kept {
             Owned::Edit(kind, edits) => Effect::Edit { kind: *kind, edits },
             Owned::Expire(kind, elements) => Effect::Expire { kind: *kind, elements },
             Owned::Database(db) => Effect::Database(*db),
+            Owned::Lost => Effect::Lost,
         }
     }
 }

@@ -55,8 +55,10 @@ pub(super) struct Compaction {
 pub(super) enum Outcome {
     /// Nothing points to them any more.
     Done,
-    /// Some could not be read, or what they have on the value device could not.
+    /// Some do not have their checksums, or what they have on the value device does not.
     Damaged,
+    /// The device did not give some, or there is no room to read them.
+    Unreadable,
     /// Some could not be moved now.
     Stuck,
 }
@@ -132,6 +134,7 @@ impl Compaction {
             Outcome::Done => bump(&tier.counters.pages_compacted, 1),
             Outcome::Stuck => self.stuck.push(page),
             Outcome::Damaged => self.damaged.note(page, now_ms),
+            Outcome::Unreadable => self.damaged.rest(page, now_ms),
         }
         true
     }
@@ -140,12 +143,7 @@ impl Compaction {
         debug_assert!(self.salvage.is_none(), "one page is salvaged at a time");
         self.salvage = Salvage::begin(&session.store, tier, page, &mut self.image);
         if self.salvage.is_none() {
-            // A device that reads nothing at all may come back whole. It is waited for, until the page is in the way.
-            if tier.pages.is_needed_by(page, session.store.log.tail_page() + URGENT_PAGES) {
-                self.salvage = Some(Salvage::of_nothing(page));
-            } else {
-                self.damaged.note(page, now_ms);
-            }
+            self.damaged.rest(page, now_ms);
         }
     }
 
@@ -156,6 +154,7 @@ impl Compaction {
         match salvage.step(session, tier, &mut self.image, fetcher, pace) {
             Progress::Sweeping => return,
             Progress::Stuck => self.stuck.push(page),
+            Progress::Unreadable => self.damaged.rest(page, now_ms),
             Progress::Emptied => {
                 self.damaged.forget(page);
                 bump(&tier.counters.pages_salvaged, 1);
@@ -194,7 +193,7 @@ impl Compaction {
         bump(&tier.counters.read_bytes, PAGE_BYTES as u64);
         if tier.storage.pages.read(page * PAGE_BYTES as u64, &mut self.image).is_err() {
             bump(&tier.counters.read_errors, 1);
-            return Outcome::Damaged;
+            return Outcome::Unreadable;
         }
         let Some(info) = tier.pages.info(page) else { return Outcome::Stuck };
         let damaged = self.image.chunks_exact(BLOCK_BYTES).enumerate().filter(|(at, block)| !info.is_intact(*at, block)).count();
@@ -263,7 +262,13 @@ pub(super) fn compact_group(session: &mut Session, tier: &Tier, fetcher: &mut Fe
         })
         .collect();
     debug_assert!(whole.len() <= group.len(), "each record is moved once");
-    let mut outcome = if whole.len() == group.len() { Outcome::Done } else { Outcome::Damaged };
+    let missing = |imaged: &&Imaged| imaged.is_heavy() && !matches!(stage.get(imaged.address), Lookup::Ready(..));
+    let outcome_of = |imaged: &Imaged| match stage.get(imaged.address) {
+        Lookup::Damaged => Outcome::Damaged,
+        _ => Outcome::Unreadable,
+    };
+    let mut outcome = group.iter().filter(missing).map(outcome_of).max().unwrap_or(Outcome::Done);
+    debug_assert_eq!(outcome == Outcome::Done, whole.len() == group.len(), "what is not whole is missing");
     session.enter(now_ms);
     let hashes: Vec<u64> = whole.iter().map(|whole| session.store.hash_of(whole.record, whole.header)).collect();
     hashes.iter().for_each(|&hash| session.prefetch_bucket(hash));

@@ -13,9 +13,8 @@ use crate::expiry::wheel::{TICK_MS, Wheel};
 use crate::free::ForgetClosed;
 use crate::index::{BUCKETS_MIN, KEYS_PER_BUCKET, Resize, Resized};
 use crate::log::{PAGE_WORDS, PAGES_AHEAD};
-use crate::namespace::NO_NAMESPACE;
 use crate::session::Session;
-use crate::session::remove::{drop_latched, drop_lost, uncount};
+use crate::session::remove::{Damaged, drop_latched, drop_lost, uncount};
 use crate::shared::Inner;
 use crate::tier::stage::{Fetcher, Lookup, Stage, Why};
 use almandine_epoch::Run;
@@ -306,7 +305,7 @@ impl Maintenance {
         if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
             match hash {
                 Some(hash) => position.point_to(store.index.tag(number, hash), address),
-                None => drop_lost(&store, &self.session.local, number, position, NO_NAMESPACE),
+                None => drop_lost(&store, &mut self.session.local, number, position, Damaged::Unknown),
             }
         }
         drop(latch);

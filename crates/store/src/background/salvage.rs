@@ -1,9 +1,12 @@
 //! Salvage: what becomes of a page on the device that cannot be read whole.
 //!
-//! Devices recover, so such a page is tried again a few times, with rests that double. A page that stays damaged is given up: its
-//! blocks are read one by one, and the index is swept for entries that point into it. Records in good blocks are moved like those
-//! of any compacted page, entries of the others are dropped, and the page is retired. Otherwise it would keep its place in the
-//! table of pages for ever, and the page that needs that place could never be written.
+//! Devices recover, so such a page is tried again, with rests that double. A page whose blocks can be read and do not have their checksums, a few
+//! times over, is given up: its blocks are read one by one, and the index is swept for entries that point into it. Records in good blocks are
+//! moved like those of any compacted page, entries of the others are dropped, and the page is retired. Otherwise it would keep its place in
+//! the table of pages for ever, and the page that needs that place could never be written.
+//!
+//! An error of the device is no damage, however often it comes: nothing is dropped because of it. The page waits until the device gives it,
+//! and what needs its place waits too.
 //!
 //! The sweep goes through the index in the order of reversed hashes, like a scan (INV-SCAN-1): what it has passed stays passed while
 //! buckets split and merge.
@@ -12,11 +15,10 @@ use super::compact::{Imaged, Outcome, compact_group, extents_of, groups, move_to
 use super::pace::Pace;
 use crate::index::entry::Entry;
 use crate::log::{CHUNK_WORDS, Log, PAGE_BYTES, PAGE_WORDS, PageState};
-use crate::namespace::NO_NAMESPACE;
 use crate::record::{Header, Record, WORD};
 use crate::session::Session;
 use crate::session::found::Found;
-use crate::session::remove::drop_lost;
+use crate::session::remove::{self, drop_lost};
 use crate::session::scan::range_len;
 use crate::shared::Inner;
 use crate::tier::Tier;
@@ -45,14 +47,25 @@ pub(super) struct Damaged {
 
 struct Attempts {
     failed: u32,
+    /// How many of them gave bytes without their checksum.
+    damaged: u32,
     /// When the page may be tried again.
     due_ms: i64,
 }
 
 impl Damaged {
-    /// Another attempt has failed.
+    /// Another attempt has found damage.
     pub(super) fn note(&mut self, page: u64, now_ms: i64) {
-        let attempts = self.attempts.entry(page).or_insert(Attempts { failed: 0, due_ms: 0 });
+        self.rest(page, now_ms);
+        if let Some(attempts) = self.attempts.get_mut(&page) {
+            attempts.damaged = attempts.damaged.saturating_add(1);
+            debug_assert!(attempts.damaged <= attempts.failed, "damage is one way to fail");
+        }
+    }
+
+    /// Another attempt has failed.
+    pub(super) fn rest(&mut self, page: u64, now_ms: i64) {
+        let attempts = self.attempts.entry(page).or_insert(Attempts { failed: 0, damaged: 0, due_ms: 0 });
         attempts.due_ms = now_ms.saturating_add(REST_MS << attempts.failed.min(ATTEMPTS_MAX));
         attempts.failed = attempts.failed.saturating_add(1);
         debug_assert!(attempts.due_ms >= now_ms, "the next attempt is later");
@@ -65,9 +78,9 @@ impl Damaged {
         self.attempts.get(&page).is_some_and(resting)
     }
 
-    /// Whether the page was tried often enough.
+    /// Whether the page was found damaged often enough.
     pub(super) fn is_hopeless(&self, page: u64) -> bool {
-        self.attempts.get(&page).is_some_and(|attempts| attempts.failed >= ATTEMPTS_MAX)
+        self.attempts.get(&page).is_some_and(|attempts| attempts.damaged >= ATTEMPTS_MAX)
     }
 
     /// The page is no longer on the device.
@@ -82,6 +95,8 @@ pub(super) enum Progress {
     Sweeping,
     /// Nothing points into the page any more.
     Emptied,
+    /// The device did not give some records: to be tried again.
+    Unreadable,
     /// Some records had no room at the tail: to be tried again.
     Stuck,
 }
@@ -103,12 +118,11 @@ pub(super) struct Salvage {
 }
 
 impl Salvage {
-    /// Reads what can be read of a page. `None` when that is nothing.
+    /// Reads a page, and looks which of its blocks are good. `None` when the device does not give one of them: it may be good.
     pub(super) fn begin(store: &Inner, tier: &Tier, page: u64, image: &mut Buffer) -> Option<Self> {
         let info = tier.pages.info(page)?;
         debug_assert_eq!(image.len(), BLOCKS * BLOCK_BYTES, "INV-TIER-3: every block of the page is looked at");
         let mut good_blocks = vec![false; BLOCKS];
-        let mut any_read = false;
         for (at, block) in image.chunks_exact_mut(BLOCK_BYTES).enumerate() {
             if store.background.stop.load(Ordering::Acquire) {
                 return None;
@@ -116,15 +130,13 @@ impl Salvage {
             bump(&tier.counters.background_reads, 1);
             bump(&tier.counters.read_bytes, BLOCK_BYTES as u64);
             let read = tier.storage.pages.read(page * PAGE_BYTES as u64 + (at * BLOCK_BYTES) as u64, block);
-            any_read |= read.is_ok();
-            good_blocks[at] = read.is_ok() && info.is_intact(at, block);
+            if read.is_err() {
+                bump(&tier.counters.read_errors, 1);
+                return None;
+            }
+            good_blocks[at] = info.is_intact(at, block);
         }
-        any_read.then(|| Self::new(page, good_blocks))
-    }
-
-    /// The salvage of a page of which nothing can be read.
-    pub(super) fn of_nothing(page: u64) -> Self {
-        Self::new(page, vec![false; BLOCKS])
+        Some(Self::new(page, good_blocks))
     }
 
     fn new(page: u64, good_blocks: Vec<bool>) -> Self {
@@ -168,6 +180,7 @@ impl Salvage {
                         (self.second, self.outcome) = (true, Outcome::Done);
                         Progress::Sweeping
                     }
+                    Outcome::Unreadable => Progress::Unreadable,
                     Outcome::Damaged | Outcome::Stuck => Progress::Stuck,
                 };
             }
@@ -219,9 +232,10 @@ impl Salvage {
         }
         match self.readable(image, address) {
             Some(imaged) if !(self.second && imaged.is_heavy()) => self.found.push(address),
-            _ => {
+            readable => {
                 if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
-                    drop_lost(&store, &session.local, number, position, NO_NAMESPACE);
+                    let known = readable.map(|imaged| remove::Damaged::Refers(imaged.record, imaged.header));
+                    drop_lost(&store, &mut session.local, number, position, known.unwrap_or(remove::Damaged::Unknown));
                 }
             }
         }
@@ -305,6 +319,8 @@ mod tests {
             now_ms += rest_ms;
         }
         assert!(damaged.is_hopeless(7) && !damaged.is_hopeless(8));
+        (0..10 * ATTEMPTS_MAX).for_each(|_| damaged.rest(8, now_ms));
+        assert!(damaged.is_resting(8, now_ms) && !damaged.is_hopeless(8), "a device that does not answer is no damage");
         assert!(!damaged.is_resting(7, now_ms - 10_000_000), "the clock was set back");
         damaged.forget(7);
         assert!(!damaged.is_hopeless(7));

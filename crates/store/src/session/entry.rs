@@ -15,7 +15,7 @@ use super::batch::Session;
 use super::cold::Need;
 use super::local::Local;
 use super::notes::Act;
-use super::remove::{count_live, drop_lost};
+use super::remove::{Damaged, count_live, drop_lost};
 use super::staged::Unknown;
 use crate::counters::add;
 use crate::expiry::feed::Notice;
@@ -253,7 +253,7 @@ impl<'s> Guard<'s> {
             let cold = &self.local.cold;
             let damaged = |address: u64| (address < head && cold.is_damaged(address)).then_some(());
             let Some((position, ())) = store.index.find_latched(self.number, self.key.hash, damaged) else { return };
-            drop_lost(store, self.local, self.number, position, self.key.namespace);
+            drop_lost(store, self.local, self.number, position, Damaged::Met(self.key.namespace));
         }
     }
 }

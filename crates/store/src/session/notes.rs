@@ -9,6 +9,7 @@ use crate::events::Event;
 use crate::fault::{self, Fault};
 use crate::index::Index;
 use crate::key::{GlanceId, Key};
+use crate::namespace::NO_NAMESPACE;
 use crate::put::Put;
 use crate::record::{Header, Kind, Record};
 use crate::shared::Inner;
@@ -144,6 +145,23 @@ impl Inner {
         self.note_removal(local, record, header, RemovalReason::Evicted);
     }
 
+    /// Notes a record that is given up because its bytes on the device are damaged, but for its key. Its bucket is latched exclusively.
+    pub(crate) fn note_damaged(&self, local: &mut Local, record: Record, header: Header) {
+        debug_assert!(!header.has(Header::HEAP_KEY), "INV-EFFECT-1: the key of what is removed by name can be read");
+        self.note_removal(local, record, header, RemovalReason::Damaged);
+    }
+
+    /// Notes that a record is given up of which nothing tells the key. `namespace` is 0 when nothing tells that either.
+    pub(crate) fn note_lost(&self, local: &mut Local, namespace: u16) {
+        if self.consumers.wanted() & Consumer::Effects as u32 == 0 {
+            return;
+        }
+        let generation = if namespace == NO_NAMESPACE { 0 } else { self.consumers.generation(namespace) };
+        let (effect, sequence) = (Some(Effect::Lost), self.consumers.next_database());
+        let removal = Some(RemovalReason::Damaged);
+        local.notes.changes.push(&Change { namespace, generation, key: b"", removal, effect, sequence, ends_group: false });
+    }
+
     #[inline]
     fn note_removal(&self, local: &mut Local, record: Record, header: Header, reason: RemovalReason) {
         let wanted = self.consumers.wanted();
@@ -162,7 +180,7 @@ impl Inner {
         );
         let (namespace, bytes) = (header.namespace(), self.key_of(record, header));
         let key = Key { namespace, glance: GlanceId::default(), bytes, hash };
-        if wanted & EVENTS != 0 {
+        if wanted & EVENTS != 0 && reason != RemovalReason::Damaged {
             self.note_event(local, namespace, bytes, Event::Removed(reason));
         }
         if wanted & WAIT != 0

@@ -18,9 +18,20 @@ pub(crate) fn unlink(store: &Inner, local: &mut Local, number: u64, position: Po
     drop_latched(store, local, number, position, record, header);
 }
 
-/// Takes an entry out of its latched bucket whose record on the device can never be read again. If its page does not tell whose it was, it
-/// is taken for one of `namespace`; if that is not known either, the counts are too high until their namespace is emptied.
-pub(crate) fn drop_lost(store: &Inner, local: &Local, number: u64, position: Position<'_>, namespace: u16) {
+/// What is known of a record that is damaged on the device.
+#[derive(Clone, Copy)]
+pub(crate) enum Damaged {
+    /// The record can be read, but not all that it refers to.
+    Refers(Record, Header),
+    /// A verb on a key of this namespace has met it. It has the key's tag, so it is taken for one of the namespace where its page does not tell.
+    Met(u16),
+    /// Nothing, but for what its page tells.
+    Unknown,
+}
+
+/// Takes an entry out of its latched bucket whose record on the device is damaged, and notes that (INV-EFFECT-1). Do not call this for a record that
+/// the device has not given: another time it may. If nothing tells whose the record was, the counts are too high until their namespace is emptied.
+pub(crate) fn drop_lost(store: &Inner, local: &mut Local, number: u64, position: Position<'_>, damaged: Damaged) {
     let Some(tier) = &store.tier else { return };
     let address = position.entry().address();
     debug_assert!(address < local.head, "INV-TIER-1: only what is on the device can be lost");
@@ -28,10 +39,21 @@ pub(crate) fn drop_lost(store: &Inner, local: &Local, number: u64, position: Pos
     tier.pages.count_dead_typical(address);
     bump(&tier.counters.records_lost, 1);
     let info = tier.pages.info(Log::page_of(address)).filter(|info| info.namespace() != PageInfo::MIXED);
-    let namespace = info.and_then(|info| u16::try_from(info.namespace()).ok()).unwrap_or(namespace);
-    if namespace != NO_NAMESPACE && !store.namespaces.is_dropped(namespace) {
-        let volatile = info.is_some_and(PageInfo::all_expire);
+    let of_page = info.and_then(|info| u16::try_from(info.namespace()).ok());
+    let (namespace, volatile) = match damaged {
+        Damaged::Refers(_, header) => (header.namespace(), header.has(Header::EXPIRY)),
+        Damaged::Met(namespace) => (of_page.unwrap_or(namespace), info.is_some_and(PageInfo::all_expire)),
+        Damaged::Unknown => (of_page.unwrap_or(NO_NAMESPACE), info.is_some_and(PageInfo::all_expire)),
+    };
+    if namespace != NO_NAMESPACE && store.namespaces.is_dropped(namespace) {
+        return;
+    }
+    if namespace != NO_NAMESPACE {
         count_live(store, local, namespace, -1, -i64::from(volatile));
+    }
+    match damaged {
+        Damaged::Refers(record, header) if !header.has(Header::HEAP_KEY) => store.note_damaged(local, record, header),
+        _ => store.note_lost(local, namespace),
     }
 }
 
