@@ -12,7 +12,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// A bound of so many bytes.
+    /// A bound in bytes.
     #[must_use]
     pub fn new(bytes: u64) -> Arc<Self> {
         Arc::new(Self { bytes, devices: RwLock::default() })

@@ -1,6 +1,6 @@
-//! How devices fare, for whoever must tell: whether writes succeed, and what the last error said.
+//! How devices fare, for INFO and the log: whether writes succeed, and what the last error said.
 //!
-//! Reads of workers pass it by, since they go to the device's [`Source`]; who gets those reads counts their errors.
+//! Reads of workers pass it by, since they go to the device's [`Source`]; the store counts their errors.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -33,7 +33,7 @@ impl DeviceState {
     }
 }
 
-/// What is known of one or several devices; shared with those who tell.
+/// What is known of one or several devices; shared with INFO and the log.
 #[derive(Debug, Default)]
 pub struct Health {
     state: AtomicU8,

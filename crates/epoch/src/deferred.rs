@@ -1,4 +1,4 @@
-//! One thread's list of things that nobody must reach any more before they are reclaimed.
+//! One thread's list of things that must be unreachable before they are reclaimed.
 //!
 //! It needs no lock and no allocation per thing: it belongs to the thread that unlinks. What is unlinked during a batch is tagged
 //! together at the batch's end, with one fence for all of it. A thing goes through three stages: *untagged* (unlinked, but no epoch
@@ -60,7 +60,7 @@ impl<T> Deferred<T> {
         }
     }
 
-    /// Takes everything, due or not, in order. For who ends and leaves the rest to others.
+    /// Takes everything, due or not, in order. For a thread that ends and leaves the rest to others.
     pub fn take_all(&mut self) -> impl Iterator<Item = T> {
         let (waiting, untagged) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.untagged));
         waiting.into_iter().map(|(_, thing)| thing).chain(untagged)

@@ -1,8 +1,8 @@
 //! The epoch counter, the participants' reservations, and the actions that wait for an epoch to become safe.
 //!
 //! A global counter says which epoch it is. A participant (one worker thread) writes the epoch it saw into its own reservation
-//! before it touches shared data and clears the reservation after. Whoever unlinks something from the shared structure *tags* it
-//! with an epoch; the thing may be reused as soon as no reservation holds that epoch or an earlier one.
+//! before it touches shared data and clears the reservation after. A thread that unlinks a thing from the shared structure
+//! *tags* it with an epoch; the thing may be reused as soon as no reservation holds that epoch or an earlier one.
 //!
 //! ```text
 //! participant R (enter)          retirer U (bump or current)        scanner S (safe)
@@ -15,10 +15,10 @@
 //!
 //! # Why x, tagged t, is unreachable when S computes safe ≥ t
 //!
-//! First, *tags order*: whoever reads the counter as `t + 1` or more, by r1 or s1, is ordered after u1. If U bumped, the value read
-//! comes from the release sequence headed by u2, so u1 happens before the read. If U fenced and loaded `t`, its load is
-//! coherence-ordered before the other's read of `t + 1`; so U's fence precedes the other's fence (r3 or s2) in the single order of
-//! seq_cst fences, and u1 is visible to whatever follows that fence.
+//! First, *tags order*: a thread that reads the counter as `t + 1` or more, by r1 or s1, is ordered after u1. If U bumped, the
+//! value read comes from the release sequence headed by u2, so u1 happens before the read. If U fenced and loaded `t`, its load
+//! is coherence-ordered before the other's read of `t + 1`; so U's fence precedes the other's fence (r3 or s2) in the single
+//! order of seq_cst fences, and u1 is visible to every access after that fence.
 //!
 //! S saw `c > t`, so S is ordered after u1 in this sense. Take any participant R and the reservation that s3 read.
 //!
@@ -29,10 +29,11 @@
 //! 4. *s3 saw r5, or the reservation of a later visit.* Both are release stores and s3 acquires: every read of the earlier visit
 //!    happens before S returns, hence before the reuse. The next visit is case 1, 2 or 3.
 //!
-//! The fence at r3 is a store-load fence, the one order that even x86 does not give for free: without it the store of the reservation
-//! may still sit in the store buffer when r4 reads the old link, and S sees an empty one. A participant may store an epoch that is
-//! already old (a bump between r1 and r2); that delays reclamation and endangers nothing, so `enter` needs no retry loop. For the
-//! same reason the largest value that a scan ever returned stays true, and is kept for [`Epoch::safe_cached`].
+//! The fence at r3 is a store-load fence, the one order that even x86 does not give for free: without it the store of the
+//! reservation may still sit in the store buffer when r4 reads the old link, and S sees an empty one. A participant may store
+//! an epoch that is already old (a bump between r1 and r2); that delays reclamation and endangers nothing, so `enter` needs no
+//! retry loop. For the same reason the largest value that a scan ever returned stays true, and is kept for
+//! [`Epoch::safe_cached`].
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -55,7 +56,7 @@ const _: () = assert!(FIRST > OUTSIDE, "a reservation of the first epoch differs
 /// What [`Epoch::bump_with`] defers.
 type Action = Box<dyn FnOnce() + Send>;
 
-/// One participant's line: written by its owner only (`taken` by whoever registers), read by scans.
+/// One participant's line: written by its owner only (`taken` by the thread that registers), read by scans.
 pub(crate) struct Reservation {
     /// The epoch the owner is inside of, or [`OUTSIDE`].
     pub(crate) epoch: AtomicU64,
@@ -137,7 +138,7 @@ impl Epoch {
         };
         let index = self.reservations.iter().position(claim)?;
         debug_assert!(!self.reservation(index).is_inside(), "a reservation is given back empty");
-        // Before it enters for the first time: whoever closes the gate then sees it.
+        // Before it enters for the first time: a participant that closes the gate then sees it.
         self.reservation(index).gated.store(gated, Ordering::Release);
         Some(Participant::new(Arc::clone(self), index))
     }
@@ -150,9 +151,10 @@ impl Epoch {
         })
     }
 
-    /// The epoch in which whatever the caller has unlinked so far counts as retired: it can be reclaimed once [`Self::safe`] has reached it.
+    /// The epoch in which whatever the caller has unlinked so far counts as retired: it can be reclaimed once [`Self::safe`]
+    /// has reached it.
     ///
-    /// Costs a fence; one call tags any number of things. Nothing becomes safe before somebody bumps.
+    /// Costs a fence; one call tags any number of things. Nothing becomes safe before a bump.
     #[inline]
     pub fn current(&self) -> u64 {
         if self.keeps(Fault::TagFence) {
@@ -171,7 +173,7 @@ impl Epoch {
         observed
     }
 
-    /// Whether somebody has begun another epoch since. Before that, nothing that is tagged with `epoch` becomes safe.
+    /// Whether another epoch has begun since. Before that, nothing that is tagged with `epoch` becomes safe.
     #[inline]
     pub fn is_over(&self, epoch: u64) -> bool {
         self.current.load(Ordering::Relaxed) > epoch

@@ -17,8 +17,8 @@ pub enum Fault {
     OneLock,
     /// Publishing the phase before the epoch is bumped.
     PublishBeforeBump,
-    /// The fence between closing the gate and looking who is inside.
+    /// The fence between closing the gate and looking for participants inside.
     GateFence,
-    /// Waiting for those who are inside.
+    /// Waiting for the participants that are inside.
     GateWait,
 }

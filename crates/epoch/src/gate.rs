@@ -1,7 +1,7 @@
 //! The gate: one participant works alone, while all others that enter through the gate are outside.
 //!
-//! For work whose extent nobody knows before it runs. Whoever asks to be alone closes the gate and waits until the others have left; who
-//! comes meanwhile waits in front of it. Work that is done alone is one step for everybody (E4).
+//! For work whose extent is unknown before it runs. A participant that asks to be alone closes the gate and waits until the
+//! others have left; the others wait in front of it. Work that is done alone is one step for every observer (E4).
 //!
 //! ```text
 //! participant P (enter_gated)        participant A (ask_alone, is_alone, end_alone)
@@ -13,9 +13,9 @@
 //!  g5  mine = 0      (release)
 //! ```
 //!
-//! If a3 does not see g1, then P's fence does not precede A's, so a2 precedes g2 in their order and g3 sees a1, or a5, which it acquires:
-//! P waits, or comes after A. If a3 sees g1, A waits for g5, which it acquires. Either way a4 and g4 do not overlap. The fence at g2 is the
-//! one of every entry, so the gate costs an entry one load.
+//! If a3 does not see g1, then P's fence does not precede A's, so a2 precedes g2 in their order and g3 sees a1, or a5, which it
+//! acquires: P waits, or comes after A. If a3 sees g1, A waits for g5, which it acquires. Either way a4 and g4 do not overlap.
+//! The fence at g2 is the one of every entry, so the gate costs an entry one load.
 
 use std::sync::PoisonError;
 
@@ -25,7 +25,7 @@ use crate::sync::{AtomicBool, Condvar, Mutex, MutexGuard, Ordering};
 
 /// The gate of one epoch.
 pub(crate) struct Gate {
-    /// Read by every entry, written by nobody but the one that is alone.
+    /// Read by every entry, written only by the participant that is alone.
     pub(crate) closed: CachePadded<AtomicBool>,
     /// Whether a participant has asked to be alone.
     asked: Mutex<bool>,
@@ -53,7 +53,7 @@ impl Gate {
         self.opened.notify_all();
     }
 
-    /// Waits until nobody is alone or has asked for it.
+    /// Waits until no participant is alone or has asked for it.
     pub(crate) fn await_opened(&self) -> MutexGuard<'_, bool> {
         let mut asked = self.lock();
         while *asked {

@@ -8,7 +8,8 @@ use crate::epoch::{Epoch, OUTSIDE};
 use crate::fault::Fault;
 use crate::sync::{Ordering, fence};
 
-/// A registered thread's reservation. It may move to another thread, but only one uses it at a time; dropping it gives the reservation back.
+/// A registered thread's reservation. It may move to another thread, but only one uses it at a time; dropping it gives the
+/// reservation back.
 pub struct Participant {
     epoch: Arc<Epoch>,
     index: usize,
@@ -58,7 +59,8 @@ impl Participant {
         }
     }
 
-    /// Closes the gate, once nobody else has it closed. From outside the epoch. [`Self::is_alone`] says when the others have left.
+    /// Closes the gate, once no other participant has it closed. From outside the epoch. [`Self::is_alone`] says when the
+    /// others have left.
     pub fn ask_alone(&self) {
         debug_assert!(!self.is_inside() && !self.alone.get(), "E4: whoever waits for others holds none of them up");
         self.epoch.gate.take_turn();
@@ -74,8 +76,8 @@ impl Participant {
         self.alone.get()
     }
 
-    /// Whether all others that enter through the gate, which this participant has closed, are outside. From the first time that it is true
-    /// on, this participant is alone; it may be false again for the moment in which another one looks at the gate.
+    /// Whether all others that enter through the gate, which this participant has closed, are outside. From the first time that
+    /// it is true on, this participant is alone; it may be false again for the moment in which another one looks at the gate.
     pub fn is_alone(&self) -> bool {
         debug_assert!(self.alone.get(), "E4: only behind a closed gate is anybody alone");
         !self.epoch.keeps(Fault::GateWait) || self.epoch.others_are_outside(self.index)

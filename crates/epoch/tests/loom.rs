@@ -82,7 +82,7 @@ fn retired_by_bump(epoch: Epoch) {
     thread.join().unwrap();
 }
 
-/// E1, when the retirer tags with `current` and somebody else bumps and scans.
+/// E1, when the retirer tags with `current` and another thread bumps and scans.
 fn retired_by_tag(epoch: Epoch) {
     let (epoch, shared) = (Arc::new(epoch), Shared::new());
     let reader = epoch.register().unwrap();

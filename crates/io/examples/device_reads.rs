@@ -1,10 +1,11 @@
-//! What reads of a device cost a worker: random reads of 4 KiB with `O_DIRECT`, so many at once, and the processor time of each.
+//! What reads of a device cost a worker: random reads of 4 KiB with `O_DIRECT`, a given number at once, and the processor time
+//! of each.
 //!
 //! ```text
 //! cargo run --release -p almandine-io --example device_reads -- FILE [io_uring|epoll] [DEPTH] [SECONDS] [CONNECTIONS]
 //! ```
 //!
-//! The file is made (1 GiB) when it is missing. With CONNECTIONS the reads are asked for by so many at a time, as a pipeline does: each
+//! The file is made (1 GiB) when it is missing. With CONNECTIONS, that many connections ask for reads, as pipelines do: each
 //! asks for its share of DEPTH again when all of it has ended. Beside it: `fio --rw=randread --bs=4k --direct=1
 //! --ioengine=io_uring --iodepth=DEPTH`.
 #![allow(clippy::unwrap_used, reason = "an example stops at any error")]

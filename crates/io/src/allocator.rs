@@ -53,7 +53,7 @@ mod process {
     const EXTENT_MIN: usize = 16 * 1024;
     /// Larger ones are too: it gives each of them pages of its own.
     const EXTENT_MAX: usize = Extents::BYTES_MAX;
-    /// What mimalloc gives out is aligned so in any case: its blocks are of whole words. Who asks for no more is served in fewer steps.
+    /// Alignment of every block of mimalloc, whose blocks are of whole words. A request for no more than that takes fewer steps.
     const ALIGNED_ANYWAY: usize = size_of::<usize>();
 
     const NONE: u8 = 0;
@@ -82,7 +82,7 @@ mod process {
 
     #[cold]
     fn make() -> Option<&'static Extents> {
-        // Whoever comes while another thread is at it, or this one is inside, is served by mimalloc.
+        // While another thread holds the lock, or this one is inside already, mimalloc serves the request.
         if STATE.compare_exchange(NONE, MAKING, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             let made = Extents::new(crate::memory::physical_bytes());
             let state = if let Ok(made) = made {

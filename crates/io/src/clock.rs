@@ -14,7 +14,7 @@ pub fn unix_us() -> i64 {
     i64::try_from(since_unix_epoch().as_micros()).unwrap_or(i64::MAX)
 }
 
-/// How far the wall clock is ahead of [`monotonic_ns`], in nanoseconds: who asks the one can tell the other until either is set.
+/// How far the wall clock is ahead of [`monotonic_ns`], in nanoseconds. Valid until either clock is set.
 #[must_use]
 pub fn unix_ahead_ns() -> i64 {
     // In this order the sum is never ahead of the wall clock.

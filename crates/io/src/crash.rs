@@ -1,8 +1,8 @@
 //! Crashes: signals that mean that this process has gone wrong, told with the registers before they end it.
 //!
-//! The report runs in the signal's handler, on a stack of its own, because the thread's may be what is broken. It may take locks that the
-//! thread held and never return, so an alarm ends the process after a while in any case. The signal then does what it does without a
-//! handler: it ends the process, with a core file if the system keeps those.
+//! The report runs in the signal's handler, on a stack of its own, because the thread's may be what is broken. It may take
+//! locks that the thread held and never return, so an alarm ends the process after a while in any case. The signal then does
+//! what it does without a handler: it ends the process, with a core file if the system keeps those.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -61,8 +61,8 @@ pub fn install(report: Report) -> io::Result<()> {
     SIGNALS.iter().try_for_each(|(number, _)| handle(*number))
 }
 
-/// Claims the one report of the process for this thread, and sets the alarm that ends it. False when another thread reports, or this one
-/// already does.
+/// Claims the one report of the process for this thread, and sets the alarm that ends it. False when another thread reports, or
+/// this one already does.
 pub fn claim() -> bool {
     // SAFETY: neither call has preconditions.
     let own = unsafe { libc::gettid() };
@@ -89,7 +89,8 @@ pub fn segfault() -> ! {
 
 fn handle(number: i32) -> io::Result<()> {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a zeroed `sigaction` is valid; the fields that are set are those of a handler with three arguments, which `on_signal` is.
+    // SAFETY: a zeroed `sigaction` is valid; the fields that are set are those of a handler with three arguments, which
+    // `on_signal` is.
     let result = unsafe {
         let action = action.assume_init_mut();
         action.sa_sigaction = on_signal as *const () as usize;

@@ -21,14 +21,14 @@ pub fn open(path: &Path, direct: bool) -> io::Result<File> {
         let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
     };
-    // Nobody asks when a device's file was read last. Only the file's owner may say so.
+    // Access times of a device's file are of no use. Only the file's owner may switch them off.
     match open(flags | OFlags::NOATIME) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => open(flags),
         opened => opened,
     }
 }
 
-/// Locks a file against every other open of it until this one is closed; false when someone else has it.
+/// Locks a file against every other open of it until this one is closed; false when another open has it.
 ///
 /// # Errors
 /// When the file system cannot lock.

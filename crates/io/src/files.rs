@@ -1,7 +1,7 @@
 //! Files by their names: read, written, replaced, removed and listed.
 //!
-//! What the standard library does, in one place, so that a simulator can stand in for it. For start-up, configuration and background threads:
-//! everything here may block.
+//! What the standard library does, in one place, so that a simulator can stand in for it. For start-up, configuration and
+//! background threads: everything here may block.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -64,8 +64,8 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Puts `bytes` in place of what a file holds, with its permissions: the old file or the new one is there at any moment, and the new one is
-/// durable.
+/// Puts `bytes` in place of what a file holds, with its permissions: the old file or the new one is there at any moment, and
+/// the new one is durable.
 ///
 /// # Errors
 /// As the system reports them; the old file is there then.

@@ -42,7 +42,7 @@ mod tests {
     fn what_is_high_enough_stays_and_what_cannot_be_is_refused() {
         let enough = raise_open_files(1);
         assert!(enough.before == enough.now && enough.refused.is_none());
-        // More than the kernel allows anybody.
+        // More than the kernel allows any process.
         let refused = raise_open_files(1 << 40);
         assert!(refused.now >= refused.before && refused.now < 1 << 40);
         assert!(refused.refused.is_some());

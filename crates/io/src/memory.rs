@@ -26,7 +26,7 @@ pub struct Reservation {
     map: (NonNull<u8>, usize),
 }
 
-// SAFETY: a reservation is plain memory; who may touch which part of it is the owner's protocol.
+// SAFETY: a reservation is plain memory; which thread may touch which part of it is the owner's protocol.
 unsafe impl Send for Reservation {}
 // SAFETY: as above; the methods that change mappings take `&self` and are thread-safe system calls.
 unsafe impl Sync for Reservation {}
@@ -78,7 +78,7 @@ impl Reservation {
     /// When the part is not inside the range or not aligned to 4 KiB.
     pub fn release(&self, offset: usize, bytes: usize) {
         assert!(offset + bytes <= self.bytes && offset.is_multiple_of(4096) && bytes.is_multiple_of(4096));
-        // SAFETY: the part is inside the range (asserted); the owner has made sure that nobody reads it any more.
+        // SAFETY: the part is inside the range (asserted); the owner has made sure that no thread reads it any more.
         let result =
             unsafe { rustix::mm::madvise(self.base.as_ptr().add(offset).cast(), bytes, rustix::mm::Advice::LinuxDontNeed) };
         debug_assert!(result.is_ok());
@@ -96,7 +96,7 @@ impl Reservation {
 #[cfg(not(miri))]
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and whole; the owner is being dropped, so nobody uses it.
+        // SAFETY: the mapping is ours and whole; the owner is being dropped, so it has no user.
         let _ = unsafe { rustix::mm::munmap(self.map.0.as_ptr().cast(), self.map.1) };
     }
 }
@@ -127,7 +127,7 @@ impl Reservation {
     /// Zeroes a part.
     pub fn release(&self, offset: usize, bytes: usize) {
         assert!(offset + bytes <= self.bytes);
-        // SAFETY: the part is inside the range; the owner has made sure that nobody reads it any more.
+        // SAFETY: the part is inside the range; the owner has made sure that no thread reads it any more.
         unsafe { self.base.as_ptr().add(offset).write_bytes(0, bytes) };
     }
 

@@ -1,9 +1,10 @@
-//! A worker's window on the kernel: what arrived, what can be sent again, who connected.
+//! A worker's window on the kernel: bytes that arrived, sockets that can send again, new connections.
 //!
 //! Two mechanisms stand behind one enum. *io_uring* keeps a receive operation armed on every connection, lets the kernel choose
-//! the buffer, and hands all replies of a round over in one system call. *epoll* asks who is ready, then receives and sends with
-//! one system call each. Reads of devices come the same way: by io_uring on the worker's own ring, else by threads (see
-//! [`crate::storage`]). Both are driven the same way: [`Reactor::wait`] once, then [`Reactor::next`] until it is empty.
+//! the buffer, and hands all replies of a round over in one system call. *epoll* asks which sockets are ready, then receives
+//! and sends with one system call each. Reads of devices come the same way: by io_uring on the worker's own ring, else by
+//! threads (see [`crate::storage`]). Both are driven the same way: [`Reactor::wait`] once, then [`Reactor::next`] until it is
+//! empty.
 //!
 //! A reactor knows sockets by [`Token`]; it keeps no connection state, no output and no input beyond the event it lends.
 //!

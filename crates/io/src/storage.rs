@@ -1,7 +1,7 @@
 //! Reads of devices: what a worker asks for, and what it gets back.
 //!
 //! A request owns all that its read needs, the buffer and the file or source, and moves into the [`crate::reactor::Reactor`].
-//! From then on it belongs to whoever executes it, the kernel or a thread of the pool, until it comes back as a
+//! From then on it belongs to the kernel or to the thread of the pool that executes it, until it comes back as a
 //! [`ReadDone`] in [`crate::reactor::Event::Read`]. So nothing that is being written into can be freed or looked at.
 //!
 //! Writes are not here: they belong to background threads, which may block.
@@ -30,7 +30,8 @@ pub trait BlockingSource: Send + Sync {
 /// Where to read.
 #[derive(Clone)]
 pub enum Source {
-    /// A file; with io_uring it is read on the worker's own ring. Opened with `O_DIRECT`, the offset must be aligned as a buffer is.
+    /// A file; with io_uring it is read on the worker's own ring. Opened with `O_DIRECT`, the offset must be aligned as a
+    /// buffer is.
     File {
         /// The file, which stays open until the read is done.
         file: Arc<File>,

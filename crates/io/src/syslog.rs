@@ -16,7 +16,7 @@ pub enum Severity {
     Notice = 5,
     /// Perhaps worth knowing.
     Info = 6,
-    /// For who looks for a defect.
+    /// For the search of a defect.
     Debug = 7,
 }
 
@@ -30,8 +30,8 @@ pub struct Syslog {
 }
 
 impl Syslog {
-    /// Opens a way to who listens at `path`, for a program of this name and facility, which the protocol numbers: 1 for `user`, 16 to 23 for
-    /// `local0` to `local7`.
+    /// Opens a way to the daemon that listens at `path`. The protocol numbers facilities: 1 for `user`, 16 to 23 for `local0`
+    /// to `local7`.
     ///
     /// # Errors
     /// When the process has no descriptors left.
@@ -41,10 +41,10 @@ impl Syslog {
         Ok(Self { socket, path: path.to_owned(), facility, name: name.to_owned() })
     }
 
-    /// Sends a message. The time is the receiver's. Nobody waits for a log that does not keep up: the message is lost then.
+    /// Sends a message; the receiver adds the time. It never waits: if the daemon does not keep up, the message is lost.
     ///
     /// # Errors
-    /// When nobody listens, or takes it.
+    /// When no daemon listens, or it does not take the message.
     pub fn send(&self, severity: Severity, message: &str) -> io::Result<()> {
         let priority = u32::from(self.facility) * 8 + severity as u32;
         let line = format!("<{priority}>{}[{}]: {message}", self.name, std::process::id());
@@ -65,7 +65,7 @@ mod tests {
         let mut buffer = [0; 100];
         let length = listener.recv(&mut buffer).unwrap();
         assert_eq!(String::from_utf8_lossy(&buffer[..length]), format!("<132>redis[{}]: it burns", std::process::id()));
-        // Nobody waits for who does not read.
+        // A daemon that does not read is not waited for.
         assert!((0..100_000).any(|_| log.send(Severity::Debug, &"x".repeat(1000)).is_err()));
         drop(listener);
         std::fs::remove_file(&path).unwrap();

@@ -1,6 +1,6 @@
 //! The title of the process: what `ps` shows in place of the command line.
 //!
-//! The kernel shows the memory that the command line lies in, and what is written there is the title. The environment lies behind it; it is
+//! The kernel shows the memory of the command line, so bytes written there are the title. The environment lies behind it and is
 //! copied away, so that its place can be used too.
 
 use std::fs;
@@ -15,8 +15,8 @@ struct Place {
 /// Where the title goes, once [`take_command_line`] has found it. Writers take turns.
 static PLACE: Mutex<Option<Place>> = Mutex::new(None);
 
-/// The command line, whose memory becomes the place of the title. To be called first of all: where there are other threads already, which may
-/// read the environment while it moves, there will be no title.
+/// The command line, whose memory becomes the place of the title. Call it before any thread is started: with other threads,
+/// which may read the environment while it moves, there is no title.
 #[must_use]
 pub fn take_command_line() -> Vec<String> {
     let arguments = std::env::args().collect();
@@ -24,7 +24,8 @@ pub fn take_command_line() -> Vec<String> {
         && let Some(place) = place()
     {
         for (name, value) in std::env::vars_os() {
-            // SAFETY: there is one thread. The system's library keeps a copy of what is set, so the first text is not used any more.
+            // SAFETY: there is one thread. The system's library keeps a copy of the variable, so the first text is not used any
+            // more.
             unsafe { std::env::set_var(name, value) };
         }
         *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
@@ -42,7 +43,8 @@ pub fn set(title: &str) {
     let Some(place) = place.as_ref() else { return };
     let text = &title.as_bytes()[..title.len().min(place.bytes - 1)];
     let start = std::ptr::with_exposed_provenance_mut::<u8>(place.start);
-    // SAFETY: the memory is the process' own for as long as it lives, nobody else uses it, and the lock is held. The text fits with a zero behind it.
+    // SAFETY: the memory belongs to the process for as long as it lives, has no other user, and the lock is held. The text and
+    // a zero fit.
     unsafe {
         std::ptr::copy_nonoverlapping(text.as_ptr(), start, text.len());
         std::ptr::write_bytes(start.add(text.len()), 0, place.bytes - text.len());

@@ -1,6 +1,6 @@
 //! Wakes a reactor that waits in the kernel, from any thread.
 //!
-//! The descriptor is an eventfd that nobody reads: reactors watch it for edges, so each write is one wake and the counter
+//! The descriptor is an eventfd that is never read: reactors watch it for edges, so each write is one wake and the counter
 //! only grows. It would take 2⁶⁴ wakes to fill it. A wake costs a system call; the caller keeps it off the hot path by
 //! waking only a worker that said it goes to sleep.
 

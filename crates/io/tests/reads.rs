@@ -1,4 +1,5 @@
-//! Reads of devices, on both reactors: they are read right, wake the waiting thread, none is lost, and a reactor may go at any time.
+//! Reads of devices, on both reactors: they are read right, wake the waiting thread, none is lost, and a reactor may go at any
+//! time.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs::{File, OpenOptions};

@@ -1,4 +1,4 @@
-//! One connection: who it is, what is left of its input and output, and in which part of its life it is.
+//! One connection: its identity, what is left of its input and output, and the state of its life.
 
 use almandine_io::reactor::{Interest, Ticket, Token};
 use almandine_io::socket::Stream;
@@ -128,8 +128,8 @@ impl<C> Connection<C> {
         self.output.pending.as_ref().is_some_and(|pending| pending.has_stream())
     }
 
-    /// What the reactor should watch. Of a peer that does not read its replies, up to `unread_max` bytes are kept: many clients send all of
-    /// a pipeline before they read the first reply, and would wait for ever if we did not take it.
+    /// What the reactor should watch. Of a peer that does not read its replies, up to `unread_max` bytes are kept: many clients
+    /// send all of a pipeline before they read the first reply, and would wait for ever if we did not take it.
     pub(crate) fn wanted(&self, unread_max: usize) -> Interest {
         match self.life {
             Life::Lingering => Interest::Data,

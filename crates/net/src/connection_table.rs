@@ -2,7 +2,7 @@
 //!
 //! The table is apart from the reactor, because an event lends data of the reactor while the table changes; and apart from the
 //! service, because the service is called with parts of the table. What handling an event decides about the reactor (what to watch,
-//! whom to remove) is therefore noted in the connection and carried out by [`ConnectionTable::settle`] afterwards.
+//! which one to remove) is therefore noted in the connection and carried out by [`ConnectionTable::settle`] afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -252,7 +252,7 @@ impl<S: Service> ConnectionTable<S> {
         self.recycle_input(connection);
     }
 
-    /// Closes a connection whose pending output breaks its limit.
+    /// Closes a connection with more pending output than its limit.
     pub(crate) fn check_output(&mut self, service: &S, connection: &mut Connection<S::Connection>) {
         let Some(pending) = &mut connection.output.pending else {
             connection.output.pushed = 0;
@@ -326,8 +326,8 @@ impl<S: Service> ConnectionTable<S> {
         }
     }
 
-    /// Closes everything; output is offered to the kernel once. Each peer reads its end at once: the kernel may let go of a socket only after the
-    /// process has gone, and would answer what the peer sends meanwhile by a reset.
+    /// Closes everything; output is offered to the kernel once. Each peer reads its end at once: the kernel may let go of a
+    /// socket only after the process has gone, and would answer what the peer sends meanwhile by a reset.
     pub(crate) fn close_all(&mut self, service: &mut S, reactor: &mut Reactor) {
         for place in 0..self.slab.places() {
             let Some(token) = self.slab.by_place(place).map(|connection| connection.token) else { continue };

@@ -11,7 +11,7 @@ use crate::service::{ConnectionId, Control, Service};
 
 pub(crate) struct TableControl<'a, S: Service> {
     table: &'a mut ConnectionTable<S>,
-    /// For whom the scratch output is.
+    /// The connection of the scratch output.
     current: Option<ConnectionId>,
 }
 

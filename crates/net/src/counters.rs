@@ -1,4 +1,4 @@
-//! What a worker counts. Each counter has one writer, its worker; anybody may read and sum them.
+//! What a worker counts. Each counter has one writer, its worker; any thread may read and sum them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

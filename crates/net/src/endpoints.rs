@@ -1,7 +1,7 @@
 //! Where connections are accepted, and by how many workers: both can change while the workers run.
 //!
-//! The list is behind a mutex, which is taken once per change and worker. A worker that runs is told of a change by mail; one that begins
-//! reads the list after it has said that it runs. So none misses a change: it is told of those behind its first look.
+//! The list is behind a mutex, which is taken once per change and worker. A running worker gets mail about a change; one that
+//! begins reads the list after it has said that it runs. So none misses a change: it is told of those behind its first look.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,13 +32,14 @@ pub(crate) struct Numbered {
     pub(crate) endpoint: Arc<Endpoint>,
 }
 
-/// Reactors take numbers below this; after so many changes the first are used again.
+/// Reactors take numbers below this; after that many changes the first are used again.
 const NUMBERS: u32 = 0xFFF0;
 
 /// The endpoints of all workers.
 pub(crate) struct Endpoints {
     list: Mutex<List>,
-    /// The first so many workers accept and take connections. Changed under the lock of [`crate::mailbox::Shared::assign`].
+    /// Number of workers, from the first on, that accept and take connections. Changed under the lock of
+    /// [`crate::mailbox::Shared::assign`].
     active: AtomicUsize,
 }
 
@@ -55,7 +56,7 @@ impl Endpoints {
         all
     }
 
-    /// Makes these the endpoints; those that were among them before keep their numbers. Returns those that are not among them any more.
+    /// Replaces the endpoints. Those that were there before keep their numbers. Returns those that are not among them any more.
     pub(crate) fn replace(&self, endpoints: Vec<Arc<Endpoint>>) -> Vec<Arc<Endpoint>> {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = std::mem::take(&mut list.endpoints);
@@ -104,7 +105,7 @@ struct KnownEndpoint {
     listener: Option<Arc<Listener>>,
 }
 
-/// So many that the worker accepts from no more are remembered, for connections that were on their way.
+/// Number of former endpoints that a worker remembers, for connections that were on their way.
 const LEFT_MAX: usize = 16;
 
 impl Known {

@@ -77,8 +77,8 @@ impl<S: Service> ConnectionTable<S> {
         }
     }
 
-    /// A peer that does not read its replies has sent all that is kept of it, and may send more before it reads: what came first is executed
-    /// nevertheless, as long as no more than that is kept of the replies.
+    /// A peer that does not read its replies has sent all that is kept of it, and may send more before it reads: what came
+    /// first is executed nevertheless, as long as no more than that is kept of the replies.
     #[cold]
     fn make_room_for_input(&mut self, service: &mut S, connection: &mut Connection<S::Connection>) {
         let unread_max = self.shared.limits.unread_bytes_max();

@@ -32,7 +32,7 @@ impl KeptInput {
         self.bytes.capacity()
     }
 
-    /// Whether so many more bytes need more memory.
+    /// Whether this number of further bytes needs more memory.
     pub(crate) fn would_grow(&self, count: usize) -> bool {
         self.bytes.capacity() - self.bytes.len() < count
     }
@@ -49,8 +49,8 @@ impl KeptInput {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Forgets the first `count` bytes. What is left is moved only when at least a quarter as much has been consumed, so all moves together
-    /// cost no more than four times what was received.
+    /// Forgets the first `count` bytes. What is left is moved only when at least a quarter as much has been consumed, so all
+    /// moves together cost no more than four times what was received.
     pub(crate) fn consume(&mut self, count: usize) {
         self.start += count;
         if self.start >= self.len() {

@@ -60,18 +60,18 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Input that is kept of a connection whose output is more than [`Self::output_pause_bytes`], and output while there is that much input.
-    /// Beyond half of what closes it, it would be closed for what was on its way.
+    /// Most input that is kept of a connection with more output than [`Self::output_pause_bytes`], and most output beside that
+    /// much input. Beyond half of what closes it, it would be closed for what was on its way.
     pub(crate) fn unread_bytes_max(&self) -> usize {
         let share = self.output_pause_bytes.load(Ordering::Relaxed).saturating_mul(UNREAD_RATIO);
         share.min(self.input_bytes_max.load(Ordering::Relaxed) / 2)
     }
 
-    /// The limit of a class, and the bytes that it is about, of a connection with `pending` bytes of output of which at most `pushed`
-    /// were not asked for.
+    /// The limit of a class, and the bytes that it is about, of a connection with `pending` bytes of output of which at most
+    /// `pushed` were not asked for.
     ///
-    /// Ordinary clients have no limit unless the operator sets one, for back-pressure bounds what their commands write. What is pushed
-    /// to one, as the lines of MONITOR and the invalidations of tracked keys, has that of subscribers then.
+    /// Ordinary clients have no limit unless the operator sets one, for back-pressure bounds what their commands write. What is
+    /// pushed to one, as the lines of MONITOR and the invalidations of tracked keys, has that of subscribers then.
     pub(crate) fn output(&self, class: OutputClass, pending: usize, pushed: usize) -> (&OutputLimit, usize) {
         match class {
             OutputClass::Normal if self.output_normal.is_none() => (&self.output_subscriber, pending.min(pushed)),
@@ -82,7 +82,7 @@ impl Limits {
         }
     }
 
-    /// Whether so many bytes of output break the limit that an operator has set for some class.
+    /// Whether this many bytes of output break the limit that an operator has set for some class.
     pub(crate) fn may_forbid(&self, bytes: usize) -> bool {
         [&self.output_normal, &self.output_replica, &self.output_subscriber].iter().any(|limit| limit.forbids(bytes))
     }
@@ -107,7 +107,7 @@ impl OutputLimit {
         self.hard_bytes.load(Ordering::Relaxed) == 0 && self.soft_bytes.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether so many bytes are never allowed.
+    /// Whether this many bytes are never allowed.
     fn forbids(&self, bytes: usize) -> bool {
         let hard = self.hard_bytes.load(Ordering::Relaxed);
         hard > 0 && bytes > hard

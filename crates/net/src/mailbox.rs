@@ -30,7 +30,7 @@ const MESSAGE_BYTES: usize = 128;
 pub(crate) enum Mail<M> {
     /// For the service.
     Message(M),
-    /// For a connection, with so many bytes.
+    /// For a connection, with this number of bytes.
     Push(M, usize),
     /// A connection of this worker that was accepted elsewhere.
     Connection(Accepted),
@@ -55,7 +55,7 @@ pub(crate) struct SharedWorker<M> {
     missed: Mutex<BTreeSet<ConnectionId>>,
     /// Whether there are any; the worker looks at it in each round.
     has_missed: AtomicBool,
-    /// Written by the worker around its waits, cleared by whoever wakes it.
+    /// Written by the worker around its waits, cleared by the thread that wakes it.
     asleep: CachePadded<AtomicBool>,
     pub(crate) wake: Arc<Wake>,
     pub(crate) counters: CachePadded<Counters>,
@@ -106,9 +106,9 @@ impl<M> Handle<M> {
         self.shared.workers[worker].post(Mail::Message(message));
     }
 
-    /// Sends a message that brings a connection of that worker `bytes` bytes of output. When too many of those wait there already, the
-    /// message is dropped and the connection is closed, because it would not know what it has missed. Returns whether the message was
-    /// sent; the connection may still be gone when it arrives.
+    /// Sends a message that brings a connection of that worker `bytes` bytes of output. When too many bytes wait there already,
+    /// the message is dropped and the connection is closed, because its client could not know of the loss. Returns whether the
+    /// message was sent; the connection may still be gone when it arrives.
     ///
     /// # Panics
     /// When there is no such worker.
@@ -121,8 +121,8 @@ impl<M> Handle<M> {
         fits
     }
 
-    /// Sends a message that brings several connections of that worker output, `bytes` bytes in the mailbox. Returns false when too many of those wait there
-    /// already; the message is dropped then.
+    /// Sends a message that brings several connections of that worker output, `bytes` bytes in the mailbox. Returns false when
+    /// too many of those wait there already; the message is dropped then.
     ///
     /// # Panics
     /// When there is no such worker.
@@ -163,8 +163,8 @@ impl<M> Handle<M> {
         self.shared.workers.iter().map(|worker| counter(&worker.counters).value()).fold(0, u64::wrapping_add)
     }
 
-    /// Makes these the endpoints that connections are accepted from. Those that were before and are not any more listen no longer when this
-    /// returns; connections that have been made to them stay, those that nobody has accepted yet too.
+    /// Makes these the endpoints that connections are accepted from. Endpoints that are not among them have stopped listening
+    /// when this returns; their connections stay, including those that were not accepted yet.
     pub fn listen(&self, endpoints: Vec<Arc<Endpoint>>) {
         let left = self.shared.endpoints.replace(endpoints);
         self.shared.endpoints_changed();
@@ -177,10 +177,11 @@ impl<M> Handle<M> {
         }
     }
 
-    /// Has the first `active` workers take new connections, and the others only serve those that they have. All of the first must run.
+    /// The first `active` workers take new connections from now on, and the others only serve those that they have. The first
+    /// ones must run.
     ///
     /// # Panics
-    /// When there are not so many workers, or it is none.
+    /// When `active` is zero, or more than there are workers.
     pub fn set_active(&self, active: usize) {
         assert!((1..=self.workers()).contains(&active));
         {
@@ -209,8 +210,8 @@ impl<M> Shared<M> {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Chooses the active worker with the fewest connections for a new one; on a tie `own`, the worker that accepted it. `None` when
-    /// there are too many connections already.
+    /// Chooses the active worker with the fewest connections for a new one; on a tie `own`, the worker that accepted it. `None`
+    /// when there are too many connections already.
     pub(crate) fn assign(&self, own: usize) -> Option<usize> {
         let _guard = self.balance.lock().unwrap_or_else(PoisonError::into_inner);
         let count = |worker: usize| self.workers[worker].assigned.load(Ordering::Relaxed);
@@ -229,7 +230,7 @@ impl<M> Shared<M> {
         Some(chosen)
     }
 
-    /// Tells the workers that run to look at the endpoints again.
+    /// Has the running workers look at the endpoints again.
     fn endpoints_changed(&self) {
         for worker in self.workers.iter().filter(|worker| worker.running.load(Ordering::SeqCst)) {
             worker.post(Mail::Endpoints);

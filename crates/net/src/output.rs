@@ -58,7 +58,7 @@ impl Pending {
         self.queue.iter().any(Output::has_stream)
     }
 
-    /// Memory of its own. Attachments are not: whoever attached them knows who else holds them.
+    /// Memory of its own. Attachments do not count: the store counts the values that are attached.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory + self.queue.capacity() * size_of::<Output>()
     }

@@ -46,8 +46,8 @@ pub enum Next {
     Close,
     /// Executes no more input until [`Control::resume`]. The end of the stream still closes the connection.
     Pause,
-    /// As [`Next::Pause`], for something that is sure to come soon, as a read of a device: a peer that has ended its direction still
-    /// gets its answers.
+    /// As [`Next::Pause`], for something that is sure to come soon, as a read of a device: a peer that has ended its direction
+    /// still gets its answers.
     Await,
 }
 
@@ -98,7 +98,7 @@ pub enum OutputClass {
     Replica,
     /// Clients in subscriber mode.
     Subscriber,
-    /// Clients that have yet to say who they are: they get a few replies, and no memory for those that they do not read.
+    /// Clients that have not authenticated: they get a few replies, and no memory for replies that they do not read.
     Unauthenticated,
 }
 
@@ -145,20 +145,21 @@ pub trait Service: Sized {
         let _ = (now_ms, control);
     }
 
-    /// Hands over the reads that the last calls asked for, by appending them. Called after every event (a call of any of the methods
-    /// above, or of [`Service::reads_done`]), before the worker waits.
+    /// Hands over the reads that the last calls asked for, by appending them. Called after every event (a call of any of the
+    /// methods above, or of [`Service::reads_done`]), before the worker waits.
     fn take_reads(&mut self, requests: &mut Vec<ReadRequest>) {
         let _ = requests;
     }
 
-    /// Reads have ended, well or not; to be taken out. Connections that they concerned may be gone meanwhile; those that were told
+    /// Reads have ended, well or not; the service takes them out. Their connections may be gone meanwhile; one that got
     /// [`Next::Pause`] or [`Next::Await`] may be resumed, or be given output.
     fn reads_done(&mut self, done: &mut Vec<ReadDone>, control: &mut dyn Control<Self::Connection>) {
         let _ = control;
         done.clear();
     }
 
-    /// Whether there is work that waits for no event: then the worker does not wait for any, and lets [`Service::work`] do a part of it in each round.
+    /// Whether there is work that waits for no event. Then the worker does not wait either, and [`Service::work`] does a part
+    /// of it in each round.
     fn has_work(&self) -> bool {
         false
     }
@@ -208,8 +209,8 @@ pub trait Control<C> {
     /// Closes a connection, at once or after its output has been sent. Returns whether it was here.
     fn kill(&mut self, id: ConnectionId, after_flush: bool) -> bool;
 
-    /// Ends a [`Next::Pause`] or [`Next::Await`]; [`Service::receive`] is called after the current round's events if there is input that
-    /// was not consumed.
+    /// Ends a [`Next::Pause`] or [`Next::Await`]; [`Service::receive`] is called after the current round's events if there is
+    /// input that was not consumed.
     fn resume(&mut self, id: ConnectionId);
 
     /// Visits every connection of the worker.

@@ -1,6 +1,6 @@
 //! The connections of a worker by place, with generations, and by id.
 //!
-//! A connection is boxed, so that whoever handles an event can take it out of the slab, work on it beside the rest of the
+//! A connection is boxed, so that the handler of an event can take it out of the slab, work on it beside the rest of the
 //! worker, and put it back: two pointer moves instead of a borrow of the whole table.
 
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! The worker's loop.
 //!
-//! One round: hand the outbox and the reads over and wait; take back what could not be sent; handle each event, a socket's
-//! or a device's; read the mailbox; do a part of the work that waits for no event; do what is due; tick when it is time; let connections run that were resumed by
-//! any of these.
+//! One round: hand the outbox and the reads over and wait; take back what could not be sent; handle each event, a socket's or a
+//! device's; read the mailbox; do a part of the work that waits for no event; do what is due; tick when it is time; let
+//! connections run that were resumed by any of these.
 
 use std::io;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct Options {
     pub reactor: Kind,
     /// Where to listen.
     pub endpoints: Vec<Arc<Endpoint>>,
-    /// May be changed later by whoever keeps the other reference.
+    /// The holder of the other reference may change it later.
     pub limits: Arc<Limits>,
 }
 
@@ -374,7 +374,7 @@ impl<S: Service> Run<S> {
         }
     }
 
-    /// Closes a connection whose time is over.
+    /// Closes a connection that has timed out.
     fn look_at(&mut self, place: u32) {
         let now_s = self.table.now_s;
         let Some(connection) = self.table.slab.by_place(place) else { return };

@@ -1,7 +1,7 @@
 //! The directory of a [`super::FileDevice`]: whose it is, and what its files are called.
 //!
 //! Nothing is made, deleted or overwritten before it is certain that the directory holds only files of ours and that no other
-//! process uses it. A file system's own `lost+found` is nobody's.
+//! process uses it. A file system's own `lost+found` is ignored.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};

@@ -201,7 +201,7 @@ impl Files {
         Ok(segment)
     }
 
-    /// After a discard of this range of a segment: deletes the segment if nothing in it is held and nobody writes to it.
+    /// After a discard of this range of a segment: deletes the segment if nothing in it is held and no write is under way.
     fn delete_if_empty(&self, segment: &Segment, begin: u64, end: u64) -> io::Result<()> {
         let _changing = locked(&self.changing);
         if segment.delete_if_empty(begin, end, &self.used)? {

@@ -1,7 +1,7 @@
 //! One segment file and what it holds.
 //!
 //! The state's lock is taken by writers and discards, never for reading. A discard punches under it, so that a range is not given
-//! back after someone has written it anew.
+//! back after it was written anew.
 
 use std::fs::File;
 use std::io;
@@ -102,8 +102,8 @@ impl Segment {
         Ok(())
     }
 
-    /// After a discard of this range: deletes the file if nothing is held and nobody writes, else frees the range alone. True when
-    /// deleted.
+    /// After a discard of this range: deletes the file if nothing is held and no write is under way, else frees the range
+    /// alone. True when deleted.
     pub(super) fn delete_if_empty(&self, begin: u64, end: u64, used: &AtomicU64) -> io::Result<bool> {
         let mut state = locked(&self.state);
         if state.deleted {
@@ -132,7 +132,7 @@ impl Segment {
         locked(&self.state).held.is_empty()
     }
 
-    /// Removes the file's name; whoever reads from it meanwhile goes on doing so.
+    /// Removes the file's name; reads under way go on.
     pub(super) fn delete(&self) -> io::Result<()> {
         almandine_io::files::remove(&self.path).map_err(|e| error::at_path("delete", &self.path, &e))
     }

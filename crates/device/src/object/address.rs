@@ -1,7 +1,7 @@
 //! From an address and settings to a store: S3 and what speaks its protocol, Azure, Google Cloud, or a directory.
 //!
-//! A store that stumbles is asked again, but not for long: a client may be waiting for the answer, and whoever writes tries again
-//! by himself.
+//! A store that stumbles is asked again, but not for long: a client may be waiting for the answer, and a writer tries again
+//! by itself.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;

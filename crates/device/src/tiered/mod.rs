@@ -205,7 +205,7 @@ impl Tiers {
         self.levels[place + 1..].iter().filter_map(|level| level.next_held(offset)).min()
     }
 
-    /// Forgets until this tier can take this many bytes more, as far as later ones have what it holds; false when that is too little.
+    /// Forgets ranges that later tiers hold, until this tier can take this many bytes more; false when those are too few.
     fn make_room(&self, place: usize, bytes: u64) -> bool {
         self.levels[place].forget(bytes, |offset| self.held_after(place, offset))
     }

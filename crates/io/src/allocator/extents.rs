@@ -102,7 +102,7 @@ impl Extents {
         })
     }
 
-    /// Pages that so many bytes take.
+    /// Pages that this number of bytes takes.
     pub(super) const fn pages(bytes: usize) -> usize {
         bytes.div_ceil(Self::PAGE)
     }
@@ -163,7 +163,7 @@ impl Extents {
     /// Takes an extent back.
     ///
     /// # Safety
-    /// It came from [`Self::take`] for a size of as many pages, and nobody uses it any more.
+    /// It came from [`Self::take`] for a size of as many pages, and is not used any more.
     pub(super) unsafe fn give(&self, pointer: *const u8, bytes: usize) {
         debug_assert!(self.contains(pointer));
         let page = (pointer as usize - self.memory.base().as_ptr() as usize) / Self::PAGE;
@@ -206,7 +206,7 @@ impl Extents {
             class.warm_count.store(left, Ordering::Relaxed);
             class.warm_least.store(class.warm_least.load(Ordering::Relaxed).min(left), Ordering::Relaxed);
         });
-        // Outside the lock: they are nobody's meanwhile.
+        // Outside the lock: no thread can take them meanwhile.
         for &top in &tops[..count] {
             self.memory.release((top as usize - 1) * Self::PAGE, bytes);
         }

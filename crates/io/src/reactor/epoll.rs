@@ -3,7 +3,7 @@
 //! Level-triggered, because one receive that does not fill the buffer then costs nothing more; a connection that has more data
 //! than the buffer takes its next turn in the next round, which is fair to the others.
 //!
-//! Files have no readiness: all reads of devices are left to the threads, whose results come behind the sockets of a round.
+//! Files have no readiness: all reads of devices are left to the threads, whose results come after the sockets of a round.
 
 use std::io;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! Connections that wait at a listener which is accepted from no more.
+//! Connections that still wait at a listener when this reactor stops accepting from it.
 //!
-//! The kernel wakes one of those who wait for a listener. If that one leaves before it accepts, nobody else is woken, and the connection would wait until
-//! the next one comes. So who leaves takes what waits, when the kernel cannot wake it any more.
+//! For a new connection the kernel wakes one of the threads that wait for the listener. If that thread leaves before it
+//! accepts, no other thread is woken, and the connection would wait until the next one comes. So a reactor that leaves a
+//! listener accepts what waits there, after the kernel has stopped waking it.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::socket::Listener;
 pub(super) struct Stragglers(Vec<(u32, OwnedFd)>);
 
 impl Stragglers {
-    /// Takes those that wait now. What the system refuses waits for whoever still accepts.
+    /// Accepts the connections that wait now. One that the system refuses is left to the other reactors.
     pub(super) fn take(&mut self, index: u32, listener: &Arc<Listener>) {
         while let Ok(Some(descriptor)) = listener.accept() {
             self.0.push((index, descriptor));

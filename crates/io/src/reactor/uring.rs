@@ -39,10 +39,11 @@ mod reads;
 const SUBMISSIONS: u32 = 512;
 /// Completions that fit the shared queue; the kernel keeps what does not fit and we fetch it.
 const COMPLETIONS: u32 = 4096;
-/// So many reads at least are submitted without waiting for the round's end: the device works while the worker still asks for more.
+/// Fewest reads that are submitted before the round ends: the device works while the worker still asks for more.
 /// With 50 reads under way, 4 gave 70 thousand reads per second where 64 gave 62 (example `device_reads`).
 const READS_AT_ONCE: usize = 4;
-/// A device that is busy anyway gets one part in so many of the reads under way: each submission has a price of its own.
+/// While the device is busy, a submission has at least this part, as one in so many, of the reads under way: each submission
+/// has a price.
 const READS_AT_ONCE_SHARE: usize = 16;
 /// How long a reactor that is dropped waits for reads that the device does not end; then their memory is never freed.
 const READS_TIMEOUT: Duration = Duration::from_secs(30);
@@ -73,7 +74,7 @@ pub struct Uring {
     lent: Option<u16>,
     sockets: Vec<WatchedSocket>,
     listeners: Vec<(u32, Arc<Listener>)>,
-    /// Listeners whose last completion is not here yet.
+    /// Listeners whose last completion has not arrived.
     leaving_listeners: Vec<(u32, Arc<Listener>)>,
     stragglers: Stragglers,
     /// Streams that submissions of this round may name.
@@ -139,7 +140,7 @@ impl Uring {
         Ok(reactor)
     }
 
-    /// Checks on a pair of sockets that the kernel reports a short send and is silent about a whole one, on which [`Outbox`] relies.
+    /// Checks on a pair of sockets that the kernel reports a short send and is silent about a whole one. [`Outbox`] relies on that.
     pub(super) fn probe(&mut self) -> io::Result<()> {
         use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -378,7 +379,7 @@ impl Uring {
 
     fn accepted(&mut self, index: u32, result: i32, flags: u32) -> Option<Event<'static>> {
         let position = self.listeners.iter().position(|(known, _)| *known == index);
-        // SAFETY: a completed accept hands a new descriptor over; nobody else owns it.
+        // SAFETY: a completed accept hands a new descriptor over; there is no other owner.
         let descriptor = (result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) });
         let Some(position) = position else {
             if !cqueue::more(flags)

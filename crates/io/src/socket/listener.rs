@@ -38,8 +38,8 @@ impl ListenOptions {
 }
 
 impl Listener {
-    /// Listens on one TCP address; port 0 lets the kernel choose. `lenders` are listeners of ours that may have the same port: they stay
-    /// as they are, also where their address covers this one, as `0.0.0.0` covers all.
+    /// Listens on one TCP address; port 0 lets the kernel choose. `lenders` are listeners of ours that may have the same port:
+    /// they stay as they are, also where their address covers this one, as `0.0.0.0` covers all.
     ///
     /// # Errors
     /// When the address is not ours, is taken, or its family is not supported.
@@ -104,7 +104,7 @@ impl Listener {
         }
     }
 
-    /// Listens no more, from now on and whoever else has the socket. Connections that were accepted stay.
+    /// Ends listening at once, for every holder of the socket. Connections that were accepted stay.
     pub fn close(&self) {
         // An error says that it does not listen.
         let _ = self.reference().shutdown(std::net::Shutdown::Both);
@@ -129,8 +129,9 @@ impl AsFd for Listener {
 
 /// While it lasts, sockets share a port that each of them has alone otherwise.
 ///
-/// The kernel lets sockets of one user have overlapping addresses if all ask for it (`SO_REUSEPORT`). To ask for it always would let a second
-/// server by mistake take half of the first one's connections; so it is asked for while one of ours is bound beside the others.
+/// The kernel lets sockets of one user have overlapping addresses if all ask for it (`SO_REUSEPORT`). Always asking would let a
+/// second server by mistake take half of the first one's connections; so it is asked for while one of ours is bound beside the
+/// others.
 struct Loan<'s>(Vec<SockRef<'s>>);
 
 impl<'s> Loan<'s> {
@@ -183,8 +184,8 @@ fn group_number(name: &str) -> io::Result<u32> {
     groups.lines().find_map(number).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such group"))
 }
 
-/// Listens on one address of a `bind` line. `*` is every IPv4 and `::*` every IPv6 address; nothing when an address after `-` is unavailable.
-/// `lenders` as in [`Listener::tcp`].
+/// Listens on one address of a `bind` line. `*` is every IPv4 and `::*` every IPv6 address; nothing when an address after `-`
+/// is unavailable. `lenders` as in [`Listener::tcp`].
 ///
 /// # Errors
 /// When it cannot be bound and is not optional, naming it.

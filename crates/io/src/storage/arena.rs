@@ -1,8 +1,8 @@
 //! Arenas: blocks for reads, side by side in huge pages that a ring may register.
 //!
-//! A read into registered memory saves the kernel the look-up of its pages, and blocks in one huge page save everybody the misses
-//! of the translation cache. An arena is never freed, which is what makes registering it simple: no ring has to be told.
-//! Its blocks go round: those whose buffer is dropped wait here for the next pool.
+//! A read into registered memory saves the kernel the look-up of its pages, and blocks in one huge page save misses of the
+//! translation cache. An arena is never freed, so no ring has to be told and registering it is simple. The blocks of dropped
+//! buffers wait here for the next pool.
 
 use super::buffer::BLOCK_BYTES;
 use crate::memory::{HUGE_PAGE_BYTES, Reservation};
@@ -34,7 +34,7 @@ pub(crate) fn base(arena: u16) -> Option<NonNull<u8>> {
     ARENAS.get(usize::from(arena))?.get().map(Reservation::base)
 }
 
-/// A block that nobody uses.
+/// A block that is free.
 pub(super) fn spare() -> Option<Block> {
     SPARE.pop()
 }

@@ -115,7 +115,7 @@ fn read_group(ring: &mut IoUring, group: &mut [BatchRead], enter: Enter<'_>) -> 
     true
 }
 
-/// Queues the reads of a group. Returns a bit for each whose completion is to be waited for.
+/// Queues the reads of a group. Returns a bit for each read whose completion must be waited for.
 fn submit_group(ring: &mut IoUring, group: &mut [BatchRead]) -> u64 {
     debug_assert!(group.len() <= DEPTH as usize, "a bit for each read");
     let mut expected = 0;
@@ -129,8 +129,8 @@ fn submit_group(ring: &mut IoUring, group: &mut [BatchRead]) -> u64 {
             .offset(*offset)
             .build()
             .user_data(index as u64);
-        // SAFETY: file and buffer live in `group` until the entry's completion has come, or for ever: `read_group` returns only after the
-        // completions of all entries, or leaves the memory of the others to the kernel (see `abandon`).
+        // SAFETY: file and buffer live in `group` until the entry's completion has come, or for ever: `read_group` returns only
+        // after the completions of all entries, or leaves the memory of the others to the kernel (see `abandon`).
         if unsafe { ring.submission().push(&entry) }.is_err() {
             read.alone();
             continue;

@@ -87,7 +87,8 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `len` is within the allocation or the arena's block, which was zeroed once, so all of it is initialized; it is borrowed with `self`.
+        // SAFETY: `len` is within the allocation or the arena's block, which was zeroed once, so all of it is initialized; it
+        // is borrowed with `self`.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 }
@@ -128,7 +129,7 @@ impl BufferPool {
         Self { classes: [const { Vec::new() }; CLASSES], kept_bytes: 0, kept_bytes_max, arenas_left: None }
     }
 
-    /// As the default, with as many single blocks in arenas, whose reads cost less, as it keeps.
+    /// The default pool, with its single blocks in arenas, whose reads cost less.
     #[must_use]
     pub fn with_arenas() -> Self {
         Self::within(KEPT_BYTES_MAX)
@@ -151,7 +152,7 @@ impl BufferPool {
         buffer
     }
 
-    /// A block that waits for a user, or one of a new arena, whose others are kept.
+    /// A free block, or one of a new arena, whose other blocks are kept.
     #[cold]
     fn take_from_arena(&mut self, len: usize) -> Option<Buffer> {
         let left = self.arenas_left.filter(|_| len == BLOCK_BYTES)?;

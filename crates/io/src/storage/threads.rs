@@ -3,8 +3,8 @@
 //! They are shared by the process and started as reads come, up to a number; a thread that waits for work sleeps. Files and other
 //! sources have threads of their own, because an object store that takes 100 ms must not hold the files up.
 //!
-//! A finished read goes into the [`Reads`] of the reactor that asked, and its [`Wake`] is written when the reactor is not told yet. So
-//! a burst of reads costs one wake, and nobody polls. Requests own their memory: a reactor may be dropped while
+//! A finished read goes into the [`Reads`] of the reactor that asked, and its [`Wake`] is written unless a wake is already on
+//! its way. So a burst of reads costs one wake, and no thread polls. Requests own their memory: a reactor may be dropped while
 //! threads still read for it.
 
 use std::fs::File;
@@ -74,7 +74,7 @@ impl Reads {
     /// To be called after each wait.
     pub(crate) fn begin_round(&mut self) {
         if self.in_flight > 0 {
-            // Who completes a read after this wakes again; what was completed before is seen below.
+            // A thread that completes a read after this wakes again; reads completed before are seen below.
             self.inbox.told.swap(false, Ordering::AcqRel);
             self.left = DONE_MAX;
         }

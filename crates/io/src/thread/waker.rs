@@ -1,7 +1,7 @@
 //! Wakes one waiting thread without losing a signal.
 //!
-//! Who wakes has published its work before; who waits looks for work after each wait. The *waker* asks whether a signal is there
-//! already, and is done if so: many wakes of a running thread share a cache line that nobody writes.
+//! The waker publishes its work before it wakes; the waiter looks for work after each wait. If a signal is there already, the
+//! *waker* is done: many wakes of a running thread read a shared cache line and do not write it.
 //!
 //! ```text
 //! waker                                  waiter
@@ -17,7 +17,7 @@
 //! *It does not sleep on a signal.* Of the fences w5 and t2 one is first: either w6 sees t1 and unparks, or t3 sees w4.
 //! *It does not miss the work.* If t5 takes the signal of w4, it is ordered after w1. If w3 saw a signal that t5 took, then w3 did
 //! not see t5, so w2 is before t6 in the order of the fences, and t7 sees w1. Without w2 the load of w3 may pass the store of w1:
-//! the signal is old, the work is not there yet when t7 looks, and nobody wakes the waiter for it.
+//! the signal is old, the work is not there yet when t7 looks, and no thread wakes the waiter for it.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -52,12 +52,13 @@ macro_rules! step {
     };
 }
 
-/// Wakes one waiting thread. A wake that comes before the wait is not lost. A wake while a signal is there costs a fence and a load.
+/// Wakes one waiting thread. A wake that comes before the wait is not lost. A wake while a signal is there costs a fence and a
+/// load.
 #[derive(Debug)]
 pub struct Waker {
     /// Written by the thread that waits.
     waiting: AtomicBool,
-    /// Set by whoever wakes, taken by the thread that waits.
+    /// Set by the waker, taken by the waiter.
     signalled: AtomicBool,
     thread: OnceLock<Thread>,
     #[cfg(all(test, loom))]

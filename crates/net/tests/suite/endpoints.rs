@@ -45,7 +45,7 @@ fn endpoints_change_and_connections_stay() {
     }
 }
 
-/// Who has connected before the change gets a connection, whether a worker, the kernel or nobody has accepted it by then.
+/// A client that connected before the change gets a connection, whether or not a worker or the kernel had accepted it by then.
 #[test]
 fn who_has_connected_is_served_although_the_endpoint_closes() {
     for kind in KINDS {
@@ -81,7 +81,7 @@ fn workers_that_are_not_active_keep_what_they_have_and_get_no_more() {
         server.handle.set_active(4);
         assert_eq!(workers(8).1.len(), 2, "those with the fewest connections");
         assert_eq!(workers(16).1.len(), 4);
-        // Whom the kernel has woken for a connection may leave before he accepts it: it is served nevertheless.
+        // The worker that the kernel woke for a connection may leave before it accepts it: the connection is served nevertheless.
         for active in (0..100).map(|round| if round % 2 == 0 { 1 } else { 4 }) {
             server.handle.set_active(active);
             workers(8);

@@ -1,8 +1,9 @@
-//! Reads of devices between a connection's commands: order is kept, others go on, and nothing that happens meanwhile confuses anybody.
+//! Reads of devices between a connection's commands: order is kept, other connections go on, and no event meanwhile mixes up
+//! two connections.
 //!
-//! The service answers lines. `N` reads block N of a file and answers it, `gate N` reads a source that waits until the test opens it,
-//! `fail` reads one that fails, anything else is echoed. All reads of a batch of lines are under way together. There are
-//! two ways to wait: *again*, where the lines stay in the input and are answered when they are received again, and
+//! The service answers lines. `N` reads block N of a file and answers it, `gate N` reads a source that waits until the test
+//! opens it, `fail` reads one that fails, anything else is echoed. All reads of a batch of lines are under way together. There
+//! are two ways to wait: *again*, where the lines stay in the input and are answered when they are received again, and
 //! *straight*, where they are consumed and answered from where the reads end.
 
 use std::collections::HashMap;
@@ -79,7 +80,7 @@ struct Lines {
     ended: Arc<AtomicUsize>,
     pool: BufferPool,
     wanted: Vec<ReadRequest>,
-    /// Who waits for a token: connection and line.
+    /// Waits for a token: connection and line.
     askers: HashMap<u64, (ConnectionId, usize)>,
     next_token: u64,
 }

@@ -19,8 +19,8 @@ use io_uring::{Submitter, opcode, squeue};
 use crate::storage::arena;
 use crate::storage::{Buffer, ReadDone, ReadRequest, Source};
 
-/// Reads under way at once. Fewer leave a fast device idle; more do not make it faster, but fill its queue, and what finds that full
-/// costs the kernel a hand-over to a thread (example `device_reads`).
+/// Reads under way at once. Fewer leave a fast device idle; more do not make it faster, but fill its queue, and the kernel
+/// hands a read that finds the queue full to a thread (example `device_reads`).
 pub(super) const IN_FLIGHT_MAX: usize = 256;
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub(super) struct Reads {
     arenas: Arenas,
     in_flight: Vec<Option<InFlight>>,
     free: Vec<u32>,
-    /// As asked for, in order; they are bounded by whoever asks.
+    /// In the order of the requests; the service bounds their number.
     waiting: VecDeque<InFlight>,
 }
 
