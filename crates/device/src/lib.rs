@@ -1,12 +1,14 @@
 //! Devices: where a log's pages go when they leave memory.
 //!
 //! **Is**: one trait of aligned writes, reads, discards and syncs over a flat range of offsets, and what implements it: files,
-//! memory, nothing at all, and devices made of devices. **Is not**: a log or a cache. It does not know pages, records,
-//! checksums or which bytes are live: its caller knows, and discards what is not needed any more. It has no place on the way of
-//! a request: a worker asks for a [`Source`] and reads that itself. **Invariants**: *D1* [`Device::used_bytes`] follows from
-//! the writes and discards that succeeded, and is the same after reopening. *D2* The range of a source keeps its bytes until it
-//! is discarded or written again. *D3* After a failed sync a device never says again that anything is safe. **Start reading
-//! at**: [`Device`], then [`file::FileDevice`].
+//! memory, nothing at all, and devices made of devices.
+//! **Is not**: a log or a cache. It does not know pages, records, checksums or which bytes are live: its caller knows, and
+//! discards what is not needed any more. It has no place on the way of a request: a worker asks for a [`Source`] and reads that
+//! itself.
+//! **Invariants**: *D1* [`Device::used_bytes`] follows from the writes and discards that succeeded, and is the same after
+//! reopening. *D2* The range of a source keeps its bytes until it is discarded or written again. *D3* After a failed sync a
+//! device never says again that anything is safe.
+//! **Start reading at**: [`Device`], then [`file::FileDevice`].
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

@@ -1,15 +1,16 @@
-//! Changes: what a session has done to keys, noted for those who want to know.
+//! Changes: what a session has done to keys, noted for the consumers.
 //!
-//! A session notes a change while it holds the latch of the key's bucket, so before anybody could see it (INV-CHANGE-1). Its owner takes the
-//! notes when it likes ([`crate::Session::drain_changes`]): a worker behind a command, whose client has made the changes. What nobody has
-//! taken when the batch ends goes to the listener of [`crate::Store::on_changes`], outside of every latch and epoch; so does what the threads
-//! of the background remove. While nobody wants to know, nothing is noted.
+//! A session notes a change while it holds the latch of the key's bucket, so before another session can see it (INV-CHANGE-1).
+//! Its owner takes the notes when it likes ([`crate::Session::drain_changes`]): a worker after a command, whose client has made
+//! the changes. Notes that are left when the batch ends go to the listener of [`crate::Store::on_changes`], outside of every
+//! latch and epoch; so do the removals of the background's threads. Without a consumer, nothing is noted.
 //!
-//! For those who want effects a note has what was done, too, so that it can be done again to the value that the key had before, with nothing
-//! else (INV-EFFECT-1): expiries are absolute, sums are computed. A session's notes are ordered among themselves; those of a key, whoever
-//! made them, by their sequence, which is given under the latch.
+//! For consumers of effects a note has what was done, too, so that it can be done again to the value that the key had before,
+//! with nothing else (INV-EFFECT-1): expiries are absolute, sums are computed. A session's notes are ordered among themselves;
+//! those of a key, from all sessions, by their sequence, which is given under the latch.
 //!
-//! Not noted: the records of emptied namespaces; records that move to a device, between its pages, or back, because their keys stay.
+//! Not noted: the records of emptied namespaces; records that move to a device, between its pages, or back, because their keys
+//! stay.
 
 use crate::fault::{self, Fault};
 use crate::heap::SharedValue;
@@ -79,8 +80,8 @@ pub enum Effect<'e> {
     },
     /// A database, which has no key, consists of the change's generation from now on.
     Database(u16),
-    /// A record was given up whose key cannot be read any more: one key of the change's namespace is gone, or of some namespace where that is 0.
-    /// The change has no key, and its sequence is one of those on databases.
+    /// A record was given up whose key cannot be read any more: one key of the change's namespace is gone, or of some namespace
+    /// where that is 0. The change has no key, and its sequence is one of those on databases.
     Lost,
 }
 
@@ -89,17 +90,17 @@ pub enum Effect<'e> {
 pub struct Change<'c> {
     /// The namespace that the key is in. It may have been dropped since.
     pub namespace: u16,
-    /// The namespace and how often it was used before: unlike its number it never comes again. 0 where nobody wants effects.
+    /// The namespace and how often it was used before: unlike its number it never comes again. 0 while effects are not wanted.
     pub generation: u64,
     /// The key.
     pub key: &'c [u8],
     /// Why the store removed it; none for what the session was asked to do.
     pub removal: Option<RemovalReason>,
-    /// What was done; none where nobody wants effects.
+    /// What was done; none while effects are not wanted.
     pub effect: Option<Effect<'c>>,
     /// Orders the effects on one key, and those on databases.
     pub sequence: u64,
-    /// Whether this is the last change of a unit of work, of which everybody sees all changes or none.
+    /// Whether this is the last change of a unit of work, of which every observer sees all changes or none.
     pub ends_group: bool,
 }
 
@@ -109,7 +110,7 @@ pub struct Changes {
     notes: Vec<Note>,
     /// Keys and values, one behind the other.
     bytes: Vec<u8>,
-    /// So many of them have been told to those who want the keys alone.
+    /// Number of them that consumers of keys have been told of.
     told: usize,
 }
 
@@ -146,12 +147,12 @@ impl Changes {
         self.notes.is_empty()
     }
 
-    /// All of them, for those who want effects.
+    /// All of them, for consumers of effects.
     pub fn iter(&self) -> impl Iterator<Item = Change<'_>> {
         self.notes.iter().map(|note| self.change(note))
     }
 
-    /// Those that have not been told to those who want the keys alone.
+    /// Those that consumers of keys have not been told of.
     pub fn untold(&self) -> impl Iterator<Item = Change<'_>> {
         self.notes[self.told..].iter().map(|note| self.change(note))
     }
@@ -163,7 +164,7 @@ impl Changes {
         self.told < self.notes.len()
     }
 
-    /// Those are told. They stay while they are effects that somebody wants.
+    /// Marks those as told. They stay while a consumer wants effects.
     pub(crate) fn set_told(&mut self) {
         debug_assert!(self.told <= self.notes.len(), "INV-CHANGE-1: what was told was noted");
         self.told = self.notes.len();

@@ -1,4 +1,4 @@
-//! Counters: written by one thread each, without locked instructions, and summed by whoever asks.
+//! Counters: written by one thread each, without locked instructions, and summed by any thread.
 
 use crate::namespace::NAMESPACES;
 use almandine_io::memory::Reservation;

@@ -1,11 +1,12 @@
-//! Events: what befalls a key, told while its bucket is latched, so that all who are told of a key hear its events in the order of its changes
-//! (INV-EVENT-1).
+//! Events: what befalls a key, posted while its bucket is latched, so that every subscriber sees the events of a key in the
+//! order of its changes (INV-EVENT-1).
 //!
-//! What the store does by itself it tells by itself: a key is made, expires, is evicted, loses elements that were past their time. What a command
-//! does, its owner states ([`crate::Session::state_event`]). A session that holds latches, or is alone, keeps both in one order until its owner says
-//! that they be told, which is before the latches are released ([`crate::Session::tell_events`]). Whoever latches one key for one verb tells at once.
+//! What the store does by itself it tells by itself: a key is made, expires, is evicted, loses elements that were past their
+//! time. What a command does, its owner states ([`crate::Session::state_event`]). A session that holds latches, or is alone,
+//! keeps both in one order until its owner says that they be told, which is before the latches are released
+//! ([`crate::Session::tell_events`]). A session that latches one key for one verb tells at once.
 //!
-//! While [`crate::Consumer::Events`] does not want to know, nothing of this happens.
+//! Without [`crate::Consumer::Events`], nothing of this happens.
 
 use crate::changes::RemovalReason;
 use crate::record::Kind;
@@ -41,7 +42,7 @@ pub enum Event<'e> {
     },
 }
 
-/// Who is told: the namespace, the key, and what befell it.
+/// Told of the namespace, the key, and what befell it.
 pub(crate) type EventListener = Box<dyn Fn(u16, &[u8], Event<'_>) + Send + Sync>;
 
 /// Events that are kept until they are told.

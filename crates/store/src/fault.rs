@@ -1,5 +1,6 @@
-//! Steps of the protocols in real code that mutants leave out: those of the models in the model checker's build, those of effects in builds
-//! with debug assertions, where `ALMANDINE_FAULT` names one. And allocations that fail on purpose, in builds with debug assertions, too.
+//! Steps of the protocols in real code that mutants leave out: those of the models in the model checker's build, those of
+//! effects in builds with debug assertions, where `ALMANDINE_FAULT` names one. And allocations that fail on purpose, in builds
+//! with debug assertions, too.
 
 /// A step, by what happens without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +19,11 @@ pub(crate) enum Fault {
     GroupEndsEarly,
     /// Several sessions latch out of order at the same time.
     SeveralServers,
-    /// Who holds latches waits for the next one, whoever waits out of order.
+    /// A session that holds latches waits for the next one, even while the server waits out of order.
     WaitsInOrder,
     /// The server ends without a look at what it was given.
     DeskLeft,
-    /// Who has given what is ready to the server does not wait for it.
+    /// A session that has given its ready keys to the server does not wait for it.
     GiverGoesOn,
 }
 
@@ -86,8 +87,8 @@ thread_local! {
     static ALLOCATIONS_LEFT: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
 }
 
-/// Lets this thread allocate space so many times and no more: for a record, or a bucket of the index's overflow area. `None`: as often as it
-/// wants. Returns how many allocations were left. Only in builds with debug assertions.
+/// Lets this thread allocate space this number of times and no more: for a record, or a bucket of the index's overflow area.
+/// `None`: as often as it wants. Returns how many allocations were left. Only in builds with debug assertions.
 #[cfg(debug_assertions)]
 pub fn limit_allocations(count: Option<u64>) -> Option<u64> {
     ALLOCATIONS_LEFT.with(|left| left.replace(count))

@@ -6,8 +6,8 @@
 //! without unlinking anything: an address whose page is no longer open is dropped when it is met (INV-FREE-1).
 //!
 //! Sessions free into their own bins. A session that frees much more than it allocates (the background, or a worker that only
-//! deletes) passes batches on through queues that all sessions share. When many pages have closed, as after FLUSHALL, their pieces would
-//! stay in these queues until somebody met them; [`ForgetClosed`] drops them before.
+//! deletes) passes batches on through queues that all sessions share. When many pages have closed, as after FLUSHALL, their
+//! pieces would stay in these queues until a session met them; [`ForgetClosed`] drops them before.
 
 use crate::log::Log;
 use crossbeam_queue::SegQueue;
@@ -99,7 +99,7 @@ impl FreeSpace {
         self.limbo.len()
     }
 
-    /// Space that nobody sees.
+    /// Space that no reader can see.
     pub(crate) fn add(&mut self, address: u64, units: usize) {
         if units < REMAINDER_MIN {
             return;

@@ -2,10 +2,10 @@
 //!
 //! A reader takes its own reference under a shared latch and then reads without any; a writer that finds itself the only
 //! holder, under the exclusive latch, changes the value in place. So a value of 512 MB is never copied to be read, and an
-//! APPEND to one costs what it appends. An object that somebody else holds is changed as a snapshot of it, made in constant time.
+//! APPEND to one costs what it appends. An object with another holder is changed as a snapshot of it, made in constant time.
 //!
-//! A value that no record holds any more may still be on its way to a client. It is in the memory, so it counts ([`outliving_bytes`]), but
-//! only then: while a record holds it, it counts as the record's.
+//! A value that no record holds any more may still be on its way to a client. It is in the memory, so it counts
+//! ([`outliving_bytes`]), but only then: while a record holds it, it counts as the record's.
 
 use almandine_base::object::Object;
 use std::sync::Arc;
@@ -14,9 +14,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 /// Bytes of bookkeeping per heap value: the reference counts and the vector's header, with the allocator's rounding.
 const OVERHEAD_BYTES: usize = 64;
 
-/// Bytes of all values of the process that no record holds, and somebody else does.
+/// Bytes of all values of the process that have a holder, but no record.
 static OUTLIVING: AtomicU64 = AtomicU64::new(0);
-/// Of these, those of objects: they are short-lived, as snapshots that are being written, and values that were read for one command.
+/// Of these, those of objects: they are short-lived, as snapshots that are being written, and values that were read for one
+/// command.
 static OUTLIVING_OBJECTS: AtomicU64 = AtomicU64::new(0);
 
 /// Bytes of values that readers hold and no record does. Of the whole process: a value does not know its store.
@@ -34,7 +35,8 @@ enum Body {
     String(Vec<u8>),
     Object {
         object: Box<dyn Object>,
-        /// What the value counts as on the device; 0: what it takes in memory. So it counts the same when it is written and when it goes.
+        /// What the value counts as on the device; 0: what it takes in memory. So it counts the same when it is written and
+        /// when it goes.
         weight: usize,
     },
 }
@@ -44,7 +46,7 @@ pub struct HeapValue {
     body: Body,
     /// Records that hold it; a copy of a record holds it, too.
     records: AtomicU32,
-    /// What of it is in [`OUTLIVING`]. Changed by whoever takes the last record's reference or gives a new one.
+    /// What of it is in [`OUTLIVING`]. Changed where the last record's reference is taken or a new one is given.
     outliving: AtomicUsize,
 }
 
@@ -64,7 +66,7 @@ impl AsRef<[u8]> for HeapValue {
     }
 }
 
-/// A shared heap value. Who holds one of an object has a snapshot of it.
+/// A shared heap value. One of an object is a snapshot of it.
 pub type SharedValue = Arc<HeapValue>;
 
 impl HeapValue {
@@ -204,7 +206,7 @@ pub(crate) unsafe fn from_handle(handle: u64) -> SharedValue {
     let value = unsafe { Arc::from_raw(handle as usize as *const HeapValue) };
     let records = value.records.fetch_sub(1, Ordering::Relaxed);
     debug_assert!(records > 0, "a record's reference is counted");
-    // Who else holds it lets go of it later than this, so that its drop finds the count.
+    // Other holders drop it later than this, so that the drop finds the count.
     if records == 1 && Arc::strong_count(&value) > 1 {
         value.count_outliving(value.memory_bytes());
     }
@@ -228,17 +230,19 @@ pub(crate) unsafe fn share(handle: u64) -> SharedValue {
 /// The value behind a handle.
 ///
 /// # Safety
-/// As [`share`], for as long as the reference lives; and nobody changes the value meanwhile.
+/// As [`share`], for as long as the reference lives; and no thread changes the value meanwhile.
 pub(crate) unsafe fn value<'r>(handle: u64) -> &'r HeapValue {
     debug_assert_ne!(handle, 0, "a handle is an address");
     // SAFETY: the record's reference keeps the value alive under the latch.
     unsafe { &*(handle as usize as *const HeapValue) }
 }
 
-/// Makes the value behind a handle one that nobody else holds, and gives it to be changed. The handle may be another one afterwards.
+/// Makes the value behind a handle one without another holder, and gives it to be changed. The handle may be another one
+/// afterwards.
 ///
 /// # Safety
-/// The handle came from [`into_handle`], and the caller holds the exclusive latch of its record's bucket for as long as the reference lives.
+/// The handle came from [`into_handle`], and the caller holds the exclusive latch of its record's bucket for as long as the
+/// reference lives.
 pub(crate) unsafe fn unique<'r>(handle: &mut u64) -> &'r mut HeapValue {
     debug_assert_ne!(*handle, 0, "a handle is an address");
     // SAFETY: the latch is exclusive, so the record's reference is ours to look at; it stays the record's.
@@ -248,7 +252,7 @@ pub(crate) unsafe fn unique<'r>(handle: &mut u64) -> &'r mut HeapValue {
         let shared = unsafe { from_handle(*handle) };
         *handle = into_handle(Arc::new(shared.duplicate()));
     }
-    // SAFETY: the count is one, the record's, and nobody can share the value without the latch.
+    // SAFETY: the count is one, the record's, and no thread can share the value without the latch.
     unsafe { &mut *(*handle as usize as *mut HeapValue) }
 }
 

@@ -39,7 +39,7 @@ impl GlanceId {
     }
 }
 
-/// A key that somebody waits for and that a unit of work has changed.
+/// A key with waiters that a unit of work has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReadyKey {
     /// The namespace that it is in.

@@ -6,11 +6,12 @@
 //! device, if there is one ([`Options::storage`]), or is evicted ([`Store::set_eviction`]).
 //! **Is not**: aware of commands, protocols or databases. A session does no I/O: it says which records it needs, and its caller
 //! reads them. A session takes the time of a batch from its caller; the background threads read the clock.
-//! **Invariants**: INV-READ-1, INV-LATCH-1…3, INV-WHOLE-1, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1, INV-EXP-1,
-//! INV-CHANGE-1, INV-EFFECT-1, INV-SCAN-1…2 in `docs/INVARIANTS.md`.
-//! **Start reading at**: [`Store`] and [`Session`]; then the files `record.rs`, `index/mod.rs`, `log/mod.rs`, `tier/mod.rs`, in which
-//! records lie; `shared/mod.rs`, what sessions share; `session/mod.rs`; `background/mod.rs`; each knows only those before it; and
-//! `examples/word_count.rs` and `examples/larger_than_memory.rs` for its use by threads that have no server around them.
+//! **Invariants**: INV-READ-1, INV-LATCH-1…4, INV-WHOLE-1, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1,
+//! INV-EXP-1, INV-CHANGE-1, INV-EFFECT-1, INV-SCAN-1…2 in `docs/INVARIANTS.md`.
+//! **Start reading at**: [`Store`] and [`Session`]; then the files `record.rs`, `index/mod.rs`, `log/mod.rs`, `tier/mod.rs`, in
+//! which records lie; `shared/mod.rs`, what sessions share; `session/mod.rs`; `background/mod.rs`; each knows only those before
+//! it; and `examples/word_count.rs` and `examples/larger_than_memory.rs` for its use by threads that have no server around
+//! them.
 //!
 //! ```
 //! use almandine_store::{Kind, Options, Put, Slot, Store};

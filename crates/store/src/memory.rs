@@ -21,9 +21,9 @@ pub struct MemoryUse {
     pub ghost_bytes: u64,
     /// What the store's user says by [`Store::count_external_bytes`], and values that only readers hold.
     pub external_bytes: u64,
-    /// Large values that are being read from the device, and objects that no record holds, and a command or whoever writes them does.
+    /// Large values that are being read from the device, and objects that a command or a writer holds, but no record.
     pub staged_bytes: u64,
-    /// Large values that nobody holds any more, before they are freed.
+    /// Large values without a holder, before they are freed.
     pub garbage_bytes: u64,
 }
 

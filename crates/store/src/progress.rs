@@ -30,6 +30,6 @@ pub struct Work {
     pub namespaces_waiting: u64,
     /// Large values that were freed.
     pub values_freed: u64,
-    /// Large values that nobody holds, on their way.
+    /// Large values without a holder, on their way.
     pub values_waiting: u64,
 }

@@ -18,7 +18,7 @@
 //! field: slack lies between the value and the optional words at the end. There is no previous-address: the index holds one
 //! entry per key, so a record is never linked from another one (ADR 12).
 //!
-//! Who writes what: namespace, key length and key bytes never change between publication and reclamation, so they are read
+//! Which parts change when: namespace, key length and key bytes never change between publication and reclamation, so they are read
 //! as plain memory under the epoch. Everything else changes only under the exclusive bucket latch, by atomic word stores,
 //! because optimistic readers may look at it meanwhile (they validate afterwards, INV-READ-1).
 
@@ -261,7 +261,7 @@ impl Record {
     /// # Safety
     /// The caller holds the bucket latch (shared or exclusive) and makes no change while the slice lives.
     pub(crate) unsafe fn value<'r>(self, header: Header) -> &'r [u8] {
-        // SAFETY: inside the allocation; nobody writes while the latch is held.
+        // SAFETY: inside the allocation; no thread writes while the latch is held.
         unsafe { std::slice::from_raw_parts(self.0.add(header.value_word()).cast::<u8>(), header.value_len()) }
     }
 

@@ -1,8 +1,9 @@
 //! Where the keys of small namespaces are: a bit for each part of the order in which keys are scanned.
 //!
-//! All namespaces share one index, so the few keys of a small one lie between the many buckets of others. While a namespace has only ever
-//! had few keys at a time, each insertion notes its *region*, the keys with the same [`REGION_BITS`] first bits of the reversed hash.
-//! Scans leave regions out in which nothing was ever inserted. Removals note nothing: a region that has become empty costs a look.
+//! All namespaces share one index, so the few keys of a small one lie between the many buckets of others. While a namespace has
+//! only ever had few keys at a time, each insertion notes its *region*, the keys with the same [`REGION_BITS`] first bits of
+//! the reversed hash. Scans leave regions out in which nothing was ever inserted. Removals note nothing: a region that has
+//! become empty costs a look.
 
 use crate::namespace::NAMESPACES;
 use almandine_io::memory::Reservation;
@@ -16,7 +17,7 @@ const REGIONS: usize = 1 << REGION_BITS;
 /// Words of a namespace's bits, and their bytes.
 const WORDS: usize = REGIONS / 64;
 const BYTES: usize = WORDS * size_of::<u64>();
-/// A thread that has inserted so many keys of a namespace, less those that it has removed, notes no more of them.
+/// A thread that has inserted this many keys of a namespace, less those that it has removed, notes no more of them.
 const NOTED_MAX: i64 = 1 << 14;
 
 /// The regions of all namespaces.
@@ -48,8 +49,8 @@ impl Regions {
         region
     }
 
-    /// Notes that a key is about to be inserted by a thread that counts `records` of the namespace, and has inserted at most so many more that it
-    /// has not counted yet. Before it is in the index, under its latch (INV-SCAN-2).
+    /// Notes that a key is about to be inserted by a thread that counts `records` of the namespace, and has inserted at most
+    /// that many more that it has not counted yet. Before it is in the index, under its latch (INV-SCAN-2).
     #[inline]
     pub(crate) fn note(&self, namespace: u16, hash: u64, records: i64, uncounted: i64) {
         debug_assert!(records <= NOTED_MAX || !self.are_known(namespace), "INV-SCAN-2: who notes nothing has said so");
@@ -118,7 +119,7 @@ impl Regions {
         None
     }
 
-    /// Forgets what was noted of a namespace, which nobody uses any more.
+    /// Forgets the notes of a namespace that is not used any more.
     pub(crate) fn clear(&self, namespace: u16) {
         debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
         self.bits.release(usize::from(namespace) * BYTES, BYTES);

@@ -92,7 +92,7 @@ impl Store {
         self.inner.namespaces.allocate().ok_or(Full)
     }
 
-    /// Declares all records of a namespace garbage. Nobody may use the namespace in a batch that begins after this.
+    /// Declares all records of a namespace garbage. No batch that begins after this may use the namespace.
     pub fn drop_namespace(&self, namespace: u16) {
         debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
         self.inner.namespaces.mark_dropped(namespace);
@@ -132,7 +132,7 @@ impl Store {
         }
     }
 
-    /// Lets go of a heap value that was shared; one that nobody else holds and that takes long to free is freed in the background.
+    /// Drops a heap value that was shared. One without another holder that takes long to free is freed in the background.
     pub fn release(&self, value: SharedValue) {
         self.inner.discard(value);
     }
@@ -162,7 +162,8 @@ impl Store {
         self.inner.background.waker.wake();
     }
 
-    /// Sets who says how much memory that is not the store's counts against its budget. Once per store; called often, by any thread.
+    /// Sets the call that says how much memory outside of the store counts against its budget. Once per store; called often, by
+    /// any thread.
     pub fn count_external_bytes(&self, bytes: impl Fn() -> u64 + Send + Sync + 'static) {
         let first = self.inner.budget.external_bytes.set(Box::new(bytes)).is_ok();
         debug_assert!(first, "set once");
@@ -234,7 +235,8 @@ impl Store {
         self.inner.eviction.heat_rule.store(rule as u8, Ordering::Relaxed);
     }
 
-    /// Whether more memory is used than the budget allows and nothing can be evicted. Kept up to date as the log grows and about ten times a second.
+    /// Whether more memory is used than the budget allows and nothing can be evicted. Kept up to date as the log grows and
+    /// about ten times a second.
     #[inline]
     #[must_use]
     pub fn is_over_limit(&self) -> bool {
@@ -259,7 +261,7 @@ impl Store {
 
     /// Says whether what has expired stays for now, so that nothing changes; readers do not see it.
     ///
-    /// Who calls sees what others have written before they called earlier: of two that disagree the later one can look why.
+    /// A caller sees what others wrote before their earlier calls: of two that disagree the later one can look why.
     pub fn hold_expiry(&self, held: bool) {
         self.inner.expiry.held.swap(held, Ordering::AcqRel);
     }
@@ -288,38 +290,40 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// Installs who is told of each change that a session is asked for, under the latch of the key's bucket; a second call changes nothing.
-    /// Nobody is told before [`Store::tell_changes`] says so for [`Consumer::Watch`].
+    /// Installs the call for each change that a session is asked for, under the latch of the key's bucket; a second call
+    /// changes nothing. It is not called before [`Store::tell_changes`] says so for [`Consumer::Watch`].
     pub fn on_change(&self, listener: impl Fn(&Key<'_>) + Send + Sync + 'static) {
         let _ = self.inner.consumers.under_latch.set(Box::new(listener));
     }
 
-    /// Installs who is given the changes that a session has noted and its owner has not taken, when its batch ends: what the background
-    /// removes, above all. A second call changes nothing. It is called outside of latches and epochs, and the session waits for it.
+    /// Installs the call that gets the changes that a session has noted and its owner has not taken, when its batch ends: what
+    /// the background removes, above all. A second call changes nothing. It is called outside of latches and epochs, and the
+    /// session waits for it.
     pub fn on_changes(&self, listener: impl Fn(&Changes) + Send + Sync + 'static) {
         let _ = self.inner.consumers.afterwards.set(Box::new(listener));
     }
 
-    /// Installs who says whether anybody waits for a key that has changed: it is of a type now, or gone. The session notes it then
-    /// ([`crate::Session::has_ready`]). It is asked under the latch of the key's bucket, for [`Consumer::Wait`]; a second call changes nothing.
+    /// Installs the call that says whether a changed key has waiters: it is of a type now, or gone. The session notes it then
+    /// ([`crate::Session::has_ready`]). It is asked under the latch of the key's bucket, for [`Consumer::Wait`]; a second call
+    /// changes nothing.
     pub fn on_awaited(&self, awaited: impl Fn(&Key<'_>, Option<Kind>) -> bool + Send + Sync + 'static) {
         let _ = self.inner.consumers.awaited.set(Box::new(awaited));
     }
 
-    /// Installs who is told of keys that the store removes by itself, on any thread, for [`Consumer::Wait`]: under the latch of the key's bucket. It must not come
-    /// back to the store. A second call changes nothing.
+    /// Installs the call for keys that the store removes by itself, on any thread, for [`Consumer::Wait`]: under the latch of
+    /// the key's bucket. It must not come back to the store. A second call changes nothing.
     pub fn on_lost(&self, lost: impl Fn(&Key<'_>) + Send + Sync + 'static) {
         let _ = self.inner.consumers.lost.set(Box::new(lost));
     }
 
-    /// Installs who is told of events, with the namespace and the key, under the latch of the key's bucket; a second call changes nothing. It
-    /// must not come back to the store.
+    /// Installs the call for events, with the namespace and the key, under the latch of the key's bucket; a second call changes
+    /// nothing. It must not come back to the store.
     pub fn on_events(&self, listener: impl Fn(u16, &[u8], Event<'_>) + Send + Sync + 'static) {
         let _ = self.inner.consumers.events.set(Box::new(listener));
     }
 
-    /// Whether a consumer wants to know of changes from now on; at first none does. Of a key that a thread finds after it has turned this
-    /// on, every later change is told.
+    /// Whether a consumer wants to know of changes from now on; at first none does. Of a key that a thread finds after it has
+    /// turned this on, every later change is told.
     pub fn tell_changes(&self, consumer: Consumer, tell: bool) {
         self.inner.consumers.want(consumer, tell);
     }

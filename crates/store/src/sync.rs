@@ -39,8 +39,8 @@ impl Backoff {
         self.0 += 1;
     }
 
-    /// Who has waited for so long waits for somebody whom the checker does not let run: from there on it explores nothing more, and lets all of them run by
-    /// turns. A circle of those who wait is still noticed.
+    /// A thread that has waited for this long waits for a thread that the checker does not let run: from there on it explores
+    /// nothing more, and lets all of them run by turns. A circle of waiting threads is still noticed.
     #[cfg(loom)]
     pub(crate) fn wait(&mut self) {
         const EXPLORED: u32 = 6;

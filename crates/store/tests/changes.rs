@@ -1,5 +1,5 @@
-//! Word of changed keys: of each that a session changes or the store removes by itself, once and with the reason; of nothing else; and never
-//! too late for a thread that has found the key.
+//! Word of changed keys: of each that a session changes or the store removes by itself, once and with the reason; of nothing
+//! else; and never too late for a thread that has found the key.
 
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
@@ -215,7 +215,8 @@ fn what_gives_way_is_told_by_every_policy() {
     }
 }
 
-/// INV-CHANGE-1: a reader notes that it reads, reads, and keeps what it found until it is told. What is left in the end must be in the store.
+/// INV-CHANGE-1: a reader notes that it reads, reads, and keeps what it found until it is told. What is left in the end must be
+/// in the store.
 #[test]
 fn who_finds_a_key_hears_of_its_removal() {
     const KEYS: u64 = 40_000;

@@ -11,8 +11,8 @@ fn fill(value: &mut Vec<u8>, stamp: u64, len: usize) {
     value.resize(len, (stamp % 251) as u8);
 }
 
-/// INV-READ-1, INV-INDEX-1: readers check that every value they see is one that some writer wrote, whole, while writers change its length in place, by
-/// copy and on the heap, delete it, and the index grows from its smallest size.
+/// INV-READ-1, INV-INDEX-1: readers check that every value they see is one that some writer wrote, whole, while writers change
+/// its length in place, by copy and on the heap, delete it, and the index grows from its smallest size.
 #[test]
 fn readers_never_see_a_torn_value() {
     let store = Store::open(Options::default()).unwrap();
@@ -181,7 +181,8 @@ fn lock_plans_are_atomic() {
     });
 }
 
-/// INV-LATCH-3, INV-INDEX-1: plans of many keys change all of them together while the index grows from its smallest size and shrinks again.
+/// INV-LATCH-3, INV-INDEX-1: plans of many keys change all of them together while the index grows from its smallest size and
+/// shrinks again.
 #[test]
 fn lock_plans_of_many_keys_are_atomic_while_the_index_is_resized() {
     let store = Store::open(Options::default()).unwrap();

@@ -80,7 +80,8 @@ fn set(store: &Store, session: &mut Session, namespace: u16, number: u64, expiry
     session.leave();
 }
 
-/// INV-NS-1: pages of several namespaces are read when one of them is emptied; keys expire meanwhile, and the namespace is free in the end.
+/// INV-NS-1: pages of several namespaces are read when one of them is emptied; keys expire meanwhile, and the namespace is free
+/// in the end.
 #[test]
 fn a_sweep_that_waits_for_the_device_holds_nobody_up() {
     let device = Arc::new(Gated::default());

@@ -19,7 +19,8 @@ fn mix(number: u64) -> u64 {
     number ^ (number >> 29)
 }
 
-/// INV-LOG-1, INV-LOG-2, INV-FREE-1: overwrites with values of 1 to 2,000 bytes: resident log at most 1.25 times the live records and the fixed reserve.
+/// INV-LOG-1, INV-LOG-2, INV-FREE-1: overwrites with values of 1 to 2,000 bytes: resident log at most 1.25 times the live
+/// records and the fixed reserve.
 #[test]
 fn churn_stays_within_its_bound_and_loses_nothing() {
     let store = Store::open(Options::default()).unwrap();
@@ -62,7 +63,8 @@ fn churn_stays_within_its_bound_and_loses_nothing() {
     assert!(store.totals().revivified > 100_000);
 }
 
-/// Without a background that keeps up, memory passes its bound by no more than what a batch writes: then writers wait, until one step of compaction.
+/// Without a background that keeps up, memory passes its bound by no more than what a batch writes: then writers wait, until
+/// one step of compaction.
 #[test]
 fn writers_wait_for_compaction_before_memory_passes_its_bound() {
     let store = Store::open(Options { background: false, ..Options::default() }).unwrap();
@@ -323,7 +325,8 @@ fn values_of_any_length_take_expiry_and_tag_and_grow() {
     assert_eq!((store.namespace_len(namespace), store.memory().heap_bytes), ((0, 0), 0));
 }
 
-/// A write far behind the end of a value is refused before it takes memory that the budget does not have, and takes none for zeroes.
+/// A write far behind the end of a value is refused before it takes memory that the budget does not have, and takes none for
+/// zeroes.
 #[test]
 fn a_gap_of_zeroes_is_asked_for_before_it_is_made() {
     const GAP: usize = 400 << 20;

@@ -249,7 +249,8 @@ fn entries_that_were_made_go_again() {
     assert!(taken > 37 + 3, "37 records and some overflow buckets: {taken}");
 }
 
-/// Of several pairs with one key the last one counts, also when the first of them would be written in place, or moved, or on the heap.
+/// Of several pairs with one key the last one counts, also when the first of them would be written in place, or moved, or on
+/// the heap.
 #[test]
 fn the_last_of_several_values_of_a_key_counts() {
     for (old, first, second) in

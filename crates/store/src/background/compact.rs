@@ -222,14 +222,15 @@ fn give_up(tier: &Tier, page: u64, extents: Vec<Extent>) {
     debug_assert!(tier.pages.is_stored(page), "INV-TIER-3: what is given up was stored");
     debug_assert!(extents.iter().all(|extent| extent.blocks() != 0), "INV-TIER-3: an extent has blocks");
     tier.pages.retire(page);
-    // Who reads the page now finds it retired and looks again, so its space may go at once.
+    // A session that reads the page now finds it retired and looks again, so its space may go at once.
     if tier.storage.pages.discard(page * PAGE_BYTES as u64, PAGE_BYTES as u64).is_err() {
         bump(&tier.counters.write_errors, 1);
     }
     tier.free_extents(extents);
 }
 
-/// Waits until there is room for the large values of some records. Not for long: space on the device may be needed for there to be any.
+/// Waits until there is room for the large values of some records. Not for long: space on the device may be needed for there to
+/// be any.
 fn await_room(store: &Inner, tier: &Tier, group: &[Imaged]) -> Option<Room> {
     let bytes = group.iter().flat_map(extents_of).map(Extent::bytes).sum::<usize>();
     if bytes <= GROUP_BYTES {
@@ -282,7 +283,8 @@ pub(super) fn compact_group(session: &mut Session, tier: &Tier, fetcher: &mut Fe
     outcome
 }
 
-/// Lets go of one record of a page, which is alive if its key's entry points to it, or to a cached copy of it. False when it has to stay.
+/// Lets go of one record of a page, which is alive if its key's entry points to it, or to a cached copy of it. False when it
+/// has to stay.
 fn compact_one(session: &mut Session, tier: &Tier, &Imaged { address, record, header }: &Imaged, hash: u64) -> bool {
     let store = Arc::clone(&session.store);
     let latch = store.index.lock_exclusive(hash);
@@ -316,8 +318,8 @@ fn compact_one(session: &mut Session, tier: &Tier, &Imaged { address, record, he
     move_to_tail(session, &store, tier, &found, address)
 }
 
-/// Writes the record whose original is at `address` anew at the tail, from its image or its cached copy, and points the entry there.
-/// False when there is no room.
+/// Writes the record whose original is at `address` anew at the tail, from its image or its cached copy, and points the entry
+/// there. False when there is no room.
 pub(super) fn move_to_tail(session: &mut Session, store: &Inner, tier: &Tier, found: &Found<'_>, address: u64) -> bool {
     let (from, from_header) = (found.record, found.header);
     let Ok((target, got)) = allocate::allocate(store, &mut session.local, Record::packed_units(from_header, false)) else {

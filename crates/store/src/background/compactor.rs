@@ -1,5 +1,5 @@
-//! The compactor: the thread that gives space on the device back, removes what expires there, sweeps emptied namespaces from it, and cools entries. Nobody waits for it; it may
-//! block on the device.
+//! The compactor: the thread that gives space on the device back, removes what expires there, sweeps emptied namespaces from
+//! it, and cools entries. No thread waits for it; it may block on the device.
 
 use super::compact::Compaction;
 use super::expire::expire_cold;
@@ -21,7 +21,7 @@ const IDLE: Duration = Duration::from_millis(100);
 const COMPACTING: Duration = Duration::from_millis(5);
 /// Buckets whose entries are cooled per step.
 const COOL_BUCKETS: u64 = 4096;
-/// Entries cool by one step while so many times the memory's pages leave it, in quarters.
+/// Entries cool by one step while this many quarters of the memory's pages leave it.
 const COOL_TURNOVER_QUARTERS: u64 = 4;
 
 /// Gives space back, removes what expires on the device, and cools entries.

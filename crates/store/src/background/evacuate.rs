@@ -166,7 +166,7 @@ impl Evacuator {
         }
         let totals = store.counters.totals();
         let most = store.options.free_fraction_max;
-        // Without a background thread nobody rests: the caller decides how often there is a step.
+        // Without a background thread there is no rest: the caller decides how often there is a step.
         let fraction = match store.options.background {
             true => self.churn.free_fraction(&totals, store.background.progress.records_moved.load(Ordering::Relaxed), most),
             false => most,

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 const BURST_BUCKETS: u64 = 256;
 /// Bursts per step, before other work gets its turn.
 const BURSTS_PER_STEP: u64 = 64;
-/// Excess, as one part of the budget in so many, above which the background does not rest between bursts.
+/// Excess, as one part in this number of the budget, above which the background does not rest between bursts.
 const HURRY_SHARE: u64 = 100;
 /// Keys that are held ready in the order of expiry.
 const SOONEST_READY: usize = 4096;
@@ -72,8 +72,8 @@ pub(crate) fn evict_ahead(session: &mut Session, wheel: &mut Wheel, pace: &mut P
     more || store.wants_eviction_ahead()
 }
 
-/// Keeps what expires soonest ready while the policy asks for it and memory is scarce; else takes the notices back. Returns whether there is
-/// more to do.
+/// Keeps what expires soonest ready while the policy asks for it and memory is scarce; else takes the notices back. Returns
+/// whether there is more to do.
 fn offer_soonest(session: &mut Session, wheel: &mut Wheel, pace: &mut Pace, now_ms: i64) -> bool {
     let store = Arc::clone(&session.store);
     let ready = &store.eviction.soonest;

@@ -1,8 +1,8 @@
 //! Expiries of cold keys: the wheel has brought a hash up, and only the device knows whether its record is due.
 //!
-//! The records of all cold entries that may be the hash's are read, and then, under the latch, what is due is removed and what is not
-//! is filed anew. The record may have come into memory meanwhile; its notice is used up all the same, so it is treated alike
-//! (INV-EXP-1).
+//! The records of all cold entries that may be the hash's are read, and then, under the latch, what is due is removed and what
+//! is not is filed anew. The record may have come into memory meanwhile; its notice is used up all the same, so it is treated
+//! alike (INV-EXP-1).
 
 use crate::expiry::feed::Notice;
 use crate::record::{Header, Record};

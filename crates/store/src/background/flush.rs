@@ -1,7 +1,7 @@
 //! Flushing: pages from mutable to read-only to flushed to evicted, as a state machine over epochs.
 //!
 //! ```text
-//! Rest --close--> Closing --(nobody writes into them)--> flush, choose whom to evict --> Evicting --(nobody reads them)--> Rest
+//! Rest --close--> Closing --(no writer is left)--> flush, choose pages to evict --> Evicting --(no reader is left)--> Rest
 //! ```
 //!
 //! Pages are closed and leave memory in the order of their numbers, so that one address, the head, says what is in memory. A
@@ -191,7 +191,7 @@ impl Flush {
             if page >= store.log.tail_page() {
                 store.log.leave_page(page);
             }
-            // A session may have a chunk of a page that nobody has opened yet. Whoever opens it first decides whether it is used.
+            // A session may have a chunk of a page that is not open yet. The first to open it decides whether it is used.
             if store.log.pages.state(page) == PageState::Absent {
                 store.log.pages.open(page);
             }

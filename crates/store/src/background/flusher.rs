@@ -1,4 +1,4 @@
-//! The flusher: the thread that flushes and evicts pages. Whoever writes may have to wait for it, so it does nothing else.
+//! The flusher: the thread that flushes and evicts pages. Writers may have to wait for it, so it does nothing else.
 
 use super::flush::{self, FlushPhase};
 use crate::shared::Inner;

@@ -190,7 +190,7 @@ pub(super) fn extents(image: &mut Buffer, page: u64) -> Vec<Extent> {
     extents
 }
 
-/// Drops the heap objects of the records of a page that leaves memory; how many bytes. Nobody reaches them any more.
+/// Drops the heap objects of the records of a page that leaves memory; how many bytes. No session reaches them any more.
 pub(super) fn drop_heavy(session: &mut Session, page: u64) -> i64 {
     let store = std::sync::Arc::clone(&session.store);
     debug_assert!(page < crate::log::Log::page_of(store.log.head()), "INV-TIER-1: only pages below the head leave");

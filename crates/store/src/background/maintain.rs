@@ -27,7 +27,7 @@ use std::time::Duration;
 const KEYS_PER_BUCKET_MIN: u64 = 2;
 /// Buckets split or merged per epoch.
 const RESIZE_GROUP: u64 = 16;
-/// Growth hurries when it is behind by more than one bucket in so many.
+/// Growth hurries when it is behind by more than one bucket in this number.
 const HURRY_SHARE: u64 = 8;
 /// Buckets split or merged per step, before other work gets its turn.
 const RESIZE_PER_STEP: u64 = 8192;
@@ -161,8 +161,9 @@ impl Maintenance {
         busy
     }
 
-    /// Makes pages ready in front of the tail, and one for cached copies. They become resident outside the epoch: that may take milliseconds, in which sessions could
-    /// not use the space again that they free, and would need yet more pages. Returns whether sessions took as many meanwhile.
+    /// Makes pages ready in front of the tail, and one for cached copies. They become resident outside the epoch: that may take
+    /// milliseconds, in which sessions could not use the space again that they free, and would need yet more pages. Returns
+    /// whether sessions took as many meanwhile.
     fn prepare_pages(&mut self, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
         if store.tier.as_ref().is_some_and(|tier| tier.limit_pages() >= CACHE_AHEAD_PAGES_MIN)
@@ -194,8 +195,8 @@ impl Maintenance {
         true
     }
 
-    /// When pages have gone, drops what the shared free space still has of them, a part per step: at once when it was half of all pages,
-    /// else now and then when there is nothing else to do.
+    /// When pages have gone, drops what the shared free space still has of them, a part per step: at once when it was half of
+    /// all pages, else now and then when there is nothing else to do.
     fn forget_closed_pages(&mut self, busy: bool, now_ms: i64) -> bool {
         let resident = self.store.log.pages.resident();
         self.resident_most = self.resident_most.max(resident);
@@ -281,8 +282,9 @@ impl Maintenance {
         last
     }
 
-    /// Reads a record on the device to learn its key's hash, of which its entry knows nothing any more. A damaged one is given up: nobody
-    /// can find it. Returns false when the device does not answer; then growth rests, and buckets are longer meanwhile.
+    /// Reads a record on the device to learn its key's hash, of which its entry knows nothing any more. A damaged one is given
+    /// up: no command can find it. Returns false when the device does not answer; then growth rests, and buckets are longer
+    /// meanwhile.
     fn learn(&mut self, address: u64, now_ms: i64) -> bool {
         let store = Arc::clone(&self.store);
         let Some(tier) = &store.tier else { return false };
@@ -299,7 +301,7 @@ impl Maintenance {
             }
         };
         self.session.enter(0);
-        // Nobody else resizes, so the entry is where growth has found it.
+        // No other thread resizes, so the entry is where growth has found it.
         let number = Resize::next_source(&store.index);
         let latch = store.index.latch(number);
         if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
@@ -391,7 +393,8 @@ impl Maintenance {
         true
     }
 
-    /// Nothing of these namespaces is in the index any more, but for entries that could not be read if the sweep was not `complete`.
+    /// Nothing of these namespaces is in the index any more, but for entries that could not be read if the sweep was not
+    /// `complete`.
     fn end_sweep(&self, namespaces: Vec<u16>, complete: bool) {
         self.store.background.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
         for &namespace in &namespaces {

@@ -1,5 +1,5 @@
-//! Sweeping emptied namespaces from the device: pages whose records are of several namespaces have to be read for it, which the compactor
-//! does, a page per step.
+//! Sweeping emptied namespaces from the device: pages whose records are of several namespaces have to be read for it, which the
+//! compactor does, a page per step.
 
 use super::image;
 use super::pace::Pace;

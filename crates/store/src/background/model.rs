@@ -2,9 +2,9 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p almandine-store --lib model`
 //!
-//! Everything here is the real thing: sessions look the key up, stage its record, change it and add its entry by `Session::upsert`,
-//! `Session::entry` and `Session::delete`; the flusher's own steps close, flush and evict its page. What the checker explores are the
-//! latch, the index, the head and the epoch; records' words are ordinary atomics.
+//! Everything here is the real thing: sessions look the key up, stage its record, change it and add its entry by
+//! `Session::upsert`, `Session::entry` and `Session::delete`; the flusher's own steps close, flush and evict its page. What the
+//! checker explores are the latch, the index, the head and the epoch; records' words are ordinary atomics.
 //!
 //! Each mutant leaves out one step of that code ([`Fault`]) and must fail with the report that belongs to it.
 
@@ -156,8 +156,8 @@ fn get(session: &mut Session, namespace: u16) -> Option<Vec<u8>> {
     })
 }
 
-/// Two sessions use the key: one while the head moves past its page, the other after that, in the flusher's thread. In the end the key
-/// must be one of `outcomes`.
+/// Two sessions use the key: one while the head moves past its page, the other after that, in the flusher's thread. In the end
+/// the key must be one of `outcomes`.
 fn beside(early: fn(&mut Session, u16), late: fn(&mut Session, u16), outcomes: &'static [Option<&'static [u8]>]) {
     let mut rig = Rig::new();
     let namespace = rig.namespace;

@@ -14,7 +14,7 @@ const GROUP: usize = 32;
 const HASHES_PER_STEP: usize = 1 << 16;
 /// Stale entries that the wheel may hold beyond its live ones before it is rebuilt, at most,
 const STALE_SLACK: usize = if cfg!(test) { 1 << 8 } else { 1 << 20 };
-/// and as one part of the budget in so many, but not fewer than these.
+/// and as one part in this number of the budget, but not fewer than these.
 const STALE_SHARE: usize = 512;
 const STALE_SLACK_MIN: usize = if cfg!(test) { STALE_SLACK } else { 1 << 10 };
 
@@ -103,8 +103,8 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
     }
 }
 
-/// Rebuilds the wheel when most of its entries are stale. A hash keeps one notice: at its record's expiry if the record is in memory,
-/// else the first of those that it has. It keeps none if no entry can be its own.
+/// Rebuilds the wheel when most of its entries are stale. A hash keeps one notice: at its record's expiry if the record is in
+/// memory, else the first of those that it has. It keeps none if no entry can be its own.
 pub(crate) fn rebuild_wheel(session: &mut Session, wheel: &mut Wheel, pace: &mut Pace) {
     let volatile = session.store.counters.totals().volatile.max(0) as usize;
     let slack = match session.store.budget_bytes() {
@@ -128,8 +128,8 @@ pub(crate) fn rebuild_wheel(session: &mut Session, wheel: &mut Wheel, pace: &mut
     wheel.keep();
 }
 
-/// The notice that a hash needs instead of the one that it has, if it needs one. An expiry that changes after this look has a notice of its
-/// own in the feed, or one that comes up before it (INV-EXP-1).
+/// The notice that a hash needs instead of the one that it has, if it needs one. An expiry that changes after this look has a
+/// notice of its own in the feed, or one that comes up before it (INV-EXP-1).
 fn valid_notice(session: &Session, notice: Notice) -> Option<Notice> {
     let (store, head, hash) = (&*session.store, session.local.head, notice.hash);
     let latch = store.index.lock_shared(hash);

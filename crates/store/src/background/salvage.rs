@@ -1,15 +1,16 @@
 //! Salvage: what becomes of a page on the device that cannot be read whole.
 //!
-//! Devices recover, so such a page is tried again, with rests that double. A page whose blocks can be read and do not have their checksums, a few
-//! times over, is given up: its blocks are read one by one, and the index is swept for entries that point into it. Records in good blocks are
-//! moved like those of any compacted page, entries of the others are dropped, and the page is retired. Otherwise it would keep its place in
-//! the table of pages for ever, and the page that needs that place could never be written.
+//! Devices recover, so such a page is tried again, with rests that double. A page whose blocks can be read and do not have
+//! their checksums, a few times over, is given up: its blocks are read one by one, and the index is swept for entries that
+//! point into it. Records in good blocks are moved like those of any compacted page, entries of the others are dropped, and the
+//! page is retired. Otherwise it would keep its place in the table of pages for ever, and the page that needs that place could
+//! never be written.
 //!
-//! An error of the device is no damage, however often it comes: nothing is dropped because of it. The page waits until the device gives it,
-//! and what needs its place waits too.
+//! An error of the device is no damage, however often it comes: nothing is dropped because of it. The page waits until the
+//! device gives it, and what needs its place waits too.
 //!
-//! The sweep goes through the index in the order of reversed hashes, like a scan (INV-SCAN-1): what it has passed stays passed while
-//! buckets split and merge.
+//! The sweep goes through the index in the order of reversed hashes, like a scan (INV-SCAN-1): what it has passed stays passed
+//! while buckets split and merge.
 
 use super::compact::{Imaged, Outcome, compact_group, extents_of, groups, move_to_tail};
 use super::pace::Pace;
@@ -263,7 +264,7 @@ impl Salvage {
         let mut extents = std::mem::take(&mut self.extents);
         for chunk in (0..PAGE_WORDS).step_by(CHUNK_WORDS as usize) {
             let mut at = chunk;
-            // Behind a bad block nobody knows where a record begins.
+            // Behind a bad block the beginning of a record is unknown.
             while at < chunk + CHUNK_WORDS
                 && let Some(imaged) = self.imaged(image, self.page * PAGE_WORDS + at)
             {

@@ -55,7 +55,8 @@ impl Ghosts {
         self.capacity()
     }
 
-    /// Makes room for about as many ghosts as there are keys, or for none. What is known is forgotten when the size changes. Background only.
+    /// Makes room for about as many ghosts as there are keys, or for none. What is known is forgotten when the size changes.
+    /// Background only.
     pub(crate) fn follow(&self, keys: u64) {
         let sets = self.sets.load(Ordering::Relaxed);
         let wanted = (keys / PER_SET).min(self.memory.bytes() as u64 / PER_SET);

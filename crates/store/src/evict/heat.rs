@@ -1,6 +1,6 @@
 //! Heat: how often a record was used of late, in three bits of its index entry.
 //!
-//! The entry is in the cache when it matters, it is there for records on a device too, and whoever looks for cold records reads
+//! The entry is in the cache when it matters, it is there for records on a device too, and a search for cold records reads
 //! index lines in sequence and touches no record. Sessions warm an entry when its key is used; the background (or an evicting
 //! session) cools it down. A lost update costs nothing but precision.
 

@@ -1,8 +1,8 @@
 //! Eviction: which records are evicted when the memory budget is used up, and which thread evicts them.
 //!
-//! A clock hand sweeps the index, not the log: a cache line holds the heat of seven records, and only victims are touched.
-//! Whoever allocates takes a few buckets from the hand when the budget is exceeded, and the background works ahead, so memory
-//! stays at the budget without a lock and without a pause. The heat of an entry means, by policy:
+//! A clock hand sweeps the index, not the log: a cache line holds the heat of seven records, and only victims are touched. A
+//! session that allocates takes a few buckets from the hand when the budget is exceeded, and the background works ahead, so
+//! memory stays at the budget without a lock and without a pause. The heat of an entry means, by policy:
 //!
 //! ```text
 //! recency:    | proven 1 | age 2 |   3 when used, one less each time the hand passes, evicted at 0; proven: used since it came
@@ -11,7 +11,7 @@
 //!
 //! *Recency* is an adaptive clock in the manner of ARC. Keys that are new start at an age that adapts itself: what comes back
 //! soon after it was evicted unproven says that newcomers got too little time, what comes back proven says that they took too
-//! much. So a scan passes through without harm, and a new hot set is taken in quickly. Who came back is known from *ghosts*.
+//! much. So a scan passes through without harm, and a new hot set is taken in quickly. Keys that came back are known from *ghosts*.
 //! What the choice rests on is measured in ADR 21.
 
 pub(crate) mod ghost;

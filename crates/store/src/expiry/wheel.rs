@@ -162,7 +162,8 @@ impl Wheel {
         Soonest::Known(Notice { hash, at_ms })
     }
 
-    /// Takes up to `most` hashes out of the first cell. They are to be filed again with their exact times, unless they have none any more.
+    /// Takes up to `most` hashes out of the first cell. They are to be filed again with their exact times, unless they have
+    /// none any more.
     pub(crate) fn take_first(&mut self, most: usize) -> Vec<u64> {
         let Some((_, cell)) = self.find_first() else { return Vec::new() };
         let taken = if cell.len() <= most { std::mem::take(cell) } else { cell.split_off(cell.len() - most) };
@@ -200,7 +201,8 @@ impl Wheel {
         }
     }
 
-    /// Takes all entries out, to be filed anew: with the hash, a time that is not after the one at which the entry would have come up.
+    /// Takes all entries out, to be filed anew: with the hash, a time that is not after the one at which the entry would have
+    /// come up.
     pub(crate) fn drain(&mut self) -> Vec<Vec<Notice>> {
         let mut parts = vec![Vec::new(); PARTS];
         let mut take = |hash: u64, at_ms: i64| parts[(hash >> 58) as usize % PARTS].push(Notice { hash, at_ms });

@@ -93,7 +93,8 @@ fn is_writer_inside(control: u64) -> bool {
     control & (EXCLUSIVE | SHARED_MASK) == EXCLUSIVE
 }
 
-/// Whether the control word differs from what a reader has seen by no more than a writer that waits: it changes nothing while shared holds are left.
+/// Whether the control word differs from what a reader has seen by no more than a writer that waits: it changes nothing while
+/// shared holds are left.
 #[cold]
 fn is_only_announced(now: u64, seen: Seen) -> bool {
     (now ^ seen.0) & VERSION_MASK == 0 && !is_writer_inside(now)
@@ -163,13 +164,14 @@ impl Bucket {
         (now ^ seen.0) & VALIDATION_MASK == 0 || is_only_announced(now, seen)
     }
 
-    /// The control word as it is, for who does not wait for a writer that is inside. What is read afterwards can be validated if none was.
+    /// The control word as it is, for a reader that does not wait for a writer inside. What is read afterwards can be validated
+    /// if none was.
     #[inline]
     pub(crate) fn peep(&self) -> Seen {
         Seen(self.control.load(Ordering::Acquire))
     }
 
-    /// Whether nobody else has changed the bucket since `seen`, for the holder of its latch.
+    /// Whether the bucket is unchanged since `seen`, for the holder of its latch.
     #[inline]
     pub(crate) fn is_version_of(&self, seen: Seen) -> bool {
         debug_assert!(!seen.is_exclusive(), "INV-READ-1: what is read while a writer is inside is worth nothing");
@@ -205,7 +207,8 @@ impl Bucket {
         self.control.compare_exchange(seen, seen + SHARED_ONE, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes the exclusive latch, or a shared hold, unless another holder has to be waited for and `gives_up` says so then. Whether it has it.
+    /// Takes the exclusive latch, or a shared hold, unless another holder has to be waited for and `gives_up` says so then.
+    /// Whether it has it.
     pub(crate) fn lock_unless(&self, exclusive: bool, gives_up: impl FnMut() -> bool) -> bool {
         let taken = if exclusive { self.lock_exclusive_contended(gives_up) } else { self.lock_shared_contended(gives_up) };
         // As in [`Self::lock_exclusive`].

@@ -33,7 +33,7 @@ impl Position<'_> {
         self.0.store(self.entry().at(tag, address).0, Ordering::Release);
     }
 
-    /// Makes the entry cooler by one. Whoever changes it meanwhile wins.
+    /// Makes the entry cooler by one. Another change meanwhile wins.
     pub(crate) fn cool(self) {
         let seen = self.entry();
         if seen.heat() > 0 {
@@ -41,7 +41,7 @@ impl Position<'_> {
         }
     }
 
-    /// Gives the entry that was seen here another heat. Whoever changed the entry meanwhile wins.
+    /// Gives the entry that was seen here another heat. Another change meanwhile wins.
     pub(crate) fn set_heat(self, seen: Entry, heat: u64) {
         debug_assert_ne!(seen, Entry::EMPTY, "INV-INDEX-3: nothing is warm where nothing is");
         let _ = self.0.compare_exchange(seen.0, seen.with_heat(heat).0, Ordering::Relaxed, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Glances: a look at a key's bucket ahead of the look-up, which brings the record into the cache.
 //!
-//! A glance that sees an entry of the key's tag is the beginning of an optimistic read: the look-up goes on from the entry, and validates
-//! the bucket as of the glance. One that sees none says nothing.
+//! A glance that sees an entry of the key's tag is the beginning of an optimistic read: the look-up goes on from the entry, and
+//! validates the bucket as of the glance. One that sees none says nothing.
 
 use super::bucket::{ENTRIES, OVERFLOW_ENTRIES, Seen};
 use super::chain::Position;
@@ -36,8 +36,8 @@ impl Index {
         Glance { hash, number, seen: Seen::default(), entry: Entry::EMPTY, overflow: 0, at: 0 }
     }
 
-    /// Looks at the bucket's own line, which has been asked for. False when the key may be in an overflow bucket: that is on its way then,
-    /// and [`Index::glance_further`] looks there.
+    /// Looks at the bucket's own line, which has been asked for. False when the key may be in an overflow bucket: that is on
+    /// its way then, and [`Index::glance_further`] looks there.
     #[inline]
     pub(crate) fn glance(&self, glance: &mut Glance) -> bool {
         let buckets = self.buckets.load(Ordering::Relaxed);

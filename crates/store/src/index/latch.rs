@@ -22,7 +22,7 @@ impl<'i> Exclusive<'i> {
         Self { bucket, number }
     }
 
-    /// The latch, unless somebody has to be waited for and `gives_up` says so then.
+    /// The latch, unless another holder has to be waited for and `gives_up` says so then.
     pub(super) fn take_unless(bucket: &'i Bucket, number: u64, gives_up: impl FnMut() -> bool) -> Option<Self> {
         bucket.lock_unless(true, gives_up).then(|| Self { bucket, number })
     }
@@ -33,7 +33,7 @@ impl<'i> Exclusive<'i> {
         self.number
     }
 
-    /// Keeps the bucket latched. Whoever keeps its number releases it.
+    /// Keeps the bucket latched. The keeper of its number releases it.
     #[inline]
     pub(crate) fn keep(self) -> u64 {
         std::mem::ManuallyDrop::new(self).number
@@ -56,7 +56,7 @@ impl<'i> Shared<'i> {
         Self { bucket, number }
     }
 
-    /// A hold, if nobody has to be waited for.
+    /// A hold, if it is free at once.
     #[inline]
     pub(super) fn attempt(bucket: &'i Bucket, number: u64) -> Option<Self> {
         bucket.try_lock_shared().then(|| Self { bucket, number })

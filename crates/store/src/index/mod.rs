@@ -170,7 +170,8 @@ impl Index {
     pub(crate) fn lock_exclusive(&self, hash: u64) -> Exclusive<'_> {
         loop {
             let latch = self.latch(Self::bucket_of(hash, self.len()));
-            // A bucket that split meanwhile may have taken the key elsewhere; one that is latched cannot split any more (INV-INDEX-1).
+            // A bucket that split meanwhile may have taken the key elsewhere; one that is latched cannot split any more
+            // (INV-INDEX-1).
             if Self::bucket_of(hash, self.len()) == latch.number() {
                 debug_assert_eq!(Self::bucket_of(hash, self.len()), latch.number(), "INV-INDEX-1: a latched bucket keeps its keys");
                 return latch;
@@ -213,8 +214,8 @@ impl Index {
         Shared::take(self.bucket(number), number)
     }
 
-    /// Latches a bucket for a caller that holds others, lower ones. None: somebody who holds latches waits for another one out of order, perhaps for
-    /// one of the caller's. It must release all of its own then and begin anew (INV-LATCH-3).
+    /// Latches a bucket for a caller that holds others, lower ones. None: the server, which holds latches, waits for another
+    /// one out of order, perhaps for one of the caller's. It must release all of its own then and begin anew (INV-LATCH-3).
     #[inline]
     pub(crate) fn latch_next(&self, number: u64) -> Option<Exclusive<'_>> {
         Exclusive::take_unless(self.bucket(number), number, || self.gives_way())
@@ -230,8 +231,8 @@ impl Index {
         self.is_out_of_order() && !fault::is_made(Fault::WaitsInOrder)
     }
 
-    /// Latches the bucket of `hash` for the one who serves those that wait, who holds others in no order; unless `gives_up` says so while somebody
-    /// has to be waited for.
+    /// Latches the bucket of `hash` for the session that serves waiters, which holds others in no order; unless `gives_up` says
+    /// so while another holder has to be waited for.
     pub(crate) fn latch_out_of_order(&self, hash: u64, mut gives_up: impl FnMut() -> bool) -> Option<Exclusive<'_>> {
         self.out_of_order.fetch_add(1, Ordering::SeqCst);
         let latch = loop {
@@ -246,7 +247,7 @@ impl Index {
         latch
     }
 
-    /// Whether somebody who holds latches waits for another one out of order.
+    /// Whether the server, which holds latches, waits for another one out of order.
     pub(crate) fn is_out_of_order(&self) -> bool {
         self.out_of_order.load(Ordering::Relaxed) != 0
     }
@@ -256,7 +257,7 @@ impl Index {
     pub(crate) fn latch_glanced(&self, glance: &Glance) -> Option<Shared<'_>> {
         debug_assert!(glance.number < self.buckets_max, "INV-INDEX-1: a bucket within what is reserved");
         let bucket = self.bucket(glance.number);
-        // Only who holds no other latch, or waits for none while it does, may hold this one (INV-LATCH-3).
+        // Only a session that holds no other latch, or waits for none meanwhile, may hold this one (INV-LATCH-3).
         Shared::attempt(bucket, glance.number).filter(|_| bucket.is_version_of(glance.seen))
     }
 

@@ -1,8 +1,9 @@
 //! Growth and shrinking, one bucket at a time, by the background thread only.
 //!
 //! A step latches the two buckets concerned (lower number first, the order that all lock plans use), rebuilds them by the hash
-//! bits that their entries know (a record in memory gives its whole hash), publishes the new bucket count while both are latched, and unlatches. Whoever computed its
-//! bucket with the old count finds the version moved or, having latched, the count changed, and starts over (INV-INDEX-1).
+//! bits that their entries know (a record in memory gives its whole hash), publishes the new bucket count while both are
+//! latched, and unlatches. A session that computed its bucket with the old count finds the version moved or, having latched,
+//! the count changed, and starts over (INV-INDEX-1).
 
 use super::entry::{Entry, Tag};
 use super::{BUCKETS_MIN, Index};
@@ -110,8 +111,8 @@ impl Resize {
         1 << (u64::BITS - 1 - buckets.leading_zeros())
     }
 
-    /// Asks the cache for `count` buckets and their overflow buckets, and calls `visit` with the addresses in them, so that the caller
-    /// can ask for their records. What is read here without a latch is a hint.
+    /// Asks the cache for `count` buckets and their overflow buckets, and calls `visit` with the addresses in them, so that the
+    /// caller can ask for their records. What is read here without a latch is a hint.
     pub(crate) fn entries_ahead(&mut self, index: &Index, first: u64, count: u64, mut visit: impl FnMut(u64)) {
         let buckets = first..first + count;
         buckets.clone().for_each(|number| index.prefetch_bucket(number));

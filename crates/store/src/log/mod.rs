@@ -5,11 +5,11 @@
 //! chunks: a session takes a chunk by fetch-and-add and fills it alone, so sessions meet at the tail once per chunk, not once
 //! per record. Chunks never cross a page; a page is made resident in the background before the tail reaches it.
 //!
-//! Regions: `head <= read_only` (INV-TIER-1). Addresses below `read_only` are not updated in place but copied to the tail; addresses
-//! below `head` are on the device only. Without a device `head` rests at zero, and so does `read_only` unless a mutable fraction
-//! is configured; pages are then freed one by one, wherever they are, once they were evacuated (see `background/evacuate.rs`): the log is a
-//! ring with holes, and a page that would be overtaken by the tail is evacuated first. With a device pages leave memory in
-//! their order (see `tier`).
+//! Regions: `head <= read_only` (INV-TIER-1). Addresses below `read_only` are not updated in place but copied to the tail;
+//! addresses below `head` are on the device only. Without a device `head` rests at zero, and so does `read_only` unless a
+//! mutable fraction is configured; pages are then freed one by one, wherever they are, once they were evacuated (see
+//! `background/evacuate.rs`): the log is a ring with holes, and a page that would be overtaken by the tail is evacuated first.
+//! With a device pages leave memory in their order (see `tier`).
 
 #[cfg(all(test, loom))]
 mod model;
@@ -221,8 +221,8 @@ impl Log {
         }
     }
 
-    /// Where the next page for cached copies may be. Behind all pages that the tail is about to use, so that it meets this one only when it
-    /// is long in use.
+    /// Where the next page for cached copies may be. Behind all pages that the tail is about to use, so that it meets this one
+    /// only when it is long in use.
     fn cache_places(&self, chunk: u64) -> std::ops::Range<u64> {
         let page = (self.tail_page() + PAGES_AHEAD + 1).max(chunk / CHUNKS_PER_PAGE + 1);
         page..(page + CACHE_PAGE_TRIES).min(PAGES_END)
@@ -268,13 +268,13 @@ impl Log {
         (tail_page..=tail_page + ahead).find(|&page| self.pages.is_vacant(page))
     }
 
-    /// Makes a page's memory resident, which may take milliseconds. Its contents stay as they are, whoever uses it meanwhile.
+    /// Makes a page's memory resident, which may take milliseconds. Its contents stay as they are, also while it is in use.
     pub(crate) fn prefault_page(&self, page: u64) {
         self.memory.prefault(self.page_offset(page), PAGE_BYTES);
     }
 
-    /// Gives memory back that was made resident for a page after that page had left memory: nobody else would. Background only, right behind
-    /// [`Log::prefault_page`], so that its place in the ring cannot be another page's by now.
+    /// Gives memory back that was made resident for a page after that page had left memory: no other thread would. Background
+    /// only, right behind [`Log::prefault_page`], so that its place in the ring cannot be another page's by now.
     pub(crate) fn forget_prefault(&self, page: u64) {
         debug_assert!(page <= self.tail_page() + self.pages.len() as u64 / 2, "INV-LOG-2: a page of this round of the ring");
         if page < Self::page_of(self.head()) && self.pages.is_vacant(page) {
@@ -320,7 +320,7 @@ impl Log {
             let record = unsafe { self.record(start + at) };
             let header = record.header();
             if header.units() == 0 {
-                // A chunk that nobody took or filled: its rest is zeroes.
+                // A chunk that no session took or filled: its rest is zeroes.
                 at = (at / CHUNK_WORDS + 1) * CHUNK_WORDS;
                 continue;
             }

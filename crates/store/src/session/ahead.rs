@@ -1,8 +1,8 @@
-//! Elements ahead of their look-ups: of keys that were glanced at and are objects, what leads to an element is fetched step by step, each step for
-//! many keys, so that the misses overlap.
+//! Elements ahead of their look-ups: of keys that were glanced at and are objects, what leads to an element is fetched step by
+//! step, each step for many keys, so that the misses overlap.
 //!
-//! The steps follow references within objects, so the buckets are latched shared meanwhile. Nobody is waited for: a bucket that somebody writes to, or
-//! that has changed since the glance, is passed over.
+//! The steps follow references within objects, so the buckets are latched shared meanwhile. It waits for no thread: a bucket
+//! that a writer is in, or that has changed since the glance, is passed over.
 
 use super::batch::Session;
 use crate::heap;
@@ -12,7 +12,8 @@ use crate::key::GlanceId;
 use crate::record::Header;
 use almandine_base::object::{Object, PREFETCH_STEPS, PREFETCH_TO_WRITE};
 
-/// Elements that are fetched together: their lines stay in the first cache level until they are used, and their latches are held for a moment.
+/// Elements that are fetched together: their lines stay in the first cache level until they are used, and their latches are
+/// held for a moment.
 const TOGETHER: usize = 16;
 
 /// An element that will be looked up.

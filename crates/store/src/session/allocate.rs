@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 /// Words of a chunk that are counted as taken together, so that memory in use does not grow by a whole chunk at once.
 const COUNTED_WORDS: u64 = 512;
-/// After so many new words the background is told: it makes pages ready and grows the index before buckets overflow.
+/// After this many new words the background is woken: it makes pages ready and grows the index before buckets overflow.
 const WAKE_WORDS: u64 = PAGE_WORDS / 4;
 
 /// Space for a record of `units` words: its address, and the words it got (sometimes a little more).
@@ -124,7 +124,7 @@ pub(crate) fn abandon_chunk(store: &Inner, local: &mut Local) {
         let Some(address) = local.chunk.take(units) else { return };
         write_dead(store, address, units);
         count_dead(store, local, address, units);
-        // Nobody has ever seen this space, so it needs no limbo.
+        // No reader has ever seen this space, so it needs no limbo.
         local.free.add(address, units);
     }
 }

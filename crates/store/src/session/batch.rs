@@ -26,7 +26,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Lets go of a heap value that was shared; one that nobody else holds and that takes long to free is freed in the background.
+    /// Drops a heap value that was shared. One without another holder that takes long to free is freed in the background.
     pub fn release(&self, value: SharedValue) {
         self.store.discard(value);
     }
@@ -92,8 +92,9 @@ impl Session {
         }
     }
 
-    /// Between two operations of a batch: waits until all other sessions of [`crate::Store::session`] have ended their batches, and keeps
-    /// them from beginning others until [`Session::leave_alone`]. What lies between is one step for everybody, whatever it touches.
+    /// Between two operations of a batch: waits until all other sessions of [`crate::Store::session`] have ended their batches,
+    /// and keeps them from beginning others until [`Session::leave_alone`]. What lies between is one step for every observer,
+    /// whatever it touches.
     pub fn enter_alone(&mut self) {
         debug_assert!(!self.holds_latches(), "INV-LATCH-2: whoever waits for others holds none of them up");
         let now_ms = self.local.now_ms;
@@ -126,7 +127,8 @@ impl Session {
         }
     }
 
-    /// So many bytes that the store does not allocate count against the budget since the last batch: the end of this one makes room for them, if it must.
+    /// Counts bytes against the budget that the store does not allocate, since the last batch: the end of this one makes room
+    /// for them, if it must.
     pub fn count_growth(&mut self, bytes: usize) {
         self.local.allocated.words += bytes / WORD;
     }
@@ -163,7 +165,8 @@ impl Session {
         self.local.glances.clear();
     }
 
-    /// A key will be used soon, together with others of its group: asks the cache for its bucket. The result belongs into the [`Key`].
+    /// A key will be used soon, together with others of its group: asks the cache for its bucket. The result belongs into the
+    /// [`Key`].
     #[inline]
     pub fn expect(&mut self, hash: u64) -> GlanceId {
         self.local.glances.expect(&self.store.index, hash)
@@ -182,7 +185,8 @@ impl Session {
         self.local.glances.len()
     }
 
-    /// Glances at the buckets of the expected keys and asks the cache for their records. Inside the batch in which the keys are used.
+    /// Glances at the buckets of the expected keys and asks the cache for their records. Inside the batch in which the keys are
+    /// used.
     #[inline]
     pub fn glance(&mut self) {
         debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: an address is used in the epoch in which it was read");
@@ -230,7 +234,7 @@ impl Session {
         }
     }
 
-    /// Reclaims what nobody reaches any more. While the epoch goes on in which the oldest died, there is nothing to look for.
+    /// Reclaims what no reader can reach any more. While the epoch goes on in which the oldest died, there is nothing to look for.
     fn settle(&mut self) {
         let (epoch, local) = (&self.store.epoch, &mut self.local);
         let Some(oldest) = local.free.oldest_epoch().into_iter().chain(local.dead_keys.oldest_epoch()).min() else { return };

@@ -1,7 +1,8 @@
 //! The expensive checks of debug builds: buckets against the invariants of the index and the log.
 //!
-//! A batch checks the buckets that it touched when it ends, the background a few buckets after each step, and a store that is dropped at
-//! rest all of it. In release builds nothing is noted and nothing is checked. A failed check is a bug of the engine, found close to its cause.
+//! A batch checks the buckets that it touched when it ends, the background a few buckets after each step, and a store that is
+//! dropped at rest all of it. In release builds nothing is noted and nothing is checked. A failed check is a bug of the engine,
+//! found close to its cause.
 
 use super::batch::Session;
 use crate::index::bucket::ENTRIES;
@@ -131,7 +132,7 @@ fn check_distinct(store: &Inner, entries: &[Entry]) {
     }
 }
 
-/// Checks a store that nobody uses any more: every bucket, the counts of keys, and the accounting of pages.
+/// Checks a store without users: every bucket, the counts of keys, and the accounting of pages.
 pub(crate) fn check_whole(store: &Arc<Inner>) {
     let buckets = store.index.len();
     if buckets > WHOLE_MAX || Arc::strong_count(store) != 1 {
@@ -146,7 +147,7 @@ pub(crate) fn check_whole(store: &Arc<Inner>) {
         store.index.collect(number, &mut entries);
         records += entries.len() as i64;
         for entry in entries.iter().filter(|entry| entry.address() >= store.log.head()) {
-            // SAFETY: nobody else uses the store.
+            // SAFETY: the store has no other user.
             with_expiry += i64::from(unsafe { store.log.record(entry.address()) }.header().has(Header::EXPIRY));
         }
     }

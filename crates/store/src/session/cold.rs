@@ -1,7 +1,7 @@
 //! Cold keys: what a session does about records that are on the device only.
 //!
 //! A look-up that needs such a record uses the attached stage, or notes the address and answers as if the key were not there.
-//! Whoever runs commands asks afterwards whether an address was noted ([`Session::take_met_cold`]); then the answer is void. For
+//! The runner of commands asks afterwards whether an address was noted ([`Session::take_met_cold`]); then the answer is void. For
 //! commands that change something it asks before, under the command's latches ([`Session::probe`]), so that none begins that
 //! could not finish.
 
@@ -105,15 +105,16 @@ impl Session {
         match self.local.cold.stage.get(address) {
             Lookup::Ready(record, header) => return Some((record, header)),
             Lookup::Failed => self.local.cold.failed.set(true),
-            // Nobody can say any more which key it was.
+            // Its key cannot be known any more.
             Lookup::Damaged => {}
             Lookup::Absent => self.local.cold.met.borrow_mut().push(address),
         }
         None
     }
 
-    /// Adds to `wanted` the addresses of records that must be staged before `key` can be used: none if its record is in memory or
-    /// staged. Inside a batch, with or without the key's latch. Returns false when that cannot be known, because the device does not say.
+    /// Adds to `wanted` the addresses of records that must be staged before `key` can be used: none if its record is in memory
+    /// or staged. Inside a batch, with or without the key's latch. Returns false when that cannot be known, because the device
+    /// does not say.
     pub fn probe(&self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
         self.probe_until(key, need, true, wanted)
     }
@@ -191,20 +192,21 @@ impl Session {
         self.store.tier.as_ref().map_or(0, |tier| tier.estimate(wanted))
     }
 
-    /// Says that the records at these addresses cannot be had: who needs one gets an error.
+    /// Says that the records at these addresses cannot be had: a command that needs one gets an error.
     pub fn give_up(&self, wanted: &mut Vec<u64>, stage: &mut Stage) {
         debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
         wanted.drain(..).for_each(|address| stage.fail(address));
     }
 
-    /// Forgets large values that were staged and are no key's any more: it was changed or moved since they were read. Inside a batch.
+    /// Forgets large values that were staged and are no key's any more: it was changed or moved since they were read. Inside a
+    /// batch.
     pub fn forget_stale(&self, stage: &mut Stage) {
         debug_assert!(self.local.participant.is_inside(), "INV-TIER-1: the index is looked at within the batch");
         let store = &*self.store;
         stage.forget_large(|address, record, header| {
             let entered = store.index.begin_read(store.hash_of(record, header));
             let found = store.index.find_optimistic(entered, |_, entry| (entry.address() == address).then_some(()));
-            // Whoever changes the bucket meanwhile may do so to this key: it is left for the next time.
+            // A session that changes the bucket meanwhile may change this key: it is left for the next time.
             found == Ok(None) && store.index.bucket(entered.number).validate(entered.seen)
         });
     }

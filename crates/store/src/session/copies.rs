@@ -1,7 +1,7 @@
 //! Cached copies: warm records of the device in memory, in pages of their own.
 //!
 //! A cached record carries the address of its original, and the key's index entry points to the copy. Reads find it like any
-//! record; whoever changes the key writes a new record, which makes copy and original garbage. When its page leaves memory a
+//! record; a change of the key writes a new record, which makes copy and original garbage. When its page leaves memory a
 //! copy that is still warm is copied again; for the others the entry is pointed back to the original.
 
 use super::allocate;
@@ -40,7 +40,7 @@ pub(crate) fn keep_warm(store: &Inner, local: &mut Local, stage: &Stage) {
         }
         let latch = store.index.lock_exclusive(hash);
         let number = latch.number();
-        // Whoever has replaced it since it was read has pointed the entry elsewhere.
+        // If it was replaced since it was read, the entry points elsewhere.
         if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
             let found = Found { number, hash, position, record, header };
             match mode {

@@ -55,7 +55,7 @@ impl DeadKeys {
     pub(crate) fn settle(&mut self, safe: u64) {
         while let Some((handle, bytes)) = self.handles.pop_due(safe) {
             self.bytes -= bytes;
-            // SAFETY: its record was unlinked before the tag, and the tag's epoch is safe: nobody sees it.
+            // SAFETY: its record was unlinked before the tag, and the tag's epoch is safe: no reader sees it.
             unsafe { HeapKey::free(handle) };
         }
         debug_assert!(!self.handles.is_empty() || self.bytes == 0, "the bytes are those of the keys");

@@ -1,9 +1,10 @@
 //! Latching out of order: where units of work meet that hold latches and need one more, whatever its number.
 //!
-//! Two who did so could wait for each other. So only one session at a time does, the *server*; whoever comes while there is one gives his latches and his ready
-//! keys to it at the desk, and waits until it has served them. The server takes over what it was given while it waits for a latch, and before it ceases to be
-//! the server. Others who hold latches and wait for more release them and begin anew while it waits ([`Index::latch_next`]). So it waits for nobody who
-//! waits for it (INV-LATCH-3).
+//! Two sessions that did so could wait for each other. So only one session at a time does, the *server*. A session that comes
+//! while there is one gives its latches and its ready keys to the server at the desk, and waits until the server has served
+//! them. The server takes over what it was given while it waits for a latch, and before it ceases to be the server. Other
+//! sessions that hold latches and wait for more release them and begin anew while it waits ([`Index::latch_next`]). So it waits
+//! for no session that waits for it (INV-LATCH-3).
 
 use super::held::Held;
 use crate::fault::{self, Fault};
@@ -13,7 +14,7 @@ use crate::sync::{AtomicU64, Backoff, Mutex, MutexGuard, Ordering};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-/// What somebody gives to the server: keys that are ready, and latches, all exclusive ones, theirs among them.
+/// What a session gives to the server: keys that are ready, and latches, all exclusive ones, theirs among them.
 struct Given {
     latches: Vec<u64>,
     keys: Vec<ReadyKey>,
@@ -49,7 +50,7 @@ impl HandOvers {
     }
 }
 
-/// A session that serves those who wait, with what it holds.
+/// A session that serves waiters, with what it holds.
 pub(super) struct Serving<'s> {
     pub(super) index: &'s Index,
     pub(super) hand_overs: &'s HandOvers,
@@ -57,8 +58,8 @@ pub(super) struct Serving<'s> {
 }
 
 impl Serving<'_> {
-    /// Makes sure that it holds the latch of the bucket of a hash, too. `keys` are those that are ready, whose latches it holds. False: another session has
-    /// served them all instead, and this one holds nothing any more.
+    /// Makes sure that it holds the latch of the bucket of a hash, too. `keys` are those that are ready, whose latches it
+    /// holds. False: another session has served them all instead, and this one holds nothing any more.
     pub(super) fn secure(&mut self, hash: u64, keys: &mut VecDeque<ReadyKey>) -> bool {
         if !self.held.is_server {
             if self.held.holds_exclusively(self.index, hash) {
@@ -72,7 +73,7 @@ impl Serving<'_> {
         true
     }
 
-    /// Takes the place of the server, or gives what this session has to the one who is.
+    /// Takes the place of the server, or gives what this session has to the present one.
     fn become_server(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
         // What is held shared would stand in the way of itself.
         self.held.keep_exclusive(self.index, keys.iter().map(|ready| ready.hash));
@@ -122,8 +123,8 @@ impl Serving<'_> {
         }
     }
 
-    /// All whom this session had something for are served. If it is the server and was given more meanwhile, these keys are next: true. Else it is
-    /// the server no more.
+    /// All waiters of this session's ready keys are served. If it is the server and was given more meanwhile, these keys are
+    /// next: true. Else it is the server no more.
     pub(super) fn take_over(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
         if !self.held.is_server {
             return false;

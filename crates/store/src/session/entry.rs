@@ -89,7 +89,7 @@ enum Payload<'v> {
     Heap(SharedValue),
 }
 
-/// Zeroes, as the system hands them out: what nobody writes into takes no time, and no memory until it is read.
+/// Zeroes, as the system hands them out: they take no time, and no memory until they are read or written.
 fn zeroes(len: usize, capacity: usize) -> Vec<u8> {
     debug_assert!(len <= capacity, "zeroes are cut to their length, never added to");
     let mut value = vec![0; capacity];
@@ -98,15 +98,16 @@ fn zeroes(len: usize, capacity: usize) -> Vec<u8> {
 }
 
 impl Session {
-    /// Latches a key exclusively (or uses the lock plan's latch) and looks it up. An expired record is removed. A key that is not known
-    /// to be absent, because a record has to be read first, looks vacant and takes nothing ([`Session::take_met_cold`]).
+    /// Latches a key exclusively (or uses the lock plan's latch) and looks it up. An expired record is removed. A key that is
+    /// not known to be absent, because a record has to be read first, looks vacant and takes nothing
+    /// ([`Session::take_met_cold`]).
     #[inline]
     pub fn entry<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
         self.look_up(key, Need::Read)
     }
 
     /// Looks a key up under its exclusive latch: each entry that may be the key's is compared with it, in memory or staged
-    /// (INV-TIER-2). So a key for which there is no entry can get one, and whoever has replaced it since the record was read is seen.
+    /// (INV-TIER-2). So a key for which there is no entry can get one, and a replacement since the record was read is seen.
     #[inline]
     fn look_up<'s>(&'s mut self, key: Key<'s>, need: Need) -> Slot<'s> {
         let held = self.held_bucket(key.hash);
@@ -269,7 +270,7 @@ impl Guard<'_> {
         self.store.note_change(self.local, &self.key, act);
     }
 
-    /// Says that the last change, or the next one, counts as so many more.
+    /// Says that the last change, or the next one, counts as this many further ones.
     fn count_changes(&self, more: i64) {
         add(&self.store.thread(self.local).changes, more);
     }
@@ -367,7 +368,7 @@ impl Guard<'_> {
         add(&self.store.thread(self.local).heap_bytes, value.memory_bytes() as i64);
     }
 
-    /// Whether a value of so many bytes lies in the key's record.
+    /// Whether a value of this many bytes lies in the key's record.
     #[inline]
     fn fits_inline(&self, value_len: usize) -> bool {
         fits_inline(self.key.bytes.len(), value_len)
@@ -391,7 +392,7 @@ impl Guard<'_> {
 }
 
 impl Slot<'_> {
-    /// Says that the change that follows counts as so many more.
+    /// Says that the change that follows counts as this many further ones.
     pub fn count_changes(&mut self, more: i64) {
         let guard = match self {
             Self::Vacant(vacant) => &vacant.guard,

@@ -1,7 +1,7 @@
 //! The sweep: a session takes buckets from the hand, cools their entries, and removes those that are cold.
 //!
-//! Cooling is a compare-and-swap on the entry without any latch: whoever changed the entry meanwhile wins. A victim is looked
-//! up again under its bucket's latch. Work per call is bounded in buckets; nobody waits for anybody.
+//! Cooling is a compare-and-swap on the entry without any latch: another change of the entry meanwhile wins. A victim is looked
+//! up again under its bucket's latch. Work per call is bounded in buckets; no thread waits for another.
 
 use super::found::Found;
 use super::local::{self, Local, QUANTUM_BYTES_MAX};
@@ -16,11 +16,11 @@ use std::ops::Range;
 
 /// Buckets taken from the hand at once.
 const GROUP: u64 = 8;
-/// By frequency, an entry cools down once in so many passes,
+/// By frequency, an entry cools down once in this number of passes,
 const COOLING_CHANCE: u64 = 10;
-/// and always when so many entries in a row were no victims.
+/// and always when this number of entries in a row were no victims.
 const PATIENCE: u64 = 64;
-/// With fewer than one volatile key in so many, heat does not protect them from policies for volatile keys.
+/// With fewer than one volatile key in this number, heat does not protect them from policies for volatile keys.
 const SCARCE: i64 = 64;
 /// Least bytes that a call tries to free.
 const GOAL_BYTES_MIN: u64 = 2 * QUANTUM_BYTES_MAX;

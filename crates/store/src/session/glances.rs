@@ -1,4 +1,5 @@
-//! Glances at the buckets of keys that are about to be looked up, so that their misses overlap and the look-ups need not begin anew.
+//! Glances at the buckets of keys that are about to be looked up, so that their misses overlap and the look-ups need not begin
+//! anew.
 
 use crate::index::entry::Entry;
 use crate::index::{Glance, Index};
@@ -56,7 +57,8 @@ impl Glances {
         GlanceId::new(self.list.len() - 1)
     }
 
-    /// Looks at the buckets of all keys and asks the cache for their records, as far as those are in memory for who saw `head`.
+    /// Looks at the buckets of all keys and asks the cache for their records, as far as those are in memory for a session that
+    /// saw `head`.
     #[inline]
     pub(super) fn look(&mut self, index: &Index, log: &Log, head: u64) {
         let Self { list, overflowed } = self;

@@ -1,7 +1,7 @@
-//! Keys that a unit of work has made ready for those who wait for them.
+//! Keys that a unit of work has made ready for their waiters.
 //!
-//! A change of a key that somebody waits for is noted under its latch. The unit keeps its latches to its end, and then those who wait are served
-//! under them: nobody else comes between (INV-BLOCK-1).
+//! A change of a key with waiters is noted under its latch. The unit keeps its latches to its end, and then the waiters are served
+//! under them: no other session comes between (INV-BLOCK-1).
 
 use super::batch::Session;
 use super::desk::Serving;
@@ -12,7 +12,7 @@ use crate::shared::Inner;
 use std::collections::VecDeque;
 
 impl Inner {
-    /// Notes a changed key if somebody waits for it. Its bucket is latched exclusively.
+    /// Notes a changed key if it has waiters. Its bucket is latched exclusively.
     #[cold]
     pub(super) fn note_ready(&self, local: &mut Local, key: &Key<'_>, kind: Option<Kind>) {
         if self.consumers.awaited.get().is_some_and(|awaited| awaited(key, kind)) {
@@ -67,15 +67,17 @@ impl Session {
         self.local.held.holds_exclusively(&self.store.index, hash)
     }
 
-    /// Makes sure that the session holds the latch of the bucket of a hash, too, while it serves those who wait for `keys`: these are ready, and it holds
-    /// their latches. False: another session has served them all instead, and this one holds nothing any more.
+    /// Makes sure that the session holds the latch of the bucket of a hash, too, while it serves the waiters for `keys`: these
+    /// are ready, and it holds their latches. False: another session has served them all instead, and this one holds nothing
+    /// any more.
     pub fn secure(&mut self, hash: u64, keys: &mut VecDeque<ReadyKey>) -> bool {
         let is_held = self.serving().secure(hash, keys);
         debug_assert!(is_held == self.holds_exclusively(hash), "INV-LATCH-1: what is latched is known to be held");
         is_held
     }
 
-    /// All whom this session had something for are served. Whether it was given more by others meanwhile: then these keys are next.
+    /// All waiters of this session's ready keys are served. Whether it was given more by others meanwhile: then these keys are
+    /// next.
     pub fn take_over(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
         self.serving().take_over(keys)
     }

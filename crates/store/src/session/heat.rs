@@ -15,7 +15,7 @@ impl Session {
         self.with_quiet(true, look)
     }
 
-    /// Does `look` with the keys that it reads getting warmer, also for who uses keys quietly.
+    /// Does `look` with the keys that it reads getting warmer, also for a session that uses keys quietly.
     pub fn loudly<R>(&self, look: impl FnOnce(&Self) -> R) -> R {
         self.with_quiet(false, look)
     }
@@ -71,8 +71,8 @@ impl Session {
         self.heat(key).map(|heat| self.store.eviction.idle.idle_ms(heat & AGE_MAX))
     }
 
-    /// Makes a key as old as if it had not been used for `idle_ms`, or younger where ages are not told apart. Only while the rule is
-    /// [`HeatRule::Recency`]; else nothing happens.
+    /// Makes a key as old as if it had not been used for `idle_ms`, or younger where ages are not told apart. Only while the
+    /// rule is [`HeatRule::Recency`]; else nothing happens.
     pub fn set_idle_ms(&self, key: Key<'_>, idle_ms: i64) {
         self.set_heat(key, HeatRule::Recency, self.store.eviction.idle.age(idle_ms));
     }

@@ -57,7 +57,7 @@ impl Wanted {
 pub(super) struct Held {
     /// Their buckets, ascending, each once.
     buckets: Vec<Wanted>,
-    /// So many of them have been latched.
+    /// Number of them that have been latched.
     taken: usize,
     /// The hashes of several keys, in the command's order.
     hashes: Vec<u64>,
@@ -120,7 +120,8 @@ impl Held {
         }
     }
 
-    /// Latches the buckets behind those that have been latched. False if all of them have to be released first ([`Index::latch_next`]).
+    /// Latches the buckets behind those that have been latched. False if all of them have to be released first
+    /// ([`Index::latch_next`]).
     fn latch_wanted(&mut self, index: &Index) -> bool {
         self.buckets[self.taken..].sort_unstable();
         self.buckets.dedup_by(|later, earlier| {
@@ -193,7 +194,7 @@ impl Held {
         self.hashes.push(hash);
     }
 
-    /// Gives all latches away: whoever gets the numbers of their buckets releases them.
+    /// Gives all latches away: the receiver of their buckets' numbers releases them.
     pub(super) fn give_away(&mut self) -> Vec<u64> {
         debug_assert!(
             self.buckets.iter().all(|bucket| bucket.is_exclusive()),
@@ -231,7 +232,7 @@ impl Held {
     fn forget_keys(&mut self) {
         debug_assert!(self.is_empty(), "INV-LATCH-2: a plan is forgotten when nothing is held");
         self.hashes.clear();
-        // Who adopts latches next begins with their keys.
+        // The next session that adopts latches begins with their keys.
         self.next.set(0);
         self.hashes.shrink_to(KEYS_KEPT);
         self.buckets.shrink_to(KEYS_KEPT);

@@ -23,7 +23,7 @@ use std::cell::Cell;
 pub(super) const QUANTUM_BYTES_MAX: u64 = 32 * 1024;
 /// and at least.
 const QUANTUM_BYTES_MIN: u64 = 1024;
-/// One part of the budget in so many, between these bounds, so that a small budget is kept as closely as a large one.
+/// One part in this number of the budget, between these bounds, so that a small budget is kept as closely as a large one.
 const QUANTUM_SHARE: u64 = 1024;
 
 /// What operations leave to what comes after them.
@@ -31,9 +31,9 @@ const QUANTUM_SHARE: u64 = 1024;
 pub(super) struct Notes {
     /// Whether a read has met a record past its time.
     pub(super) met_expired: Cell<bool>,
-    /// What was changed since the owner asked last, while somebody wants to know.
+    /// Changes since the owner asked last, while there is a consumer.
     pub(super) changes: Changes,
-    /// Keys that somebody waits for and that were changed.
+    /// Changed keys that have waiters.
     pub(super) ready: Vec<ReadyKey>,
     /// What befell the keys of the command, until it is told.
     pub(super) events: Events,
@@ -97,7 +97,7 @@ impl Local {
     }
 }
 
-/// Words that a session allocates before it looks at a budget of so many bytes; 0: none.
+/// Words that a session allocates before it looks at a budget of this many bytes; 0: none.
 pub(super) fn quantum_words(budget: u64) -> usize {
     let bytes = if budget == 0 { QUANTUM_BYTES_MAX } else { (budget / QUANTUM_SHARE).clamp(QUANTUM_BYTES_MIN, QUANTUM_BYTES_MAX) };
     bytes as usize / WORD

@@ -1,6 +1,6 @@
 //! Lock plans: the latches of all keys of a command, taken in ascending bucket order.
 //!
-//! Everyone who holds more than one latch takes them in that order (commands here, resizing in `index::resize`), so there is
+//! Every session that holds more than one latch takes them in that order (commands here, resizing in `index::resize`), so there is
 //! no cycle of waiting (INV-LATCH-3). While a command uses one key, the cache lines of those behind it are on their way.
 
 use super::batch::Session;
@@ -42,8 +42,8 @@ impl Session {
         }
     }
 
-    /// Releases the latches of a command that has ended. Not if it has made a key ready for which somebody waits: then the latches stay, so
-    /// that nobody takes what is there for the first of these (INV-BLOCK-1). Says whether they have.
+    /// Releases the latches of a command that has ended. Not if it has made a key with waiters ready: then the latches stay, so
+    /// that no other client takes what is there for the first waiter (INV-BLOCK-1). Says whether they have.
     #[inline]
     #[must_use = "latches that stay must be released later"]
     pub fn end_command(&mut self) -> bool {
@@ -80,8 +80,8 @@ impl Session {
         !self.local.held.is_empty()
     }
 
-    /// Asks the cache for what the keys behind those of the group that begins at `position` need: for far ones their bucket, for near
-    /// ones their record.
+    /// Asks the cache for what the keys behind those of the group that begins at `position` need: for far ones their bucket,
+    /// for near ones their record.
     #[inline(never)]
     fn fetch_ahead(&self, position: usize) {
         let (index, log) = (&self.store.index, &self.store.log);

@@ -1,8 +1,8 @@
 //! A session: one thread's way into the store.
 //!
-//! It owns what its thread needs to work alone (`local`): an epoch slot, a chunk of the tail, bins of freed space, its counters. From
-//! below: space for records (`allocate`, `remove`), making room (`evict`), batches (`batch`), and the verbs: `read`, `entry` (upsert,
-//! modify and delete are ways to use an entry), `lock`, `scan`, and `cold` for what is on a device.
+//! It owns what its thread needs to work alone (`local`): an epoch slot, a chunk of the tail, bins of freed space, its
+//! counters. From below: space for records (`allocate`, `remove`), making room (`evict`), batches (`batch`), and the verbs:
+//! `read`, `entry` (upsert, modify and delete are ways to use an entry), `lock`, `scan`, and `cold` for what is on a device.
 
 mod ahead;
 pub(crate) mod allocate;

@@ -1,12 +1,13 @@
-//! Latches out of order under the model checker (INV-LATCH-3): sessions that serve those who wait, beside others that latch several buckets, or resize.
+//! Latches out of order under the model checker (INV-LATCH-3): sessions that serve waiters, beside others that latch several
+//! buckets, or resize.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p almandine-store --lib model`
 //!
-//! Everything here is the real thing: the index and its latches, the plan of latches, the desk. What a session does with what it holds is to count in its
-//! buckets, by a load and a store: two at a time would lose a count.
+//! Everything here is the real thing: the index and its latches, the plan of latches, the desk. What a session does with what
+//! it holds is to count in its buckets, by a load and a store: two at a time would lose a count.
 //!
-//! Each mutant leaves out one step of that code ([`Fault`]) and must fail with the report that belongs to it. One that waits in a circle is reported by
-//! the checker as going on for ever.
+//! Each mutant leaves out one step of that code ([`Fault`]) and must fail with the report that belongs to it. One that waits in
+//! a circle is reported by the checker as going on for ever.
 
 use super::desk::{HandOvers, Serving};
 use super::held::{Held, Modes};
@@ -32,7 +33,7 @@ struct World {
     hand_overs: HandOvers,
     /// What is in each bucket: how often something was moved from there, and to there.
     moved: [[AtomicU64; 2]; BUCKETS],
-    /// How often each key was served, for everybody to see.
+    /// How often each key was served, for all threads to see.
     served: [AtomicU64; BUCKETS],
 }
 
@@ -56,7 +57,8 @@ impl World {
         self.served[from as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A unit of work that has made the keys of some buckets ready, each for somebody who moves what is there to the bucket behind it, around.
+    /// A unit of work that has made the keys of some buckets ready, each for a waiter that moves what is there to the next
+    /// bucket, around.
     fn hand_over(&self, ready: &[u64]) {
         let mut held = Held::new();
         held.take(&self.index, ready, Modes::All(true));

@@ -15,11 +15,11 @@ use crate::record::{Header, Kind, Record};
 use crate::shared::Inner;
 use crate::shared::consumers::Consumer;
 
-/// Those for whom changes are noted.
+/// Consumers for which changes are noted.
 const NOTED: u32 = Consumer::Keys as u32 | Consumer::Effects as u32;
-/// Those who hear of events.
+/// The consumer of events.
 const EVENTS: u32 = Consumer::Events as u32;
-/// Those who wait for keys.
+/// The consumer for waiters.
 const WAIT: u32 = Consumer::Wait as u32;
 
 /// What a session does to a key, as it is noted when it is done: what it was is taken from the record.
@@ -27,7 +27,7 @@ const WAIT: u32 = Consumer::Wait as u32;
 pub(crate) enum Act<'a> {
     /// The record has another value.
     Set(Record, Header),
-    /// So many bytes of its value from an offset on were written.
+    /// This many bytes of its value from an offset on were written.
     Write(Record, Header, usize, usize),
     /// It has another expiry or entity tag.
     Put(Record, Header),
@@ -55,7 +55,7 @@ impl Act<'_> {
 }
 
 impl Inner {
-    /// Counts a change that the session was asked for, and says it to those who want to know. The key's bucket is latched exclusively.
+    /// Counts a change that the session was asked for, and tells the consumers. The key's bucket is latched exclusively.
     #[inline]
     pub(crate) fn note_change(&self, local: &mut Local, key: &Key<'_>, act: Act<'_>) {
         debug_assert!(local.participant.is_inside(), "INV-CHANGE-1: a change belongs to a batch, which tells it at its end");
@@ -145,7 +145,8 @@ impl Inner {
         self.note_removal(local, record, header, RemovalReason::Evicted);
     }
 
-    /// Notes a record that is given up because its bytes on the device are damaged, but for its key. Its bucket is latched exclusively.
+    /// Notes a record that is given up because its bytes on the device are damaged, but for its key. Its bucket is latched
+    /// exclusively.
     pub(crate) fn note_damaged(&self, local: &mut Local, record: Record, header: Header) {
         debug_assert!(!header.has(Header::HEAP_KEY), "INV-EFFECT-1: the key of what is removed by name can be read");
         self.note_removal(local, record, header, RemovalReason::Damaged);
@@ -201,8 +202,8 @@ impl Inner {
         self.consumers.wanted() & EVENTS != 0
     }
 
-    /// Tells an event of a key whose bucket is latched exclusively: at once where the latch is for this one verb, else when the owner of the
-    /// latches says so, which is before they are released (INV-EVENT-1).
+    /// Tells an event of a key whose bucket is latched exclusively: at once where the latch is for this one verb, else when the
+    /// owner of the latches says so, which is before they are released (INV-EVENT-1).
     pub(crate) fn note_event(&self, local: &mut Local, namespace: u16, key: &[u8], event: Event<'_>) {
         debug_assert!(
             self.index.bucket(Index::bucket_of(self.hash(namespace, key), self.index.len())).is_latched_exclusively(),
@@ -229,7 +230,8 @@ impl Session {
         !self.local.notes.events.is_empty()
     }
 
-    /// Tells the events of a command, while its keys are latched still. One that is `void` begins anew, and will state its own again.
+    /// Tells the events of a command, while its keys are latched still. One that is `void` begins anew, and will state its own
+    /// again.
     #[cold]
     #[inline(never)]
     pub fn tell_events(&mut self, void: bool) {
@@ -249,16 +251,16 @@ impl Session {
         self.local.notes.changes.has_untold()
     }
 
-    /// Tells the changes that have been noted, in their order, once. Within the batch; what is left when it ends goes to the listener of
-    /// [`crate::Store::on_changes`].
+    /// Tells the changes that have been noted, in their order, once. Within the batch; what is left when it ends goes to the
+    /// listener of [`crate::Store::on_changes`].
     pub fn drain_changes(&mut self, each: impl FnMut(Change<'_>)) {
         debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: what a batch has left is given to the listener");
         self.local.notes.changes.untold().for_each(each);
         self.local.notes.changes.set_told();
     }
 
-    /// Takes the changes with their effects, behind a unit of work and behind [`Session::drain_changes`]. What is left when the batch ends goes
-    /// to the listener of [`crate::Store::on_changes`].
+    /// Takes the changes with their effects, behind a unit of work and behind [`Session::drain_changes`]. What is left when the
+    /// batch ends goes to the listener of [`crate::Store::on_changes`].
     pub fn drain_effects(&mut self, each: impl FnMut(Change<'_>)) {
         debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: what a batch has left is given to the listener");
         debug_assert!(!self.local.notes.group_open, "INV-EFFECT-1: the effects of a unit of work come together");
@@ -266,7 +268,7 @@ impl Session {
         self.local.notes.changes.clear();
     }
 
-    /// Whether the batch leaves changes that somebody has to be given.
+    /// Whether the batch leaves changes for the listener.
     #[inline]
     pub(super) fn leaves_changes(&self) -> bool {
         !self.local.notes.changes.is_empty() && !self.local.notes.group_open
@@ -284,7 +286,7 @@ impl Session {
         }
     }
 
-    /// Says that a unit of work has ended, of which everybody sees all changes or none.
+    /// Says that a unit of work has ended, of which every observer sees all changes or none.
     #[inline]
     pub fn end_group(&mut self) {
         if !self.local.notes.changes.is_empty() {
@@ -298,7 +300,7 @@ impl Session {
         self.local.notes.group_open = open;
     }
 
-    /// Notes that a database consists of a namespace from now on. Nobody else changes databases meanwhile.
+    /// Notes that a database consists of a namespace from now on. No other session changes databases meanwhile.
     pub fn note_database(&mut self, db: u16, namespace: u16) {
         debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: a change belongs to a batch, which tells it at its end");
         let consumers = &self.store.consumers;
@@ -316,8 +318,8 @@ impl Session {
         self.store.consumers.generation(namespace)
     }
 
-    /// The sequence of the last effect on a key whose bucket is latched: who copies the value under the same latch has all effects up to this one,
-    /// and none behind it.
+    /// The sequence of the last effect on a key whose bucket is latched: a copy of the value made under the same latch has all
+    /// effects up to this one, and none behind it.
     #[must_use]
     pub fn last_sequence(&self, key: Key<'_>) -> u64 {
         debug_assert!(self.holds_latches(), "INV-EFFECT-1: value and sequence are of the same moment");
@@ -329,7 +331,7 @@ impl Session {
         add(&self.store.thread(&self.local).changes, more);
     }
 
-    /// Gives the changes that nobody has taken to the listener. Outside of every latch and epoch.
+    /// Gives the changes that the owner has not taken to the listener. Outside of every latch and epoch.
     #[cold]
     #[inline(never)]
     pub(super) fn hand_over_changes(&mut self) {

@@ -22,16 +22,16 @@ fn is_long(header: Header) -> bool {
 }
 
 impl Session {
-    /// Reads a key. `visit` may run more than once; only its last result counts, so it must overwrite what it wrote before. On a value of another
-    /// kind than a string that is an object or longer than [`View::COPIED_MAX`] it runs once.
+    /// Reads a key. `visit` may run more than once; only its last result counts, so it must overwrite what it wrote before. On
+    /// a value of another kind than a string that is an object or longer than [`View::COPIED_MAX`] it runs once.
     #[inline]
     pub fn read<R>(&self, key: Key<'_>, mut visit: impl FnMut(&View<'_>) -> R) -> Option<R> {
         debug_assert!(!self.local.touched.is_visiting(), "INV-LATCH-4: a visitor reads no other key");
         if self.holds_latches() { self.read_held(key, &mut visit) } else { self.read_free(key, &mut visit) }
     }
 
-    /// Removes `key` if a read since the last call has met an expired record, so that counts follow what readers see. Where its bucket is
-    /// latched shared it is left to a later call, or to the background.
+    /// Removes `key` if a read since the last call has met an expired record, so that counts follow what readers see. Where its
+    /// bucket is latched shared it is left to a later call, or to the background.
     #[inline]
     pub fn remove_met_expired(&mut self, key: Key<'_>) {
         if self.local.notes.met_expired.get() && !self.holds_expiry() && self.may_change(key.hash) {
@@ -58,7 +58,7 @@ impl Session {
         self.store.expiry.held.load(Ordering::Relaxed)
     }
 
-    /// Whether a read has met an expired record that nobody has removed yet.
+    /// Whether a read has met an expired record that is not removed yet.
     #[inline]
     #[must_use]
     pub fn has_met_expired(&self) -> bool {
@@ -86,7 +86,8 @@ impl Session {
         self.read_anew(key, visit)
     }
 
-    /// As [`Session::read_glanced`], for a value that is read under the latch. Others take none: who reads them writes no shared memory.
+    /// [`Session::read_glanced`] for a value that is read under the latch. Other values take none: reading them writes no
+    /// shared memory.
     #[inline(never)]
     fn read_glanced_latched<R>(&self, key: &Key<'_>, glance: &Glance, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;
@@ -107,7 +108,8 @@ impl Session {
         Some(result)
     }
 
-    /// Reads the record of an entry that was seen before. None when that was not the key's, has changed since, or is anything unusual.
+    /// Reads the record of an entry that was seen before. None when that was not the key's, has changed since, or is anything
+    /// unusual.
     #[inline(always)]
     fn read_glanced<R>(&self, key: &Key<'_>, glance: &Glance, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
         let store = &*self.store;

@@ -23,14 +23,16 @@ pub(crate) fn unlink(store: &Inner, local: &mut Local, number: u64, position: Po
 pub(crate) enum Damaged {
     /// The record can be read, but not all that it refers to.
     Refers(Record, Header),
-    /// A verb on a key of this namespace has met it. It has the key's tag, so it is taken for one of the namespace where its page does not tell.
+    /// A verb on a key of this namespace has met it. It has the key's tag, so it is taken for one of the namespace where its
+    /// page does not tell.
     Met(u16),
     /// Nothing, but for what its page tells.
     Unknown,
 }
 
-/// Takes an entry out of its latched bucket whose record on the device is damaged, and notes that (INV-EFFECT-1). Do not call this for a record that
-/// the device has not given: another time it may. If nothing tells whose the record was, the counts are too high until their namespace is emptied.
+/// Takes an entry out of its latched bucket whose record on the device is damaged, and notes that (INV-EFFECT-1). Do not call
+/// this for a record that the device has not given: another time it may. If nothing tells whose the record was, the counts are
+/// too high until their namespace is emptied.
 pub(crate) fn drop_lost(store: &Inner, local: &mut Local, number: u64, position: Position<'_>, damaged: Damaged) {
     let Some(tier) = &store.tier else { return };
     let address = position.entry().address();

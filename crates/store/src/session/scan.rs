@@ -16,7 +16,7 @@ use crate::regions;
 use crate::tier::pages::PageInfo;
 use std::sync::Arc;
 
-/// Low bits of a position that the cursor leaves out; no index has so many buckets that they matter.
+/// Low bits of a position that the cursor leaves out; no index has enough buckets for them to matter.
 const CURSOR_SHIFT: u32 = 16;
 /// Buckets visited per key asked for, before a scan of a sparse namespace takes a rest.
 const BUCKETS_PER_KEY: usize = 10;
@@ -26,7 +26,7 @@ const BUCKETS_MIN: usize = crate::index::BUCKETS_MIN as usize;
 /// How far a scan goes.
 #[derive(Clone, Copy)]
 struct Until {
-    /// Until so many keys were seen.
+    /// Until this many keys were seen.
     count: usize,
     /// Or to the end of the part that it begins in.
     part_ends: bool,
@@ -34,13 +34,14 @@ struct Until {
 
 impl Session {
     /// Visits keys from `cursor` (0 to begin) on, until at least `count` were seen or ten times as many buckets were, and
-    /// returns the cursor to go on with, 0 at the end. Expired keys are left out, and removed. Not under a lock plan: it latches buckets
-    /// in an order of its own (INV-LATCH-3).
+    /// returns the cursor to go on with, 0 at the end. Expired keys are left out, and removed. Not under a lock plan: it
+    /// latches buckets in an order of its own (INV-LATCH-3).
     pub fn scan(&mut self, namespace: u16, cursor: u64, count: usize, visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
         self.scan_until(namespace, cursor, Until { count, part_ends: false }, visit)
     }
 
-    /// As [`Session::scan`], for all keys from `cursor` on to the end of its part ([`Session::random_cursor`]). Returns the cursor behind it.
+    /// As [`Session::scan`], for all keys from `cursor` on to the end of its part ([`Session::random_cursor`]). Returns the
+    /// cursor behind it.
     pub fn scan_part(&mut self, namespace: u16, cursor: u64, visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
         self.scan_until(namespace, cursor, Until { count: usize::MAX, part_ends: true }, visit)
     }
@@ -129,8 +130,8 @@ impl Session {
 }
 
 impl Session {
-    /// A cursor of [`Session::scan`] at which a part of the keyspace begins that has keys of the namespace, as far as that is known: none of a
-    /// namespace with many keys. Each such part is as likely.
+    /// A cursor of [`Session::scan`] at which a part of the keyspace begins that has keys of the namespace, as far as that is
+    /// known: none of a namespace with many keys. Each such part is as likely.
     #[must_use]
     pub fn random_cursor(&self, namespace: u16, random: u64) -> Option<u64> {
         debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");

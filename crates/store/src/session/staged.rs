@@ -68,7 +68,7 @@ impl ColdSide {
         }
     }
 
-    /// Whether a look-up has missed something since the last time that somebody asked.
+    /// Whether a look-up has missed something since the last time that the owner asked.
     pub(super) fn has_missed(&self) -> bool {
         self.failed.get() || !self.met.borrow().is_empty()
     }

@@ -1,4 +1,5 @@
-//! What debug builds check: the keys that a batch has changed (`check`), and that no read is nested in another. Release builds note nothing.
+//! What debug builds check: the keys that a batch has changed (`check`), and that no read is nested in another. Release builds
+//! note nothing.
 
 use std::cell::Cell;
 
@@ -24,7 +25,8 @@ impl Touched {
         std::mem::take(&mut self.hashes)
     }
 
-    /// Runs a visitor under a shared hold. Do not latch or read another key in it: a writer that waits for this hold may be the one that is waited for.
+    /// Runs a visitor under a shared hold. Do not latch or read another key in it: a writer that waits for this hold may be the
+    /// one that is waited for.
     #[inline]
     pub(super) fn visit<R>(&self, visitor: impl FnOnce() -> R) -> R {
         debug_assert!(!self.visiting.replace(true), "INV-LATCH-4: a thread that has a shared hold takes no other one");

@@ -78,7 +78,7 @@ impl View<'_> {
         if !self.latched {
             return None;
         }
-        // SAFETY: the bucket latch is held for as long as this view exists, so nobody writes.
+        // SAFETY: the bucket latch is held for as long as this view exists, so no thread writes.
         Some(unsafe {
             if self.header.has(Header::HEAP_VALUE) {
                 heap::value(self.record.value_handle(self.header)).as_ref()
@@ -91,7 +91,7 @@ impl View<'_> {
     /// The object that the value is; only of a latched view.
     #[must_use]
     pub fn object(&self) -> Option<&dyn Object> {
-        // SAFETY: the bucket latch is held for as long as this view exists, so nobody writes.
+        // SAFETY: the bucket latch is held for as long as this view exists, so no thread writes.
         (self.latched && self.header.has(Header::HEAP_VALUE))
             .then(|| unsafe { heap::value(self.record.value_handle(self.header)) })?
             .as_object()

@@ -11,7 +11,7 @@ use crate::tier::staging::Admitted;
 use almandine_io::memory;
 use std::sync::atomic::Ordering;
 
-/// The background evicts until this part of the budget is unused, one in so many.
+/// The background evicts until one part in this number of the budget is unused.
 const HEADROOM_SHARE: u64 = 256;
 
 impl Inner {
@@ -89,13 +89,13 @@ impl Inner {
         (memory.used_bytes() - memory.garbage_bytes).saturating_sub(bytes)
     }
 
-    /// Whether a value of so many bytes could be kept at all: where nothing can be evicted for it, beside what is there.
+    /// Whether a value of this many bytes could be kept at all: where nothing can be evicted for it, beside what is there.
     pub(crate) fn has_room_for(&self, bytes: u64) -> bool {
         let budget = self.budget_bytes();
         budget == 0 || bytes <= budget && (self.tier.is_some() || self.can_evict() || self.excess_over(budget - bytes) == 0)
     }
 
-    /// How much of the budget is used, in so many parts.
+    /// How much of the budget is used, in the given number of parts.
     pub(crate) fn filled(&self, parts: u64) -> u64 {
         self.memory().used_bytes().saturating_mul(parts).checked_div(self.budget_bytes()).unwrap_or(0)
     }

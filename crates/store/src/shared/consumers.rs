@@ -1,10 +1,10 @@
-//! Consumers: who wants to know of the changes of keys.
+//! Consumers: which parts of the server want to know of the changes of keys.
 //!
-//! Whoever changes a key asks under its exclusive latch whether anybody wants to know, so that each change is told or noted before anybody else
-//! can look at the key (INV-CHANGE-1). Who begins to want sets the flag first and looks at the key afterwards, under its latch or as readers
-//! do: changes before that look precede the wanting, changes behind it see the flag.
+//! A session that changes a key looks under its exclusive latch whether a consumer wants changes, so that each change is noted
+//! before another session can look at the key (INV-CHANGE-1). A consumer sets its flag first and looks at the key afterwards,
+//! under its latch or as readers do: changes before that look precede the wanting, changes behind it see the flag.
 //!
-//! While nobody wants to know, a change costs one load of a word that is hardly ever written.
+//! While there is no consumer, a change costs one load of a word that is hardly ever written.
 
 use crate::changes::Changes;
 use crate::events::EventListener;
@@ -14,19 +14,19 @@ use crate::record::Kind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Who wants to know of changes, one bit for each.
+/// The consumers of changes, one bit for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Consumer {
-    /// Those who must hear of what sessions are asked to do to a key under its latch, by [`crate::Store::on_change`].
+    /// WATCH: told of each change that a session is asked for, under the key's latch, by [`crate::Store::on_change`].
     Watch = 1,
-    /// Those who hear soon of all changes, of what the store removes by itself too: sessions note them.
+    /// Told soon of all changes, removals by the store included: sessions note them.
     Keys = 2,
     /// As [`Consumer::Keys`], with what was done.
     Effects = 4,
-    /// Those who wait for a key, by [`crate::Store::on_awaited`] and [`crate::Store::on_lost`].
+    /// Waiters for a key, by [`crate::Store::on_awaited`] and [`crate::Store::on_lost`].
     Wait = 8,
-    /// Those who hear of each key's events in the order of its changes ([`crate::Event`]).
+    /// Keyspace events, told in the order of each key's changes ([`crate::Event`]).
     Events = 16,
 }
 
@@ -38,7 +38,7 @@ type Awaited = Box<dyn Fn(&Key<'_>, Option<Kind>) -> bool + Send + Sync>;
 type Lost = Box<dyn Fn(&Key<'_>) + Send + Sync>;
 type Afterwards = Box<dyn Fn(&Changes) + Send + Sync>;
 
-/// What orders effects. It is there from the first time that somebody wants them.
+/// What orders effects. It exists from the first time that a consumer wants them.
 struct Orders {
     stripes: Box<[AtomicU64]>,
     databases: AtomicU64,
@@ -88,8 +88,9 @@ impl Consumers {
         debug_assert!((consumer as u32).is_power_of_two(), "INV-CHANGE-1: each consumer has a bit of its own");
     }
 
-    /// Who wants to know. The caller has latched the key's bucket exclusively since it began: a reader that set its bit before it found the
-    /// bucket without a latch is seen here. On x86 the latch's locked instruction keeps this load behind it, elsewhere a fence does.
+    /// The consumers. The caller has latched the key's bucket exclusively since it began: a reader that set its bit before it
+    /// found the bucket without a latch is seen here. On x86 the latch's locked instruction keeps this load behind it,
+    /// elsewhere a fence does.
     #[inline]
     pub(crate) fn wanted(&self) -> u32 {
         if cfg!(not(target_arch = "x86_64")) {

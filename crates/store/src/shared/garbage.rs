@@ -1,4 +1,4 @@
-//! Large values that nobody holds any more, on their way to be freed in the background, a part at a time.
+//! Large values without a holder, on their way to be freed in the background, a part at a time.
 
 use crate::heap::{HeapValue, SharedValue};
 use almandine_io::thread::Waker;
@@ -20,7 +20,7 @@ pub(crate) struct Garbage {
     /// Values that have come, and those of them that are freed.
     begun: AtomicU64,
     ended: AtomicU64,
-    /// Wakes who frees them.
+    /// Wakes the thread that frees them.
     waker: Arc<Waker>,
 }
 
@@ -43,9 +43,9 @@ impl Garbage {
         (begun - ended, ended)
     }
 
-    /// Lets go of a reference. Whoever has the last one of a large value leaves it to the background.
+    /// Drops a reference. The last one of a large value goes to the background.
     pub(crate) fn discard(&self, value: SharedValue) {
-        // Of several that let go at the same time one is the last, and nobody frees it by chance.
+        // Of several threads that drop it at the same time exactly one is the last, and no other one frees it.
         let Some(mut value) = Arc::into_inner(value) else { return };
         let bytes = value.memory_bytes();
         debug_assert_ne!(bytes, 0, "whatever is freed takes memory");
@@ -63,7 +63,7 @@ impl Garbage {
         (0..VALUES_PER_STEP).all(|_| self.values.pop().is_some_and(|value| self.free_some(value))) || !self.values.is_empty()
     }
 
-    /// Frees a value, or a part of a large one. Whether others may follow before it is somebody else's turn.
+    /// Frees a value, or a part of a large one. Whether others may follow in this turn.
     fn free_some(&self, mut value: HeapValue) -> bool {
         let before = value.memory_bytes();
         let ended = value.drop_step(STEP);

@@ -41,7 +41,7 @@ pub(crate) struct Expiry {
     pub(crate) feed: Feed,
     /// Whether the background removes expired records.
     pub(crate) reclaiming: AtomicBool,
-    /// Nothing that has expired is removed, by anybody; readers do not see it.
+    /// No thread removes expired records; readers do not see them.
     pub(crate) held: AtomicBool,
 }
 

@@ -1,15 +1,16 @@
 //! The write stall of a store without a device: writers wait while compaction in memory is behind.
 //!
-//! Records that die leave holes in their pages. Sessions fill the holes, and evacuation gives sparse pages back; but sessions on all cores
-//! can make holes faster than the background, which ranks behind them, can close. So the pages in memory have a *ceiling*, which follows what
-//! is live. The session that takes a chunk beyond it says so in one flag, which whoever runs sessions looks at before a batch that writes
-//! ([`crate::Store::is_stalled`]); the background clears it after the next round of evacuation.
+//! Records that die leave holes in their pages. Sessions fill the holes, and evacuation gives sparse pages back; but sessions
+//! on all cores can make holes faster than the background, which ranks behind them, can close. So the pages in memory have a
+//! *ceiling*, which follows what is live. The session that takes a chunk beyond it says so in one flag, which the owner of a
+//! session looks at before a batch that writes ([`crate::Store::is_stalled`]); the background clears it after the next round of
+//! evacuation.
 //!
 //! ```text
 //! ceiling = live / (1 - free part allowed) + live / 32 + SLACK_PAGES
 //! ```
 //! When much dies at once, the ceiling comes down with the pages in memory, a step above them: writers need not wait until all of
-//! what has died is given back, only until it shrinks. While evacuation finds nothing to do the ceiling moves up, so that nobody
+//! what has died is given back, only until it shrinks. While evacuation finds nothing to do the ceiling moves up, so that no writer
 //! waits in vain.
 
 use super::Inner;
@@ -21,11 +22,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const SLACK_PAGES: u64 = 9;
 /// Pages by which the ceiling lies above what is in memory while that shrinks.
 const STEP_PAGES: u64 = 8;
-/// Part of what is live that compaction may be behind, one in so many.
+/// Compaction may be behind by one part in this number of the live pages.
 const BEHIND_SHARE: u64 = 32;
-/// Compaction hurries from so many pages below the ceiling on.
+/// Compaction hurries from this number of pages below the ceiling on.
 const HURRY_PAGES: u64 = 6;
-/// Writers go on when so many pages are below the ceiling again.
+/// Writers go on when this number of pages below the ceiling is reached again.
 const RESUME_PAGES: u64 = 1;
 
 /// Called when writers that were asked to wait may go on.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const HEAT_MIN: u64 = 2;
 /// Copies after which the threshold is looked at again.
 const SAMPLE: u64 = 4096;
-/// Reads of the device without so many copies after which the threshold goes down.
+/// Reads of the device after which the threshold goes down if fewer copies than the sample were made.
 const READS_WITHOUT: u64 = 1 << 17;
 
 /// The threshold, read by sessions and moved by the compactor.

@@ -1,10 +1,10 @@
 //! Extents: values and keys too large for a page, on a device of their own.
 //!
-//! A record's handle becomes a reference of one word when its page is flushed: `first block 40 | blocks 24`. An extent lives as long
-//! as the page that refers to it.
+//! A record's handle becomes a reference of one word when its page is flushed: `first block 40 | blocks 24`. An extent lives as
+//! long as the page that refers to it.
 //!
-//! It is a run of *pieces* of 256 KiB, the last of which may be shorter. Each begins with its length, its number and a checksum, so that
-//! neither who writes nor who reads has to have all of it in memory.
+//! It is a run of *pieces* of 256 KiB, the last of which may be shorter. Each begins with its length, its number and a
+//! checksum, so that neither writer nor reader has to have all of it in memory.
 
 use almandine_io::storage::BLOCK_BYTES;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};

@@ -5,7 +5,7 @@
 //! parts of its image, each:  length 4 | part
 //! ```
 //!
-//! It is written and read in pieces: nobody ever has all of it.
+//! It is written and read in pieces: no thread ever has all of it.
 
 use super::Tier;
 use super::extent::Extent;

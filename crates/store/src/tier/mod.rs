@@ -8,10 +8,10 @@
 //!
 //! Pages leave in their order: closed (read-only), flushed (their image is on the device), evicted (the head passes them, their
 //! memory goes). A thread of its own, the flusher, does all of that as a state machine over epochs (`background/flush.rs`).
-//! Another one gives space on the device back (`background/compact.rs`) and removes what expires there (`background/expire.rs`).
-//! Sessions never flush and never wait: a key whose record is on the device is *cold*, its session says so and goes on with something
-//! else until the record is staged (`stage`). Hot cold records come back as cached copies, which need no flush to leave again
-//! (`session/copies.rs`).
+//! Another one gives space on the device back (`background/compact.rs`) and removes what expires there
+//! (`background/expire.rs`). Sessions never flush and never wait: a key whose record is on the device is *cold*, its session
+//! says so and goes on with something else until the record is staged (`stage`). Hot cold records come back as cached copies,
+//! which need no flush to leave again (`session/copies.rs`).
 //!
 //! INV-TIER-1: `head <= read_only`, and pages leave in their order. INV-TIER-2: a key has one entry, wherever its
 //! record is. INV-TIER-3: what a page on the device says is used only if its checksum holds.
@@ -120,7 +120,7 @@ pub(crate) struct Tier {
     pub(crate) storage: Storage,
     /// What makes objects of their images.
     pub(crate) types: Option<Arc<dyn Types>>,
-    /// Where large values go that nobody holds any more.
+    /// Where large values without a holder go.
     pub(crate) garbage: Arc<Garbage>,
     pub(crate) pages: DevicePages,
     pub(crate) counters: Counters,
@@ -136,9 +136,9 @@ pub(crate) struct Tier {
     pub(crate) admission: Admission,
     /// The device refuses writes.
     pub(crate) failing: AtomicBool,
-    /// Somebody waits for room.
+    /// A writer waits for room.
     waiting: AtomicBool,
-    /// Room for large values. It has whom to call when writers may go on, too.
+    /// Room for large values. It also has the call for writers that may go on.
     pub(crate) staging: Arc<Staging>,
 }
 
@@ -266,7 +266,7 @@ impl Tier {
     /// Whether so much log is in memory that writers should wait until [`Tier::on_stall_end`] is called.
     pub(crate) fn is_stalled(&self, resident: u64) -> bool {
         if !self.is_overfull(resident) || self.failing.load(Ordering::Relaxed) {
-            // While the device fails nobody waits for it: writes are refused instead, see `refresh_budget`.
+            // While the device fails no writer waits for it: writes are refused instead, see `refresh_budget`.
             return false;
         }
         self.waiting.store(true, Ordering::SeqCst);

@@ -17,10 +17,10 @@ pub(crate) const BLOCKS: usize = PAGE_BYTES / BLOCK_BYTES;
 
 const WRITING: u64 = 1;
 const STORED: u64 = 2;
-/// Given up for ever: nobody writes to its entries any more.
+/// Given up for ever: no thread writes to its entries any more.
 const RETIRED: u64 = 3;
 
-/// Part of the table, as one in so many, that is kept free of the oldest pages.
+/// One part in this number of the table is kept free of the oldest pages.
 const MARGIN_SHARE: u64 = 64;
 /// In a head's namespace: all records of the page had an expiry. Not with [`PageInfo::MIXED`].
 const ALL_EXPIRE: u32 = 1 << 31;
@@ -267,8 +267,8 @@ impl DevicePages {
         }
     }
 
-    /// Gives the memory around a retired page's entries back, as far as all pages that share it are retired. Page numbers only grow, so
-    /// else the tables would.
+    /// Gives the memory around a retired page's entries back, as far as all pages that share it are retired. Page numbers only
+    /// grow, so else the tables would.
     fn release_around(&self, page: u64) {
         for (table, entry) in [(&self.sums, size_of::<PageSums>()), (&self.heads, size_of::<PageHead>())] {
             let sharing = (SMALL_PAGE / entry) as u64;

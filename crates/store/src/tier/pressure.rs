@@ -11,7 +11,7 @@ use crate::memory::MemoryUse;
 pub(super) const LIMIT_PAGES_MIN: u64 = 6;
 /// And their bytes.
 pub(super) const LOG_BYTES_MIN: u64 = LIMIT_PAGES_MIN * PAGE_BYTES as u64;
-/// Part of the budget that lies between two steps of pressure, as one in so many.
+/// One part in this number of the budget lies between two steps of pressure.
 const STEP_SHARE: u64 = 16;
 /// That part is as large as this at least between evicting a page and stalling writers, even if a small budget is exceeded so.
 const STALL_STEP_MIN: u64 = 8 << 20;
@@ -60,7 +60,7 @@ impl Pressure {
         STALL_STEP_MIN.saturating_sub(budget_bytes / STEP_SHARE)
     }
 
-    /// As [`Pressure::of`], while somebody waits for room for `demand` bytes: what is on the heap leaves for them.
+    /// As [`Pressure::of`], while a connection waits for room for `demand` bytes: what is on the heap leaves for them.
     pub(super) fn with_demand(budget_bytes: u64, memory: &MemoryUse, demand: u64) -> Self {
         let needed = memory.beside_log_bytes() - memory.garbage_bytes + LOG_BYTES_MIN + demand;
         let lacks = demand != 0 && needed > budget_bytes + Self::margin(budget_bytes);

@@ -1,8 +1,9 @@
 //! Staging: records of cold keys, read from the device into buffers of their own, for one batch of one connection.
 //!
-//! The session asks which records its batch needs ([`crate::Session::probe`]), plans their reads ([`crate::Session::plan`]), has
-//! them read by whoever reads without blocking, hands the buffers over ([`crate::Session::accept`]), and runs the batch with the
-//! stage attached. A record on the device never changes, so a staged one is exact for as long as the index points to its address.
+//! The session asks which records its batch needs ([`crate::Session::probe`]), plans their reads ([`crate::Session::plan`]),
+//! has them read by a worker's ring or a thread of the pool, hands the buffers over ([`crate::Session::accept`]), and runs the
+//! batch with the stage attached. A record on the device never changes, so a staged one is exact for as long as the index
+//! points to its address.
 
 use super::Tier;
 use super::arriving::{Arriving, Landed};
@@ -255,7 +256,8 @@ impl Stage {
         let start = words.len();
         debug_assert!(words.capacity() - start >= units, "INV-TIER-3: records stay where they are");
         staged.record.append_words(units, words);
-        // SAFETY: inside what was just written; the vector does not grow beyond its capacity, so it stays there while the stage lives.
+        // SAFETY: inside what was just written; the vector does not grow beyond its capacity, so it stays there while the stage
+        // lives.
         staged.record = unsafe { Record::new(words.as_mut_ptr().add(start).cast::<AtomicU64>()) };
     }
 
@@ -325,13 +327,13 @@ impl Stage {
         self.refused = Some(alone || self.refused == Some(true));
     }
 
-    /// Forgets a record that nobody will ask for any more: no entry leads to it.
+    /// Forgets a record that no look-up will need any more: no entry leads to it.
     pub(crate) fn forget(&mut self, address: u64) {
         debug_assert!(self.records.get(&address).is_some_and(Staged::is_whole), "INV-TIER-3: what is used is there");
         self.records.remove(&address);
     }
 
-    /// Forgets the records with large values of which `is_stale` says that nobody will ask for them any more.
+    /// Forgets the records with large values of which `is_stale` says that no look-up will need them any more.
     pub(crate) fn forget_large(&mut self, is_stale: impl Fn(u64, Record, Header) -> bool) {
         let is_large = |staged: &Staged| staged.value.as_ref().is_some_and(|value| value.room.is_some()) && staged.is_whole();
         self.records.retain(|&address, staged| !is_large(staged) || !is_stale(address, staged.record, staged.header));
@@ -348,8 +350,8 @@ impl Stage {
         self.records.values().map(|staged| here(staged) + coming(staged)).sum()
     }
 
-    /// Whether a record was left out since the last call, because there is no room for it beside the others; and if so, whether there would be none for it
-    /// alone either.
+    /// Whether a record was left out since the last call, because there is no room for it beside the others; and if so, whether
+    /// there would be none for it alone either.
     pub fn take_refused(&mut self) -> Option<bool> {
         std::mem::take(&mut self.refused)
     }

@@ -1,27 +1,27 @@
 //! Room for large values from the device: what is read of them counts before it comes, and is not asked for before there is room.
 //!
-//! A value of more than one piece is admitted with the bytes that it will take. Whoever finds no room waits, holding nothing; meanwhile the flusher
-//! lets so much leave memory. Who holds such values and needs yet another one for the same command may go beyond the budget, one at a time: it
-//! waits for nobody, so nobody waits for ever.
+//! A value of more than one piece is admitted with the bytes that it will take. A connection without room waits, holding
+//! nothing; meanwhile the flusher lets that much leave memory. A connection that holds such values and needs yet another one
+//! for the same command may go beyond the budget, one at a time: it waits for no other, so none waits for ever.
 
 use super::pressure::{HEAP_MIN, LOG_BYTES_MIN, Pressure};
 use crate::memory::MemoryUse;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Called when somebody who waited for room may find some.
+/// Called when a waiting connection may find room.
 pub(super) type RoomCall = Box<dyn Fn() + Send + Sync>;
 
-/// What is admitted, and who waits.
+/// What is admitted, and the demand that waits.
 #[derive(Default)]
 pub(crate) struct Staging {
     /// Bytes of values that are being read.
     bytes: AtomicU64,
-    /// Values that are being read, or are in use by who had them read.
+    /// Values that are being read, or in use by the commands that had them read.
     values: AtomicU64,
-    /// Bytes that somebody waits for; 0: nobody waits.
+    /// Bytes that a connection waits for; 0: none waits.
     demand: AtomicU64,
-    /// Somebody has gone beyond the budget.
+    /// A connection has gone beyond the budget.
     overdrawn: AtomicBool,
     pub(super) on_room: OnceLock<RoomCall>,
 }
@@ -32,7 +32,7 @@ pub(crate) enum Admitted {
     Now(Room),
     /// To be asked again when told.
     Later,
-    /// It cannot be in memory, whoever leaves.
+    /// It cannot be in memory, whatever leaves.
     Never,
 }
 
@@ -84,7 +84,7 @@ impl Staging {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes that somebody waits for.
+    /// Bytes that a connection waits for.
     pub(crate) fn demand(&self) -> u64 {
         self.demand.load(Ordering::Relaxed)
     }
@@ -109,7 +109,7 @@ impl Staging {
         Admitted::Later
     }
 
-    /// Tells who waits, if there may be room for it.
+    /// Calls the waiting connections, if there may be room.
     pub(crate) fn note_memory(&self, budget_bytes: u64, memory: &MemoryUse) {
         let demand = self.demand();
         if demand != 0 && self.fits(demand, self.bytes(), budget_bytes, memory) {

@@ -131,7 +131,7 @@ impl ExtentWriter {
         if filled == 0 {
             return Ok(());
         }
-        // What was written before an error is nobody's.
+        // Extents written before an error have no owner.
         write(tier, self.offset, &self.buffer[..filled]).inspect_err(|_| self.abandon(tier))
     }
 }
@@ -147,8 +147,8 @@ fn write(tier: &Tier, offset: u64, bytes: &[u8]) -> io::Result<()> {
 }
 
 impl Tier {
-    /// Gives the space of extents back; those side by side with one call, since each is a change of the file system's books. A failure
-    /// leaves garbage on the device, nothing worse.
+    /// Gives the space of extents back; those side by side with one call, since each is a change of the file system's books. A
+    /// failure leaves garbage on the device, nothing worse.
     pub(crate) fn free_extents(&self, mut extents: Vec<Extent>) {
         extents.sort_unstable_by_key(|extent| extent.offset());
         for run in extents.chunk_by(|left, right| left.offset() + left.bytes() as u64 == right.offset()) {

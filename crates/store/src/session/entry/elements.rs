@@ -22,7 +22,7 @@ impl Occupied<'_> {
         self.header.has(Header::HEAP_VALUE).then(|| unsafe { heap::value(self.record.value_handle(self.header)) })?.as_object()
     }
 
-    /// Changes the object that the value is, or a snapshot of it that becomes the value when somebody else reads it. Say
+    /// Changes the object that the value is, or a snapshot of it that becomes the value when another thread reads it. Say
     /// [`Occupied::object_changed`] behind the last change.
     ///
     /// # Errors
@@ -51,8 +51,8 @@ impl Occupied<'_> {
         self.guard.store.consumers.wanted() & Consumer::Effects as u32 != 0
     }
 
-    /// Says that the object has changed, which had this [`Occupied::next_due`] before. `edits` say what was done, in the words of its type, if
-    /// that [is wanted](Occupied::wants_edits).
+    /// Says that the object has changed, which had this [`Occupied::next_due`] before. `edits` say what was done, in the words
+    /// of its type, if that [is wanted](Occupied::wants_edits).
     pub fn object_changed(&mut self, due: Option<i64>, edits: &[u8]) {
         debug_assert!(self.object().is_some(), "a value in its record changes as a whole");
         self.announce_elements(due);
@@ -93,11 +93,11 @@ impl<'s> Occupied<'s> {
             Ok(0) => {
                 let mut vacant = self.unlink();
                 vacant.guard.say_changed(Act::Remove);
-                // Nobody has asked for it.
+                // No client has asked for it.
                 vacant.guard.count_changes(-1);
                 Slot::Vacant(vacant)
             }
-            // Without room elements stay until there is some; who reads passes them over.
+            // Without room elements stay until there is some; readers pass them over.
             Err(Full) => Slot::Occupied(self),
             Ok(_) => {
                 self.guard.count_changes(-1);
@@ -108,7 +108,7 @@ impl<'s> Occupied<'s> {
         }
     }
 
-    /// Returns how many elements are left. Those that go are appended to `expired` if somebody wants to know.
+    /// Returns how many elements are left. Those that go are appended to `expired` if a consumer wants them.
     fn expire_in_object(&mut self, now: u64, expired: &mut Vec<u8>) -> Result<usize, Full> {
         let wanted = self.wants_edits() || self.guard.store.tells_events();
         let left = self.change_object(|object| {

@@ -77,8 +77,8 @@ impl<'s> Occupied<'s> {
         self.guard.store.log.is_mutable(self.address()) && !self.header.has(Header::CACHED)
     }
 
-    /// Whether a heap value may change where it is. Without a device that does not depend on where its record is: a record that moved may
-    /// have got a place that others left, below the boundary.
+    /// Whether a heap value may change where it is. Without a device that does not depend on where its record is: a record that
+    /// moved may have got a place that others left, below the boundary.
     pub(super) fn is_heap_mutable(&self) -> bool {
         self.guard.store.tier.is_none() || self.is_mutable()
     }
@@ -301,8 +301,8 @@ impl<'s> Occupied<'s> {
         self.write_parts(len, offset, std::iter::once((offset, bytes)))
     }
 
-    /// Overwrites several parts, each from its offset on, all or none; before that the value grows to `new_len`, which no part passes. What
-    /// lies between the present end and `zero_to` is filled with zeroes, what lies behind is in the parts.
+    /// Overwrites several parts, each from its offset on, all or none; before that the value grows to `new_len`, which no part
+    /// passes. What lies between the present end and `zero_to` is filled with zeroes, what lies behind is in the parts.
     ///
     /// # Errors
     /// As for [`Occupied::write_at`].
@@ -369,7 +369,7 @@ impl<'s> Occupied<'s> {
         self.move_to_new(kind, Payload::Inline(&value), put, if grows { new_len / 4 } else { 0 })
     }
 
-    /// Overwrites bytes of the value that follow from the rest of it, as a cached result does: nobody is told of that.
+    /// Overwrites bytes of the value that follow from the rest of it, as a cached result does: no consumer is told of that.
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
@@ -395,7 +395,7 @@ impl<'s> Occupied<'s> {
         self.move_to_new(kind, payload, put, 0)
     }
 
-    /// Marks the value as edited without a change, which nobody is told of. A heap value is long, which tells as much.
+    /// Marks the value as edited without a change, of which no consumer is told. A heap value is long, which tells as much.
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
@@ -425,8 +425,8 @@ impl<'s> Occupied<'s> {
         self.change_heap_value(|value| value.as_bytes_mut().map(change));
     }
 
-    /// Changes a heap value in place if nobody else holds it, else a copy or a snapshot of it. Its record was found mutable in this epoch;
-    /// that its page may have been closed since is why the flusher waits for epochs.
+    /// Changes a heap value in place if it has no other holder, else a copy or a snapshot of it. Its record was found mutable
+    /// in this epoch; that its page may have been closed since is why the flusher waits for epochs.
     pub(super) fn change_heap_value<R>(&mut self, change: impl FnOnce(&mut HeapValue) -> R) -> R {
         let before = self.record.value_handle(self.header);
         let mut handle = before;

@@ -1,8 +1,8 @@
 //! Keys that are set together: all of them, or none.
 //!
-//! What can fail comes first, and nothing of it can be seen: values that do not fit their old records are written into new ones, which no
-//! entry leads to; then keys that have no entry get one, under their latches. If any of that fails, it is taken back. Only then the old
-//! values give way, which cannot fail.
+//! What can fail comes first, and nothing of it can be seen: values that do not fit their old records are written into new
+//! ones, which no entry leads to; then keys that have no entry get one, under their latches. If any of that fails, it is taken
+//! back. Only then the old values give way, which cannot fail.
 
 use super::{Act, Before, Guard, Occupied, Payload, Put, Slot, Vacant, Written};
 use crate::counters::add;
@@ -56,7 +56,7 @@ struct Old {
 enum Step {
     /// Not at all: a later pair has the same key.
     Superseded,
-    /// In the record that the key has, of which so many words are used then.
+    /// In the record that the key has; the number of its words that are used then.
     InPlace(Old, usize),
     /// In a new record, which takes the place of the old one.
     Move(Old, Written),
@@ -65,8 +65,8 @@ enum Step {
 }
 
 impl Session {
-    /// Sets all keys, whatever was there before. Of several pairs with one key the last one counts. The lock plan has all of them; without a
-    /// plan they are latched together meanwhile.
+    /// Sets all keys, whatever was there before. Of several pairs with one key the last one counts. The lock plan has all of
+    /// them; without a plan they are latched together meanwhile.
     ///
     /// # Errors
     /// When the store is full, or when a record has to be read first ([`Session::take_met_cold`]); then nothing has changed.
@@ -240,7 +240,7 @@ impl Guard<'_> {
         entries
     }
 
-    /// Adds an entry for a key that has none. So many others have got one and are not counted yet.
+    /// Adds an entry for a key that has none, beside a number of others that have got one and are not counted yet.
     pub(super) fn link(&mut self, written: &Written, uncounted: i64) -> Result<(), ()> {
         let Self { store, local, number, key, .. } = self;
         debug_assert_ne!(written.address, 0, "INV-LOG-1: no record is at address 0");

@@ -36,7 +36,7 @@ fn device() -> Arc<Device> {
 }
 
 impl Device {
-    /// Reads the record. A device orders its own transfers: who reads what was discarded comes after it.
+    /// Reads the record. A device orders its own transfers: a read of a discarded range comes after the discard.
     fn read(&self) -> u64 {
         self.rig.place(RECORD).device.load(Ordering::Acquire)
     }
@@ -71,7 +71,8 @@ impl Device {
         self.give_up(fault);
     }
 
-    /// A session that has found the key cold: it reads the device, takes what it got (`Tier::accept`), and looks at the entry again.
+    /// A session that has found the key cold: it reads the device, takes what it got (`Tier::accept`), and looks at the entry
+    /// again.
     fn get(&self, fault: Option<Fault>) {
         let is_stored = || self.is_stored.load(Ordering::Acquire) != 0;
         let early = is_stored();
@@ -129,7 +130,7 @@ fn beside(session: impl Fn(&Device) + Send + 'static, collect: impl Fn(&Device))
 fn read(fault: Option<Fault>) {
     let collect = |device: &Device| {
         device.collect(fault);
-        // The key is overwritten where compaction put it, and everybody may know.
+        // The key is overwritten where compaction put it, and every thread may know.
         device.upsert();
         device.overwritten.store(1, Ordering::Release);
     };

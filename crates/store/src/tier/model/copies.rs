@@ -1,7 +1,7 @@
 //! A page of cached copies leaves memory without being written: its entries are pointed back to the originals.
 //!
-//! The main thread is the flusher, with the steps of `Flush`: `close`, then, when nobody makes copies in the page any more,
-//! `empty_of_copies` with `evict_record` for each copy, then `Log::shift_head`, and when nobody reads them, `release`.
+//! The main thread is the flusher, with the steps of `Flush`: `close`, then, when no thread makes copies in the page any more,
+//! `empty_of_copies` with `evict_record` for each copy, then `Log::shift_head`, and when no thread reads them, `release`.
 
 use super::{DANGLING, Fault, GONE, HASH, LOST, NEW, NOT_STORED, OLD, RELEASED, Rig, check, check_fails, end_of, join};
 use crate::log::{Chunk, Log, PAGE_WORDS};

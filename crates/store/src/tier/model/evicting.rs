@@ -1,7 +1,7 @@
 //! Pages leave memory (INV-TIER-1), and nothing that was written is lost on the way.
 //!
-//! The main thread is the flusher; its steps are those of `Flush`: `close`, then, when nobody writes into the page any more,
-//! `flush` with `image::make`, then `Log::shift_head`, and when nobody reads it any more, `release`.
+//! The main thread is the flusher; its steps are those of `Flush`: `close`, then, when no thread writes into the page any more,
+//! `flush` with `image::make`, then `Log::shift_head`, and when no thread reads it any more, `release`.
 
 use super::{Fault, GONE, HASH, LOST, NEW, NOT_STORED, OLD, RELEASED, Rig, check, check_fails, end_of, join};
 use crate::log::PAGE_WORDS;
@@ -97,9 +97,9 @@ struct Ways {
 
 static WAYS: Ways = Ways { in_place: Count::new(0), copied: Count::new(0), staged: Count::new(0), reused: Count::new(0) };
 
-/// An upsert: in place (`Occupied::replace_in_place`), or by a new record (`replace_payload`) instead of one in memory or, if that is
-/// cold, of a staged one. `reusing`: the session holds a freed piece of the page, and
-/// `FreeSpace::take` asks whether that is still open.
+/// An upsert: in place (`Occupied::replace_in_place`), or by a new record (`replace_payload`) instead of one in memory or, if
+/// that is cold, of a staged one. `reusing`: the session holds a freed piece of the page, and `FreeSpace::take` asks whether
+/// that is still open.
 fn overwrite(rig: &Rig, participant: &Participant, reusing: bool, fault: Option<Fault>) {
     let early = rig.log.is_mutable(RECORD);
     let head = rig.enter(participant, fault);

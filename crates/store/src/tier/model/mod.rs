@@ -192,7 +192,7 @@ impl Rig {
         self.place(address).device.load(Ordering::Relaxed)
     }
 
-    /// The wait of the flusher's state machine: its next step comes when nobody is left of the epochs before.
+    /// The wait of the flusher's state machine: its next step comes when no participant of the epochs before is left.
     fn wait(&self, sessions: &mut Vec<JoinHandle<()>>) {
         let ended = self.epoch.bump();
         if self.epoch.safe() < ended {
