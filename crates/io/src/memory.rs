@@ -116,7 +116,7 @@ impl Reservation {
         Ok(Self { base, bytes })
     }
 
-    /// As [`Reservation::new`].
+    /// Allocates the same: Miri has one size of pages.
     ///
     /// # Errors
     /// When the allocation fails.

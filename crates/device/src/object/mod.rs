@@ -131,7 +131,7 @@ impl ObjectDevice {
     /// Opens a store of the caller's; the address is for messages.
     ///
     /// # Errors
-    /// As [`ObjectDevice::open`].
+    /// When the size of an object is none, the store does not answer, or it holds something else below `prefix`.
     pub fn over(store: Box<dyn ObjectStore>, prefix: Path, address: String, options: &ObjectOptions) -> io::Result<Self> {
         let object_bytes = options.object_bytes;
         if object_bytes == 0 || !object_bytes.is_multiple_of(BLOCK_BYTES as u64) {

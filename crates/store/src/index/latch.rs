@@ -62,7 +62,7 @@ impl<'i> Shared<'i> {
         bucket.try_lock_shared().then(|| Self { bucket, number })
     }
 
-    /// As [`Exclusive::take_unless`].
+    /// A shared hold, unless another holder has to be waited for and `gives_up` says so then.
     pub(super) fn take_unless(bucket: &'i Bucket, number: u64, gives_up: impl FnMut() -> bool) -> Option<Self> {
         bucket.lock_unless(false, gives_up).then(|| Self { bucket, number })
     }
@@ -73,7 +73,7 @@ impl<'i> Shared<'i> {
         self.number
     }
 
-    /// As [`Exclusive::keep`].
+    /// Keeps the hold. The keeper of the bucket's number releases it.
     #[inline]
     pub(crate) fn keep(self) -> u64 {
         std::mem::ManuallyDrop::new(self).number

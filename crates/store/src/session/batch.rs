@@ -113,7 +113,7 @@ impl Session {
         self.local.participant.end_alone();
     }
 
-    /// As [`crate::Store::is_stalled`].
+    /// Whether writers should wait; see [`crate::Store::is_stalled`].
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.store.is_stalled()

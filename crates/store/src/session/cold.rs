@@ -57,13 +57,13 @@ impl Session {
         stage
     }
 
-    /// As [`Session::attach`].
+    /// Attaches staged records for a thread of the store.
     pub(crate) fn attach_quietly(&mut self, stage: Stage) {
         debug_assert!(self.local.cold.stage.is_empty(), "INV-TIER-3: a batch has one stage");
         self.local.cold.stage = stage;
     }
 
-    /// As [`Session::detach`], without making copies.
+    /// Takes the attached records back without making cached copies.
     pub(crate) fn detach_quietly(&mut self) -> Stage {
         std::mem::take(&mut self.local.cold.stage)
     }

@@ -35,18 +35,18 @@ impl DeadKeys {
         self.bytes >= BYTES_BEFORE_BUMP
     }
 
-    /// As [`crate::free::FreeSpace::tag`].
+    /// The keys that have died so far are freed once `epoch` is safe.
     pub(crate) fn tag(&mut self, epoch: u64) {
         self.handles.tag(epoch);
     }
 
-    /// As [`crate::free::FreeSpace::has_untagged`].
+    /// Whether keys have died since the last [`Self::tag`].
     #[inline]
     pub(crate) fn has_untagged(&self) -> bool {
         self.handles.has_untagged()
     }
 
-    /// As [`crate::free::FreeSpace::oldest_epoch`].
+    /// The epoch of the oldest dead key.
     pub(crate) fn oldest_epoch(&self) -> Option<u64> {
         self.handles.oldest_epoch()
     }

@@ -127,7 +127,7 @@ impl<'s> Occupied<'s> {
         Ok(left)
     }
 
-    /// As [`Occupied::expire_in_object`].
+    /// Returns how many elements of a packed collection are left, and appends those that go to `expired` if a consumer wants them.
     fn expire_packed(&mut self, now: u64, expired: &mut Vec<u8>) -> Result<usize, Full> {
         let Some(types) = &self.guard.store.options.types else { return Err(Full) };
         let mut packed = Vec::with_capacity(self.value().len());
