@@ -26,6 +26,10 @@ const USAGE: &str = "usage: cargo xtask <command>
                   build the Debian package target/deb/almandine_*.deb, of a release build unless told otherwise
   tidy            check layers, headers, unsafe fences, invariants, lengths, paths, licences
   circles [crate] show which files of a crate need each other
+  imports [crate] show how many imports there are between the files, and between the folders, of a crate
+  prose [crate]   show how many comments hide their subject and how many lines are too wide, and which
+  interfaces      show the public types with the most public methods
+  lines           show the lines of the product, by crate
   assertions      show how many assertions per function there are
   docs            write docs/reference again, from the tables of the server
 ";
@@ -40,6 +44,10 @@ fn main() -> ExitCode {
         ["redis-suite", words @ ..] => redis_suite::run(words),
         ["tidy"] => tidy::run(),
         ["circles", name @ ..] => show(|sources| tidy::circles::print(sources, name.first().unwrap_or(&""))),
+        ["imports", name @ ..] => show(|sources| tidy::circles::print_imports(sources, name.first().unwrap_or(&""))),
+        ["prose", name @ ..] => show(|sources| tidy::prose::print(sources, name.first().unwrap_or(&""))),
+        ["interfaces"] => show(tidy::interfaces::print),
+        ["lines"] => show(tidy::lines::print),
         ["assertions"] => show(tidy::assertions::print),
         ["deb"] => deb::run(&root::root(), "release"),
         ["deb", "--profile", profile] => deb::run(&root::root(), profile),

@@ -11,12 +11,16 @@ mod dependencies;
 mod findings;
 mod functions;
 mod headers;
+pub(crate) mod interfaces;
 mod invariants;
 mod kernel;
 mod latches;
 mod layers;
+pub(crate) mod lines;
+mod mechanisms;
 mod places;
 mod problem;
+pub(crate) mod prose;
 mod shape;
 pub(crate) mod source;
 mod unsafety;
@@ -52,7 +56,8 @@ pub(crate) fn run() -> bool {
 fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
     let sources = sources(root)?;
     let metadata = metadata(root)?;
-    let (mut problems, warnings) = functions::check(&sources);
+    let (mut problems, mut warnings) = functions::check(&sources);
+    warnings.extend(lines::check(&sources));
     problems.extend(layers::check(&metadata));
     problems.extend(headers::check(&sources));
     problems.extend(unsafety::check(&sources));
@@ -64,6 +69,11 @@ fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
     problems.extend(kernel::check(&sources));
     problems.extend(findings::check(&sources));
     problems.extend(assertions::check(&sources));
+    for (found, notes) in [prose::check(&sources), interfaces::check(&sources)] {
+        problems.extend(found);
+        warnings.extend(notes);
+    }
+    problems.extend(mechanisms::check(&sources));
     problems.extend(dependencies::check(&metadata));
     Ok((problems, warnings))
 }

@@ -65,6 +65,22 @@ pub(crate) fn print(sources: &[Source], only: &str) {
     }
 }
 
+/// Prints how many files each crate has, and how many imports there are between its files and between its folders, by which the wayfinding in a crate is judged.
+pub(crate) fn print_imports(sources: &[Source], only: &str) {
+    println!("{:<14} {:>6} {:>8} {:>8} {:>8}", "crate", "files", "imports", "folders", "imports");
+    for (name, sources) in crates(sources).into_iter().filter(|(name, _)| only.is_empty() || name == only) {
+        let module_tree = Crate::new(&name, &sources);
+        let graph = module_tree.graph();
+        let folder =
+            |file: usize| module_tree.short_path(file).split('/').next().unwrap_or_default().trim_end_matches(".rs").to_owned();
+        let folders: BTreeSet<String> = (0..graph.len()).map(folder).collect();
+        let arrows = || graph.iter().enumerate().flat_map(|(from, to)| to.iter().map(move |to| (from, *to)));
+        let between: BTreeSet<(String, String)> =
+            arrows().map(|(from, to)| (folder(from), folder(to))).filter(|(from, to)| from != to).collect();
+        println!("{name:<14} {:>6} {:>8} {:>8} {:>8}", graph.len(), arrows().count(), folders.len(), between.len());
+    }
+}
+
 /// Sources of product code by the crate that they belong to.
 fn crates(sources: &[Source]) -> BTreeMap<String, Vec<&Source>> {
     let mut crates: BTreeMap<String, Vec<&Source>> = BTreeMap::new();
