@@ -3,10 +3,11 @@
 use almandine_call::CommandError;
 use almandine_datatypes::stream::{Producers, StreamId, StreamObject};
 use almandine_datatypes::string::digest;
-use almandine_keyspace::types::hash::Hash;
-use almandine_keyspace::types::list::List;
-use almandine_keyspace::types::set::Set;
-use almandine_keyspace::types::sorted_set::SortedSet;
+use almandine_keyspace::types::hash::{Hash, Hashes};
+use almandine_keyspace::types::list::{List, Lists};
+use almandine_keyspace::types::set::{Set, Sets};
+use almandine_keyspace::types::sorted_set::{SortedSet, SortedSets};
+use almandine_keyspace::types::stream::Streams;
 use almandine_keyspace::{Accessor, Key, Kind, Reader, Refusal};
 
 /// Keys asked for in one step of a scan.
@@ -59,23 +60,23 @@ fn content(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Comma
     loop {
         match keys.metadata(key).map(|metadata| metadata.kind) {
             None => return Ok(None),
-            Some(Kind::Hash) => match keys.read_whole_hash(key, of_hash) {
+            Some(Kind::Hash) => match keys.read_whole_as::<Hashes, _>(key, of_hash) {
                 Err(Refusal::WrongKind) => {}
                 content => return Ok(content?),
             },
-            Some(Kind::List) => match keys.read_whole_list(key, of_list) {
+            Some(Kind::List) => match keys.read_whole_as::<Lists, _>(key, of_list) {
                 Err(Refusal::WrongKind) => {}
                 content => return Ok(content?),
             },
-            Some(Kind::Set) => match keys.read_whole_set(key, of_set) {
+            Some(Kind::Set) => match keys.read_whole_as::<Sets, _>(key, of_set) {
                 Err(Refusal::WrongKind) => {}
                 content => return Ok(content?),
             },
-            Some(Kind::SortedSet) => match keys.read_whole_sorted_set(key, of_sorted_set) {
+            Some(Kind::SortedSet) => match keys.read_whole_as::<SortedSets, _>(key, of_sorted_set) {
                 Err(Refusal::WrongKind) => {}
                 content => return Ok(content?),
             },
-            Some(Kind::Stream) => match keys.read_whole_stream(key, of_stream) {
+            Some(Kind::Stream) => match keys.read_whole_as::<Streams, _>(key, |stream| of_stream((*stream)?)) {
                 Err(Refusal::WrongKind) => {}
                 content => return Ok(content?),
             },

@@ -16,7 +16,7 @@ use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::geo::{Point, distance, text};
 use almandine_datatypes::packed::Due;
 use almandine_keyspace::Refusal;
-use almandine_keyspace::types::sorted_set::{SortedSet, Update};
+use almandine_keyspace::types::sorted_set::{SortedSet, SortedSets, Update};
 use almandine_resp::{ProtocolVersion, Reply};
 
 use crate::sorted_set;
@@ -84,7 +84,7 @@ fn geoadd(call: &mut WriteCall<'_>) -> Outcome {
         point(places.at(at), places.at(at + 1))?;
     }
     let (key, limits) = (call.key(1), sorted_set::limits(call.context.settings()));
-    let mut set = call.keys.write_sorted_set(key, limits)?;
+    let mut set = call.keys.write_as::<SortedSets>(key, limits)?;
     let (mut added, mut changed) = (0, 0);
     for at in (0..places.len()).step_by(3) {
         let (position, member) = (point(places.at(at), places.at(at + 1))?, places.at(at + 2));
@@ -200,7 +200,7 @@ fn look<'c, R>(
 ) -> Result<Option<R>, CommandError> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_sorted_set(key, |set| look(set, reply))?;
+    let found = keys.read_as::<SortedSets, _>(key, |set| look(set, reply))?;
     call.looked_up(key, found.is_some());
     Ok(found)
 }

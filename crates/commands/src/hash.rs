@@ -217,7 +217,7 @@ fn set_pairs(call: &mut WriteCall<'_>, command: &str) -> Result<u64, CommandErro
     let mut new = 0;
     for at in (0..pairs.len()).step_by(2) {
         if pairs.len() > 2 && at.is_multiple_of(2 * HashMut::AHEAD) {
-            hash.expect(pairs.slice_from(at).iter().step_by(2));
+            hash.prefetch(pairs.slice_from(at).iter().step_by(2));
         }
         new += u64::from(hash.set(pairs.at(at), pairs.at(at + 1), Due::Never)?);
     }
@@ -276,7 +276,7 @@ fn hdel(call: &mut WriteCall<'_>) -> Outcome {
     let mut removed = 0;
     for (at, field) in fields.iter().enumerate() {
         if fields.len() > 1 && at.is_multiple_of(HashMut::AHEAD) {
-            hash.expect(fields.slice_from(at).iter());
+            hash.prefetch(fields.slice_from(at).iter());
         }
         if hash.remove(field)? {
             told.push(field);

@@ -12,6 +12,11 @@ mod stream;
 use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
 use almandine_datatypes::stream::StreamObject;
+use almandine_keyspace::types::hash::Hashes;
+use almandine_keyspace::types::list::Lists;
+use almandine_keyspace::types::set::Sets;
+use almandine_keyspace::types::sorted_set::SortedSets;
+use almandine_keyspace::types::stream::Streams;
 use almandine_keyspace::{Key, Kind, Put, Reader, Refusal, Writer};
 use almandine_rdb::value::footer::{self, Leniency};
 use almandine_rdb::value::hash::Hash;
@@ -49,23 +54,23 @@ pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Co
     loop {
         match keys.metadata(key).map(|metadata| metadata.kind) {
             None => return Ok(None),
-            Some(Kind::Hash) => match keys.read_whole_hash(key, hash::payload) {
+            Some(Kind::Hash) => match keys.read_whole_as::<Hashes, _>(key, hash::payload) {
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
             },
-            Some(Kind::List) => match keys.read_whole_list(key, list::payload) {
+            Some(Kind::List) => match keys.read_whole_as::<Lists, _>(key, list::payload) {
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
             },
-            Some(Kind::Set) => match keys.read_whole_set(key, set::payload) {
+            Some(Kind::Set) => match keys.read_whole_as::<Sets, _>(key, set::payload) {
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
             },
-            Some(Kind::Stream) => match keys.read_whole_stream(key, stream::payload) {
+            Some(Kind::Stream) => match keys.read_whole_as::<Streams, _>(key, |stream| stream::payload((*stream)?)) {
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
             },
-            Some(Kind::SortedSet) => match keys.read_whole_sorted_set(key, sorted_set::payload) {
+            Some(Kind::SortedSet) => match keys.read_whole_as::<SortedSets, _>(key, sorted_set::payload) {
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
             },
@@ -140,7 +145,11 @@ pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, s
         Restored::List(list) => list::put(keys, key, &list, put, settings),
         Restored::Set(set) => set::put(keys, key, &set, put, settings),
         Restored::SortedSet(set) => sorted_set::put(keys, key, &set, put, settings),
-        Restored::Stream(stream) => Ok(keys.put_stream(key, *stream, put)?),
+        Restored::Stream(stream) => {
+            let mut new = keys.new_value::<Streams>(());
+            new.take(*stream);
+            Ok(keys.put_value(key, new, put)?)
+        }
     }
 }
 

@@ -65,7 +65,7 @@ fn sadd(call: &mut WriteCall<'_>) -> Outcome {
     let members = call.args.slice_from(2);
     let mut set = change(call)?;
     if members.len() > 1 {
-        set.expect(members.at(0), members.len())?;
+        set.reserve(members.at(0), members.len())?;
     }
     let mut added = 0;
     for member in members.iter() {

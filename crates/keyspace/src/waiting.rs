@@ -251,7 +251,7 @@ fn key_of(ready: &ReadyKey) -> Key<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::list::{End, ListLimits};
+    use crate::types::list::{End, ListLimits, Lists};
     use crate::{EndOfWait, Options};
     use std::sync::Mutex;
     use std::sync::atomic::AtomicU64;
@@ -274,7 +274,7 @@ mod tests {
 
     fn pop(writer: &mut Writer<'_>, key: &[u8]) -> Option<Vec<u8>> {
         let key = writer.key(key);
-        let mut list = writer.write_list(key, limits()).unwrap();
+        let mut list = writer.write_as::<Lists>(key, limits()).unwrap();
         let mut element = None;
         if list.existed() {
             list.pop(End::Left, 1, |bytes| element = Some(bytes.to_vec())).unwrap();
@@ -302,7 +302,7 @@ mod tests {
         let mut writer = accessor.writer(db);
         let key = writer.key(name);
         writer.lock_one(key);
-        let mut list = writer.write_list(key, limits()).unwrap();
+        let mut list = writer.write_as::<Lists>(key, limits()).unwrap();
         list.push(End::Right, element).unwrap();
         list.commit().unwrap();
         drop(writer);

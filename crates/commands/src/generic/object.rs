@@ -4,6 +4,10 @@ use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, errors, 
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_config::choices::{EncodingNames, EvictionPolicy};
 use almandine_datatypes::number::parse_i64;
+use almandine_keyspace::types::hash::Hashes;
+use almandine_keyspace::types::list::Lists;
+use almandine_keyspace::types::set::Sets;
+use almandine_keyspace::types::sorted_set::SortedSets;
 use almandine_keyspace::{Key, Kind, Metadata, Reader, Refusal};
 
 use crate::traits::READ;
@@ -91,10 +95,10 @@ fn encoding_by_kind(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<(Kind,
                 Some(value) if value.kind() != Kind::String => Err(Refusal::WrongKind),
                 value => Ok(value.map(|value| string_encoding(&value))),
             },
-            Kind::Hash => keys.read_hash(key, |hash| Ok(hash.encoding().name())),
-            Kind::List => keys.read_list(key, |list| Ok(list.encoding().name())),
-            Kind::Set => keys.read_set(key, |set| Ok(set.encoding().name())),
-            Kind::SortedSet => keys.read_sorted_set(key, |set| Ok(set.encoding().name())),
+            Kind::Hash => keys.read_as::<Hashes, _>(key, |hash| Ok(hash.encoding().name())),
+            Kind::List => keys.read_as::<Lists, _>(key, |list| Ok(list.encoding().name())),
+            Kind::Set => keys.read_as::<Sets, _>(key, |set| Ok(set.encoding().name())),
+            Kind::SortedSet => keys.read_as::<SortedSets, _>(key, |set| Ok(set.encoding().name())),
             Kind::Stream => Ok(Some("stream")),
         };
         match name {

@@ -3,7 +3,7 @@
 use almandine_base::events::Classes;
 use almandine_call::{CommandError, Outcome, ReadCall, WriteCall};
 use almandine_datatypes::geo::integer_of_score;
-use almandine_keyspace::types::sorted_set::{NewSortedSet, SortedSet};
+use almandine_keyspace::types::sorted_set::{NewSortedSet, SortedSet, SortedSets};
 use almandine_keyspace::{Key, Kind, Put, Reader};
 use almandine_resp::{Args, Reply};
 
@@ -23,9 +23,9 @@ pub(super) fn answer(call: &mut ReadCall<'_>, form: Form) -> Outcome {
 /// A search that answers or stores, as its arguments say.
 pub(super) fn answer_or_store(call: &mut WriteCall<'_>, form: Form) -> Outcome {
     let (args, key) = (call.args, call.key(form.source()));
-    let mut new = call.keys.new_sorted_set(sorted_set::limits(call.context.settings()));
+    let mut new = call.keys.new_value::<SortedSets>(sorted_set::limits(call.context.settings()));
     let WriteCall { keys, reply, .. } = call;
-    let looked = keys.read_sorted_set(key, |set| Ok(fill(set, args, form, &mut new, reply)))?;
+    let looked = keys.read_as::<SortedSets, _>(key, |set| Ok(fill(set, args, form, &mut new, reply)))?;
     call.looked_up(key, looked.is_some());
     let destination = match looked {
         Some(destination) => destination?,
@@ -43,9 +43,9 @@ pub(super) fn answer_or_store(call: &mut WriteCall<'_>, form: Form) -> Outcome {
 
 /// Answers what is found in the sorted set at a key. Whether there is one.
 fn search(keys: &mut Reader<'_>, key: Key<'_>, args: Args<'_>, form: Form, reply: &mut Reply<'_>) -> Result<bool, CommandError> {
-    let mut attempt = keys.read_sorted_set(key, |set| Ok(find(set, args, form, reply, false)))?;
+    let mut attempt = keys.read_as::<SortedSets, _>(key, |set| Ok(find(set, args, form, reply, false)))?;
     if let Some(Err(NoHits::TooMany)) = attempt {
-        attempt = keys.read_whole_sorted_set(key, |set| Ok(find(set, args, form, reply, true)))?;
+        attempt = keys.read_whole_as::<SortedSets, _>(key, |set| Ok(find(set, args, form, reply, true)))?;
     }
     match attempt {
         Some(Ok(())) => Ok(true),
@@ -103,7 +103,7 @@ fn store(call: &mut WriteCall<'_>, destination: usize, new: NewSortedSet, event:
         }
     } else {
         let before = call.replaces(destination);
-        call.keys.put_sorted_set(destination, new, Put::default())?;
+        call.keys.put_value::<SortedSets>(destination, new, Put::default())?;
         call.keys.count_changes(len as i64 - 1);
         call.replaced(destination, before, Kind::SortedSet);
         call.event(Classes::SORTED_SET, event, destination);

@@ -5,7 +5,7 @@ use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_datatypes::packed::Entry;
 use almandine_keyspace::Refusal;
-use almandine_keyspace::types::hash::{Hash, HashLimits, HashMut};
+use almandine_keyspace::types::hash::{Hash, HashLimits, HashMut, Hashes};
 use almandine_resp::Reply;
 
 /// What most specs of the family have in common.
@@ -18,7 +18,7 @@ pub(super) fn look<'c, R>(
 ) -> Result<Option<R>, CommandError> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_hash(key, |hash| look(hash, reply))?;
+    let found = keys.read_as::<Hashes, _>(key, |hash| look(hash, reply))?;
     call.looked_up(key, found.is_some());
     Ok(found)
 }
@@ -30,7 +30,7 @@ pub(super) fn look_at_all<'c, R>(
 ) -> Result<Option<R>, CommandError> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_whole_hash(key, |hash| look(hash, reply))?;
+    let found = keys.read_whole_as::<Hashes, _>(key, |hash| look(hash, reply))?;
     call.looked_up(key, found.is_some());
     Ok(found)
 }
@@ -54,5 +54,5 @@ pub(crate) fn limits(settings: &Settings) -> HashLimits {
 pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<HashMut<'s>, CommandError> {
     let key = call.key(1);
     let limits = limits(call.context.settings());
-    Ok(call.keys.write_hash(key, limits)?)
+    Ok(call.keys.write_as::<Hashes>(key, limits)?)
 }

@@ -2,6 +2,7 @@
 
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
+use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::{Key, Kind, Refusal, Writer};
 
 use super::access::{HASH, limits};
@@ -33,7 +34,7 @@ pub(crate) fn next_key<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after:
 fn hcollect(call: &mut WriteCall<'_>) -> Outcome {
     let limits = limits(call.context.settings());
     collect(call, Kind::Hash, |keys, key| {
-        let hash = keys.write_hash(key, limits)?;
+        let hash = keys.write_as::<Hashes>(key, limits)?;
         Ok((hash.look().raw_len(), hash.look().next_due()))
     })
 }

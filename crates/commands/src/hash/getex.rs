@@ -3,6 +3,7 @@
 use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_keyspace::types::hash::Hashes;
 
 use super::access::{HASH, limits, reply_value};
 use super::fields::{self, Element, FIELDS, Form, only_fields};
@@ -28,7 +29,7 @@ fn hgetdel(call: &mut WriteCall<'_>) -> Outcome {
     let (key, limits) = (call.key(1), limits(call.context.settings()));
     let (mut told, mut removed) = (call.told_elements(Classes::HASH), false);
     let WriteCall { keys, reply, .. } = call;
-    let mut hash = keys.write_hash(key, limits)?;
+    let mut hash = keys.write_as::<Hashes>(key, limits)?;
     let found = hash.existed();
     reply.array(fields.len());
     for field in fields.iter() {
@@ -90,7 +91,7 @@ fn hgetex(call: &mut WriteCall<'_>) -> Outcome {
     let (key, limits) = (call.key(1), limits(call.context.settings()));
     let (mut told, mut changed) = (call.told_elements(Classes::HASH), false);
     let WriteCall { keys, reply, .. } = call;
-    let mut hash = keys.write_hash(key, limits)?;
+    let mut hash = keys.write_as::<Hashes>(key, limits)?;
     let found = hash.existed();
     reply.array(fields.len());
     for field in fields.iter() {

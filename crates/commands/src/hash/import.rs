@@ -3,6 +3,7 @@
 use almandine_base::events::Classes;
 use almandine_call::{AdminCall, Command, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::{Kind, Put};
 
 use super::access::{HASH, limits};
@@ -63,13 +64,13 @@ fn set(call: &mut WriteCall<'_>) -> Outcome {
     if fields.len() != values.len() {
         return Err(errors::hash::FIELDSET_MISMATCH);
     }
-    let mut hash = call.keys.new_hash(limits(call.context.settings()));
+    let mut hash = call.keys.new_value::<Hashes>(limits(call.context.settings()));
     for (field, value) in fields.iter().zip(values.iter()) {
         hash.set(field, value, None)?;
     }
     let key = call.key(2);
     let before = call.replaces(key);
-    call.keys.put_hash(key, hash, Put::default())?;
+    call.keys.put_value::<Hashes>(key, hash, Put::default())?;
     call.replaced(key, before, Kind::Hash);
     call.event_of(Classes::HASH, "hset", key, fields.iter());
     call.reply.ok();

@@ -3,7 +3,7 @@
 use almandine_base::output::{Broken, Stream};
 use almandine_call::ReadCall;
 use almandine_datatypes::packed::Entry;
-use almandine_keyspace::types::hash::HashSnapshot;
+use almandine_keyspace::types::hash::{HashSnapshot, Hashes};
 use almandine_resp::Reply;
 use almandine_resp::reply::write_header;
 
@@ -65,7 +65,7 @@ impl Stream for HashStream {
 /// Answers all of the first key by a stream, if it is a large hash still.
 pub(super) fn begin(call: &mut ReadCall<'_>, part: Part) -> bool {
     let key = call.key(1);
-    let Some(snapshot) = call.keys.large_hash(key) else { return false };
+    let Some(snapshot) = call.keys.snapshot_as::<Hashes>(key) else { return false };
     part.header(&mut call.reply, snapshot.len());
     call.reply.out.end_with(Box::new(HashStream { snapshot, part, next: Some(0) }));
     true

@@ -4,7 +4,7 @@ use almandine_call::{CommandError, ReadCall, Word, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_keyspace::Refusal;
-use almandine_keyspace::types::list::{End, List, ListLimits, ListMut};
+use almandine_keyspace::types::list::{End, List, ListLimits, ListMut, Lists};
 use almandine_resp::Reply;
 
 /// What most specs of the family have in common.
@@ -17,7 +17,7 @@ pub(super) fn look<'c, R>(
 ) -> Result<Option<R>, CommandError> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_list(key, |list| look(list, reply))?;
+    let found = keys.read_as::<Lists, _>(key, |list| look(list, reply))?;
     call.looked_up(key, found.is_some());
     Ok(found)
 }
@@ -29,7 +29,7 @@ pub(super) fn look_at_all<'c, R>(
 ) -> Result<Option<R>, CommandError> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_whole_list(key, |list| look(list, reply))?;
+    let found = keys.read_whole_as::<Lists, _>(key, |list| look(list, reply))?;
     call.looked_up(key, found.is_some());
     Ok(found)
 }
@@ -44,7 +44,7 @@ pub(crate) fn limits(settings: &Settings) -> ListLimits {
 pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<ListMut<'s>, CommandError> {
     let key = call.key(1);
     let limits = limits(call.context.settings());
-    Ok(call.keys.write_list(key, limits)?)
+    Ok(call.keys.write_as::<Lists>(key, limits)?)
 }
 
 /// The event of elements that are put to an end.

@@ -5,7 +5,7 @@ use almandine_call::blocking::{Block, Unanswered, timeout_in_seconds};
 use almandine_call::{Command, Handler, Options, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, KeySpec, Keys, Traits};
 use almandine_keyspace::Kind;
-use almandine_keyspace::types::list::End;
+use almandine_keyspace::types::list::{End, Lists};
 
 use super::access::{LIST, end, limits, popped};
 use super::pop::{LMPOP, Pops};
@@ -49,7 +49,7 @@ fn pop(call: &mut WriteCall<'_>, end: End) -> Outcome {
     let limits = limits(call.context.settings());
     for at in call.candidates(keys.clone()) {
         let key = call.key(at);
-        let mut list = call.keys.write_list(key, limits)?;
+        let mut list = call.keys.write_as::<Lists>(key, limits)?;
         if list.existed() {
             call.reply.array(2);
             call.reply.bulk(call.args.at(at));

@@ -76,7 +76,7 @@ fn lset(call: &mut WriteCall<'_>) -> Outcome {
     }
     let index = number::integer(index)?;
     let place = place(index, list.len()).ok_or(errors::list::INDEX_OUT_OF_RANGE)?;
-    list.expect(element.len(), 1)?;
+    list.reserve(element.len(), 1)?;
     list.set(place, element)?;
     list.settle()?;
     list.commit()?;

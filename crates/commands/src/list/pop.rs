@@ -6,7 +6,7 @@ use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
-use almandine_keyspace::types::list::{End, ListLimits};
+use almandine_keyspace::types::list::{End, ListLimits, Lists};
 use almandine_keyspace::{Key, Writer};
 use almandine_resp::Reply;
 
@@ -52,7 +52,7 @@ fn pop(call: &mut WriteCall<'_>, end: End, command: &str) -> Outcome {
 fn pop_one(call: &mut WriteCall<'_>, end: End) -> Outcome {
     let (key, limits) = (call.key(1), limits(call.context.settings()));
     let WriteCall { keys, reply, .. } = call;
-    let mut list = keys.write_list(key, limits)?;
+    let mut list = keys.write_as::<Lists>(key, limits)?;
     if !list.existed() {
         reply.null();
         return Ok(());
@@ -87,7 +87,7 @@ fn take(
     (key, limits): (Key<'_>, ListLimits),
     (end, count): (End, usize),
 ) -> Result<bool, CommandError> {
-    let mut list = keys.write_list(key, limits)?;
+    let mut list = keys.write_as::<Lists>(key, limits)?;
     reply.array(count.min(list.len()));
     list.pop(end, count, |element| reply.bulk(element))?;
     list.settle()?;
@@ -167,7 +167,7 @@ impl Pops {
         let limits = limits(call.context.settings());
         for at in call.candidates(self.keys()) {
             let key = call.key(at);
-            if call.keys.write_list(key, limits)?.existed() {
+            if call.keys.write_as::<Lists>(key, limits)?.existed() {
                 call.reply.array(2);
                 call.reply.bulk(call.args.at(at));
                 let emptied = take(&mut call.keys, &mut call.reply, (key, limits), (self.end, self.count))?;

@@ -65,7 +65,7 @@ fn push(call: &mut WriteCall<'_>, end: End, must_exist: bool) -> Outcome {
     let mut list = change(call)?;
     let is_wanted = list.existed() || !must_exist;
     if is_wanted {
-        list.expect(elements.iter().map(<[u8]>::len).sum(), elements.len())?;
+        list.reserve(elements.iter().map(<[u8]>::len).sum(), elements.len())?;
         elements.iter().try_for_each(|element| list.push(end, element))?;
     }
     let len = list.len();

@@ -40,7 +40,7 @@ fn linsert(call: &mut WriteCall<'_>) -> Outcome {
         _ if !list.existed() => 0,
         None => -1,
         Some(place) => {
-            list.expect(element.len(), 1)?;
+            list.reserve(element.len(), 1)?;
             list.insert(place + behind, element)?;
             list.len() as i64
         }

@@ -2,7 +2,7 @@
 
 use almandine_base::output::{Broken, Stream};
 use almandine_call::ReadCall;
-use almandine_keyspace::types::list::ListSnapshot;
+use almandine_keyspace::types::list::{ListSnapshot, Lists};
 use almandine_resp::reply::write_header;
 
 use super::access::range;
@@ -37,7 +37,7 @@ impl Stream for ListStream {
 /// Answers a range of the first key by a stream, if it is a large list still.
 pub(super) fn begin(call: &mut ReadCall<'_>, (start, stop): (i64, i64)) -> bool {
     let key = call.key(1);
-    let Some(snapshot) = call.keys.large_list(key) else { return false };
+    let Some(snapshot) = call.keys.snapshot_as::<Lists>(key) else { return false };
     let range = range(start, stop, snapshot.len());
     call.reply.array(range.len());
     call.reply.out.end_with(Box::new(ListStream { snapshot, next: range.start, end: range.end }));

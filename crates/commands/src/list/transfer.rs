@@ -7,7 +7,7 @@ use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated};
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::Writer;
-use almandine_keyspace::types::list::{End, ListLimits};
+use almandine_keyspace::types::list::{End, ListLimits, Lists};
 use almandine_keyspace::{Key, Refusal};
 
 use super::access::{LIST, end, limits, popped, pushed};
@@ -154,7 +154,7 @@ pub(super) fn transfer(call: &mut WriteCall<'_>, ends: Ends, how_many: &HowMany)
     let (source, destination) = (call.key(1), call.key(2));
     let is_rotation = call.args.at(1) == call.args.at(2);
     let keys = &mut call.keys;
-    let mut list = keys.write_list(source, limits)?;
+    let mut list = keys.write_as::<Lists>(source, limits)?;
     let len = list.len();
     if !list.existed() {
         return Ok(None);
@@ -163,7 +163,7 @@ pub(super) fn transfer(call: &mut WriteCall<'_>, ends: Ends, how_many: &HowMany)
     if how_many.exactly && count < how_many.count {
         drop(list);
         // The destination must be a list, even if nothing is moved to it.
-        drop(keys.write_list(destination, limits)?);
+        drop(keys.write_as::<Lists>(destination, limits)?);
         return Ok(None);
     }
     let from = if ends.from == End::Left { 0 } else { len - count };
@@ -199,8 +199,8 @@ pub(super) fn transfer(call: &mut WriteCall<'_>, ends: Ends, how_many: &HowMany)
 }
 
 fn put(keys: &mut Writer<'_>, (key, limits): (Key<'_>, ListLimits), end: End, moved: &[Vec<u8>]) -> Result<(), Refusal> {
-    let mut list = keys.write_list(key, limits)?;
-    list.expect(moved.iter().map(Vec::len).sum(), moved.len())?;
+    let mut list = keys.write_as::<Lists>(key, limits)?;
+    list.reserve(moved.iter().map(Vec::len).sum(), moved.len())?;
     push_all(&mut list, end, moved)?;
     list.commit()
 }
@@ -214,7 +214,7 @@ fn push_all(list: &mut almandine_keyspace::types::list::ListMut<'_>, end: End, m
 }
 
 fn take(keys: &mut Writer<'_>, (key, limits): (Key<'_>, ListLimits), end: End, count: usize) -> Result<(), Refusal> {
-    let mut list = keys.write_list(key, limits)?;
+    let mut list = keys.write_as::<Lists>(key, limits)?;
     list.pop(end, count, |_| ())?;
     list.settle()?;
     list.commit()

@@ -5,6 +5,7 @@ use almandine_config::Settings;
 use almandine_datatypes::packed::Encoding;
 use almandine_datatypes::packed::entry::DUE_MAX;
 use almandine_keyspace::types::hash;
+use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::{Key, Put, Refusal, Writer};
 use almandine_rdb::value::hash::{Dialect, Entry, Form, Hash, Thresholds};
 use almandine_rdb::value::{self, footer};
@@ -26,7 +27,7 @@ pub(super) fn payload(hash: &hash::Hash<'_>) -> Result<Vec<u8>, Refusal> {
 /// Makes a hash the value of a key. The fields past their time are left out; without any others the key goes.
 pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, hash: &Hash<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
     let now_ms = keys.now_ms();
-    let mut new = keys.new_hash(crate::hash::limits(settings));
+    let mut new = keys.new_value::<Hashes>(crate::hash::limits(settings));
     for field in hash.fields() {
         let field = field.map_err(|_| errors::generic::DUMP_MALFORMED)?;
         if field.expiry_ms.is_none_or(|at_ms| at_ms > now_ms) {
@@ -38,5 +39,5 @@ pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, hash: &Hash<'_>, put: Put
         keys.delete(key);
         return Ok(());
     }
-    Ok(keys.put_hash(key, new, put)?)
+    Ok(keys.put_value::<Hashes>(key, new, put)?)
 }

@@ -4,6 +4,7 @@ use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
 use almandine_datatypes::list::{ListEncoding, ListLimits};
 use almandine_keyspace::types::list;
+use almandine_keyspace::types::list::Lists;
 use almandine_keyspace::{Key, Put, Refusal, Writer};
 use almandine_rdb::value::list::List;
 use almandine_rdb::value::{self, footer};
@@ -28,9 +29,9 @@ pub(super) fn payload(list: &list::List<'_>) -> Result<Vec<u8>, Refusal> {
 
 /// Makes a list the value of a key.
 pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, list: &List<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
-    let mut new = keys.new_list(crate::list::limits(settings));
+    let mut new = keys.new_value::<Lists>(crate::list::limits(settings));
     for element in list.elements() {
         new.push(&element.map_err(|_| errors::generic::DUMP_MALFORMED)?)?;
     }
-    Ok(keys.put_list(key, new, put)?)
+    Ok(keys.put_value::<Lists>(key, new, put)?)
 }

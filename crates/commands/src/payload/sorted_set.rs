@@ -2,7 +2,7 @@
 
 use almandine_call::{CommandError, errors};
 use almandine_config::Settings;
-use almandine_keyspace::types::sorted_set::{self, SortedSetEncoding};
+use almandine_keyspace::types::sorted_set::{self, SortedSetEncoding, SortedSets};
 use almandine_keyspace::{Key, Put, Refusal, Writer};
 use almandine_rdb::value::sorted_set::{Form, SortedSet, Thresholds};
 use almandine_rdb::value::{self, footer};
@@ -36,7 +36,7 @@ pub(super) fn put(
     settings: &Settings,
 ) -> Result<(), CommandError> {
     let now = keys.now_ms().max(0).unsigned_abs();
-    let mut new = keys.new_sorted_set(crate::sorted_set::limits(settings));
+    let mut new = keys.new_value::<SortedSets>(crate::sorted_set::limits(settings));
     for member in set.members() {
         let member = member.map_err(|_| errors::generic::DUMP_MALFORMED)?;
         if member.expiry_ms.is_none_or(|at_ms| at_ms > now) {
@@ -50,5 +50,5 @@ pub(super) fn put(
         keys.delete(key);
         return Ok(());
     }
-    Ok(keys.put_sorted_set(key, new, put)?)
+    Ok(keys.put_value::<SortedSets>(key, new, put)?)
 }

@@ -8,7 +8,7 @@ use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::Frozen;
-use almandine_keyspace::types::set::{Set, SetLimits, SetMut};
+use almandine_keyspace::types::set::{Set, SetLimits, SetMut, Sets};
 use almandine_resp::Reply;
 
 /// What most specs of the family have in common.
@@ -21,7 +21,7 @@ pub(super) fn look<'c, R>(
 ) -> Result<Option<R>, CommandError> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_set(key, |set| look(set, reply))?;
+    let found = keys.read_as::<Sets, _>(key, |set| look(set, reply))?;
     call.looked_up(key, found.is_some());
     Ok(found)
 }
@@ -33,7 +33,7 @@ pub(super) fn look_at_all<'c, R>(
 ) -> Result<Option<R>, CommandError> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_whole_set(key, |set| look(set, reply))?;
+    let found = keys.read_whole_as::<Sets, _>(key, |set| look(set, reply))?;
     call.looked_up(key, found.is_some());
     Ok(found)
 }
@@ -54,7 +54,7 @@ pub(crate) fn limits(settings: &Settings) -> SetLimits {
 pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<SetMut<'s>, CommandError> {
     let key = call.key(1);
     let limits = limits(call.context.settings());
-    Ok(call.keys.write_set(key, limits)?)
+    Ok(call.keys.write_as::<Sets>(key, limits)?)
 }
 
 /// The keys at some arguments as sets, all of one moment.
@@ -63,7 +63,7 @@ pub(super) fn freeze<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, at: Range<
     for position in at {
         let key = call.key(position);
         let frozen = call.keys.reader_mut().freeze(key);
-        frozen.set()?;
+        frozen.collection::<Sets>()?;
         sets.push(frozen);
     }
     Ok(sets)
@@ -73,6 +73,6 @@ pub(super) fn freeze<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, at: Range<
 pub(super) fn look_up<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, first: usize, sets: &[Frozen]) {
     for (position, set) in (first..).zip(sets) {
         let key = call.key(position);
-        call.looked_up(key, matches!(set.set(), Ok(Some(_))));
+        call.looked_up(key, matches!(set.collection::<Sets>(), Ok(Some(_))));
     }
 }

@@ -9,7 +9,7 @@ use almandine_datatypes::hyperloglog::{Registers, Way};
 use almandine_datatypes::set::{Algebra, Count, Operation, Position, Source};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::Frozen;
-use almandine_keyspace::types::set::{NewSet, SetLimits};
+use almandine_keyspace::types::set::{NewSet, SetLimits, Sets};
 
 /// Members that are met, from which on it is done beside the commands of others.
 pub(super) const LARGE: usize = 16 << 10;
@@ -165,5 +165,5 @@ fn algebra(operation: Operation, sources: &[Frozen]) -> Algebra<'_> {
 }
 
 fn source(frozen: &Frozen) -> Source<'_> {
-    frozen.set().ok().flatten().map_or(Source::EMPTY, |set| set.source())
+    frozen.collection::<Sets>().ok().flatten().map_or(Source::EMPTY, |set| set.source())
 }

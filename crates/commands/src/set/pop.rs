@@ -4,6 +4,7 @@ use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::set::SetEncoding;
+use almandine_keyspace::types::set::Sets;
 
 use super::access::{SET, change};
 use super::stream;
@@ -37,7 +38,7 @@ fn spop(call: &mut WriteCall<'_>) -> Outcome {
     }
     let key = call.key(1);
     let limits = super::limits(call.context.settings());
-    let mut set = call.keys.write_set(key, limits)?;
+    let mut set = call.keys.write_as::<Sets>(key, limits)?;
     if set.is_empty() {
         drop(set);
         call.reply.null();
@@ -73,12 +74,12 @@ fn several(call: &mut WriteCall<'_>) -> Outcome {
 /// Takes all members: the key goes, and a large set is answered while it is sent.
 fn all(call: &mut WriteCall<'_>, len: usize) -> Outcome {
     let key = call.key(1);
-    let snapshot = if call.reply.out.may_stream() { call.keys.large_set(key) } else { None };
+    let snapshot = if call.reply.out.may_stream() { call.keys.snapshot_as::<Sets>(key) } else { None };
     match snapshot {
         Some(snapshot) => stream::begin(&mut call.reply, snapshot),
         None => {
             let (keys, reply) = (&mut call.keys, &mut call.reply);
-            keys.read_whole_set(key, |set| {
+            keys.read_whole_as::<Sets, _>(key, |set| {
                 reply.set(len);
                 set.try_iter().try_for_each(|member| member.map(|member| reply.bulk(&member)))
             })?;
@@ -96,13 +97,13 @@ fn some(call: &mut WriteCall<'_>, count: usize, len: usize) -> Outcome {
     let (keys, reply) = (&mut call.keys, &mut call.reply);
     let (begin, mut random) = (reply.out.mark(), Random::new());
     reply.set(count);
-    let mut set = keys.write_set(key, limits)?;
+    let mut set = keys.write_as::<Sets>(key, limits)?;
     let mut take = || -> Result<(), almandine_keyspace::Refusal> {
         for left in (len - count + 1..=len).rev() {
             set.remove_nth(random.below(left), |member| reply.bulk(member))?;
         }
         if set.look().encoding() == SetEncoding::HashTable && count >= REMADE_FROM * (len - count) {
-            set.name_anew()?;
+            set.reset_encoding()?;
         }
         Ok(())
     };

@@ -2,6 +2,7 @@
 
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_keyspace::types::set::Sets;
 
 use super::access::{SET, look_at_all};
 use super::stream;
@@ -28,7 +29,7 @@ fn smembers(call: &mut ReadCall<'_>) -> Outcome {
         return Ok(());
     }
     let key = call.key(1);
-    match call.keys.large_set(key) {
+    match call.keys.snapshot_as::<Sets>(key) {
         Some(snapshot) => stream::begin(&mut call.reply, snapshot),
         // It has become small meanwhile.
         None => drop(answer(call, false)?),

@@ -4,7 +4,7 @@ use almandine_call::{CommandError, ReadCall, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_keyspace::Refusal;
-use almandine_keyspace::types::sorted_set::{Scored, SortedSet, SortedSetLimits, SortedSetMut};
+use almandine_keyspace::types::sorted_set::{Scored, SortedSet, SortedSetLimits, SortedSetMut, SortedSets};
 use almandine_resp::reply::write_header;
 use almandine_resp::{ProtocolVersion, Reply, number};
 
@@ -18,7 +18,7 @@ pub(super) fn look<'c, R>(
 ) -> Result<Option<R>, CommandError> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_sorted_set(key, |set| look(set, reply))?;
+    let found = keys.read_as::<SortedSets, _>(key, |set| look(set, reply))?;
     call.looked_up(key, found.is_some());
     Ok(found)
 }
@@ -30,7 +30,7 @@ pub(super) fn look_at_all<'c, R>(
 ) -> Result<Option<R>, CommandError> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_whole_sorted_set(key, |set| look(set, reply))?;
+    let found = keys.read_whole_as::<SortedSets, _>(key, |set| look(set, reply))?;
     call.looked_up(key, found.is_some());
     Ok(found)
 }
@@ -46,7 +46,7 @@ pub fn limits(settings: &Settings) -> SortedSetLimits {
 pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<SortedSetMut<'s>, CommandError> {
     let key = call.key(1);
     let limits = limits(call.context.settings());
-    Ok(call.keys.write_sorted_set(key, limits)?)
+    Ok(call.keys.write_as::<SortedSets>(key, limits)?)
 }
 
 /// How members are answered.

@@ -1,5 +1,7 @@
 //! ZUNION, ZINTER, ZDIFF, with their STOREs, and ZINTERCARD: several sorted sets together, and sets, whose members have score 1.
 
+use almandine_keyspace::types::set::Sets;
+use almandine_keyspace::types::sorted_set::SortedSets;
 use std::ops::Range;
 
 use almandine_base::events::Classes;
@@ -105,7 +107,7 @@ pub(super) fn store_with<'c>(
     };
     looked_up(call, keys, &combination);
     let destination = call.key(1);
-    let mut new = call.keys.new_sorted_set(limits(call.context.settings()));
+    let mut new = call.keys.new_value::<SortedSets>(limits(call.context.settings()));
     combination.store(&mut new)?;
     let len = new.len();
     if len == 0 {
@@ -114,7 +116,7 @@ pub(super) fn store_with<'c>(
         }
     } else {
         let before = call.replaces(destination);
-        call.keys.put_sorted_set(destination, new, Put::default())?;
+        call.keys.put_value::<SortedSets>(destination, new, Put::default())?;
         call.replaced(destination, before, Kind::SortedSet);
         call.event(Classes::SORTED_SET, event, destination);
     }
@@ -152,8 +154,8 @@ fn freeze<'c, K: KeyAccess<'c>>(
     for position in positions {
         let key = call.key(position);
         let source = reader(&mut call.keys).freeze(key);
-        if source.set().is_err() {
-            source.sorted_set()?;
+        if source.collection::<Sets>().is_err() {
+            source.collection::<SortedSets>()?;
         }
         sources.push(source);
     }

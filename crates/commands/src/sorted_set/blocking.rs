@@ -5,6 +5,7 @@ use almandine_call::blocking::{Block, timeout_in_seconds};
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
 use almandine_keyspace::Kind;
+use almandine_keyspace::types::sorted_set::SortedSets;
 
 use super::access::{SORTED_SET, Shape, limits};
 use super::pop::{Pops, ZMPOP, event};
@@ -44,7 +45,7 @@ fn pop(call: &mut WriteCall<'_>, highest: bool) -> Outcome {
     for at in call.candidates(keys.clone()) {
         let key = call.key(at);
         let WriteCall { keys, reply, args, .. } = call;
-        let mut set = keys.write_sorted_set(key, limits)?;
+        let mut set = keys.write_as::<SortedSets>(key, limits)?;
         if !set.existed() {
             continue;
         }

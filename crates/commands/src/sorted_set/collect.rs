@@ -3,6 +3,7 @@
 use almandine_call::{Command, Handler};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
 use almandine_keyspace::Kind;
+use almandine_keyspace::types::sorted_set::SortedSets;
 
 use super::access::{SORTED_SET, limits};
 use crate::hash::collect::{collect, next_key};
@@ -23,7 +24,7 @@ pub(super) const ZCOLLECT: Command = Command {
     run: Handler::Write(|call| {
         let limits = limits(call.context.settings());
         collect(call, Kind::SortedSet, |keys, key| {
-            let set = keys.write_sorted_set(key, limits)?;
+            let set = keys.write_as::<SortedSets>(key, limits)?;
             Ok((set.look().raw_len(), set.look().next_due()))
         })
     }),

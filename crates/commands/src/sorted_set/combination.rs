@@ -11,8 +11,8 @@ use almandine_datatypes::packed::ELEMENTS_MAX;
 use almandine_datatypes::sorted_set::{Aggregate, Assembly, By, Sieve, Tally, number};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::Frozen;
-use almandine_keyspace::types::set::Set;
-use almandine_keyspace::types::sorted_set::{NewSortedSet, SortedSet};
+use almandine_keyspace::types::set::{Set, Sets};
+use almandine_keyspace::types::sorted_set::{NewSortedSet, SortedSet, SortedSets};
 use almandine_resp::Reply;
 
 use super::access::Shape;
@@ -103,9 +103,9 @@ enum Members<'f> {
 impl<'f> Members<'f> {
     /// None: there was no key.
     fn of(source: &'f Frozen) -> Result<Option<Self>, Refusal> {
-        match source.sorted_set() {
+        match source.collection::<SortedSets>() {
             Ok(set) => Ok(set.map(Self::Scored)),
-            Err(_) => Ok(source.set()?.map(Self::Plain)),
+            Err(_) => Ok(source.collection::<Sets>()?.map(Self::Plain)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
-use almandine_keyspace::types::sorted_set::SortedSetMut;
+use almandine_keyspace::types::sorted_set::{SortedSetMut, SortedSets};
 use almandine_resp::{ProtocolVersion, Reply};
 
 use super::access::{SORTED_SET, Shape, limits};
@@ -46,7 +46,7 @@ fn pop_one_key(call: &mut WriteCall<'_>, highest: bool) -> Outcome {
     let is_flat = count.is_none() || call.reply.version() == ProtocolVersion::Resp2;
     let (key, limits) = (call.key(1), limits(call.context.settings()));
     let WriteCall { keys, reply, .. } = call;
-    let mut set = keys.write_sorted_set(key, limits)?;
+    let mut set = keys.write_as::<SortedSets>(key, limits)?;
     let popped = pop(&mut set, count.unwrap_or(1), highest, if is_flat { Shape::Flat } else { Shape::Pairs }, reply)?;
     let emptied = set.is_empty();
     set.commit()?;
@@ -150,7 +150,7 @@ impl Pops {
         for at in call.candidates(self.keys.clone()) {
             let key = call.key(at);
             let WriteCall { keys, reply, args, .. } = call;
-            let mut set = keys.write_sorted_set(key, limits)?;
+            let mut set = keys.write_as::<SortedSets>(key, limits)?;
             if set.existed() {
                 reply.array(2);
                 reply.bulk(args.at(at));

@@ -6,7 +6,7 @@ use almandine_base::output::{Broken, Stream};
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated};
 use almandine_keyspace::Refusal;
-use almandine_keyspace::types::sorted_set::{SortedSet, SortedSetSnapshot};
+use almandine_keyspace::types::sorted_set::{SortedSet, SortedSetSnapshot, SortedSets};
 use almandine_resp::Reply;
 
 use super::access::{SORTED_SET, Shape};
@@ -132,7 +132,7 @@ fn answer(call: &mut ReadCall<'_>, form: Form) -> Outcome {
     let shape = Shape::of(&call.reply, query.with_scores);
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_sorted_set(key, |set| {
+    let found = keys.read_as::<SortedSets, _>(key, |set| {
         let ranks = query.ranks(set)?;
         if set.is_long(ranks.len()) {
             return Ok(false);
@@ -155,16 +155,16 @@ fn at_snapshot(call: &mut ReadCall<'_>, query: &Query<'_>, shape: Shape) -> Resu
     let may_stream = call.reply.out.may_stream();
     let ReadCall { keys, reply, .. } = call;
     if may_stream
-        && let Some(snapshot) = keys.large_sorted_set(key)
+        && let Some(snapshot) = keys.snapshot_as::<SortedSets>(key)
         && let Some((ranks, bytes)) =
-            snapshot.look().map(|set| query.ranks(&set).map(|ranks| (ranks.clone(), set.bytes_of(ranks.len())))).transpose()?
+            snapshot.view().map(|set| query.ranks(&set).map(|ranks| (ranks.clone(), set.bytes_of(ranks.len())))).transpose()?
         && bytes >= STREAM_BYTES
     {
         reply.array(shape.elements(ranks.len()));
         reply.out.end_with(Box::new(RangeStream { snapshot, left: Some(ranks), backwards: query.backwards, shape }));
         return Ok(());
     }
-    let found = keys.read_whole_sorted_set(key, |set| {
+    let found = keys.read_whole_as::<SortedSets, _>(key, |set| {
         let ranks = query.ranks(set)?;
         write(set, ranks, query.backwards, shape, reply)
     })?;

@@ -2,6 +2,7 @@
 
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_keyspace::types::sorted_set::SortedSets;
 
 use super::access::SORTED_SET;
 use super::algebra::store_with;
@@ -37,7 +38,7 @@ fn zrangestore(call: &mut WriteCall<'_>) -> Outcome {
     let source = call.key(2);
     store_with(call, &[source], "zrangestore", |call| {
         let frozen = call.keys.freeze(source);
-        let ranks = frozen.sorted_set()?.map_or(Ok(0..0), |set| query.ranks(&set))?;
+        let ranks = frozen.collection::<SortedSets>()?.map_or(Ok(0..0), |set| query.ranks(&set))?;
         Ok(Combination::part(frozen, ranks, call.keys.new_tally()))
     })
 }

@@ -6,7 +6,7 @@ use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_datatypes::stream::{NodeLimits, StreamObject};
 use almandine_keyspace::Refusal;
-use almandine_keyspace::types::stream::StreamMut;
+use almandine_keyspace::types::stream::{StreamMut, Streams};
 use almandine_resp::Reply;
 
 /// What most specs of the family have in common.
@@ -28,7 +28,7 @@ pub(super) fn look_at<'c, R>(
 ) -> Result<Option<R>, CommandError> {
     let key = call.key(position);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_stream(key, |stream| look(stream, reply))?;
+    let found = keys.read_as::<Streams, _>(key, |stream| look((*stream)?, reply))?;
     call.looked_up(key, found.is_some());
     Ok(found)
 }
@@ -41,7 +41,7 @@ pub(super) fn look_at_all<'c, R>(
 ) -> Result<Option<R>, CommandError> {
     let key = call.key(position);
     let ReadCall { keys, reply, .. } = call;
-    let found = keys.read_whole_stream(key, |stream| look(stream, reply))?;
+    let found = keys.read_whole_as::<Streams, _>(key, |stream| look((*stream)?, reply))?;
     call.looked_up(key, found.is_some());
     Ok(found)
 }
@@ -56,7 +56,7 @@ pub fn limits(settings: &Settings) -> NodeLimits {
 /// The first key as a stream to be changed.
 pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<StreamMut<'s>, CommandError> {
     let key = call.key(1);
-    Ok(call.keys.write_stream(key)?)
+    Ok(call.keys.write_as::<Streams>(key, ())?)
 }
 
 /// States that there is no such key as the first one, for a command that looks at it as those that read do.

@@ -4,7 +4,7 @@ use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{NOBODY, Pending, StreamId};
-use almandine_keyspace::types::stream::StreamMut;
+use almandine_keyspace::types::stream::{StreamMut, Streams};
 use almandine_keyspace::{Key, Refusal};
 use almandine_resp::Reply;
 
@@ -85,7 +85,7 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
     tell_miss(call);
     let WriteCall { keys, reply, context, .. } = call;
-    let mut stream = keys.write_stream(key)?;
+    let mut stream = keys.write_as::<Streams>(key, ())?;
     context.statistics().looked_up(stream.existed());
     let group = group_of(&stream, args.at(1), args.at(2))?;
     let idle_min = number::integer(args.at(4)).map_err(|_| errors::stream::CLAIM_MIN_IDLE)?;
@@ -215,7 +215,7 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
     tell_miss(call);
     let WriteCall { keys, reply, context, .. } = call;
-    let mut stream = keys.write_stream(key)?;
+    let mut stream = keys.write_as::<Streams>(key, ())?;
     context.statistics().looked_up(stream.existed());
     let group = group_of(&stream, args.at(1), args.at(2))?;
     let (seen, next) = candidates(&stream, group, start, (count, idle_min, now))?;

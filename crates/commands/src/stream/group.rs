@@ -4,7 +4,7 @@ use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, help, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::Refusal;
-use almandine_keyspace::types::stream::StreamMut;
+use almandine_keyspace::types::stream::{StreamMut, Streams};
 
 use super::access::STREAM;
 use super::id;
@@ -86,7 +86,7 @@ fn options(call: &WriteCall<'_>, may_make: bool) -> Result<Start, CommandError> 
 /// The second argument as a stream to be changed, which must be there.
 fn open<'s>(call: &'s mut WriteCall<'_>) -> Result<StreamMut<'s>, CommandError> {
     let key = call.key(2);
-    let stream = call.keys.write_stream(key)?;
+    let stream = call.keys.write_as::<Streams>(key, ())?;
     if stream.existed() { Ok(stream) } else { Err(errors::stream::GROUP_NEEDS_KEY) }
 }
 
@@ -109,7 +109,7 @@ fn create(call: &mut WriteCall<'_>) -> Outcome {
     let (group, at) = (call.args.at(3), call.args.at(4));
     let mut stream = if start.make {
         let key = call.key(2);
-        call.keys.write_stream(key)?
+        call.keys.write_as::<Streams>(key, ())?
     } else {
         open(call)?
     };

@@ -6,7 +6,7 @@ use almandine_call::blocking::Block;
 use almandine_call::{Command, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Keys, Traits};
 use almandine_datatypes::stream::{Pending, StreamId};
-use almandine_keyspace::types::stream::StreamMut;
+use almandine_keyspace::types::stream::{StreamMut, Streams};
 use almandine_keyspace::{Awaited, Refusal};
 use almandine_resp::Reply;
 
@@ -91,7 +91,7 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
     // All is checked before anything changes.
     for position in call.candidates_together(reading.places()) {
         let (key, name, text) = (call.key(position), call.args.at(position), call.args.at(position + reading.len));
-        let found = call.keys.read_stream(key, |stream| Ok(stream.find_group(group).is_some()))?;
+        let found = call.keys.read_as::<Streams, _>(key, |stream| Ok((*stream)?.find_group(group).is_some()))?;
         call.looked_up(key, found.is_some());
         if found != Some(true) {
             return Err(errors::stream::no_group_to_read(name, group));
@@ -109,7 +109,7 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
     for (position, from) in all {
         let (key, name) = (call.key(position), call.args.at(position));
         let WriteCall { keys, reply, .. } = call;
-        let mut stream = keys.write_stream(key)?;
+        let mut stream = keys.write_as::<Streams>(key, ())?;
         let Some(number) = stream.look()?.find_group(group) else { return Err(errors::stream::no_group_to_read(name, group)) };
         let is_new;
         match from {

@@ -4,7 +4,7 @@ use almandine_base::object::Missing;
 use almandine_base::output::{Broken, Stream};
 use almandine_call::{CommandError, ReadCall};
 use almandine_datatypes::stream::{Entry, StreamId};
-use almandine_keyspace::types::stream::StreamSnapshot;
+use almandine_keyspace::types::stream::{StreamSnapshot, Streams};
 use almandine_resp::reply::write_header;
 
 /// The rest of a reply.
@@ -80,7 +80,7 @@ pub(super) fn stream_range(
         return Ok(false);
     }
     let key = call.key(1);
-    let Some(snapshot) = call.keys.large_stream(key) else { return Ok(false) };
+    let Some(snapshot) = call.keys.snapshot_as::<Streams>(key) else { return Ok(false) };
     let Some(stream) = snapshot.object() else { return Ok(false) };
     let in_range = |()| Ok::<_, almandine_keyspace::Refusal>(stream.rank_behind(end)?.saturating_sub(stream.rank(start)?));
     let len = in_range(())?.min(count.unwrap_or(u64::MAX));

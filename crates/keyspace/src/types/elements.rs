@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::Frozen;
-use super::list::List;
-use super::set::Set;
-use super::sorted_set::SortedSet;
+use super::list::{List, Lists};
+use super::set::{Set, Sets};
+use super::sorted_set::{SortedSet, SortedSets};
 use crate::Refusal;
 
 /// A value whose elements are texts, at places from 0 on.
@@ -69,12 +69,12 @@ impl Frozen {
     /// # Errors
     /// When it has no elements that are texts.
     pub fn elements(&self) -> Result<Option<Elements<'_>>, Refusal> {
-        if let Ok(list) = self.list() {
+        if let Ok(list) = self.collection::<Lists>() {
             return Ok(list.map(Elements::List));
         }
-        if let Ok(set) = self.set() {
+        if let Ok(set) = self.collection::<Sets>() {
             return Ok(set.map(Elements::Set));
         }
-        Ok(self.sorted_set()?.map(Elements::SortedSet))
+        Ok(self.collection::<SortedSets>()?.map(Elements::SortedSet))
     }
 }

@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 
-pub use collection::Frozen;
+pub use collection::{Collection, Contents, Frozen, New, Snapshot, ValueMut};
 pub use elements::Elements;
 pub use refusal::Refusal;
 pub use table::TypeTable;

@@ -2,9 +2,12 @@
 
 use almandine_store::{Kind, elements};
 
-use super::hash::HashLimits;
-use super::set::NO_LIMITS;
-use super::sorted_set;
+use super::Collection;
+use super::hash::Hashes;
+use super::list::Lists;
+use super::set::Sets;
+use super::sorted_set::SortedSets;
+use super::stream::Streams;
 use crate::{Key, Refusal, Writer};
 
 impl Writer<'_> {
@@ -14,31 +17,11 @@ impl Writer<'_> {
     /// As [`Writer::replay`].
     pub(crate) fn replay_edits(&mut self, key: Key<'_>, kind: Kind, edits: &[u8]) -> Result<(), Refusal> {
         match kind {
-            Kind::Hash => {
-                let mut hash = self.write_hash(key, HashLimits::NONE)?;
-                hash.replay(edits)?;
-                hash.commit()
-            }
-            Kind::Set => {
-                let mut set = self.write_set(key, NO_LIMITS)?;
-                set.replay(edits)?;
-                set.commit()
-            }
-            Kind::SortedSet => {
-                let mut set = self.write_sorted_set(key, sorted_set::NO_LIMITS)?;
-                set.replay(edits)?;
-                set.commit()
-            }
-            Kind::List => {
-                let mut list = self.replay_list(key)?;
-                list.replay(edits)?;
-                list.commit()
-            }
-            Kind::Stream => {
-                let mut stream = self.write_stream(key)?;
-                stream.replay(edits)?;
-                stream.commit()
-            }
+            Kind::Hash => self.replay_as::<Hashes>(key, edits),
+            Kind::Set => self.replay_as::<Sets>(key, edits),
+            Kind::SortedSet => self.replay_as::<SortedSets>(key, edits),
+            Kind::List => self.replay_as::<Lists>(key, edits),
+            Kind::Stream => self.replay_as::<Streams>(key, edits),
             _ => Err(Refusal::WrongKind),
         }
     }
@@ -50,14 +33,14 @@ impl Writer<'_> {
     pub(crate) fn replay_expiry(&mut self, key: Key<'_>, kind: Kind, expired: &[u8]) -> Result<(), Refusal> {
         match kind {
             Kind::Hash => {
-                let mut hash = self.write_hash(key, HashLimits::NONE)?;
+                let mut hash = self.write_as::<Hashes>(key, Hashes::UNLIMITED)?;
                 for field in elements(expired) {
                     hash.remove(field)?;
                 }
                 hash.commit()
             }
             Kind::SortedSet => {
-                let mut set = self.write_sorted_set(key, sorted_set::NO_LIMITS)?;
+                let mut set = self.write_as::<SortedSets>(key, SortedSets::UNLIMITED)?;
                 for member in elements(expired) {
                     set.remove(member)?;
                 }

@@ -1,8 +1,10 @@
 //! What the tests of all types need: a keyspace, in memory or on a device, and batches that wait for the device.
 
+use super::collection::EditBytes;
 use crate::{Accessor, Keyspace, Options, Refusal};
 use almandine_device::MemoryDevice;
 use almandine_store::{Fetcher, Stage, Storage};
+use std::fmt::Debug;
 use std::sync::Arc;
 
 /// An empty keyspace, with a device below it if `storage` says so.
@@ -35,4 +37,17 @@ pub(super) fn batch_at<R>(accessor: &mut Accessor, now_ms: i64, mut work: impl F
 /// As [`batch_at`], at time 0.
 pub(super) fn batch<R>(accessor: &mut Accessor, work: impl FnMut(&mut Accessor) -> Result<R, Refusal>) -> R {
     batch_at(accessor, 0, work)
+}
+
+/// Edits are read as they were written, and bytes that are cut off end with the last whole one.
+pub(super) fn assert_edits_come_back<'e, E: EditBytes<'e> + Copy + PartialEq + Debug>(all: &[E]) {
+    let mut edits = Vec::new();
+    all.iter().for_each(|edit| edit.push(&mut edits));
+    let edits: &'static [u8] = edits.leak();
+    let mut bytes = edits;
+    assert_eq!(std::iter::from_fn(|| E::take(&mut bytes)).collect::<Vec<_>>(), all);
+    for len in 0..edits.len() {
+        let mut bytes = &edits[..len];
+        assert!(std::iter::from_fn(|| E::take(&mut bytes)).count() < all.len());
+    }
 }

@@ -1,5 +1,8 @@
 //! Values as they are compared and copied.
 
+use almandine_keyspace::types::set::Sets;
+use almandine_keyspace::types::sorted_set::SortedSets;
+use almandine_keyspace::types::stream::Streams;
 use std::collections::{BTreeMap, BTreeSet};
 
 use almandine_base::object::{ImageCursor, Object};
@@ -7,8 +10,8 @@ use almandine_datatypes::packed::Due;
 use almandine_datatypes::set::SetLimits;
 use almandine_datatypes::sorted_set::SortedSetLimits;
 use almandine_datatypes::stream::StreamObject;
-use almandine_keyspace::types::hash::HashLimits;
-use almandine_keyspace::types::list::ListLimits;
+use almandine_keyspace::types::hash::{HashLimits, Hashes};
+use almandine_keyspace::types::list::{ListLimits, Lists};
 use almandine_keyspace::{Accessor, Body, Effect, Kind, Metadata, Put};
 
 /// A value as it is compared.
@@ -82,33 +85,33 @@ pub(crate) fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<See
     // All fields of a hash, or members of a sorted set, may be past their time: then there is none.
     let content = match kind {
         Kind::Hash => reader
-            .read_hash(key, |hash| {
+            .read_as::<Hashes, _>(key, |hash| {
                 hash.try_iter().map(|entry| entry.map(|e| (e.field.to_vec(), (e.value.to_vec(), e.due)))).collect::<Result<_, _>>()
             })
             .unwrap()
             .map(Content::Hash),
         Kind::SortedSet => reader
-            .read_sorted_set(key, |set| {
+            .read_as::<SortedSets, _>(key, |set| {
                 set.iter().map(|entry| entry.map(|e| (e.member.to_vec(), (e.score.to_bits(), e.due)))).collect::<Result<_, _>>()
             })
             .unwrap()
             .map(Content::SortedSet),
         Kind::Set => reader
-            .read_set(key, |set| {
+            .read_as::<Sets, _>(key, |set| {
                 let all: Result<_, _> = set.try_iter().map(|member| member.map(|member| member.to_vec())).collect();
                 Ok(Content::Set(all?, set.encoding().name()))
             })
             .unwrap(),
         Kind::List => reader
-            .read_list(key, |list| {
+            .read_as::<Lists, _>(key, |list| {
                 let all: Result<_, _> = list.try_iter().map(|element| element.map(|element| element.to_vec())).collect();
                 Ok(Content::List(all?, list.encoding().name()))
             })
             .unwrap(),
         Kind::Stream => reader
-            .read_stream(key, |stream| {
+            .read_as::<Streams, _>(key, |stream| {
                 let mut image = Vec::new();
-                stream.write_part(ImageCursor::default(), usize::MAX, &mut image)?;
+                (*stream)?.write_part(ImageCursor::default(), usize::MAX, &mut image)?;
                 Ok(Content::Stream(image))
             })
             .unwrap(),
@@ -132,7 +135,9 @@ pub(crate) fn enter(accessor: &mut Accessor, db: u16, name: &[u8], seen: &Seen) 
         Content::Stream(image) => {
             let mut stream = StreamObject::new();
             assert_eq!(stream.read_part(image), Ok(true));
-            writer.put_stream(key, stream, put).unwrap();
+            let mut new = writer.new_value::<Streams>(());
+            new.take(stream);
+            writer.put_value(key, new, put).unwrap();
         }
         Content::Set(members, _) => {
             let mut set = writer.new_set(SetLimits { integers: 512, entries: 128, value: 64 });
@@ -142,12 +147,12 @@ pub(crate) fn enter(accessor: &mut Accessor, db: u16, name: &[u8], seen: &Seen) 
             writer.put_set(key, set, put).unwrap();
         }
         Content::List(elements, _) => {
-            let mut list = writer.new_list(ListLimits::new(-2));
+            let mut list = writer.new_value::<Lists>(ListLimits::new(-2));
             elements.iter().for_each(|element| list.push(element).unwrap());
-            writer.put_list(key, list, put).unwrap();
+            writer.put_value::<Lists>(key, list, put).unwrap();
         }
         Content::SortedSet(members) => {
-            let mut set = writer.write_sorted_set(key, SortedSetLimits { entries: 128, value: 64 }).unwrap();
+            let mut set = writer.write_as::<SortedSets>(key, SortedSetLimits { entries: 128, value: 64 }).unwrap();
             for (member, (score, time)) in members {
                 set.set(member, f64::from_bits(*score), due(*time)).unwrap();
             }
@@ -155,7 +160,7 @@ pub(crate) fn enter(accessor: &mut Accessor, db: u16, name: &[u8], seen: &Seen) 
             writer.replay(name, &Effect::Put(put)).unwrap();
         }
         Content::Hash(fields) => {
-            let mut hash = writer.write_hash(key, HashLimits { entries: 128, value: 64 }).unwrap();
+            let mut hash = writer.write_as::<Hashes>(key, HashLimits { entries: 128, value: 64 }).unwrap();
             for (field, (value, time)) in fields {
                 hash.set(field, value, due(*time)).unwrap();
             }

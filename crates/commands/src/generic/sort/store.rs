@@ -3,7 +3,7 @@
 use almandine_base::events::Classes;
 use almandine_call::{CommandError, Outcome, WriteCall};
 use almandine_keyspace::types::Frozen;
-use almandine_keyspace::types::list::NewList;
+use almandine_keyspace::types::list::{Lists, NewList};
 use almandine_keyspace::{Key, Kind, Need, Put};
 
 use super::answer::{names, order, sorted};
@@ -47,7 +47,7 @@ pub(super) fn store(call: &mut WriteCall<'_>, destination: usize, mut sorting: S
         call.keys.unlock();
     };
     let len = source.elements()?.map(|elements| elements.len());
-    let list = call.keys.new_list(list::limits(call.context.settings()));
+    let list = call.keys.new_value::<Lists>(list::limits(call.context.settings()));
     let alone = sorting.by.is_none() && !sorting.gets.iter().any(|get| !matches!(get, Get::Element));
     if let Some(len) = len.filter(|len| alone && !sorting.unsorted && *len > LARGE)
         && call.may_compute(round)
@@ -112,7 +112,7 @@ fn put(call: &mut WriteCall<'_>, destination: Key<'_>, list: Option<NewList>) ->
         }
         Some(list) => {
             let before = call.replaces(destination);
-            call.keys.put_list(destination, list, Put::default())?;
+            call.keys.put_value::<Lists>(destination, list, Put::default())?;
             call.replaced(destination, before, Kind::List);
             call.event(Classes::LIST, "sortstore", destination);
             call.keys.count_changes(len as i64 - 1);

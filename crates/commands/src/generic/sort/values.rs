@@ -5,6 +5,7 @@
 
 use almandine_base::events::Classes;
 use almandine_call::{CommandError, Context};
+use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::{Kind, Reader, Refusal};
 
 use super::options::{Get, Sorting};
@@ -45,7 +46,7 @@ impl<'r, 'c> Values<'r, 'c> {
                 other => (other.is_some(), false),
             },
             Some(field) => {
-                let looked = keys.read_hash(key, |hash| {
+                let looked = keys.read_as::<Hashes, _>(key, |hash| {
                     let entry = hash.get(field)?;
                     value.extend_from_slice(entry.map_or(&[][..], |entry| entry.value));
                     Ok(entry.is_some())

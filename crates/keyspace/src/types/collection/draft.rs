@@ -5,7 +5,7 @@ use std::sync::Arc;
 use almandine_datatypes::hash::Placement;
 use almandine_store::{Full, HeapValue, Occupied, Put, Slot, fits_inline};
 
-use super::{Body, Collection, Editable, downcast};
+use super::{Collection, Contents, Editable, downcast};
 use crate::{Accessor, Key, Refusal, Writer};
 
 /// A value to be changed, under its latch. A key that is absent is an empty one. Of a value that is packed nothing is stored before
@@ -75,14 +75,14 @@ impl Writer<'_> {
 
 impl<C: Collection> Editable<C> for Draft<'_, C> {
     #[inline]
-    fn body(&self) -> Body<'_, C> {
+    fn contents(&self) -> Contents<'_, C> {
         let stored = || match &self.slot {
             Slot::Occupied(entry) if self.stored => entry.object().and_then(downcast::<C>),
             _ => None,
         };
         match self.fresh.as_deref().or_else(stored) {
-            Some(object) => Body::Object(object),
-            None => Body::Packed(C::packed(self.packed)),
+            Some(object) => Contents::Object(object),
+            None => Contents::Packed(C::packed(self.packed)),
         }
     }
 
@@ -172,7 +172,7 @@ impl<C: Collection> Draft<'_, C> {
         if !self.changed {
             return Ok(());
         }
-        let is_gone = C::EMPTY_IS_ABSENT && self.body().elements() == 0;
+        let is_gone = C::EMPTY_IS_ABSENT && self.contents().elements() == 0;
         if !is_gone || self.existed() {
             self.slot.count_changes(self.counted - 1);
         }

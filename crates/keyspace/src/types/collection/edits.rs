@@ -1,5 +1,14 @@
 //! The parts that edits of values are written in, as effects have them: one edit behind the other, each a number and what it needs.
 
+/// An edit of a type as bytes.
+pub trait EditBytes<'e>: Sized {
+    /// Appends it to others.
+    fn push(self, out: &mut Vec<u8>);
+
+    /// The first of the edits, which is taken off. None at the end, and where bytes are no edit.
+    fn take(edits: &mut &'e [u8]) -> Option<Self>;
+}
+
 /// Appends bytes and how many they are.
 pub(in crate::types) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     push_number(out, bytes.len() as u64);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use almandine_store::{Kind, SharedValue};
 
-use super::{Body, Collection, downcast};
+use super::{Collection, Contents, downcast};
 use crate::{Accessor, Key, Keyspace, Reader, Refusal};
 
 /// The value of a key as it was at one time, or that there was none. It holds memory, and nobody up.
@@ -39,16 +39,17 @@ impl Frozen {
     ///
     /// # Errors
     /// When it is of another type.
-    pub(in crate::types) fn collection<C: Collection>(&self) -> Result<Option<Body<'_, C>>, Refusal> {
-        let body = match &self.value {
+    pub fn collection<C: Collection>(&self) -> Result<Option<C::View<'_>>, Refusal> {
+        let contents = match &self.value {
             None => return Ok(None),
             Some((kind, _)) if *kind != C::KIND => return Err(Refusal::WrongKind),
-            Some((_, Held::Copied(bytes))) => Some(Body::Packed(C::packed(bytes))),
+            Some((_, Held::Copied(bytes))) => Some(Contents::Packed(C::packed(bytes))),
             Some((_, Held::Shared(value))) => {
-                value.as_ref().and_then(|value| value.as_object()).and_then(downcast::<C>).map(Body::Object)
+                value.as_ref().and_then(|value| value.as_object()).and_then(downcast::<C>).map(Contents::Object)
             }
         };
-        Ok(body.filter(|body| !C::is_expired(*body, self.now)))
+        let live = contents.filter(|contents| !C::is_expired(*contents, self.now));
+        Ok(live.map(|contents| C::view(contents, self.now)))
     }
 
     /// When it was frozen, in milliseconds since the Unix epoch.

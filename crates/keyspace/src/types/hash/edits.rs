@@ -2,28 +2,27 @@
 
 use almandine_datatypes::packed::{Due, Encoding};
 
-use crate::types::collection::edits::{push_bytes, push_number, take_byte, take_bytes, take_number};
+use crate::types::collection::edits::{EditBytes, push_bytes, push_number, take_byte, take_bytes, take_number};
 
 /// An edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Edit<'e> {
+pub enum Edit<'e> {
     Set { field: &'e [u8], value: &'e [u8], due: Due },
     SetDue { field: &'e [u8], due: Option<u64> },
     Remove { field: &'e [u8] },
-    Name(Encoding),
+    SetEncoding(Encoding),
 }
 
 const SET: u8 = 0;
 const SET_DUE: u8 = 1;
 const REMOVE: u8 = 2;
-const NAME: u8 = 3;
+const SET_ENCODING: u8 = 3;
 /// Times that are none: those of fields are below 2^48.
 const NEVER: u64 = 1 << 48;
 const KEEP: u64 = NEVER + 1;
 
-impl Edit<'_> {
-    /// Appends it to others.
-    pub(super) fn push(self, out: &mut Vec<u8>) {
+impl<'e> EditBytes<'e> for Edit<'e> {
+    fn push(self, out: &mut Vec<u8>) {
         match self {
             Self::Set { field, value, due } => {
                 out.push(SET);
@@ -47,40 +46,40 @@ impl Edit<'_> {
                 out.push(REMOVE);
                 push_bytes(out, field);
             }
-            Self::Name(encoding) => out.extend_from_slice(&[NAME, encoding as u8]),
+            Self::SetEncoding(encoding) => out.extend_from_slice(&[SET_ENCODING, encoding as u8]),
         }
     }
-}
 
-/// The first of the edits, which is taken off. None at the end, and where bytes are no edit.
-pub(super) fn next<'e>(edits: &mut &'e [u8]) -> Option<Edit<'e>> {
-    match take_byte(edits)? {
-        SET => {
-            let (field, value) = (take_bytes(edits)?, take_bytes(edits)?);
-            let due = match take_number(edits)? {
-                KEEP => Due::Keep,
-                NEVER => Due::Never,
-                at => Due::At(at),
-            };
-            Some(Edit::Set { field, value, due })
+    fn take(edits: &mut &'e [u8]) -> Option<Self> {
+        match take_byte(edits)? {
+            SET => {
+                let (field, value) = (take_bytes(edits)?, take_bytes(edits)?);
+                let due = match take_number(edits)? {
+                    KEEP => Due::Keep,
+                    NEVER => Due::Never,
+                    at => Due::At(at),
+                };
+                Some(Edit::Set { field, value, due })
+            }
+            SET_DUE => {
+                let field = take_bytes(edits)?;
+                Some(Edit::SetDue { field, due: Some(take_number(edits)?).filter(|due| *due != NEVER) })
+            }
+            REMOVE => Some(Edit::Remove { field: take_bytes(edits)? }),
+            SET_ENCODING => {
+                let number = take_byte(edits)?;
+                let all = [Encoding::ListPack, Encoding::ListPackEx, Encoding::HashTable];
+                all.into_iter().find(|encoding| *encoding as u8 == number).map(Edit::SetEncoding)
+            }
+            _ => None,
         }
-        SET_DUE => {
-            let field = take_bytes(edits)?;
-            Some(Edit::SetDue { field, due: Some(take_number(edits)?).filter(|due| *due != NEVER) })
-        }
-        REMOVE => Some(Edit::Remove { field: take_bytes(edits)? }),
-        NAME => {
-            let name = take_byte(edits)?;
-            let all = [Encoding::ListPack, Encoding::ListPackEx, Encoding::HashTable];
-            all.into_iter().find(|encoding| *encoding as u8 == name).map(Edit::Name)
-        }
-        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::testing::assert_edits_come_back;
 
     #[test]
     fn edits_come_back_and_cut_ones_end() {
@@ -91,15 +90,8 @@ mod tests {
             Edit::SetDue { field: b"f", due: Some(0) },
             Edit::SetDue { field: b"f", due: None },
             Edit::Remove { field: b"f" },
-            Edit::Name(Encoding::HashTable),
+            Edit::SetEncoding(Encoding::HashTable),
         ];
-        let mut edits = Vec::new();
-        all.iter().for_each(|edit| edit.push(&mut edits));
-        let mut bytes = &edits[..];
-        assert_eq!(std::iter::from_fn(|| next(&mut bytes)).collect::<Vec<_>>(), all);
-        for len in 0..edits.len() {
-            let mut bytes = &edits[..len];
-            assert!(std::iter::from_fn(|| next(&mut bytes)).count() < all.len());
-        }
+        assert_edits_come_back(&all);
     }
 }

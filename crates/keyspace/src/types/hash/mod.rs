@@ -4,30 +4,42 @@
 
 mod edits;
 mod new;
-mod snapshot;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub use new::NewHash;
-pub use snapshot::HashSnapshot;
-pub use write::{HashLimits, HashMut};
+pub use write::HashLimits;
 
 use almandine_base::object::{self, Object};
 use almandine_datatypes::hash::{HashObject, PackedHash, Placement};
 use almandine_datatypes::packed::{Encoding, Entry};
 use almandine_store::Kind;
 
-use super::collection::{Body, Collection, Extent, TOGETHER, fetch_ahead};
-use crate::{Key, Reader, Refusal};
+use self::edits::Edit;
+use super::collection::{Collection, Contents, New, Snapshot, TOGETHER, ValueMut, fetch_ahead, sample, visit_while};
+use crate::Refusal;
 
 /// The type of hashes.
-struct Hashes;
+pub struct Hashes;
+
+/// A hash that no key has yet.
+pub type NewHash = New<Hashes>;
+
+/// A large hash as it was at one time.
+pub type HashSnapshot = Snapshot<Hashes>;
+
+/// A hash to be changed, under its latch.
+pub type HashMut<'w> = ValueMut<'w, Hashes>;
 
 impl Collection for Hashes {
     const KIND: Kind = Kind::Hash;
     type Object = HashObject;
     type Packed<'p> = PackedHash<'p>;
+    type View<'v> = Hash<'v>;
+    type Limits = HashLimits;
+    type Edit<'e> = Edit<'e>;
+
+    const UNLIMITED: HashLimits = HashLimits { entries: usize::MAX, value: usize::MAX };
 
     fn packed(bytes: &[u8]) -> PackedHash<'_> {
         PackedHash::new(bytes)
@@ -45,8 +57,36 @@ impl Collection for Hashes {
         Ok(object.should_pack() && object.pack(out)?)
     }
 
-    fn is_expired(body: Body<'_, Self>, now: u64) -> bool {
-        let hash = Hash { body, now };
+    #[inline]
+    fn view(contents: Contents<'_, Self>, now: u64) -> Hash<'_> {
+        Hash { contents, now }
+    }
+
+    fn len(contents: Contents<'_, Self>, now: u64) -> usize {
+        Hash { contents, now }.len()
+    }
+
+    /// Fields that are past their time and still there are rare; then the exact number takes a walk.
+    fn live_len(object: &HashObject, now: u64) -> usize {
+        if object.next_due().is_some_and(|due| due <= now) {
+            object.iter().filter(|entry| entry.as_ref().is_ok_and(|entry| is_live(entry, now))).count()
+        } else {
+            object.len()
+        }
+    }
+
+    fn replay(hash: &mut HashMut<'_>, edit: Edit<'_>) -> Result<(), Refusal> {
+        match edit {
+            Edit::Set { field, value, due } => drop(hash.set(field, value, due)?),
+            Edit::SetDue { field, due } => drop(hash.set_due(field, due)?),
+            Edit::Remove { field } => drop(hash.remove(field)?),
+            Edit::SetEncoding(encoding) => hash.raise_encoding(encoding)?,
+        }
+        Ok(())
+    }
+
+    fn is_expired(contents: Contents<'_, Self>, now: u64) -> bool {
+        let hash = Hash { contents, now };
         hash.next_due().is_some_and(|due| due <= now) && hash.is_empty()
     }
 }
@@ -54,7 +94,7 @@ impl Collection for Hashes {
 /// A hash to be read.
 #[derive(Clone, Copy)]
 pub struct Hash<'h> {
-    body: Body<'h, Hashes>,
+    contents: Contents<'h, Hashes>,
     now: u64,
 }
 
@@ -62,17 +102,17 @@ impl<'h> Hash<'h> {
     /// How many fields there are. Of a large hash, those that are past their time and not yet removed are counted.
     #[must_use]
     pub fn len(&self) -> usize {
-        match self.body {
-            Body::Packed(packed) if packed.next_due().is_some_and(|due| due <= self.now) => self.iter().count(),
-            Body::Packed(packed) => packed.len(),
-            Body::Object(object) => object.len(),
+        match self.contents {
+            Contents::Packed(packed) if packed.next_due().is_some_and(|due| due <= self.now) => self.iter().count(),
+            Contents::Packed(packed) => packed.len(),
+            Contents::Object(object) => object.len(),
         }
     }
 
     /// How many fields there are, those past their time and not yet removed included.
     #[must_use]
     pub fn raw_len(&self) -> usize {
-        self.body.elements()
+        self.contents.elements()
     }
 
     /// Whether there are none.
@@ -81,27 +121,27 @@ impl<'h> Hash<'h> {
         self.len() == 0
     }
 
-    /// Whether it is so large that a reply with all of it should be made from a snapshot ([`Reader::large_hash`]).
+    /// Whether it is so large that a reply with all of it should be made from a snapshot ([`HashSnapshot`]).
     #[must_use]
     pub fn is_large(&self) -> bool {
-        self.body.is_large()
+        self.contents.is_large()
     }
 
     /// What OBJECT ENCODING names.
     #[must_use]
     pub fn encoding(&self) -> Encoding {
-        match self.body {
-            Body::Packed(packed) => packed.encoding(),
-            Body::Object(object) => object.encoding(),
+        match self.contents {
+            Contents::Packed(packed) => packed.encoding(),
+            Contents::Object(object) => object.encoding(),
         }
     }
 
     /// When the first of its fields expires, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn next_due(&self) -> Option<u64> {
-        match self.body {
-            Body::Packed(packed) => packed.next_due(),
-            Body::Object(object) => object.next_due(),
+        match self.contents {
+            Contents::Packed(packed) => packed.next_due(),
+            Contents::Object(object) => object.next_due(),
         }
     }
 
@@ -111,9 +151,9 @@ impl<'h> Hash<'h> {
     /// When it is not in memory.
     #[inline]
     pub fn get(&self, field: &[u8]) -> Result<Option<Entry<'h>>, Refusal> {
-        let found = match self.body {
-            Body::Packed(packed) => packed.find(field),
-            Body::Object(object) => object.find(field)?,
+        let found = match self.contents {
+            Contents::Packed(packed) => packed.find(field),
+            Contents::Object(object) => object.find(field)?,
         };
         Ok(found.filter(|entry| is_live(entry, self.now)))
     }
@@ -128,7 +168,7 @@ impl<'h> Hash<'h> {
         mut visit: impl FnMut(Option<Entry<'h>>),
     ) -> Result<(), Refusal> {
         let mut fields = fields.peekable();
-        let Body::Object(object) = self.body else {
+        let Contents::Object(object) = self.contents else {
             return fields.try_for_each(|field| self.get(field).map(&mut visit));
         };
         let (mut names, mut hashes) = ([&[][..]; TOGETHER], [0; TOGETHER]);
@@ -148,9 +188,9 @@ impl<'h> Hash<'h> {
 
     /// All fields. What is not in memory ends them with an error.
     pub fn try_iter(&self) -> impl Iterator<Item = Result<Entry<'h>, Refusal>> {
-        let (packed, object) = match self.body {
-            Body::Packed(packed) => (Some(packed.iter()), None),
-            Body::Object(object) => (None, Some(object.iter())),
+        let (packed, object) = match self.contents {
+            Contents::Packed(packed) => (Some(packed.iter()), None),
+            Contents::Object(object) => (None, Some(object.iter())),
         };
         let now = self.now;
         let packed = packed.into_iter().flatten().map(Ok);
@@ -165,9 +205,9 @@ impl<'h> Hash<'h> {
     #[inline]
     pub fn visit(&self, mut visit: impl FnMut(Entry<'h>)) -> Result<(), Refusal> {
         let now = self.now;
-        match self.body {
-            Body::Packed(packed) => packed.iter().filter(|entry| is_live(entry, now)).for_each(visit),
-            Body::Object(object) => object.visit(|entry| {
+        match self.contents {
+            Contents::Packed(packed) => packed.iter().filter(|entry| is_live(entry, now)).for_each(visit),
+            Contents::Object(object) => object.visit(|entry| {
                 if is_live(&entry, now) {
                     visit(entry);
                 }
@@ -185,9 +225,9 @@ impl<'h> Hash<'h> {
     /// # Errors
     /// When it is not in memory.
     pub fn nth(&self, rank: usize) -> Result<Option<Entry<'h>>, Refusal> {
-        let found = match self.body {
-            Body::Packed(_) => self.iter().nth(rank),
-            Body::Object(object) => object.nth(rank)?,
+        let found = match self.contents {
+            Contents::Packed(_) => self.iter().nth(rank),
+            Contents::Object(object) => object.nth(rank)?,
         };
         Ok(found.filter(|entry| is_live(entry, self.now)))
     }
@@ -198,19 +238,9 @@ impl<'h> Hash<'h> {
     /// When a part of the hash is not in memory; what was visited is no sample then.
     pub fn sample(&self, count: usize, random: &mut dyn FnMut() -> u64, visit: &mut dyn FnMut(Entry<'_>)) -> Result<(), Refusal> {
         let now = self.now;
-        match self.body {
-            Body::Packed(_) => {
-                let (mut left, mut wanted) = (self.len(), count.min(self.len()));
-                for entry in self.iter() {
-                    if ((u128::from(random()) * left as u128) >> 64) < wanted as u128 {
-                        visit(entry);
-                        wanted -= 1;
-                    }
-                    left -= 1;
-                }
-                Ok(())
-            }
-            Body::Object(object) => Ok(object.sample(count, random, &mut |entry| {
+        match self.contents {
+            Contents::Packed(_) => sample(self.try_iter(), self.len(), count, random, visit),
+            Contents::Object(object) => Ok(object.sample(count, random, &mut |entry| {
                 if is_live(&entry, now) {
                     visit(entry);
                 }
@@ -224,12 +254,12 @@ impl<'h> Hash<'h> {
     /// When a part of the hash is not in memory; what was visited is visited again.
     pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(Entry<'_>)) -> Result<u64, Refusal> {
         let now = self.now;
-        match self.body {
-            Body::Packed(_) => {
+        match self.contents {
+            Contents::Packed(_) => {
                 self.iter().for_each(visit);
                 Ok(0)
             }
-            Body::Object(object) => Ok(object.scan(cursor, count, &mut |entry| {
+            Contents::Object(object) => Ok(object.scan(cursor, count, &mut |entry| {
                 if is_live(&entry, now) {
                     visit(entry);
                 }
@@ -240,9 +270,9 @@ impl<'h> Hash<'h> {
     /// An object of its own with all fields, in constant time if it was one.
     #[must_use]
     pub fn to_object(&self, placement: Placement) -> HashObject {
-        match self.body {
-            Body::Packed(packed) => HashObject::from_packed(&packed, placement),
-            Body::Object(object) => object.clone(),
+        match self.contents {
+            Contents::Packed(packed) => HashObject::from_packed(&packed, placement),
+            Contents::Object(object) => object.clone(),
         }
     }
 }
@@ -251,25 +281,13 @@ fn is_live(entry: &Entry<'_>, now: u64) -> bool {
     entry.due.is_none_or(|due| due > now)
 }
 
-impl Reader<'_> {
-    /// Opens a key as a hash for a look at some of its fields. None: there is no such key.
+impl HashSnapshot {
+    /// Visits fields from the place `from` on, as long as `visit` says so. Returns the place to go on at; None at the end.
     ///
     /// # Errors
-    /// When it is of another type, or what `look` needs is not in memory.
-    #[inline]
-    pub fn read_hash<R>(&mut self, key: Key<'_>, look: impl FnOnce(&Hash<'_>) -> Result<R, Refusal>) -> Result<Option<R>, Refusal> {
-        self.look_at::<Hashes, R>(key, Extent::Part, |body, now| look(&Hash { body, now }))
-    }
-
-    /// As [`Reader::read_hash`], for a look at all of it: of a large one, at a snapshot, so that writers need not wait.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn read_whole_hash<R>(
-        &mut self,
-        key: Key<'_>,
-        look: impl FnOnce(&Hash<'_>) -> Result<R, Refusal>,
-    ) -> Result<Option<R>, Refusal> {
-        self.look_at::<Hashes, R>(key, Extent::Whole, |body, now| look(&Hash { body, now }))
+    /// When a part of the hash is not in memory.
+    pub fn visit_from(&self, from: usize, mut visit: impl FnMut(Entry<'_>) -> bool) -> Result<Option<usize>, Refusal> {
+        let Some(object) = self.object() else { return Ok(None) };
+        visit_while(from, object.iter_from(from), |entry| !is_live(&entry, self.now()) || visit(entry))
     }
 }

@@ -1,6 +1,7 @@
 //! Hashes against a map, in memory and on a device.
 
 use super::{Hash, HashLimits};
+use crate::types::hash::Hashes;
 use crate::types::testing::{batch_at as batch, keyspace};
 use crate::{Accessor, Refusal};
 use almandine_datatypes::packed::Due;
@@ -15,7 +16,7 @@ fn fields(accessor: &mut Accessor, now_ms: i64, key: &[u8]) -> Option<Model> {
     batch(accessor, now_ms, |accessor| {
         let mut reader = accessor.reader(0);
         let key = reader.key(key);
-        reader.read_whole_hash(key, |hash| {
+        reader.read_whole_as::<Hashes, _>(key, |hash| {
             let entries: Result<Model, Refusal> =
                 hash.try_iter().map(|entry| entry.map(|e| (e.field.to_vec(), (e.value.to_vec(), e.due)))).collect();
             entries.inspect(|entries| assert!(entries.len() <= hash.len()))
@@ -27,7 +28,7 @@ fn set(accessor: &mut Accessor, now_ms: i64, key: &[u8], pairs: &[(Vec<u8>, Vec<
     batch(accessor, now_ms, |accessor| {
         let mut writer = accessor.writer(0);
         let key = writer.key(key);
-        let mut hash = writer.write_hash(key, LIMITS)?;
+        let mut hash = writer.write_as::<Hashes>(key, LIMITS)?;
         let mut added = 0;
         for (field, value, due) in pairs {
             added += usize::from(hash.set(field, value, *due)?);
@@ -42,8 +43,8 @@ fn append(accessor: &mut Accessor, model: &mut Model, fields: &[Vec<u8>], text: 
     let appended = batch(accessor, 1, |accessor| {
         let mut writer = accessor.writer(0);
         let key = writer.key(b"h");
-        let mut hash = writer.write_hash(key, LIMITS)?;
-        hash.expect(names());
+        let mut hash = writer.write_as::<Hashes>(key, LIMITS)?;
+        hash.prefetch(names());
         let mut appended = Vec::new();
         for field in names() {
             let longer = |value: Option<&[u8]>| {
@@ -78,7 +79,7 @@ fn fields_that_are_updated_read_and_visited_together_are_those_of_a_map() {
             let (got, visited) = batch(&mut accessor, 1, |accessor| {
                 let (mut got, mut visited, mut reader) = (Vec::new(), Model::new(), accessor.reader(0));
                 let key = reader.key(b"h");
-                reader.read_hash(key, |hash| {
+                reader.read_as::<Hashes, _>(key, |hash| {
                     let names = some.iter().map(Vec::as_slice);
                     hash.get_each(names, |entry| got.push(entry.map(|entry| entry.value.to_vec())))?;
                     hash.visit(|entry| drop(visited.insert(entry.field.to_vec(), (entry.value.to_vec(), entry.due))))
@@ -139,7 +140,7 @@ fn changes_are_those_of_a_map(cold: bool) {
                 let removed = batch(&mut accessor, 0, |accessor| {
                     let mut writer = accessor.writer(0);
                     let key = writer.key(&key);
-                    let mut hash = writer.write_hash(key, LIMITS)?;
+                    let mut hash = writer.write_as::<Hashes>(key, LIMITS)?;
                     let removed = hash.remove(&field)?;
                     hash.commit().map(|()| removed)
                 });
@@ -150,7 +151,7 @@ fn changes_are_those_of_a_map(cold: bool) {
                 let there = batch(&mut accessor, 0, |accessor| {
                     let mut writer = accessor.writer(0);
                     let key = writer.key(&key);
-                    let mut hash = writer.write_hash(key, LIMITS)?;
+                    let mut hash = writer.write_as::<Hashes>(key, LIMITS)?;
                     let there = hash.set_due(&field, due)?;
                     hash.commit().map(|()| there)
                 });
@@ -173,7 +174,7 @@ fn changes_are_those_of_a_map(cold: bool) {
                     let mut reader = accessor.reader(0);
                     let key = reader.key(&key);
                     let look = |hash: &Hash<'_>| Ok(hash.get(&field)?.map(|entry| (entry.value.to_vec(), entry.due)));
-                    reader.read_hash(key, look).map(Option::flatten)
+                    reader.read_as::<Hashes, _>(key, look).map(Option::flatten)
                 });
                 assert_eq!(found.as_ref(), model.get(&field), "round {round}");
             }
@@ -266,8 +267,8 @@ fn another_type_is_refused() {
     let mut writer = accessor.writer(0);
     let key = writer.key(b"s");
     writer.upsert(key, b"string", Put::default()).expect("room");
-    assert_eq!(writer.read_hash(key, |_| Ok(())), Err(Refusal::WrongKind));
-    assert!(writer.write_hash(key, LIMITS).is_err_and(|refusal| refusal == Refusal::WrongKind));
+    assert_eq!(writer.read_as::<Hashes, _>(key, |_| Ok(())), Err(Refusal::WrongKind));
+    assert!(writer.write_as::<Hashes>(key, LIMITS).is_err_and(|refusal| refusal == Refusal::WrongKind));
     drop(writer);
     accessor.end_batch();
 }
@@ -283,7 +284,7 @@ fn a_snapshot_of_a_large_hash_is_read_in_pieces_while_it_changes() {
         accessor.begin_batch(0);
         let mut reader = accessor.reader(0);
         let key = reader.key(key);
-        let snapshot = reader.large_hash(key);
+        let snapshot = reader.snapshot_as::<Hashes>(key);
         drop(reader);
         accessor.end_batch();
         snapshot

@@ -4,10 +4,10 @@ use almandine_base::object;
 use almandine_datatypes::hash::PackedHash;
 use almandine_datatypes::packed::{self, Due, Encoding, Entry};
 
-use super::edits::{self, Edit};
-use super::{Hash, Hashes};
-use crate::types::collection::{Body, Draft, Editable, TOGETHER, fetch_ahead};
-use crate::{Key, Refusal, Writer};
+use super::edits::Edit;
+use super::{Hash, HashMut, Hashes};
+use crate::Refusal;
+use crate::types::collection::{Contents, EditBytes, Editable, TOGETHER, fetch_ahead};
 
 /// From which size on OBJECT ENCODING names a hash a hash table, as Redis would: `hash-max-listpack-entries` and `hash-max-listpack-value`.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +19,6 @@ pub struct HashLimits {
 }
 
 impl HashLimits {
-    /// None: where encodings are told, as effects do, none is to be found.
-    pub(crate) const NONE: Self = Self { entries: usize::MAX, value: usize::MAX };
-
     /// The encoding that a write asks for: of a field or value of `longest` bytes, to a hash that then has `fields`.
     pub(super) fn encoding(&self, longest: usize, fields: usize, due: Due) -> Encoding {
         match due {
@@ -32,50 +29,9 @@ impl HashLimits {
     }
 }
 
-/// A hash to be changed, under its latch. A key that is absent is an empty one. Of a hash that is packed nothing is stored before
-/// [`HashMut::commit`]; an object changes at once, so whatever has changed must be committed.
-pub struct HashMut<'w> {
-    draft: Draft<'w, Hashes>,
-    limits: HashLimits,
-}
-
-impl Writer<'_> {
-    /// Opens a key as a hash to be changed.
-    ///
-    /// # Errors
-    /// When it is of another type, or must be read from the device first.
-    pub fn write_hash<'s>(&'s mut self, key: Key<'s>, limits: HashLimits) -> Result<HashMut<'s>, Refusal> {
-        Ok(HashMut { draft: self.open(key)?, limits })
-    }
-}
-
 impl HashMut<'_> {
     /// Fields that are fetched ahead together.
     pub const AHEAD: usize = TOGETHER;
-
-    /// Whether the key was there.
-    #[must_use]
-    pub fn existed(&self) -> bool {
-        self.draft.existed()
-    }
-
-    /// The hash as it is now.
-    #[must_use]
-    pub fn look(&self) -> Hash<'_> {
-        Hash { body: self.draft.body(), now: self.draft.now() }
-    }
-
-    /// How many fields there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.look().len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 
     /// A field.
     ///
@@ -85,12 +41,12 @@ impl HashMut<'_> {
         self.look().get(field)
     }
 
-    /// Says that these fields are going to be changed one after the other: [`HashMut::AHEAD`] of them at most are fetched ahead.
-    pub fn expect<'f>(&self, fields: impl Iterator<Item = &'f [u8]>) {
-        let Body::Object(object) = self.draft.body() else { return };
+    /// Fetches what leads to fields that are going to be changed: [`HashMut::AHEAD`] of them at most.
+    pub fn prefetch<'f>(&self, fields: impl Iterator<Item = &'f [u8]>) {
+        let Contents::Object(object) = self.draft.contents() else { return };
         let mut hashes = [0; TOGETHER];
-        let expected = hashes.iter_mut().zip(fields).map(|(hash, field)| *hash = object.hash(field)).count();
-        fetch_ahead(object, &hashes[..expected], true);
+        let count = hashes.iter_mut().zip(fields).map(|(hash, field)| *hash = object.hash(field)).count();
+        fetch_ahead(object, &hashes[..count], true);
     }
 
     /// Sets a field. Says whether it is new.
@@ -103,10 +59,10 @@ impl HashMut<'_> {
             return self.edit(field, due, |_| Ok::<_, Refusal>(value)).map(|(is_new, _)| is_new);
         }
         let is_new = set(&mut self.draft, field, value, due)?;
-        self.draft.note(|out| Edit::Set { field, value, due }.push(out));
+        self.note(Edit::Set { field, value, due });
         self.draft.changed(1);
         let fields = if is_new { self.look().raw_len() } else { 0 };
-        self.name(self.limits.encoding(field.len().max(value.len()), fields, due))?;
+        self.raise_encoding(self.limits.encoding(field.len().max(value.len()), fields, due))?;
         Ok(is_new)
     }
 
@@ -152,7 +108,7 @@ impl HashMut<'_> {
             Ok((is_new, value, encoding)) => {
                 self.draft.note(|out| {
                     Edit::Set { field, value: value.as_ref(), due }.push(out);
-                    encoding.into_iter().for_each(|encoding| Edit::Name(encoding).push(out));
+                    encoding.into_iter().for_each(|encoding| Edit::SetEncoding(encoding).push(out));
                 });
                 self.draft.changed(1);
                 Ok((is_new, value))
@@ -173,25 +129,9 @@ impl HashMut<'_> {
         Ok(())
     }
 
-    fn name(&mut self, encoding: Encoding) -> Result<(), Refusal> {
-        if name(&mut self.draft, encoding)? {
-            self.draft.note(|out| Edit::Name(encoding).push(out));
-        }
-        Ok(())
-    }
-
-    /// Makes edits that were made to another hash. Those that are none, and all behind them, are left out.
-    ///
-    /// # Errors
-    /// As [`HashMut::set`].
-    pub(in crate::types) fn replay(&mut self, mut edits: &[u8]) -> Result<(), Refusal> {
-        while let Some(edit) = edits::next(&mut edits) {
-            match edit {
-                Edit::Set { field, value, due } => drop(self.set(field, value, due)?),
-                Edit::SetDue { field, due } => drop(self.set_due(field, due)?),
-                Edit::Remove { field } => drop(self.remove(field)?),
-                Edit::Name(encoding) => self.name(encoding)?,
-            }
+    pub(super) fn raise_encoding(&mut self, encoding: Encoding) -> Result<(), Refusal> {
+        if raise_encoding(&mut self.draft, encoding)? {
+            self.note(Edit::SetEncoding(encoding));
         }
         Ok(())
     }
@@ -213,12 +153,12 @@ impl HashMut<'_> {
                 _ => self.draft.unpack(),
             }
         }
-        if let Body::Object(_) = self.draft.body() {
+        if let Contents::Object(_) = self.draft.contents() {
             self.draft.change(|object| object.set_due(field, due))??;
-            self.draft.note(|out| Edit::SetDue { field, due }.push(out));
+            self.note(Edit::SetDue { field, due });
         }
         if due.is_some() {
-            self.name(Encoding::ListPackEx)?;
+            self.raise_encoding(Encoding::ListPackEx)?;
         }
         Ok(true)
     }
@@ -235,32 +175,19 @@ impl HashMut<'_> {
         self.remove_any(field)
     }
 
-    /// Says that all changes together count as one.
-    pub fn count_once(&mut self) {
-        self.draft.count_once();
-    }
-
     fn remove_any(&mut self, field: &[u8]) -> Result<bool, Refusal> {
         let removed = if let Some(packed) = self.draft.packed_mut() {
             let edit = PackedHash::new(packed).remove(field).map(|(edit, _)| edit);
             edit.inspect(|edit| edit.apply(packed)).is_some()
         } else {
             let removed = self.draft.change(|object| object.remove(field))??;
-            self.draft.note(|out| Edit::Remove { field }.push(out));
+            self.note(Edit::Remove { field });
             removed
         };
         if removed {
             self.draft.changed(0);
         }
         Ok(removed)
-    }
-
-    /// Stores what has changed. A hash without fields is no key.
-    ///
-    /// # Errors
-    /// When the store is full; then a packed hash is as it was.
-    pub fn commit(self) -> Result<(), Refusal> {
-        self.draft.commit()
     }
 }
 
@@ -278,9 +205,9 @@ pub(super) fn set(hash: &mut impl Editable<Hashes>, field: &[u8], value: &[u8], 
     Ok(hash.change(|object| object.set(field, value, due))??)
 }
 
-/// Lets OBJECT ENCODING name an encoding if that follows the present one. Says whether it does.
-pub(super) fn name(hash: &mut impl Editable<Hashes>, encoding: Encoding) -> Result<bool, Refusal> {
-    if (Hash { body: hash.body(), now: 0 }).encoding() as u8 >= encoding as u8 {
+/// Sets what OBJECT ENCODING answers if that follows the present encoding. Says whether it does.
+pub(super) fn raise_encoding(hash: &mut impl Editable<Hashes>, encoding: Encoding) -> Result<bool, Refusal> {
+    if (Hash { contents: hash.contents(), now: 0 }).encoding() as u8 >= encoding as u8 {
         return Ok(false);
     }
     match hash.packed_mut() {

@@ -2,18 +2,18 @@
 
 use almandine_datatypes::list::{End, ListEncoding};
 
-use crate::types::collection::edits::{push_bytes, push_number, take_byte, take_bytes, take_number};
+use crate::types::collection::edits::{EditBytes, push_bytes, push_number, take_byte, take_bytes, take_number};
 
 /// An edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Edit<'e> {
+pub enum Edit<'e> {
     Push { end: End, element: &'e [u8] },
     Pop { end: End, count: usize },
     Set { index: usize, element: &'e [u8] },
     Insert { index: usize, element: &'e [u8] },
     Remove { end: End, element: &'e [u8], limit: usize },
     Trim { start: usize, end: usize },
-    Name(ListEncoding),
+    SetEncoding(ListEncoding),
 }
 
 /// The numbers of edits at the left; those at the right are one more.
@@ -23,7 +23,7 @@ const REMOVE: u8 = 4;
 const SET: u8 = 6;
 const INSERT: u8 = 7;
 const TRIM: u8 = 8;
-const NAME: u8 = 9;
+const SET_ENCODING: u8 = 9;
 
 const fn at(end: End, left: u8) -> u8 {
     match end {
@@ -32,9 +32,8 @@ const fn at(end: End, left: u8) -> u8 {
     }
 }
 
-impl Edit<'_> {
-    /// Appends it to others.
-    pub(super) fn push(self, out: &mut Vec<u8>) {
+impl<'e> EditBytes<'e> for Edit<'e> {
+    fn push(self, out: &mut Vec<u8>) {
         let number = |out: &mut Vec<u8>, number: usize| push_number(out, number as u64);
         match self {
             Self::Push { end, element } => {
@@ -65,34 +64,37 @@ impl Edit<'_> {
                 number(out, start);
                 number(out, end);
             }
-            Self::Name(encoding) => out.extend_from_slice(&[NAME, encoding as u8]),
+            Self::SetEncoding(encoding) => out.extend_from_slice(&[SET_ENCODING, encoding as u8]),
         }
     }
-}
 
-/// The first of the edits, which is taken off. None at the end, and where bytes are no edit.
-pub(super) fn next<'e>(edits: &mut &'e [u8]) -> Option<Edit<'e>> {
-    let number = |edits: &mut &'e [u8]| usize::try_from(take_number(edits)?).ok();
-    let kind = take_byte(edits)?;
-    let end = if kind & 1 == 0 { End::Left } else { End::Right };
-    match kind {
-        PUSH..POP => Some(Edit::Push { end, element: take_bytes(edits)? }),
-        POP..REMOVE => Some(Edit::Pop { end, count: number(edits)? }),
-        REMOVE..SET => Some(Edit::Remove { end, element: take_bytes(edits)?, limit: number(edits)? }),
-        SET => Some(Edit::Set { index: number(edits)?, element: take_bytes(edits)? }),
-        INSERT => Some(Edit::Insert { index: number(edits)?, element: take_bytes(edits)? }),
-        TRIM => Some(Edit::Trim { start: number(edits)?, end: number(edits)? }),
-        NAME => {
-            let name = take_byte(edits)?;
-            [ListEncoding::ListPack, ListEncoding::QuickList].into_iter().find(|encoding| *encoding as u8 == name).map(Edit::Name)
+    fn take(edits: &mut &'e [u8]) -> Option<Self> {
+        let number = |edits: &mut &'e [u8]| usize::try_from(take_number(edits)?).ok();
+        let kind = take_byte(edits)?;
+        let end = if kind & 1 == 0 { End::Left } else { End::Right };
+        match kind {
+            PUSH..POP => Some(Edit::Push { end, element: take_bytes(edits)? }),
+            POP..REMOVE => Some(Edit::Pop { end, count: number(edits)? }),
+            REMOVE..SET => Some(Edit::Remove { end, element: take_bytes(edits)?, limit: number(edits)? }),
+            SET => Some(Edit::Set { index: number(edits)?, element: take_bytes(edits)? }),
+            INSERT => Some(Edit::Insert { index: number(edits)?, element: take_bytes(edits)? }),
+            TRIM => Some(Edit::Trim { start: number(edits)?, end: number(edits)? }),
+            SET_ENCODING => {
+                let number = take_byte(edits)?;
+                [ListEncoding::ListPack, ListEncoding::QuickList]
+                    .into_iter()
+                    .find(|encoding| *encoding as u8 == number)
+                    .map(Edit::SetEncoding)
+            }
+            _ => None,
         }
-        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::testing::assert_edits_come_back;
 
     #[test]
     fn edits_come_back_and_cut_ones_end() {
@@ -106,15 +108,8 @@ mod tests {
             Edit::Remove { end: End::Left, element: b"e", limit: 1 },
             Edit::Remove { end: End::Right, element: b"e", limit: usize::MAX },
             Edit::Trim { start: 3, end: 1 << 40 },
-            Edit::Name(ListEncoding::QuickList),
+            Edit::SetEncoding(ListEncoding::QuickList),
         ];
-        let mut edits = Vec::new();
-        all.iter().for_each(|edit| edit.push(&mut edits));
-        let mut bytes = &edits[..];
-        assert_eq!(std::iter::from_fn(|| next(&mut bytes)).collect::<Vec<_>>(), all);
-        for len in 0..edits.len() {
-            let mut bytes = &edits[..len];
-            assert!(std::iter::from_fn(|| next(&mut bytes)).count() < all.len());
-        }
+        assert_edits_come_back(&all);
     }
 }

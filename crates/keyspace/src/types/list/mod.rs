@@ -2,15 +2,12 @@
 
 mod edits;
 mod new;
-mod snapshot;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use almandine_datatypes::list::{End, ListLimits};
-pub use new::NewList;
-pub use snapshot::ListSnapshot;
-pub use write::{ListMut, Trimmed};
+pub use write::Trimmed;
 
 use almandine_base::object;
 use almandine_datatypes::hash::Placement;
@@ -18,16 +15,32 @@ use almandine_datatypes::list::{ListEncoding, ListObject, PackedList};
 use almandine_datatypes::packed::Member;
 use almandine_store::Kind;
 
-use super::collection::{Body, Collection, Extent};
-use crate::{Key, Reader, Refusal};
+use self::edits::Edit;
+use super::collection::{Collection, Contents, New, Snapshot, ValueMut, visit_while};
+use crate::Refusal;
 
 /// The type of lists.
-struct Lists;
+pub struct Lists;
+
+/// A list that no key has yet.
+pub type NewList = New<Lists>;
+
+/// A large list as it was at one time.
+pub type ListSnapshot = Snapshot<Lists>;
+
+/// A list to be changed, under its latch.
+pub type ListMut<'w> = ValueMut<'w, Lists>;
 
 impl Collection for Lists {
     const KIND: Kind = Kind::List;
     type Object = ListObject;
     type Packed<'p> = PackedList<'p>;
+    type View<'v> = List<'v>;
+    /// None: encodings are told, as effects do.
+    type Limits = Option<ListLimits>;
+    type Edit<'e> = Edit<'e>;
+
+    const UNLIMITED: Option<ListLimits> = None;
 
     fn packed(bytes: &[u8]) -> PackedList<'_> {
         PackedList::new(bytes)
@@ -44,19 +57,37 @@ impl Collection for Lists {
     fn pack(object: &ListObject, out: &mut Vec<u8>) -> Result<bool, object::Missing> {
         Ok(object.should_pack() && object.pack(out)?)
     }
+
+    #[inline]
+    fn view(contents: Contents<'_, Self>, _now: u64) -> List<'_> {
+        List { contents }
+    }
+
+    fn replay(list: &mut ListMut<'_>, edit: Edit<'_>) -> Result<(), Refusal> {
+        match edit {
+            Edit::Push { end, element } => list.push(end, element)?,
+            Edit::Pop { end, count } => list.pop(end, count, |_| ())?,
+            Edit::Set { index, element } => drop(list.set(index, element)?),
+            Edit::Insert { index, element } => list.insert(index, element)?,
+            Edit::Remove { end, element, limit } => drop(list.remove(end, element, limit)?),
+            Edit::Trim { start, end } => drop(list.trim(start..end)?),
+            Edit::SetEncoding(encoding) => list.set_encoding(encoding)?,
+        }
+        Ok(())
+    }
 }
 
 /// A list to be read.
 #[derive(Clone, Copy)]
 pub struct List<'l> {
-    body: Body<'l, Lists>,
+    contents: Contents<'l, Lists>,
 }
 
 impl<'l> List<'l> {
     /// How many elements there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.body.elements()
+        self.contents.elements()
     }
 
     /// Whether there are none.
@@ -65,18 +96,18 @@ impl<'l> List<'l> {
         self.len() == 0
     }
 
-    /// Whether so many of its elements are so much that a reply with them should be made from a snapshot ([`Reader::large_list`]).
+    /// Whether `count` of its elements take so much that a reply with them should be made from a snapshot ([`ListSnapshot`]).
     #[must_use]
     pub fn is_large(&self, count: usize) -> bool {
-        self.body.is_large_part(count)
+        self.contents.is_large_part(count)
     }
 
     /// What OBJECT ENCODING names.
     #[must_use]
     pub fn encoding(&self) -> ListEncoding {
-        match self.body {
-            Body::Packed(packed) => packed.encoding(),
-            Body::Object(object) => object.encoding(),
+        match self.contents {
+            Contents::Packed(packed) => packed.encoding(),
+            Contents::Object(object) => object.encoding(),
         }
     }
 
@@ -86,9 +117,9 @@ impl<'l> List<'l> {
     /// When it is not in memory.
     #[inline]
     pub fn nth(&self, index: usize) -> Result<Option<Member<'l>>, Refusal> {
-        match self.body {
-            Body::Packed(packed) => Ok(packed.nth(index)),
-            Body::Object(object) => Ok(object.nth(index)?),
+        match self.contents {
+            Contents::Packed(packed) => Ok(packed.nth(index)),
+            Contents::Object(object) => Ok(object.nth(index)?),
         }
     }
 
@@ -99,9 +130,9 @@ impl<'l> List<'l> {
 
     /// As [`List::try_iter`], from a place on.
     pub fn try_iter_from(&self, index: usize) -> impl Iterator<Item = Result<Member<'l>, Refusal>> + use<'l> {
-        let (packed, object) = match self.body {
-            Body::Packed(packed) => (Some(packed.iter_from(index)), None),
-            Body::Object(object) => (None, Some(object.iter_from(index))),
+        let (packed, object) = match self.contents {
+            Contents::Packed(packed) => (Some(packed.iter_from(index)), None),
+            Contents::Object(object) => (None, Some(object.iter_from(index))),
         };
         let packed = packed.into_iter().flatten().map(Ok);
         packed.chain(object.into_iter().flatten().map(|element| element.map_err(Refusal::from)))
@@ -113,9 +144,9 @@ impl<'l> List<'l> {
     /// When one is not in memory; those before it have been visited.
     #[inline]
     pub fn visit(&self, index: usize, count: usize, mut visit: impl FnMut(&[u8])) -> Result<(), Refusal> {
-        match self.body {
-            Body::Packed(packed) => packed.iter_from(index).take(count).for_each(|element| visit(&element)),
-            Body::Object(object) => object.visit(index, count, visit)?,
+        match self.contents {
+            Contents::Packed(packed) => packed.iter_from(index).take(count).for_each(|element| visit(&element)),
+            Contents::Object(object) => object.visit(index, count, visit)?,
         }
         Ok(())
     }
@@ -125,8 +156,8 @@ impl<'l> List<'l> {
     /// # Errors
     /// When a part of the list is not in memory.
     pub fn find(&self, end: End, element: &[u8], limit: usize, visit: &mut dyn FnMut(usize) -> bool) -> Result<(), Refusal> {
-        match self.body {
-            Body::Packed(packed) => {
+        match self.contents {
+            Contents::Packed(packed) => {
                 let len = packed.len();
                 let mut places = Vec::new();
                 packed.find(element, &mut |place| {
@@ -139,7 +170,7 @@ impl<'l> List<'l> {
                 }
                 Ok(())
             }
-            Body::Object(object) => Ok(object.find(end, element, limit, visit)?),
+            Contents::Object(object) => Ok(object.find(end, element, limit, visit)?),
         }
     }
 
@@ -157,25 +188,13 @@ impl<'l> List<'l> {
     }
 }
 
-impl Reader<'_> {
-    /// Opens a key as a list for a look at some of its elements. None: there is no such key.
+impl ListSnapshot {
+    /// Visits elements from a place on, as long as `visit` says so. Returns the place to go on at; None at the end.
     ///
     /// # Errors
-    /// When it is of another type, or what `look` needs is not in memory.
-    #[inline]
-    pub fn read_list<R>(&mut self, key: Key<'_>, look: impl FnOnce(&List<'_>) -> Result<R, Refusal>) -> Result<Option<R>, Refusal> {
-        self.look_at::<Lists, R>(key, Extent::Part, |body, _| look(&List { body }))
-    }
-
-    /// As [`Reader::read_list`], for a look at all of it: of a large one, at a snapshot, so that writers need not wait.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn read_whole_list<R>(
-        &mut self,
-        key: Key<'_>,
-        look: impl FnOnce(&List<'_>) -> Result<R, Refusal>,
-    ) -> Result<Option<R>, Refusal> {
-        self.look_at::<Lists, R>(key, Extent::Whole, |body, _| look(&List { body }))
+    /// When a part of the list is not in memory.
+    pub fn visit_from(&self, from: usize, mut visit: impl FnMut(&[u8]) -> bool) -> Result<Option<usize>, Refusal> {
+        let Some(object) = self.object() else { return Ok(None) };
+        visit_while(from, object.iter_from(from), |element| visit(&element))
     }
 }

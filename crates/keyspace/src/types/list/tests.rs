@@ -1,6 +1,7 @@
 //! Lists against a naive one, in memory and on a device.
 
 use super::{End, ListLimits, ListMut};
+use crate::types::list::Lists;
 use crate::types::testing::{batch, keyspace};
 use crate::{Accessor, Refusal};
 use almandine_datatypes::list::ListEncoding;
@@ -18,7 +19,7 @@ fn elements(accessor: &mut Accessor, key: &[u8]) -> Option<Model> {
     batch(accessor, |accessor| {
         let mut reader = accessor.reader(0);
         let key = reader.key(key);
-        reader.read_whole_list(key, |list| list.try_iter().map(|element| element.map(|e| e.to_vec())).collect())
+        reader.read_whole_as::<Lists, _>(key, |list| list.try_iter().map(|element| element.map(|e| e.to_vec())).collect())
     })
 }
 
@@ -26,7 +27,7 @@ fn change<R>(accessor: &mut Accessor, key: &[u8], mut work: impl FnMut(&mut List
     batch(accessor, |accessor| {
         let mut writer = accessor.writer(0);
         let key = writer.key(key);
-        let mut list = writer.write_list(key, limits())?;
+        let mut list = writer.write_as::<Lists>(key, limits())?;
         let result = work(&mut list)?;
         list.commit().map(|()| result)
     })
@@ -81,7 +82,7 @@ fn step(accessor: &mut Accessor, key: &[u8], model: &mut Model, size: usize, ran
             batch(accessor, |accessor| {
                 let mut writer = accessor.writer(0);
                 let key = writer.key(key);
-                let mut list = writer.write_list(key, limits())?;
+                let mut list = writer.write_as::<Lists>(key, limits())?;
                 let trimmed = list.trim(start..stop)?;
                 list.commit()?;
                 writer.discard(trimmed);
@@ -108,7 +109,7 @@ fn step(accessor: &mut Accessor, key: &[u8], model: &mut Model, size: usize, ran
     let found = batch(accessor, |accessor| {
         let mut reader = accessor.reader(0);
         let key = reader.key(key);
-        let found = reader.read_list(key, |list| Ok((list.len(), list.nth(at)?.map(|element| element.to_vec()))))?;
+        let found = reader.read_as::<Lists, _>(key, |list| Ok((list.len(), list.nth(at)?.map(|element| element.to_vec()))))?;
         Ok(found)
     });
     assert_eq!(found, Some((model.len(), model.get(at).cloned())).filter(|_| !model.is_empty()));
@@ -152,7 +153,7 @@ fn encodings_follow_the_size_with_a_margin() {
     let encoding = |accessor: &mut Accessor| change(accessor, b"k", |list| Ok(list.look().encoding()));
     let push = |accessor: &mut Accessor, element: &[u8], count: usize| {
         change(accessor, b"k", |list| {
-            list.expect(element.len() * count, count)?;
+            list.reserve(element.len() * count, count)?;
             (0..count).try_for_each(|_| list.push(End::Right, element))
         });
     };
@@ -180,8 +181,8 @@ fn another_type_is_refused() {
     let mut writer = accessor.writer(0);
     let key = writer.key(b"s");
     writer.upsert(key, b"string", Put::default()).expect("room");
-    assert_eq!(writer.read_list(key, |_| Ok(())), Err(Refusal::WrongKind));
-    assert!(writer.write_list(key, limits()).is_err_and(|refusal| refusal == Refusal::WrongKind));
+    assert_eq!(writer.read_as::<Lists, _>(key, |_| Ok(())), Err(Refusal::WrongKind));
+    assert!(writer.write_as::<Lists>(key, limits()).is_err_and(|refusal| refusal == Refusal::WrongKind));
     drop(writer);
     accessor.end_batch();
 }
@@ -199,7 +200,7 @@ fn a_snapshot_of_a_large_list_is_read_in_pieces_while_it_changes() {
         accessor.begin_batch(0);
         let mut reader = accessor.reader(0);
         let key = reader.key(key);
-        let snapshot = reader.large_list(key);
+        let snapshot = reader.snapshot_as::<Lists>(key);
         drop(reader);
         accessor.end_batch();
         snapshot

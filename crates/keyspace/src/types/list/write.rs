@@ -6,18 +6,10 @@ use almandine_datatypes::list::{End, ListEncoding, ListLimits, ListObject, Packe
 use almandine_datatypes::packed;
 use almandine_store::{HeapValue, SharedValue};
 
-use super::edits::{self, Edit};
-use super::{List, Lists};
-use crate::types::collection::{Body, Draft, Editable};
-use crate::{Key, Refusal, Writer};
-
-/// A list to be changed, under its latch. A key that is absent is an empty one. Of a list that is packed nothing is stored before
-/// [`ListMut::commit`]; an object changes at once, so whatever has changed must be committed.
-pub struct ListMut<'w> {
-    draft: Draft<'w, Lists>,
-    /// None: encodings are told, as effects do.
-    limits: Option<ListLimits>,
-}
+use super::edits::Edit;
+use super::{List, ListMut, Lists};
+use crate::types::collection::{Contents, Editable};
+use crate::{Refusal, Writer};
 
 /// What was cut off a list, to be freed ([`Writer::discard`]).
 #[derive(Default)]
@@ -25,19 +17,6 @@ pub struct ListMut<'w> {
 pub struct Trimmed(Vec<ListObject>);
 
 impl Writer<'_> {
-    /// Opens a key as a list to be changed.
-    ///
-    /// # Errors
-    /// When it is of another type, or must be read from the device first.
-    pub fn write_list<'s>(&'s mut self, key: Key<'s>, limits: ListLimits) -> Result<ListMut<'s>, Refusal> {
-        Ok(ListMut { draft: self.open(key)?, limits: Some(limits) })
-    }
-
-    /// As [`Writer::write_list`], for edits that name encodings.
-    pub(in crate::types) fn replay_list<'s>(&'s mut self, key: Key<'s>) -> Result<ListMut<'s>, Refusal> {
-        Ok(ListMut { draft: self.open(key)?, limits: None })
-    }
-
     /// Frees what was cut off a list: at once if it is little, else in the background.
     pub fn discard(&mut self, trimmed: Trimmed) {
         for object in trimmed.0 {
@@ -47,66 +26,35 @@ impl Writer<'_> {
 }
 
 impl ListMut<'_> {
-    /// Whether the key was there.
-    #[must_use]
-    pub fn existed(&self) -> bool {
-        self.draft.existed()
-    }
-
-    /// The list as it is now.
-    #[must_use]
-    pub fn look(&self) -> List<'_> {
-        List { body: self.draft.body() }
-    }
-
-    /// How many elements there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.draft.body().elements()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Says that elements of so many bytes come together, so that OBJECT ENCODING names what holds all of them.
+    /// Prepares for `count` elements of `bytes` in all: OBJECT ENCODING answers with what holds all of them.
     ///
     /// # Errors
     /// When a part of the list is not in memory, or the store is full; then nothing has changed.
-    pub fn expect(&mut self, bytes: usize, count: usize) -> Result<(), Refusal> {
+    pub fn reserve(&mut self, bytes: usize, count: usize) -> Result<(), Refusal> {
         let Some(limits) = self.limits else { return Ok(()) };
         match outgrows(&self.draft, limits, (bytes, count))? {
-            Some(encoding) => self.name(encoding),
+            Some(encoding) => self.set_encoding(encoding),
             None => Ok(()),
         }
     }
 
-    /// Lets OBJECT ENCODING name a list that has become small a listpack again.
+    /// A list that has become small is a listpack to OBJECT ENCODING again.
     ///
     /// # Errors
-    /// As [`ListMut::expect`].
+    /// As [`ListMut::reserve`].
     pub fn settle(&mut self) -> Result<(), Refusal> {
         let Some(limits) = self.limits else { return Ok(()) };
         if self.look().encoding() == ListEncoding::QuickList && !exceeds(&self.draft, limits.half(), (0, 0))? {
-            self.name(ListEncoding::ListPack)?;
+            self.set_encoding(ListEncoding::ListPack)?;
         }
         Ok(())
     }
 
-    fn name(&mut self, encoding: ListEncoding) -> Result<(), Refusal> {
-        name(&mut self.draft, encoding)?;
-        self.note(Edit::Name(encoding));
+    pub(super) fn set_encoding(&mut self, encoding: ListEncoding) -> Result<(), Refusal> {
+        set_encoding(&mut self.draft, encoding)?;
+        self.note(Edit::SetEncoding(encoding));
         self.draft.changed(0);
         Ok(())
-    }
-
-    #[inline]
-    fn note(&mut self, edit: Edit<'_>) {
-        if let Body::Object(_) = self.draft.body() {
-            self.draft.note(|out| edit.push(out));
-        }
     }
 
     /// Puts an element at an end.
@@ -194,7 +142,7 @@ impl ListMut<'_> {
     /// As [`ListMut::pop`].
     pub fn remove(&mut self, end: End, element: &[u8], limit: usize) -> Result<usize, Refusal> {
         let mut places = Vec::new();
-        if let Body::Packed(_) = self.draft.body() {
+        if let Contents::Packed(_) = self.draft.contents() {
             self.look().find(end, element, usize::MAX, &mut |place| {
                 places.push(place);
                 places.len() < limit
@@ -238,33 +186,6 @@ impl ListMut<'_> {
         self.draft.changed(gone as i64);
         Ok(trimmed)
     }
-
-    /// Makes edits that were made to another list. Those that are none, and all behind them, are left out.
-    ///
-    /// # Errors
-    /// As [`ListMut::pop`].
-    pub(in crate::types) fn replay(&mut self, mut edits: &[u8]) -> Result<(), Refusal> {
-        while let Some(edit) = edits::next(&mut edits) {
-            match edit {
-                Edit::Push { end, element } => self.push(end, element)?,
-                Edit::Pop { end, count } => self.pop(end, count, |_| ())?,
-                Edit::Set { index, element } => drop(self.set(index, element)?),
-                Edit::Insert { index, element } => self.insert(index, element)?,
-                Edit::Remove { end, element, limit } => drop(self.remove(end, element, limit)?),
-                Edit::Trim { start, end } => drop(self.trim(start..end)?),
-                Edit::Name(encoding) => self.name(encoding)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Stores what has changed. A list without elements is no key.
-    ///
-    /// # Errors
-    /// When the store is full; then a packed list is as it was.
-    pub fn commit(self) -> Result<(), Refusal> {
-        self.draft.commit()
-    }
 }
 
 /// Puts an element at an end of a list in either form.
@@ -281,13 +202,13 @@ pub(super) fn push(list: &mut impl Editable<Lists>, end: End, element: &[u8]) ->
 
 /// Whether a list, with elements that come, is more than one node of a quicklist may have. `added` are their bytes and their number.
 fn exceeds(list: &impl Editable<Lists>, limits: ListLimits, (bytes, count): (usize, usize)) -> Result<bool, Refusal> {
-    match list.body() {
-        Body::Packed(packed) => {
+    match list.contents() {
+        Contents::Packed(packed) => {
             let count = packed.len() + count;
             let bound = limits.is_exceeded(packed.listpack_bytes_bound() + bytes, count);
             Ok(bound && limits.is_exceeded(packed.listpack_bytes() + bytes, count))
         }
-        Body::Object(object) => Ok(object.exceeds(limits, bytes, count)?),
+        Contents::Object(object) => Ok(object.exceeds(limits, bytes, count)?),
     }
 }
 
@@ -298,12 +219,12 @@ pub(super) fn outgrows(
     limits: ListLimits,
     added: (usize, usize),
 ) -> Result<Option<ListEncoding>, Refusal> {
-    let is_listpack = List { body: list.body() }.encoding() == ListEncoding::ListPack;
+    let is_listpack = List { contents: list.contents() }.encoding() == ListEncoding::ListPack;
     Ok((is_listpack && exceeds(list, limits, added)?).then_some(ListEncoding::QuickList))
 }
 
-/// Lets OBJECT ENCODING name another encoding.
-pub(super) fn name(list: &mut impl Editable<Lists>, encoding: ListEncoding) -> Result<(), Refusal> {
+/// Sets what OBJECT ENCODING answers.
+pub(super) fn set_encoding(list: &mut impl Editable<Lists>, encoding: ListEncoding) -> Result<(), Refusal> {
     match list.packed_mut() {
         Some(packed) => PackedList::set_encoding(packed, encoding),
         None => list.change(|object| object.set_encoding(encoding))?,

@@ -2,23 +2,22 @@
 
 use almandine_datatypes::set::SetEncoding;
 
-use crate::types::collection::edits::{push_bytes, take_byte, take_bytes};
+use crate::types::collection::edits::{EditBytes, push_bytes, take_byte, take_bytes};
 
 /// An edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Edit<'e> {
+pub enum Edit<'e> {
     Add(&'e [u8]),
     Remove(&'e [u8]),
-    Name(SetEncoding),
+    SetEncoding(SetEncoding),
 }
 
 const ADD: u8 = 0;
 const REMOVE: u8 = 1;
-const NAME: u8 = 2;
+const SET_ENCODING: u8 = 2;
 
-impl Edit<'_> {
-    /// Appends it to others.
-    pub(super) fn push(self, out: &mut Vec<u8>) {
+impl<'e> EditBytes<'e> for Edit<'e> {
+    fn push(self, out: &mut Vec<u8>) {
         match self {
             Self::Add(member) => {
                 out.push(ADD);
@@ -28,39 +27,32 @@ impl Edit<'_> {
                 out.push(REMOVE);
                 push_bytes(out, member);
             }
-            Self::Name(encoding) => out.extend_from_slice(&[NAME, encoding as u8]),
+            Self::SetEncoding(encoding) => out.extend_from_slice(&[SET_ENCODING, encoding as u8]),
         }
     }
-}
 
-/// The first of the edits, which is taken off. None at the end, and where bytes are no edit.
-pub(super) fn next<'e>(edits: &mut &'e [u8]) -> Option<Edit<'e>> {
-    match take_byte(edits)? {
-        ADD => take_bytes(edits).map(Edit::Add),
-        REMOVE => take_bytes(edits).map(Edit::Remove),
-        NAME => {
-            let name = take_byte(edits)?;
-            let all = [SetEncoding::IntSet, SetEncoding::ListPack, SetEncoding::HashTable];
-            all.into_iter().find(|encoding| *encoding as u8 == name).map(Edit::Name)
+    fn take(edits: &mut &'e [u8]) -> Option<Self> {
+        match take_byte(edits)? {
+            ADD => take_bytes(edits).map(Edit::Add),
+            REMOVE => take_bytes(edits).map(Edit::Remove),
+            SET_ENCODING => {
+                let number = take_byte(edits)?;
+                let all = [SetEncoding::IntSet, SetEncoding::ListPack, SetEncoding::HashTable];
+                all.into_iter().find(|encoding| *encoding as u8 == number).map(Edit::SetEncoding)
+            }
+            _ => None,
         }
-        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::testing::assert_edits_come_back;
 
     #[test]
     fn edits_come_back_and_cut_ones_end() {
-        let all = [Edit::Add(b"member"), Edit::Add(b""), Edit::Remove(b"m"), Edit::Name(SetEncoding::ListPack)];
-        let mut edits = Vec::new();
-        all.iter().for_each(|edit| edit.push(&mut edits));
-        let mut bytes = &edits[..];
-        assert_eq!(std::iter::from_fn(|| next(&mut bytes)).collect::<Vec<_>>(), all);
-        for len in 0..edits.len() {
-            let mut bytes = &edits[..len];
-            assert!(std::iter::from_fn(|| next(&mut bytes)).count() < all.len());
-        }
+        let all = [Edit::Add(b"member"), Edit::Add(b""), Edit::Remove(b"m"), Edit::SetEncoding(SetEncoding::ListPack)];
+        assert_edits_come_back(&all);
     }
 }

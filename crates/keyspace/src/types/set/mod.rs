@@ -2,16 +2,13 @@
 
 mod edits;
 mod new;
-mod snapshot;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use almandine_datatypes::set::SetLimits;
 pub use new::NewSet;
-pub use snapshot::SetSnapshot;
-pub(in crate::types) use write::NO_LIMITS;
-pub use write::{Moved, SetMut};
+pub use write::Moved;
 
 use almandine_base::object;
 use almandine_datatypes::hash::Placement;
@@ -19,16 +16,28 @@ use almandine_datatypes::packed::Member;
 use almandine_datatypes::set::{PackedSet, SetEncoding, SetObject, Source};
 use almandine_store::Kind;
 
-use super::collection::{Body, Collection, Extent};
-use crate::{Key, Reader, Refusal};
+use self::edits::Edit;
+use super::collection::{Collection, Contents, Snapshot, ValueMut, sample, visit_while};
+use crate::Refusal;
 
 /// The type of sets.
-struct Sets;
+pub struct Sets;
+
+/// A large set as it was at one time.
+pub type SetSnapshot = Snapshot<Sets>;
+
+/// A set to be changed, under its latch.
+pub type SetMut<'w> = ValueMut<'w, Sets>;
 
 impl Collection for Sets {
     const KIND: Kind = Kind::Set;
     type Object = SetObject;
     type Packed<'p> = PackedSet<'p>;
+    type View<'v> = Set<'v>;
+    type Limits = SetLimits;
+    type Edit<'e> = Edit<'e>;
+
+    const UNLIMITED: SetLimits = SetLimits { integers: usize::MAX, entries: usize::MAX, value: usize::MAX };
 
     fn packed(bytes: &[u8]) -> PackedSet<'_> {
         PackedSet::new(bytes)
@@ -45,21 +54,35 @@ impl Collection for Sets {
     fn pack(object: &SetObject, out: &mut Vec<u8>) -> Result<bool, object::Missing> {
         Ok(object.should_pack() && object.pack(out)?)
     }
+
+    #[inline]
+    fn view(contents: Contents<'_, Self>, _now: u64) -> Set<'_> {
+        Set { contents }
+    }
+
+    fn replay(set: &mut SetMut<'_>, edit: Edit<'_>) -> Result<(), Refusal> {
+        match edit {
+            Edit::Add(member) => drop(set.add(member)?),
+            Edit::Remove(member) => drop(set.remove(member)?),
+            Edit::SetEncoding(encoding) => set.set_encoding(encoding)?,
+        }
+        Ok(())
+    }
 }
 
 /// A set to be read.
 #[derive(Clone, Copy)]
 pub struct Set<'s> {
-    body: Body<'s, Sets>,
+    contents: Contents<'s, Sets>,
 }
 
 impl<'s> Set<'s> {
     /// The set as set algebra takes it.
     #[must_use]
     pub fn source(&self) -> Source<'s> {
-        match self.body {
-            Body::Packed(packed) => Source::Packed(packed),
-            Body::Object(object) => Source::Object(object),
+        match self.contents {
+            Contents::Packed(packed) => Source::Packed(packed),
+            Contents::Object(object) => Source::Object(object),
         }
     }
 
@@ -75,18 +98,18 @@ impl<'s> Set<'s> {
         self.len() == 0
     }
 
-    /// Whether it is so large that a reply with all of it should be made from a snapshot ([`Reader::large_set`]).
+    /// Whether it is so large that a reply with all of it should be made from a snapshot ([`SetSnapshot`]).
     #[must_use]
     pub fn is_large(&self) -> bool {
-        self.body.is_large()
+        self.contents.is_large()
     }
 
     /// What OBJECT ENCODING names.
     #[must_use]
     pub fn encoding(&self) -> SetEncoding {
-        match self.body {
-            Body::Packed(packed) => packed.encoding(),
-            Body::Object(object) => object.encoding(),
+        match self.contents {
+            Contents::Packed(packed) => packed.encoding(),
+            Contents::Object(object) => object.encoding(),
         }
     }
 
@@ -109,9 +132,9 @@ impl<'s> Set<'s> {
     /// # Errors
     /// When it is not in memory.
     pub fn nth(&self, rank: usize) -> Result<Option<Member<'s>>, Refusal> {
-        match self.body {
-            Body::Packed(packed) => Ok(packed.nth(rank)),
-            Body::Object(object) => Ok(object.nth(rank)?.map(Member::from)),
+        match self.contents {
+            Contents::Packed(packed) => Ok(packed.nth(rank)),
+            Contents::Object(object) => Ok(object.nth(rank)?.map(Member::from)),
         }
     }
 
@@ -120,19 +143,9 @@ impl<'s> Set<'s> {
     /// # Errors
     /// When a part of the set is not in memory; what was visited is no sample then.
     pub fn sample(&self, count: usize, random: &mut dyn FnMut() -> u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Refusal> {
-        match self.body {
-            Body::Packed(packed) => {
-                let (mut left, mut wanted) = (packed.len(), count.min(packed.len()));
-                for member in packed.iter() {
-                    if ((u128::from(random()) * left as u128) >> 64) < wanted as u128 {
-                        visit(&member);
-                        wanted -= 1;
-                    }
-                    left -= 1;
-                }
-                Ok(())
-            }
-            Body::Object(object) => Ok(object.sample(count, random, visit)?),
+        match self.contents {
+            Contents::Packed(packed) => sample(packed.iter().map(Ok), packed.len(), count, random, |member| visit(&member)),
+            Contents::Object(object) => Ok(object.sample(count, random, visit)?),
         }
     }
 
@@ -141,35 +154,23 @@ impl<'s> Set<'s> {
     /// # Errors
     /// When a part of the set is not in memory; what was visited is visited again.
     pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8])) -> Result<u64, Refusal> {
-        match self.body {
-            Body::Packed(packed) => {
+        match self.contents {
+            Contents::Packed(packed) => {
                 packed.iter().for_each(|member| visit(&member));
                 Ok(0)
             }
-            Body::Object(object) => Ok(object.scan(cursor, count, visit)?),
+            Contents::Object(object) => Ok(object.scan(cursor, count, visit)?),
         }
     }
 }
 
-impl Reader<'_> {
-    /// Opens a key as a set for a look at some of its members. None: there is no such key.
+impl SetSnapshot {
+    /// Visits members from the place `from` on, as long as `visit` says so. Returns the place to go on at; None at the end.
     ///
     /// # Errors
-    /// When it is of another type, or what `look` needs is not in memory.
-    #[inline]
-    pub fn read_set<R>(&mut self, key: Key<'_>, look: impl FnOnce(&Set<'_>) -> Result<R, Refusal>) -> Result<Option<R>, Refusal> {
-        self.look_at::<Sets, R>(key, Extent::Part, |body, _| look(&Set { body }))
-    }
-
-    /// As [`Reader::read_set`], for a look at all of it: of a large one, at a snapshot, so that writers need not wait.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn read_whole_set<R>(
-        &mut self,
-        key: Key<'_>,
-        look: impl FnOnce(&Set<'_>) -> Result<R, Refusal>,
-    ) -> Result<Option<R>, Refusal> {
-        self.look_at::<Sets, R>(key, Extent::Whole, |body, _| look(&Set { body }))
+    /// When a part of the set is not in memory.
+    pub fn visit_from(&self, from: usize, visit: impl FnMut(&[u8]) -> bool) -> Result<Option<usize>, Refusal> {
+        let Some(object) = self.object() else { return Ok(None) };
+        visit_while(from, object.iter_from(from), visit)
     }
 }

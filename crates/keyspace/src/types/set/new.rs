@@ -6,7 +6,7 @@ use almandine_datatypes::set::{Algebra, Builder, Position, SetLimits, Source};
 use almandine_store::{Full, HeapValue, Put, SharedValue};
 
 use super::Sets;
-use crate::types::collection::New;
+use crate::types::collection::Collection;
 use crate::{Key, Keyspace, Reader, Refusal, Writer};
 
 /// A set that no key has yet.
@@ -31,8 +31,9 @@ impl Writer<'_> {
     /// When the store is full; then nothing has changed.
     pub fn put_set(&mut self, key: Key<'_>, mut set: NewSet, put: Put) -> Result<(), Full> {
         let (packed, object) = set.builder.take();
-        let placement = self.accessor.keyspace.types.placement;
-        self.put_new(key, New::<Sets>::of(packed, object, placement), put)
+        let mut new = self.new_value::<Sets>(Sets::UNLIMITED);
+        new.replace(packed, object);
+        self.put_value(key, new, put)
     }
 }
 

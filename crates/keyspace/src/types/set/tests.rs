@@ -1,5 +1,6 @@
 //! Sets against an ordered one, in memory and on a device; effects replayed.
 
+use crate::types::set::Sets;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ fn members(accessor: &mut Accessor, key: &[u8]) -> Option<Model> {
     batch(accessor, |accessor| {
         let mut reader = accessor.reader(0);
         let key = reader.key(key);
-        reader.read_whole_set(key, |set| {
+        reader.read_whole_as::<Sets, _>(key, |set| {
             let all: Result<Model, Refusal> = set.try_iter().map(|member| member.map(|member| member.to_vec())).collect();
             all.inspect(|all| assert_eq!(all.len(), set.len()))
         })
@@ -28,7 +29,7 @@ fn change(accessor: &mut Accessor, key: &[u8], members: &[Vec<u8>], adds: bool) 
     batch(accessor, |accessor| {
         let mut writer = accessor.writer(0);
         let key = writer.key(key);
-        let mut set = writer.write_set(key, LIMITS)?;
+        let mut set = writer.write_as::<Sets>(key, LIMITS)?;
         let mut changed = 0;
         for member in members {
             changed += usize::from(if adds { set.add(member)? } else { set.remove(member)? });
@@ -93,7 +94,7 @@ fn encodings_are_named_as_redis_would() {
         batch(accessor, |accessor| {
             let mut reader = accessor.reader(0);
             let key = reader.key(b"s");
-            reader.read_set(key, |set| Ok(set.encoding()))
+            reader.read_as::<Sets, _>(key, |set| Ok(set.encoding()))
         })
     };
     let numbers = |range: std::ops::Range<u64>| range.map(|number| member(number, true)).collect::<Vec<_>>();
@@ -144,7 +145,7 @@ fn sources_are_of_one_moment_and_a_result_is_stored() {
         let keys = [&b"large"[..], b"none", b"small"].map(|key| reader.key(key));
         Ok(keys.map(|key| reader.freeze(key)))
     });
-    let frozen = |at: usize| sources[at].set().expect("a set");
+    let frozen = |at: usize| sources[at].collection::<Sets>().expect("a set");
     assert_eq!((0..3).map(|at| frozen(at).is_some()).collect::<Vec<_>>(), [true, false, true]);
     let sets = || [0, 2].into_iter().filter_map(frozen).map(|set| set.source()).collect();
     change(&mut accessor, b"large", &many[..10_000], false);

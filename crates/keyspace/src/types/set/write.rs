@@ -3,45 +3,27 @@
 use almandine_datatypes::packed::Full;
 use almandine_datatypes::set::{PackedSet, SetEncoding, SetLimits};
 
-use super::edits::{self, Edit};
-use super::{Set, Sets};
-use crate::types::collection::{Draft, Editable};
+use super::edits::Edit;
+use super::{SetMut, Sets};
+use crate::types::collection::Editable;
 use crate::{Key, Refusal, Writer};
 
-/// None: where encodings are told, as effects do, none is to be found.
-pub(in crate::types) const NO_LIMITS: SetLimits = SetLimits { integers: usize::MAX, entries: usize::MAX, value: usize::MAX };
-
-/// A set to be changed, under its latch. A key that is absent is an empty one. Of a set that is packed nothing is stored before
-/// [`SetMut::commit`]; an object changes at once, so whatever has changed must be committed.
-pub struct SetMut<'w> {
-    draft: Draft<'w, Sets>,
-    limits: SetLimits,
-}
-
 impl Writer<'_> {
-    /// Opens a key as a set to be changed.
-    ///
-    /// # Errors
-    /// When it is of another type, or must be read from the device first.
-    pub fn write_set<'s>(&'s mut self, key: Key<'s>, limits: SetLimits) -> Result<SetMut<'s>, Refusal> {
-        Ok(SetMut { draft: self.open(key)?, limits })
-    }
-
     /// Moves a member from one set to another, which may have it; both keys are latched. Says whether the first one had it.
     ///
     /// # Errors
     /// When one of them is of another type, or the store is full; then nothing has changed.
     pub fn move_member(&mut self, from: Key<'_>, to: Key<'_>, member: &[u8], limits: SetLimits) -> Result<Option<Moved>, Refusal> {
-        let Some(is_there) = self.read_set(from, |set| set.contains(member))? else { return Ok(None) };
-        self.read_set(to, |_| Ok(()))?;
+        let Some(is_there) = self.read_as::<Sets, _>(from, |set| set.contains(member))? else { return Ok(None) };
+        self.read_as::<Sets, _>(to, |_| Ok(()))?;
         if !is_there || from.bytes == to.bytes {
             return Ok(is_there.then_some(Moved { added: false, emptied: false }));
         }
         // It is added before it is removed, so that a full store loses nothing, and told in the other order.
-        let mut set = self.write_set(to, limits)?;
+        let mut set = self.write_as::<Sets>(to, limits)?;
         let added = set.add(member)?;
         set.commit()?;
-        let mut set = self.write_set(from, limits)?;
+        let mut set = self.write_as::<Sets>(from, limits)?;
         set.remove(member)?;
         let emptied = set.is_empty();
         set.commit()?;
@@ -63,46 +45,22 @@ pub struct Moved {
 }
 
 impl SetMut<'_> {
-    /// Whether the key was there.
-    #[must_use]
-    pub fn existed(&self) -> bool {
-        self.draft.existed()
-    }
-
-    /// The set as it is now.
-    #[must_use]
-    pub fn look(&self) -> Set<'_> {
-        Set { body: self.draft.body() }
-    }
-
-    /// How many members there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.look().len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Says that so many members are about to be added, `first` the first of them: of many, the encoding that Redis chooses is one of large sets.
+    /// Prepares for `count` members to be added, `first` the first of them: for many, Redis chooses the encoding of large sets.
     ///
     /// # Errors
     /// As [`SetMut::add`].
-    pub fn expect(&mut self, first: &[u8], count: usize) -> Result<(), Refusal> {
-        let expected = match self.look().encoding() {
+    pub fn reserve(&mut self, first: &[u8], count: usize) -> Result<(), Refusal> {
+        let encoding = match self.look().encoding() {
             _ if !self.existed() => SetEncoding::of_new(first, count, self.limits),
             SetEncoding::IntSet if count > self.limits.integers => SetEncoding::HashTable,
             SetEncoding::ListPack if count > self.limits.entries => SetEncoding::HashTable,
             as_it_is => as_it_is,
         };
-        if self.existed() && expected != self.look().encoding() {
+        if self.existed() && encoding != self.look().encoding() {
             // Redis does so, too, and counts no change.
             self.draft.changed(0);
         }
-        self.name(expected)
+        self.set_encoding(encoding)
     }
 
     /// Adds a member. Says whether it is new.
@@ -113,10 +71,10 @@ impl SetMut<'_> {
         if !self.insert(member)? {
             return Ok(false);
         }
-        self.draft.note(|out| Edit::Add(member).push(out));
+        self.note(Edit::Add(member));
         self.draft.changed(1);
         let set = self.look();
-        self.name(set.encoding().after(member, set.len(), self.limits))?;
+        self.set_encoding(set.encoding().after(member, set.len(), self.limits))?;
         Ok(true)
     }
 
@@ -149,7 +107,7 @@ impl SetMut<'_> {
                 self.draft.refused();
                 return Ok(false);
             }
-            self.draft.note(|out| Edit::Remove(member).push(out));
+            self.note(Edit::Remove(member));
         }
         self.draft.changed(1);
         Ok(true)
@@ -175,21 +133,21 @@ impl SetMut<'_> {
         Ok(())
     }
 
-    /// Lets OBJECT ENCODING name the encoding that a new set of these members would have.
+    /// Sets what OBJECT ENCODING answers to the encoding that a new set of these members would have.
     ///
     /// # Errors
     /// As [`SetMut::add`].
-    pub fn name_anew(&mut self) -> Result<(), Refusal> {
+    pub fn reset_encoding(&mut self) -> Result<(), Refusal> {
         let (set, limits) = (self.look(), self.limits);
         let mut encoding = SetEncoding::IntSet;
         for (len, member) in (1..).zip(set.try_iter()) {
             encoding = encoding.after(&member?, len, limits);
         }
-        self.name(encoding)
+        self.set_encoding(encoding)
     }
 
-    /// Lets OBJECT ENCODING name an encoding.
-    fn name(&mut self, encoding: SetEncoding) -> Result<(), Refusal> {
+    /// Sets what OBJECT ENCODING answers.
+    pub(super) fn set_encoding(&mut self, encoding: SetEncoding) -> Result<(), Refusal> {
         if self.look().encoding() == encoding {
             return Ok(());
         }
@@ -197,32 +155,9 @@ impl SetMut<'_> {
             Some(packed) => PackedSet::set_encoding(packed, encoding),
             None => {
                 self.draft.change(|object| object.set_encoding(encoding))?;
-                self.draft.note(|out| Edit::Name(encoding).push(out));
+                self.note(Edit::SetEncoding(encoding));
             }
         }
         Ok(())
-    }
-
-    /// Makes edits that were made to another set. Those that are none, and all behind them, are left out.
-    ///
-    /// # Errors
-    /// As [`SetMut::add`].
-    pub(in crate::types) fn replay(&mut self, mut edits: &[u8]) -> Result<(), Refusal> {
-        while let Some(edit) = edits::next(&mut edits) {
-            match edit {
-                Edit::Add(member) => drop(self.add(member)?),
-                Edit::Remove(member) => drop(self.remove(member)?),
-                Edit::Name(encoding) => self.name(encoding)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Stores what has changed. A set without members is no key.
-    ///
-    /// # Errors
-    /// When the store is full; then a packed set is as it was.
-    pub fn commit(self) -> Result<(), Refusal> {
-        self.draft.commit()
     }
 }

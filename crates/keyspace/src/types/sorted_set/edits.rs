@@ -2,11 +2,11 @@
 
 use almandine_datatypes::sorted_set::SortedSetEncoding;
 
-use crate::types::collection::edits::{push_bytes, push_number, take_byte, take_bytes, take_number};
+use crate::types::collection::edits::{EditBytes, push_bytes, push_number, take_byte, take_bytes, take_number};
 
 /// An edit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Edit<'e> {
+pub enum Edit<'e> {
     /// A score; an expiry stays.
     Set {
         member: &'e [u8],
@@ -19,19 +19,18 @@ pub(super) enum Edit<'e> {
     Remove {
         member: &'e [u8],
     },
-    Name(SortedSetEncoding),
+    SetEncoding(SortedSetEncoding),
 }
 
 const SET: u8 = 0;
 const SET_DUE: u8 = 1;
 const REMOVE: u8 = 2;
-const NAME: u8 = 3;
+const SET_ENCODING: u8 = 3;
 /// The time that is none: those of members are below 2^48.
 const NEVER: u64 = 1 << 48;
 
-impl Edit<'_> {
-    /// Appends it to others.
-    pub(super) fn push(self, out: &mut Vec<u8>) {
+impl<'e> EditBytes<'e> for Edit<'e> {
+    fn push(self, out: &mut Vec<u8>) {
         match self {
             Self::Set { member, score } => {
                 out.push(SET);
@@ -47,34 +46,34 @@ impl Edit<'_> {
                 out.push(REMOVE);
                 push_bytes(out, member);
             }
-            Self::Name(encoding) => out.extend_from_slice(&[NAME, encoding as u8]),
+            Self::SetEncoding(encoding) => out.extend_from_slice(&[SET_ENCODING, encoding as u8]),
         }
     }
-}
 
-/// The first of the edits, which is taken off. None at the end, and where bytes are no edit.
-pub(super) fn next<'e>(edits: &mut &'e [u8]) -> Option<Edit<'e>> {
-    match take_byte(edits)? {
-        SET => {
-            let member = take_bytes(edits)?;
-            let (score, rest) = edits.split_first_chunk()?;
-            *edits = rest;
-            let score = f64::from_bits(u64::from_le_bytes(*score));
-            (!score.is_nan()).then_some(Edit::Set { member, score })
+    fn take(edits: &mut &'e [u8]) -> Option<Self> {
+        match take_byte(edits)? {
+            SET => {
+                let member = take_bytes(edits)?;
+                let (score, rest) = edits.split_first_chunk()?;
+                *edits = rest;
+                let score = f64::from_bits(u64::from_le_bytes(*score));
+                (!score.is_nan()).then_some(Edit::Set { member, score })
+            }
+            SET_DUE => {
+                let member = take_bytes(edits)?;
+                Some(Edit::SetDue { member, due: Some(take_number(edits)?).filter(|due| *due != NEVER) })
+            }
+            REMOVE => Some(Edit::Remove { member: take_bytes(edits)? }),
+            SET_ENCODING => Some(Edit::SetEncoding(SortedSetEncoding::of(take_byte(edits)?))),
+            _ => None,
         }
-        SET_DUE => {
-            let member = take_bytes(edits)?;
-            Some(Edit::SetDue { member, due: Some(take_number(edits)?).filter(|due| *due != NEVER) })
-        }
-        REMOVE => Some(Edit::Remove { member: take_bytes(edits)? }),
-        NAME => Some(Edit::Name(SortedSetEncoding::of(take_byte(edits)?))),
-        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::testing::assert_edits_come_back;
 
     #[test]
     fn edits_come_back_and_cut_ones_end() {
@@ -84,15 +83,8 @@ mod tests {
             Edit::SetDue { member: b"m", due: Some(0) },
             Edit::SetDue { member: b"m", due: None },
             Edit::Remove { member: b"m" },
-            Edit::Name(SortedSetEncoding::SkipList),
+            Edit::SetEncoding(SortedSetEncoding::SkipList),
         ];
-        let mut edits = Vec::new();
-        all.iter().for_each(|edit| edit.push(&mut edits));
-        let mut bytes = &edits[..];
-        assert_eq!(std::iter::from_fn(|| next(&mut bytes)).collect::<Vec<_>>(), all);
-        for len in 0..edits.len() {
-            let mut bytes = &edits[..len];
-            assert!(std::iter::from_fn(|| next(&mut bytes)).count() < all.len());
-        }
+        assert_edits_come_back(&all);
     }
 }

@@ -4,7 +4,7 @@ use almandine_datatypes::sorted_set::{self, Scored, packed};
 
 use super::{SortedSets, is_live};
 use crate::Refusal;
-use crate::types::collection::Body;
+use crate::types::collection::Contents;
 
 /// Members in order. What is not in memory ends them with an error.
 pub struct Members<'s> {
@@ -22,31 +22,31 @@ enum Walk<'s> {
 
 impl<'s> Members<'s> {
     /// So many live members from the place `from` on.
-    pub(super) fn forwards(body: Body<'s, SortedSets>, from: usize, count: usize, now: u64) -> Self {
-        let walk = match body {
-            Body::Packed(packed) => {
+    pub(super) fn forwards(contents: Contents<'s, SortedSets>, from: usize, count: usize, now: u64) -> Self {
+        let walk = match contents {
+            Contents::Packed(packed) => {
                 let mut iter = packed.iter();
                 if let Some(skipped) = from.checked_sub(1) {
                     iter.nth(skipped);
                 }
                 Walk::Packed(iter)
             }
-            Body::Object(object) => Walk::Object(object.iter_from(from)),
+            Contents::Object(object) => Walk::Object(object.iter_from(from)),
         };
         Self { walk, left: count, now }
     }
 
     /// So many live members before the place `before`, from there down.
-    pub(super) fn backwards(body: Body<'s, SortedSets>, before: usize, count: usize, now: u64) -> Self {
-        let walk = match body {
-            Body::Packed(packed) => {
+    pub(super) fn backwards(contents: Contents<'s, SortedSets>, before: usize, count: usize, now: u64) -> Self {
+        let walk = match contents {
+            Contents::Packed(packed) => {
                 let mut iter = packed.iter_back();
                 if let Some(skipped) = (packed.len() - before).checked_sub(1) {
                     iter.nth(skipped);
                 }
                 Walk::PackedBack(iter)
             }
-            Body::Object(object) => Walk::ObjectBack(object.iter_back(before)),
+            Contents::Object(object) => Walk::ObjectBack(object.iter_back(before)),
         };
         Self { walk, left: count, now }
     }

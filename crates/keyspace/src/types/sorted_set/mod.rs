@@ -5,16 +5,11 @@
 mod edits;
 mod members;
 mod new;
-mod snapshot;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use members::Members;
-pub use new::NewSortedSet;
-pub use snapshot::SortedSetSnapshot;
-pub(in crate::types) use write::NO_LIMITS;
-pub use write::SortedSetMut;
 
 pub use almandine_datatypes::sorted_set::{Edge, LexRange, ScoreRange};
 pub use almandine_datatypes::sorted_set::{Scored, SortedSetEncoding, SortedSetLimits, Update};
@@ -23,22 +18,38 @@ use std::ops::Range;
 
 use almandine_base::object::{self, Object};
 use almandine_datatypes::hash::Placement;
+use almandine_datatypes::packed::Due;
 use almandine_datatypes::sorted_set::{PackedSortedSet, SortedSetObject};
 use almandine_store::Kind;
 
-use super::collection::{Body, Collection, Extent};
-use crate::{Key, Reader, Refusal};
+use self::edits::Edit;
+use super::collection::{Collection, Contents, New, Snapshot, ValueMut, sample, visit_while};
+use crate::Refusal;
 
 /// Members that are looked at under the latch, at most.
 const IN_PLACE_MAX: usize = 512;
 
 /// The type of sorted sets.
-struct SortedSets;
+pub struct SortedSets;
+
+/// A sorted set that no key has yet.
+pub type NewSortedSet = New<SortedSets>;
+
+/// A large sorted set as it was at one time.
+pub type SortedSetSnapshot = Snapshot<SortedSets>;
+
+/// A sorted set to be changed, under its latch.
+pub type SortedSetMut<'w> = ValueMut<'w, SortedSets>;
 
 impl Collection for SortedSets {
     const KIND: Kind = Kind::SortedSet;
     type Object = SortedSetObject;
     type Packed<'p> = PackedSortedSet<'p>;
+    type View<'v> = SortedSet<'v>;
+    type Limits = SortedSetLimits;
+    type Edit<'e> = Edit<'e>;
+
+    const UNLIMITED: SortedSetLimits = SortedSetLimits { entries: usize::MAX, value: usize::MAX };
 
     fn packed(bytes: &[u8]) -> PackedSortedSet<'_> {
         PackedSortedSet::new(bytes)
@@ -56,15 +67,34 @@ impl Collection for SortedSets {
         Ok(object.should_pack() && object.pack(out)?)
     }
 
-    fn is_expired(body: Body<'_, Self>, now: u64) -> bool {
-        next_due(body).is_some_and(|due| due <= now) && SortedSet::new(body, now).is_empty()
+    #[inline]
+    fn view(contents: Contents<'_, Self>, now: u64) -> SortedSet<'_> {
+        SortedSet::new(contents, now)
+    }
+
+    fn len(contents: Contents<'_, Self>, now: u64) -> usize {
+        SortedSet::new(contents, now).len()
+    }
+
+    fn replay(set: &mut SortedSetMut<'_>, edit: Edit<'_>) -> Result<(), Refusal> {
+        match edit {
+            Edit::Set { member, score } => drop(set.set_stored(member, score, Due::Keep)?),
+            Edit::SetDue { member, due } => drop(set.set_due(member, due)?),
+            Edit::Remove { member } => drop(set.remove(member)?),
+            Edit::SetEncoding(encoding) => write::set_encoding(&mut set.draft, encoding)?,
+        }
+        Ok(())
+    }
+
+    fn is_expired(contents: Contents<'_, Self>, now: u64) -> bool {
+        next_due(contents).is_some_and(|due| due <= now) && SortedSet::new(contents, now).is_empty()
     }
 }
 
-fn next_due(body: Body<'_, SortedSets>) -> Option<u64> {
-    match body {
-        Body::Packed(packed) => packed.next_due(),
-        Body::Object(object) => object.next_due(),
+fn next_due(contents: Contents<'_, SortedSets>) -> Option<u64> {
+    match contents {
+        Contents::Packed(packed) => packed.next_due(),
+        Contents::Object(object) => object.next_due(),
     }
 }
 
@@ -74,7 +104,7 @@ fn is_live(entry: &Scored<'_>, now: u64) -> bool {
 
 /// A sorted set to be read. Ranks are from 0 on, ascending by score and then by the bytes of members.
 pub struct SortedSet<'s> {
-    body: Body<'s, SortedSets>,
+    contents: Contents<'s, SortedSets>,
     now: u64,
     /// Where members are that are past their time, ascending: seldom any.
     gone: Vec<usize>,
@@ -82,9 +112,9 @@ pub struct SortedSet<'s> {
 
 impl<'s> SortedSet<'s> {
     #[inline]
-    fn new(body: Body<'s, SortedSets>, now: u64) -> Self {
-        let gone = if next_due(body).is_some_and(|due| due <= now) { due_ranks(body, now) } else { Vec::new() };
-        Self { body, now, gone }
+    fn new(contents: Contents<'s, SortedSets>, now: u64) -> Self {
+        let gone = if next_due(contents).is_some_and(|due| due <= now) { due_ranks(contents, now) } else { Vec::new() };
+        Self { contents, now, gone }
     }
 
     /// How many members there are.
@@ -104,43 +134,43 @@ impl<'s> SortedSet<'s> {
     #[must_use]
     #[inline]
     pub fn raw_len(&self) -> usize {
-        self.body.elements()
+        self.contents.elements()
     }
 
-    /// Whether it is so large that a reply with all of it should be made from a snapshot ([`Reader::large_sorted_set`]).
+    /// Whether it is so large that a reply with all of it should be made from a snapshot ([`SortedSetSnapshot`]).
     #[must_use]
     pub fn is_large(&self) -> bool {
-        self.body.is_large()
+        self.contents.is_large()
     }
 
-    /// Whether a look at so many members in a row takes long enough that it should be one at a snapshot ([`Reader::read_whole_sorted_set`]).
+    /// Whether a look at so many members in a row takes long enough that it should be one at a snapshot ([`crate::Reader::read_whole_as`]).
     #[must_use]
     pub fn is_long(&self, count: usize) -> bool {
-        count > IN_PLACE_MAX && matches!(self.body, Body::Object(_))
+        count > IN_PLACE_MAX && matches!(self.contents, Contents::Object(_))
     }
 
     /// About how many bytes so many members take.
     #[must_use]
     pub fn bytes_of(&self, count: usize) -> usize {
-        match self.body {
-            Body::Packed(_) => 0,
-            Body::Object(object) => object.memory() / object.len().max(1) * count,
+        match self.contents {
+            Contents::Packed(_) => 0,
+            Contents::Object(object) => object.memory() / object.len().max(1) * count,
         }
     }
 
     /// What OBJECT ENCODING names.
     #[must_use]
     pub fn encoding(&self) -> SortedSetEncoding {
-        match self.body {
-            Body::Packed(packed) => packed.encoding(),
-            Body::Object(object) => object.encoding(),
+        match self.contents {
+            Contents::Packed(packed) => packed.encoding(),
+            Contents::Object(object) => object.encoding(),
         }
     }
 
     /// When the first of its members expires, in milliseconds since the Unix epoch.
     #[must_use]
     pub fn next_due(&self) -> Option<u64> {
-        next_due(self.body)
+        next_due(self.contents)
     }
 
     /// A member with its score.
@@ -149,9 +179,9 @@ impl<'s> SortedSet<'s> {
     /// When it is not in memory.
     #[inline]
     pub fn find(&self, member: &[u8]) -> Result<Option<Scored<'s>>, Refusal> {
-        let found = match self.body {
-            Body::Packed(packed) => packed.find(member),
-            Body::Object(object) => object.find(member)?,
+        let found = match self.contents {
+            Contents::Packed(packed) => packed.find(member),
+            Contents::Object(object) => object.find(member)?,
         };
         Ok(found.filter(|entry| is_live(entry, self.now)))
     }
@@ -169,9 +199,9 @@ impl<'s> SortedSet<'s> {
     /// # Errors
     /// When it is not in memory.
     pub fn rank(&self, member: &[u8]) -> Result<Option<(usize, Scored<'s>)>, Refusal> {
-        let found = match self.body {
-            Body::Packed(packed) => packed.iter().enumerate().find(|(_, entry)| entry.member == member),
-            Body::Object(object) => object.rank(member)?,
+        let found = match self.contents {
+            Contents::Packed(packed) => packed.iter().enumerate().find(|(_, entry)| entry.member == member),
+            Contents::Object(object) => object.rank(member)?,
         };
         let found = found.filter(|(_, entry)| is_live(entry, self.now));
         Ok(found.map(|(raw, entry)| (self.live_rank(raw), entry)))
@@ -182,9 +212,9 @@ impl<'s> SortedSet<'s> {
     /// # Errors
     /// When a part of the sorted set is not in memory.
     pub fn rank_of(&self, edge: &Edge<'_>) -> Result<usize, Refusal> {
-        let raw = match self.body {
-            Body::Packed(packed) => packed.iter().take_while(|entry| edge.is_above_member(entry)).count(),
-            Body::Object(object) => object.rank_of(edge)?,
+        let raw = match self.contents {
+            Contents::Packed(packed) => packed.iter().take_while(|entry| edge.is_above_member(entry)).count(),
+            Contents::Object(object) => object.rank_of(edge)?,
         };
         Ok(self.live_rank(raw))
     }
@@ -203,8 +233,8 @@ impl<'s> SortedSet<'s> {
     /// # Errors
     /// When a part of the sorted set is not in memory.
     pub fn by_lex(&self, range: &LexRange<'_>, backwards: bool) -> Result<Range<usize>, Refusal> {
-        match self.body {
-            Body::Packed(packed) => {
+        match self.contents {
+            Contents::Packed(packed) => {
                 let live = |entry: &Scored<'_>| is_live(entry, self.now);
                 Ok(if backwards {
                     let places = range.places(packed.iter_back().filter(live).map(|entry| entry.member), true);
@@ -213,7 +243,7 @@ impl<'s> SortedSet<'s> {
                     range.places(packed.iter().filter(live).map(|entry| entry.member), false)
                 })
             }
-            Body::Object(object) => {
+            Contents::Object(object) => {
                 let Some(first) = object.nth(0)?.filter(|_| !range.is_empty()) else { return Ok(0..0) };
                 let rank = |edge: Option<Edge<'_>>| edge.map(|edge| self.rank_of(&edge)).transpose();
                 let start = rank(range.lower(first.score))?.unwrap_or(0);
@@ -227,23 +257,23 @@ impl<'s> SortedSet<'s> {
     /// # Errors
     /// When it is not in memory.
     pub fn nth(&self, rank: usize) -> Result<Option<Scored<'s>>, Refusal> {
-        match self.body {
-            Body::Packed(packed) => Ok(packed.nth(self.raw_rank(rank))),
-            Body::Object(object) => Ok(object.nth(self.raw_rank(rank))?),
+        match self.contents {
+            Contents::Packed(packed) => Ok(packed.nth(self.raw_rank(rank))),
+            Contents::Object(object) => Ok(object.nth(self.raw_rank(rank))?),
         }
     }
 
     /// The members of these ranks, ascending.
     #[must_use]
     pub fn range(&self, ranks: Range<usize>) -> Members<'s> {
-        Members::forwards(self.body, self.raw_rank(ranks.start), ranks.len(), self.now)
+        Members::forwards(self.contents, self.raw_rank(ranks.start), ranks.len(), self.now)
     }
 
     /// The members of these ranks, descending.
     #[must_use]
     pub fn range_back(&self, ranks: Range<usize>) -> Members<'s> {
         let after = ranks.end.checked_sub(1).map_or(0, |last| self.raw_rank(last).saturating_add(1));
-        Members::backwards(self.body, after.min(self.raw_len()), ranks.len(), self.now)
+        Members::backwards(self.contents, after.min(self.raw_len()), ranks.len(), self.now)
     }
 
     /// All members, ascending.
@@ -257,21 +287,12 @@ impl<'s> SortedSet<'s> {
     /// # Errors
     /// When a part of the sorted set is not in memory; what was visited is no sample then.
     pub fn sample(&self, count: usize, random: &mut dyn FnMut() -> u64, visit: &mut dyn FnMut(Scored<'_>)) -> Result<(), Refusal> {
-        if let Body::Object(object) = self.body
+        if let Contents::Object(object) = self.contents
             && self.gone.is_empty()
         {
             return Ok(object.sample(count, random, visit)?);
         }
-        let (mut left, mut wanted) = (self.len(), count.min(self.len()));
-        for entry in self.iter() {
-            let entry = entry?;
-            if ((u128::from(random()) * left as u128) >> 64) < wanted as u128 {
-                visit(entry);
-                wanted -= 1;
-            }
-            left -= 1;
-        }
-        Ok(())
+        sample(self.iter(), self.len(), count, random, visit)
     }
 
     /// Visits members from `cursor` on, about `count` of a large sorted set, and returns the cursor to go on with; 0 begins and ends.
@@ -285,12 +306,12 @@ impl<'s> SortedSet<'s> {
                 visit(entry);
             }
         };
-        match self.body {
-            Body::Packed(packed) => {
+        match self.contents {
+            Contents::Packed(packed) => {
                 packed.iter().for_each(visit);
                 Ok(0)
             }
-            Body::Object(object) => Ok(object.scan(cursor, count, &mut visit)?),
+            Contents::Object(object) => Ok(object.scan(cursor, count, &mut visit)?),
         }
     }
 
@@ -319,36 +340,30 @@ impl<'s> SortedSet<'s> {
 }
 
 #[cold]
-fn due_ranks(body: Body<'_, SortedSets>, now: u64) -> Vec<usize> {
-    match body {
-        Body::Packed(packed) => packed.iter().enumerate().filter(|(_, entry)| !is_live(entry, now)).map(|(rank, _)| rank).collect(),
-        Body::Object(object) => object.due_ranks(now),
+fn due_ranks(contents: Contents<'_, SortedSets>, now: u64) -> Vec<usize> {
+    match contents {
+        Contents::Packed(packed) => {
+            packed.iter().enumerate().filter(|(_, entry)| !is_live(entry, now)).map(|(rank, _)| rank).collect()
+        }
+        Contents::Object(object) => object.due_ranks(now),
     }
 }
 
-impl Reader<'_> {
-    /// Opens a key as a sorted set for a look at some of its members. None: there is no such key.
+impl SortedSetSnapshot {
+    /// Visits the members of these ranks, descending if `backwards`, as long as `visit` says so. Returns the ranks that are left; None at the end.
     ///
     /// # Errors
-    /// When it is of another type, or what `look` needs is not in memory.
-    #[inline]
-    pub fn read_sorted_set<R>(
-        &mut self,
-        key: Key<'_>,
-        look: impl FnOnce(&SortedSet<'_>) -> Result<R, Refusal>,
-    ) -> Result<Option<R>, Refusal> {
-        self.look_at::<SortedSets, R>(key, Extent::Part, |body, now| look(&SortedSet::new(body, now)))
-    }
-
-    /// As [`Reader::read_sorted_set`], for a look at all of it: of a large one, at a snapshot, so that writers need not wait.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn read_whole_sorted_set<R>(
-        &mut self,
-        key: Key<'_>,
-        look: impl FnOnce(&SortedSet<'_>) -> Result<R, Refusal>,
-    ) -> Result<Option<R>, Refusal> {
-        self.look_at::<SortedSets, R>(key, Extent::Whole, |body, now| look(&SortedSet::new(body, now)))
+    /// When a part of the sorted set is not in memory.
+    pub fn visit(
+        &self,
+        ranks: Range<usize>,
+        backwards: bool,
+        visit: impl FnMut(Scored<'_>) -> bool,
+    ) -> Result<Option<Range<usize>>, Refusal> {
+        let Some(set) = self.view() else { return Ok(None) };
+        let members = if backwards { set.range_back(ranks.clone()) } else { set.range(ranks.clone()) };
+        let Some(seen) = visit_while(0, members, visit)? else { return Ok(None) };
+        let left = if backwards { ranks.start..ranks.end - seen } else { ranks.start + seen..ranks.end };
+        Ok(Some(left).filter(|left| !left.is_empty()))
     }
 }

@@ -1,39 +1,11 @@
-//! A sorted set made by itself, which becomes the value of a key whatever that was.
+//! A sorted set that no key has yet, to be filled.
 
-use almandine_datatypes::hash::Placement;
 use almandine_datatypes::packed::ELEMENTS_MAX;
-use almandine_datatypes::sorted_set::{
-    PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, SortedSetObject, Tally, Update,
-};
-use almandine_store::{Full, Put};
+use almandine_datatypes::sorted_set::{PackedSortedSet, Scored, SortedSetEncoding, SortedSetObject, Tally, Update};
 
-use super::SortedSets;
-use super::write::{name, set, set_due, set_encoding};
-use crate::types::collection::{Editable, New};
-use crate::{Key, Reader, Refusal, Writer};
-
-/// A sorted set that no key has yet.
-pub struct NewSortedSet {
-    new: New<SortedSets>,
-    limits: SortedSetLimits,
-    placement: Placement,
-}
-
-impl Writer<'_> {
-    /// An empty sorted set, to be filled and then put to a key.
-    #[must_use]
-    pub fn new_sorted_set(&self, limits: SortedSetLimits) -> NewSortedSet {
-        NewSortedSet { new: self.new_collection(), limits, placement: self.accessor.keyspace.types.placement }
-    }
-
-    /// Sets a key to a sorted set with at least one member, whatever it was.
-    ///
-    /// # Errors
-    /// When the store is full; then nothing has changed.
-    pub fn put_sorted_set(&mut self, key: Key<'_>, new: NewSortedSet, put: Put) -> Result<(), Full> {
-        self.put_new(key, new.new, put)
-    }
-}
+use super::NewSortedSet;
+use super::write::{raise_encoding, set, set_due, set_encoding};
+use crate::{Reader, Refusal};
 
 impl Reader<'_> {
     /// An empty tally of members.
@@ -44,18 +16,6 @@ impl Reader<'_> {
 }
 
 impl NewSortedSet {
-    /// How many members there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.new.body().elements()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Takes members that ascend as all there are.
     ///
     /// # Errors
@@ -73,19 +33,19 @@ impl NewSortedSet {
             few.iter_mut().for_each(|entry| entry.score += 0.0);
         }
         let placement = self.placement;
-        let new = match PackedSortedSet::pack(few.iter().copied()) {
-            Some(packed) => New::of(packed, None, placement),
+        let (packed, object) = match PackedSortedSet::pack(few.iter().copied()) {
+            Some(packed) => (packed, None),
             None => {
                 let object = SortedSetObject::from_ascending(few.iter().copied().chain(sound), placement);
-                New::of(Vec::new(), Some(Box::new(object)), placement)
+                (Vec::new(), Some(Box::new(object)))
             }
         };
         failed?;
-        self.new = new;
+        self.replace(packed, object);
         if len > self.limits.entries || longest > self.limits.value {
-            set_encoding(&mut self.new, SortedSetEncoding::SkipList)?;
+            set_encoding(self, SortedSetEncoding::SkipList)?;
         } else {
-            set_encoding(&mut self.new, SortedSetEncoding::ListPack)?;
+            set_encoding(self, SortedSetEncoding::ListPack)?;
         }
         Ok(())
     }
@@ -97,8 +57,8 @@ impl NewSortedSet {
     pub fn take(&mut self, object: SortedSetObject, longest: usize) -> Result<(), Refusal> {
         debug_assert!(self.is_empty(), "all members come at once");
         let is_long = object.len() > self.limits.entries || longest > self.limits.value;
-        self.new = New::of(Vec::new(), Some(Box::new(object)), self.placement);
-        set_encoding(&mut self.new, if is_long { SortedSetEncoding::SkipList } else { SortedSetEncoding::ListPack })
+        self.replace(Vec::new(), Some(Box::new(object)));
+        set_encoding(self, if is_long { SortedSetEncoding::SkipList } else { SortedSetEncoding::ListPack })
     }
 
     /// Gives a member a score, which is not NaN.
@@ -106,9 +66,10 @@ impl NewSortedSet {
     /// # Errors
     /// None: all of it is in memory.
     pub fn set(&mut self, member: &[u8], score: f64) -> Result<Update, Refusal> {
-        let update = set(&mut self.new, member, score)?;
+        let update = set(self, member, score)?;
         if update == Update::Added {
-            name(&mut self.new, member, self.limits)?;
+            let limits = self.limits;
+            raise_encoding(self, member, limits)?;
         }
         Ok(update)
     }
@@ -118,6 +79,6 @@ impl NewSortedSet {
     /// # Errors
     /// As [`NewSortedSet::set`].
     pub fn set_due(&mut self, member: &[u8], due: Option<u64>) -> Result<bool, Refusal> {
-        set_due(&mut self.new, member, due)
+        set_due(self, member, due)
     }
 }

@@ -1,6 +1,7 @@
 //! Sorted sets against a naive one, in memory and on a device.
 
 use super::{Edge, LexRange, ScoreRange, SortedSet, SortedSetLimits, Update};
+use crate::types::sorted_set::SortedSets;
 use crate::types::testing::{batch_at as batch, keyspace};
 use crate::{Accessor, Refusal};
 use almandine_datatypes::packed::Due;
@@ -17,7 +18,7 @@ fn look<R>(accessor: &mut Accessor, now_ms: i64, key: &[u8], look: impl Fn(&Sort
     batch(accessor, now_ms, |accessor| {
         let mut reader = accessor.reader(0);
         let key = reader.key(key);
-        reader.read_sorted_set(key, &look)
+        reader.read_as::<SortedSets, _>(key, &look)
     })
 }
 
@@ -25,7 +26,7 @@ fn set(accessor: &mut Accessor, now_ms: i64, key: &[u8], pairs: &[(Vec<u8>, f64)
     batch(accessor, now_ms, |accessor| {
         let mut writer = accessor.writer(0);
         let key = writer.key(key);
-        let mut set = writer.write_sorted_set(key, LIMITS)?;
+        let mut set = writer.write_as::<SortedSets>(key, LIMITS)?;
         let updates = pairs.iter().map(|(member, score)| set.set(member, *score, Due::Keep)).collect::<Result<_, _>>()?;
         set.commit().map(|()| updates)
     })
@@ -111,7 +112,7 @@ fn changes_are_those_of_a_map(cold: bool) {
             batch(accessor, now as i64, |accessor| {
                 let mut writer = accessor.writer(0);
                 let key = writer.key(&key);
-                let mut set = writer.write_sorted_set(key, LIMITS)?;
+                let mut set = writer.write_as::<SortedSets>(key, LIMITS)?;
                 let rows = change(&mut set)?;
                 set.commit().map(|()| rows)
             })
@@ -223,8 +224,8 @@ fn another_type_is_refused() {
     let mut writer = accessor.writer(0);
     let key = writer.key(b"s");
     writer.upsert(key, b"string", Put::default()).expect("room");
-    assert_eq!(writer.read_sorted_set(key, |_| Ok(())), Err(Refusal::WrongKind));
-    assert!(writer.write_sorted_set(key, LIMITS).is_err_and(|refusal| refusal == Refusal::WrongKind));
+    assert_eq!(writer.read_as::<SortedSets, _>(key, |_| Ok(())), Err(Refusal::WrongKind));
+    assert!(writer.write_as::<SortedSets>(key, LIMITS).is_err_and(|refusal| refusal == Refusal::WrongKind));
     drop(writer);
     accessor.end_batch();
 }

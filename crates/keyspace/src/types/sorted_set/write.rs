@@ -5,57 +5,12 @@ use std::ops::Range;
 use almandine_datatypes::packed::Due;
 use almandine_datatypes::sorted_set::{PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, Update};
 
-use super::edits::{self, Edit};
-use super::{SortedSet, SortedSets, next_due};
-use crate::types::collection::{Body, Draft, Editable};
-use crate::{Key, Refusal, Writer};
-
-/// None: where encodings are told, as effects do, none is to be found.
-pub(in crate::types) const NO_LIMITS: SortedSetLimits = SortedSetLimits { entries: usize::MAX, value: usize::MAX };
-
-/// A sorted set to be changed, under its latch. A key that is absent is an empty one. Of one that is packed nothing is stored before
-/// [`SortedSetMut::commit`]; an object changes at once, so whatever has changed must be committed.
-pub struct SortedSetMut<'w> {
-    draft: Draft<'w, SortedSets>,
-    limits: SortedSetLimits,
-}
-
-impl Writer<'_> {
-    /// Opens a key as a sorted set to be changed.
-    ///
-    /// # Errors
-    /// When it is of another type, or must be read from the device first.
-    pub fn write_sorted_set<'s>(&'s mut self, key: Key<'s>, limits: SortedSetLimits) -> Result<SortedSetMut<'s>, Refusal> {
-        Ok(SortedSetMut { draft: self.open(key)?, limits })
-    }
-}
+use super::edits::Edit;
+use super::{SortedSet, SortedSetMut, SortedSets, next_due};
+use crate::Refusal;
+use crate::types::collection::{Contents, EditBytes, Editable};
 
 impl SortedSetMut<'_> {
-    /// Whether the key was there.
-    #[must_use]
-    pub fn existed(&self) -> bool {
-        self.draft.existed()
-    }
-
-    /// The sorted set as it is now.
-    #[must_use]
-    #[inline]
-    pub fn look(&self) -> SortedSet<'_> {
-        SortedSet::new(self.draft.body(), self.draft.now())
-    }
-
-    /// How many members there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.look().len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Gives a member a score, which is not NaN. Only what changes a score or an expiry counts as a change.
     ///
     /// # Errors
@@ -69,13 +24,13 @@ impl SortedSetMut<'_> {
         self.set_stored(member, score, due)
     }
 
-    fn set_stored(&mut self, member: &[u8], score: f64, due: Due) -> Result<Update, Refusal> {
+    pub(super) fn set_stored(&mut self, member: &[u8], score: f64, due: Due) -> Result<Update, Refusal> {
         let update = set(&mut self.draft, member, score)?;
         if update != Update::Same {
-            self.draft.note(|out| Edit::Set { member, score }.push(out));
+            self.note(Edit::Set { member, score });
             self.draft.changed(1);
-            if update == Update::Added && name(&mut self.draft, member, self.limits)? {
-                self.draft.note(|out| Edit::Name(SortedSetEncoding::SkipList).push(out));
+            if update == Update::Added && raise_encoding(&mut self.draft, member, self.limits)? {
+                self.note(Edit::SetEncoding(SortedSetEncoding::SkipList));
             }
         }
         if self.settle_due(member, due)? {
@@ -100,7 +55,7 @@ impl SortedSetMut<'_> {
     fn settle_due(&mut self, member: &[u8], due: Due) -> Result<bool, Refusal> {
         let may_differ = match due {
             Due::Keep => false,
-            Due::Never => next_due(self.draft.body()).is_some(),
+            Due::Never => next_due(self.draft.contents()).is_some(),
             Due::At(_) => true,
         };
         if !may_differ {
@@ -112,7 +67,7 @@ impl SortedSetMut<'_> {
             return Ok(false);
         }
         set_due(&mut self.draft, member, after)?;
-        self.draft.note(|out| Edit::SetDue { member, due: after }.push(out));
+        self.note(Edit::SetDue { member, due: after });
         Ok(true)
     }
 
@@ -125,7 +80,7 @@ impl SortedSetMut<'_> {
             return Ok(false);
         }
         set_due(&mut self.draft, member, due)?;
-        self.draft.note(|out| Edit::SetDue { member, due }.push(out));
+        self.note(Edit::SetDue { member, due });
         self.draft.changed(1);
         Ok(true)
     }
@@ -150,7 +105,7 @@ impl SortedSetMut<'_> {
     /// # Errors
     /// As [`SortedSetMut::set`]; what was told is gone.
     pub fn remove_range(&mut self, ranks: Range<usize>, taken: &mut dyn FnMut(Scored<'_>)) -> Result<(), Refusal> {
-        let is_object = matches!(self.draft.body(), Body::Object(_));
+        let is_object = matches!(self.draft.contents(), Contents::Object(_));
         if is_object && !self.draft.may_have_expired() {
             let (mut noted, is_noted) = (Vec::new(), self.draft.is_noted());
             let removed = self.draft.change(|object| {
@@ -182,53 +137,18 @@ impl SortedSetMut<'_> {
         Ok(())
     }
 
-    /// Whether there are changes, as Redis counts them.
-    #[must_use]
-    pub fn counts_changes(&self) -> bool {
-        self.draft.counts_changes()
-    }
-
-    /// Says that all changes together count as one.
-    pub fn count_once(&mut self) {
-        self.draft.count_once();
-    }
-
-    /// Makes edits that were made to another sorted set. Those that are none, and all behind them, are left out.
-    ///
-    /// # Errors
-    /// As [`SortedSetMut::set`].
-    pub(in crate::types) fn replay(&mut self, mut edits: &[u8]) -> Result<(), Refusal> {
-        while let Some(edit) = edits::next(&mut edits) {
-            match edit {
-                Edit::Set { member, score } => drop(self.set_stored(member, score, Due::Keep)?),
-                Edit::SetDue { member, due } => drop(self.set_due(member, due)?),
-                Edit::Remove { member } => drop(self.remove(member)?),
-                Edit::Name(encoding) => set_encoding(&mut self.draft, encoding)?,
-            }
-        }
-        Ok(())
-    }
-
     fn remove_any(&mut self, member: &[u8]) -> Result<Option<f64>, Refusal> {
         let removed = if let Some(packed) = self.draft.packed_mut() {
             PackedSortedSet::remove(packed, member)
         } else {
             let removed = self.draft.change(|object| object.remove(member))??;
-            self.draft.note(|out| Edit::Remove { member }.push(out));
+            self.note(Edit::Remove { member });
             removed
         };
         if removed.is_some() {
             self.draft.changed(0);
         }
         Ok(removed)
-    }
-
-    /// Stores what has changed. A sorted set without members is no key.
-    ///
-    /// # Errors
-    /// When the store is full; then a packed sorted set is as it was.
-    pub fn commit(self) -> Result<(), Refusal> {
-        self.draft.commit()
     }
 }
 
@@ -254,10 +174,14 @@ pub(super) fn set_due(sorted_set: &mut impl Editable<SortedSets>, member: &[u8],
     Ok(sorted_set.change(|object| object.set_due(member, due))??)
 }
 
-/// Lets OBJECT ENCODING name another encoding if a new member asks for it. Says whether it does.
-pub(super) fn name(sorted_set: &mut impl Editable<SortedSets>, member: &[u8], limits: SortedSetLimits) -> Result<bool, Refusal> {
-    let body = sorted_set.body();
-    let (encoding, len) = (SortedSet::new(body, 0).encoding(), body.elements());
+/// Sets what OBJECT ENCODING answers if a new member asks for another encoding. Says whether it does.
+pub(super) fn raise_encoding(
+    sorted_set: &mut impl Editable<SortedSets>,
+    member: &[u8],
+    limits: SortedSetLimits,
+) -> Result<bool, Refusal> {
+    let contents = sorted_set.contents();
+    let (encoding, len) = (SortedSet::new(contents, 0).encoding(), contents.elements());
     let after = encoding.after(member, len, limits);
     if after == encoding {
         return Ok(false);
@@ -266,7 +190,7 @@ pub(super) fn name(sorted_set: &mut impl Editable<SortedSets>, member: &[u8], li
     Ok(true)
 }
 
-/// Lets OBJECT ENCODING name an encoding.
+/// Sets what OBJECT ENCODING answers.
 pub(super) fn set_encoding(sorted_set: &mut impl Editable<SortedSets>, encoding: SortedSetEncoding) -> Result<(), Refusal> {
     if let Some(packed) = sorted_set.packed_mut() {
         PackedSortedSet::set_encoding(packed, encoding);

@@ -2,11 +2,11 @@
 
 use almandine_datatypes::stream::{NodeLimits, ProducerLimits, StreamId};
 
-use crate::types::collection::edits::{push_bytes, push_number, take_byte, take_bytes, take_number};
+use crate::types::collection::edits::{EditBytes, push_bytes, push_number, take_byte, take_bytes, take_number};
 
 /// One edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Edit<'e> {
+pub enum Edit<'e> {
     Append {
         id: StreamId,
         limits: NodeLimits,
@@ -74,7 +74,7 @@ pub(super) enum Edit<'e> {
 
 /// Fields and values of an entry as they lie in an edit: how many, and each with its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fields<'e> {
+pub struct Fields<'e> {
     left: u64,
     bytes: &'e [u8],
 }
@@ -117,8 +117,8 @@ fn push_known(out: &mut Vec<u8>, number: Option<u64>) {
     push_number(out, number.unwrap_or(0));
 }
 
-impl Edit<'_> {
-    pub(super) fn push(self, out: &mut Vec<u8>) {
+impl<'e> EditBytes<'e> for Edit<'e> {
+    fn push(self, out: &mut Vec<u8>) {
         match self {
             Self::Append { id, limits, fields } => push_append(out, id, limits, fields),
             Self::Remove { id } => {
@@ -188,6 +188,44 @@ impl Edit<'_> {
             }
         }
     }
+
+    fn take(edits: &mut &'e [u8]) -> Option<Self> {
+        let number = take_byte(edits)?;
+        Some(match number {
+            0 => {
+                let id = take_id(edits)?;
+                let limits = NodeLimits { bytes: take_number(edits)? as usize, entries: take_number(edits)? as usize };
+                Edit::Append { id, limits, fields: take_fields(edits)? }
+            }
+            1 => Edit::Remove { id: take_id(edits)? },
+            2 => Edit::Skip { count: take_number(edits)? },
+            3 => Edit::SetLast { last_id: take_id(edits)?, added: take_number(edits)?, max_deleted: take_id(edits)? },
+            4 => Edit::CreateGroup { group: take_bytes(edits)?, last_id: take_id(edits)?, read: take_known(edits)? },
+            5 => Edit::SetGroup { group: take_bytes(edits)?, last_id: take_id(edits)?, read: take_known(edits)? },
+            6 => Edit::RemoveGroup { group: take_bytes(edits)? },
+            7 => Edit::Touch {
+                group: take_bytes(edits)?,
+                consumer: take_bytes(edits)?,
+                seen: take_number(edits)?,
+                active: take_known(edits)?,
+            },
+            8 => Edit::RemoveConsumer { group: take_bytes(edits)?, consumer: take_bytes(edits)? },
+            9 | 10 => {
+                let group = take_bytes(edits)?;
+                let consumer = if number == 9 { Some(take_bytes(edits)?) } else { None };
+                Edit::Pend { group, consumer, id: take_id(edits)?, time: take_number(edits)?, count: take_number(edits)? }
+            }
+            11 => Edit::Acknowledge { group: take_bytes(edits)?, id: take_id(edits)? },
+            12 => Edit::ConfigureProducers(ProducerLimits { seconds: take_number(edits)?, ids: take_number(edits)? }),
+            13 | 14 => {
+                let (producer, iid, id) = (take_bytes(edits)?, take_bytes(edits)?, take_id(edits)?);
+                Edit::PutProducerId { producer, iid, id, counted: number == 13 }
+            }
+            15 => Edit::CountDuplicate,
+            16 => Edit::ExpireProducers { now: take_number(edits)? },
+            _ => return None,
+        })
+    }
 }
 
 fn take_id(edits: &mut &[u8]) -> Option<StreamId> {
@@ -208,48 +246,10 @@ fn take_fields<'e>(edits: &mut &'e [u8]) -> Option<Fields<'e>> {
     Some(Fields { left, bytes: &bytes[..bytes.len() - edits.len()] })
 }
 
-/// The first of the edits, which is taken off. None at the end, and where bytes are no edit.
-pub(super) fn next<'e>(edits: &mut &'e [u8]) -> Option<Edit<'e>> {
-    let number = take_byte(edits)?;
-    Some(match number {
-        0 => {
-            let id = take_id(edits)?;
-            let limits = NodeLimits { bytes: take_number(edits)? as usize, entries: take_number(edits)? as usize };
-            Edit::Append { id, limits, fields: take_fields(edits)? }
-        }
-        1 => Edit::Remove { id: take_id(edits)? },
-        2 => Edit::Skip { count: take_number(edits)? },
-        3 => Edit::SetLast { last_id: take_id(edits)?, added: take_number(edits)?, max_deleted: take_id(edits)? },
-        4 => Edit::CreateGroup { group: take_bytes(edits)?, last_id: take_id(edits)?, read: take_known(edits)? },
-        5 => Edit::SetGroup { group: take_bytes(edits)?, last_id: take_id(edits)?, read: take_known(edits)? },
-        6 => Edit::RemoveGroup { group: take_bytes(edits)? },
-        7 => Edit::Touch {
-            group: take_bytes(edits)?,
-            consumer: take_bytes(edits)?,
-            seen: take_number(edits)?,
-            active: take_known(edits)?,
-        },
-        8 => Edit::RemoveConsumer { group: take_bytes(edits)?, consumer: take_bytes(edits)? },
-        9 | 10 => {
-            let group = take_bytes(edits)?;
-            let consumer = if number == 9 { Some(take_bytes(edits)?) } else { None };
-            Edit::Pend { group, consumer, id: take_id(edits)?, time: take_number(edits)?, count: take_number(edits)? }
-        }
-        11 => Edit::Acknowledge { group: take_bytes(edits)?, id: take_id(edits)? },
-        12 => Edit::ConfigureProducers(ProducerLimits { seconds: take_number(edits)?, ids: take_number(edits)? }),
-        13 | 14 => {
-            let (producer, iid, id) = (take_bytes(edits)?, take_bytes(edits)?, take_id(edits)?);
-            Edit::PutProducerId { producer, iid, id, counted: number == 13 }
-        }
-        15 => Edit::CountDuplicate,
-        16 => Edit::ExpireProducers { now: take_number(edits)? },
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::testing::assert_edits_come_back;
 
     #[test]
     fn edits_come_back_and_cut_ones_end() {
@@ -274,14 +274,7 @@ mod tests {
             Edit::CountDuplicate,
             Edit::ExpireProducers { now: 9 },
         ];
-        let mut edits = Vec::new();
-        all.iter().for_each(|edit| edit.push(&mut edits));
-        let mut bytes = &edits[..];
-        assert_eq!(std::iter::from_fn(|| next(&mut bytes)).collect::<Vec<_>>(), all);
-        for len in 0..edits.len() {
-            let mut bytes = &edits[..len];
-            assert!(std::iter::from_fn(|| next(&mut bytes)).count() < all.len());
-        }
-        assert_eq!(next(&mut &[17][..]), None);
+        assert_edits_come_back(&all);
+        assert_eq!(Edit::take(&mut &[17][..]), None);
     }
 }

@@ -2,10 +2,10 @@
 
 use almandine_datatypes::stream::{Entry, NOBODY, Pending, StreamId};
 
+use super::StreamMut;
 use super::edits::Edit;
-use super::write::StreamMut;
 use crate::Refusal;
-use crate::types::collection::Editable;
+use crate::types::collection::{EditBytes, Editable};
 
 impl StreamMut<'_> {
     /// The name of a group, to be noted; of none where nobody wants to know.

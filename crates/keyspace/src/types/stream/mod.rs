@@ -2,29 +2,42 @@
 
 mod edits;
 mod groups;
-mod new;
-mod snapshot;
 mod write;
-
-pub use snapshot::StreamSnapshot;
-pub use write::StreamMut;
 
 use almandine_base::object;
 use almandine_datatypes::hash::Placement;
 use almandine_datatypes::stream::StreamObject;
 use almandine_store::Kind;
 
-use super::collection::{Body, Collection, Extent};
-use crate::{Key, Reader, Refusal};
+use self::edits::Edit;
+use super::collection::{Collection, Contents, New, Snapshot, ValueMut};
+use crate::Refusal;
 
 /// The type of streams.
-struct Streams;
+pub struct Streams;
+
+/// A stream that no key has yet.
+pub type NewStream = New<Streams>;
+
+/// A large stream as it was at one time.
+pub type StreamSnapshot = Snapshot<Streams>;
+
+/// A stream to be changed, under its latch.
+pub type StreamMut<'w> = ValueMut<'w, Streams>;
 
 impl Collection for Streams {
     const KIND: Kind = Kind::Stream;
     type Object = StreamObject;
     /// There is no packed form: what has no object is empty.
     type Packed<'p> = ();
+    /// An error for a value that is no object, which no stored stream is.
+    type View<'v> = Result<&'v StreamObject, Refusal>;
+    type Limits = ();
+    type Edit<'e> = Edit<'e>;
+
+    const UNLIMITED: () = ();
+    const EMPTY_IS_ABSENT: bool = false;
+    const HAS_PACKED: bool = false;
 
     fn packed(_bytes: &[u8]) {}
 
@@ -40,40 +53,22 @@ impl Collection for Streams {
         Ok(false)
     }
 
-    const EMPTY_IS_ABSENT: bool = false;
-}
-
-/// The stream that a value is.
-fn object<'b>(body: Body<'b, Streams>) -> Result<&'b StreamObject, Refusal> {
-    match body {
-        Body::Object(object) => Ok(object),
-        Body::Packed(()) => Err(Refusal::WrongKind),
-    }
-}
-
-impl Reader<'_> {
-    /// Opens a key as a stream for a look at some of its entries. None: there is no such key.
-    ///
-    /// # Errors
-    /// When it is of another type, or what `look` needs is not in memory.
     #[inline]
-    pub fn read_stream<R>(
-        &mut self,
-        key: Key<'_>,
-        look: impl FnOnce(&StreamObject) -> Result<R, Refusal>,
-    ) -> Result<Option<R>, Refusal> {
-        self.look_at::<Streams, R>(key, Extent::Part, |body, _| look(object(body)?))
+    fn view(contents: Contents<'_, Self>, _now: u64) -> Result<&StreamObject, Refusal> {
+        match contents {
+            Contents::Object(object) => Ok(object),
+            Contents::Packed(()) => Err(Refusal::WrongKind),
+        }
     }
 
-    /// As [`Reader::read_stream`], for a look at all of it: of a large one, at a snapshot, so that writers need not wait.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn read_whole_stream<R>(
-        &mut self,
-        key: Key<'_>,
-        look: impl FnOnce(&StreamObject) -> Result<R, Refusal>,
-    ) -> Result<Option<R>, Refusal> {
-        self.look_at::<Streams, R>(key, Extent::Whole, |body, _| look(object(body)?))
+    fn replay(stream: &mut StreamMut<'_>, edit: Edit<'_>) -> Result<(), Refusal> {
+        stream.replay_edit(edit)
+    }
+}
+
+impl NewStream {
+    /// Takes a stream as all there is.
+    pub fn take(&mut self, stream: StreamObject) {
+        self.replace(Vec::new(), Some(Box::new(stream)));
     }
 }

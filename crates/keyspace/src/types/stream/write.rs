@@ -2,57 +2,18 @@
 
 use almandine_datatypes::stream::{NodeLimits, ProducerLimits, StreamId, StreamObject, Trim};
 
+use super::StreamMut;
 use super::edits::{self, Edit};
-use super::{Streams, object};
-use crate::types::collection::{Draft, Editable};
-use crate::{Key, Refusal, Writer};
-
-/// A stream to be changed, under its latch. A key that is absent is an empty one. A stream changes at once, so whatever has changed must be
-/// committed.
-pub struct StreamMut<'w> {
-    pub(super) draft: Draft<'w, Streams>,
-}
-
-impl Writer<'_> {
-    /// Opens a key as a stream to be changed.
-    ///
-    /// # Errors
-    /// When it is of another type, or must be read from the device first.
-    pub fn write_stream<'s>(&'s mut self, key: Key<'s>) -> Result<StreamMut<'s>, Refusal> {
-        let mut draft: Draft<'_, Streams> = self.open(key)?;
-        // An empty one, unless it is there.
-        draft.unpack();
-        Ok(StreamMut { draft })
-    }
-}
+use crate::Refusal;
+use crate::types::collection::Editable;
 
 impl StreamMut<'_> {
-    /// Whether the key was there.
-    #[must_use]
-    pub fn existed(&self) -> bool {
-        self.draft.existed()
-    }
-
-    /// The stream as it is now.
-    ///
-    /// # Errors
-    /// None: it is one.
-    pub fn look(&self) -> Result<&StreamObject, Refusal> {
-        object(self.draft.body())
-    }
-
     /// Whether it has an entry.
     ///
     /// # Errors
     /// When its block is not in memory.
     pub fn has(&self, id: StreamId) -> Result<bool, Refusal> {
         Ok(self.look()?.get(id)?.is_some())
-    }
-
-    /// The time of the batch, in milliseconds since the Unix epoch.
-    #[must_use]
-    pub fn now(&self) -> u64 {
-        self.draft.now()
     }
 
     /// Does what an edit says, and notes it. `counted`: as so many changes.
@@ -63,7 +24,7 @@ impl StreamMut<'_> {
         change: impl FnOnce(&mut StreamObject) -> R,
     ) -> Result<R, Refusal> {
         let result = self.draft.change(change)?;
-        self.draft.note(|out| edit.push(out));
+        self.note(edit);
         self.draft.changed(counted);
         Ok(result)
     }
@@ -176,32 +137,22 @@ impl StreamMut<'_> {
         Ok(())
     }
 
-    /// Makes edits that were made to another stream. Those that are none, and all behind them, are left out.
+    /// Makes an edit that was made to another stream.
     ///
     /// # Errors
     /// As [`StreamMut::remove`].
-    pub(in crate::types) fn replay(&mut self, mut bytes: &[u8]) -> Result<(), Refusal> {
-        while let Some(edit) = edits::next(&mut bytes) {
-            match edit {
-                Edit::Append { id, limits, fields } => self.append(id, fields, limits)?,
-                Edit::Remove { id } => drop(self.remove(id)?),
-                Edit::Skip { count } => self.skip(count)?,
-                Edit::SetLast { last_id, added, max_deleted } => self.set_last(last_id, added, max_deleted)?,
-                Edit::ConfigureProducers(limits) => self.configure_producers(limits)?,
-                Edit::PutProducerId { producer, iid, id, counted } => self.put_producer_id(producer, iid, id, counted)?,
-                Edit::CountDuplicate => self.count_duplicate()?,
-                Edit::ExpireProducers { now } => self.edit(edit, 0, |stream| stream.expire_producers(now))?,
-                _ => self.replay_group(edit)?,
-            }
+    pub(super) fn replay_edit(&mut self, edit: Edit<'_>) -> Result<(), Refusal> {
+        match edit {
+            Edit::Append { id, limits, fields } => self.append(id, fields, limits)?,
+            Edit::Remove { id } => drop(self.remove(id)?),
+            Edit::Skip { count } => self.skip(count)?,
+            Edit::SetLast { last_id, added, max_deleted } => self.set_last(last_id, added, max_deleted)?,
+            Edit::ConfigureProducers(limits) => self.configure_producers(limits)?,
+            Edit::PutProducerId { producer, iid, id, counted } => self.put_producer_id(producer, iid, id, counted)?,
+            Edit::CountDuplicate => self.count_duplicate()?,
+            Edit::ExpireProducers { now } => self.edit(edit, 0, |stream| stream.expire_producers(now))?,
+            _ => self.replay_group(edit)?,
         }
         Ok(())
-    }
-
-    /// Stores what has changed. A stream without entries stays.
-    ///
-    /// # Errors
-    /// When the store is full.
-    pub fn commit(self) -> Result<(), Refusal> {
-        self.draft.commit()
     }
 }
