@@ -7,7 +7,8 @@
 use super::evacuate::{self, EvacuationPhase};
 use super::evict::{Ageing, age_at_rest, evict_ahead};
 use super::pace::Pace;
-use super::reclaim::{rebuild_wheel, reclaim_expired};
+use super::rebuild::Rebuild;
+use super::reclaim::reclaim_expired;
 use crate::counters::add;
 use crate::expiry::wheel::{TICK_MS, Wheel};
 use crate::free::ForgetClosed;
@@ -68,6 +69,15 @@ enum Sweep {
     },
 }
 
+/// The walk that drops what the shared free space has of pages that were closed.
+#[derive(Default)]
+struct Forgetting {
+    /// Most pages that were resident since the last walk.
+    resident_most: u64,
+    walk: Option<ForgetClosed>,
+    next_ms: i64,
+}
+
 /// The background's state.
 pub(crate) struct Maintenance {
     store: Arc<Inner>,
@@ -75,6 +85,7 @@ pub(crate) struct Maintenance {
     pace: Pace,
     resize: Resize,
     wheel: Wheel,
+    rebuild: Rebuild,
     ageing: Ageing,
     evacuation: Run<EvacuationPhase>,
     sweep: Sweep,
@@ -82,10 +93,7 @@ pub(crate) struct Maintenance {
     resident_buckets: u64,
     /// The page that was made resident last.
     prefaulted: Option<u64>,
-    /// Most pages that were resident since the pieces of closed ones were last dropped from the shared free space, and that walk.
-    resident_most: u64,
-    forgetting: Option<ForgetClosed>,
-    forget_next_ms: i64,
+    forgetting: Forgetting,
     /// Calls for the release of free memory that were followed.
     releases_asked: u64,
     /// Buckets given up by shrinking and the epoch after which their memory can go.
@@ -102,14 +110,13 @@ impl Maintenance {
             pace: Pace::new(store.options.background),
             resize: Resize::new(),
             wheel: Wheel::new(),
+            rebuild: Rebuild::default(),
             ageing: Ageing::new(),
             evacuation: evacuate::start(store)?,
             sweep: Sweep::Idle,
             resident_buckets: store.index.len(),
             prefaulted: None,
-            resident_most: 0,
-            forgetting: None,
-            forget_next_ms: 0,
+            forgetting: Forgetting::default(),
             releases_asked: allocator::releases_asked(),
             surplus: None,
             growth_failed_ms: None,
@@ -138,8 +145,9 @@ impl Maintenance {
         if store.expiry.reclaiming.load(Ordering::Relaxed) && !store.expiry.held.load(Ordering::Relaxed) {
             busy |= reclaim_expired(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
         }
-        rebuild_wheel(&mut self.session, &mut self.wheel, &mut self.pace);
-        store.background.progress.wheel_bytes.store(self.wheel.memory_bytes() as u64, Ordering::Relaxed);
+        busy |= self.rebuild.step(&mut self.session, &mut self.wheel, &mut self.pace) != 0;
+        let wheel_bytes = self.wheel.memory_bytes() + self.rebuild.memory_bytes();
+        store.background.progress.wheel_bytes.store(wheel_bytes as u64, Ordering::Relaxed);
         busy |= evict_ahead(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
         busy |= age_at_rest(&mut self.session, &mut self.ageing);
         busy |= self.sweep_namespaces();
@@ -198,18 +206,18 @@ impl Maintenance {
     /// When pages have gone, drops what the shared free space still has of them, a part per step: at once when it was half of
     /// all pages, else now and then when there is nothing else to do.
     fn forget_closed_pages(&mut self, busy: bool, now_ms: i64) -> bool {
-        let resident = self.store.log.pages.resident();
-        self.resident_most = self.resident_most.max(resident);
-        let gone = self.resident_most - resident;
-        let due = gone > self.resident_most / 2 || gone > 0 && !busy && now_ms >= self.forget_next_ms;
-        if self.forgetting.is_none() && due {
-            self.resident_most = resident;
-            self.forget_next_ms = now_ms + FORGET_EVERY_MS;
-            self.forgetting = Some(ForgetClosed::new());
+        let (resident, forgetting) = (self.store.log.pages.resident(), &mut self.forgetting);
+        forgetting.resident_most = forgetting.resident_most.max(resident);
+        let gone = forgetting.resident_most - resident;
+        let due = gone > forgetting.resident_most / 2 || gone > 0 && !busy && now_ms >= forgetting.next_ms;
+        if forgetting.walk.is_none() && due {
+            forgetting.resident_most = resident;
+            forgetting.next_ms = now_ms + FORGET_EVERY_MS;
+            forgetting.walk = Some(ForgetClosed::new());
         }
         let store = &self.store;
-        let more = self.forgetting.as_mut().is_some_and(|walk| walk.step(&store.shared_free, &store.log, FORGET_BATCHES_PER_STEP));
-        if !more && self.forgetting.take().is_some() || self.releases_asked != allocator::releases_asked() {
+        let more = forgetting.walk.as_mut().is_some_and(|walk| walk.step(&store.shared_free, &store.log, FORGET_BATCHES_PER_STEP));
+        if !more && forgetting.walk.take().is_some() || self.releases_asked != allocator::releases_asked() {
             self.releases_asked = allocator::releases_asked();
             allocator::release_all();
         }

@@ -18,5 +18,6 @@ mod mixed;
 #[cfg(all(test, loom))]
 mod model;
 mod pace;
+mod rebuild;
 mod reclaim;
 mod salvage;

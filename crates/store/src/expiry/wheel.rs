@@ -13,8 +13,6 @@ use std::collections::BinaryHeap;
 pub(crate) const TICK_MS: i64 = 125;
 const CELLS: usize = 256;
 const LEVELS: usize = 3;
-/// Parts in which the wheel is emptied, each with its part of all hashes.
-const PARTS: usize = 64;
 
 /// Entries between which a cell grows by an eighth.
 const GENTLE_MIN: usize = 256;
@@ -35,6 +33,13 @@ pub(crate) struct Wheel {
     entries: usize,
     /// How many a rebuild has left, if they are not fewer now.
     kept: usize,
+}
+
+/// A place in a walk through all cells, the far ones last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Walk {
+    cell: usize,
+    at: usize,
 }
 
 /// What comes up soonest.
@@ -162,8 +167,8 @@ impl Wheel {
         Soonest::Known(Notice { hash, at_ms })
     }
 
-    /// Takes up to `most` hashes out of the first cell. They are to be filed again with their exact times, unless they have
-    /// none any more.
+    /// Takes up to `most` hashes out of the first cell. They are to be filed again with their exact times, unless they have none
+    /// any more.
     pub(crate) fn take_first(&mut self, most: usize) -> Vec<u64> {
         let Some((_, cell)) = self.find_first() else { return Vec::new() };
         let taken = if cell.len() <= most { std::mem::take(cell) } else { cell.split_off(cell.len() - most) };
@@ -201,28 +206,76 @@ impl Wheel {
         }
     }
 
-    /// Takes all entries out, to be filed anew: with the hash, a time that is not after the one at which the entry would have
-    /// come up.
-    pub(crate) fn drain(&mut self) -> Vec<Vec<Notice>> {
-        let mut parts = vec![Vec::new(); PARTS];
-        let mut take = |hash: u64, at_ms: i64| parts[(hash >> 58) as usize % PARTS].push(Notice { hash, at_ms });
-        let now = self.now.max(0);
-        let mut width = 1i64;
-        for level in &mut self.levels {
-            for ahead in 1..=CELLS as i64 {
-                let tick = now / width + ahead;
-                let cell = std::mem::take(&mut level[tick as usize % CELLS]);
-                cell.into_iter().for_each(|hash| take(hash, (tick * width - 1) * TICK_MS));
+    /// Takes entries out whose hashes `wanted` names, to be filed anew: with the hash, a time that is not after the one at which
+    /// the entry would have come up. Goes on from `walk` for as many entries and cells as are `left`; whether it has come to the
+    /// end. What moves between cells meanwhile may be left out.
+    pub(crate) fn extract(
+        &mut self,
+        walk: &mut Walk,
+        left: &mut usize,
+        wanted: impl Fn(u64) -> bool,
+        mut take: impl FnMut(Notice),
+    ) -> bool {
+        while walk.cell <= LEVELS * CELLS {
+            let at_ms = self.comes_up_ms(walk.cell);
+            let cell = match walk.cell {
+                far if far == LEVELS * CELLS => &mut self.far,
+                number => &mut self.levels[number / CELLS][number % CELLS],
+            };
+            while let Some(&hash) = cell.get(walk.at) {
+                if *left == 0 {
+                    return false;
+                }
+                *left -= 1;
+                if wanted(hash) {
+                    cell.swap_remove(walk.at);
+                    self.entries -= 1;
+                    self.first_ms = None;
+                    take(Notice { hash, at_ms });
+                } else {
+                    walk.at += 1;
+                }
             }
-            width *= CELLS as i64;
+            if cell.capacity() > 2 * cell.len() {
+                // What was once long must not keep its memory.
+                cell.shrink_to_fit();
+            }
+            *walk = Walk { cell: walk.cell + 1, at: 0 };
+            *left = left.saturating_sub(1);
         }
-        let far_ms = ((now / width + 1) * width - 1) * TICK_MS;
-        std::mem::take(&mut self.far).into_iter().for_each(|hash| take(hash, far_ms));
-        std::mem::take(&mut self.near).into_iter().for_each(|Reverse((at_ms, hash))| take(hash, at_ms));
-        debug_assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), self.entries, "INV-EXP-1: a rebuild leaves no notice out");
-        self.first_ms = None;
-        self.entries = 0;
-        parts
+        true
+    }
+
+    /// A time that is not after the one at which the entries of a cell come up.
+    fn comes_up_ms(&self, cell: usize) -> i64 {
+        let now = self.now.max(0);
+        let width = (CELLS as i64).pow((cell / CELLS) as u32);
+        let tick = match cell / CELLS {
+            LEVELS => (now / width + 1) * width,
+            _ => {
+                let behind = (cell as i64 - now / width - 1).rem_euclid(CELLS as i64);
+                (now / width + 1 + behind) * width
+            }
+        };
+        debug_assert!(tick > now, "INV-EXP-1: a cell comes up later");
+        (tick - 1) * TICK_MS
+    }
+
+    /// Files up to `most` of the soonest, which have their exact times, among the others. Returns how many.
+    pub(crate) fn file_soonest(&mut self, most: usize) -> usize {
+        let count = self.near.len().min(most);
+        for _ in 0..count {
+            if let Some(Reverse((at_ms, hash))) = self.near.pop() {
+                self.entries -= 1;
+                self.file(Notice { hash, at_ms });
+            }
+        }
+        count
+    }
+
+    /// How many of the soonest have their exact times.
+    pub(crate) fn soonest_len(&self) -> usize {
+        self.near.len()
     }
 
     /// The entries are what a rebuild has left.
@@ -339,9 +392,11 @@ mod tests {
         let mut now = start;
         for _ in 0..100_000 {
             now += TICK_MS;
-            for notice in wheels[1].drain().into_iter().flatten() {
-                wheels[1].file(notice);
-            }
+            // A part of the hashes at a time, a few entries per step.
+            let (mut walk, mut taken) = (Walk::default(), Vec::new());
+            let part = now / TICK_MS % 2;
+            while !wheels[1].extract(&mut walk, &mut 3, |hash| hash as i64 % 2 == part, |notice| taken.push(notice)) {}
+            taken.into_iter().for_each(|notice| wheels[1].file(notice));
             let mut up = [Vec::new(), Vec::new()];
             for (wheel, up) in wheels.iter_mut().zip(&mut up) {
                 while let Some(turn) = wheel.turn(now) {
