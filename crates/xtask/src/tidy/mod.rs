@@ -8,6 +8,7 @@ mod allowances;
 pub(crate) mod assertions;
 pub(crate) mod circles;
 mod dependencies;
+mod documents;
 mod findings;
 mod functions;
 mod headers;
@@ -68,6 +69,7 @@ fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
     problems.extend(latches::check(&sources));
     problems.extend(kernel::check(&sources));
     problems.extend(findings::check(&sources));
+    problems.extend(documents::check(&sources, &|path| root.join(path).exists()));
     problems.extend(assertions::check(&sources));
     for (found, notes) in [prose::check(&sources), interfaces::check(&sources)] {
         problems.extend(found);
