@@ -223,7 +223,7 @@ fn who_finds_a_key_hears_of_its_removal() {
     let (store, namespace) = open(true);
     store.set_eviction(EvictionPolicy { order: EvictionOrder::Random, volatile_only: false });
     store.set_budget(4 * MIB);
-    // As the table of who has read what: set before the read, taken by word of the removal.
+    // Like the table of tracked keys: set before the read, taken when the removal is told.
     let copies: Arc<Vec<AtomicBool>> = Arc::new((0..KEYS).map(|_| AtomicBool::new(false)).collect());
     let told = Arc::new(AtomicU64::new(0));
     let (held, count) = (Arc::clone(&copies), Arc::clone(&told));
@@ -307,7 +307,7 @@ fn with_a_device_only_expired_keys_are_told() {
         let number: u64 = std::str::from_utf8(key).unwrap().parse().unwrap();
         assert_eq!((number % 2, &reasons[..]), (0, &[RemovalReason::Expired][..]), "{number}");
     }
-    // Also what is removed because somebody came upon it on the device.
+    // Also a removal because a session met the record on the device.
     let due_ms = clock::unix_ms() + 300;
     put(&mut session, clock::unix_ms(), namespace, b"met", &[3; 400], Some(due_ms));
     assert!(store.empty_memory(Duration::from_secs(10)));

@@ -105,7 +105,7 @@ impl Rig {
         }
     }
 
-    /// Has so many pages written, full of records of no further use.
+    /// Writes this number of pages, full of records of no further use.
     fn churn(&mut self, pages: u64) {
         let target = self.tier().pages_flushed + pages;
         let mut refused = 0;

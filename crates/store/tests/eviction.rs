@@ -246,7 +246,7 @@ fn a_budget_just_above_the_empty_store_is_kept_closely_and_evicts_before_it_refu
     }
 }
 
-/// By whoever exceeds the budget, before its next command.
+/// By the session that exceeds the budget, before its next command.
 #[test]
 fn the_only_key_that_may_go_is_found_at_once() {
     for order in [EvictionOrder::Recency, EvictionOrder::Frequency, EvictionOrder::Random, EvictionOrder::Expiry] {

@@ -1,4 +1,4 @@
-//! A device that takes its time: only who has to wait for it does.
+//! A slow device: only a thread that needs it waits for it.
 
 #![cfg(not(loom))]
 

@@ -79,7 +79,7 @@ fn writers_wait_for_compaction_before_memory_passes_its_bound() {
     let (mut stalls, mut steps) = (0, 0);
     for number in 0..20 * KEYS {
         if number < KEYS {
-            // What only grows waits for nobody.
+            // A store that only grows waits for no thread.
             assert!(!store.is_stalled());
         } else if store.is_stalled() {
             stalls += 1;
@@ -102,7 +102,7 @@ fn writers_wait_for_compaction_before_memory_passes_its_bound() {
     }
     assert!(stalls > 5, "{stalls} stalls");
     assert_eq!(ends.load(Ordering::Relaxed), stalls, "each end is told once");
-    // When much dies at once, nobody waits until all of it is given back.
+    // When much dies at once, no writer waits until all of it is given back.
     for number in 0..KEYS {
         session.enter(0);
         assert!(session.delete(session.key(namespace, &number.to_le_bytes())));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-/// Values that readers hold count in the whole process, and all tests share the disk: who measures memory runs alone.
+/// Values that readers hold count in the whole process, and all tests share the disk: a test that measures memory runs alone.
 static PROCESS: RwLock<()> = RwLock::new(());
 
 const MIB: u64 = 1 << 20;
@@ -382,7 +382,7 @@ fn several_sessions_count_together_while_pages_come_and_go() {
         let count = value.map_or(0, |value| u64::from_le_bytes(value[..8].try_into().expect("eight bytes")));
         assert_eq!(count, expected, "counter {number}");
     }
-    // INV-TIER-1: pages have left memory under the sessions, and nobody read what was not his any more.
+    // INV-TIER-1: pages have left memory under the sessions, and no session read a page that was gone.
     assert!(store.tier().expect("a device").pages_evicted > 10, "INV-TIER-1");
 }
 

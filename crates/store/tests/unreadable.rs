@@ -1,4 +1,4 @@
-//! A device that cannot be read: for a while, then nothing changes and nobody is told anything wrong; or for good, because a
+//! A device that cannot be read: for a while, then nothing changes and no reply is wrong; or for good, because a
 //! block is damaged, then its keys can be set and deleted, and nothing else is harmed.
 
 #![cfg(not(loom))]

@@ -286,7 +286,7 @@ fn expired_values_give_way() {
     assert_eq!(rig.counts().keys, (6, 0));
 }
 
-/// Whoever has no lock plan gets one for as long as it takes.
+/// A session without a lock plan gets one for as long as it takes.
 #[test]
 fn without_a_plan_the_keys_are_latched_together() {
     let mut rig = Rig::in_memory();

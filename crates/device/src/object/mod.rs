@@ -204,7 +204,8 @@ impl Objects {
 
     fn foreign(&self, name: &str) -> io::Error {
         let text = format!(
-            "{} holds {name:?}, which is not of this device with objects of {} bytes: choose an empty folder, or the size as before",
+            "{} holds {name:?}, which is not of this device with objects of {} bytes: choose an empty folder, or the \
+             former size",
             self.address, self.object_bytes
         );
         io::Error::new(ErrorKind::AlreadyExists, text)

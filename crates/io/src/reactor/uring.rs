@@ -42,8 +42,7 @@ const COMPLETIONS: u32 = 4096;
 /// Fewest reads that are submitted before the round ends: the device works while the worker still asks for more.
 /// With 50 reads under way, 4 gave 70 thousand reads per second where 64 gave 62 (example `device_reads`).
 const READS_AT_ONCE: usize = 4;
-/// While the device is busy, a submission has at least this part, as one in so many, of the reads under way: each submission
-/// has a price.
+/// While the device is busy, a submission has at least one part in this number of the reads under way: each submission has a price.
 const READS_AT_ONCE_SHARE: usize = 16;
 /// How long a reactor that is dropped waits for reads that the device does not end; then their memory is never freed.
 const READS_TIMEOUT: Duration = Duration::from_secs(30);

@@ -14,10 +14,10 @@ use crate::session::Session;
 
 /// Stale entries that the wheel may hold beyond its live ones before it is rebuilt, at most,
 const STALE_SLACK: usize = if cfg!(test) { 1 << 8 } else { 1 << 20 };
-/// and as one part of the budget in so many, but not fewer than these.
+/// and as one part in this number of the budget, but not fewer than these.
 const STALE_SHARE: usize = 512;
 const STALE_SLACK_MIN: usize = if cfg!(test) { STALE_SLACK } else { 1 << 10 };
-/// Parts of the hashes, by some of the highest bits: one for so many entries, but no more than so many.
+/// The hashes are divided by their highest bits: one part for this number of entries, but at most `PARTS_MAX` parts.
 const PART: usize = 1 << 16;
 const PARTS_MAX: usize = 64;
 /// Heaps of a part, by the next bits. Each is small enough to be sorted in a step.
@@ -40,7 +40,7 @@ pub(super) struct Rebuild {
 /// How far a rebuild is.
 #[derive(Clone, Copy)]
 enum Part {
-    /// So many of the soonest are to be filed among the others.
+    /// This number of the soonest are to be filed among the others.
     Soonest(usize),
     /// The entries of a part are taken out.
     Taken(u64, Walk),
@@ -257,8 +257,8 @@ mod tests {
         assert_eq!(store.namespace_len(namespace), (300_000, 0));
     }
 
-    /// The most work of a step, the most bytes beside the wheel, and the sum of all work, of a rebuild of a wheel with so many
-    /// entries, of which one in ten is a key's.
+    /// The most work of a step, the most bytes beside the wheel, and the sum of all work, of a rebuild of a wheel with this
+    /// number of entries, of which one in ten is a key's.
     fn rebuild_of(entries: u64) -> (usize, usize, usize) {
         let store = Store::open(Options { memory_bytes_max: 1 << 30, background: false, ..Options::default() }).expect("a store");
         let namespace = store.allocate_namespace().expect("a namespace");
@@ -292,7 +292,7 @@ mod tests {
         assert!(most <= 2 * WORK_PER_STEP && most_twice <= 2 * WORK_PER_STEP, "{most} {most_twice}");
         // Twice the look-ups; the walks through the wheel are twice as many, too, until there are enough parts.
         assert!(all_twice < all * 3, "{all} {all_twice}");
-        // So many entries at a time, and what vectors have beyond.
+        // A part's entries at a time, and the spare room of vectors.
         assert!(bytes < 3 * PART * size_of::<Notice>() && bytes_twice < 3 * PART * size_of::<Notice>(), "{bytes} {bytes_twice}");
     }
 }

@@ -160,7 +160,7 @@ pub(crate) fn of_redis(order: EvictionOrder, cache: usize, keys: usize, requests
     hits as f64 / (requests.len() - requests.len() / 2) as f64
 }
 
-/// A budget for about so many keys.
+/// A budget for about this number of keys.
 pub(crate) fn budget(cache: usize) -> u64 {
     cache as u64 * 245 + 5_000
 }

@@ -30,7 +30,6 @@ pub(super) const HIDDEN_SUBJECTS: &[(&str, usize)] = &[
     ("commands", 40),
     ("config", 10),
     ("datatypes", 50),
-    ("io", 10),
     ("keyspace", 120),
     ("lab", 20),
     ("node", 60),
@@ -38,14 +37,13 @@ pub(super) const HIDDEN_SUBJECTS: &[(&str, usize)] = &[
     ("resp", 10),
     ("server", 20),
     ("session", 50),
-    ("store", 20),
     ("testkit", 90),
     ("xtask", 10),
 ];
 
 /// Docs that only refer to another item, by crate.
 pub(super) const MERE_REFERENCES: &[(&str, usize)] =
-    &[("commands", 1), ("datatypes", 1), ("device", 1), ("io", 1), ("keyspace", 29), ("server", 1), ("store", 8), ("testkit", 3)];
+    &[("commands", 1), ("datatypes", 1), ("keyspace", 29), ("server", 1), ("testkit", 3)];
 
 /// Lines wider than 132 columns, by crate.
 pub(super) const WIDE_LINES: &[(&str, usize)] = &[
@@ -58,7 +56,6 @@ pub(super) const WIDE_LINES: &[(&str, usize)] = &[
     ("commands", 130),
     ("config", 40),
     ("datatypes", 130),
-    ("device", 10),
     ("keyspace", 90),
     ("lab", 20),
     ("node", 90),
