@@ -10,6 +10,7 @@ pub(crate) struct Progress {
     pub(crate) pages_evacuated: AtomicU64,
     pub(crate) records_moved: AtomicU64,
     pub(crate) namespaces_swept: AtomicU64,
+    pub(crate) buckets_swept: AtomicU64,
     pub(crate) wheel_bytes: AtomicU64,
 }
 
@@ -26,6 +27,8 @@ pub struct Work {
     pub records_moved: u64,
     /// Emptied namespaces whose records were freed.
     pub namespaces_swept: u64,
+    /// Index buckets that were looked at for it.
+    pub buckets_swept: u64,
     /// Emptied namespaces whose records were not.
     pub namespaces_waiting: u64,
     /// Large values that were freed.

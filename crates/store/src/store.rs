@@ -126,6 +126,7 @@ impl Store {
             pages_evacuated: read(&progress.pages_evacuated),
             records_moved: read(&progress.records_moved),
             namespaces_swept: read(&progress.namespaces_swept),
+            buckets_swept: read(&progress.buckets_swept),
             namespaces_waiting,
             values_freed,
             values_waiting,

@@ -62,7 +62,8 @@ impl Compactor {
             if let Some(tier) = &self.store.tier
                 && !busy
             {
-                tier.wakers.compactor.wait(if self.compaction.is_held_back() { COMPACTING } else { IDLE });
+                let held_back = self.compaction.is_held_back() || self.mixed.is_held_back();
+                tier.wakers.compactor.wait(if held_back { COMPACTING } else { IDLE });
             }
         }
     }

@@ -9,13 +9,13 @@ use super::evict::{Ageing, age_at_rest, evict_ahead};
 use super::pace::Pace;
 use super::rebuild::Rebuild;
 use super::reclaim::reclaim_expired;
-use crate::counters::add;
+use super::sweep::Sweeper;
 use crate::expiry::wheel::{TICK_MS, Wheel};
 use crate::free::ForgetClosed;
 use crate::index::{BUCKETS_MIN, KEYS_PER_BUCKET, Resize, Resized};
 use crate::log::{PAGE_WORDS, PAGES_AHEAD};
 use crate::session::Session;
-use crate::session::remove::{Damaged, drop_latched, drop_lost, uncount};
+use crate::session::remove::{Damaged, drop_lost};
 use crate::shared::Inner;
 use crate::tier::stage::{Fetcher, Lookup, Stage, Why};
 use almandine_epoch::Run;
@@ -40,9 +40,6 @@ const PREFAULT_KEYS_MIN: u64 = 1000;
 const CACHE_AHEAD_PAGES_MIN: u64 = 32;
 /// Milliseconds for which growth rests after the device has not given it a record.
 const GROWTH_REST_MS: u64 = 1_000;
-/// Buckets swept per epoch and per step.
-const SWEEP_GROUP: u64 = 32;
-const SWEEP_PER_STEP: u64 = 1 << 16;
 /// How often the shared free space is searched for pieces of closed pages at rest, and batches searched per step.
 const FORGET_EVERY_MS: i64 = 1000;
 const FORGET_BATCHES_PER_STEP: usize = 4096;
@@ -50,24 +47,6 @@ const FORGET_BATCHES_PER_STEP: usize = 4096;
 const IDLE: Duration = Duration::from_millis(100);
 /// Sleep between steps while expiries are pending or memory is limited.
 const TICK: Duration = Duration::from_millis(TICK_MS as u64 / 2);
-
-/// A sweep of emptied namespaces under way.
-enum Sweep {
-    Idle,
-    /// Waiting until no session can insert into them any more.
-    Settling {
-        namespaces: Vec<u16>,
-        epoch: u64,
-    },
-    Running {
-        namespaces: Vec<u16>,
-        next: u64,
-    },
-    /// The compactor looks at pages on the device.
-    Mixed {
-        namespaces: Vec<u16>,
-    },
-}
 
 /// The walk that drops what the shared free space has of pages that were closed.
 #[derive(Default)]
@@ -88,7 +67,7 @@ pub(crate) struct Maintenance {
     rebuild: Rebuild,
     ageing: Ageing,
     evacuation: Run<EvacuationPhase>,
-    sweep: Sweep,
+    sweeper: Sweeper,
     /// Buckets up to this number have been made resident.
     resident_buckets: u64,
     /// The page that was made resident last.
@@ -113,7 +92,7 @@ impl Maintenance {
             rebuild: Rebuild::default(),
             ageing: Ageing::new(),
             evacuation: evacuate::start(store)?,
-            sweep: Sweep::Idle,
+            sweeper: Sweeper::default(),
             resident_buckets: store.index.len(),
             prefaulted: None,
             forgetting: Forgetting::default(),
@@ -150,7 +129,7 @@ impl Maintenance {
         store.background.progress.wheel_bytes.store(wheel_bytes as u64, Ordering::Relaxed);
         busy |= evict_ahead(&mut self.session, &mut self.wheel, &mut self.pace, now_ms);
         busy |= age_at_rest(&mut self.session, &mut self.ageing);
-        busy |= self.sweep_namespaces();
+        busy |= self.sweeper.step(&mut self.session, &mut self.resize, &mut self.pace);
         let _ = self.evacuation.poll();
         busy |= self.evacuation.phase() != EvacuationPhase::Rest;
         store.move_ceiling();
@@ -233,7 +212,7 @@ impl Maintenance {
         if live > buckets * KEYS_PER_BUCKET {
             self.growth_failed_ms = self.growth_failed_ms.filter(|&failed| now_ms.abs_diff(failed) < GROWTH_REST_MS);
             self.growth_failed_ms.is_none() && self.grow(live, now_ms)
-        } else if live < buckets * KEYS_PER_BUCKET_MIN && buckets > self.floor() && !matches!(self.sweep, Sweep::Running { .. }) {
+        } else if live < buckets * KEYS_PER_BUCKET_MIN && buckets > self.floor() && !self.sweeper.is_walking() {
             self.shrink(live)
         } else {
             self.release_surplus();
@@ -356,114 +335,6 @@ impl Maintenance {
             self.resident_buckets = from;
             self.surplus = None;
         }
-    }
-
-    fn sweep_namespaces(&mut self) -> bool {
-        match std::mem::replace(&mut self.sweep, Sweep::Idle) {
-            Sweep::Idle => {
-                if !self.store.namespaces.any_dropped() {
-                    return false;
-                }
-                let namespaces = self.store.namespaces.take_dropped();
-                self.sweep = Sweep::Settling { namespaces, epoch: self.store.epoch.bump() };
-            }
-            Sweep::Settling { namespaces, epoch } => {
-                let settled = self.store.epoch.safe() >= epoch;
-                self.sweep = if settled { Sweep::Running { namespaces, next: 0 } } else { Sweep::Settling { namespaces, epoch } };
-            }
-            Sweep::Running { namespaces, next } => {
-                debug_assert!(
-                    namespaces.iter().all(|it| self.store.namespaces.is_dropped(*it)),
-                    "INV-NS-1: what is swept was dropped"
-                );
-                let end = self.store.index.len();
-                let stop = (next + SWEEP_PER_STEP).min(end);
-                self.sweep_buckets(next, stop);
-                if stop != end {
-                    self.sweep = Sweep::Running { namespaces, next: stop };
-                } else if let Some(tier) = &self.store.tier {
-                    tier.mixed.ask();
-                    tier.wakers.compactor.wake();
-                    self.sweep = Sweep::Mixed { namespaces };
-                } else {
-                    self.end_sweep(namespaces, true);
-                }
-            }
-            Sweep::Mixed { namespaces } => {
-                let Some(complete) = self.store.tier.as_ref().and_then(|tier| tier.mixed.take_result()) else {
-                    // The compactor wakes this thread.
-                    self.sweep = Sweep::Mixed { namespaces };
-                    return false;
-                };
-                self.end_sweep(namespaces, complete);
-            }
-        }
-        true
-    }
-
-    /// Nothing of these namespaces is in the index any more, but for entries that could not be read if the sweep was not
-    /// `complete`.
-    fn end_sweep(&self, namespaces: Vec<u16>, complete: bool) {
-        self.store.background.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
-        for &namespace in &namespaces {
-            let (records, with_expiry) = self.store.counters.namespace_totals(namespace);
-            debug_assert!(records == 0 || self.store.tier.is_some(), "INV-NS-1: swept means empty");
-            // Records on the device were dropped without a look, so what the namespace still counts is taken off the sums at once.
-            let counters = self.store.thread(&self.session.local);
-            add(&counters.live, -(records as i64));
-            add(&counters.volatile, -(with_expiry as i64));
-            self.store.counters.clear_namespace(namespace);
-            self.store.namespaces.regions.clear(namespace);
-        }
-        // Entries of pages that cannot be read stay behind: their namespaces are not used again.
-        if complete {
-            self.store.consumers.begin_generations(&namespaces);
-            self.store.namespaces.release(namespaces);
-        } else {
-            self.store.namespaces.give_up(&namespaces);
-        }
-    }
-
-    /// Frees all records of dropped namespaces in some buckets. Growth during a sweep only moves entries to buckets behind
-    /// the end, which the sweep reaches too; shrinking would move them to swept ones and waits.
-    fn sweep_buckets(&mut self, from: u64, to: u64) {
-        let store = Arc::clone(&self.store);
-        debug_assert!(from <= to, "INV-NS-1: a sweep goes upwards");
-        let mut first = from;
-        while first < to {
-            self.pace.yield_to_workers(false);
-            let last = (first + SWEEP_GROUP).min(to);
-            self.session.enter(0);
-            self.resize.entries_ahead(&store.index, first, last - first, |address| store.log.prefetch(address));
-            for number in first..last {
-                let _latch = store.index.latch(number);
-                let head = self.session.local.head;
-                let doomed = |address: u64| {
-                    if address < head {
-                        return false;
-                    }
-                    // SAFETY: read from a latched bucket inside the epoch.
-                    let header = unsafe { store.log.record(address) }.header();
-                    store.namespaces.is_dropped(header.namespace())
-                };
-                while let Some(position) = store.index.find_any(number, doomed) {
-                    // SAFETY: as above.
-                    let record = unsafe { store.log.record(position.entry().address()) };
-                    uncount(&store, &self.session.local, record.header());
-                    drop_latched(&store, &mut self.session.local, number, position, record, record.header());
-                }
-                if let Some(tier) = &store.tier {
-                    let doomed = |address: u64| address < head && tier.is_dropped_page(&store.namespaces, address);
-                    while let Some(position) = store.index.find_any(number, doomed) {
-                        tier.pages.count_dead_typical(position.entry().address());
-                        store.index.remove(number, position);
-                    }
-                }
-            }
-            self.session.leave();
-            first = last;
-        }
-        self.session.surrender_free_space();
     }
 
     /// Keeps the configured part of the log mutable.

@@ -3,15 +3,17 @@
 
 use super::image;
 use super::pace::Pace;
-use crate::log::{Log, PAGE_BYTES};
+use crate::log::{Log, PAGE_BYTES, PAGE_WORDS};
+use crate::record::{Header, Record};
 use crate::session::Session;
 use crate::session::remove::drop_latched;
 use crate::tier::Tier;
-use crate::tier::pages::PageInfo;
 use crate::tier::stage::{Fetcher, Lookup, Stage, Why};
 use crate::tier::statistics::bump;
+use almandine_io::clock;
 use almandine_io::storage::{BLOCK_BYTES, Buffer};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Records that are looked at in one epoch.
 const GROUP: usize = 128;
@@ -19,29 +21,62 @@ const GROUP: usize = 128;
 /// The compactor's part of a sweep.
 #[derive(Default)]
 pub(super) struct MixedPages {
-    /// Pages that are still to be looked at, once they were listed.
-    pages: Option<Vec<u64>>,
+    /// What is still to be looked at, once that is known.
+    left: Option<Left>,
     incomplete: bool,
+    /// Before this time, by the monotonic clock, the rate limit of compaction says to wait.
+    not_before_ms: u64,
+}
+
+/// Pages, or records by their addresses.
+enum Left {
+    Pages(Vec<u64>),
+    Records(Vec<u64>),
 }
 
 impl MixedPages {
-    /// Looks at one page, if a sweep is asked for. Blocks on the device. Returns whether there was anything to do.
+    /// Whether the rate limit keeps it from going on at once.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.left.is_some() && clock::monotonic_ns() / 1_000_000 < self.not_before_ms
+    }
+
+    /// Looks at one page, or at some records, if a sweep is asked for. Blocks on the device. Returns whether there was anything to
+    /// do.
     pub(super) fn step(&mut self, session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, pace: &mut Pace) -> bool {
-        if !tier.mixed.is_asked() {
+        if !tier.mixed.is_asked() || self.is_held_back() {
             return false;
         }
         let store = Arc::clone(&session.store);
-        let pages = self.pages.get_or_insert_with(|| {
-            let mixed = |page: &u64| tier.pages.info(*page).is_some_and(|info| info.namespace() == PageInfo::MIXED);
-            tier.pages.stored_pages(Log::page_of(store.log.read_only())).filter(mixed).collect()
+        let left = self.left.get_or_insert_with(|| match tier.mixed.take_addresses() {
+            Some(addresses) => Left::Records(addresses),
+            None => {
+                let mixed = |page: &u64| tier.is_mixed_page(*page * PAGE_WORDS);
+                Left::Pages(tier.pages.stored_pages(Log::page_of(store.log.read_only())).filter(mixed).collect())
+            }
         });
-        if let Some(page) = pages.pop() {
-            self.incomplete |= !sweep_page(session, tier, fetcher, pace, page);
-        } else {
-            // When a page could not be read, the namespaces must not be used again (INV-NS-1).
-            let incomplete = std::mem::take(self).incomplete;
-            tier.mixed.end(!incomplete);
-            store.background.waker.wake();
+        let before = tier.counters.read_bytes.load(Ordering::Relaxed);
+        let complete = match left {
+            Left::Pages(pages) => pages.pop().map(|page| sweep_page(session, tier, fetcher, pace, page)),
+            Left::Records(addresses) if addresses.is_empty() => None,
+            Left::Records(addresses) => {
+                pace.yield_to_workers(false);
+                let group = addresses.split_off(addresses.len().saturating_sub(GROUP));
+                Some(sweep_records(session, tier, fetcher, &group))
+            }
+        };
+        match complete {
+            Some(complete) => {
+                self.incomplete |= !complete;
+                let bytes = tier.counters.read_bytes.load(Ordering::Relaxed) - before;
+                let rate = tier.limits.compaction_rate.load(Ordering::Relaxed).max(1);
+                self.not_before_ms = clock::monotonic_ns() / 1_000_000 + bytes.saturating_mul(1000) / rate;
+            }
+            None => {
+                // When a page could not be read, the namespaces must not be used again (INV-NS-1).
+                let incomplete = std::mem::take(self).incomplete;
+                tier.mixed.end(!incomplete);
+                store.background.waker.wake();
+            }
         }
         true
     }
@@ -90,9 +125,23 @@ fn sweep_records(session: &mut Session, tier: &Tier, fetcher: &mut Fetcher, addr
             complete &= !tier.pages.is_stored(Log::page_of(address));
             continue;
         };
+        if !store.namespaces.is_dropped(header.namespace()) {
+            continue;
+        }
         let latch = store.index.lock_exclusive(store.hash_of(record, header));
         let number = latch.number();
-        if let Some(position) = store.index.find_any(number, |candidate| candidate == address) {
+        let head = session.local.head;
+        // A record of the log in memory, which may be a copy of this one.
+        let resident = |candidate: u64| {
+            // SAFETY: read from a latched bucket inside the epoch.
+            let record = unsafe { store.log.record(candidate) };
+            (record, record.header())
+        };
+        let is_copy = |(copy, header): (Record, Header)| header.has(Header::CACHED) && copy.original(header) == address;
+        let is_doomed = |candidate| candidate == address || candidate >= head && is_copy(resident(candidate));
+        if let Some(position) = store.index.find_any(number, is_doomed) {
+            let at = position.entry().address();
+            let (record, header) = if at == address { (record, header) } else { resident(at) };
             drop_latched(&store, &mut session.local, number, position, record, header);
         }
         drop(latch);

@@ -21,3 +21,4 @@ mod pace;
 mod rebuild;
 mod reclaim;
 mod salvage;
+mod sweep;

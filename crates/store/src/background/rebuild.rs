@@ -116,6 +116,7 @@ fn is_stale(session: &Session, wheel: &mut Wheel) -> bool {
 fn file_anew(session: &mut Session, wheel: &mut Wheel, pace: &mut Pace, mut notices: Vec<Notice>) -> usize {
     notices.sort_unstable_by_key(|notice| (notice.hash, notice.at_ms));
     notices.dedup_by_key(|notice| notice.hash);
+    debug_assert!(notices.is_sorted_by(|one, next| one.hash < next.hash), "INV-EXP-1: a hash keeps one notice");
     for group in notices.chunks(GROUP) {
         pace.yield_to_workers(false);
         session.enter(session.now_ms());

@@ -42,7 +42,7 @@ use almandine_io::thread::Waker;
 use crossbeam_queue::SegQueue;
 use empty::Emptying;
 use mixed::MixedSweep;
-use pages::DevicePages;
+use pages::{DevicePages, PageInfo};
 use pressure::{LIMIT_PAGES_MIN, Pressure};
 use staging::Staging;
 use statistics::{Counters, TierStatistics};
@@ -224,6 +224,11 @@ impl Tier {
     pub(crate) fn is_dropped_page(&self, namespaces: &Namespaces, address: u64) -> bool {
         let namespace = self.pages.info(Log::page_of(address)).map_or(0, |info| info.namespace());
         u16::try_from(namespace).is_ok_and(|namespace| namespace != 0 && namespaces.is_dropped(namespace))
+    }
+
+    /// Whether the page that holds `address` has records of several namespaces.
+    pub(crate) fn is_mixed_page(&self, address: u64) -> bool {
+        self.pages.info(Log::page_of(address)).is_some_and(|info| info.namespace() == PageInfo::MIXED)
     }
 
     /// Pages kept ready in front of the tail.
