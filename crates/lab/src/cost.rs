@@ -18,6 +18,8 @@ pub struct Cost {
     pub system_us: f64,
     /// Operations per second.
     pub rate: f64,
+    /// Whether the server used as much time as the kernel counts well; what is not measured is in no median.
+    pub is_measured: bool,
 }
 
 /// A measurement under way.
@@ -40,7 +42,9 @@ impl Meter {
     pub fn stop(self, operations: u64) -> Result<Cost, String> {
         let (after, seconds) = (cpu_time(self.pid)?, self.begin.elapsed().as_secs_f64());
         let of = |seconds: f64| seconds * 1e6 / operations.max(1) as f64;
+        let used = after.user + after.system - self.before.user - self.before.system;
         Ok(Cost {
+            is_measured: operations > 0 && used >= process::CPU_SECONDS_MIN,
             user_us: of(after.user - self.before.user),
             system_us: of(after.system - self.before.system),
             rate: operations as f64 / seconds,
@@ -60,10 +64,11 @@ impl Cost {
 
     /// For the JSON report.
     pub fn json(&self) -> Value {
+        let measured = |value: f64| self.is_measured.then_some(value);
         json!({
-            "server_user_us_per_op": self.user_us,
-            "server_system_us_per_op": self.system_us,
-            "server_cpu_us_per_op": self.total_us(),
+            "server_user_us_per_op": measured(self.user_us),
+            "server_system_us_per_op": measured(self.system_us),
+            "server_cpu_us_per_op": measured(self.total_us()),
             "per_second": self.rate,
         })
     }
@@ -104,7 +109,7 @@ impl<'n> Costs<'n> {
 
     /// Over the repeats of a server.
     pub fn spread(&self, server: usize, of: impl Fn(&Cost) -> f64) -> Option<Spread> {
-        Spread::of(self.runs[server].iter().map(of))
+        Spread::of(self.runs[server].iter().filter(|cost| cost.is_measured).map(of))
     }
 
     fn share(&self, server: usize, of: fn(&Cost) -> f64) -> (Option<f64>, Option<f64>) {
@@ -135,6 +140,13 @@ impl<'n> Costs<'n> {
         table
     }
 
+    /// How many measurements are in no median, and why.
+    pub fn warning(&self) -> Option<String> {
+        let left_out = self.each().filter(|(_, cost)| !cost.is_measured).count();
+        let why = "the server answered nothing or used less than 0.1 s of CPU, which the kernel counts in steps of 10 ms";
+        (left_out > 0).then(|| format!("{left_out} measurements are in no median (–), since {why}: measure longer"))
+    }
+
     /// What to say of each limit that the first server misses.
     pub fn misses(&self, limit: Limit) -> Vec<String> {
         let check = |word: &str, of: fn(&Cost) -> f64, allowed: f64| {
@@ -162,7 +174,7 @@ mod tests {
     use super::*;
 
     fn costs(ours: [f64; 2], theirs: [f64; 2]) -> Costs<'static> {
-        let cost = |[user_us, system_us]: [f64; 2]| Cost { user_us, system_us, rate: 1.0 };
+        let cost = |[user_us, system_us]: [f64; 2]| Cost { user_us, system_us, rate: 1.0, is_measured: true };
         let mut costs = Costs::new("PUBLISH".into(), &["ours", "theirs"], 1);
         costs.runs = vec![vec![cost(ours); 3], vec![cost(theirs); 3]];
         costs
@@ -176,6 +188,18 @@ mod tests {
         assert_eq!(missed.len(), 2, "{missed:?}");
         assert!(missed[0].contains("1.071 of theirs's CPU") && missed[1].contains("0.625 of theirs's user time"), "{missed:?}");
         assert!(costs([1.0, 1.0], [0.0, 0.0]).misses(limit).is_empty(), "no baseline, no ratio");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_a_dash_and_in_no_median() {
+        let mut costs = costs([4.0, 10.0], [8.0, 6.0]);
+        assert_eq!(costs.warning(), None);
+        costs.runs[0][0] = Cost { user_us: 0.0, system_us: 0.0, rate: 0.0, is_measured: false };
+        assert_eq!(costs.spread(0, Cost::total_us).unwrap().min, 14.0);
+        assert!(costs.warning().unwrap().starts_with("1 measurements"));
+        costs.runs[0].iter_mut().for_each(|cost| cost.is_measured = false);
+        let text = costs.table("publishes").to_string();
+        assert!(text.contains('–') && !text.contains("0.000"), "{text}");
     }
 
     #[test]

@@ -15,7 +15,8 @@ use almandine_bench::cli::options::{OutputOptions, ShapeOptions, seconds};
 use almandine_bench::load::{Arrivals, Filling, Load, Measurement, Pace, Preload, preload, run};
 use almandine_bench::report::progress::Bar;
 use almandine_bench::report::sample::{Sample, write_values};
-use almandine_bench::report::table::{Table, count, small};
+use almandine_bench::report::statistics::Spread;
+use almandine_bench::report::table::{Table, count, or_dash, small};
 use almandine_bench::system::machine::Machine;
 use almandine_bench::workload::{Operation, Shape, Workload};
 
@@ -117,24 +118,23 @@ impl Latency {
             "sent late p99.9 µs",
         ]);
         for (server, _, phase, samples) in rows {
-            let median = |of: &dyn Fn(&Measurement) -> f64| {
-                almandine_bench::report::statistics::Spread::of(samples.iter().map(|s| of(&s.measurement)))
-                    .map_or(0.0, |s| s.median)
+            let median = |of: &dyn Fn(&Measurement) -> Option<f64>| {
+                Spread::of(samples.iter().filter_map(|s| of(&s.measurement))).map(|spread| spread.median)
             };
             let worst = |of: &dyn Fn(&Measurement) -> f64| samples.iter().map(|s| of(&s.measurement)).fold(0.0, f64::max);
             let (p50, p999) = (median(&|m| m.latency_us(0.5)), median(&|m| m.latency_us(0.999)));
             table.row([
                 server.clone(),
                 (*phase).to_owned(),
-                count(median(&Measurement::throughput)),
-                small(p50),
-                small(median(&|m| m.latency_us(0.99))),
-                small(p999),
-                small(p999 / p50),
+                or_dash(median(&Measurement::throughput), count),
+                or_dash(p50, small),
+                or_dash(median(&|m| m.latency_us(0.99)), small),
+                or_dash(p999, small),
+                or_dash(p999.zip(p50).map(|(p999, p50)| p999 / p50), small),
                 small(worst(&|m| m.latency.max() as f64 / 1e3)),
                 small(worst(&|m| m.stall_ns as f64 / 1e3)),
-                count(median(&|m| m.added as f64)),
-                small(median(&|m| m.lateness.value_at_quantile(0.999) as f64 / 1e3)),
+                or_dash(median(&|m| Some(m.added as f64)), count),
+                or_dash(median(&|m| Some(m.lateness.value_at_quantile(0.999) as f64 / 1e3)), small),
             ]);
         }
         println!("\n{table}medians of {} repeats; max and stall are the worst of them", self.repeats);
@@ -162,7 +162,10 @@ impl Latency {
         };
         let rate = match self.rate {
             Some(rate) => rate,
-            None => run(&closed, &mut |p| bar.show(p.share, "saturating"))?.throughput() * self.share,
+            None => {
+                let most = run(&closed, &mut |p| bar.show(p.share, "saturating"))?.throughput();
+                most.ok_or("no command was answered at saturation: give a rate by --rate")? * self.share
+            }
         };
         let pace = Pace::Open { rate, arrivals: Arrivals::Even, spin: !self.no_spin };
         let open = Load { pace, time: seconds("time", self.time)?, ..closed };

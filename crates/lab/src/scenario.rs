@@ -155,10 +155,9 @@ impl Scenario {
     pub fn table(&self, names: &[&str], baseline: usize) -> Table {
         let title = format!("{} P={} c={}", self.workload.name().to_uppercase(), self.pipeline, self.connections);
         let mut table = Table::new(&[&title, "CPU µs/op", "× CPU", "ops/s", "× ops", "p50 µs", "p99 µs", "p99.9 µs", "client µs"]);
-        let rate = |server| self.spread(server, |s| Some(s.measurement.throughput()));
+        let rate = |server| self.spread(server, |s| s.measurement.throughput());
         for (server, name) in names.iter().enumerate() {
-            let latency =
-                |q: f64| self.spread(server, |s| Some(s.measurement.latency_us(q))).map_or("–".into(), |s| small(s.median));
+            let latency = |q: f64| self.spread(server, |s| s.measurement.latency_us(q)).map_or("–".into(), |s| small(s.median));
             let (cpu, ops) = (self.cpu(server), rate(server));
             table.row([
                 (*name).to_owned(),
@@ -169,7 +168,7 @@ impl Scenario {
                 latency(0.5),
                 latency(0.99),
                 latency(0.999),
-                self.spread(server, |s| Some(s.measurement.client_cpu_us())).map_or("–".into(), |s| small(s.median)),
+                self.spread(server, |s| s.measurement.client_cpu_us()).map_or("–".into(), |s| small(s.median)),
             ]);
         }
         table

@@ -58,6 +58,9 @@ pub struct LabOptions {
     /// Worker threads per server; default: one per server core.
     #[arg(long)]
     pub server_threads: Option<usize>,
+    /// First port of the servers that are started here; each takes the next one. Otherwise the system gives free ones.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub first_port: Option<u16>,
     /// The server that ratios refer to; default: the first that is not ours.
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
@@ -73,7 +76,7 @@ pub struct Candidate {
 
 #[derive(Debug, Clone)]
 enum Origin {
-    Binary { path: PathBuf, family: Family, cores: Vec<usize>, extra: Vec<String> },
+    Binary { path: PathBuf, family: Family, cores: Vec<usize>, extra: Vec<String>, port: Option<u16> },
     Running(Address),
 }
 
@@ -105,7 +108,7 @@ impl LabOptions {
         self.check_names(&programs)?;
         let binary = |name: &str, path: PathBuf, family, cores, extra| Candidate {
             name: name.into(),
-            origin: Origin::Binary { path, family, cores, extra },
+            origin: Origin::Binary { path, family, cores, extra, port: None },
         };
         let cores = self.server_cores()?;
         let ours = self.our_binary();
@@ -131,6 +134,9 @@ impl LabOptions {
         for spec in &self.peers {
             let (name, address) = spec.split_once('=').ok_or_else(|| format!("{spec:?}: write NAME=HOST:PORT"))?;
             found.push(Candidate { name: name.into(), origin: Origin::Running(Address::parse(address)?) });
+        }
+        if let Some(first) = self.first_port {
+            give_ports(&mut found, first)?;
         }
         match found.is_empty() {
             true => {
@@ -309,9 +315,10 @@ impl Candidate {
     pub fn start_with(&self, threads: Option<usize>, more: &[String]) -> Result<Subject, String> {
         let (target, child) = match &self.origin {
             Origin::Running(address) => (Target::new(address.clone()), None),
-            Origin::Binary { path, family, cores, extra } => {
+            Origin::Binary { path, family, cores, extra, port } => {
+                let port = port.map_or_else(free_port, Ok)?;
                 let threads = threads.unwrap_or(cores.len()).max(1);
-                let (address, owned) = self.spawn(path, *family, cores, threads, &[extra, more].concat())?;
+                let (address, owned) = self.spawn(path, (*family, port), cores, threads, &[extra, more].concat())?;
                 (Target::new(address), Some(owned))
             }
         };
@@ -333,12 +340,11 @@ impl Candidate {
     fn spawn(
         &self,
         path: &Path,
-        family: Family,
+        (family, port): (Family, u16),
         cores: &[usize],
         threads: usize,
         extra: &[String],
     ) -> Result<(Address, Owned), String> {
-        let port = free_port()?;
         let folder = Folder::new(None)?;
         let log = File::create(folder.path().join("log")).map_err(|e| e.to_string())?;
         let errors = log.try_clone().map_err(|e| e.to_string())?;
@@ -379,6 +385,18 @@ impl Family {
         }
         arguments
     }
+}
+
+/// Gives each server that is started here a port of its own, from `first` on.
+fn give_ports(candidates: &mut [Candidate], first: u16) -> Result<(), String> {
+    let mut next = Some(first);
+    for candidate in candidates {
+        if let Origin::Binary { port, .. } = &mut candidate.origin {
+            *port = Some(next.ok_or("--first-port leaves no ports for all servers")?);
+            next = port.and_then(|port| port.checked_add(1));
+        }
+    }
+    Ok(())
 }
 
 fn free_port() -> Result<u16, String> {
@@ -456,4 +474,29 @@ pub fn describe(subjects: &[Subject], options: &LabOptions) -> Result<String, St
     let (server, load) = (options.server_cores()?, options.load_cores()?);
     let shared = if server.iter().any(|core| load.contains(core)) { " (shared: expect noise)" } else { "" };
     Ok(format!("{}; servers on cores {server:?}, load on cores {load:?}{shared}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_that_are_started_take_ports_one_after_the_other() {
+        let binary = |name: &str| Candidate {
+            name: name.into(),
+            origin: Origin::Binary { path: "a".into(), family: Family::Redis, cores: Vec::new(), extra: Vec::new(), port: None },
+        };
+        let running = Candidate { name: "b".into(), origin: Origin::Running(Address::Tcp("c".into(), 1)) };
+        let mut candidates = [binary("a"), running, binary("d")];
+        give_ports(&mut candidates, 65_534).unwrap();
+        let ports: Vec<Option<u16>> = candidates
+            .iter()
+            .map(|candidate| match candidate.origin {
+                Origin::Binary { port, .. } => port,
+                Origin::Running(_) => None,
+            })
+            .collect();
+        assert_eq!(ports, [Some(65_534), None, Some(65_535)]);
+        assert!(give_ports(&mut [binary("a"), binary("b")], 65_535).is_err());
+    }
 }

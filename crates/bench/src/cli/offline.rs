@@ -102,7 +102,8 @@ impl LoadOnly {
         let workload = self.common.workload()?;
         self.common.load.prepare(&self.common.server.target(), &workload, self.common.output.quiet)?;
         let keys = self.common.server.target().control()?.integer(&["DBSIZE"])?;
-        println!("{} holds {keys} keys", self.common.server.address());
+        let loaded = workload.shape.keys * workload.data_types().count() as u64;
+        println!("{loaded} keys are loaded; {} holds {keys}, those of other programs among them", self.common.server.address());
         Ok(ExitCode::SUCCESS)
     }
 }

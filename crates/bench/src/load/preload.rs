@@ -1,7 +1,7 @@
 //! Filling the server before a run: every key exactly once, in order, pipelined.
 //!
 //! Threads take the next batch of key numbers from one cursor, so that the keys loaded so far are always nearly a prefix
-//! of all keys: an interrupted load resumes a little before DBSIZE.
+//! of all keys. An interrupted load resumes a little before the first key that is missing; keys of other programs do not count.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -47,18 +47,53 @@ impl<'w> Preload<'w> {
         Self { target, workload, range, template: None, connections: 4, threads: 1, cores: Vec::new() }
     }
 
-    /// Skips what an earlier load has left, judged by DBSIZE.
+    /// Skips what an earlier load has left, judged by which of the load's own keys are there.
     pub fn resume(&mut self) -> Result<(), String> {
-        let present = self.target.control()?.integer(&["DBSIZE"])?.max(0) as u64;
-        let types = self.workload.data_types().filter(|data| data.fill().is_some()).count() as u64;
+        let mut control = self.target.control()?;
         let window = (self.connections * self.threads) as u64 * BATCH_KEYS;
-        self.range.0 = match present {
-            n if n >= self.range.1 * types => self.range.1,
-            n if types == 1 => n.saturating_sub(window),
-            _ => 0,
-        };
+        let (first, end) = self.range;
+        let mut start = end;
+        for data in self.workload.data_types().filter(|data| data.fill().is_some()) {
+            let scope = self.workload.scope(data, 0, 1);
+            let mut key = Vec::new();
+            let mut is_there = |number: u64| {
+                key.clear();
+                scope.format.write(number, &mut key);
+                Ok::<bool, String>(control.integer(&["EXISTS", &String::from_utf8_lossy(&key)])? == 1)
+            };
+            let found = resume_at((first, end), window, &mut is_there)?;
+            start = start.min(found);
+        }
+        self.range.0 = start;
         Ok(())
     }
+}
+
+/// Keys of the part that is skipped that are asked for before it is believed to be whole.
+const SAMPLES: u64 = 256;
+
+/// Where a load goes on: a window before the first key that is missing, or at the beginning where keys are missing before that.
+fn resume_at((first, end): (u64, u64), window: u64, is_there: &mut dyn FnMut(u64) -> Result<bool, String>) -> Result<u64, String> {
+    let (mut present, mut missing) = (first, end);
+    while present < missing {
+        let middle = present + (missing - present) / 2;
+        if is_there(middle)? {
+            present = middle + 1;
+        } else {
+            missing = middle;
+        }
+    }
+    let start = if present == end { end } else { present.saturating_sub(window).max(first) };
+    let skipped = start - first;
+    let step = (skipped / SAMPLES).max(1);
+    let mut random = Random::new(0x7265_7375, skipped);
+    for from in (first..start).step_by(step as usize) {
+        let number = from + random.below(step.min(start - from));
+        if !is_there(number)? {
+            return Ok(first);
+        }
+    }
+    Ok(start)
 }
 
 /// Loads the keys and returns how many commands that took. `progress` receives the share that is done.
@@ -189,4 +224,28 @@ fn receive_all(line: &mut Line, buffer: &mut [u8], tally: &mut Tally) -> Result<
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resumed(there: impl Fn(u64) -> bool) -> u64 {
+        resume_at((0, 10_000), 100, &mut |number| Ok(there(number))).unwrap()
+    }
+
+    #[test]
+    fn a_load_goes_on_before_the_first_of_its_keys_that_is_missing() {
+        assert_eq!(resumed(|_| false), 0);
+        assert_eq!(resumed(|_| true), 10_000);
+        assert_eq!(resumed(|number| number < 6_000), 5_900);
+        assert_eq!(resumed(|number| number < 50), 0);
+        assert_eq!(resumed(|number| number < 9_999), 9_899);
+    }
+
+    #[test]
+    fn keys_that_were_deleted_are_loaded_again() {
+        assert_eq!(resumed(|number| number % 10 != 3), 0, "a tenth is missing everywhere");
+        assert_eq!(resumed(|number| !(2_000..3_000).contains(&number)), 0, "a part is missing");
+    }
 }

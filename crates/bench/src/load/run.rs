@@ -158,6 +158,8 @@ pub struct Measurement {
     pub client_cpu: f64,
     /// CPU seconds of the server process.
     pub server_cpu: Option<f64>,
+    /// CPU seconds of everything on this machine, where the server is on it.
+    pub machine_cpu: Option<f64>,
     /// Keys that were added meanwhile.
     pub added: u64,
     /// Commands answered per connection: who was starved?
@@ -165,24 +167,31 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Commands per second.
-    pub fn throughput(&self) -> f64 {
-        self.operations as f64 / self.seconds
+    /// Commands per second; `None` when none was answered: that is no measurement of zero.
+    pub fn throughput(&self) -> Option<f64> {
+        (self.operations > 0).then(|| self.operations as f64 / self.seconds)
     }
 
-    /// Server CPU time per command in microseconds.
+    /// Server CPU time per command in microseconds; `None` when it is not known, or below what the kernel counts well.
     pub fn server_cpu_us(&self) -> Option<f64> {
-        self.server_cpu.map(|cpu| cpu * 1e6 / self.operations.max(1) as f64)
+        let cpu = self.server_cpu.filter(|cpu| *cpu >= process::CPU_SECONDS_MIN && self.operations > 0)?;
+        Some(cpu * 1e6 / self.operations as f64)
     }
 
     /// Client CPU time per command in microseconds.
-    pub fn client_cpu_us(&self) -> f64 {
-        self.client_cpu * 1e6 / self.operations.max(1) as f64
+    pub fn client_cpu_us(&self) -> Option<f64> {
+        (self.operations > 0).then(|| self.client_cpu * 1e6 / self.operations as f64)
     }
 
-    /// Latency in microseconds at a quantile.
-    pub fn latency_us(&self, quantile: f64) -> f64 {
-        self.latency.value_at_quantile(quantile) as f64 / 1e3
+    /// Latency in microseconds at a quantile; `None` when no command was answered.
+    pub fn latency_us(&self, quantile: f64) -> Option<f64> {
+        (!self.latency.is_empty()).then(|| self.latency.value_at_quantile(quantile) as f64 / 1e3)
+    }
+
+    /// Cores that programs other than the server and this one used meanwhile.
+    pub fn foreign_cores(&self) -> Option<f64> {
+        let foreign = self.machine_cpu? - self.server_cpu? - self.client_cpu;
+        Some(foreign.max(0.0) / self.seconds)
     }
 
     /// The slowest connection's commands as a share of the mean connection's.
@@ -429,6 +438,7 @@ struct Timing {
     seconds: f64,
     operations: u64,
     server_cpu: Option<f64>,
+    machine_cpu: Option<f64>,
 }
 
 /// Moves the run through its phases while the threads work.
@@ -436,6 +446,7 @@ fn conduct(load: &Load, shared: &Shared, finished: &dyn Fn() -> bool, progress: 
     let over = || shared.failed.load(Ordering::Acquire) || finished();
     let server_cpu = || load.server_pid.and_then(process::cpu_seconds);
     sleep_until(Instant::now() + load.warm_up, &over, &mut || {});
+    let machine_before = load.server_pid.and_then(|_| process::machine_cpu_seconds());
     let cpu_before = server_cpu();
     let start = Instant::now();
     let answered_before = shared.answered();
@@ -452,7 +463,8 @@ fn conduct(load: &Load, shared: &Shared, finished: &dyn Fn() -> bool, progress: 
     let operations = shared.answered() - answered_before;
     let seconds = start.elapsed().as_secs_f64();
     let server_cpu = cpu_before.and_then(|before| Some(server_cpu()? - before));
-    Timing { seconds, operations, server_cpu }
+    let machine_cpu = machine_before.and_then(|before| Some(process::machine_cpu_seconds()? - before));
+    Timing { seconds, operations, server_cpu, machine_cpu }
 }
 
 /// Sleeps until `end` or until `over`, with a report about every 200 ms.
@@ -562,6 +574,7 @@ fn add_up(timing: Timing, reports: Vec<Report>) -> Result<Measurement, String> {
         client_cpu_max,
         client_cpu,
         server_cpu: timing.server_cpu,
+        machine_cpu: timing.machine_cpu,
         added: total.added,
         answered: total.connections,
     })

@@ -23,6 +23,13 @@ pub(super) struct Axis {
     pub(super) label: fn(f64) -> String,
 }
 
+/// How a line is drawn: a server has one colour in all charts of a result, its lines differ in pattern and shade.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Look {
+    pub(super) colour: usize,
+    pub(super) pattern: usize,
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Series {
     pub(super) name: String,
@@ -30,6 +37,7 @@ pub(super) struct Series {
     pub(super) points: Vec<(f64, f64)>,
     /// Least and greatest value at each point, where there were repeats.
     pub(super) spread: Vec<(f64, f64)>,
+    pub(super) look: Look,
 }
 
 #[derive(Debug, Clone)]
@@ -69,7 +77,7 @@ impl Scale {
     fn project(self, value: f64) -> f64 {
         match self {
             Self::Linear => value,
-            Self::Log => value.max(1e-9).log10(),
+            Self::Log => value.log10(),
             Self::Nines => -(1.0 - value.clamp(0.0, 0.999_999)).log10(),
         }
     }
@@ -88,6 +96,8 @@ pub(super) struct Placed {
 
 impl Placed {
     fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+        // A logarithmic axis has no place for zero: what is not above it is not drawn, and does not stretch the axis.
+        let values = values.filter(|value| axis.scale != Scale::Log || *value > 0.0);
         let projected: Vec<f64> = values.map(|value| axis.scale.project(value)).collect();
         let least = projected.iter().copied().fold(f64::INFINITY, f64::min);
         let most = projected.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -163,13 +173,14 @@ mod tests {
         let ticks = |scale, values: [f64; 2]| Placed::new(&axis(scale), values.into_iter()).ticks;
         assert_eq!(ticks(Scale::Linear, [0.0, 950.0]), [0.0, 200.0, 400.0, 600.0, 800.0]);
         assert_eq!(ticks(Scale::Log, [1.0, 20.0]), [1.0, 2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(ticks(Scale::Log, [0.0, 20.0]), ticks(Scale::Log, [20.0, 20.0]), "zero does not stretch the axis");
         assert_eq!(ticks(Scale::Nines, [0.5, 0.99]), [0.0, 0.5, 0.9, 0.99]);
     }
 
     #[test]
     fn points_and_their_spread_lie_within_the_frame() {
-        let series =
-            vec![Series { name: "a".into(), points: vec![(1.0, 10.0), (100.0, 5.0)], spread: vec![(9.0, 14.0), (5.0, 5.0)] }];
+        let (points, spread) = (vec![(1.0, 10.0), (100.0, 5.0)], vec![(9.0, 14.0), (5.0, 5.0)]);
+        let series = vec![Series { name: "a".into(), points, spread, look: Look::default() }];
         let (title, caption) = (String::new(), String::new());
         let chart = Chart { title, caption, x: axis(Scale::Log), y: axis(Scale::Linear), series, ticks_at_data: true };
         let (x, y) = (chart.placed_x(), chart.placed_y());

@@ -10,6 +10,7 @@ use plotters::style::FontStyle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde_json::Value;
 
+use super::colours::Colours;
 use super::draw::{Area, GREY, INK, PALE, PALETTE, SIZE, failed, letters};
 use crate::report::statistics::Spread;
 
@@ -26,6 +27,9 @@ const ROWS_MAX: usize = 24;
 /// Ratios that the axis shows.
 const RATIO_MAX: f64 = 1.2;
 
+/// A load, and the ratio to each server.
+type Row = (String, Vec<Option<f64>>);
+
 /// Ratios of one batch size.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Dots {
@@ -33,8 +37,10 @@ pub(super) struct Dots {
     pub(super) caption: String,
     /// The servers that ours is compared with.
     names: Vec<String>,
+    /// Their colours.
+    colours: Vec<usize>,
     /// What was measured, and its ratio to each of them.
-    rows: Vec<(String, Vec<Option<f64>>)>,
+    rows: Vec<Row>,
 }
 
 /// A picture for each batch size of a grid; none of other results.
@@ -59,6 +65,7 @@ pub(super) fn pictures(runs: &[Value], title: Option<&str>) -> Vec<(String, Dots
         }
         costs.entry((row.0, row.1, row.2, text("server"))).or_default().push(cpu);
     }
+    let colours = Colours::of(runs);
     let median = |(size, group, operation): (u64, &str, &str), server: &str| {
         Some(Spread::of(costs.get(&(size, group, operation, server))?.iter().copied())?.median)
     };
@@ -80,6 +87,7 @@ pub(super) fn pictures(runs: &[Value], title: Option<&str>) -> Vec<(String, Dots
             title: title.map_or(default, ToOwned::to_owned),
             caption: format!("medians · left of 1: {ours} takes less"),
             names: names.clone(),
+            colours: names.iter().map(|name| colours.server(name)).collect(),
             rows: of_size.iter().map(|row| cells(*row)).collect(),
         }
     };
@@ -100,14 +108,14 @@ impl Dots {
         let width = SIZE.0 / columns as i32;
         for (column, rows_of_column) in self.rows.chunks(rows).enumerate() {
             let height = ((SIZE.1 - TOP - BOTTOM) / rows as i32).min(ROW_MAX);
-            draw_column(area, rows_of_column, (column as i32 * width, width), height, scale)?;
+            draw_column(area, (rows_of_column, &self.colours), (column as i32 * width, width), height, scale)?;
         }
         let mut x = LABEL;
         for (server, name) in self.names.iter().enumerate() {
             let style = letters(17, scale, FontStyle::Bold, &INK);
             let text = format!("against {name}");
             let width = area.estimate_text_size(&text, &style).map_err(failed)?.0 as i32 / scale;
-            let colour = PALETTE[server % PALETTE.len()];
+            let colour = PALETTE[self.colours[server] % PALETTE.len()];
             area.draw(&Circle::new(((x + 6) * scale, 108 * scale), 7 * scale, colour.mix(0.85).filled())).map_err(failed)?;
             say(&text, (x + 20, 108), HPos::Left, style)?;
             x += width + 56;
@@ -119,7 +127,7 @@ impl Dots {
 /// Draws rows between two places across, each so high.
 fn draw_column<B: DrawingBackend>(
     area: &Area<B>,
-    rows: &[(String, Vec<Option<f64>>)],
+    (rows, colours): (&[Row], &[usize]),
     (from, width): (i32, i32),
     height: i32,
     scale: i32,
@@ -150,7 +158,7 @@ fn draw_column<B: DrawingBackend>(
         let y = TOP + height * number as i32 + height / 2;
         say(name, (left - 12, y + 1), HPos::Right, size)?;
         for (server, ratio) in ratios.iter().enumerate().filter_map(|(server, ratio)| Some((server, (*ratio)?))) {
-            let style = PALETTE[server % PALETTE.len()].mix(0.85).filled();
+            let style = PALETTE[colours[server] % PALETTE.len()].mix(0.85).filled();
             let radius = (height / 3).clamp(3, 8);
             area.draw(&Circle::new((place(ratio) * scale, y * scale), radius * scale, style)).map_err(failed)?;
             if ratio > RATIO_MAX {

@@ -11,7 +11,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, register_font};
 
-use super::chart::{Chart, Series};
+use super::chart::{Chart, Look, Series};
+use super::colours::COLOURS;
 use super::dots::Dots;
 
 /// Width and height in units: a slide.
@@ -36,7 +37,7 @@ pub(super) const INK: RGBColor = RGBColor(32, 36, 44);
 pub(super) const GREY: RGBColor = RGBColor(104, 110, 122);
 pub(super) const PALE: RGBColor = RGBColor(228, 230, 235);
 /// Wine first, for ours; the others differ in lightness, too.
-pub(super) const PALETTE: [RGBColor; 8] = [
+pub(super) const PALETTE: [RGBColor; COLOURS] = [
     RGBColor(170, 25, 60),
     RGBColor(25, 105, 180),
     RGBColor(40, 140, 85),
@@ -50,8 +51,10 @@ pub(super) const PALETTE: [RGBColor; 8] = [
 /// The font, and what stands in for it where an SVG is shown without it.
 const FONT: &str = "Noto Sans, Helvetica, Arial, sans-serif";
 
-/// Lengths of strokes and gaps, in units, when the colours have run out.
+/// Lengths of strokes and gaps, in units, of a server's lines.
 const DASHES: [Option<(i32, i32)>; 3] = [None, Some((11, 6)), Some((3, 5))];
+/// Strengths of a server's colour, when the patterns have run out.
+const SHADES: [f64; 3] = [1.0, 0.6, 0.35];
 
 /// Lines that can be told apart and have a place in the legend.
 pub(super) const SERIES_MAX: usize = 21;
@@ -173,9 +176,9 @@ fn draw<B: DrawingBackend>(chart: &Chart, area: &Area<B>, scale: i32) -> Result<
     let plotting = context.plotting_area();
     for (index, series) in chart.series.iter().take(SERIES_MAX).enumerate() {
         let place = |point: (f64, f64)| plotting.map_coordinate(&point);
-        draw_series(area, series, &place, index, scale)?;
+        draw_series(area, series, &place, scale)?;
         let (left, y) = (SIZE.0 - legend, TOP + 12 + index as i32 * LEGEND_LINE);
-        draw_line(area, &[(left * scale, y * scale), ((left + 30) * scale, y * scale)], index, scale)?;
+        draw_line(area, &[(left * scale, y * scale), ((left + 30) * scale, y * scale)], series.look, scale)?;
         say(&series.name, (left + 42, y), letters(17, scale, FontStyle::Normal, &INK))?;
     }
     if let Some(hidden) = chart.series.len().checked_sub(SERIES_MAX).filter(|hidden| *hidden > 0) {
@@ -195,10 +198,18 @@ fn legend_width<B: DrawingBackend>(chart: &Chart, area: &Area<B>, scale: i32) ->
     Ok((widest + 42 + 24).min(LEGEND_MAX))
 }
 
-/// A line in the colour and pattern of its number.
-fn draw_line<B: DrawingBackend>(area: &Area<B>, points: &[(i32, i32)], index: usize, scale: i32) -> Result<(), String> {
-    let style = PALETTE[index % PALETTE.len()].stroke_width((3 * scale) as u32);
-    match DASHES[index / PALETTE.len() % DASHES.len()] {
+/// The colour of a line, shaded as its pattern says.
+fn colour(look: Look) -> RGBColor {
+    let strength = SHADES[look.pattern / DASHES.len() % SHADES.len()];
+    let RGBColor(red, green, blue) = PALETTE[look.colour % PALETTE.len()];
+    let shade = |part: u8| (255.0 - (255.0 - f64::from(part)) * strength).round() as u8;
+    RGBColor(shade(red), shade(green), shade(blue))
+}
+
+/// A line in its colour and pattern.
+fn draw_line<B: DrawingBackend>(area: &Area<B>, points: &[(i32, i32)], look: Look, scale: i32) -> Result<(), String> {
+    let style = colour(look).stroke_width((3 * scale) as u32);
+    match DASHES[look.pattern % DASHES.len()] {
         None => area.draw(&PathElement::new(points.to_vec(), style)),
         Some((stroke, gap)) => area.draw(&DashedPathElement::new(points.to_vec(), stroke * scale, gap * scale, style)),
     }
@@ -210,10 +221,9 @@ fn draw_series<B: DrawingBackend>(
     area: &Area<B>,
     series: &Series,
     place: &dyn Fn((f64, f64)) -> (i32, i32),
-    index: usize,
     scale: i32,
 ) -> Result<(), String> {
-    let colour = PALETTE[index % PALETTE.len()];
+    let colour = colour(series.look);
     for ((x, _), (least, most)) in series.points.iter().zip(&series.spread).filter(|(_, (least, most))| least < most) {
         let (low, high) = (place((*x, *least)), place((*x, *most)));
         for ends in [[low, high], caps(low, scale), caps(high, scale)] {
@@ -221,7 +231,7 @@ fn draw_series<B: DrawingBackend>(
         }
     }
     let points: Vec<(i32, i32)> = series.points.iter().map(|point| place(*point)).collect();
-    draw_line(area, &points, index, scale)?;
+    draw_line(area, &points, series.look, scale)?;
     for point in points {
         area.draw(&Circle::new(point, 6 * scale, WHITE.filled())).map_err(failed)?;
         area.draw(&Circle::new(point, 9 * scale / 2, colour.filled())).map_err(failed)?;
@@ -243,7 +253,8 @@ mod tests {
         let axis = |scale| Axis { title: "of <b> & \"c\"".into(), scale, label: |value| format!("{value}") };
         let series = |line: usize| {
             let points = vec![(1.0, 1.0 + line as f64), (10.0, 3.0)];
-            Series { name: format!("line {line}"), points, spread: vec![(0.5, 30.0), (3.0, 3.0)] }
+            let look = Look { colour: line % PALETTE.len(), pattern: line / PALETTE.len() };
+            Series { name: format!("line {line}"), points, spread: vec![(0.5, 30.0), (3.0, 3.0)], look }
         };
         let (title, caption) = ("A title".to_owned(), "higher is better".to_owned());
         let series = (0..lines).map(series).collect();
@@ -261,10 +272,12 @@ mod tests {
 
     #[test]
     fn many_lines_can_be_told_apart_and_the_rest_is_counted() {
-        let mut looks: Vec<_> = (0..SERIES_MAX).map(|line| (line % PALETTE.len(), DASHES[line / PALETTE.len()])).collect();
+        let patterns = DASHES.len() * SHADES.len();
+        let looks = (0..PALETTE.len()).flat_map(|colour| (0..patterns).map(move |pattern| Look { colour, pattern }));
+        let mut looks: Vec<_> = looks.map(|look| (DASHES[look.pattern % DASHES.len()], format!("{:?}", colour(look)))).collect();
         looks.sort_unstable();
         looks.dedup();
-        assert_eq!(looks.len(), SERIES_MAX);
+        assert_eq!(looks.len(), PALETTE.len() * patterns);
         assert!(TOP + 12 + SERIES_MAX as i32 * LEGEND_LINE < SIZE.1, "all fit into the legend");
         let text = svg(&chart(SERIES_MAX + 4)).unwrap();
         assert!(text.contains("line 20") && text.contains("4 more are not drawn"), "{text}");

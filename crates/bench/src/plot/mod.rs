@@ -3,6 +3,7 @@
 //! [`draw`] draws a chart by `plotters`, for both in the same way. No fonts of the system are used. Nothing here measures anything.
 
 mod chart;
+mod colours;
 mod data;
 mod dots;
 mod draw;
@@ -46,7 +47,7 @@ impl Plot {
             dots::pictures(&runs, title).into_iter().map(|(name, dots)| (name, Picture::Ratios(dots))).collect();
         // A grid has too many loads for lines.
         if charts.is_empty() {
-            charts = data::charts(&runs, title).into_iter().map(|(name, chart)| (name.to_owned(), Picture::Lines(chart))).collect();
+            charts = data::charts(&runs, title).into_iter().map(|(name, chart)| (name, Picture::Lines(chart))).collect();
         }
         if charts.is_empty() {
             return Err("nothing to draw: a chart needs at least two points along an axis, or a latency curve".into());

@@ -12,6 +12,9 @@ use crate::system::machine::Machine;
 const QUANTILES: &[f64] =
     &[0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99999, 1.0];
 
+/// Cores that other programs may use before a result says so: a fifth of one is what an idle machine does by itself.
+const FOREIGN_CORES_MAX: f64 = 0.2;
+
 /// One run and its settings.
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -65,6 +68,15 @@ impl Sample {
     pub fn warnings(&self) -> Vec<String> {
         let m = &self.measurement;
         let mut warnings = Vec::new();
+        if m.operations == 0 {
+            warnings.push(format!("no command was answered within {:.2} s: nothing was measured, and – stands for it", m.seconds));
+        } else if m.server_cpu.is_some() && m.server_cpu_us().is_none() {
+            warnings
+                .push("the server used less than 0.1 s of CPU, which the kernel counts in steps of 10 ms: measure longer".into());
+        }
+        if let Some(cores) = m.foreign_cores().filter(|cores| *cores > FOREIGN_CORES_MAX) {
+            warnings.push(format!("other programs used {cores:.1} cores meanwhile: repeat this on an idle machine"));
+        }
         if m.tally.errors + m.tally.mismatches > 0 {
             let (errors, wrong) = (m.tally.errors, m.tally.mismatches);
             let first = m.tally.first_error.as_deref().unwrap_or_default();
@@ -77,8 +89,9 @@ impl Sample {
             None if !self.spin && m.client_limited() => {
                 warnings.push("the client was busier than the server: add --threads, or read the server's CPU per op".into());
             }
-            Some(rate) if m.throughput() < 0.98 * rate => {
-                warnings.push(format!("only {:.0} of {rate:.0} commands per second were served", m.throughput()));
+            Some(rate) if m.throughput().is_some_and(|served| served < 0.98 * rate) => {
+                let served = m.throughput().unwrap_or_default();
+                warnings.push(format!("only {served:.0} of {rate:.0} commands per second were served"));
             }
             Some(_) if m.lateness.value_at_quantile(0.99) > m.latency.value_at_quantile(0.5) => warnings.push(format!(
                 "the client sent late (p99 {:.0} µs): give the load a core of its own, and spin",
@@ -95,7 +108,7 @@ impl Sample {
     /// For the JSON report.
     pub fn json(&self) -> Value {
         let m = &self.measurement;
-        let curve: Vec<Value> = QUANTILES.iter().map(|&q| json!([q, m.latency_us(q)])).collect();
+        let curve: Option<Vec<Value>> = QUANTILES.iter().map(|&q| Some(json!([q, m.latency_us(q)?]))).collect();
         json!({
             "server": self.server,
             "operation": self.operation,
@@ -112,13 +125,14 @@ impl Sample {
             "ops_per_second": m.throughput(),
             "server_cpu_us_per_op": m.server_cpu_us(),
             "client_cpu_us_per_op": m.client_cpu_us(),
+            "foreign_cores": m.foreign_cores(),
             "errors": m.tally.errors,
             "mismatches": m.tally.mismatches,
             "nulls": m.tally.nulls,
             "unanswered": m.unanswered,
             "slowest_connection_share": m.slowest_share(),
             "latency_us": curve,
-            "latency_mean_us": m.latency.mean() / 1e3,
+            "latency_mean_us": (!m.latency.is_empty()).then(|| m.latency.mean() / 1e3),
             "lateness_p99_us": m.lateness.value_at_quantile(0.99) as f64 / 1e3,
             "longest_stall_us": m.stall_ns as f64 / 1e3,
         })

@@ -33,7 +33,7 @@ impl Spread {
 /// `0.25×`, or a dash.
 pub fn ratio(of: Option<f64>, to: Option<f64>) -> String {
     match (of, to) {
-        (Some(of), Some(to)) if to > 0.0 => format!("{}×", small(of / to)),
+        (Some(of), Some(to)) if of > 0.0 && to > 0.0 => format!("{}×", small(of / to)),
         _ => "–".into(),
     }
 }
@@ -48,6 +48,6 @@ mod tests {
         assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]).unwrap().median, 2.5);
         assert_eq!(Spread::of([]), None);
         assert_eq!(ratio(Some(1.0), Some(4.0)), "0.250×");
-        assert_eq!(ratio(None, Some(4.0)), "–");
+        assert_eq!([ratio(None, Some(4.0)), ratio(Some(0.0), Some(4.0)), ratio(Some(4.0), Some(0.0))], ["–", "–", "–"]);
     }
 }

@@ -49,13 +49,13 @@ impl Table {
                 sample.value.clone(),
                 sample.connections.to_string(),
                 sample.pipeline.to_string(),
-                count(m.throughput()),
-                m.server_cpu_us().map_or("–".into(), small),
-                small(m.client_cpu_us()),
-                small(m.latency_us(0.5)),
-                small(m.latency_us(0.99)),
-                small(m.latency_us(0.999)),
-                small(m.latency.max() as f64 / 1e3),
+                or_dash(m.throughput(), count),
+                or_dash(m.server_cpu_us(), small),
+                or_dash(m.client_cpu_us(), small),
+                or_dash(m.latency_us(0.5), small),
+                or_dash(m.latency_us(0.99), small),
+                or_dash(m.latency_us(0.999), small),
+                or_dash(m.latency_us(1.0), small),
                 m.tally.errors.to_string(),
                 count(m.tally.nulls as f64),
             ]);
@@ -124,6 +124,11 @@ impl fmt::Display for Table {
         }
         Ok(())
     }
+}
+
+/// A number, or a dash for what was not measured.
+pub fn or_dash(value: Option<f64>, format: fn(f64) -> String) -> String {
+    value.map_or("–".into(), format)
 }
 
 /// A large number with a unit: 950, 12.3k, 4.56M.

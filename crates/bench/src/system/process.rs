@@ -19,6 +19,21 @@ pub fn cpu_time(pid: u32) -> Option<CpuTime> {
     Some(CpuTime { user: seconds(user), system: seconds(system) })
 }
 
+/// Least CPU time of a process that may be divided by operations: the kernel counts in steps of 10 ms, so less than ten of them is no number.
+pub const CPU_SECONDS_MIN: f64 = 0.1;
+
+/// CPU time that everything on this machine has used, and what the hypervisor took from it, in seconds.
+pub fn machine_cpu_seconds() -> Option<f64> {
+    let ticks = parse_machine_ticks(&fs::read_to_string("/proc/stat").ok()?)?;
+    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// user, nice, system, irq, softirq and steal of the first line; guests are in user, and idle and iowait are no use of a core.
+fn parse_machine_ticks(stat: &str) -> Option<u64> {
+    let fields: Vec<u64> = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map_while(|f| f.parse().ok()).collect();
+    [0, 1, 2, 5, 6, 7].into_iter().map(|at| fields.get(at).copied()).sum()
+}
+
 /// Both together, in seconds.
 pub fn cpu_seconds(pid: u32) -> Option<f64> {
     cpu_time(pid).map(|time| time.user + time.system)
@@ -58,6 +73,13 @@ mod tests {
     fn reads_ticks_behind_a_strange_name() {
         let stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 100 0 0 0 17 25 0 0 20 0 4 0 100 1 2";
         assert_eq!(parse_ticks(stat), Some((17, 25)));
+    }
+
+    #[test]
+    fn what_is_idle_does_not_count_for_the_machine() {
+        let stat = "cpu  1 20 300 9999 9999 4000 50000 600000 9999 9999\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
+        assert_eq!(parse_machine_ticks(stat), Some(654_321));
+        assert!(machine_cpu_seconds().unwrap() > 0.0);
     }
 
     #[test]

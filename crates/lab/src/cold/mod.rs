@@ -25,7 +25,7 @@ use almandine_bench::load::Load;
 use almandine_bench::report::progress::Bar;
 use almandine_bench::report::sample::write_values;
 use almandine_bench::report::statistics::{Spread, ratio};
-use almandine_bench::report::table::{Table, bytes, count, small};
+use almandine_bench::report::table::{Table, bytes, count, or_dash, small};
 use almandine_bench::system::machine::Machine;
 
 /// From this batch size on fewer connections are enough.
@@ -343,7 +343,7 @@ impl Cold {
             let dash = |value: Option<f64>| value.map_or("–".into(), small);
             table.row([
                 format!("P={} c={}", row.pipeline, row.connections),
-                count(median(&|r| r.measurement.throughput())),
+                or_dash(row.median(|r| r.measurement.throughput()), count),
                 depth.reads_per_second.map_or("–".into(), count),
                 ratio(depth.reads_per_second, reference),
                 depth.reads_per_get.map_or("–".into(), |r| format!("{r:.4}")),
@@ -351,7 +351,7 @@ impl Cold {
                 dash(depth.cpu_us_per_read),
                 small(depth.p50_us),
                 small(depth.p99_us),
-                small(median(&|r| r.measurement.latency_us(0.999))),
+                dash(row.median(|r| r.measurement.latency_us(0.999))),
                 small(median(&|r| r.measurement.latency.max() as f64 / 1e3)),
                 format!("{:.2}", depth.slowest_share),
             ]);
@@ -426,7 +426,7 @@ impl Cold {
         for (number, (_, about, _)) in mixes.into_iter().enumerate() {
             let (with, without) = (&found[number], &found[number + mixes.len()]);
             let reads = |r: &Reading| r.reads_per_get.map_or("–".into(), |r| format!("{r:.4}"));
-            let rate = |r: &Reading| count(r.measurement.throughput());
+            let rate = |r: &Reading| or_dash(r.measurement.throughput(), count);
             let cpu = |r: &Reading| r.measurement.server_cpu_us().map_or("–".into(), small);
             table.row([
                 about.to_owned(),
@@ -459,8 +459,8 @@ impl Row {
             fio,
             reads_per_get: self.median(|r| r.reads_per_get),
             cpu_us_per_read: self.median(Reading::cpu_us_per_read),
-            p50_us: self.median(|r| Some(r.measurement.latency_us(0.5))).unwrap_or(0.0),
-            p99_us: self.median(|r| Some(r.measurement.latency_us(0.99))).unwrap_or(0.0),
+            p50_us: self.median(|r| r.measurement.latency_us(0.5)).unwrap_or(0.0),
+            p99_us: self.median(|r| r.measurement.latency_us(0.99)).unwrap_or(0.0),
             slowest_share: self.median(|r| Some(r.measurement.slowest_share())).unwrap_or(0.0),
             uniform,
         }

@@ -83,8 +83,10 @@ pub(super) fn load(subject: &Subject, form: Form, base: &Load, bar: &Bar) -> Res
         return Err(format!("{present} of {} keys are there after loading", form.keys));
     }
     Ok(Loading {
-        keys_per_second: measurement.throughput(),
-        cpu_us: measurement.server_cpu_us().ok_or("the CPU time of the server cannot be read")?,
+        keys_per_second: measurement.throughput().ok_or("no key was loaded")?,
+        cpu_us: measurement
+            .server_cpu_us()
+            .ok_or("loading took less than 0.1 s of the server's CPU, or it cannot be read: load more")?,
         resident_most: watch.most(),
         stall_ms: measurement.stall_ns as f64 / 1e6,
         batch_max_ms: measurement.latency.max() as f64 / 1e6,
@@ -112,7 +114,7 @@ pub(super) fn read(subject: &Subject, load: &Load, gets: f64) -> Result<Reading,
 impl Reading {
     /// Device reads per second during the measurement.
     pub(super) fn reads_per_second(&self, gets: f64) -> Option<f64> {
-        self.reads_per_get.map(|reads| reads * self.measurement.throughput() * gets)
+        Some(self.reads_per_get? * self.measurement.throughput()? * gets)
     }
 
     /// Server CPU per device read in microseconds.

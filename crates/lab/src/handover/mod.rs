@@ -109,6 +109,7 @@ impl HandOver {
             let (scenarios, idle) = self.hand_over(&subjects, &names, baseline)?;
             for scenario in &scenarios {
                 println!("{}\n{}", scenario.costs.title, scenario.costs.table("elements"));
+                scenario.costs.warning().iter().for_each(|warning| println!("{warning}"));
                 if subjects.len() > 1 {
                     limits += 1;
                     missed.extend(scenario.costs.misses(LIMIT));

@@ -156,6 +156,7 @@ impl PubSub {
         let (mut limits, mut missed) = (0, Vec::new());
         for scenario in scenarios {
             println!("{}\n{}", scenario.costs.title, scenario.costs.table("publishes"));
+            scenario.costs.warning().iter().for_each(|warning| println!("{warning}"));
             let of = |&&(subscribers, pipeline, _): &&(usize, usize, Limit)| {
                 subscribers == scenario.subscribers && pipeline == scenario.publishing.pipeline
             };
