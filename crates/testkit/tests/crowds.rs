@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use almandine_testkit::hostile::{MIB, figure, figure_becomes, processor_ns, raise_file_limit, settles_below, vanish};
-use almandine_testkit::{Client, Program, Server, Value, full, timely};
+use almandine_testkit::{Client, Program, Server, Value, full};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -284,15 +284,12 @@ const DEAF: &[(&str, &[&str])] = &[
 #[test]
 fn listeners_that_never_read_are_closed_and_cost_bounded_memory() {
     for (soft, limits) in [(false, "pubsub 1mb 0 0"), (true, "pubsub 0 1mb 1")] {
-        timely(|| {
-            let slowest = close_listeners(soft, limits);
-            if slowest < Duration::from_secs(1) { Ok(()) } else { Err(format!("PUBLISH took {slowest:?}")) }
-        });
+        close_listeners(soft, limits);
     }
 }
 
-/// How long a PUBLISH took at most.
-fn close_listeners(soft: bool, limits: &str) -> Duration {
+/// Publishes until all that never read are closed; each message must reach the one that reads before the next is published.
+fn close_listeners(soft: bool, limits: &str) {
     const LIMIT: u64 = MIB;
     let each = if full() { 100 } else { 15 };
     // A limit of another class does not count.
@@ -344,5 +341,4 @@ fn close_listeners(soft: bool, limits: &str) -> Duration {
     assert_becomes(&mut control, "connected_clients", 2, "who was deaf is gone");
     assert_memory_comes_back(&server, before, peak, limits);
     drop(deaf);
-    slowest
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use almandine_testkit::mutants::must_notice;
-use almandine_testkit::{Client, Program, Server, Value, full, timely};
+use almandine_testkit::{Client, Program, Server, Value, full};
 
 fn resp3(server: &Server) -> Client {
     let mut client = server.client();
@@ -163,8 +163,15 @@ fn what_gives_way_is_told() {
     eviction(&Program::Almandine);
 }
 
-/// Nobody tracked the prefix when the expiries were set, and nobody touches the keys.
-fn expiry(program: &Program, flags: &[&str]) -> Result<(), String> {
+/// The prefix is not tracked yet when the expiries are set, and no command touches the keys afterwards: their expiry is told within the client's patience.
+///
+/// Tried again only where the machine was too slow to listen before the keys expired.
+fn expiry(program: &Program, flags: &[&str]) {
+    assert!((0..5).any(|_| expires_by_itself(program, flags)), "{program:?} {flags:?}: the machine is too slow to listen in time");
+}
+
+/// False when the keys expired before the clients listened, so that nothing was tried.
+fn expires_by_itself(program: &Program, flags: &[&str]) -> bool {
     let server = Server::start(program, flags);
     let mut writer = server.client();
     let sets: Vec<Vec<String>> =
@@ -176,7 +183,7 @@ fn expiry(program: &Program, flags: &[&str]) -> Result<(), String> {
     assert_eq!(reader.line("CLIENT TRACKING on"), Value::ok());
     let read = reader.line("MGET k0 k1 k20").to_string();
     if set.elapsed() > Duration::from_millis(1400) {
-        return Err("the keys were made too slowly".to_owned());
+        return false;
     }
     assert_eq!(read, r#"*[$"v", $"v", $"stays"]"#);
     if flags.contains(&"--storage-dir") {
@@ -184,12 +191,10 @@ fn expiry(program: &Program, flags: &[&str]) -> Result<(), String> {
     }
     assert_eq!(broadcast.line("CLIENT TRACKING on BCAST PREFIX k1"), Value::ok());
     assert_eq!(other.line("CLIENT TRACKING on BCAST PREFIX other"), Value::ok());
-    let in_time = set.elapsed() < Duration::from_millis(1400);
-    let mut first = changed_keys(&broadcast.receive().expect("a message")).expect("an invalidation");
-    let late = set.elapsed().saturating_sub(Duration::from_millis(1500));
-    if !in_time || late >= Duration::from_secs(2) {
-        return Err(format!("{program:?} {flags:?}: listening {late:?} after the keys' time"));
+    if set.elapsed() > Duration::from_millis(1400) {
+        return false;
     }
+    let mut first = changed_keys(&broadcast.receive().expect("a message")).expect("an invalidation");
     assert!(set.elapsed() > Duration::from_millis(1400), "{program:?} {flags:?} too early");
     let expected: BTreeSet<String> = std::iter::once(1).chain(10..20).map(|key| format!("k{key}")).collect();
     if !expected.is_subset(&first) {
@@ -201,14 +206,14 @@ fn expiry(program: &Program, flags: &[&str]) -> Result<(), String> {
     assert_eq!(told(&mut reader, &read), read, "{program:?} {flags:?}");
     assert_eq!(told(&mut other, &BTreeSet::new()), BTreeSet::new());
     assert_eq!(writer.line("DBSIZE").to_string(), ":1");
-    Ok(())
+    true
 }
 
 #[test]
 fn what_expires_by_itself_is_told() {
-    timely(|| expiry(&Program::Redis, &[]));
-    timely(|| expiry(&Program::Almandine, &[]));
-    timely(|| expiry(&Program::Almandine, &["--storage-dir", "{dir}/s", "--enable-debug-command", "yes"]));
+    expiry(&Program::Redis, &[]);
+    expiry(&Program::Almandine, &[]);
+    expiry(&Program::Almandine, &["--storage-dir", "{dir}/s", "--enable-debug-command", "yes"]);
 }
 
 /// A cached copy is given up when told; whenever the server is quiet, every copy that is left must be right.
