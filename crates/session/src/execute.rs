@@ -74,7 +74,7 @@ impl Engine {
                 return offset + 1;
             }
             if is_fast {
-                timing.count(dispatch.index);
+                timing.count(dispatch.index, first + offset);
             } else {
                 timing.end_alone(context, execution.client, dispatch, args(), start_ns);
             }

@@ -111,11 +111,9 @@ impl Sessions {
         let Engine { context, timing, aftermath, monitor_lines, .. } = engine;
         aftermath.finish_batch(&mut connection.client, context, out);
         if timing.has_segment()
-            && let Some((elapsed_ns, commands)) = timing.end(clock::monotonic_ns(), context.statistics())
+            && let Some(segment) = timing.end(clock::monotonic_ns(), context.statistics())
         {
-            // The segment's commands are the last ones.
-            let first = executed.commands.saturating_sub(commands as usize);
-            timing.note_segment(context, &connection.client, received.args(first), commands, elapsed_ns);
+            timing.note_segment(context, &connection.client, received, &segment);
         }
         monitor::publish(monitor_lines, &context.node);
         executed

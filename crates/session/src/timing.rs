@@ -13,6 +13,8 @@ use almandine_call::{Client, Context, Dispatch, Flags, Handler, redact};
 use almandine_io::clock;
 use almandine_resp::Args;
 
+use crate::received::Received;
+
 /// Below this threshold of the slow log in microseconds, every command is timed alone.
 const EXACT_BELOW_US: i64 = 1_000;
 
@@ -24,6 +26,8 @@ pub(crate) struct Timing {
     /// The indexes whose calls are not zero.
     touched: Vec<u16>,
     total: u32,
+    /// Number, in its batch, of the segment's first command.
+    first: usize,
     segment_start_ns: u64,
     latency_tracking: bool,
     slow_ns: u64,
@@ -39,6 +43,7 @@ impl Timing {
             calls: vec![0; commands].into(),
             touched: Vec::with_capacity(commands),
             total: 0,
+            first: 0,
             segment_start_ns: 0,
             latency_tracking: true,
             slow_ns: u64::MAX,
@@ -67,20 +72,23 @@ impl Timing {
         self.segment_start_ns = now_ns;
     }
 
-    /// Counts a fast command into the segment.
+    /// Counts a fast command, numbered `command` in its batch, into the segment.
     #[inline]
-    pub(crate) fn count(&mut self, index: u16) {
+    pub(crate) fn count(&mut self, index: u16, command: usize) {
         let calls = &mut self.calls[usize::from(index)];
         if *calls == 0 {
+            if self.touched.is_empty() {
+                self.first = command;
+            }
             self.touched.push(index);
         }
         *calls += 1;
         self.total += 1;
     }
 
-    /// Ends the segment and begins the next one. Returns how long the segment took, and how many commands it had, when that is worth a look.
+    /// Ends the segment and begins the next one. Returns the segment when it took long enough to be logged.
     #[inline]
-    pub(crate) fn end(&mut self, now_ns: u64, statistics: &WorkerStatistics) -> Option<(u64, u32)> {
+    pub(crate) fn end(&mut self, now_ns: u64, statistics: &WorkerStatistics) -> Option<Segment> {
         let elapsed_ns = now_ns.saturating_sub(self.segment_start_ns);
         self.segment_start_ns = now_ns;
         if self.total == 0 {
@@ -92,7 +100,7 @@ impl Timing {
             statistics.command(usize::from(index)).record(calls, calls * share_ns, self.latency_tracking);
         }
         let commands = std::mem::take(&mut self.total);
-        self.is_noteworthy(elapsed_ns).then_some((elapsed_ns, commands))
+        self.is_noteworthy(elapsed_ns).then_some(Segment { elapsed_ns, commands, first: self.first })
     }
 
     /// Ends the segment before a command that is timed alone; returns the time.
@@ -154,20 +162,18 @@ impl Timing {
         self.begin(end_ns);
     }
 
-    /// Records a command that was timed alone and in which others were timed together, the first of them with these arguments.
+    /// Records a command that was timed alone and in which commands of `received` were timed together.
     pub(crate) fn end_around(
         &mut self,
         context: &Context,
         client: &Client,
         (dispatch, args): (&Dispatch, Args<'_>),
         start_ns: u64,
-        first: Option<Args<'_>>,
+        received: Received<'_>,
     ) {
         let end_ns = clock::monotonic_ns();
-        if let Some((elapsed_ns, together)) = self.end(end_ns, context.statistics())
-            && let Some(first) = first
-        {
-            self.note_segment(context, client, first, together, elapsed_ns);
+        if let Some(segment) = self.end(end_ns, context.statistics()) {
+            self.note_segment(context, client, received, &segment);
         }
         self.record(context, client, dispatch, args, end_ns.saturating_sub(start_ns));
     }
@@ -185,9 +191,11 @@ impl Timing {
         }
     }
 
-    /// Notes a segment that took long: under its first command, saying how many were timed together.
+    /// Logs a segment of commands of `received` that took long: under its first command, with the number of commands that were timed together.
     #[cold]
-    pub(crate) fn note_segment(&self, context: &Context, client: &Client, args: Args<'_>, commands: u32, elapsed_ns: u64) {
+    pub(crate) fn note_segment(&self, context: &Context, client: &Client, received: Received<'_>, segment: &Segment) {
+        let &Segment { elapsed_ns, commands, first } = segment;
+        let args = received.args(first);
         self.note(context, client, &Noted { args, together: commands, event: "fast-command", elapsed_ns, secret: false });
     }
 
@@ -220,6 +228,15 @@ impl Timing {
 fn show(client: &Client, dispatch: &Dispatch, now_ms: i64) {
     client.shared.activity.last_command.store(u32::from(dispatch.index), Relaxed);
     client.shared.activity.at_ms.store(now_ms, Relaxed);
+}
+
+/// Fast commands that were timed together.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    elapsed_ns: u64,
+    commands: u32,
+    /// Number of the first of them in its batch. Refused commands are not timed, so those of the segment need not lie side by side.
+    first: usize,
 }
 
 /// What took long.

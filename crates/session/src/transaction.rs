@@ -15,7 +15,7 @@ use almandine_command_spec::Access;
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
 use almandine_node::fault::Fault;
-use almandine_resp::{Args, Reply};
+use almandine_resp::{Args, Batch, Reply};
 
 use crate::connection::Connection;
 use crate::engine::Engine;
@@ -52,7 +52,8 @@ impl Engine {
             let start_ns = self.timing.begin_alone(&self.context, client, dispatch, self.now_ms);
             self.context.statistics().command(usize::from(dispatch.index)).failed.add(1);
             reply::error(&self.context, client, out, &errors::transaction::REFUSED);
-            self.end_transaction(connection, exec, start_ns, None);
+            let nothing = Received { batch: &Batch::new(), input: &[] };
+            self.end_transaction(connection, exec, start_ns, nothing);
             return Some(mark);
         }
         let queue = client.transaction.take()?.into_queue();
@@ -162,11 +163,10 @@ impl Engine {
             _ => is_broken(&mut self.accessor, client),
         };
         reply::queued(out, queued);
-        let mut first_together = None;
         if broken {
             Reply::new(out, client.version).null_array();
         } else {
-            first_together = self.run_unit(client, unit, out);
+            self.run_unit(client, unit, out);
         }
         if self.accessor.has_ready() {
             let Self { accessor, context, timing, aftermath, serving, now_ms, .. } = self;
@@ -174,17 +174,17 @@ impl Engine {
         }
         self.accessor.end_unit();
         self.accessor.remove_expired(unit.keys(&self.context).map(|(key, _)| (client.db, key)));
-        self.end_transaction(connection, exec, start_ns, first_together);
+        self.end_transaction(connection, exec, start_ns, unit.received);
         true
     }
 
-    fn end_transaction(&mut self, connection: &mut Connection, exec: Exec<'_>, start_ns: u64, first_together: Option<Args<'_>>) {
+    fn end_transaction(&mut self, connection: &mut Connection, exec: Exec<'_>, start_ns: u64, received: Received<'_>) {
         let Exec { dispatch, args } = exec;
         let client = &mut connection.client;
         self.show(client, dispatch, args);
         transaction::end(client, &mut self.accessor);
         tracking::finish(client, dispatch, &self.context);
-        self.timing.end_around(&self.context, client, (dispatch, args), start_ns, first_together);
+        self.timing.end_around(&self.context, client, (dispatch, args), start_ns, received);
         connection.last_command = u32::from(dispatch.index);
     }
 

@@ -34,9 +34,14 @@ pub(crate) struct Unit<'u> {
 
 impl<'u> Unit<'u> {
     fn commands(self) -> impl Iterator<Item = (&'static Dispatch, &'u Planned, Args<'u>)> {
+        self.numbered().map(|(_, dispatch, planned, args)| (dispatch, planned, args))
+    }
+
+    /// Its commands with their numbers among those received.
+    fn numbered(self) -> impl Iterator<Item = (usize, &'static Dispatch, &'u Planned, Args<'u>)> {
         let Self { received, first, plans, .. } = self;
         let planned = plans.iter().zip(first..);
-        planned.filter_map(move |(planned, command)| Some((planned.dispatch?, planned, received.args(command))))
+        planned.filter_map(move |(planned, command)| Some((command, planned.dispatch?, planned, received.args(command))))
     }
 
     /// The keys that its commands declare.
@@ -89,14 +94,13 @@ pub(crate) fn plan(context: &Context, accessor: &mut Accessor, db: u16, dispatch
 
 impl Engine {
     /// Runs the commands of a unit that has begun, one after the other, and answers them as an array. Fast ones are timed together, as
-    /// everywhere; returns the first of those that are being timed.
-    pub(crate) fn run_unit<'u>(&mut self, client: &mut Client, unit: Unit<'u>, out: &mut Output) -> Option<Args<'u>> {
+    /// everywhere.
+    pub(crate) fn run_unit(&mut self, client: &mut Client, unit: Unit<'_>, out: &mut Output) {
         Reply::new(out, client.version).array(unit.plans.len());
         out.set_whole(true);
         let watched_bytes = self.aftermath.watch(unit.bytes);
         let each = self.timing.exact || self.context.node.statistics.hot_keys.is_active();
-        let mut first_together = None;
-        for (dispatch, planned, args) in unit.commands() {
+        for (command, dispatch, planned, args) in unit.numbered() {
             if let Some(refused) = follow::refused(client, self.context.table, dispatch, args) {
                 let error = follow::deny_queued(&self.context, client, refused, self.now_ms);
                 reply::error(&self.context, client, out, &error);
@@ -108,9 +112,6 @@ impl Engine {
             let (mut start_ns, mut elapsed_ns) = (0, 0);
             if alone {
                 start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
-                first_together = None;
-            } else {
-                first_together = first_together.or(Some(args));
             }
             let tracked = tracking::before_read(client, dispatch, args, context);
             let before = out.len();
@@ -127,7 +128,7 @@ impl Engine {
             if alone {
                 elapsed_ns = timing.end_alone(context, execution.client, dispatch, args, start_ns);
             } else {
-                timing.count(dispatch.index);
+                timing.count(dispatch.index, command);
             }
             if let Some(tracked) = tracked {
                 tracking::after_read(tracked, execution.client, dispatch, args, context);
@@ -142,6 +143,5 @@ impl Engine {
             aftermath.tell_changes(execution.client, execution.accessor, context);
         }
         out.set_whole(false);
-        first_together
     }
 }
