@@ -80,7 +80,7 @@ fn cat(call: &mut ReadCall<'_>) -> Outcome {
             let entries = call.context.table.known().iter();
             entries.filter(|entry| entry.shape.categories.contains(category)).map(|entry| entry.name.as_str()).collect()
         }
-        Some(_) => return Err(errors::subcommand_syntax("ACL", call.args.at(1))),
+        Some(_) => return Err(errors::subcommand_syntax("ACL", call.args.at(1)).into()),
     };
     call.reply.array(names.len());
     names.iter().for_each(|name| call.reply.bulk(name.as_bytes()));

@@ -90,7 +90,7 @@ fn set(call: &mut AdminCall<'_>) -> Outcome {
     let words: Vec<&[u8]> = call.args.slice_from(2).iter().collect();
     let (pairs, rest) = words.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(CommandError::Syntax);
+        return Err(CommandError::Syntax.into());
     }
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
     let local = is_local(&call.client.shared);

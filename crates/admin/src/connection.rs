@@ -43,7 +43,7 @@ fn ping(call: &mut ReadCall<'_>) -> Outcome {
         }
         1 => call.reply.raw(b"+PONG\r\n"),
         2 => call.reply.bulk(call.args.at(1)),
-        _ => return Err(errors::wrong_arity("ping")),
+        _ => return Err(errors::wrong_arity("ping").into()),
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ fn hello(call: &mut AdminCall<'_>) -> Outcome {
         version = match parse_i64(argument).ok_or(errors::client::PROTOCOL_NOT_INTEGER)? {
             2 => ProtocolVersion::Resp2,
             3 => ProtocolVersion::Resp3,
-            _ => return Err(errors::client::PROTOCOL_UNSUPPORTED),
+            _ => return Err(errors::client::PROTOCOL_UNSUPPORTED.into()),
         };
     }
     let (mut credentials, mut name) = (None, None);
@@ -140,14 +140,14 @@ fn hello(call: &mut AdminCall<'_>) -> Outcome {
         } else if option.is("SETNAME") && options.remaining() >= 1 {
             name = Some(client_name(options.value()?)?);
         } else {
-            return Err(errors::client::hello_option(option.0));
+            return Err(errors::client::hello_option(option.0).into());
         }
     }
     if let Some((user, password)) = credentials {
         authenticate(call, user, password)?;
     }
     if !call.client.access.is_authenticated() {
-        return Err(errors::acl::HELLO_NEEDS_AUTHENTICATION);
+        return Err(errors::acl::HELLO_NEEDS_AUTHENTICATION.into());
     }
     if let Some(name) = name {
         call.client.shared.identity().name = name;
@@ -199,10 +199,10 @@ const AUTH: Command = Command {
 
 fn auth(call: &mut AdminCall<'_>) -> Outcome {
     match call.args.len() {
-        2 if call.context.node.acl.users().default_user().needs_no_password() => return Err(errors::acl::NO_PASSWORD_SET),
+        2 if call.context.node.acl.users().default_user().needs_no_password() => return Err(errors::acl::NO_PASSWORD_SET.into()),
         2 => authenticate(call, DEFAULT_USER, call.args.at(1))?,
         3 => authenticate(call, call.args.at(1), call.args.at(2))?,
-        _ => return Err(CommandError::Syntax),
+        _ => return Err(CommandError::Syntax.into()),
     }
     call.reply.ok();
     Ok(())
@@ -211,7 +211,7 @@ fn auth(call: &mut AdminCall<'_>) -> Outcome {
 fn authenticate(call: &mut AdminCall<'_>, user: &[u8], password: &[u8]) -> Outcome {
     if !call.client.authenticate(&call.context.node.acl, user, password) {
         follow::note_failed_authentication(call, user);
-        return Err(errors::acl::WRONG_PASSWORD);
+        return Err(errors::acl::WRONG_PASSWORD.into());
     }
     Ok(())
 }

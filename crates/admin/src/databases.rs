@@ -74,7 +74,7 @@ fn check_mode(args: Args<'_>) -> Outcome {
     match (args.len(), args.get(1).map(Word)) {
         (1, _) => Ok(()),
         (2, Some(mode)) if mode.is("ASYNC") || mode.is("SYNC") => Ok(()),
-        _ => Err(CommandError::Syntax),
+        _ => Err(CommandError::Syntax.into()),
     }
 }
 

@@ -77,7 +77,9 @@ const SUBCOMMANDS: &[Subcommand] = &[
         }
         Ok(())
     }),
-    subcommand("ERROR", "<string>", "Answers an error with this text.", 1..=1, |call| Err(CommandError::new(call.args.at(2)))),
+    subcommand("ERROR", "<string>", "Answers an error with this text.", 1..=1, |call| {
+        Err(CommandError::new(call.args.at(2)).into())
+    }),
     subcommand("HELP", "", "Prints this help.", 0..=0, help),
     #[cfg(debug_assertions)]
     subcommand(
@@ -88,7 +90,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         limit_allocations,
     ),
     subcommand("LOADAOF", "", "Refused: data is in memory only.", 0..=0, |_| {
-        Err(errors::not_supported_yet("DEBUG LOADAOF", "data is in memory only"))
+        Err(errors::not_supported_yet("DEBUG LOADAOF", "data is in memory only").into())
     }),
     subcommand("LOG", "<message>", "Writes a message to the log.", 1..=1, |call| {
         tracing::warn!("DEBUG LOG: {}", String::from_utf8_lossy(call.args.at(2)));
@@ -159,13 +161,13 @@ const fn subcommand(
 fn debug(call: &mut AdminCall<'_>) -> Outcome {
     let allowed = call.context.settings().security.enable_debug_command;
     if !allowed.permits(is_local(&call.client.shared)) {
-        return Err(errors::server::protected_command("DEBUG", "enable-debug-command"));
+        return Err(errors::server::protected_command("DEBUG", "enable-debug-command").into());
     }
     let (name, arguments) = (call.args.at(1), call.args.len() - 2);
     let subcommand = SUBCOMMANDS.iter().find(|subcommand| subcommand.name.as_bytes().eq_ignore_ascii_case(name));
     match subcommand.filter(|subcommand| subcommand.arguments.contains(&arguments)) {
         Some(subcommand) => (subcommand.run)(call),
-        None => Err(errors::subcommand_syntax("DEBUG", name)),
+        None => Err(errors::subcommand_syntax("DEBUG", name).into()),
     }
 }
 
@@ -193,7 +195,7 @@ fn reply_buffer(call: &mut AdminCall<'_>) -> Outcome {
         word if word.is("PEAK-RESET-TIME") => {
             number::integer(value.0)?;
         }
-        _ => return Err(errors::subcommand_syntax("DEBUG", call.args.at(1))),
+        _ => return Err(errors::subcommand_syntax("DEBUG", call.args.at(1)).into()),
     }
     accept(call)
 }
@@ -209,15 +211,15 @@ fn sleep(call: &mut AdminCall<'_>) -> Outcome {
 /// For tests: what follows meets cold keys only.
 fn storage(call: &mut AdminCall<'_>) -> Outcome {
     if !Word(call.args.at(2)).is("EVICT") {
-        return Err(errors::subcommand_syntax("DEBUG", call.args.at(1)));
+        return Err(errors::subcommand_syntax("DEBUG", call.args.at(1)).into());
     }
     if call.context.node.keyspace.tier().is_none() {
-        return Err(errors::server::NO_STORAGE_DEVICE);
+        return Err(errors::server::NO_STORAGE_DEVICE.into());
     }
     let mut emptied = false;
     outside_epoch(call, |node| emptied = node.keyspace.empty_memory(EVICT_TIMEOUT));
     if !emptied {
-        return Err(errors::server::STORAGE_DEVICE_SLOW);
+        return Err(errors::server::STORAGE_DEVICE_SLOW.into());
     }
     call.reply.ok();
     Ok(())
@@ -316,7 +318,7 @@ fn protocol(call: &mut AdminCall<'_>) -> Outcome {
 /// A push is no reply, so one follows it.
 fn push(call: &mut AdminCall<'_>) -> Outcome {
     if call.reply.version() == ProtocolVersion::Resp2 {
-        return Err(errors::server::NEEDS_RESP3);
+        return Err(errors::server::NEEDS_RESP3.into());
     }
     call.reply.push(2);
     call.reply.bulk(b"server-cpu-usage");

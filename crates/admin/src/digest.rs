@@ -1,6 +1,6 @@
 //! Signatures of data, to compare two servers: 40 hexadecimal digits that do not depend on the order of keys. They are not those of Redis.
 
-use almandine_call::CommandError;
+use almandine_call::Stop;
 use almandine_datatypes::stream::{Producers, StreamId, StreamObject};
 use almandine_datatypes::string::digest;
 use almandine_keyspace::types::hash::{Hash, Hashes};
@@ -20,7 +20,7 @@ type Signature = [u64; 3];
 ///
 /// # Errors
 /// When a value is not in memory.
-pub(super) fn of_databases(accessor: &mut Accessor, databases: u16) -> Result<String, CommandError> {
+pub(super) fn of_databases(accessor: &mut Accessor, databases: u16) -> Result<String, Stop> {
     let mut sum = Signature::default();
     for db in 0..databases {
         let mut cursor = 0;
@@ -47,7 +47,7 @@ pub(super) fn of_databases(accessor: &mut Accessor, databases: u16) -> Result<St
 ///
 /// # Errors
 /// When the value is not in memory.
-pub(super) fn of_value(accessor: &mut Accessor, db: u16, key: &[u8]) -> Result<String, CommandError> {
+pub(super) fn of_value(accessor: &mut Accessor, db: u16, key: &[u8]) -> Result<String, Stop> {
     let mut reader = accessor.reader(db);
     let key = reader.key(key);
     let content = content(&mut reader, key)?;
@@ -55,7 +55,7 @@ pub(super) fn of_value(accessor: &mut Accessor, db: u16, key: &[u8]) -> Result<S
 }
 
 /// A value as bytes that do not depend on how it is stored.
-fn content(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, CommandError> {
+fn content(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Stop> {
     // A key that becomes one of another type between two looks at it is looked at again.
     loop {
         match keys.metadata(key).map(|metadata| metadata.kind) {

@@ -51,7 +51,7 @@ const DELETE: Command = Command {
         tips: ALL_SHARDS,
         ..SUBCOMMAND
     },
-    run: Handler::Admin(|_| Err(errors::server::NO_SUCH_LIBRARY)),
+    run: Handler::Admin(|_| Err(errors::server::NO_SUCH_LIBRARY.into())),
 };
 
 const DUMP: Command = Command {
@@ -84,12 +84,12 @@ const FLUSH: Command = Command {
 
 fn flush(call: &mut AdminCall<'_>) -> Outcome {
     if call.args.len() > 3 {
-        return Err(errors::subcommand_syntax("FUNCTION", call.args.at(1)));
+        return Err(errors::subcommand_syntax("FUNCTION", call.args.at(1)).into());
     }
     match call.args.get(2).map(Word) {
         None => {}
         Some(word) if word.is("ASYNC") || word.is("SYNC") => {}
-        Some(_) => return Err(errors::server::FUNCTION_FLUSH_MODE),
+        Some(_) => return Err(errors::server::FUNCTION_FLUSH_MODE.into()),
     }
     call.reply.ok();
     Ok(())
@@ -115,7 +115,7 @@ const KILL: Command = Command {
         tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
         ..SUBCOMMAND
     },
-    run: Handler::Read(|_| Err(errors::server::NOTHING_RUNS)),
+    run: Handler::Read(|_| Err(errors::server::NOTHING_RUNS.into())),
 };
 
 const LIST: Command = Command {
@@ -145,7 +145,7 @@ fn list(call: &mut ReadCall<'_>) -> Outcome {
                 arguments.next().ok_or(errors::server::FUNCTION_LIST_NAME)?;
                 named = true;
             }
-            _ => return Err(errors::server::unknown_argument(argument)),
+            _ => return Err(errors::server::unknown_argument(argument).into()),
         }
     }
     call.reply.array(0);
@@ -163,7 +163,7 @@ const LOAD: Command = Command {
         tips: ALL_SHARDS,
         ..SUBCOMMAND
     },
-    run: Handler::Admin(|_| Err(errors::not_supported_yet("FUNCTION LOAD", NO_ENGINE))),
+    run: Handler::Admin(|_| Err(errors::not_supported_yet("FUNCTION LOAD", NO_ENGINE).into())),
 };
 
 /// Why nothing can be loaded.
@@ -193,14 +193,14 @@ const RESTORE: Command = Command {
 /// Only what a server without libraries dumps can be restored.
 fn restore(call: &mut AdminCall<'_>) -> Outcome {
     if call.args.len() > 4 {
-        return Err(errors::subcommand_syntax("FUNCTION", call.args.at(1)));
+        return Err(errors::subcommand_syntax("FUNCTION", call.args.at(1)).into());
     }
     let known = |word: Word<'_>| ["FLUSH", "APPEND", "REPLACE"].iter().any(|policy| word.is(policy));
     if call.args.get(3).map(Word).is_some_and(|policy| !known(policy)) {
-        return Err(errors::server::FUNCTION_RESTORE_POLICY);
+        return Err(errors::server::FUNCTION_RESTORE_POLICY.into());
     }
     if !payload::is_nothing(call.args.at(2))? {
-        return Err(errors::not_supported_yet("FUNCTION RESTORE of libraries", NO_ENGINE));
+        return Err(errors::not_supported_yet("FUNCTION RESTORE of libraries", NO_ENGINE).into());
     }
     call.reply.ok();
     Ok(())

@@ -61,10 +61,10 @@ const START: Command = Command {
 fn start(call: &mut AdminCall<'_>) -> Outcome {
     let hot_keys = &call.context.node.statistics.hot_keys;
     if hot_keys.is_active() {
-        return Err(errors::server::HOT_KEYS_ACTIVE);
+        return Err(errors::server::HOT_KEYS_ACTIVE.into());
     }
     if !hot_keys.start(parse(call)?) {
-        return Err(errors::server::HOT_KEYS_ACTIVE);
+        return Err(errors::server::HOT_KEYS_ACTIVE.into());
     }
     call.reply.ok();
     Ok(())
@@ -143,7 +143,7 @@ const RESET: Command = Command {
     },
     run: Handler::Admin(|call| {
         if !call.context.node.statistics.hot_keys.reset() {
-            return Err(errors::server::HOT_KEYS_NOT_STOPPED);
+            return Err(errors::server::HOT_KEYS_NOT_STOPPED.into());
         }
         call.reply.ok();
         Ok(())

@@ -52,10 +52,10 @@ fn usage(call: &mut ReadCall<'_>) -> Outcome {
     let mut options = Options::after(call.args, 3);
     while let Some(option) = options.next() {
         if !option.is("SAMPLES") || options.remaining() == 0 {
-            return Err(CommandError::Syntax);
+            return Err(CommandError::Syntax.into());
         }
         if options.integer()? < 0 {
-            return Err(CommandError::Syntax);
+            return Err(CommandError::Syntax.into());
         }
     }
     let key = call.key(2);

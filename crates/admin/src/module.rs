@@ -79,7 +79,7 @@ const UNLOAD: Command = Command {
 
 /// In the words with which Redis refuses unless `enable-module-command` says otherwise; here it never does.
 fn refuse(_: &mut AdminCall<'_>) -> Outcome {
-    Err(errors::server::protected_command("MODULE", "enable-module-command"))
+    Err(errors::server::protected_command("MODULE", "enable-module-command").into())
 }
 
 const HELP: Command = Command {

@@ -19,7 +19,7 @@ const SAVE: Command = Command {
         traits: Traits { no_multi: true, ..TRAITS },
         ..CommandSpec::BLANK
     },
-    run: Handler::Admin(|_| Err(errors::not_supported_yet("SAVE", IN_MEMORY))),
+    run: Handler::Admin(|_| Err(errors::not_supported_yet("SAVE", IN_MEMORY).into())),
 };
 
 /// Why nothing is saved.
@@ -37,9 +37,9 @@ const BGSAVE: Command = Command {
         ..CommandSpec::BLANK
     },
     run: Handler::Admin(|call| match (call.args.len(), call.args.get(1).map(Word)) {
-        (1, _) => Err(errors::not_supported_yet("BGSAVE", IN_MEMORY)),
-        (2, Some(word)) if word.is("SCHEDULE") => Err(errors::not_supported_yet("BGSAVE", IN_MEMORY)),
-        _ => Err(CommandError::Syntax),
+        (1, _) => Err(errors::not_supported_yet("BGSAVE", IN_MEMORY).into()),
+        (2, Some(word)) if word.is("SCHEDULE") => Err(errors::not_supported_yet("BGSAVE", IN_MEMORY).into()),
+        _ => Err(CommandError::Syntax.into()),
     }),
 };
 
@@ -52,7 +52,7 @@ const BGREWRITEAOF: Command = Command {
         traits: TRAITS,
         ..CommandSpec::BLANK
     },
-    run: Handler::Admin(|_| Err(errors::not_supported_yet("BGREWRITEAOF", IN_MEMORY))),
+    run: Handler::Admin(|_| Err(errors::not_supported_yet("BGREWRITEAOF", IN_MEMORY).into())),
 };
 
 const LASTSAVE: Command = Command {

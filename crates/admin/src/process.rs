@@ -55,7 +55,7 @@ fn shutdown(call: &mut AdminCall<'_>) -> Outcome {
     let Some(request) = parse_shutdown(call.args)? else {
         // One that has begun waits for nothing: only a signal that is held can be withdrawn.
         if !call.context.node.shutdown.abort() {
-            return Err(errors::server::NO_SHUTDOWN);
+            return Err(errors::server::NO_SHUTDOWN.into());
         }
         tracing::warn!("Shutdown manually aborted.");
         call.reply.ok();
@@ -63,7 +63,7 @@ fn shutdown(call: &mut AdminCall<'_>) -> Outcome {
     };
     if request.save == Some(true) && !request.force {
         tracing::warn!("SHUTDOWN SAVE is refused: this version cannot save data.");
-        return Err(errors::server::SHUTDOWN_FAILED);
+        return Err(errors::server::SHUTDOWN_FAILED.into());
     }
     tracing::warn!("User requested shutdown...");
     call.client.closing = true;
@@ -104,7 +104,7 @@ const MONITOR: Command = Command {
     run: Handler::Admin(|call| {
         // What it would be told has no place among the replies of EXEC.
         if !call.reply.out.may_stream() {
-            return Err(errors::client::MONITOR_IN_TRANSACTION);
+            return Err(errors::client::MONITOR_IN_TRANSACTION.into());
         }
         call.context.node.monitors.add(&call.client.shared);
         call.reply.ok();

@@ -241,7 +241,7 @@ const SHARDCHANNELS: Command = Command {
 
 fn channels(call: &mut ReadCall<'_>, shard: bool) -> Outcome {
     if call.args.len() > 3 {
-        return Err(errors::subcommand_syntax("PUBSUB", call.args.at(1)));
+        return Err(errors::subcommand_syntax("PUBSUB", call.args.at(1)).into());
     }
     let pattern = call.args.get(2);
     let wanted = |name: &[u8]| pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Sensitive));

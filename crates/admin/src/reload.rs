@@ -12,7 +12,7 @@ pub(super) fn reload(call: &mut AdminCall<'_>) -> Outcome {
     // NOSAVE reads a file that was written before.
     let known = |option: &[u8]| ["MERGE", "NOFLUSH"].iter().any(|known| Word(option).is(known));
     if !call.args.slice_from(2).iter().all(known) {
-        return Err(CommandError::Syntax);
+        return Err(CommandError::Syntax.into());
     }
     for db in 0..call.context.node.keyspace.databases() as u16 {
         let mut cursor = 0;

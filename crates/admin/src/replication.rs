@@ -71,5 +71,5 @@ fn replicaof(call: &mut AdminCall<'_>) -> Outcome {
         return Ok(());
     }
     parse_i64(port).and_then(|port| u16::try_from(port).ok()).ok_or(errors::server::PRIMARY_PORT)?;
-    Err(errors::not_supported_yet("REPLICAOF", "this server cannot be a replica"))
+    Err(errors::not_supported_yet("REPLICAOF", "this server cannot be a replica").into())
 }

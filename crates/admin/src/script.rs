@@ -45,8 +45,8 @@ const DEBUG: Command = Command {
 fn debug(call: &mut AdminCall<'_>) -> Outcome {
     match Word(call.args.at(2)) {
         word if word.is("NO") => call.reply.ok(),
-        word if word.is("YES") || word.is("SYNC") => return Err(errors::not_supported_yet("SCRIPT DEBUG", NO_ENGINE)),
-        _ => return Err(errors::server::SCRIPT_DEBUG_MODE),
+        word if word.is("YES") || word.is("SYNC") => return Err(errors::not_supported_yet("SCRIPT DEBUG", NO_ENGINE).into()),
+        _ => return Err(errors::server::SCRIPT_DEBUG_MODE.into()),
     }
     Ok(())
 }
@@ -94,7 +94,7 @@ fn flush(call: &mut AdminCall<'_>) -> Outcome {
     match call.args.get(2).map(Word) {
         None => {}
         Some(word) if call.args.len() == 3 && (word.is("ASYNC") || word.is("SYNC")) => {}
-        Some(_) => return Err(errors::server::SCRIPT_FLUSH_MODE),
+        Some(_) => return Err(errors::server::SCRIPT_FLUSH_MODE.into()),
     }
     call.reply.ok();
     Ok(())
@@ -121,7 +121,7 @@ const KILL: Command = Command {
         tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
         ..SUBCOMMAND
     },
-    run: Handler::Read(|_| Err(errors::server::NOTHING_RUNS)),
+    run: Handler::Read(|_| Err(errors::server::NOTHING_RUNS.into())),
 };
 
 const LOAD: Command = Command {
@@ -135,5 +135,5 @@ const LOAD: Command = Command {
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
         ..SUBCOMMAND
     },
-    run: Handler::Admin(|_| Err(errors::not_supported_yet("SCRIPT LOAD", NO_ENGINE))),
+    run: Handler::Admin(|_| Err(errors::not_supported_yet("SCRIPT LOAD", NO_ENGINE).into())),
 };

@@ -52,7 +52,7 @@ const SLOWLOG_GET: Command = Command {
         let count = match call.args.len() {
             2 => COUNT_DEFAULT,
             3 => count(call.args.at(2))?,
-            _ => return Err(errors::subcommand_syntax("SLOWLOG", call.args.at(1))),
+            _ => return Err(errors::subcommand_syntax("SLOWLOG", call.args.at(1)).into()),
         };
         reply_entries(call, call.context.node.logs.slow.newest(count));
         Ok(())

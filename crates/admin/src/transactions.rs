@@ -40,7 +40,7 @@ const EXEC: Command = Command {
         ..CommandSpec::BLANK
     },
     // The session executes what is queued, and runs this when nothing can be.
-    run: Handler::Admin(|_| Err(errors::transaction::EXEC_ALONE)),
+    run: Handler::Admin(|_| Err(errors::transaction::EXEC_ALONE.into())),
 };
 
 const DISCARD: Command = Command {
@@ -59,7 +59,7 @@ const DISCARD: Command = Command {
 
 fn discard(call: &mut AdminCall<'_>) -> Outcome {
     if call.client.transaction.is_none() {
-        return Err(errors::transaction::DISCARD_ALONE);
+        return Err(errors::transaction::DISCARD_ALONE.into());
     }
     transaction::end(call.client, call.accessor);
     call.reply.ok();
@@ -83,7 +83,7 @@ const WATCH: Command = Command {
 
 fn watch(call: &mut AdminCall<'_>) -> Outcome {
     if call.client.transaction.is_some() {
-        return Err(errors::transaction::WATCH_INSIDE);
+        return Err(errors::transaction::WATCH_INSIDE.into());
     }
     // What has changed already cannot be executed, whatever else is watched.
     if !call.client.watching.as_ref().is_some_and(|watching| watching.watcher.has_changed()) {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use almandine_keyspace::{Awaited, Kind, Waiter};
 use almandine_resp::{ArgsBuf, Reply};
 
-use crate::errors::{CommandError, Outcome};
+use crate::errors::CommandError;
 use crate::number;
 
 /// Milliseconds that a timeout may be at most, so that its end is a time, too.
@@ -100,8 +100,6 @@ pub struct Waiting {
 /// A client as one that waits.
 #[derive(Default)]
 pub struct Blocking {
-    /// What the command that has just run wants to wait for.
-    asked: Cell<Option<Box<Block>>>,
     /// What the client waits for. The session lets it go on.
     pub waiting: Option<Box<Waiting>>,
     /// The client stands for one that waits, and is served with this key.
@@ -115,19 +113,6 @@ pub struct Blocking {
 impl std::fmt::Debug for Blocking {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Blocking").field("waiting", &self.waiting).field("serving", &self.serving).finish_non_exhaustive()
-    }
-}
-
-impl Blocking {
-    /// Takes what the command that has just run wants to wait for.
-    pub fn take_asked(&self) -> Option<Box<Block>> {
-        self.asked.take()
-    }
-
-    /// The command that runs wants to wait. What it returns then.
-    pub(crate) fn ask(&self, block: Block) -> Outcome {
-        self.asked.set(Some(Box::new(block)));
-        Err(CommandError::Blocks)
     }
 }
 

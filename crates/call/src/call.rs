@@ -18,7 +18,8 @@ use almandine_resp::{Args, Reply};
 use crate::blocking::Block;
 use crate::client::Client;
 use crate::computation::{Computation, ROUNDS_MAX};
-use crate::errors::{CommandError, Outcome};
+use crate::errors::CommandError;
+use crate::stop::{Outcome, Stop};
 use crate::table::Table;
 
 /// What stays the same for all commands of a batch: one per worker.
@@ -290,8 +291,8 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
         self.reply.out.may_stream() && round < ROUNDS_MAX
     }
 
-    /// Begins a computation, of which the command will take the result with [`KeyCall::computed`] when it is run again. Returns the error to return.
-    pub fn compute(&self, computation: impl Computation, round: u32) -> CommandError {
+    /// Begins a computation, of which the command will take the result with [`KeyCall::computed`] when it is run again. Returns what the command must return.
+    pub fn compute(&self, computation: impl Computation, round: u32) -> Stop {
         debug_assert!(self.may_compute(round), "nothing waits for the reply");
         self.client.computing.begin(self.args, Box::new(computation), round)
     }
@@ -322,11 +323,11 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     /// Lets the client wait, for the command has found nothing. Returns what the command must return.
     ///
     /// # Errors
-    /// [`CommandError::Blocks`], unless nobody can wait here: then it has been answered that the time is up.
+    /// [`Stop::Waiting`], but within a unit of work, where no client can wait: there the reply is that the time is up.
     pub fn block(&mut self, block: Block) -> Outcome {
         let blocking = &self.client.blocking;
         if blocking.serving.is_some() || blocking.certain.get() || !self.keys.reader().in_unit() {
-            return blocking.ask(block);
+            return Err(Stop::Waiting(Box::new(block)));
         }
         block.at_once.write(&mut self.reply);
         Ok(())

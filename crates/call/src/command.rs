@@ -3,7 +3,7 @@
 use almandine_command_spec::CommandSpec;
 
 use crate::call::{AdminCall, ReadCall, WriteCall};
-use crate::errors::Outcome;
+use crate::stop::Outcome;
 
 /// A command: what it is, and what it does.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Computations that arguments do not bound: they work in slices between those of others, on values that were frozen when the command began.
 //!
-//! A handler begins one and returns [`CommandError::Computing`]; its connection waits, other connections go on. When the computation has
+//! A handler begins one and returns [`Stop::Computing`]; its connection waits, other connections go on. When the computation has
 //! ended the command runs again from its start, is given the result, and answers. One that writes looks first whether what it was computed from is
 //! still there ([`almandine_keyspace::Reader::is_still`]), and begins anew if it is not; the third time it works under its latches.
 
@@ -10,6 +10,7 @@ use std::cell::Cell;
 use almandine_resp::Args;
 
 use crate::errors::CommandError;
+use crate::stop::Stop;
 
 /// How often a command that writes computes beside others before it holds them up.
 pub(crate) const ROUNDS_MAX: u32 = 2;
@@ -60,9 +61,9 @@ fn written(args: Args<'_>) -> Vec<u8> {
 
 impl Computing {
     /// Begins a computation for a command, which is to be run again when it has ended. What a command returns then.
-    pub(crate) fn begin(&self, args: Args<'_>, computation: Box<dyn Computation>, round: u32) -> CommandError {
+    pub(crate) fn begin(&self, args: Args<'_>, computation: Box<dyn Computation>, round: u32) -> Stop {
         self.state.set(Some(Box::new(State { computation, command: written(args), done: false, refused: false, round })));
-        CommandError::Computing
+        Stop::Computing
     }
 
     /// Takes the result for a command, and says in which round it was computed. None where there is none of this kind for this command.
@@ -201,7 +202,7 @@ mod tests {
         let (own, other) = (words("SUNION a b"), words("SUNION a c"));
         let mut computing = Computing::default();
         let begin = |computing: &Computing| computing.begin(own.as_args(), Box::new(Count(0)), 1);
-        assert_eq!(begin(&computing), CommandError::Computing);
+        assert!(matches!(begin(&computing), Stop::Computing));
         assert!(computing.is_running() && !computing.work(|| false), "a step at a time");
         assert_eq!(taken::<Count>(&computing, &own), Ok(false), "not ended");
         for taker in [&own, &other] {

@@ -3,7 +3,7 @@
 use almandine_command_spec::{Arg, ArgKind, CommandSpec};
 
 use crate::call::AdminCall;
-use crate::errors::Outcome;
+use crate::stop::Outcome;
 
 /// Answers HELP for the container that the call names: for each subcommand its syntax and, indented, its summary.
 ///

@@ -4,8 +4,7 @@
 //! handlers read their arguments with; and the [`Table`] that is made of a list of [`Command`]s.
 //! **Is not**: a command: those on data are in `commands`, those on the server and its clients in `admin`, and the server puts the list
 //! together. Nor aware of sockets, batches or locks.
-//! **Invariants**: a handler replies exactly once, or returns an error, and then has replied nothing and written nothing; its permission is
-//! its type; every error text is in [`errors`], in a file for each family.
+//! **Invariants**: a handler replies exactly once, or returns a [`Stop`], and then has written nothing; its permission is its type; every error text is in [`errors`], in a file for each family.
 //! **Start reading at**: [`call`], then [`table`].
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -28,6 +27,7 @@ pub mod pubsub;
 mod queue;
 pub mod redact;
 pub mod rights;
+mod stop;
 mod subscriptions;
 pub mod table;
 pub mod tracking;
@@ -37,10 +37,11 @@ pub use access::Access;
 pub use call::{AdminCall, Context, KeyAccess, KeyCall, PlannedKey, ReadCall, WriteCall};
 pub use client::{Client, ClientTracking, Kept, ReplyMode};
 pub use command::{Command, Handler};
-pub use errors::{CommandError, Outcome};
+pub use errors::CommandError;
 pub use fieldsets::Fieldsets;
 pub use flags::Flags;
 pub use options::{Options, Word};
 pub use queue::{Queue, Transaction, WatchedKey, Watching};
 pub use rights::Denial;
+pub use stop::{Outcome, Stop};
 pub use table::{Dispatch, Row, Table};

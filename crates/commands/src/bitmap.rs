@@ -126,11 +126,11 @@ fn bitcount(call: &mut ReadCall<'_>) -> Outcome {
             let end = args.get(3).map_or(Ok(-1), number::integer)?;
             match unit(args.get(4)) {
                 _ if start < 0 && end < 0 && start > end => 0,
-                None => return Err(CommandError::Syntax),
+                None => return Err(CommandError::Syntax.into()),
                 Some(unit) => bitmap::count_range(bits, start, end, unit),
             }
         }
-        _ => return Err(CommandError::Syntax),
+        _ => return Err(CommandError::Syntax.into()),
     };
     drop(value);
     call.looked_up(key, found);
@@ -164,7 +164,7 @@ fn bitpos(call: &mut ReadCall<'_>) -> Outcome {
     let wanted = match number::integer(args.at(2))? {
         0 => false,
         1 => true,
-        _ => return Err(errors::bitmap::NOT_A_BIT_TO_FIND),
+        _ => return Err(errors::bitmap::NOT_A_BIT_TO_FIND.into()),
     };
     let value = call.keys.read(key);
     call.context.statistics().looked_up(value.is_some());
@@ -183,7 +183,7 @@ fn bitpos(call: &mut ReadCall<'_>) -> Outcome {
             let unit = unit(args.get(5)).ok_or(CommandError::Syntax)?;
             bitmap::position_in(bits, start, number::integer(args.at(4))?, unit, wanted)
         }
-        _ => return Err(CommandError::Syntax),
+        _ => return Err(CommandError::Syntax.into()),
     };
     call.reply.integer(position.map_or(-1, u64::cast_signed));
     Ok(())

@@ -11,7 +11,7 @@ mod radius;
 mod search;
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Stop, Word, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::geo::{Point, distance, text};
 use almandine_datatypes::packed::Due;
@@ -78,7 +78,7 @@ fn geoadd(call: &mut WriteCall<'_>) -> Outcome {
     }
     let places = call.args.slice_from(options.position());
     if places.is_empty() || !places.len().is_multiple_of(3) || (absent && present) {
-        return Err(CommandError::Syntax);
+        return Err(CommandError::Syntax.into());
     }
     for at in (0..places.len()).step_by(3) {
         point(places.at(at), places.at(at + 1))?;
@@ -124,7 +124,7 @@ fn geodist(call: &mut ReadCall<'_>) -> Outcome {
     let metres = match args.len() {
         4 => 1.0,
         5 => unit(args.at(4))?.metres(),
-        _ => return Err(CommandError::Syntax),
+        _ => return Err(CommandError::Syntax.into()),
     };
     let found = look(call, |set, reply| {
         let (one, other) = (set.score(args.at(2))?, set.score(args.at(3))?);
@@ -197,7 +197,7 @@ fn each_member(call: &mut ReadCall<'_>, answer: impl Fn(&mut Reply<'_>, Option<P
 fn look<'c, R>(
     call: &mut ReadCall<'c>,
     look: impl FnOnce(&SortedSet<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_as::<SortedSets, _>(key, |set| look(set, reply))?;

@@ -19,7 +19,7 @@ mod ttl;
 mod whole;
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, errors};
+use almandine_call::{Command, Handler, Outcome, ReadCall, Stop, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Traits};
 use almandine_datatypes::packed::Due;
 use almandine_keyspace::types::hash::HashMut;
@@ -208,10 +208,10 @@ const HMSET: Command = Command {
 };
 
 /// Sets the fields behind the key to the values behind each. Returns how many are new.
-fn set_pairs(call: &mut WriteCall<'_>, command: &str) -> Result<u64, CommandError> {
+fn set_pairs(call: &mut WriteCall<'_>, command: &str) -> Result<u64, Stop> {
     let pairs = call.args.slice_from(2);
     if !pairs.len().is_multiple_of(2) {
-        return Err(errors::wrong_arity(command));
+        return Err(errors::wrong_arity(command).into());
     }
     let mut hash = change(call)?;
     let mut new = 0;

@@ -7,7 +7,7 @@ mod merge;
 mod scratch;
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Context, Handler, Outcome, WriteCall, errors};
+use almandine_call::{Command, CommandError, Context, Handler, Outcome, Stop, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::hyperloglog::{self, EMPTY, HEADER_BYTES, Hll, Observation, dense, sparse};
 use almandine_keyspace::{Kind, Occupied, Put, Slot, Vacant};
@@ -77,11 +77,11 @@ fn create(vacant: Vacant<'_>, elements: Args<'_>, bytes_max: usize) -> Result<i6
 }
 
 /// Raises registers where they are; how many were less.
-fn add_dense(occupied: &mut Occupied<'_>, elements: Args<'_>) -> Result<i64, CommandError> {
+fn add_dense(occupied: &mut Occupied<'_>, elements: Args<'_>) -> Result<i64, Stop> {
     let mut changes = 0;
     for element in elements.iter() {
         let Observation { index, count } = Observation::of(element);
-        let Some(Hll::Dense(registers)) = Hll::open(occupied.value()) else { return Err(errors::hyperloglog::NOT_ONE) };
+        let Some(Hll::Dense(registers)) = Hll::open(occupied.value()) else { return Err(errors::hyperloglog::NOT_ONE.into()) };
         let Some((at, bytes)) = dense::raise(registers, index, count) else { continue };
         let at = HEADER_BYTES + at;
         if changes == 0 {
@@ -106,7 +106,7 @@ fn first_raised(opcodes: &[u8], elements: Args<'_>) -> Result<Option<usize>, Com
 }
 
 /// Raises registers in a copy and writes back what is another there; how many were less.
-fn add_sparse(occupied: &mut Occupied<'_>, elements: Args<'_>, bytes_max: usize) -> Result<i64, CommandError> {
+fn add_sparse(occupied: &mut Occupied<'_>, elements: Args<'_>, bytes_max: usize) -> Result<i64, Stop> {
     scratch::with(|scratch| {
         let before = occupied.value().len();
         let value = scratch.copy(occupied.value());
@@ -142,9 +142,9 @@ fn write_changed(occupied: &mut Occupied<'_>, at: usize, bytes: &[u8]) -> Outcom
 }
 
 /// What the string of a key holds.
-fn open<'o>(occupied: &'o Occupied<'_>) -> Result<Hll<'o>, CommandError> {
+fn open<'o>(occupied: &'o Occupied<'_>) -> Result<Hll<'o>, Stop> {
     is_string(occupied.kind())?;
-    Hll::open(occupied.value()).ok_or(errors::hyperloglog::NOT_ONE)
+    Hll::open(occupied.value()).ok_or(errors::hyperloglog::NOT_ONE.into())
 }
 
 /// As in Redis, a string that was looked at as a HyperLogLog is no embedded one any more.

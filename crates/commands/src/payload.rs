@@ -9,7 +9,7 @@ mod set;
 mod sorted_set;
 mod stream;
 
-use almandine_call::{CommandError, errors};
+use almandine_call::{CommandError, Stop, errors};
 use almandine_config::Settings;
 use almandine_datatypes::stream::StreamObject;
 use almandine_keyspace::types::hash::Hashes;
@@ -49,7 +49,7 @@ pub fn is_nothing(payload: &[u8]) -> Result<bool, CommandError> {
 ///
 /// # Errors
 /// When the value is not in memory.
-pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, CommandError> {
+pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Stop> {
     // A key that becomes one of another type between two looks at it is looked at again.
     loop {
         match keys.metadata(key).map(|metadata| metadata.kind) {
@@ -138,7 +138,7 @@ pub fn open_leniently(payload: &[u8], leniency: Leniency) -> Result<Restored<'_>
 ///
 /// # Errors
 /// When the payload is malformed, or the store is full; then nothing has changed.
-pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
+pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
     match value {
         Restored::String(value) => Ok(keys.upsert(key, &value, put)?),
         Restored::Hash(hash) => hash::put(keys, key, &hash, put, settings),

@@ -92,7 +92,10 @@ impl<'c> Scan<'c> {
     /// When the options are malformed.
     pub(crate) fn end(self, call: &mut ReadCall<'_>, found: Option<()>) -> Outcome {
         match found {
-            Some(()) => self.options.map(|_| ()),
+            Some(()) => {
+                self.options?;
+                Ok(())
+            }
             None => {
                 Elements::default().answer(0, &mut call.reply);
                 Ok(())

@@ -184,7 +184,7 @@ fn rank(call: &mut ReadCall<'_>, backwards: bool) -> Outcome {
     let with_score = match call.args.get(3) {
         None => false,
         Some(word) if call.args.len() == 4 && Word(word).is("WITHSCORE") => true,
-        Some(_) => return Err(CommandError::Syntax),
+        Some(_) => return Err(CommandError::Syntax.into()),
     };
     let found = look(call, |set, _| {
         let found = set.rank(member)?;

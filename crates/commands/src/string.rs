@@ -281,7 +281,7 @@ fn getex(call: &mut WriteCall<'_>) -> Outcome {
         } else if let Some(expiry) = Expiry::option(option, &mut options)? {
             change = only_expiry(change, expiry)?;
         } else {
-            return Err(CommandError::Syntax);
+            return Err(CommandError::Syntax.into());
         }
     }
     let key = call.key(1);

@@ -18,7 +18,7 @@ pub(crate) fn kept(occupied: &Occupied<'_>) -> Put {
     Put { edited: false, ..occupied.put() }
 }
 
-pub(crate) fn is_string(kind: Kind) -> Outcome {
+pub(crate) fn is_string(kind: Kind) -> Result<(), CommandError> {
     if kind == Kind::String { Ok(()) } else { Err(CommandError::WrongType) }
 }
 

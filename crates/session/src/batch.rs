@@ -1,22 +1,14 @@
 //! Running a batch: in groups while nothing is unusual, else one command after the other.
 
 use almandine_base::Output;
-use almandine_net::Next;
 
-use crate::careful::Step;
 use crate::connection::Connection;
 use crate::engine::Engine;
+use crate::outcome::{BatchEnd, Executed};
 use crate::received::Received;
-use crate::reply::abort_hostile;
 
 /// Output of one call beyond which the rest of a pipeline waits until the network has taken it.
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
-
-/// How far a batch came.
-pub(crate) struct Executed {
-    pub(crate) commands: usize,
-    pub(crate) next: Next,
-}
 
 impl Engine {
     /// Runs the commands of the batch from the one numbered `first` on. A function of its own, so that its loop has the registers.
@@ -31,54 +23,26 @@ impl Engine {
         let output_max = out.len() + OUTPUT_BYTES_MAX;
         let mut done = first;
         while done < received.len() {
-            if !self.needs_care(connection) {
-                done += self.execute_group(connection, received, out, done);
-                if connection.needs_records {
-                    return Executed { commands: done, next: stopped(connection) };
-                }
-                if connection.hostile {
-                    return Executed { commands: done, next: abort_hostile(connection) };
-                }
-                if connection.client.closing {
-                    return Executed { commands: done, next: Next::CloseAfterFlush };
-                }
-            } else if let Some(executed) = self.execute_received(connection, received, out, done) {
-                done += executed;
-                if connection.needs_records {
-                    return Executed { commands: done, next: Next::Await };
-                }
+            let Executed { commands, end } = if self.needs_care(connection) {
+                self.execute_next(connection, received, out, done)
             } else {
-                let next = match self.execute_carefully(connection, received.args(done), out) {
-                    Step::Done => Next::Continue,
-                    Step::Close => Next::CloseAfterFlush,
-                    Step::Blocked => return Executed { commands: done + 1, next: Next::Pause },
-                    Step::Paused => return Executed { commands: done, next: Next::Pause },
-                    Step::NeedsRecords => {
-                        connection.needs_records = true;
-                        return Executed { commands: done, next: Next::Await };
-                    }
-                    Step::Hostile => abort_hostile(connection),
-                };
-                done += 1;
-                if next != Next::Continue {
-                    return Executed { commands: done, next };
-                }
+                self.execute_group(connection, received, out, done)
+            };
+            done += commands;
+            if end != BatchEnd::Answered {
+                return Executed { commands: done, end };
             }
             // What follows CONFIG SET follows the settings that it has made.
             if out.len() > output_max || out.has_stream() || !self.context.view.is_current(&self.context.node.config) {
                 break;
             }
         }
-        Executed { commands: done, next: Next::Continue }
+        Executed { commands: done, end: BatchEnd::Answered }
     }
-}
 
-/// How a connection goes on whose batch has stopped: when it has what it needs from the device, or when the wait of its command is over.
-#[cold]
-fn stopped(connection: &mut Connection) -> Next {
-    if connection.client.blocking.waiting.is_none() {
-        return Next::Await;
+    /// Runs the next command with every check, or the whole transaction that it begins to queue.
+    fn execute_next(&mut self, connection: &mut Connection, received: Received<'_>, out: &mut Output, next: usize) -> Executed {
+        let executed = self.execute_received(connection, received, out, next);
+        executed.unwrap_or_else(|| Executed::one(self.execute_carefully(connection, received.args(next), out)))
     }
-    connection.needs_records = false;
-    Next::Pause
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use almandine_call::blocking::{Block, Waiting};
-use almandine_call::{Access, Client, CommandError, Context, Dispatch, Outcome, PlannedKey, ReadCall};
+use almandine_call::{Access, Client, Context, Dispatch, Outcome, PlannedKey, ReadCall, Stop};
 use almandine_keyspace::{Accessor, Waiter, WaiterKeys, Writer};
 use almandine_node::fault::{self, Fault};
 use almandine_node::{ClientShared, Message};
@@ -49,15 +49,20 @@ impl Request {
 
 /// A client begins to wait for what its command has asked for: all keys are latched. None: it was served in vain and waits already.
 #[cold]
-pub(crate) fn wait(keys: &mut Writer<'_>, client: &Client, dispatch: &Dispatch, args: Args<'_>) -> Option<Box<Waiting>> {
-    let block = client.blocking.take_asked()?;
+pub(crate) fn wait(
+    keys: &mut Writer<'_>,
+    client: &Client,
+    dispatch: &Dispatch,
+    args: Args<'_>,
+    block: &mut Block,
+) -> Option<Box<Waiting>> {
     if client.blocking.serving.is_some() {
         client.blocking.again_ms.set(block.again_ms);
         return None;
     }
-    let Block { keys: places, awaited, other, timeout_ms, again_ms, unanswered, rewritten, .. } = *block;
-    let names = WaiterKeys::new(places.map(|place| args.at(place)), other.map(|place| args.at(place)));
-    let args = rewritten.unwrap_or_else(|| args.into());
+    let &mut Block { keys: ref places, awaited, other, timeout_ms, again_ms, unanswered, ref mut rewritten, .. } = block;
+    let names = WaiterKeys::new(places.clone().map(|place| args.at(place)), other.map(|place| args.at(place)));
+    let args = rewritten.take().unwrap_or_else(|| args.into());
     let request = Request {
         index: dispatch.index,
         args,
@@ -90,13 +95,12 @@ pub(crate) fn read_again(
     dispatch: &Dispatch,
     handler: fn(&mut ReadCall<'_>) -> Outcome,
     args: Args<'_>,
+    block: Box<Block>,
 ) -> Outcome {
     let Execution { client, accessor, context, out, .. } = execution;
     if client.blocking.serving.is_some() {
-        client.blocking.take_asked();
-        return Err(CommandError::Blocks);
+        return Err(Stop::Waiting(block));
     }
-    let Some(block) = client.blocking.take_asked() else { return Err(CommandError::Blocks) };
     accessor.plan_unit();
     for place in block.keys {
         accessor.plan_key(client.db, args.at(place), true);
@@ -104,16 +108,18 @@ pub(crate) fn read_again(
     accessor.begin_unit();
     client.blocking.certain.set(true);
     let reply = Reply::new(out, client.version);
-    let outcome =
+    let mut outcome =
         handler(&mut ReadCall { args, keys: accessor.reader(client.db), reply, client, context, planned: PlannedKey::default() });
     client.blocking.certain.set(false);
     let met = accessor.reader(client.db).check_met();
-    if matches!(outcome, Err(CommandError::Blocks)) && met.is_ok() {
-        let waiting = wait(&mut accessor.writer(client.db), client, dispatch, args);
+    if let Err(Stop::Waiting(block)) = &mut outcome
+        && met.is_ok()
+    {
+        let waiting = wait(&mut accessor.writer(client.db), client, dispatch, args, block);
         client.blocking.waiting = waiting;
     }
     accessor.reader(client.db).end_events(met.is_err());
     accessor.end_unit();
     // What has met a record that was not at hand has not looked: it runs again with it, or never.
-    met.map_err(CommandError::from).and(outcome)
+    met.map_err(Stop::from).and(outcome)
 }

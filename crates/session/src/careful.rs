@@ -15,28 +15,12 @@ use crate::engine::Engine;
 use crate::execute::answer;
 use crate::execution::Execution;
 use crate::hand_over::{self, Server};
+use crate::outcome::{BatchEnd, Pending};
 use crate::{hot_keys, monitor, reply};
-
-/// What became of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// It was answered.
-    Done,
-    /// It waits for the end of a pause and was not executed.
-    Paused,
-    /// It waits for the device and was not executed.
-    NeedsRecords,
-    /// It waits until there is something for it.
-    Blocked,
-    /// It was answered, and the connection is to be closed.
-    Close,
-    /// The peer is no Redis client: close without an answer.
-    Hostile,
-}
 
 impl Engine {
     /// Runs one command.
-    pub(crate) fn execute_carefully(&mut self, connection: &mut Connection, args: Args<'_>, out: &mut Output) -> Step {
+    pub(crate) fn execute_carefully(&mut self, connection: &mut Connection, args: Args<'_>, out: &mut Output) -> BatchEnd {
         if connection.client.reply_mode == ReplyMode::SkipNext {
             connection.client.reply_mode = ReplyMode::Skip;
         }
@@ -46,7 +30,7 @@ impl Engine {
         let resolved = self.planner.resolve(args);
         let last_command = resolved.map_or(u32::MAX, |dispatch| u32::from(dispatch.index));
         match resolved {
-            None if is_other_protocol(args) => return Step::Hostile,
+            None if is_other_protocol(args) => return BatchEnd::OtherProtocol,
             None => {
                 if self.context.table.lookup(args.at(0)).is_some_and(|dispatch| dispatch.flags.any(Flags::EXECUTES)) {
                     transaction::end(&mut connection.client, &mut self.accessor);
@@ -61,11 +45,10 @@ impl Engine {
                 );
             }
             Some(dispatch) => match self.admit_carefully(&connection.client, dispatch, args) {
-                Admission::Paused => return Step::Paused,
+                Admission::Paused => return BatchEnd::Paused,
                 Admission::Granted => match self.run_carefully(connection, dispatch, args, out) {
-                    Some(begin) => mark = begin,
-                    None if connection.client.blocking.waiting.is_some() => return Step::Blocked,
-                    None => return Step::NeedsRecords,
+                    Ok(begin) => mark = begin,
+                    Err(pending) => return BatchEnd::Pending(pending),
                 },
                 Admission::Refused(error) => self.refuse(&mut connection.client, dispatch, &error, out),
                 Admission::Denied(denial) => {
@@ -88,7 +71,7 @@ impl Engine {
         }
         // Silence is for replies only.
         connection.client.write_invalidations(out);
-        if connection.client.closing { Step::Close } else { Step::Done }
+        if connection.client.closing { BatchEnd::CloseAfterReplies } else { BatchEnd::Answered }
     }
 
     /// Whether a command may run now; EXEC, if what it executes may.
@@ -110,14 +93,14 @@ impl Engine {
         }
     }
 
-    /// Runs a command, or has it wait for EXEC. Returns where the reply begins; nothing when it waits.
+    /// Runs a command, or has it wait for EXEC. Returns where the reply begins.
     fn run_carefully(
         &mut self,
         connection: &mut Connection,
         dispatch: &'static Dispatch,
         args: Args<'_>,
         out: &mut Output,
-    ) -> Option<Mark> {
+    ) -> Result<Mark, Pending> {
         if connection.client.transaction.is_none() {
             return self.run_alone(connection, dispatch, args, out);
         }
@@ -134,17 +117,17 @@ impl Engine {
             Ok(()) => reply::queued(out, 1),
             Err(error) => reply::error(&self.context, &connection.client, out, &error),
         }
-        Some(mark)
+        Ok(mark)
     }
 
-    /// Returns where the reply begins; nothing when the command waits.
+    /// Returns where the reply begins.
     fn run_alone(
         &mut self,
         connection: &mut Connection,
         dispatch: &'static Dispatch,
         args: Args<'_>,
         out: &mut Output,
-    ) -> Option<Mark> {
+    ) -> Result<Mark, Pending> {
         let Self { accessor, context, planner, timing, aftermath, serving, now_ms, monitor_lines, .. } = self;
         let planned = planner.plan_alone(accessor, connection.client.db, dispatch, args);
         let client = &mut connection.client;
@@ -158,17 +141,17 @@ impl Engine {
         client.write_invalidations(out);
         let (mark, before) = (out.mark(), out.len());
         let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
-        if !answer(&mut execution, dispatch, &planned, args) {
-            timing.suspend(execution.client, start_ns);
+        if let Err(pending) = answer(&mut execution, dispatch, &planned, args) {
+            timing.suspend(execution.client, start_ns, pending);
             execution.out.truncate(mark);
-            if execution.client.blocking.waiting.is_some() {
+            if pending == Pending::Key {
                 tracking::finish(execution.client, dispatch, context);
                 connection.last_command = u32::from(dispatch.index);
             } else {
                 // It runs again, and is shown then.
                 monitor_lines.truncate(lines_before);
             }
-            return None;
+            return Err(pending);
         }
         let elapsed_ns = timing.end_alone(context, execution.client, dispatch, args, start_ns);
         if let Some(tracked) = tracked {
@@ -183,6 +166,6 @@ impl Engine {
             hand_over::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: *now_ms });
             accessor.end_unit();
         }
-        Some(mark)
+        Ok(mark)
     }
 }

@@ -5,11 +5,10 @@
 
 use almandine_base::Output;
 use almandine_keyspace::Stage;
-use almandine_net::Next;
 
-use crate::batch::Executed;
 use crate::connection::Connection;
 use crate::engine::Engine;
+use crate::outcome::{BatchEnd, Executed, Pending};
 use crate::received::Received;
 
 /// Times that a batch looks again for records that have moved before it takes them for lost.
@@ -23,16 +22,16 @@ impl Engine {
     pub(crate) fn execute_cold_batch(&mut self, connection: &mut Connection, received: Received<'_>, out: &mut Output) -> Executed {
         if self.context.node.keyspace.is_stalled() && self.writes(received) {
             self.reads.stalled.push(connection.id);
-            return Executed { commands: 0, next: Next::Await };
+            return Executed { commands: 0, end: BatchEnd::Awaits };
         }
         let mut stage = std::mem::take(&mut connection.waiting.stage);
         if !std::mem::take(&mut connection.waiting.resumed) {
             self.accessor.attach(stage);
             self.look_ahead(connection, received, 0);
             stage = self.accessor.detach();
-            if let Some(next) = self.request_records(connection, &mut stage) {
+            if self.request_records(connection, &mut stage) {
                 connection.waiting.stage = stage;
-                return Executed { commands: 0, next };
+                return Executed { commands: 0, end: BatchEnd::Awaits };
             }
         }
         self.run_cold(connection, received, out, stage, 0)
@@ -45,23 +44,23 @@ impl Engine {
         *stage = self.accessor.detach();
     }
 
-    /// Goes on with a batch of which a command met a cold record although there was none yet when the batch began.
+    /// Goes on with a batch in which a command is pending that met a cold record, although there was none when the batch began, or that computes.
     #[cold]
     pub(crate) fn go_on_cold(
         &mut self,
         connection: &mut Connection,
         received: Received<'_>,
         out: &mut Output,
-        done: usize,
+        executed: Executed,
     ) -> Executed {
-        connection.needs_records = false;
-        if connection.client.computing.is_running() {
+        let done = executed.commands;
+        if executed.end == BatchEnd::Pending(Pending::Computation) {
             return self.await_computation(connection, done);
         }
         let mut stage = std::mem::take(&mut connection.waiting.stage);
-        if let Some(next) = self.request_records(connection, &mut stage) {
+        if self.request_records(connection, &mut stage) {
             connection.waiting.stage = stage;
-            return Executed { commands: done, next };
+            return Executed { commands: done, end: BatchEnd::Awaits };
         }
         self.run_cold(connection, received, out, stage, done)
     }
@@ -97,17 +96,12 @@ impl Engine {
                 connection.waiting.made_room = 0;
             }
             done = executed.commands;
-            if !std::mem::take(&mut connection.needs_records) {
+            if executed.end != BatchEnd::Pending(Pending::Records) {
                 self.accessor.forget_wanted();
                 self.reads.release(&mut connection.waiting, &mut stage);
                 connection.waiting.stage = stage;
-                return executed;
-            }
-            if connection.client.computing.is_running() {
-                self.accessor.forget_wanted();
-                self.reads.release(&mut connection.waiting, &mut stage);
-                connection.waiting.stage = stage;
-                return self.await_computation(connection, done);
+                let computes = executed.end == BatchEnd::Pending(Pending::Computation);
+                return if computes { self.await_computation(connection, done) } else { executed };
             }
             if connection.waiting.room_bytes != 0 {
                 // What has changed since it was read, or could not be read any more, has no claim to room beside what took its place.
@@ -127,9 +121,9 @@ impl Engine {
                 self.accessor.give_up(&mut stage);
             }
             // Nothing to read means that what was cold has moved since: it is looked up again at once.
-            if let Some(next) = self.request_records(connection, &mut stage) {
+            if self.request_records(connection, &mut stage) {
                 connection.waiting.stage = stage;
-                return Executed { commands: done, next };
+                return Executed { commands: done, end: BatchEnd::Awaits };
             }
         }
     }

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_call::Context;
 use almandine_call::computation::Computing;
 use almandine_io::clock;
-use almandine_net::{Control, Next};
+use almandine_net::Control;
 
-use crate::batch::Executed;
 use crate::connection::Connection;
 use crate::engine::Engine;
+use crate::outcome::{BatchEnd, Executed};
 
 /// What all computations of a worker together may take between two of its rounds: as much as a large command would.
 const SLICE_NS: u64 = 100_000;
@@ -19,7 +19,7 @@ impl Engine {
     #[cold]
     pub(crate) fn await_computation(&mut self, connection: &Connection, done: usize) -> Executed {
         self.computing.push_back(connection.id);
-        Executed { commands: done, next: Next::Await }
+        Executed { commands: done, end: BatchEnd::Awaits }
     }
 
     /// Lets the connection whose turn it is compute for a slice.

@@ -14,10 +14,6 @@ pub struct Connection {
     pub(crate) client: Client,
     /// Dense index of the last command; `u32::MAX` before the first.
     pub(crate) last_command: u32,
-    /// The peer speaks another protocol: close without a further answer.
-    pub(crate) hostile: bool,
-    /// The batch stopped before a command that needs records from the device.
-    pub(crate) needs_records: bool,
     /// What the device is asked for, while it is.
     pub(crate) waiting: Waiting,
     /// What is counted of its memory.
@@ -37,8 +33,6 @@ impl Connection {
             parser: Parser::new(),
             client,
             last_command: u32::MAX,
-            hostile: false,
-            needs_records: false,
             waiting: Waiting::default(),
             size: Size::default(),
             deadline_ms: None,

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use almandine_base::events::Classes;
-use almandine_call::{CommandError, Dispatch, Flags, Outcome};
+use almandine_call::{Dispatch, Flags, Outcome, Stop};
 use almandine_io::thread;
 use almandine_keyspace::Reader;
 use almandine_node::fault::{self, Fault};
@@ -33,5 +33,5 @@ pub(crate) fn end(keys: &mut Reader<'_>, outcome: &Outcome) {
         // Others get the key meanwhile.
         thread::sleep(Duration::from_micros(50));
     }
-    keys.end_events(matches!(outcome, Err(CommandError::Cold | CommandError::Computing | CommandError::Blocks)));
+    keys.end_events(matches!(outcome, Err(Stop::Cold | Stop::Computing | Stop::Waiting(_))));
 }

@@ -1,7 +1,8 @@
 //! Step 5, *execute*: running commands, one and a group of them.
 
 use almandine_base::Output;
-use almandine_call::{AdminCall, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, WriteCall, errors, transaction};
+use almandine_base::output::Mark;
+use almandine_call::{AdminCall, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, Stop, WriteCall, errors, transaction};
 use almandine_resp::{Args, Reply};
 
 use crate::admit::{count_refusal, is_other_protocol, out_of_memory, refusal_of};
@@ -9,12 +10,13 @@ use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::execution::Execution;
 use crate::hand_over::{self, Server};
+use crate::outcome::{BatchEnd, Executed, Pending};
 use crate::plan::{Planned, declared_keys};
 use crate::received::Received;
 use crate::{blocking, events, reply, residency, running};
 
 impl Engine {
-    /// Plans and runs a group that begins with command `first` of the batch. Returns how many commands that were.
+    /// Plans and runs a group that begins with command `first` of the batch.
     ///
     /// This is the loop in which the server spends its life: no check here that `careful` can make instead.
     #[inline]
@@ -24,7 +26,7 @@ impl Engine {
         received: Received<'_>,
         out: &mut Output,
         first: usize,
-    ) -> usize {
+    ) -> Executed {
         let Self { accessor, context, planner, timing, aftermath, serving, now_ms, .. } = self;
         planner.plan_group(accessor, &connection.client, received, first);
         let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
@@ -38,8 +40,7 @@ impl Engine {
             let Some(dispatch) = planned.dispatch else {
                 let args = args();
                 if is_other_protocol(args) {
-                    connection.hostile = true;
-                    return offset + 1;
+                    return Executed { commands: offset + 1, end: BatchEnd::OtherProtocol };
                 }
                 end_refused(&mut execution, args);
                 reply::error(
@@ -62,16 +63,15 @@ impl Engine {
                 start_ns = timing.begin_next(context, execution.client, dispatch, execution.now_ms);
             }
             let before = execution.out.len();
-            if !answer(&mut execution, dispatch, planned, args()) {
+            if let Err(pending) = answer(&mut execution, dispatch, planned, args()) {
                 if !is_fast {
-                    timing.suspend(execution.client, start_ns);
+                    timing.suspend(execution.client, start_ns, pending);
                 }
-                connection.needs_records = true;
-                if connection.client.blocking.waiting.is_none() {
-                    return offset;
+                if pending == Pending::Key {
+                    connection.last_command = u32::from(dispatch.index);
                 }
-                connection.last_command = u32::from(dispatch.index);
-                return offset + 1;
+                let Executed { commands, end } = Executed::one(BatchEnd::Pending(pending));
+                return Executed { commands: offset + commands, end };
             }
             if is_fast {
                 timing.count(dispatch.index, first + offset);
@@ -97,7 +97,8 @@ impl Engine {
         if let Some(last) = group[..ran].last() {
             connection.last_command = last.dispatch.map_or(u32::MAX, |dispatch| u32::from(dispatch.index));
         }
-        ran
+        let end = if connection.client.closing { BatchEnd::CloseAfterReplies } else { BatchEnd::Answered };
+        Executed { commands: ran, end }
     }
 }
 
@@ -110,14 +111,16 @@ fn end_refused(execution: &mut Execution<'_>, args: Args<'_>) {
     }
 }
 
-/// Runs a command and replaces what it has written by an error when it fails. False when it has to run again, because it needs a
-/// record that is on the device, or a result that is computed first, or waits for a key: then nothing has happened.
+/// Runs a command and replies; when it fails, the error takes the place of what it has written.
+///
+/// # Errors
+/// When the command has to run again. Nothing has happened then.
 #[inline(always)]
-pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, args: Args<'_>) -> bool {
+pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, args: Args<'_>) -> Result<(), Pending> {
     let mark = execution.out.mark();
     let mut lookups = None;
     if execution.accessor.has_cold() {
-        // What somebody else has missed, as the aftermath of the command before, must not void this one.
+        // A cold record that was met between two commands must not void this one.
         execution.accessor.forget_met();
         lookups = Some(execution.context.statistics().lookups());
     }
@@ -126,22 +129,45 @@ pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned
     if execution.accessor.has_cold() {
         outcome = residency::settle(outcome, execution.accessor);
     }
-    if let Err(error) = outcome {
-        debug_assert!(
-            error == CommandError::Blocks || execution.client.blocking.waiting.is_none(),
-            "INV-BLOCK-2: who waits is not answered {error:?}"
-        );
-        execution.out.truncate(mark);
-        if matches!(error, CommandError::Cold | CommandError::Computing | CommandError::Blocks) {
-            if let Some(lookups) = lookups {
-                execution.context.statistics().restore_lookups(lookups);
-            }
-            return false;
-        }
-        execution.context.statistics().command(usize::from(dispatch.index)).failed.add(1);
-        reply::error(execution.context, execution.client, execution.out, &error);
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(stop) => stopped(execution, dispatch, &stop, mark, lookups),
     }
-    true
+}
+
+/// Cuts off what a command has written that stopped, and replies its error if it failed. This is the only place where a [`Stop`] is looked at.
+#[cold]
+fn stopped(
+    execution: &mut Execution<'_>,
+    dispatch: &Dispatch,
+    stop: &Stop,
+    mark: Mark,
+    lookups: Option<(u64, u64)>,
+) -> Result<(), Pending> {
+    let Execution { client, context, out, .. } = execution;
+    debug_assert!(
+        matches!(stop, Stop::Waiting(_)) || client.blocking.waiting.is_none(),
+        "INV-BLOCK-2: a command that waits has no reply, {stop:?}"
+    );
+    out.truncate(mark);
+    let pending = match stop {
+        Stop::Error(error) => return fail(execution, dispatch, error),
+        Stop::Unreadable => return fail(execution, dispatch, &CommandError::StorageUnreadable),
+        Stop::Cold => Pending::Records,
+        Stop::Computing => Pending::Computation,
+        Stop::Waiting(_) => Pending::Key,
+    };
+    if let Some(lookups) = lookups {
+        context.statistics().restore_lookups(lookups);
+    }
+    Err(pending)
+}
+
+fn fail(execution: &mut Execution<'_>, dispatch: &Dispatch, error: &CommandError) -> Result<(), Pending> {
+    let Execution { client, context, out, .. } = execution;
+    context.statistics().command(usize::from(dispatch.index)).failed.add(1);
+    reply::error(context, client, out, error);
+    Ok(())
 }
 
 /// Locks what the command declares and runs it. What it has replied when it fails is the caller's to cut off.
@@ -165,9 +191,9 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             if together {
                 accessor.remove_expired(declared_keys(context, dispatch, args).map(|key| (client.db, key)));
             }
-            if matches!(outcome, Err(CommandError::Blocks)) {
+            if let Err(Stop::Waiting(block)) = outcome {
                 // A copy, whose address may be taken: that of the call's own would keep them from the registers.
-                return blocking::read_again(execution, dispatch, handler, args.slice_from(0));
+                return blocking::read_again(execution, dispatch, handler, args.slice_from(0), block);
             }
             outcome
         }
@@ -182,13 +208,13 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
                     residency::require(dispatch, &mut call)?;
                 }
             }
-            let outcome = handler(&mut call);
+            let mut outcome = handler(&mut call);
             if tells {
                 events::end(&mut call.keys, &outcome);
             }
-            if matches!(outcome, Err(CommandError::Blocks)) {
+            if let Err(Stop::Waiting(block)) = &mut outcome {
                 call.keys.check_met()?;
-                let waiting = blocking::wait(&mut call.keys, call.client, dispatch, call.args);
+                let waiting = blocking::wait(&mut call.keys, call.client, dispatch, call.args, block);
                 drop(call);
                 client.blocking.waiting = waiting;
             }
@@ -200,7 +226,7 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             outcome
         }
         // Of the second the table finds none by the name of a call.
-        Handler::Container | Handler::Unserved => Err(errors::wrong_arity(&context.table.row(dispatch.index).name)),
+        Handler::Container | Handler::Unserved => Err(errors::wrong_arity(&context.table.row(dispatch.index).name).into()),
     }
 }
 

@@ -162,8 +162,8 @@ impl Server<'_> {
             reply::error(context, &client, out, &error);
         } else {
             let mut execution = Execution { client: &mut client, accessor, context, out, now_ms: *now_ms };
-            if !answer(&mut execution, dispatch, &planned, args) {
-                timing.suspend(&mut client, start_ns);
+            if let Err(pending) = answer(&mut execution, dispatch, &planned, args) {
+                timing.suspend(&client, start_ns, pending);
                 served_in_vain(accessor, context, &client, waiter);
                 return false;
             }

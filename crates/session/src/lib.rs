@@ -50,6 +50,7 @@ mod execution;
 mod hand_over;
 mod hot_keys;
 mod monitor;
+mod outcome;
 mod overdue;
 mod paused;
 mod plan;

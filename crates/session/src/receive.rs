@@ -15,9 +15,9 @@ use almandine_node::fault::{self, Fault};
 use almandine_node::{ClientOrigin, Message, Node};
 use almandine_resp::{Batch, Parser, ProtocolVersion, Reply};
 
-use crate::batch::Executed;
 use crate::connection::Connection;
 use crate::engine::Engine;
+use crate::outcome::{BatchEnd, Executed, Pending};
 use crate::paused::Paused;
 use crate::publish::{self, Burst};
 use crate::received::Received;
@@ -86,7 +86,7 @@ impl Sessions {
         self.follow_configuration();
         connection.client.follow_users(&self.engine.context.node.acl);
         if connection.client.closing {
-            return Executed { commands: 0, next: Next::Close };
+            return Executed { commands: 0, end: BatchEnd::Close };
         }
         let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
         self.engine.now_ms = now_ms;
@@ -99,7 +99,12 @@ impl Sessions {
             engine.execute_cold_batch(connection, received, out)
         } else {
             let executed = engine.execute_batch(connection, received, out, 0);
-            if connection.needs_records { engine.go_on_cold(connection, received, out, executed.commands) } else { executed }
+            match executed.end {
+                BatchEnd::Pending(Pending::Records | Pending::Computation) => {
+                    engine.go_on_cold(connection, received, out, executed)
+                }
+                _ => executed,
+            }
         };
         connection.client.computing.end_batch();
         if connection.client.computing.is_counted() {
@@ -117,6 +122,28 @@ impl Sessions {
         }
         monitor::publish(monitor_lines, &context.node);
         executed
+    }
+
+    /// How a connection goes on whose batch has ended.
+    #[inline]
+    fn next_of(&mut self, connection: &mut Connection, end: BatchEnd) -> Next {
+        match end {
+            BatchEnd::Answered => Next::Continue,
+            BatchEnd::Awaits | BatchEnd::Pending(Pending::Records | Pending::Computation) => Next::Await,
+            BatchEnd::Pending(Pending::Key) => {
+                self.begin_to_wait(connection);
+                Next::Pause
+            }
+            BatchEnd::Paused => {
+                if self.paused.enter(&mut connection.paused_at, connection.id) {
+                    self.engine.context.node.pause.connection_waits();
+                }
+                Next::Pause
+            }
+            BatchEnd::CloseAfterReplies => Next::CloseAfterFlush,
+            BatchEnd::Close => Next::Close,
+            BatchEnd::OtherProtocol => reply::abort_other_protocol(connection),
+        }
     }
 
     fn account(&self, connection: &Connection, executed: usize, consumed: usize, left: usize, written: usize) {
@@ -204,32 +231,28 @@ impl Service for Sessions {
         let parsed = connection.parser.parse(input, &limits, &mut self.batch, commands_max);
         let written_before = out.len();
         let commands = self.batch.len();
-        let mut executed = Executed { commands: 0, next: Next::Continue };
+        let mut executed = Executed { commands: 0, end: BatchEnd::Answered };
         if commands > 0 {
             executed = self.run_batch(connection, input, out);
             if out.has_stream() {
                 counted::count(out, &self.engine.context, &connection.client);
             }
         }
+        let mut next = self.next_of(connection, executed.end);
         let (mut consumed, mut needed) = (input.len(), 0);
-        if executed.commands < commands && executed.next != Next::CloseAfterFlush && executed.next != Next::Close {
+        if executed.commands < commands && next != Next::CloseAfterFlush && next != Next::Close {
             consumed = self.length_of(connection, input, executed.commands);
         } else {
             match parsed {
                 Ok(parsed) => (consumed, needed) = (parsed.consumed, parsed.needed),
-                Err(error) if executed.next == Next::Continue => executed.next = reply::violation(connection, &error, out),
+                Err(error) if next == Next::Continue => next = reply::violation(connection, &error, out),
                 Err(_) => {}
             }
-        }
-        if connection.client.blocking.waiting.is_some() {
-            self.begin_to_wait(connection);
-        } else if executed.next == Next::Pause && self.paused.enter(&mut connection.paused_at, connection.id) {
-            self.engine.context.node.pause.connection_waits();
         }
         if commands > 0 {
             self.account(connection, executed.commands, consumed, input.len() - consumed, out.len() - written_before);
         }
-        Progress { consumed, needed, next: executed.next }
+        Progress { consumed, needed, next }
     }
 
     fn close(&mut self, mut connection: Connection) {

@@ -32,7 +32,7 @@ pub(crate) fn violation(connection: &Connection, error: &ProtocolError, out: &mu
 
 /// A peer that speaks HTTP is cut off without an answer, as Redis does.
 #[cold]
-pub(crate) fn abort_hostile(connection: &Connection) -> Next {
+pub(crate) fn abort_other_protocol(connection: &Connection) -> Next {
     tracing::warn!(
         "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. This is likely due to an \
          attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. Connection from {} aborted.",

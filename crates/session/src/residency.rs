@@ -3,10 +3,9 @@
 //! Before a batch runs, all of its keys are probed and what is cold is read together. A command that writes is asked again under its latches,
 //! before it changes anything; one that reads and has met a cold record has its reply cut off.
 
-use almandine_call::{CommandError, Dispatch, Flags, Handler, Outcome, WriteCall};
+use almandine_call::{CommandError, Dispatch, Flags, Handler, Outcome, Stop, WriteCall};
 use almandine_command_spec::Access;
 use almandine_keyspace::{Accessor, Filled, Missing, Need, Stage};
-use almandine_net::Next;
 use almandine_node::fault::{self, Fault};
 use almandine_resp::Args;
 
@@ -71,11 +70,11 @@ impl Engine {
             .any(|command| self.planner.resolve(received.args(command)).is_some_and(|dispatch| dispatch.flags.any(Flags::DENY_OOM)))
     }
 
-    /// Asks for the records that have been noted as needed. `None` when there is nothing to wait for.
-    pub(crate) fn request_records(&mut self, connection: &mut Connection, stage: &mut Stage) -> Option<Next> {
+    /// Asks for the records that have been noted as needed. Whether there is anything to wait for.
+    pub(crate) fn request_records(&mut self, connection: &mut Connection, stage: &mut Stage) -> bool {
         let Self { accessor, context, reads, .. } = self;
         if accessor.wanted() == 0 {
-            return None;
+            return false;
         }
         if accessor.wanted() <= TOGETHER_MAX {
             accessor.plan(stage, &mut reads.fetches);
@@ -92,7 +91,7 @@ impl Engine {
         if connection.waiting.resumed {
             context.statistics().counters.device_waits.add(1);
         }
-        connection.waiting.resumed.then_some(Next::Await)
+        connection.waiting.resumed
     }
 }
 
@@ -123,7 +122,7 @@ pub(crate) fn require(dispatch: &Dispatch, call: &mut WriteCall<'_>) -> Outcome 
         // All of them, so that all are read together.
         outcome = outcome.and(call.keys.require_for(key, need_of(access), may_repeat));
     }
-    outcome.map_err(CommandError::from)
+    outcome.map_err(Stop::from)
 }
 
 /// A declared key, with how many elements it may get from a command, or from a unit of commands with so many arguments.
@@ -148,17 +147,16 @@ fn is_too_much(accessor: &Accessor) -> bool {
 #[cold]
 pub(crate) fn settle(outcome: Outcome, accessor: &mut Accessor) -> Outcome {
     let met = accessor.check_met();
-    let is_cold = outcome == Err(CommandError::Cold);
-    let is_unreadable = !is_cold && (outcome == Err(CommandError::StorageUnreadable) || met == Err(Missing::Unreadable));
-    if is_unreadable && accessor.lacks_room() {
-        return Err(CommandError::NoRoomForCold);
+    let (is_cold, is_unreadable) = (matches!(outcome, Err(Stop::Cold)), matches!(outcome, Err(Stop::Unreadable)));
+    if !is_cold && (is_unreadable || met == Err(Missing::Unreadable)) && accessor.lacks_room() {
+        return Err(CommandError::NoRoomForCold.into());
     }
-    if !is_cold && (outcome == Err(CommandError::StorageUnreadable) || met.is_ok()) {
+    if !is_cold && (is_unreadable || met.is_ok()) {
         return outcome;
     }
     if is_too_much(accessor) {
         accessor.forget_wanted();
-        return Err(CommandError::TooManyCold);
+        return Err(CommandError::TooManyCold.into());
     }
-    if is_cold { outcome } else { met.map_err(CommandError::from) }
+    if is_cold { outcome } else { met.map_err(Stop::from) }
 }

@@ -13,6 +13,7 @@ use almandine_call::{Client, Context, Dispatch, Flags, Handler, redact};
 use almandine_io::clock;
 use almandine_resp::Args;
 
+use crate::outcome::Pending;
 use crate::received::Received;
 
 /// Below this threshold of the slow log in microseconds, every command is timed alone.
@@ -148,15 +149,11 @@ impl Timing {
         elapsed_ns
     }
 
-    /// A command that was timed alone has not ended: it waits, and will run again.
+    /// A command that was timed alone is pending, and will run again.
     #[cold]
-    pub(crate) fn suspend(&mut self, client: &mut Client, start_ns: u64) {
-        if client.blocking.waiting.is_some() {
-            // Nothing follows it in its batch.
-            return;
-        }
+    pub(crate) fn suspend(&mut self, client: &Client, start_ns: u64, pending: Pending) {
         let end_ns = clock::monotonic_ns();
-        if client.computing.is_running() {
+        if pending == Pending::Computation {
             client.computing.spend(end_ns.saturating_sub(start_ns));
         }
         self.begin(end_ns);

@@ -20,6 +20,7 @@ use almandine_resp::{Args, Batch, Reply};
 use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::hand_over::{self, Server};
+use crate::outcome::{BatchEnd, Executed, Pending};
 use crate::plan::Planned;
 use crate::received::Received;
 use crate::residency::need_of;
@@ -37,26 +38,27 @@ struct Exec<'a> {
 }
 
 impl Engine {
-    /// Executes what the client has queued. Returns where the reply begins; nothing when it waits for the device.
+    /// Executes what the client has queued. Returns where the reply begins.
     pub(crate) fn execute_queued(
         &mut self,
         connection: &mut Connection,
         dispatch: &'static Dispatch,
         args: Args<'_>,
         out: &mut Output,
-    ) -> Option<Mark> {
+    ) -> Result<Mark, Pending> {
         let client = &mut connection.client;
         let mark = out.mark();
         let exec = Exec { dispatch, args };
-        if client.transaction.as_ref()?.is_refused() {
+        let transaction = client.transaction.take().unwrap_or_default();
+        if transaction.is_refused() {
             let start_ns = self.timing.begin_alone(&self.context, client, dispatch, self.now_ms);
             self.context.statistics().command(usize::from(dispatch.index)).failed.add(1);
             reply::error(&self.context, client, out, &errors::transaction::REFUSED);
             let nothing = Received { batch: &Batch::new(), input: &[] };
             self.end_transaction(connection, exec, start_ns, nothing);
-            return Some(mark);
+            return Ok(mark);
         }
-        let queue = client.transaction.take()?.into_queue();
+        let queue = transaction.into_queue();
         let mut plans = self.unit.take_plans();
         self.plan_queued(client.db, &queue, &mut plans);
         let unit = Unit {
@@ -68,24 +70,23 @@ impl Engine {
         };
         let executed = self.execute_unit(connection, exec, unit, 0, out);
         self.unit.keep_plans(plans);
-        if !executed {
+        if let Err(pending) = executed {
             connection.client.transaction = Some(Transaction::from(queue));
-            return None;
+            return Err(pending);
         }
         self.unit.spare_queue = queue.emptied();
-        Some(mark)
+        Ok(mark)
     }
 
     /// Executes the transaction that the client has begun from where its commands lie in the batch, from the one numbered `first` on, up
-    /// to EXEC. Returns how many commands of the batch have been executed; none with [`Connection::needs_records`] when it waits for the
-    /// device. `None` when the commands have to be queued.
+    /// to EXEC. `None` when the commands have to be queued.
     pub(crate) fn execute_received(
         &mut self,
         connection: &mut Connection,
         received: Received<'_>,
         out: &mut Output,
         first: usize,
-    ) -> Option<usize> {
+    ) -> Option<Executed> {
         let begun = connection.client.transaction.as_ref()?;
         if !begun.is_empty() || begun.is_refused() || connection.client.is_unusual() || self.watches_each() {
             return None;
@@ -96,8 +97,10 @@ impl Engine {
             let commands = plans.len();
             let exec = Exec { dispatch, args: received.args(first + commands) };
             let unit = Unit { received, first, plans: &plans, bytes: received.input.len(), alone: false };
-            connection.needs_records = !self.execute_unit(connection, exec, unit, commands, out);
-            executed = Some(if connection.needs_records { 0 } else { commands + 1 });
+            executed = Some(match self.execute_unit(connection, exec, unit, commands, out) {
+                Ok(()) => Executed { commands: commands + 1, end: BatchEnd::Answered },
+                Err(pending) => Executed { commands: 0, end: BatchEnd::Pending(pending) },
+            });
         }
         self.unit.keep_plans(plans);
         executed
@@ -142,8 +145,10 @@ impl Engine {
         None
     }
 
-    /// Executes a transaction and answers EXEC; and before that, `queued` commands that they are queued. False when it waits for the device:
-    /// then nothing has happened.
+    /// Executes a transaction and answers EXEC; and before that, `queued` commands that they are queued.
+    ///
+    /// # Errors
+    /// When records have to be read first. Nothing has happened then.
     fn execute_unit(
         &mut self,
         connection: &mut Connection,
@@ -151,13 +156,11 @@ impl Engine {
         unit: Unit<'_>,
         queued: usize,
         out: &mut Output,
-    ) -> bool {
+    ) -> Result<(), Pending> {
         let client = &mut connection.client;
         let start_ns = self.timing.begin_alone(&self.context, client, exec.dispatch, self.now_ms);
         let early = self.fault == Some(Fault::WatchBeforeLatch) && is_broken(&mut self.accessor, client);
-        if !self.begin(client, unit) {
-            return false;
-        }
+        self.begin(client, unit)?;
         let broken = match self.fault {
             Some(Fault::WatchBeforeLatch) => early,
             _ => is_broken(&mut self.accessor, client),
@@ -175,7 +178,7 @@ impl Engine {
         self.accessor.end_unit();
         self.accessor.remove_expired(unit.keys(&self.context).map(|(key, _)| (client.db, key)));
         self.end_transaction(connection, exec, start_ns, unit.received);
-        true
+        Ok(())
     }
 
     fn end_transaction(&mut self, connection: &mut Connection, exec: Exec<'_>, start_ns: u64, received: Received<'_>) {
@@ -188,8 +191,11 @@ impl Engine {
         connection.last_command = u32::from(dispatch.index);
     }
 
-    /// Begins the unit, with all that its commands need at hand. False when something has to be read first.
-    fn begin(&mut self, client: &Client, unit: Unit<'_>) -> bool {
+    /// Begins the unit, with all that its commands need at hand.
+    ///
+    /// # Errors
+    /// When records have to be read first. The unit has not begun then.
+    fn begin(&mut self, client: &Client, unit: Unit<'_>) -> Result<(), Pending> {
         let Self { accessor, context, fault, now_ms, .. } = self;
         let db = client.db;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
@@ -218,7 +224,7 @@ impl Engine {
             }
         }
         if !accessor.has_cold() {
-            return true;
+            return Ok(());
         }
         // All of them, so that all are read together.
         for (key, access) in unit.keys(context) {
@@ -230,8 +236,9 @@ impl Engine {
         // A record that cannot be read is the error of the command that needs it.
         if required == Err(Missing::Cold) {
             accessor.end_unit();
+            return Err(Pending::Records);
         }
-        required != Err(Missing::Cold)
+        Ok(())
     }
 
     /// Shows a command to those who MONITOR.

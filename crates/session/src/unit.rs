@@ -117,7 +117,7 @@ impl Engine {
             let before = out.len();
             let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
             let mut reads = 0;
-            while !answer(&mut execution, dispatch, planned, args) {
+            while answer(&mut execution, dispatch, planned, args).is_err() {
                 reads += 1;
                 if reads > READS_MAX || !execution.accessor.read_missing() {
                     execution.accessor.forget_wanted();

@@ -27,7 +27,7 @@ fn dryrun(call: &mut ReadCall<'_>) -> Outcome {
     let dispatch = table.resolve_known(args.at(0), args.get(1)).ok_or_else(|| errors::acl::dryrun_command(args.at(0)))?;
     let command = &table.row(dispatch.index).name;
     if !dispatch.accepts(args.len()) {
-        return Err(errors::wrong_arity(command));
+        return Err(errors::wrong_arity(command).into());
     }
     let Some(denial) = rights::denial(user, table, dispatch, args, call.client.db) else {
         call.reply.ok();

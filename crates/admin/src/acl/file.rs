@@ -79,7 +79,7 @@ fn save(call: &mut AdminCall<'_>) -> Outcome {
     outside_epoch(call, |node| saved = files::replace(&path, node.acl.users().save()));
     if let Err(error) = saved {
         tracing::warn!("The users could not be saved in '{path}': {error}");
-        return Err(errors::acl::FILE_NOT_SAVED);
+        return Err(errors::acl::FILE_NOT_SAVED.into());
     }
     call.reply.ok();
     Ok(())

@@ -27,7 +27,7 @@ fn log(call: &mut AdminCall<'_>) -> Outcome {
     let log = &call.context.node.acl.log;
     let count = match call.args.get(2) {
         None => SHOWN,
-        Some(_) if call.args.len() > 3 => return Err(errors::subcommand_syntax("ACL", call.args.at(1))),
+        Some(_) if call.args.len() > 3 => return Err(errors::subcommand_syntax("ACL", call.args.at(1)).into()),
         Some(word) if Word(word).is("RESET") => {
             log.reset();
             call.reply.ok();

@@ -31,7 +31,7 @@ pub(super) const SETUSER: Command = Command {
 fn setuser(call: &mut AdminCall<'_>) -> Outcome {
     let name = call.args.at(2);
     if !is_valid_name(name) {
-        return Err(errors::acl::INVALID_USER_NAME);
+        return Err(errors::acl::INVALID_USER_NAME.into());
     }
     let rules: Vec<&[u8]> = call.args.slice_from(3).iter().collect();
     let node = &call.context.node;
@@ -100,7 +100,7 @@ pub(super) const DELUSER: Command = Command {
 fn deluser(call: &mut AdminCall<'_>) -> Outcome {
     let names = call.args.slice_from(2);
     if names.iter().any(|name| name == DEFAULT_USER) {
-        return Err(errors::acl::DEFAULT_USER_STAYS);
+        return Err(errors::acl::DEFAULT_USER_STAYS.into());
     }
     let removed: Result<Vec<Arc<User>>, CommandError> =
         call.context.node.acl.change(|users: &mut Users, _| Ok(names.iter().filter_map(|name| users.remove(name)).collect()));
@@ -128,7 +128,7 @@ fn genpass(call: &mut ReadCall<'_>) -> Outcome {
     let bits = match call.args.get(2) {
         None => 256,
         Some(argument) if call.args.len() == 3 => number::integer(argument)?,
-        Some(_) => return Err(errors::subcommand_syntax("ACL", call.args.at(1))),
+        Some(_) => return Err(errors::subcommand_syntax("ACL", call.args.at(1)).into()),
     };
     let bits = usize::try_from(bits).ok().filter(|bits| (1..=PASSWORD_BITS_MAX as usize).contains(bits));
     let digits = bits.ok_or(errors::acl::PASSWORD_BITS)?.div_ceil(4);

@@ -80,7 +80,7 @@ fn setinfo(call: &mut AdminCall<'_>) -> Outcome {
         a if a.is("LIB-VER") => {
             identity.library_version = value.ok_or_else(|| errors::client::invalid_attribute("lib-ver"))?;
         }
-        a => return Err(errors::client::unknown_attribute(a.0)),
+        a => return Err(errors::client::unknown_attribute(a.0).into()),
     }
     drop(identity);
     call.reply.ok();

@@ -31,7 +31,7 @@ fn reply(call: &mut AdminCall<'_>) -> Outcome {
                 call.client.reply_mode = ReplyMode::SkipNext;
             }
         }
-        _ => return Err(CommandError::Syntax),
+        _ => return Err(CommandError::Syntax.into()),
     }
     Ok(())
 }
@@ -104,6 +104,6 @@ pub(super) const IMPORT_SOURCE: Command = Command {
     },
     run: Handler::Admin(|call| {
         on_or_off(call.args.at(2))?;
-        Err(errors::client::NOT_IN_IMPORT_MODE)
+        Err(errors::client::NOT_IN_IMPORT_MODE.into())
     }),
 };

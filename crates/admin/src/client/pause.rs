@@ -30,11 +30,11 @@ fn pause(call: &mut AdminCall<'_>) -> Outcome {
         None => PauseScope::All,
         Some(mode) if mode.is("ALL") && call.args.len() == 4 => PauseScope::All,
         Some(mode) if mode.is("WRITE") && call.args.len() == 4 => PauseScope::Writes,
-        Some(_) => return Err(errors::client::PAUSE_MODE),
+        Some(_) => return Err(errors::client::PAUSE_MODE.into()),
     };
     let timeout_ms = parse_i64(call.args.at(2)).ok_or(CommandError::TimeoutNotInteger)?;
     if timeout_ms < 0 {
-        return Err(CommandError::TimeoutNegative);
+        return Err(CommandError::TimeoutNegative.into());
     }
     let until_ms = timeout_ms.checked_add(call.now_ms).ok_or(CommandError::TimeoutOutOfRange)?;
     let node = &call.context.node;
@@ -87,7 +87,7 @@ fn unblock(call: &mut AdminCall<'_>) -> Outcome {
         None => UnblockAnswer::TimedOut,
         Some(reason) if reason.is("TIMEOUT") => UnblockAnswer::TimedOut,
         Some(reason) if reason.is("ERROR") => UnblockAnswer::Error,
-        Some(_) => return Err(errors::client::UNBLOCK_REASON),
+        Some(_) => return Err(errors::client::UNBLOCK_REASON.into()),
     };
     let id = number::integer(call.args.at(2))?;
     let client = u64::try_from(id).ok().and_then(|id| call.context.node.clients.find(id));

@@ -38,7 +38,7 @@ fn tracking(call: &mut AdminCall<'_>) -> Outcome {
             call.reply.ok();
             return Ok(());
         }
-        _ => return Err(CommandError::Syntax),
+        _ => return Err(CommandError::Syntax.into()),
     }
     let current = call.client.tracking.as_deref();
     check(options, &prefixes, current)?;
@@ -85,29 +85,29 @@ fn parse<'c>(call: &AdminCall<'c>) -> Result<(TrackingOptions, Vec<&'c [u8]>), C
 /// Whether the options go together, and with how the client tracks already.
 fn check(options: TrackingOptions, prefixes: &[&[u8]], current: Option<&ClientTracking>) -> Outcome {
     if !options.broadcast && !prefixes.is_empty() {
-        return Err(errors::tracking::PREFIX_NEEDS_BROADCAST);
+        return Err(errors::tracking::PREFIX_NEEDS_BROADCAST.into());
     }
     if current.is_some_and(|current| current.options.broadcast != options.broadcast) {
-        return Err(errors::tracking::MODE_SWITCH);
+        return Err(errors::tracking::MODE_SWITCH.into());
     }
     if options.broadcast && (options.opt_in || options.opt_out) {
-        return Err(errors::tracking::BROADCAST_OPTIONS);
+        return Err(errors::tracking::BROADCAST_OPTIONS.into());
     }
     if options.opt_in && options.opt_out {
-        return Err(errors::tracking::OPT_BOTH);
+        return Err(errors::tracking::OPT_BOTH.into());
     }
     let switches =
         |current: &ClientTracking| (options.opt_in && current.options.opt_out) || (options.opt_out && current.options.opt_in);
     if current.is_some_and(switches) {
-        return Err(errors::tracking::OPT_SWITCH);
+        return Err(errors::tracking::OPT_SWITCH.into());
     }
     for (index, prefix) in prefixes.iter().enumerate() {
         let overlaps = |other: &[u8]| prefix.starts_with(other) || other.starts_with(prefix);
         if let Some(other) = current.and_then(|current| current.prefixes.iter().find(|other| overlaps(other))) {
-            return Err(errors::tracking::prefixes_overlap(prefix, "an existing", other));
+            return Err(errors::tracking::prefixes_overlap(prefix, "an existing", other).into());
         }
         if let Some(other) = prefixes[index + 1..].iter().find(|other| overlaps(other)) {
-            return Err(errors::tracking::prefixes_overlap(prefix, "another provided", other));
+            return Err(errors::tracking::prefixes_overlap(prefix, "another provided", other).into());
         }
     }
     Ok(())
@@ -166,10 +166,10 @@ pub(super) const CACHING: Command = Command {
 fn caching(call: &mut AdminCall<'_>) -> Outcome {
     let tracking = call.client.tracking.as_deref_mut().ok_or(errors::tracking::CACHING_NEEDS_TRACKING)?;
     match Word(call.args.at(2)) {
-        word if word.is("YES") && !tracking.options.opt_in => return Err(errors::tracking::CACHING_YES_NEEDS_OPT_IN),
-        word if word.is("NO") && !tracking.options.opt_out => return Err(errors::tracking::CACHING_NO_NEEDS_OPT_OUT),
+        word if word.is("YES") && !tracking.options.opt_in => return Err(errors::tracking::CACHING_YES_NEEDS_OPT_IN.into()),
+        word if word.is("NO") && !tracking.options.opt_out => return Err(errors::tracking::CACHING_NO_NEEDS_OPT_OUT.into()),
         word if word.is("YES") || word.is("NO") => tracking.caching_said = true,
-        _ => return Err(CommandError::Syntax),
+        _ => return Err(CommandError::Syntax.into()),
     }
     call.reply.ok();
     Ok(())

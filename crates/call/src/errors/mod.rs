@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use almandine_datatypes::hyperloglog::Corrupted;
-use almandine_keyspace::{Full, Missing, Refusal, WrongKind};
+use almandine_keyspace::{Full, WrongKind};
 use almandine_resp::Args;
 
 pub mod acl;
@@ -27,9 +27,6 @@ pub mod stream;
 pub mod string;
 pub mod tracking;
 pub mod transaction;
-
-/// What a handler answers instead of a reply. One word wide in the usual case, so that `Ok` costs a register.
-pub type Outcome = Result<(), CommandError>;
 
 /// Declares the texts of several families: variant and wording side by side.
 macro_rules! common_errors {
@@ -59,12 +56,6 @@ macro_rules! common_errors {
 }
 
 common_errors! {
-    /// A record must be read from the device first. Never replied: the command runs again.
-    Cold => "ERR the storage device was not asked",
-    /// A result is computed first, beside other work. Never replied: the command runs again.
-    Computing => "ERR the result is not computed yet",
-    /// The client waits until there is something for its command. Never replied: the command runs again then.
-    Blocks => "ERR the command waits",
     /// A record cannot be read from the device, or is damaged.
     StorageUnreadable => "ERR the storage device cannot give a record that this command needs; see INFO storage",
     /// A command would bring too many records from the device into memory at once.
@@ -119,9 +110,6 @@ common_errors! {
     TooManyKeys => "ERR Number of keys can't be greater than number of args",
 }
 
-// One pointer and a tag: an outcome is returned in two registers.
-const _: () = assert!(size_of::<Outcome>() == 16);
-
 impl CommandError {
     /// An error whose text is put together. `text` starts with the prefix, as in `ERR …`.
     #[cold]
@@ -155,28 +143,9 @@ impl fmt::Display for CommandError {
 
 impl std::error::Error for CommandError {}
 
-impl From<Missing> for CommandError {
-    fn from(missing: Missing) -> Self {
-        match missing {
-            Missing::Cold => Self::Cold,
-            Missing::Unreadable => Self::StorageUnreadable,
-        }
-    }
-}
-
 impl From<WrongKind> for CommandError {
     fn from(_: WrongKind) -> Self {
         Self::WrongType
-    }
-}
-
-impl From<Refusal> for CommandError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::WrongKind => Self::WrongType,
-            Refusal::Missing(missing) => missing.into(),
-            Refusal::Full => Self::OutOfMemory,
-        }
     }
 }
 

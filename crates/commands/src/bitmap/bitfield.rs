@@ -144,7 +144,7 @@ fn parse(args: Args<'_>, string_bytes_max: usize) -> Result<Vec<Operation>, Comm
 fn bitfield_ro(call: &mut ReadCall<'_>) -> Outcome {
     let operations = parse(call.args, call.context.string_bytes_max())?;
     if operations.iter().any(|operation| !matches!(operation.action, Action::Get)) {
-        return Err(errors::bitmap::FIELD_READ_ONLY);
+        return Err(errors::bitmap::FIELD_READ_ONLY.into());
     }
     let key = call.key(1);
     let value = call.keys.read(key);

@@ -89,10 +89,10 @@ fn bitop(call: &mut WriteCall<'_>) -> Outcome {
     let operation = Operation::parse(call.args.at(1)).ok_or(CommandError::Syntax)?;
     let sources = call.args.slice_from(3);
     if operation.sources_max().is_some_and(|max| sources.len() > max) {
-        return Err(errors::bitmap::NOT_OF_MANY_KEYS);
+        return Err(errors::bitmap::NOT_OF_MANY_KEYS.into());
     }
     if sources.len() < operation.sources_min() {
-        return Err(errors::bitmap::few_keys(operation.name()));
+        return Err(errors::bitmap::few_keys(operation.name()).into());
     }
     let mut round = 0;
     if let Some((bits, computed_in)) = call.computed::<Bits>()? {

@@ -1,6 +1,6 @@
 //! COSCAN, of Garnet: through the elements of a collection of any type that can be scanned.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Stop};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_keyspace::Kind;
 
@@ -36,10 +36,10 @@ fn coscan(call: &mut ReadCall<'_>) -> Outcome {
             Some(Kind::Hash) => hash::hscan(call),
             None | Some(Kind::Set) => set::sscan(call),
             Some(Kind::SortedSet) => sorted_set::zscan(call),
-            Some(_) => return Err(CommandError::WrongType),
+            Some(_) => return Err(CommandError::WrongType.into()),
         };
         match scanned {
-            Err(CommandError::WrongType) => {}
+            Err(Stop::Error(CommandError::WrongType)) => {}
             scanned => return scanned,
         }
     }

@@ -120,11 +120,11 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
     let options = restore_options(call)?;
     let key = call.key(1);
     if !options.replace && call.keys.exists(key) {
-        return Err(errors::generic::BUSY_KEY);
+        return Err(errors::generic::BUSY_KEY.into());
     }
     let ttl_ms = number::integer(call.args.at(2))?;
     if ttl_ms < 0 {
-        return Err(errors::generic::INVALID_TIME_TO_LIVE);
+        return Err(errors::generic::INVALID_TIME_TO_LIVE.into());
     }
     let leniency = Leniency {
         any_version: call.context.settings().persistence.version_check == VersionCheck::Relaxed,

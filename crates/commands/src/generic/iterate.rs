@@ -154,7 +154,7 @@ fn scan(call: &mut ReadCall<'_>) -> Outcome {
             o if o.is("MATCH") => wanted.pattern = options.value()?,
             o if o.is("TYPE") => wanted.kind = Some(options.value()?),
             o if o.is("COUNT") => count = scan::count(&mut options)?,
-            _ => return Err(CommandError::Syntax),
+            _ => return Err(CommandError::Syntax.into()),
         }
     }
     // The next cursor comes before the keys and is known only after them.

@@ -1,6 +1,6 @@
 //! OBJECT: how a value is stored, in the words of Redis, whose names for encodings tools know.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, errors, help};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Stop, errors, help};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_config::choices::{EncodingNames, EvictionPolicy};
 use almandine_datatypes::number::parse_i64;
@@ -71,7 +71,7 @@ fn encoding(call: &mut ReadCall<'_>) -> Outcome {
 ///
 /// # Errors
 /// When what says it is not in memory.
-pub fn encoding_of(keys: &mut Reader<'_>, key: Key<'_>, names: EncodingNames) -> Result<Option<&'static str>, CommandError> {
+pub fn encoding_of(keys: &mut Reader<'_>, key: Key<'_>, names: EncodingNames) -> Result<Option<&'static str>, Stop> {
     let (kind, name) = match encoding_by_kind(keys, key)? {
         Some(encoding) => encoding,
         None => return Ok(None),
@@ -84,7 +84,7 @@ pub fn encoding_of(keys: &mut Reader<'_>, key: Key<'_>, names: EncodingNames) ->
 }
 
 /// The type of a key's value, and the name of its encoding as of Redis 7.2.
-fn encoding_by_kind(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<(Kind, &'static str)>, CommandError> {
+fn encoding_by_kind(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<(Kind, &'static str)>, Stop> {
     // A key that becomes one of another type between two looks at it is looked at again.
     loop {
         let Some(metadata) = keys.metadata(key) else { return Ok(None) };

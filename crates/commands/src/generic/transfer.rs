@@ -116,11 +116,11 @@ fn copy(call: &mut WriteCall<'_>) -> Outcome {
         match option {
             o if o.is("REPLACE") => replace = true,
             o if o.is("DB") => destination_db = database(call, options.value()?)?,
-            _ => return Err(CommandError::Syntax),
+            _ => return Err(CommandError::Syntax.into()),
         }
     }
     if (source_db, source) == (destination_db, destination) {
-        return Err(errors::generic::SAME_OBJECT);
+        return Err(errors::generic::SAME_OBJECT.into());
     }
     call.keys.hold([(source_db, source), (destination_db, destination)].into_iter())?;
     let value = call.keys.copy(source_db, source);
@@ -157,7 +157,7 @@ fn move_key(call: &mut WriteCall<'_>) -> Outcome {
     let (from, name) = (call.client.db, call.args.at(1));
     let to = database(call, call.args.at(2))?;
     if from == to {
-        return Err(errors::generic::SAME_OBJECT);
+        return Err(errors::generic::SAME_OBJECT.into());
     }
     call.keys.hold([(from, name), (to, name)].into_iter())?;
     let moved = match call.keys.copy(from, name) {

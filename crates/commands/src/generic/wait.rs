@@ -53,11 +53,11 @@ fn waitaof(call: &mut ReadCall<'_>) -> Outcome {
     let local = number::integer_within(call.args.at(1), 0, 1)?;
     let replicas = number::integer(call.args.at(2))?;
     if replicas < 0 {
-        return Err(CommandError::NotPositive);
+        return Err(CommandError::NotPositive.into());
     }
     let timeout_ms = timeout_in_milliseconds(call.args.at(3))?;
     if local != 0 {
-        return Err(errors::generic::WAIT_WITHOUT_APPEND_ONLY);
+        return Err(errors::generic::WAIT_WITHOUT_APPEND_ONLY.into());
     }
     answer(call, replicas > 0, timeout_ms, Unanswered::TwoZeroes)
 }

@@ -1,7 +1,7 @@
 //! Answering what a search has found, or storing it.
 
 use almandine_base::events::Classes;
-use almandine_call::{CommandError, Outcome, ReadCall, WriteCall};
+use almandine_call::{Outcome, ReadCall, Stop, WriteCall};
 use almandine_datatypes::geo::integer_of_score;
 use almandine_keyspace::types::sorted_set::{NewSortedSet, SortedSet, SortedSets};
 use almandine_keyspace::{Key, Kind, Put, Reader};
@@ -42,7 +42,7 @@ pub(super) fn answer_or_store(call: &mut WriteCall<'_>, form: Form) -> Outcome {
 }
 
 /// Answers what is found in the sorted set at a key. Whether there is one.
-fn search(keys: &mut Reader<'_>, key: Key<'_>, args: Args<'_>, form: Form, reply: &mut Reply<'_>) -> Result<bool, CommandError> {
+fn search(keys: &mut Reader<'_>, key: Key<'_>, args: Args<'_>, form: Form, reply: &mut Reply<'_>) -> Result<bool, Stop> {
     let mut attempt = keys.read_as::<SortedSets, _>(key, |set| Ok(find(set, args, form, reply, false)))?;
     if let Some(Err(NoHits::TooMany)) = attempt {
         attempt = keys.read_whole_as::<SortedSets, _>(key, |set| Ok(find(set, args, form, reply, true)))?;
@@ -50,7 +50,7 @@ fn search(keys: &mut Reader<'_>, key: Key<'_>, args: Args<'_>, form: Form, reply
     match attempt {
         Some(Ok(())) => Ok(true),
         // A look without a bound finds whatever there is.
-        Some(Err(NoHits::TooMany)) => Err(CommandError::Cold),
+        Some(Err(NoHits::TooMany)) => Err(Stop::Cold),
         Some(Err(NoHits::Failed(error))) => Err(error),
         None => {
             Query::read(args, form, None)?;
@@ -77,7 +77,7 @@ fn fill(
     form: Form,
     new: &mut NewSortedSet,
     reply: &mut Reply<'_>,
-) -> Result<Option<usize>, CommandError> {
+) -> Result<Option<usize>, Stop> {
     let mut query = Query::read(args, form, Some(set))?;
     let hits = match query.shape.take().map(|shape| hits(set, &query, shape, true)) {
         None | Some(Err(NoHits::TooMany)) => Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use almandine_call::CommandError;
+use almandine_call::Stop;
 use almandine_datatypes::geo::{Found, Search, Shape};
 use almandine_keyspace::types::sorted_set::{Edge, SortedSet};
 
@@ -25,10 +25,10 @@ pub(super) enum NoHits {
     /// So many members must be looked at that it should be done at a snapshot.
     TooMany,
     /// An error.
-    Failed(CommandError),
+    Failed(Stop),
 }
 
-impl<E: Into<CommandError>> From<E> for NoHits {
+impl<E: Into<Stop>> From<E> for NoHits {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }

@@ -3,7 +3,7 @@
 //! The centre may be a member, whose position is looked up where its name stands among the arguments: whether it is there is told before later
 //! arguments are looked at. So a query is read while the sorted set is open.
 
-use almandine_call::{CommandError, Options, Word, errors, number};
+use almandine_call::{CommandError, Options, Stop, Word, errors, number};
 use almandine_datatypes::geo::{Point, Shape, Unit};
 use almandine_keyspace::types::sorted_set::SortedSet;
 use almandine_resp::Args;
@@ -103,7 +103,7 @@ impl Query {
     ///
     /// # Errors
     /// When they are wrong, or the member at the centre is not there or not in memory.
-    pub(super) fn read(args: Args<'_>, form: Form, set: Option<&SortedSet<'_>>) -> Result<Self, CommandError> {
+    pub(super) fn read(args: Args<'_>, form: Form, set: Option<&SortedSet<'_>>) -> Result<Self, Stop> {
         let mut query = Self {
             shape: None,
             unit: Unit::Metre,
@@ -127,7 +127,7 @@ impl Query {
     }
 
     /// The arguments before the options.
-    fn begin(&mut self, args: Args<'_>, form: Form, set: Option<&SortedSet<'_>>) -> Result<Said, CommandError> {
+    fn begin(&mut self, args: Args<'_>, form: Form, set: Option<&SortedSet<'_>>) -> Result<Said, Stop> {
         let centre = match form {
             Form::Radius { .. } => Centre::Position(point(args.at(2), args.at(3))?),
             Form::RadiusByMember { .. } if set.is_some() => member(args.at(2), set)?,
@@ -147,7 +147,7 @@ impl Query {
         form: Form,
         set: Option<&SortedSet<'_>>,
         said: &mut Said,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), Stop> {
         match word {
             w if w.is("WITHDIST") => self.with_distance = true,
             w if w.is("WITHHASH") => self.with_hash = true,
@@ -158,7 +158,7 @@ impl Query {
             w if w.is("COUNT") && options.remaining() > 0 => {
                 let count = options.integer()?;
                 if count <= 0 {
-                    return Err(errors::geo::COUNT_NOT_POSITIVE);
+                    return Err(errors::geo::COUNT_NOT_POSITIVE.into());
                 }
                 self.count = Some(usize::try_from(count).unwrap_or(usize::MAX));
             }
@@ -169,7 +169,7 @@ impl Query {
             }
             w if w.is("STOREDIST") && form == Form::SearchStore => self.stores_distance = true,
             w if form.is_search() => self.unit = said.about(w, options, set)?.unwrap_or(self.unit),
-            _ => return Err(CommandError::Syntax),
+            _ => return Err(CommandError::Syntax.into()),
         }
         Ok(())
     }
@@ -191,7 +191,7 @@ impl Query {
 }
 
 /// The position of a member, of a sorted set that is there.
-fn member(name: &[u8], set: Option<&SortedSet<'_>>) -> Result<Centre, CommandError> {
+fn member(name: &[u8], set: Option<&SortedSet<'_>>) -> Result<Centre, Stop> {
     let Some(set) = set else { return Ok(Centre::Member(None)) };
     let score = set.score(name)?.ok_or(errors::geo::MEMBER_NOT_DECODED)?;
     Ok(Centre::Member(Some(Point::of_score(score))))
@@ -199,12 +199,7 @@ fn member(name: &[u8], set: Option<&SortedSet<'_>>) -> Result<Centre, CommandErr
 
 impl Said {
     /// Takes an option that says where to search. The unit, if that says one.
-    fn about(
-        &mut self,
-        word: Word<'_>,
-        options: &mut Options<'_>,
-        set: Option<&SortedSet<'_>>,
-    ) -> Result<Option<Unit>, CommandError> {
+    fn about(&mut self, word: Word<'_>, options: &mut Options<'_>, set: Option<&SortedSet<'_>>) -> Result<Option<Unit>, Stop> {
         let left = options.remaining();
         let is_polygon = matches!(self.extent, Some(Extent::Polygon(_)));
         match word {
@@ -230,7 +225,7 @@ impl Said {
                 self.extent = Some(Extent::Polygon(polygon(options)?));
                 Ok(Some(Unit::Metre))
             }
-            _ => Err(CommandError::Syntax),
+            _ => Err(CommandError::Syntax.into()),
         }
     }
 

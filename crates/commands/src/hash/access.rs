@@ -1,6 +1,6 @@
 //! What the commands of the family have in common: the first key as a hash, to be read or to be changed.
 
-use almandine_call::{CommandError, ReadCall, WriteCall};
+use almandine_call::{ReadCall, Stop, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_datatypes::packed::Entry;
@@ -15,7 +15,7 @@ pub(super) const HASH: CommandSpec = CommandSpec { since: "2.0.0", group: Group:
 pub(super) fn look<'c, R>(
     call: &mut ReadCall<'c>,
     look: impl FnOnce(&Hash<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_as::<Hashes, _>(key, |hash| look(hash, reply))?;
@@ -27,7 +27,7 @@ pub(super) fn look<'c, R>(
 pub(super) fn look_at_all<'c, R>(
     call: &mut ReadCall<'c>,
     look: impl FnOnce(&Hash<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_whole_as::<Hashes, _>(key, |hash| look(hash, reply))?;
@@ -51,7 +51,7 @@ pub(crate) fn limits(settings: &Settings) -> HashLimits {
 }
 
 /// The first key as a hash to be changed.
-pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<HashMut<'s>, CommandError> {
+pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<HashMut<'s>, Stop> {
     let key = call.key(1);
     let limits = limits(call.context.settings());
     Ok(call.keys.write_as::<Hashes>(key, limits)?)

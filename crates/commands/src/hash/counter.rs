@@ -1,7 +1,7 @@
 //! Fields that hold a number.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors, number};
+use almandine_call::{Command, CommandError, Handler, Outcome, Stop, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::number::{Extended, parse_i64};
 use almandine_datatypes::packed::Due;
@@ -29,7 +29,7 @@ fn hincrby(call: &mut WriteCall<'_>) -> Outcome {
         let digits = text;
         let value = value.map_or(Some(0), parse_i64).ok_or(errors::hash::NOT_INTEGER)?;
         sum = value.checked_add(by).ok_or(CommandError::IncrementOverflow)?;
-        Ok::<_, CommandError>(digits.format(sum).as_bytes())
+        Ok::<_, Stop>(digits.format(sum).as_bytes())
     };
     let mut hash = change(call)?;
     hash.update(field, Due::Keep, add)?;
@@ -57,13 +57,13 @@ fn hincrbyfloat(call: &mut WriteCall<'_>) -> Outcome {
     let field = call.args.at(2);
     let by = Extended::parse(call.args.at(3)).ok_or(CommandError::NotFloat)?;
     if !by.is_finite() {
-        return Err(errors::hash::NOT_FINITE);
+        return Err(errors::hash::NOT_FINITE.into());
     }
     let add = |value: Option<&[u8]>| {
         let value = value.map_or(Some(Extended::ZERO), Extended::parse).ok_or(errors::hash::NOT_FLOAT)?;
         let mut sum = Vec::new();
         value.checked_add(by).ok_or(CommandError::IncrementNotFinite)?.write(&mut sum);
-        Ok::<_, CommandError>(sum)
+        Ok::<_, Stop>(sum)
     };
     let mut hash = change(call)?;
     let (_, sum) = hash.update(field, Due::Keep, add)?;

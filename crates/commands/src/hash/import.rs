@@ -62,7 +62,7 @@ fn set(call: &mut WriteCall<'_>) -> Outcome {
     let fieldset = call.client.fieldsets.as_deref().and_then(|sets| sets.get(call.args.at(3)));
     let (fields, values) = (fieldset.ok_or(errors::hash::NO_SUCH_FIELDSET)?, call.args.slice_from(4));
     if fields.len() != values.len() {
-        return Err(errors::hash::FIELDSET_MISMATCH);
+        return Err(errors::hash::FIELDSET_MISMATCH.into());
     }
     let mut hash = call.keys.new_value::<Hashes>(limits(call.context.settings()));
     for (field, value) in fields.iter().zip(values.iter()) {

@@ -57,7 +57,7 @@ fn hrandfield(call: &mut ReadCall<'_>) -> Outcome {
     match found {
         None => call.reply.array(0),
         Some(true) => {}
-        Some(false) => return Err(CommandError::OutOfRange),
+        Some(false) => return Err(CommandError::OutOfRange.into()),
     }
     Ok(())
 }

@@ -70,7 +70,7 @@ fn set_options<'c>(call: &WriteCall<'c>) -> Result<(SetOptions<'c>, Fields<'c>),
     Ok((set, fields))
 }
 
-fn state(condition: &mut Option<bool>, given: bool, contradiction: CommandError) -> Outcome {
+fn state(condition: &mut Option<bool>, given: bool, contradiction: CommandError) -> Result<(), CommandError> {
     if condition.replace(given) == Some(!given) { Err(contradiction) } else { Ok(()) }
 }
 

@@ -1,6 +1,6 @@
 //! All fields of a hash at once.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
+use almandine_call::{Command, Handler, Outcome, ReadCall, Stop};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 
 use super::access::{HASH, look_at_all};
@@ -41,7 +41,7 @@ fn all(call: &mut ReadCall<'_>, part: Part) -> Outcome {
 }
 
 /// Answers a part of each field. False if it is to be done by a stream; then nothing was written.
-fn answer(call: &mut ReadCall<'_>, part: Part, may_stream: bool) -> Result<bool, CommandError> {
+fn answer(call: &mut ReadCall<'_>, part: Part, may_stream: bool) -> Result<bool, Stop> {
     let found = look_at_all(call, |hash, reply| {
         if may_stream && hash.is_large() {
             return Ok(false);

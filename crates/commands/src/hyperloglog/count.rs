@@ -1,6 +1,6 @@
 //! PFCOUNT: the estimate, of one key from its cache.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall};
+use almandine_call::{Command, Handler, Outcome, Stop, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::hyperloglog::{self, CACHE};
 use almandine_keyspace::Slot;
@@ -33,7 +33,7 @@ fn pfcount(call: &mut WriteCall<'_>) -> Outcome {
     Ok(())
 }
 
-fn count_one(call: &mut WriteCall<'_>) -> Result<u64, CommandError> {
+fn count_one(call: &mut WriteCall<'_>) -> Result<u64, Stop> {
     let key = call.key(1);
     let Slot::Occupied(mut occupied) = call.keys.modify(key) else {
         call.looked_up(key, false);
@@ -55,7 +55,7 @@ fn count_one(call: &mut WriteCall<'_>) -> Result<u64, CommandError> {
     Ok(count)
 }
 
-fn count_union(call: &mut WriteCall<'_>) -> Result<u64, CommandError> {
+fn count_union(call: &mut WriteCall<'_>) -> Result<u64, Stop> {
     let keys = call.args.slice_from(1);
     let db = call.client.db;
     call.keys.hold(keys.iter().map(|key| (db, key)))?;

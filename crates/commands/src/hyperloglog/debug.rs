@@ -1,6 +1,6 @@
 //! PFDEBUG and PFSELFTEST, for tests of HyperLogLogs.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, WriteCall, errors};
+use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Stop, Word, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::hyperloglog::{self, Hll, Registers, Way, self_test, sparse};
 use almandine_keyspace::{Kind, Occupied, Put, Slot};
@@ -38,7 +38,7 @@ fn pfdebug(call: &mut WriteCall<'_>) -> Outcome {
         return simd(call);
     }
     let key = call.key(2);
-    let Slot::Occupied(mut occupied) = call.keys.modify(key) else { return Err(errors::hyperloglog::NO_KEY) };
+    let Slot::Occupied(mut occupied) = call.keys.modify(key) else { return Err(errors::hyperloglog::NO_KEY.into()) };
     let hll = open(&occupied)?;
     match subcommand {
         _ if subcommand.is("GETREG") => {
@@ -49,7 +49,7 @@ fn pfdebug(call: &mut WriteCall<'_>) -> Outcome {
             registers.iter().for_each(|register| call.reply.integer(register.into()));
         }
         _ if subcommand.is("DECODE") => {
-            let Hll::Sparse(opcodes) = hll else { return Err(errors::hyperloglog::NOT_SPARSE) };
+            let Hll::Sparse(opcodes) = hll else { return Err(errors::hyperloglog::NOT_SPARSE.into()) };
             let text = decode(opcodes);
             make_raw(&mut occupied)?;
             call.reply.bulk(text.as_bytes());
@@ -59,13 +59,13 @@ fn pfdebug(call: &mut WriteCall<'_>) -> Outcome {
             make_raw(&mut occupied)?;
         }
         _ if subcommand.is("TODENSE") => call.reply.integer(to_dense(&mut occupied)?.into()),
-        Word(name) => return Err(errors::hyperloglog::unknown_pfdebug(name)),
+        Word(name) => return Err(errors::hyperloglog::unknown_pfdebug(name).into()),
     }
     Ok(())
 }
 
 /// Makes a value dense; whether it was sparse.
-fn to_dense(occupied: &mut Occupied<'_>) -> Result<bool, CommandError> {
+fn to_dense(occupied: &mut Occupied<'_>) -> Result<bool, Stop> {
     let Hll::Sparse(_) = open(occupied)? else { return Ok(false) };
     let value = hyperloglog::to_dense(occupied.value())?;
     occupied.replace(Kind::String, &value, Put { edited: true, ..occupied.put() })?;
@@ -86,7 +86,7 @@ fn simd(call: &mut WriteCall<'_>) -> Outcome {
     let (off, answer) = match word {
         _ if word.is("ON") => (false, "enabled"),
         _ if word.is("OFF") => (true, "disabled"),
-        _ => return Err(errors::hyperloglog::NOT_ON_OR_OFF),
+        _ => return Err(errors::hyperloglog::NOT_ON_OR_OFF.into()),
     };
     ONE_BY_ONE.store(off, Ordering::Relaxed);
     call.reply.simple(answer);

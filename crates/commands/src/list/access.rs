@@ -1,6 +1,6 @@
 //! What the commands of the family have in common: the first key as a list, to be read or to be changed; ends and indexes as arguments.
 
-use almandine_call::{CommandError, ReadCall, Word, WriteCall};
+use almandine_call::{CommandError, ReadCall, Stop, Word, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_keyspace::Refusal;
@@ -14,7 +14,7 @@ pub(super) const LIST: CommandSpec = CommandSpec { since: "1.0.0", group: Group:
 pub(super) fn look<'c, R>(
     call: &mut ReadCall<'c>,
     look: impl FnOnce(&List<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_as::<Lists, _>(key, |list| look(list, reply))?;
@@ -26,7 +26,7 @@ pub(super) fn look<'c, R>(
 pub(super) fn look_at_all<'c, R>(
     call: &mut ReadCall<'c>,
     look: impl FnOnce(&List<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_whole_as::<Lists, _>(key, |list| look(list, reply))?;
@@ -41,7 +41,7 @@ pub(crate) fn limits(settings: &Settings) -> ListLimits {
 }
 
 /// The first key as a list to be changed.
-pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<ListMut<'s>, CommandError> {
+pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<ListMut<'s>, Stop> {
     let key = call.key(1);
     let limits = limits(call.context.settings());
     Ok(call.keys.write_as::<Lists>(key, limits)?)

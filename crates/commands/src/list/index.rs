@@ -48,7 +48,7 @@ fn lindex(call: &mut ReadCall<'_>) -> Outcome {
         Ok(true)
     })?;
     match found {
-        Some(false) => return Err(CommandError::NotInteger),
+        Some(false) => return Err(CommandError::NotInteger.into()),
         Some(true) => {}
         None => call.reply.null(),
     }
@@ -72,7 +72,7 @@ fn lset(call: &mut WriteCall<'_>) -> Outcome {
     let (index, element) = (call.args.at(2), call.args.at(3));
     let mut list = change(call)?;
     if !list.existed() {
-        return Err(CommandError::NoSuchKey);
+        return Err(CommandError::NoSuchKey.into());
     }
     let index = number::integer(index)?;
     let place = place(index, list.len()).ok_or(errors::list::INDEX_OUT_OF_RANGE)?;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::types::list::{End, ListLimits, Lists};
@@ -44,7 +44,7 @@ pub(super) const RPOP: Command = Command {
 fn pop(call: &mut WriteCall<'_>, end: End, command: &str) -> Outcome {
     match call.args.get(2) {
         None => pop_one(call, end),
-        Some(_) if call.args.len() > 3 => Err(errors::wrong_arity(command)),
+        Some(_) if call.args.len() > 3 => Err(errors::wrong_arity(command).into()),
         Some(count) => pop_many(call, end, count),
     }
 }
@@ -86,7 +86,7 @@ fn take(
     reply: &mut Reply<'_>,
     (key, limits): (Key<'_>, ListLimits),
     (end, count): (End, usize),
-) -> Result<bool, CommandError> {
+) -> Result<bool, Stop> {
     let mut list = keys.write_as::<Lists>(key, limits)?;
     reply.array(count.min(list.len()));
     list.pop(end, count, |element| reply.bulk(element))?;
@@ -163,7 +163,7 @@ impl Pops {
     ///
     /// # Errors
     /// When a key before it is of another type.
-    pub(super) fn answer(&self, call: &mut WriteCall<'_>) -> Result<bool, CommandError> {
+    pub(super) fn answer(&self, call: &mut WriteCall<'_>) -> Result<bool, Stop> {
         let limits = limits(call.context.settings());
         for at in call.candidates(self.keys()) {
             let key = call.key(at);

@@ -1,7 +1,7 @@
 //! Ranges of places: answered, or all that is kept.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, number};
+use almandine_call::{Command, Handler, Outcome, ReadCall, Stop, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 
 use super::access::{LIST, change, look, look_at_all, range};
@@ -36,7 +36,7 @@ fn lrange(call: &mut ReadCall<'_>) -> Outcome {
 }
 
 /// Answers the range. False if it is to be done by a stream; then nothing was written.
-fn answer(call: &mut ReadCall<'_>, (start, stop): (i64, i64), may_stream: bool) -> Result<bool, CommandError> {
+fn answer(call: &mut ReadCall<'_>, (start, stop): (i64, i64), may_stream: bool) -> Result<bool, Stop> {
     let is_short = (start < 0) == (stop < 0) && stop.saturating_sub(start) < IN_PLACE_MAX;
     let visit = |list: &almandine_keyspace::types::list::List<'_>, reply: &mut almandine_resp::Reply<'_>| {
         let range = range(start, stop, list.len());

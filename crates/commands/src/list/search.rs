@@ -32,7 +32,7 @@ fn linsert(call: &mut WriteCall<'_>) -> Outcome {
     let behind = match Word(call.args.at(2)) {
         word if word.is("BEFORE") => 0,
         word if word.is("AFTER") => 1,
-        _ => return Err(CommandError::Syntax),
+        _ => return Err(CommandError::Syntax.into()),
     };
     let (pivot, element) = (call.args.at(3), call.args.at(4));
     let mut list = change(call)?;

@@ -3,7 +3,7 @@
 //! They are put to their destination before they are taken from their source, so that a full store loses nothing.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated};
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::Writer;
@@ -149,7 +149,7 @@ impl HowMany {
 ///
 /// # Errors
 /// When a key is of another type, or the store is full; then nothing has changed.
-pub(super) fn transfer(call: &mut WriteCall<'_>, ends: Ends, how_many: &HowMany) -> Result<Option<Vec<Vec<u8>>>, CommandError> {
+pub(super) fn transfer(call: &mut WriteCall<'_>, ends: Ends, how_many: &HowMany) -> Result<Option<Vec<Vec<u8>>>, Stop> {
     let limits = limits(call.context.settings());
     let (source, destination) = (call.key(1), call.key(2));
     let is_rotation = call.args.at(1) == call.args.at(2);

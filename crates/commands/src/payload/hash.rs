@@ -1,6 +1,6 @@
 //! Payloads of hashes.
 
-use almandine_call::{CommandError, errors};
+use almandine_call::{Stop, errors};
 use almandine_config::Settings;
 use almandine_datatypes::packed::Encoding;
 use almandine_datatypes::packed::entry::DUE_MAX;
@@ -25,7 +25,7 @@ pub(super) fn payload(hash: &hash::Hash<'_>) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Makes a hash the value of a key. The fields past their time are left out; without any others the key goes.
-pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, hash: &Hash<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
+pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, hash: &Hash<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
     let now_ms = keys.now_ms();
     let mut new = keys.new_value::<Hashes>(crate::hash::limits(settings));
     for field in hash.fields() {

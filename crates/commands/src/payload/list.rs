@@ -1,6 +1,6 @@
 //! Payloads of lists.
 
-use almandine_call::{CommandError, errors};
+use almandine_call::{Stop, errors};
 use almandine_config::Settings;
 use almandine_datatypes::list::{ListEncoding, ListLimits};
 use almandine_keyspace::types::list;
@@ -28,7 +28,7 @@ pub(super) fn payload(list: &list::List<'_>) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Makes a list the value of a key.
-pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, list: &List<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
+pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, list: &List<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
     let mut new = keys.new_value::<Lists>(crate::list::limits(settings));
     for element in list.elements() {
         new.push(&element.map_err(|_| errors::generic::DUMP_MALFORMED)?)?;

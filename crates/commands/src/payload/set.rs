@@ -1,6 +1,6 @@
 //! Payloads of sets.
 
-use almandine_call::{CommandError, errors};
+use almandine_call::{Stop, errors};
 use almandine_config::Settings;
 use almandine_datatypes::packed::Member;
 use almandine_datatypes::set::SetEncoding;
@@ -19,7 +19,7 @@ pub(super) fn payload(of: &types::set::Set<'_>) -> Result<Vec<u8>, Refusal> {
 }
 
 /// Makes a set the value of a key.
-pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, set: &Set<'_>, put: Put, settings: &Settings) -> Result<(), CommandError> {
+pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, set: &Set<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
     let mut new = keys.new_set(crate::set::limits(settings));
     for member in set.members() {
         new.add(&member.map_err(|_| errors::generic::DUMP_MALFORMED)?)?;

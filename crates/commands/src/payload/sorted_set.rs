@@ -1,6 +1,6 @@
 //! Payloads of sorted sets. Members that expire have a form of ours, which other servers refuse.
 
-use almandine_call::{CommandError, errors};
+use almandine_call::{Stop, errors};
 use almandine_config::Settings;
 use almandine_keyspace::types::sorted_set::{self, SortedSetEncoding, SortedSets};
 use almandine_keyspace::{Key, Put, Refusal, Writer};
@@ -28,13 +28,7 @@ pub(super) fn payload(set: &sorted_set::SortedSet<'_>) -> Result<Vec<u8>, Refusa
 }
 
 /// Makes a sorted set the value of a key. The members past their time are left out; without any others the key goes.
-pub(super) fn put(
-    keys: &mut Writer<'_>,
-    key: Key<'_>,
-    set: &SortedSet<'_>,
-    put: Put,
-    settings: &Settings,
-) -> Result<(), CommandError> {
+pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, set: &SortedSet<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
     let now = keys.now_ms().max(0).unsigned_abs();
     let mut new = keys.new_value::<SortedSets>(crate::sorted_set::limits(settings));
     for member in set.members() {

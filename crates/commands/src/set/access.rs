@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use almandine_call::call::{KeyAccess, KeyCall};
-use almandine_call::{CommandError, ReadCall, WriteCall};
+use almandine_call::{ReadCall, Stop, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_keyspace::Refusal;
@@ -18,7 +18,7 @@ pub(super) const SET: CommandSpec = CommandSpec { since: "1.0.0", group: Group::
 pub(super) fn look<'c, R>(
     call: &mut ReadCall<'c>,
     look: impl FnOnce(&Set<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_as::<Sets, _>(key, |set| look(set, reply))?;
@@ -30,7 +30,7 @@ pub(super) fn look<'c, R>(
 pub(super) fn look_at_all<'c, R>(
     call: &mut ReadCall<'c>,
     look: impl FnOnce(&Set<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_whole_as::<Sets, _>(key, |set| look(set, reply))?;
@@ -51,14 +51,14 @@ pub(crate) fn limits(settings: &Settings) -> SetLimits {
 }
 
 /// The first key as a set to be changed.
-pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<SetMut<'s>, CommandError> {
+pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<SetMut<'s>, Stop> {
     let key = call.key(1);
     let limits = limits(call.context.settings());
     Ok(call.keys.write_as::<Sets>(key, limits)?)
 }
 
 /// The keys at some arguments as sets, all of one moment.
-pub(super) fn freeze<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, at: Range<usize>) -> Result<Vec<Frozen>, CommandError> {
+pub(super) fn freeze<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, at: Range<usize>) -> Result<Vec<Frozen>, Stop> {
     let mut sets = Vec::with_capacity(at.len());
     for position in at {
         let key = call.key(position);

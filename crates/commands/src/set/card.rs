@@ -54,7 +54,7 @@ fn answer(call: &mut ReadCall<'_>, operation: Operation) -> Outcome {
     let count = number::integer(call.args.at(1)).ok().and_then(|count| usize::try_from(count).ok());
     let count = count.filter(|count| *count > 0).ok_or(CommandError::KeyCountNotPositive)?;
     if count > call.args.len() - 2 {
-        return Err(CommandError::TooManyKeys);
+        return Err(CommandError::TooManyKeys.into());
     }
     let (mut limit, mut approximately) = (0, false);
     let mut options = Options::after(call.args, 2 + count);
@@ -65,7 +65,7 @@ fn answer(call: &mut ReadCall<'_>, operation: Operation) -> Outcome {
                 limit = given.ok_or(CommandError::LimitNegative)?;
             }
             o if o.is("APPROX") && operation == Operation::Union => approximately = true,
-            _ => return Err(CommandError::Syntax),
+            _ => return Err(CommandError::Syntax.into()),
         }
     }
     if let Some((mut combination, _)) = call.computed::<Combination>()? {

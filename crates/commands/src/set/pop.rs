@@ -31,7 +31,7 @@ const REMADE_FROM: usize = 5;
 
 fn spop(call: &mut WriteCall<'_>) -> Outcome {
     if call.args.len() > 3 {
-        return Err(CommandError::Syntax);
+        return Err(CommandError::Syntax.into());
     }
     if call.args.len() == 3 {
         return several(call);

@@ -30,7 +30,7 @@ fn srandmember(call: &mut ReadCall<'_>) -> Outcome {
         return one(call);
     }
     if call.args.len() > 3 {
-        return Err(CommandError::Syntax);
+        return Err(CommandError::Syntax.into());
     }
     let count = number::integer_within(call.args.at(2), -i64::MAX, i64::MAX)?;
     let found = if count >= 0 {
@@ -40,7 +40,7 @@ fn srandmember(call: &mut ReadCall<'_>) -> Outcome {
         let count = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
         let picked = look(call, |set, reply| independent(set, count, reply))?;
         if picked == Some(false) {
-            return Err(CommandError::OutOfRange);
+            return Err(CommandError::OutOfRange.into());
         }
         picked.map(|_| ())
     };

@@ -1,6 +1,6 @@
 //! SMEMBERS: all members of a set.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
+use almandine_call::{Command, Handler, Outcome, ReadCall, Stop};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_keyspace::types::set::Sets;
 
@@ -38,7 +38,7 @@ fn smembers(call: &mut ReadCall<'_>) -> Outcome {
 }
 
 /// Answers all members. False if it is to be done by a stream; then nothing was written.
-fn answer(call: &mut ReadCall<'_>, may_stream: bool) -> Result<bool, CommandError> {
+fn answer(call: &mut ReadCall<'_>, may_stream: bool) -> Result<bool, Stop> {
     let found = look_at_all(call, |set, reply| {
         if may_stream && set.is_large() {
             return Ok(false);

@@ -1,6 +1,6 @@
 //! What the commands of the family have in common: the first key as a sorted set, to be read or to be changed, and members in replies.
 
-use almandine_call::{CommandError, ReadCall, WriteCall};
+use almandine_call::{ReadCall, Stop, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_keyspace::Refusal;
@@ -15,7 +15,7 @@ pub(super) const SORTED_SET: CommandSpec = CommandSpec { since: "1.2.0", group: 
 pub(super) fn look<'c, R>(
     call: &mut ReadCall<'c>,
     look: impl FnOnce(&SortedSet<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_as::<SortedSets, _>(key, |set| look(set, reply))?;
@@ -27,7 +27,7 @@ pub(super) fn look<'c, R>(
 pub(super) fn look_at_all<'c, R>(
     call: &mut ReadCall<'c>,
     look: impl FnOnce(&SortedSet<'_>, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     let key = call.key(1);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_whole_as::<SortedSets, _>(key, |set| look(set, reply))?;
@@ -43,7 +43,7 @@ pub fn limits(settings: &Settings) -> SortedSetLimits {
 }
 
 /// The first key as a sorted set to be changed.
-pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<SortedSetMut<'s>, CommandError> {
+pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<SortedSetMut<'s>, Stop> {
     let key = call.key(1);
     let limits = limits(call.context.settings());
     Ok(call.keys.write_as::<SortedSets>(key, limits)?)

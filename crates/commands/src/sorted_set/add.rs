@@ -1,7 +1,7 @@
 //! ZADD and ZINCRBY: members and their scores.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::packed::Due;
 use almandine_keyspace::types::sorted_set::{SortedSetMut, Update};
@@ -99,7 +99,7 @@ fn zadd(call: &mut WriteCall<'_>) -> Outcome {
     let conditions = Conditions::take(&mut options);
     let pairs = args.slice_from(options.position());
     if pairs.is_empty() || !pairs.len().is_multiple_of(2) {
-        return Err(CommandError::Syntax);
+        return Err(CommandError::Syntax.into());
     }
     conditions.check(pairs.len() / 2)?;
     let first = number::double(pairs.at(0))?;
@@ -136,7 +136,7 @@ fn add(
     member: &[u8],
     given: f64,
     due: Due,
-) -> Result<Option<(Update, f64)>, CommandError> {
+) -> Result<Option<(Update, f64)>, Stop> {
     let score = if conditions.are_none() {
         Some(given)
     } else {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use almandine_base::events::Classes;
 use almandine_call::call::{KeyAccess, KeyCall};
-use almandine_call::{CommandError, Options, Outcome, ReadCall, Word, WriteCall, errors, number};
+use almandine_call::{CommandError, Options, Outcome, ReadCall, Stop, Word, WriteCall, errors, number};
 use almandine_datatypes::sorted_set::Aggregate;
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::{Key, Kind, Put, Reader};
@@ -84,7 +84,7 @@ pub(super) fn store_with<'c>(
     call: &mut WriteCall<'c>,
     keys: &[Key<'c>],
     event: &'static str,
-    begin: impl Fn(&mut WriteCall<'c>) -> Result<Combination, CommandError>,
+    begin: impl Fn(&mut WriteCall<'c>) -> Result<Combination, Stop>,
 ) -> Outcome {
     let mut round = 0;
     let mut combination = None;
@@ -149,7 +149,7 @@ fn freeze<'c, K: KeyAccess<'c>>(
     call: &mut KeyCall<'c, K>,
     positions: Range<usize>,
     reader: impl for<'k> Fn(&'k mut K) -> &'k mut Reader<'c>,
-) -> Result<Vec<Frozen>, CommandError> {
+) -> Result<Vec<Frozen>, Stop> {
     let mut sources = Vec::with_capacity(positions.len());
     for position in positions {
         let key = call.key(position);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::types::sorted_set::{SortedSetMut, SortedSets};
 use almandine_resp::{ProtocolVersion, Reply};
@@ -38,7 +38,7 @@ pub(super) const ZPOPMAX: Command = Command {
 
 fn pop_one_key(call: &mut WriteCall<'_>, highest: bool) -> Outcome {
     if call.args.len() > 3 {
-        return Err(CommandError::Syntax);
+        return Err(CommandError::Syntax.into());
     }
     let natural = |text: &[u8]| number::integer(text).ok().and_then(|count| usize::try_from(count).ok());
     let count = call.args.get(2).map(|text| natural(text).ok_or(CommandError::NotPositive)).transpose()?;
@@ -62,13 +62,7 @@ pub(super) fn event(highest: bool) -> &'static str {
 }
 
 /// Answers so many members, and removes them. How many there were.
-fn pop(
-    set: &mut SortedSetMut<'_>,
-    count: usize,
-    highest: bool,
-    shape: Shape,
-    reply: &mut Reply<'_>,
-) -> Result<usize, CommandError> {
+fn pop(set: &mut SortedSetMut<'_>, count: usize, highest: bool, shape: Shape, reply: &mut Reply<'_>) -> Result<usize, Stop> {
     let len = set.len();
     let count = count.min(len);
     let ranks = if highest { len - count..len } else { 0..count };
@@ -145,7 +139,7 @@ impl Pops {
     ///
     /// # Errors
     /// When a key before it is of another type.
-    pub(super) fn answer(&self, call: &mut WriteCall<'_>) -> Result<bool, CommandError> {
+    pub(super) fn answer(&self, call: &mut WriteCall<'_>) -> Result<bool, Stop> {
         let limits = limits(call.context.settings());
         for at in call.candidates(self.keys.clone()) {
             let key = call.key(at);

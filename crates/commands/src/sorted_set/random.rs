@@ -53,7 +53,7 @@ fn zrandmember(call: &mut ReadCall<'_>) -> Outcome {
     match found {
         None => call.reply.array(0),
         Some(true) => {}
-        Some(false) => return Err(CommandError::OutOfRange),
+        Some(false) => return Err(CommandError::OutOfRange.into()),
     }
     Ok(())
 }

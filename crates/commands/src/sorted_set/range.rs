@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use almandine_base::output::{Broken, Stream};
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
+use almandine_call::{Command, Handler, Outcome, ReadCall, Stop};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::sorted_set::{SortedSet, SortedSetSnapshot, SortedSets};
@@ -150,7 +150,7 @@ fn answer(call: &mut ReadCall<'_>, form: Form) -> Outcome {
 }
 
 /// Answers a long range without holding writers up: all at once, or while the reply is sent.
-fn at_snapshot(call: &mut ReadCall<'_>, query: &Query<'_>, shape: Shape) -> Result<(), CommandError> {
+fn at_snapshot(call: &mut ReadCall<'_>, query: &Query<'_>, shape: Shape) -> Result<(), Stop> {
     let key = call.key(1);
     let may_stream = call.reply.out.may_stream();
     let ReadCall { keys, reply, .. } = call;

@@ -1,7 +1,7 @@
 //! What the commands of the family have in common: the first key as a stream, to be read or to be changed.
 
 use almandine_base::events::Classes;
-use almandine_call::{CommandError, ReadCall, WriteCall};
+use almandine_call::{ReadCall, Stop, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_datatypes::stream::{NodeLimits, StreamObject};
@@ -16,7 +16,7 @@ pub(super) const STREAM: CommandSpec = CommandSpec { since: "5.0.0", group: Grou
 pub(super) fn look<'c, R>(
     call: &mut ReadCall<'c>,
     look: impl FnOnce(&StreamObject, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     look_at(call, 1, look)
 }
 
@@ -25,7 +25,7 @@ pub(super) fn look_at<'c, R>(
     call: &mut ReadCall<'c>,
     position: usize,
     look: impl FnOnce(&StreamObject, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     let key = call.key(position);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_as::<Streams, _>(key, |stream| look((*stream)?, reply))?;
@@ -38,7 +38,7 @@ pub(super) fn look_at_all<'c, R>(
     call: &mut ReadCall<'c>,
     position: usize,
     look: impl FnOnce(&StreamObject, &mut Reply<'c>) -> Result<R, Refusal>,
-) -> Result<Option<R>, CommandError> {
+) -> Result<Option<R>, Stop> {
     let key = call.key(position);
     let ReadCall { keys, reply, .. } = call;
     let found = keys.read_whole_as::<Streams, _>(key, |stream| look((*stream)?, reply))?;
@@ -54,7 +54,7 @@ pub fn limits(settings: &Settings) -> NodeLimits {
 }
 
 /// The first key as a stream to be changed.
-pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<StreamMut<'s>, CommandError> {
+pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<StreamMut<'s>, Stop> {
     let key = call.key(1);
     Ok(call.keys.write_as::<Streams>(key, ())?)
 }
@@ -68,7 +68,7 @@ pub(super) fn tell_miss(call: &mut WriteCall<'_>) {
 }
 
 /// Whether a command on entries that exist has any: the first key as a stream to be changed, or None.
-pub(super) fn change_existing<'s>(call: &'s mut WriteCall<'_>) -> Result<Option<StreamMut<'s>>, CommandError> {
+pub(super) fn change_existing<'s>(call: &'s mut WriteCall<'_>) -> Result<Option<StreamMut<'s>>, Stop> {
     let stream = change(call)?;
     Ok(stream.existed().then_some(stream))
 }

@@ -1,7 +1,7 @@
 //! XACK and XACKDEL.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall};
+use almandine_call::{Command, Handler, Outcome, Stop, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 
 use super::access::{STREAM, change_existing, tell_miss};
@@ -30,7 +30,7 @@ fn xack(call: &mut WriteCall<'_>) -> Outcome {
 }
 
 /// How many of the entries were pending.
-fn acknowledge(call: &mut WriteCall<'_>) -> Result<i64, CommandError> {
+fn acknowledge(call: &mut WriteCall<'_>) -> Result<i64, Stop> {
     let (group, words, statistics) = (call.args.at(2), call.args.slice_from(3), call.context.statistics());
     tell_miss(call);
     let found = change_existing(call)?;

@@ -124,10 +124,10 @@ fn xadd(call: &mut WriteCall<'_>) -> Outcome {
     let trim: Option<Trim> = addition.trim.finish(limits, false)?;
     let words = call.args.slice_from(addition.fields);
     if words.len() < 2 || !words.len().is_multiple_of(2) {
-        return Err(errors::wrong_arity("xadd"));
+        return Err(errors::wrong_arity("xadd").into());
     }
     if addition.id == NewId::Given(StreamId::MIN) {
-        return Err(errors::stream::ID_ZERO);
+        return Err(errors::stream::ID_ZERO.into());
     }
     let mut stream = change(call)?;
     if !stream.existed() && !addition.make {
@@ -137,11 +137,11 @@ fn xadd(call: &mut WriteCall<'_>) -> Outcome {
     }
     let last = stream.look()?.last_id();
     if last == StreamId::MAX {
-        return Err(errors::stream::EXHAUSTED);
+        return Err(errors::stream::EXHAUSTED.into());
     }
     let id = addition.id.after(last, stream.now())?;
     if words.iter().map(<[u8]>::len).sum::<usize>() > ENTRY_MAX_BYTES {
-        return Err(errors::stream::ENTRY_TOO_LARGE);
+        return Err(errors::stream::ENTRY_TOO_LARGE.into());
     }
     let pairs = Pairs(words.iter());
     let iid = addition.identity.as_ref().map(|identity| identity.iid(pairs.clone()));
@@ -195,19 +195,19 @@ fn xsetid(call: &mut WriteCall<'_>) -> Outcome {
         } else if word.is("MAXDELETEDID") && options.remaining() > 0 {
             max_deleted = id::strict(options.value()?, 0)?;
             if last_id < max_deleted {
-                return Err(errors::stream::LAST_ID_BELOW_DELETED);
+                return Err(errors::stream::LAST_ID_BELOW_DELETED.into());
             }
         } else {
-            return Err(CommandError::Syntax);
+            return Err(CommandError::Syntax.into());
         }
     }
-    let Some(mut stream) = change_existing(call)? else { return Err(CommandError::NoSuchKey) };
+    let Some(mut stream) = change_existing(call)? else { return Err(CommandError::NoSuchKey.into()) };
     let (top, before) = (stream.look()?.last().map(|entry| entry.id), stream.look()?);
     if top.is_some_and(|top| last_id < top) {
-        return Err(errors::stream::LAST_ID_BELOW_TOP);
+        return Err(errors::stream::LAST_ID_BELOW_TOP.into());
     }
     if added.is_some_and(|added| before.len() > added) {
-        return Err(errors::stream::ENTRIES_ADDED_BELOW_LENGTH);
+        return Err(errors::stream::ENTRIES_ADDED_BELOW_LENGTH.into());
     }
     let added = added.unwrap_or(before.entries_added());
     let max_deleted = if max_deleted == StreamId::MIN { before.max_deleted() } else { max_deleted };

@@ -1,7 +1,7 @@
 //! XCLAIM and XAUTOCLAIM: what is pending becomes another consumer's.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{NOBODY, Pending, StreamId};
 use almandine_keyspace::types::stream::{StreamMut, Streams};
@@ -75,9 +75,9 @@ fn claim_options(mut options: Options<'_>, now: i64) -> Result<Claim, CommandErr
 }
 
 /// Takes a group of the first key, and says its number. The errors are those of claims.
-fn group_of(stream: &StreamMut<'_>, key: &[u8], name: &[u8]) -> Result<usize, CommandError> {
+fn group_of(stream: &StreamMut<'_>, key: &[u8], name: &[u8]) -> Result<usize, Stop> {
     let group = if stream.existed() { stream.look()?.find_group(name) } else { None };
-    group.ok_or_else(|| errors::stream::no_key_or_group(key, name))
+    group.ok_or_else(|| errors::stream::no_key_or_group(key, name).into())
 }
 
 fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
@@ -209,7 +209,7 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
         } else if word.is("JUSTID") {
             ids_only = true;
         } else {
-            return Err(CommandError::Syntax);
+            return Err(CommandError::Syntax.into());
         }
     }
     let key = call.key(1);

@@ -1,7 +1,7 @@
 //! XGROUP: groups and their consumers.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, help, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, help, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::{StreamMut, Streams};
@@ -58,7 +58,7 @@ struct Start {
 
 impl Start {
     /// The entries that it says were read: no more than there ever were.
-    fn read(&self, stream: &StreamMut<'_>) -> Result<Option<u64>, CommandError> {
+    fn read(&self, stream: &StreamMut<'_>) -> Result<Option<u64>, Stop> {
         let added = stream.look()?.counters().map_err(Refusal::from)?.added;
         Ok(self.read.map(|read| read.min(added)))
     }
@@ -84,17 +84,17 @@ fn options(call: &WriteCall<'_>, may_make: bool) -> Result<Start, CommandError> 
 }
 
 /// The second argument as a stream to be changed, which must be there.
-fn open<'s>(call: &'s mut WriteCall<'_>) -> Result<StreamMut<'s>, CommandError> {
+fn open<'s>(call: &'s mut WriteCall<'_>) -> Result<StreamMut<'s>, Stop> {
     let key = call.key(2);
     let stream = call.keys.write_as::<Streams>(key, ())?;
-    if stream.existed() { Ok(stream) } else { Err(errors::stream::GROUP_NEEDS_KEY) }
+    if stream.existed() { Ok(stream) } else { Err(errors::stream::GROUP_NEEDS_KEY.into()) }
 }
 
 /// As [`open`], with the number of the group that the third argument names.
-fn open_group<'s>(call: &'s mut WriteCall<'_>) -> Result<(StreamMut<'s>, usize), CommandError> {
+fn open_group<'s>(call: &'s mut WriteCall<'_>) -> Result<(StreamMut<'s>, usize), Stop> {
     let (key, group) = (call.args.at(2), call.args.at(3));
     let stream = open(call)?;
-    let Some(index) = stream.look()?.find_group(group) else { return Err(errors::stream::no_group(group, key)) };
+    let Some(index) = stream.look()?.find_group(group) else { return Err(errors::stream::no_group(group, key).into()) };
     Ok((stream, index))
 }
 
@@ -114,12 +114,12 @@ fn create(call: &mut WriteCall<'_>) -> Outcome {
         open(call)?
     };
     if args.len() > CREATE_WORDS_MAX {
-        return Err(errors::subcommand_syntax("XGROUP", args.at(1)));
+        return Err(errors::subcommand_syntax("XGROUP", args.at(1)).into());
     }
     let last_id = if at == b"$" { stream.look()?.last_id() } else { id::strict(at, 0)? };
     let read = start.read(&stream)?;
     if !stream.create_group(group, last_id, read)? {
-        return Err(errors::stream::GROUP_EXISTS);
+        return Err(errors::stream::GROUP_EXISTS.into());
     }
     stream.commit()?;
     tell(call, "xgroup-create");
@@ -145,7 +145,7 @@ fn setid(call: &mut WriteCall<'_>) -> Outcome {
     let args = call.args;
     let (mut stream, group) = open_group(call)?;
     if args.len() > SETID_WORDS_MAX {
-        return Err(errors::subcommand_syntax("XGROUP", args.at(1)));
+        return Err(errors::subcommand_syntax("XGROUP", args.at(1)).into());
     }
     let last_id = if at == b"$" { stream.look()?.last_id() } else { id::parse(at, 0)? };
     let read = start.read(&stream)?;

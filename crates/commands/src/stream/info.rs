@@ -80,7 +80,8 @@ fn stream(call: &mut ReadCall<'_>) -> Outcome {
         None => look_at(call, 2, |_, _| Ok(()))?,
     };
     found.ok_or(CommandError::NoSuchKey)?;
-    count.map(drop)
+    count?;
+    Ok(())
 }
 
 /// What both forms begin with, in a map that has `more` pairs behind it.
@@ -165,7 +166,7 @@ fn groups(call: &mut ReadCall<'_>) -> Outcome {
         }
         Ok(())
     })?;
-    found.ok_or(CommandError::NoSuchKey)
+    found.ok_or(CommandError::NoSuchKey.into())
 }
 
 pub(super) const CONSUMERS: Command = Command {
@@ -202,8 +203,8 @@ fn consumers(call: &mut ReadCall<'_>) -> Outcome {
         Ok(true)
     })?;
     match found {
-        None => Err(CommandError::NoSuchKey),
-        Some(false) => Err(errors::stream::no_group(name, key)),
+        None => Err(CommandError::NoSuchKey.into()),
+        Some(false) => Err(errors::stream::no_group(name, key).into()),
         Some(true) => Ok(()),
     }
 }

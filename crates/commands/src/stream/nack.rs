@@ -84,12 +84,12 @@ fn xnack(call: &mut WriteCall<'_>) -> Outcome {
     let parsed = parse(call);
     let mut stream = change(call)?;
     let group = if stream.existed() { stream.look()?.find_group(name) } else { None };
-    let Some(group) = group else { return Err(errors::stream::no_key_or_group(key, name)) };
+    let Some(group) = group else { return Err(errors::stream::no_key_or_group(key, name).into()) };
     let mode = match mode {
         word if word.is("SILENT") => Mode::Silent,
         word if word.is("FAIL") => Mode::Fail,
         word if word.is("FATAL") => Mode::Fatal,
-        _ => return Err(errors::stream::RELEASE_MODE),
+        _ => return Err(errors::stream::RELEASE_MODE.into()),
     };
     let Release { ids, count, force } = parsed?;
     let mut released = 0;

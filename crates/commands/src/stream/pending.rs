@@ -81,7 +81,7 @@ fn xpending(call: &mut ReadCall<'_>) -> Outcome {
         }
         Ok(true)
     })?;
-    if found == Some(true) { Ok(()) } else { Err(errors::stream::no_key_or_group(key, name)) }
+    if found == Some(true) { Ok(()) } else { Err(errors::stream::no_key_or_group(key, name).into()) }
 }
 
 fn summary(group: &Group, reply: &mut Reply<'_>) -> Result<(), Refusal> {

@@ -102,13 +102,13 @@ fn xcfgset(call: &mut WriteCall<'_>) -> Outcome {
         } else if word.is("IDMP-MAXSIZE") && options.remaining() > 0 {
             ids = Some(within(options.value()?, IDS_MAX, errors::stream::PRODUCER_MAX_SIZE)?);
         } else {
-            return Err(CommandError::Syntax);
+            return Err(CommandError::Syntax.into());
         }
     }
     if seconds.is_none() && ids.is_none() {
-        return Err(CommandError::Syntax);
+        return Err(CommandError::Syntax.into());
     }
-    let Some(mut stream) = change_existing(call)? else { return Err(CommandError::NoSuchKey) };
+    let Some(mut stream) = change_existing(call)? else { return Err(CommandError::NoSuchKey.into()) };
     let mut limits = stream.look()?.producers().map(Producers::limits).unwrap_or_default();
     limits.seconds = seconds.unwrap_or(limits.seconds);
     limits.ids = ids.unwrap_or(limits.ids);
@@ -140,18 +140,18 @@ fn xidmprecord(call: &mut WriteCall<'_>) -> Outcome {
     let (producer, iid) = (call.args.at(2), call.args.at(3));
     let id = id::strict(call.args.at(4), 0)?;
     if producer.is_empty() {
-        return Err(errors::stream::PRODUCER_EMPTY);
+        return Err(errors::stream::PRODUCER_EMPTY.into());
     }
     if iid.is_empty() {
-        return Err(errors::stream::PRODUCER_ID_EMPTY);
+        return Err(errors::stream::PRODUCER_ID_EMPTY.into());
     }
-    let Some(mut stream) = change_existing(call)? else { return Err(CommandError::NoSuchKey) };
+    let Some(mut stream) = change_existing(call)? else { return Err(CommandError::NoSuchKey.into()) };
     if !stream.has(id)? {
-        return Err(errors::stream::PRODUCER_NO_ENTRY);
+        return Err(errors::stream::PRODUCER_NO_ENTRY.into());
     }
     let known = stream.look()?.producers().and_then(|producers| producers.get(producer, iid, 0));
     if known.is_some_and(|known| known != id) {
-        return Err(errors::stream::PRODUCER_OTHER_ENTRY);
+        return Err(errors::stream::PRODUCER_OTHER_ENTRY.into());
     }
     if known.is_none() {
         stream.put_producer_id(producer, iid, id, false)?;

@@ -58,7 +58,7 @@ fn range(call: &mut ReadCall<'_>, backwards: bool) -> Outcome {
     let (mut count, mut options) = (None, Options::after(call.args, 4));
     while let Some(word) = options.next() {
         if !word.is("COUNT") || options.remaining() == 0 {
-            return Err(CommandError::Syntax);
+            return Err(CommandError::Syntax.into());
         }
         count = Some(id::count(options.value()?)?);
     }

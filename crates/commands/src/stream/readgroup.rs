@@ -86,7 +86,7 @@ enum From {
 
 fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
     let reading = parse(call.args, true)?;
-    let Some((group, consumer)) = reading.group else { return Err(errors::stream::READ_GROUP_MISSING) };
+    let Some((group, consumer)) = reading.group else { return Err(errors::stream::READ_GROUP_MISSING.into()) };
     let mut all = Vec::with_capacity(reading.len);
     // All is checked before anything changes.
     for position in call.candidates_together(reading.places()) {
@@ -94,10 +94,10 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
         let found = call.keys.read_as::<Streams, _>(key, |stream| Ok((*stream)?.find_group(group).is_some()))?;
         call.looked_up(key, found.is_some());
         if found != Some(true) {
-            return Err(errors::stream::no_group_to_read(name, group));
+            return Err(errors::stream::no_group_to_read(name, group).into());
         }
         let from = match text {
-            b"$" => return Err(errors::stream::READ_GROUP_LAST),
+            b"$" => return Err(errors::stream::READ_GROUP_LAST.into()),
             b">" => From::New,
             _ => From::Own(id::strict(text, 0)?),
         };
@@ -110,7 +110,9 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
         let (key, name) = (call.key(position), call.args.at(position));
         let WriteCall { keys, reply, .. } = call;
         let mut stream = keys.write_as::<Streams>(key, ())?;
-        let Some(number) = stream.look()?.find_group(group) else { return Err(errors::stream::no_group_to_read(name, group)) };
+        let Some(number) = stream.look()?.find_group(group) else {
+            return Err(errors::stream::no_group_to_read(name, group).into());
+        };
         let is_new;
         match from {
             From::New if !has_some(&stream, number, &reading)? => {

@@ -2,7 +2,7 @@
 
 use almandine_base::object::Missing;
 use almandine_base::output::{Broken, Stream};
-use almandine_call::{CommandError, ReadCall};
+use almandine_call::{ReadCall, Stop};
 use almandine_datatypes::stream::{Entry, StreamId};
 use almandine_keyspace::types::stream::{StreamSnapshot, Streams};
 use almandine_resp::reply::write_header;
@@ -75,7 +75,7 @@ pub(super) fn stream_range(
     (start, end): (StreamId, StreamId),
     count: Option<u64>,
     backwards: bool,
-) -> Result<bool, CommandError> {
+) -> Result<bool, Stop> {
     if !call.reply.out.may_stream() || start > end {
         return Ok(false);
     }

@@ -48,7 +48,7 @@ fn xtrim(call: &mut WriteCall<'_>) -> Outcome {
     let (mut parsed, mut options) = (TrimOptions::default(), Options::after(call.args, 2));
     while let Some(word) = options.next() {
         if !parsed.option(word, &mut options)? {
-            return Err(CommandError::Syntax);
+            return Err(CommandError::Syntax.into());
         }
     }
     let limits = limits(call.context.settings());

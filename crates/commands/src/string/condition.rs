@@ -121,10 +121,10 @@ fn delex(call: &mut WriteCall<'_>) -> Outcome {
     let condition = match (call.args.len(), options.next()) {
         (2, _) => Condition::Always,
         (4, Some(option)) => match Condition::option(option, &mut options)? {
-            None | Some(Condition::Absent | Condition::Present) => return Err(CommandError::Syntax),
+            None | Some(Condition::Absent | Condition::Present) => return Err(CommandError::Syntax.into()),
             Some(condition) => condition,
         },
-        _ => return Err(errors::wrong_arity("delex")),
+        _ => return Err(errors::wrong_arity("delex").into()),
     };
     delete_when(call, condition)
 }

@@ -122,7 +122,7 @@ fn msetex(call: &mut WriteCall<'_>) -> Outcome {
     let count = parse_i64(call.args.at(1)).and_then(|count| usize::try_from(count).ok());
     let count = count.filter(|count| *count > 0 && *count <= i32::MAX as usize).ok_or(errors::string::INVALID_KEY_COUNT)?;
     if count > (call.args.len() - 2) / 2 {
-        return Err(errors::wrong_arity("msetex"));
+        return Err(errors::wrong_arity("msetex").into());
     }
     let (mut must_exist, mut change) = (None, ExpiryChange::Unstated);
     let mut options = Options::after(call.args, 2 + 2 * count);
@@ -136,7 +136,7 @@ fn msetex(call: &mut WriteCall<'_>) -> Outcome {
         } else if let Some(expiry) = Expiry::option(option, &mut options)? {
             change = only_expiry(change, expiry)?;
         } else {
-            return Err(CommandError::Syntax);
+            return Err(CommandError::Syntax.into());
         }
     }
     let expiry_ms = match &change {
@@ -179,7 +179,7 @@ fn any_exists(call: &mut WriteCall<'_>, pairs: Args<'_>) -> bool {
 }
 
 fn check_pairs(pairs: Args<'_>, command: &str) -> Outcome {
-    if pairs.len().is_multiple_of(2) { Ok(()) } else { Err(errors::wrong_arity(command)) }
+    if pairs.len().is_multiple_of(2) { Ok(()) } else { Err(errors::wrong_arity(command).into()) }
 }
 
 /// Sets the keys of the first `count` pairs: all, or none.

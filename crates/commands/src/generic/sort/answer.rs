@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use almandine_call::{CommandError, KeyAccess, KeyCall, Outcome};
+use almandine_call::{KeyAccess, KeyCall, Outcome, Stop};
 use almandine_keyspace::types::{Elements, Frozen};
 use almandine_keyspace::{Key, Reader, Refusal};
 use almandine_resp::reply::write_header;
@@ -61,7 +61,7 @@ pub(super) fn answer<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, mut sortin
 }
 
 /// Latches the keys that patterns lead to, and what is sorted, which is returned as it is then.
-fn together(keys: &mut Reader<'_>, key: Key<'_>, mut source: Frozen, sorting: &mut Sorting) -> Result<Frozen, CommandError> {
+fn together(keys: &mut Reader<'_>, key: Key<'_>, mut source: Frozen, sorting: &mut Sorting) -> Result<Frozen, Stop> {
     for _ in 0..ATTEMPTS {
         let names = names(&source, sorting)?;
         if names.len() > TOGETHER_MAX {
@@ -81,7 +81,7 @@ fn together(keys: &mut Reader<'_>, key: Key<'_>, mut source: Frozen, sorting: &m
 }
 
 /// The names of all keys that patterns lead to.
-pub(super) fn names(source: &Frozen, sorting: &Sorting) -> Result<Vec<Vec<u8>>, CommandError> {
+pub(super) fn names(source: &Frozen, sorting: &Sorting) -> Result<Vec<Vec<u8>>, Stop> {
     let mut names = Vec::new();
     if let Some(elements) = source.elements()? {
         elements.visit(0..elements.len(), |element| values::names(sorting, element, &mut names))?;
@@ -122,11 +122,7 @@ pub(super) fn order(sorting: &Sorting) -> Order {
 }
 
 /// All elements, sorted so far that those at the places are right.
-pub(super) fn sorted(
-    source: &Frozen,
-    sorting: &Sorting,
-    values: &mut Values<'_, '_>,
-) -> Result<(Table, Range<usize>), CommandError> {
+pub(super) fn sorted(source: &Frozen, sorting: &Sorting, values: &mut Values<'_, '_>) -> Result<(Table, Range<usize>), Stop> {
     let Some(elements) = source.elements()? else { return Ok((Table::new(Order::Bytes, false, 0), 0..0)) };
     let places = sorting.places(elements.len());
     let mut table = Table::new(order(sorting), sorting.descending, elements.len());
@@ -137,8 +133,8 @@ pub(super) fn sorted(
     }
     elements.visit(0..elements.len(), |element| {
         let pushed = match &sorting.by {
-            None => table.push(element),
-            Some(pattern) => values.of(pattern, element).and_then(|weight| table.push_weighed(element, weight)),
+            None => table.push(element).map_err(Stop::from),
+            Some(pattern) => values.of(pattern, element).and_then(|weight| Ok(table.push_weighed(element, weight)?)),
         };
         if failed.is_ok() {
             failed = pushed;

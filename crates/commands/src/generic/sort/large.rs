@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use almandine_base::output::{Broken, Stream};
-use almandine_call::CommandError;
+use almandine_call::Stop;
 use almandine_call::computation::Computation;
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::list::NewList;
@@ -29,7 +29,7 @@ pub(super) struct Large {
     /// Where the result goes, as it grows.
     pub(super) list: Option<NewList>,
     /// What is wrong with an element.
-    pub(super) failed: Option<CommandError>,
+    pub(super) failed: Option<Stop>,
     table: Table,
     len: usize,
     /// What is answered of all that are sorted.
@@ -63,7 +63,7 @@ impl Large {
         let visited = self.source.elements().and_then(|elements| match elements {
             Some(elements) => elements.visit(part, |element| {
                 if let Err(error) = table.push(element) {
-                    *failed = Some(error);
+                    *failed = Some(error.into());
                 }
             }),
             None => Ok(()),

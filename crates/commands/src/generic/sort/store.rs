@@ -1,7 +1,7 @@
 //! SORT that stores its result.
 
 use almandine_base::events::Classes;
-use almandine_call::{CommandError, Outcome, WriteCall};
+use almandine_call::{Outcome, Stop, WriteCall};
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::list::{Lists, NewList};
 use almandine_keyspace::{Key, Kind, Need, Put};
@@ -61,7 +61,7 @@ pub(super) fn store(call: &mut WriteCall<'_>, destination: usize, mut sorting: S
 }
 
 /// Settles what the type decides. How many elements there are.
-fn settle(source: &Frozen, sorting: &mut Sorting) -> Result<usize, CommandError> {
+fn settle(source: &Frozen, sorting: &mut Sorting) -> Result<usize, Stop> {
     let Some(elements) = source.elements()? else { return Ok(0) };
     sorting.settle(elements.is_unordered());
     Ok(elements.len())
@@ -83,7 +83,7 @@ fn lock(call: &mut WriteCall<'_>, key: Key<'_>, destination: Key<'_>, others: &[
 }
 
 /// The list of what is asked for of each element.
-fn fill(call: &mut WriteCall<'_>, source: &Frozen, sorting: &Sorting, mut list: NewList) -> Result<NewList, CommandError> {
+fn fill(call: &mut WriteCall<'_>, source: &Frozen, sorting: &Sorting, mut list: NewList) -> Result<NewList, Stop> {
     let mut values = Values::new(&mut call.keys, call.context);
     let (table, places) = sorted(source, sorting, &mut values)?;
     for entry in &table.entries[places] {

@@ -4,7 +4,7 @@
 //! whether the elements are still the same. Where they are too many for that, each is read by itself.
 
 use almandine_base::events::Classes;
-use almandine_call::{CommandError, Context};
+use almandine_call::{Context, Stop};
 use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::{Kind, Reader, Refusal};
 
@@ -32,7 +32,7 @@ impl<'r, 'c> Values<'r, 'c> {
     ///
     /// # Errors
     /// When it is not in memory.
-    pub(super) fn of(&mut self, pattern: &Pattern, element: &[u8]) -> Result<Option<&[u8]>, CommandError> {
+    pub(super) fn of(&mut self, pattern: &Pattern, element: &[u8]) -> Result<Option<&[u8]>, Stop> {
         let Self { keys, context, name, value } = self;
         pattern.key(element, name);
         let key = keys.key(name);
