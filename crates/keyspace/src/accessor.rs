@@ -242,7 +242,10 @@ impl Accessor {
 
     /// Bytes of the records that have been noted as needed, about.
     #[must_use]
-    pub fn wanted_bytes(&self) -> u64 {
+    pub fn wanted_bytes(&mut self) -> u64 {
+        // Commands of a unit may need a record several times.
+        self.wanted.sort_unstable();
+        self.wanted.dedup();
         self.session.estimate(&self.wanted)
     }
 

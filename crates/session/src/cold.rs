@@ -44,7 +44,8 @@ impl Engine {
         *stage = self.accessor.detach();
     }
 
-    /// Goes on with a batch in which a command is pending that met a cold record, although there was none when the batch began, or that computes.
+    /// Goes on with a batch in which a command is pending: it computes, or it met a cold record although there was none when the batch
+    /// began.
     #[cold]
     pub(crate) fn go_on_cold(
         &mut self,

@@ -135,7 +135,8 @@ pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned
     }
 }
 
-/// Cuts off what a command has written that stopped, and replies its error if it failed. This is the only place where a [`Stop`] is looked at.
+/// Cuts off what a command has written that stopped, and replies its error if it failed. This is the only place where a [`Stop`] is
+/// looked at.
 #[cold]
 fn stopped(
     execution: &mut Execution<'_>,

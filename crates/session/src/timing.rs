@@ -188,7 +188,8 @@ impl Timing {
         }
     }
 
-    /// Logs a segment of commands of `received` that took long: under its first command, with the number of commands that were timed together.
+    /// Logs a segment of commands of `received` that took long: under its first command, with the number of commands that were timed
+    /// together.
     #[cold]
     pub(crate) fn note_segment(&self, context: &Context, client: &Client, received: Received<'_>, segment: &Segment) {
         let &Segment { elapsed_ns, commands, first } = segment;

@@ -10,7 +10,9 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::{Client, Dispatch, Flags, Queue, Transaction, errors, follow, redact, tracking, transaction};
+use almandine_call::{
+    Client, CommandError, Dispatch, Flags, Outcome, Queue, Stop, Transaction, errors, follow, redact, tracking, transaction,
+};
 use almandine_command_spec::Access;
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
@@ -23,7 +25,7 @@ use crate::hand_over::{self, Server};
 use crate::outcome::{BatchEnd, Executed, Pending};
 use crate::plan::Planned;
 use crate::received::Received;
-use crate::residency::need_of;
+use crate::residency::{is_too_much, need_of};
 use crate::unit::{Unit, plan};
 use crate::{monitor, reply};
 
@@ -51,11 +53,7 @@ impl Engine {
         let exec = Exec { dispatch, args };
         let transaction = client.transaction.take().unwrap_or_default();
         if transaction.is_refused() {
-            let start_ns = self.timing.begin_alone(&self.context, client, dispatch, self.now_ms);
-            self.context.statistics().command(usize::from(dispatch.index)).failed.add(1);
-            reply::error(&self.context, client, out, &errors::transaction::REFUSED);
-            let nothing = Received { batch: &Batch::new(), input: &[] };
-            self.end_transaction(connection, exec, start_ns, nothing);
+            self.refuse_unit(connection, exec, &errors::transaction::REFUSED, out);
             return Ok(mark);
         }
         let queue = transaction.into_queue();
@@ -160,7 +158,15 @@ impl Engine {
         let client = &mut connection.client;
         let start_ns = self.timing.begin_alone(&self.context, client, exec.dispatch, self.now_ms);
         let early = self.fault == Some(Fault::WatchBeforeLatch) && is_broken(&mut self.accessor, client);
-        self.begin(client, unit)?;
+        match self.begin(client, unit) {
+            Ok(()) => {}
+            Err(Stop::Error(error)) => {
+                reply::queued(out, queued);
+                self.refuse_unit(connection, exec, &errors::transaction::aborted(&error), out);
+                return Ok(());
+            }
+            Err(_) => return Err(Pending::Records),
+        }
         let broken = match self.fault {
             Some(Fault::WatchBeforeLatch) => early,
             _ => is_broken(&mut self.accessor, client),
@@ -181,6 +187,15 @@ impl Engine {
         Ok(())
     }
 
+    /// Ends a transaction of which no command runs, and replies why.
+    #[cold]
+    fn refuse_unit(&mut self, connection: &mut Connection, exec: Exec<'_>, error: &CommandError, out: &mut Output) {
+        let start_ns = self.timing.begin_alone(&self.context, &connection.client, exec.dispatch, self.now_ms);
+        self.context.statistics().command(usize::from(exec.dispatch.index)).failed.add(1);
+        reply::error(&self.context, &connection.client, out, error);
+        self.end_transaction(connection, exec, start_ns, Received { batch: &Batch::new(), input: &[] });
+    }
+
     fn end_transaction(&mut self, connection: &mut Connection, exec: Exec<'_>, start_ns: u64, received: Received<'_>) {
         let Exec { dispatch, args } = exec;
         let client = &mut connection.client;
@@ -194,8 +209,8 @@ impl Engine {
     /// Begins the unit, with all that its commands need at hand.
     ///
     /// # Errors
-    /// When records have to be read first. The unit has not begun then.
-    fn begin(&mut self, client: &Client, unit: Unit<'_>) -> Result<(), Pending> {
+    /// When records have to be read first, or are too many to be in memory together. The unit has not begun then.
+    fn begin(&mut self, client: &Client, unit: Unit<'_>) -> Outcome {
         let Self { accessor, context, fault, now_ms, .. } = self;
         let db = client.db;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
@@ -236,7 +251,11 @@ impl Engine {
         // A record that cannot be read is the error of the command that needs it.
         if required == Err(Missing::Cold) {
             accessor.end_unit();
-            return Err(Pending::Records);
+            if is_too_much(accessor) {
+                accessor.forget_wanted();
+                return Err(CommandError::TooManyCold.into());
+            }
+            return Err(Stop::Cold);
         }
         Ok(())
     }

@@ -159,3 +159,81 @@ fn a_key_that_is_named_twice_is_deleted_once_beside_cold_ones() {
     run((KEYS / 2..KEYS).step_by(3), &expired, &Value::Integer(1));
     assert_eq!(server.client().line("DBSIZE"), Value::Integer(KEYS as i64 * 2 / 3));
 }
+
+/// Keys whose records are more than a unit of work may bring into memory from the device; half of them are not.
+const LARGE_KEYS: usize = 6_000;
+
+fn large_value(number: usize) -> String {
+    format!("{number:015000}")
+}
+
+fn on_all(command: &str, keys: std::ops::Range<usize>) -> Vec<String> {
+    std::iter::once(command.to_owned()).chain(keys.map(|number| format!("large:{number}"))).collect()
+}
+
+/// A server on whose device these keys are.
+fn start_with_large_values() -> Server {
+    let flags = ["--maxmemory", "64mb", "--storage-dir", "{dir}/s", "--enable-debug-command", "yes"];
+    let server = Server::start(&Program::Almandine, &flags);
+    let mut client = server.client();
+    for first in (0..LARGE_KEYS).step_by(100) {
+        let numbers = first..first + 100;
+        let sets: Vec<_> = numbers.map(|n| vec!["SET".to_owned(), format!("large:{n}"), large_value(n)]).collect();
+        assert!(client.pipeline(&sets).expect("writes").iter().all(|reply| *reply == Value::ok()));
+    }
+    assert!(server.make_cold());
+    server
+}
+
+fn check_values(reply: &Value, keys: std::ops::Range<usize>) {
+    let Value::Array(values) = reply else { panic!("{reply}") };
+    let wrong = keys.clone().zip(values).find(|(number, value)| **value != Value::Bulk(large_value(*number).into_bytes()));
+    assert!(wrong.is_none() && values.len() == keys.len(), "{:?}", wrong.map(|(number, _)| number));
+}
+
+/// What the commands of a pipeline need together is not in memory together: the next command gets what it needs, and only then those behind it.
+#[test]
+fn commands_of_a_pipeline_that_need_too_much_together_run_one_after_the_other() {
+    let server = start_with_large_values();
+    let (first, second) = (0..LARGE_KEYS / 2, LARGE_KEYS / 2..LARGE_KEYS);
+    let replies = server.client().pipeline(&[on_all("MGET", first.clone()), on_all("MGET", second.clone())]).expect("replies");
+    check_values(&replies[0], first);
+    check_values(&replies[1], second);
+}
+
+/// A transaction whose keys do not fit into memory together is refused before its first command, planned or alone; one whose keys fit is executed.
+#[test]
+fn a_transaction_that_needs_too_much_is_refused() {
+    let server = start_with_large_values();
+    let mut client = server.client();
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let (first, second) = (0..LARGE_KEYS / 2, LARGE_KEYS / 2..LARGE_KEYS);
+    for more in ["GET counter", "DBSIZE"] {
+        for together in [true, false] {
+            let unit = [
+                words("MULTI"),
+                words("INCR counter"),
+                words(more),
+                on_all("MGET", first.clone()),
+                on_all("MGET", second.clone()),
+                words("EXEC"),
+            ];
+            let replies = if together {
+                client.pipeline(&unit).expect("replies")
+            } else {
+                unit.iter().map(|command| client.call(command).expect("a reply")).collect()
+            };
+            assert_eq!(
+                replies.last().map(ToString::to_string).unwrap_or_default(),
+                "-\"EXECABORT Transaction discarded because of: this needs too many keys from the storage device at once; use SCAN\"",
+                "{more}"
+            );
+            assert_eq!(client.line("EXEC").to_string(), "-\"ERR EXEC without MULTI\"");
+        }
+    }
+    assert_eq!(client.line("EXISTS counter").to_string(), ":0");
+    // A key that is named more than once is needed once.
+    let exists = || on_all("EXISTS", first.clone());
+    let replies = client.pipeline(&[words("MULTI"), exists(), exists(), exists(), words("EXEC")]).expect("replies");
+    assert_eq!(replies.last().map(ToString::to_string).unwrap_or_default(), "*[:3000, :3000, :3000]");
+}
