@@ -132,6 +132,15 @@ pub fn disk_bytes(path: impl AsRef<Path>) -> io::Result<u64> {
     Ok(fs::metadata(path)?.blocks() * 512)
 }
 
+/// What tells a file from every other one that exists: its device and inode. Links are not followed.
+///
+/// # Errors
+/// `NotFound` when there is nothing.
+pub fn identity(path: impl AsRef<Path>) -> io::Result<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
 /// Gives a file the permissions of another one.
 ///
 /// # Errors
@@ -162,6 +171,7 @@ mod tests {
         assert_eq!((read(&new).unwrap(), names(&directory).unwrap().len()), (b"three\n".to_vec(), 1));
         assert!(replace(directory.join("missing").join("file"), "").is_err());
         copy_permissions(&new, &create(&old).unwrap()).unwrap();
+        assert!(identity(&new).unwrap() == identity(&new).unwrap() && identity(&new).unwrap() != identity(&old).unwrap());
         assert_eq!(read(&old).unwrap(), b"");
         remove(&old).unwrap();
         remove(&new).unwrap();

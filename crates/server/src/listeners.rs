@@ -35,13 +35,19 @@ struct Unix {
 }
 
 /// The file of a Unix socket, which is removed with the last reference.
-struct SocketFile(PathBuf);
+struct SocketFile {
+    path: PathBuf,
+    /// Which file it was when it was made.
+    identity: Option<(u64, u64)>,
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        tracing::info!("Removing the unix socket file.");
-        // It may be gone already.
-        let _ = files::remove(&self.0);
+        // Do not remove the file of another process that has taken the path since.
+        if self.identity.is_some() && files::identity(&self.path).ok() == self.identity {
+            tracing::info!("Removing the unix socket file.");
+            let _ = files::remove(&self.path);
+        }
     }
 }
 
@@ -107,15 +113,16 @@ impl Listeners {
         let mode = (permissions != 0).then_some(permissions);
         if let Some(known) = self.unix.as_ref().filter(|known| known.path == *path) {
             known.endpoint.listener.set_backlog(settings.tcp_backlog)?;
-            mode.map_or(Ok(()), |mode| socket::set_mode(&known.file.0, mode))?;
+            mode.map_or(Ok(()), |mode| socket::set_mode(&known.file.path, mode))?;
             return Ok(Some(known.clone()));
         }
         // The working directory may change.
-        let file = std::path::absolute(path)?;
+        let absolute = std::path::absolute(path)?;
         let listener = Listener::unix(Path::new(path), mode, settings.tcp_backlog)?;
-        let unix = Unix { path: path.clone(), file: Arc::new(SocketFile(file)), endpoint: endpoint(listener) };
+        let file = SocketFile { identity: files::identity(&absolute).ok(), path: absolute };
+        let unix = Unix { path: path.clone(), file: Arc::new(file), endpoint: endpoint(listener) };
         if !settings.unix_socket_group.is_empty() {
-            socket::set_group(&unix.file.0, &settings.unix_socket_group)?;
+            socket::set_group(&unix.file.path, &settings.unix_socket_group)?;
         }
         Ok(Some(unix))
     }

@@ -162,7 +162,7 @@ fn addresses_of_the_same_port_are_exchanged_without_a_gap() {
 
 #[test]
 fn several_parameters_change_together_or_not_at_all() {
-    let server = Server::start(&Program::Almandine, &[]);
+    let server = Server::start(&Program::Almandine, &["--enable-protected-configs", "yes"]);
     let mut client = server.client();
     let (port, path) = (free_port(), server.directory().join("s.sock"));
     let path = path.to_str().unwrap();
@@ -193,7 +193,7 @@ fn ping_over(path: &str) -> std::io::Result<String> {
 
 #[test]
 fn a_unix_socket_comes_moves_and_goes() {
-    let server = Server::start(&Program::Almandine, &["--unixsocketperm", "700"]);
+    let server = Server::start(&Program::Almandine, &["--unixsocketperm", "700", "--enable-protected-configs", "yes"]);
     let mut client = server.client();
     let paths = ["a.sock", "b.sock"].map(|name| server.directory().join(name).to_str().unwrap().to_owned());
     let mode = |path: &str| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -218,12 +218,42 @@ fn a_unix_socket_comes_moves_and_goes() {
 }
 
 #[test]
+fn the_socket_of_another_service_stays_whatever_a_client_sets() {
+    let directory = std::env::temp_dir().join(format!("almandine-foreign-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("service.sock");
+    let service = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let set = format!("CONFIG SET unixsocket {}", path.display());
+    let server = Server::start(&Program::Almandine, &[]);
+    let refused = error(&server.client().line(&set));
+    assert!(refused.ends_with("(possibly related to argument 'unixsocket') - can't set protected config"), "{refused}");
+    let refused = error(&server.client().line("CONFIG SET unixsocketperm 777"));
+    assert!(refused.ends_with("can't set protected config"), "{refused}");
+    let server = Server::start(&Program::Almandine, &["--enable-protected-configs", "yes"]);
+    let refused = error(&server.client().line(&set));
+    assert!(refused.contains("another process listens on the socket"), "{refused}");
+    let refused = Server::try_start(&Program::Almandine, &["--unixsocket", path.to_str().unwrap()], &[]).err().unwrap();
+    assert!(refused.contains("another process listens on the socket"), "{refused}");
+    let _client = UnixStream::connect(&path).unwrap();
+    assert!(service.accept().is_ok(), "the service has its socket still");
+    // Nor is a socket removed that has taken the place of ours.
+    let ours = directory.join("ours.sock");
+    assert_eq!(server.client().line(&format!("CONFIG SET unixsocket {}", ours.display())), ok());
+    fs::remove_file(&ours).unwrap();
+    let successor = std::os::unix::net::UnixListener::bind(&ours).unwrap();
+    assert_eq!(server.client().call(&["CONFIG", "SET", "unixsocket", ""]).unwrap(), ok());
+    assert!(ours.exists());
+    drop((server, service, successor));
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
 fn what_was_set_is_in_the_rewritten_file_and_a_server_starts_from_it() {
     let directory = std::env::temp_dir().join(format!("almandine-network-{}", std::process::id()));
     fs::create_dir_all(&directory).unwrap();
     let (file, socket) = (directory.join("a.conf"), directory.join("a.sock"));
     let (first, second) = (free_port(), free_port());
-    fs::write(&file, format!("bind 127.0.0.1\nport {first}\nsave \"\"\nworkers 1\n")).unwrap();
+    fs::write(&file, format!("bind 127.0.0.1\nport {first}\nsave \"\"\nworkers 1\nenable-protected-configs yes\n")).unwrap();
     let start = || std::process::Command::new(almandine_testkit::server::almandine_path()).arg(&file).spawn().unwrap();
     let connect = |port| {
         for _ in 0..1000 {

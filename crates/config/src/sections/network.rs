@@ -14,8 +14,8 @@ section! {
         "Addresses to listen on; `*` is every IPv4, `::*` every IPv6 address, a leading `-` tolerates absence."
         => bind: Vec<String>;
     "bind-source-addr": TEXT = "" [] "Source address of outgoing connections.";
-    "unixsocket": TEXT = "" [] "Path of a Unix socket to listen on; empty for none." => unix_socket: String;
-    "unixsocketperm": (Kind::Octal) = "0" []
+    "unixsocket": TEXT = "" [protected] "Path of a Unix socket to listen on; empty for none." => unix_socket: String;
+    "unixsocketperm": (Kind::Octal) = "0" [protected]
         "Permissions of the Unix socket, in octal; 0 leaves them to the umask." => unix_socket_permissions: u32;
     "unixsocketgroup": TEXT = "" [immutable hidden] "Group of the Unix socket, by name or number; empty leaves it to the process."
         => unix_socket_group: String;

@@ -62,17 +62,12 @@ impl Listener {
         Ok(Self { socket: socket.into(), address: Address::Ip(bound) })
     }
 
-    /// Listens on a Unix socket, replacing one that an earlier process left. `mode` is the file's permission, such as `0o700`.
+    /// Listens on a Unix socket. `mode` is the file's permission, such as `0o700`. A socket that an earlier process left is replaced.
     ///
     /// # Errors
-    /// When the path cannot be created, or is something else than a socket.
+    /// When the path cannot be created, is something else than a socket, or a process listens on it.
     pub fn unix(path: &Path, mode: Option<u32>, backlog: u32) -> io::Result<Self> {
-        match fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.file_type().is_socket() => fs::remove_file(path)?,
-            Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists and is not a socket")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+        remove_abandoned(path)?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.bind(&SockAddr::unix(path)?)?;
         let listener = Self { socket: socket.into(), address: Address::Unix(path.to_owned()) };
@@ -216,6 +211,30 @@ pub fn bind(addresses: &[&str], port: u16, backlog: u32) -> io::Result<Vec<Liste
     Ok(listeners)
 }
 
+/// Removes the file of a Unix socket on which no process listens.
+fn remove_abandoned(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.file_type().is_socket() => {}
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists and is not a socket")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // A listener with a full queue would hold up a blocking connect; it answers EAGAIN to this one.
+    probe.set_nonblocking(true)?;
+    // Do not remove the file on any other answer: only a refused connection proves that no process listens.
+    match probe.connect(&SockAddr::unix(path)?) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(error) if error.raw_os_error() == Some(libc::EPROTOTYPE) => Err(in_use()),
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+        _ => Err(in_use()),
+    }
+}
+
+fn in_use() -> io::Error {
+    io::Error::new(io::ErrorKind::AddrInUse, "another process listens on the socket")
+}
+
 fn listen(socket: &SockRef<'_>, backlog: u32) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))
@@ -271,6 +290,32 @@ mod tests {
         fs::write(&path, "").unwrap();
         let refused = Listener::unix(&path, None, 16).unwrap_err();
         assert_eq!((refused.kind(), fs::metadata(&path).unwrap().len()), (io::ErrorKind::AlreadyExists, 0));
+        fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_unix_socket_on_which_a_process_listens_is_never_replaced() {
+        let path = std::env::temp_dir().join(format!("almandine-listener-live-{}.sock", std::process::id()));
+        let refused = || Listener::unix(&path, None, 16).unwrap_err().kind();
+        let alive = Listener::unix(&path, None, 0).unwrap();
+        assert_eq!(refused(), io::ErrorKind::AddrInUse);
+        // Also while its queue is full.
+        let connect = || {
+            let socket = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            socket.connect(&SockAddr::unix(&path).unwrap()).map(|()| socket)
+        };
+        let waiting: Vec<Socket> = std::iter::from_fn(|| connect().ok()).take(100).collect();
+        assert!(waiting.len() < 100, "the queue is full");
+        assert_eq!(refused(), io::ErrorKind::AddrInUse);
+        assert!(alive.accept().unwrap().is_some() && path.exists());
+        drop((alive, waiting));
+        drop(Listener::unix(&path, None, 16).unwrap());
+        fs::remove_file(&path).unwrap();
+        // Nor the socket of another protocol, such as the system log's.
+        let datagrams = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        assert_eq!(refused(), io::ErrorKind::AddrInUse);
+        drop(datagrams);
         fs::remove_file(&path).unwrap();
     }
 
