@@ -94,12 +94,15 @@ fn set(call: &mut AdminCall<'_>) -> Outcome {
     }
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
     let local = is_local(&call.client.shared);
-    call.context.node.configure(&pairs, local).map_err(|error| errors::server::configuration(&error))?;
-    if pairs.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"maxmemory")) {
-        outside_epoch(call, |node| {
+    let mut outcome = Ok(());
+    outside_epoch(call, |node| {
+        // It waits for other changes, for the file system, and for workers that start.
+        outcome = node.configure(&pairs, local);
+        if outcome.is_ok() && pairs.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"maxmemory")) {
             node.keyspace.await_eviction(node.config.snapshot().settings.memory.maxmemory, EVICTION_WAIT_MAX);
-        });
-    }
+        }
+    });
+    outcome.map_err(|error| errors::server::configuration(&error))?;
     call.reply.ok();
     Ok(())
 }
@@ -117,8 +120,9 @@ const REWRITE: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        let node = &call.context.node;
-        node.config.rewrite(Stated::AsNeeded, &node.user_lines()).map_err(|problem| errors::server::configuration(&problem))?;
+        let mut outcome = Ok(());
+        outside_epoch(call, |node| outcome = node.config.rewrite(Stated::AsNeeded, &node.user_lines()));
+        outcome.map_err(|problem| errors::server::configuration(&problem))?;
         call.reply.ok();
         Ok(())
     }),

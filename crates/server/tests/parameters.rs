@@ -4,8 +4,9 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
-use almandine_testkit::{Program, Server, Value};
+use almandine_testkit::{Client, Program, Server, Value};
 
 fn ok() -> Value {
     Value::Simple(b"OK".to_vec())
@@ -131,4 +132,40 @@ fn a_check_of_the_configuration_starts_nothing_and_says_everything() {
     assert!(check("user bob on >secret ~* +@all\n").0);
     assert!(!check("user bob on nonsense\n").0);
     fs::remove_file(&file).unwrap();
+}
+
+/// The file to rewrite is made a pipe, and CONFIG REWRITE waits for what it holds. The background frees a value only when every worker has left the epoch.
+#[test]
+fn memory_is_reclaimed_while_config_rewrite_waits_for_its_file() {
+    let directory = std::env::temp_dir().join(format!("almandine-rewrite-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("a.conf");
+    fs::write(&file, "timeout 0\n").unwrap();
+    let server = Server::start(&Program::Almandine, &[file.to_str().unwrap(), "--io-threads", "2"]);
+    fs::remove_file(&file).unwrap();
+    assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+    let mut rewriting = server.client();
+    rewriting.send(&[["CONFIG", "REWRITE"]]).unwrap();
+    // This returns when the server has opened the pipe.
+    let pipe = fs::OpenOptions::new().write(true).open(&file).unwrap();
+    let mut other = std::iter::repeat_with(|| server.client()).find_map(answering).unwrap();
+    assert_eq!(other.line("SETRANGE large 1000000 v"), Value::Integer(1_000_001));
+    assert_eq!(other.line("UNLINK large"), Value::Integer(1));
+    let started = std::time::Instant::now();
+    while !other.line("INFO memory").to_string().contains("lazyfreed_objects:1\\r\\n") {
+        assert!(started.elapsed() < Duration::from_secs(30), "the value is never freed");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(pipe);
+    assert_eq!(rewriting.receive().unwrap(), ok());
+    assert!(fs::metadata(&file).unwrap().is_file(), "the pipe was replaced");
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+/// The client, if it gets a reply soon: if its worker is not the one that waits.
+fn answering(mut client: Client) -> Option<Client> {
+    client.stream().set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let answers = client.call(&["PING"]).is_ok();
+    client.stream().set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    answers.then_some(client)
 }
