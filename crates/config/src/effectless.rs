@@ -16,7 +16,7 @@ const fn because(text: &'static str, parameters: &'static [&'static str]) -> Rea
 /// The reasons, those that will go with a later version first.
 #[rustfmt::skip]
 pub(crate) const REASONS: &[Reason] = &[
-    because("There are no snapshots and no append-only file yet; the log warns of `save` at start, and `appendonly yes` is refused.", &[
+    because("There are no snapshots and no append-only file yet; the check and the start warn of `save`, and `appendonly yes` is refused.", &[
         "save", "dbfilename", "rdbcompression", "rdbchecksum", "rdb-del-sync-files", "rdb-save-incremental-fsync",
         "rdb-key-save-delay", "stop-writes-on-bgsave-error", "appendonly", "appendfilename", "appenddirname", "appendfsync",
         "no-appendfsync-on-rewrite", "auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size", "aof-load-truncated",

@@ -25,6 +25,9 @@ const FORGOTTEN: [&str; 3] = ["list-max-ziplist-entries", "list-max-ziplist-valu
 /// Deepest nesting of `include`.
 const INCLUDE_DEPTH_MAX: usize = 16;
 
+/// What an operator must know of `save` points.
+pub const NO_SNAPSHOTS: &str = "snapshots do not exist yet: the data ends with the server, whatever 'save' says (save \"\" silences this)";
+
 /// What is wrong with a line that is none.
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
 
@@ -134,13 +137,15 @@ impl Loaded {
             errors.push(format!("{place}'{} {value}': {reason}.", parameter.name));
         }
         let missing = |parameter: &Parameter| snapshot.missing().any(|(other, ..)| other.name == parameter.name);
-        let mut notes = Vec::new();
+        let (mut warnings, mut notes) = (Vec::new(), Vec::new());
         for parameter in snapshot.without_effect().filter(|parameter| !missing(parameter)) {
-            if let (Some(place), Some(reason)) = (place(parameter), effectless::reason(parameter)) {
-                notes.push(format!("{place}: '{}' has no effect. {reason}", parameter.name));
+            match (place(parameter), effectless::reason(parameter)) {
+                (Some(place), _) if matches!(parameter.kind, Kind::Save) => warnings.push(format!("{place}: {NO_SNAPSHOTS}")),
+                (Some(place), Some(reason)) => notes.push(format!("{place}: '{}' has no effect. {reason}", parameter.name)),
+                _ => {}
             }
         }
-        Report { errors, notes, config }
+        Report { errors, warnings, notes, config }
     }
 }
 
@@ -149,6 +154,8 @@ impl Loaded {
 pub struct Report {
     /// Why the server would not start, each with its place.
     pub errors: Vec<String>,
+    /// What would be lost or refused although the server starts, each with its place.
+    pub warnings: Vec<String>,
     /// What it would say at its start, each with its place.
     pub notes: Vec<String>,
     /// What there is of the configuration.
@@ -248,7 +255,12 @@ impl LineProblem {
         if line.is_empty() {
             return LoadError(format!("{problem}\n"));
         }
-        LoadError(format!("{}Reading the configuration file, at line {}\n>>> '{line}'\n{problem}\n", title(), place.line))
+        let read = if place.option {
+            "Reading the command line".to_owned()
+        } else {
+            format!("Reading the configuration file, at line {}", place.line)
+        };
+        LoadError(format!("{}{read}\n>>> '{line}'\n{problem}\n", title()))
     }
 }
 

@@ -134,8 +134,12 @@ mod tests {
     const USERS: [&str; 2] = ["user default on", "user y off"];
 
     #[test]
-    fn a_default_of_several_lines_is_stated_as_a_whole() {
-        let text = rewritten("save 900 1\n", Config::defaults().snapshot().values(), Stated::AsNeeded, &[]);
+    fn a_value_of_several_lines_is_stated_as_a_whole() {
+        let config = Config::defaults();
+        let text = rewritten("save 900 1\n", config.snapshot().values(), Stated::AsNeeded, &[]);
+        assert!(text.lines().any(|line| line == "save \"\""), "{text}");
+        config.set(&[(b"save", b"3600 1 300 100 60 10000")], false, |_, _| Ok(())).unwrap();
+        let text = rewritten("save 900 1\n", config.snapshot().values(), Stated::AsNeeded, &[]);
         let saves: Vec<&str> = text.lines().filter(|line| line.starts_with("save")).collect();
         assert_eq!(saves, ["save 3600 1", "save 300 100", "save 60 10000"]);
     }

@@ -41,6 +41,13 @@ pub(crate) fn apply(settings: &Settings, limits: &Limits, keyspace: &Keyspace, n
     {
         tracing::warn!("{problem}. Writes are refused until it is raised");
     }
+    let (maxmemory, used) = (settings.memory.maxmemory, keyspace.used_memory());
+    if maxmemory != keyspace.maxmemory() && (1..used).contains(&maxmemory) {
+        tracing::warn!(
+            "maxmemory is now {maxmemory} bytes, less than the {used} in use: keys are evicted by maxmemory-policy, and where it allows none, \
+             writes are refused"
+        );
+    }
     oom_score::apply(settings)?;
     keyspace.set_maxmemory(settings.memory.maxmemory);
     set_storage(settings, keyspace);

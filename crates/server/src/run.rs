@@ -84,7 +84,7 @@ fn serve(config: Config) -> io::Result<()> {
     let settings = &snapshot.settings;
     std::env::set_current_dir(&settings.process.dir)
         .map_err(|error| io::Error::new(error.kind(), format!("Can't chdir to '{}': {error}", settings.process.dir)))?;
-    storage::check_budget(settings).map_err(io::Error::other)?;
+    storage::check(settings).map_err(io::Error::other)?;
     oom_score::apply(settings).map_err(io::Error::other)?;
     let table = follow_directives(&config)?;
     let acl = users::load(&config, table)?;
@@ -140,7 +140,10 @@ fn serve(config: Config) -> io::Result<()> {
     process::notify_ready(settings);
 
     // A worker that fails asks for the end as well.
-    let _request = node.shutdown.wait();
+    let request = node.shutdown.wait();
+    if request.save != Some(false) {
+        startup::warn_of_loss(&node.keyspace);
+    }
     tracing::warn!("Shutdown requested: closing {} connections", node.clients.connected());
     handle.stop();
     let outcome = network.join();

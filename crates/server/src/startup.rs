@@ -1,8 +1,9 @@
 //! What the log says of a start: the configuration, what of it has no effect, memory, storage, listeners.
 
-use almandine_config::{Config, Parameter, Settings};
+use almandine_config::{Config, NO_SNAPSHOTS, Parameter, Settings};
 use almandine_io::memory;
 use almandine_io::reactor::Kind;
+use almandine_keyspace::Keyspace;
 
 /// The first lines: which server this is, and what it was told.
 pub(crate) fn introduce(config: &Config) {
@@ -16,7 +17,7 @@ pub(crate) fn introduce(config: &Config) {
     }
     let snapshot = config.snapshot();
     if snapshot.show("save").is_some_and(|points| !points.is_empty()) {
-        tracing::warn!("Snapshots do not exist yet: the data ends with the server, whatever 'save' says (save \"\" silences this)");
+        tracing::warn!("Attention: {NO_SNAPSHOTS}");
     }
     warn_without_effect(snapshot.without_effect());
 }
@@ -27,6 +28,25 @@ fn logo(port: u16) -> String {
     format!(
         "\n     ______\n    /\\____/\\      Almandine {version}, {bits} bit\n   /_/    \\_\\     Running in standalone mode\n   \\ \\    / /     Port: {port}\n    \\ \\__/ /      PID: {pid}\n     \\/__\\/\n"
     )
+}
+
+/// Why a server with this `maxmemory` would refuse every write; nothing where it would not.
+pub(crate) fn too_little_memory(settings: &Settings) -> Option<String> {
+    let (maxmemory, index) = (settings.memory.maxmemory, settings.engine.index_bytes as u64);
+    // With storage it is an error, see `storage::check`.
+    (maxmemory != 0 && maxmemory <= index && !crate::storage::is_configured(settings)).then(|| {
+        format!("maxmemory is {maxmemory} bytes and the empty index takes {index}: every write is refused until maxmemory is raised")
+    })
+}
+
+/// What is lost with the process.
+pub(crate) fn warn_of_loss(keyspace: &Keyspace) {
+    let databases = (0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok());
+    let sizes: Vec<u64> = databases.map(|db| keyspace.dbsize(db)).filter(|keys| *keys > 0).collect();
+    if !sizes.is_empty() {
+        let keys: u64 = sizes.iter().sum();
+        tracing::warn!("Nothing was saved: {keys} keys in {} databases end with the server, for snapshots do not exist yet", sizes.len());
+    }
 }
 
 /// Names parameters that were set and have no effect, in one line.
@@ -42,6 +62,9 @@ pub(crate) fn announce(settings: &Settings, workers: usize, reactor: Kind) {
     let pinned = if settings.engine.pin_workers { ", pinned" } else { "" };
     tracing::info!("{workers} workers on {}{pinned}; {} databases", reactor.name(), settings.process.databases);
     tracing::info!("{}", memory_line(settings, memory::physical_bytes()));
+    if let Some(warning) = too_little_memory(settings) {
+        tracing::warn!("Attention: {warning}");
+    }
 }
 
 fn memory_line(settings: &Settings, machine_bytes: u64) -> String {
@@ -71,9 +94,13 @@ mod tests {
     use super::*;
 
     fn line(pairs: &[(&str, &str)]) -> String {
+        memory_line(&settings_of(pairs), 8 << 30)
+    }
+
+    fn settings_of(pairs: &[(&str, &str)]) -> Settings {
         let args: Vec<String> = pairs.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]).collect();
         let Ok(almandine_config::Startup::Run(config)) = Config::load(&args) else { panic!("{args:?}") };
-        memory_line(&config.snapshot().settings, 8 << 30)
+        config.snapshot().settings.clone()
     }
 
     #[test]
@@ -84,6 +111,8 @@ mod tests {
 
     #[test]
     fn the_memory_budget_is_told_as_it_is() {
+        let warning = |maxmemory: &str| too_little_memory(&settings_of(&[("maxmemory", maxmemory)]));
+        assert!(warning("1kb").is_some() && warning("2mb").is_none() && warning("0").is_none());
         assert_eq!(line(&[]), "No memory limit; the machine has 8192 MiB");
         assert_eq!(line(&[("maxmemory", "1gb")]), "maxmemory 1024 MiB, noeviction beyond it");
         let budget =

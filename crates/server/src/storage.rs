@@ -53,6 +53,42 @@ pub(crate) fn is_configured(settings: &Settings) -> bool {
     storage.device != StorageDevice::File || !storage.directories.is_empty() || !storage.object_url.is_empty()
 }
 
+/// Refuses settings with which the storage cannot work. It opens and makes nothing.
+pub(crate) fn check(settings: &Settings) -> Result<(), String> {
+    let storage = &settings.storage;
+    check_budget(settings)?;
+    if storage.directory_bytes != 0 && storage.directories.is_empty() {
+        return Err("storage-dir-size bounds storage-dir, which is not set".to_owned());
+    }
+    let mut known: Vec<PathBuf> = Vec::new();
+    for directory in &storage.directories {
+        let path = resolved(Path::new(directory));
+        if known.contains(&path) {
+            return Err(format!("storage-dir names '{directory}' twice"));
+        }
+        // A directory that cannot be listed is left to the start, which has the rights of the server.
+        let names = almandine_io::files::names(&path).unwrap_or_default();
+        if let Some(foreign) = names.iter().find(|name| !OURS.contains(&name.as_str()) || !path.join(name).is_dir()) {
+            return Err(format!(
+                "storage-dir: '{directory}' holds '{foreign}', which is not of this server. Name an empty directory: files in it are deleted"
+            ));
+        }
+        known.push(path);
+    }
+    Ok(())
+}
+
+/// A path without links and dots, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    almandine_io::files::canonical(path).unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if parent != Path::new("") => resolved(parent).join(name),
+        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+    })
+}
+
+/// What a directory of the storage may hold: our folders, and that of a file system's own.
+const OURS: [&str; 3] = [Part::Log.name(), Part::Values.name(), "lost+found"];
+
 /// Refuses a `maxmemory` with which a server with storage could not take a single record.
 pub(crate) fn check_budget(settings: &Settings) -> Result<(), String> {
     let (maxmemory, least) = (settings.memory.maxmemory, settings.engine.index_bytes as u64 + RECORD_BYTES_MIN);

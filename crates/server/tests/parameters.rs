@@ -105,8 +105,8 @@ fn what_is_promised_and_not_there_is_refused_with_what_to_do() {
         let error = Server::try_start(&Program::Almandine, &[flag, value], &[]).err().unwrap();
         assert!(error.contains(reason), "{error}");
     }
-    let mut client = Server::start(&Program::Almandine, &["--shutdown-on-sigterm", "nosave now"]).client();
-    let _ = client.line("PING");
+    let server = Server::start(&Program::Almandine, &["--shutdown-on-sigterm", "nosave now"]);
+    let _ = server.client().line("PING");
 }
 
 #[test]
@@ -126,6 +126,20 @@ fn a_check_of_the_configuration_starts_nothing_and_says_everything() {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     assert!(!check("port 0\n").0);
+    let (sound, text) = check("port 1\nsave 900 1\nsave 60 10000\n");
+    assert!(sound && text.contains(":3: snapshots do not exist yet: the data ends with the server"), "{text}");
+    assert!(text.ends_with("1 warning: the server would start, and not do all that the configuration asks for.\n"), "{text}");
+    assert_eq!(check("save 900 1\nsave \"\"\n"), (true, "The configuration is sound.\n".to_owned()));
+    let (sound, text) = check("maxmemory 1kb\n");
+    assert!(sound && text.contains("warning: maxmemory is 1024 bytes and the empty index takes 1048576"), "{text}");
+    for (storage, reason) in [
+        ("storage-dir /etc", "storage-dir: '/etc' holds '"),
+        ("storage-dir /tmp/almandine-nowhere /tmp/../tmp/almandine-nowhere/", "twice"),
+        ("storage-dir-size 1gb", "storage-dir-size bounds storage-dir, which is not set"),
+    ] {
+        let (sound, text) = check(&format!("{storage}\n"));
+        assert!(!sound && text.contains(reason), "{text}");
+    }
     assert!(!check("rename-command NOSUCH x\n").0);
     let (sound, text) = check("logfile /nonexistent/log\n");
     assert!(!sound && text.contains("Can't open the log file '/nonexistent/log'"), "{text}");
@@ -141,7 +155,9 @@ fn memory_is_reclaimed_while_config_rewrite_waits_for_its_file() {
     fs::create_dir_all(&directory).unwrap();
     let file = directory.join("a.conf");
     fs::write(&file, "timeout 0\n").unwrap();
-    let server = Server::start(&Program::Almandine, &[file.to_str().unwrap(), "--io-threads", "2"]);
+    // With epoll the worker that waits accepts no connection.
+    let flags = [file.to_str().unwrap(), "--workers", "2", "--io-backend", "epoll"];
+    let server = Server::start(&Program::Almandine, &flags);
     fs::remove_file(&file).unwrap();
     assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
     let mut rewriting = server.client();

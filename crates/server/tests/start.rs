@@ -51,9 +51,40 @@ fn the_configuration_file_is_named_and_promises_that_cannot_be_kept_are_refused(
         .output()
         .unwrap();
     let log = String::from_utf8_lossy(&output.stdout).into_owned();
-    line_with(&log, "# Snapshots do not exist yet");
+    assert!(!log.contains("napshots"), "no snapshots are asked for: {log}");
     line_with(&log, &format!("Configuration loaded from {}", file.display()));
     fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn a_server_says_what_of_the_data_it_does_not_save() {
+    let mut server = Server::start(&Program::Almandine, &["--save", "900", "1"]);
+    line_with(&server.log(), "# Attention: snapshots do not exist yet");
+    assert_eq!(server.client().line("CONFIG GET save").to_string(), "*[$\"save\", $\"900 1\"]");
+    let mut client = server.client();
+    assert_eq!(client.call(&["CONFIG", "SET", "save", ""]).unwrap(), ok());
+    assert_eq!((client.line("SET a 1"), client.line("SET b 1"), client.line("SELECT 5"), client.line("SET c 1")), (ok(), ok(), ok(), ok()));
+    client.send(&[["SHUTDOWN"]]).unwrap();
+    assert!(server.await_exit(std::time::Duration::from_secs(20)).is_some());
+    line_with(&server.log(), "# Nothing was saved: 3 keys in 2 databases end with the server");
+    // An operator who says NOSAVE knows.
+    let mut server = Server::start(&Program::Almandine, &[]);
+    assert_eq!(server.client().line("SET a 1"), ok());
+    server.client().send(&[["SHUTDOWN", "NOSAVE"]]).unwrap();
+    assert!(server.await_exit(std::time::Duration::from_secs(20)).is_some());
+    assert!(!server.log().contains("saved"), "{}", server.log());
+}
+
+#[test]
+fn a_directory_with_files_of_others_is_no_storage() {
+    let refused = refusal(&["--storage-dir", "{dir}"]);
+    assert!(refused.contains("holds 'log', which is not of this server"), "{refused}");
+    let refused = refusal(&["--storage-dir", "{dir}/s {dir}/./s"]);
+    assert!(refused.contains("twice"), "{refused}");
+    let refused = refusal(&["--prot", "1"]);
+    assert!(refused.contains("Reading the command line\n>>> 'prot \"1\"'") && !refused.contains("at line"), "{refused}");
+    let server = Server::start(&Program::Almandine, &["--maxmemory", "1kb"]);
+    line_with(&server.log(), "# Attention: maxmemory is 1024 bytes and the empty index takes 1048576");
 }
 
 #[test]
