@@ -106,7 +106,9 @@ pub fn deny(context: &Context, client: &Client, refused: Refused<'_>, now_ms: i6
     client.shared.activity.last_command.store(refused.dispatch.index.into(), Relaxed);
     note(context, client, refused, log_context, now_ms);
     match refused.denial.reason {
-        Reason::Command | Reason::Authentication => errors::acl::command_denied(&context.table.row(refused.dispatch.index).name),
+        Reason::Command | Reason::Authentication => {
+            errors::acl::command_denied(&client.access.user().name, &context.table.row(refused.dispatch.index).name)
+        }
         Reason::Key => errors::acl::KEY_DENIED,
         Reason::Channel => errors::acl::CHANNEL_DENIED,
         Reason::Database => errors::acl::DATABASE_DENIED,

@@ -63,11 +63,11 @@ pub(crate) fn load(config: &Config, table: &Table) -> io::Result<Acl> {
 fn load_file(users: &Users, settings: &Settings, catalog: &almandine_acl::Catalog, defaults: Defaults) -> io::Result<Users> {
     let path = &settings.security.acl_file;
     let text = files::read(path).map_err(|error| {
-        fault(format!("Aborting Redis startup because of ACL errors: Error loading ACLs, opening file '{path}': {error}"))
+        fault(format!("Cannot start because of ACL errors: Error loading ACLs, opening file '{path}': {error}"))
     })?;
     let loaded = users
         .load(path, &text, catalog, defaults)
-        .map_err(|problems| fault(format!("Aborting Redis startup because of ACL errors: {problems}")))?;
+        .map_err(|problems| fault(format!("Cannot start because of ACL errors: {problems}")))?;
     if !settings.security.requirepass.is_empty() {
         tracing::warn!("'requirepass' has no effect beside 'aclfile': the password of the default user is what the file says");
     }

@@ -84,7 +84,7 @@ impl Engine {
     /// Answers a command that may not run. A transaction ends with its EXEC, and will not be executed without one of its commands.
     fn refuse(&mut self, client: &mut Client, dispatch: &Dispatch, error: &CommandError, out: &mut Output) {
         count_refusal(&self.context, dispatch, error);
-        if client.transaction.is_some() && dispatch.flags.any(Flags::EXECUTES) {
+        if dispatch.flags.any(Flags::EXECUTES) {
             transaction::end(client, &mut self.accessor);
             reply::error(&self.context, client, out, &errors::transaction::aborted(error));
         } else {

@@ -220,7 +220,7 @@ fn a_command_is_denied_by_any_name() {
     }
     assert!(client.line("GET secret").to_string().contains("unknown command"));
     assert_eq!(client.line("setup resetstat"), Value::ok());
-    assert_eq!(admin.line("ACL DRYRUN u fetch x").to_string(), "$\"This user has no permissions to run the 'get' command\"");
+    assert_eq!(admin.line("ACL DRYRUN u fetch x").to_string(), "$\"User u has no permissions to run the 'get' command\"");
 }
 
 /// Commands that see or empty whole databases, whatever keys one may use: as in Redis, only rules about commands are about them.

@@ -45,7 +45,7 @@ fn a_file_is_loaded_saved_and_loaded_again() {
     assert_eq!(listener.receive().unwrap(), Value::Closed);
     assert_eq!(
         alice.line("SUBSCRIBE news").to_string(),
-        "-\"NOPERM this user has no permissions to access one of the channels used as arguments\""
+        "-\"NOPERM No permissions to access a channel\""
     );
     // The configuration has no lines of users where there is a file.
     fs::write(&path, "").unwrap();

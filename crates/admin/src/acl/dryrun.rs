@@ -36,10 +36,10 @@ fn dryrun(call: &mut ReadCall<'_>) -> Outcome {
     let object = args.at(denial.at);
     let text = match denial.reason {
         Reason::Command | Reason::Authentication => {
-            format!("This user has no permissions to run the '{command}' command").into_bytes()
+            [b"User ", name, b" has no permissions to run the '", command.as_bytes(), b"' command"].concat()
         }
-        Reason::Key => [b"This user has no permissions to access the '", object, b"' key"].concat(),
-        Reason::Channel => [b"This user has no permissions to access the '", object, b"' channel"].concat(),
+        Reason::Key => [b"User ", name, b" has no permissions to access the '", object, b"' key"].concat(),
+        Reason::Channel => [b"User ", name, b" has no permissions to access the '", object, b"' channel"].concat(),
         Reason::Database => [b"User ", name, b" has no permissions to access database ", object].concat(),
     };
     call.reply.bulk(&text);

@@ -10,10 +10,10 @@ pub const HELLO_NEEDS_AUTHENTICATION: CommandError = CommandError::Fixed(
 );
 /// A key that the user may not use.
 pub const KEY_DENIED: CommandError =
-    CommandError::Fixed(&"NOPERM this user has no permissions to access one of the keys used as arguments");
+    CommandError::Fixed(&"NOPERM No permissions to access a key");
 /// A channel that the user may not use.
 pub const CHANNEL_DENIED: CommandError =
-    CommandError::Fixed(&"NOPERM this user has no permissions to access one of the channels used as arguments");
+    CommandError::Fixed(&"NOPERM No permissions to access a channel");
 /// A database that the user may not use.
 pub const DATABASE_DENIED: CommandError = CommandError::Fixed(&"NOPERM No permissions to access database");
 /// ACL SETUSER with a name that cannot stand in a line of rules.
@@ -22,7 +22,7 @@ pub const INVALID_USER_NAME: CommandError = CommandError::Fixed(&"ERR Usernames 
 pub const DEFAULT_USER_STAYS: CommandError = CommandError::Fixed(&"ERR The 'default' user cannot be removed");
 /// ACL LOAD or SAVE without a file.
 pub const NO_FILE: CommandError = CommandError::Fixed(
-    &"ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration.",
+    &"ERR This server is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a configuration file set) in order to store users in the configuration.",
 );
 /// ACL SAVE that could not write.
 pub const FILE_NOT_SAVED: CommandError =
@@ -40,11 +40,11 @@ pub const NO_PASSWORD_SET: CommandError = CommandError::Fixed(
     &"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
 );
 
-/// A command that the user may not run. `command` is the full name in lower case.
+/// A command that `user` may not run. `command` is the full name in lower case.
 #[cold]
 #[must_use]
-pub fn command_denied(command: &str) -> CommandError {
-    CommandError::new(format!("NOPERM this user has no permissions to run the '{command}' command"))
+pub fn command_denied(user: &[u8], command: &str) -> CommandError {
+    CommandError::quoting("NOPERM User ", user, &format!(" has no permissions to run the '{command}' command"))
 }
 
 /// Rules of ACL SETUSER or of a file that are wrong; `problem` says how.
