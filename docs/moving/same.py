@@ -1,11 +1,8 @@
-"""Compares a sample of the keys of two servers: python3 same.py SOURCE TARGET, each host:port."""
+"""Compares a sample of the keys of two servers' database 0: python3 same.py SOURCE TARGET, with addresses and passwords as for move.py."""
 import random
 import sys
-import redis
 
-def connect(address):
-    host, port = address.rsplit(":", 1)
-    return redis.Redis(host=host, port=int(port))
+from move import connect
 
 READ = {
     b"string": lambda r, k: r.get(k),
@@ -15,7 +12,9 @@ READ = {
     b"list": lambda r, k: r.lrange(k, 0, -1),
     b"stream": lambda r, k: (r.xrange(k), r.xinfo_groups(k)),
 }
-source, target = connect(sys.argv[1]), connect(sys.argv[2])
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
+source, target = connect(sys.argv[1], "SOURCE")(0), connect(sys.argv[2], "TARGET")(0)
 keys = list(source.scan_iter(count=1000))
 different = 0
 for key in random.sample(keys, min(10000, len(keys))):

@@ -13,6 +13,14 @@ const FILES: &[(&str, &str)] = &[
     ("packaging/debian/almandine.conf", "etc/almandine/almandine.conf"),
     ("packaging/debian/logrotate", "etc/logrotate.d/almandine"),
     ("docs/operations.md", "usr/share/doc/almandine/operations.md"),
+    ("docs/differences.md", "usr/share/doc/almandine/differences.md"),
+    ("docs/clients.md", "usr/share/doc/almandine/clients.md"),
+    ("docs/object-storage.md", "usr/share/doc/almandine/object-storage.md"),
+    ("docs/reference/commands.md", "usr/share/doc/almandine/reference/commands.md"),
+    ("docs/reference/config.md", "usr/share/doc/almandine/reference/config.md"),
+    ("docs/reference/metrics.md", "usr/share/doc/almandine/reference/metrics.md"),
+    ("docs/moving/move.py", "usr/share/doc/almandine/moving/move.py"),
+    ("docs/moving/same.py", "usr/share/doc/almandine/moving/same.py"),
     ("packaging/debian/copyright", "usr/share/doc/almandine/copyright"),
     ("LICENSE-MIT", "usr/share/doc/almandine/LICENSE-MIT"),
     ("LICENSE-APACHE", "usr/share/doc/almandine/LICENSE-APACHE"),
@@ -160,5 +168,42 @@ mod tests {
             let text = fs::read_to_string(root.join("packaging/debian").join(script)).unwrap();
             assert!(text.starts_with("#!/bin/sh\nset -e\n"), "{script}");
         }
+    }
+
+    #[test]
+    fn the_package_holds_the_pages_that_its_pages_refer_to() {
+        let root = crate::root::root();
+        for (from, _) in FILES.iter().filter(|(from, _)| from.ends_with(".md")) {
+            let text = fs::read_to_string(root.join(from)).unwrap();
+            // `](page.md` and `page.md` between back-quotes, relative to the page or to docs/.
+            let names = text.split(['(', ')', '`', ' ', '#', '\n']).filter(|word| word.ends_with(".md") && !word.contains("://"));
+            for name in names {
+                let beside = Path::new(from).parent().unwrap().join(name);
+                let held = |path: &Path| FILES.iter().chain(COMPRESSED).any(|(from, _)| Path::new(from) == path);
+                let refers = root.join(&beside).is_file() || root.join("docs").join(name).is_file();
+                assert!(!refers || held(&beside) || held(&Path::new("docs").join(name)), "{from} refers to {name}");
+            }
+        }
+    }
+
+    /// A port that another server has, or a unit that an operator has masked, must not leave the package half installed.
+    #[test]
+    fn a_service_that_does_not_start_does_not_fail_the_installation() {
+        let directory = std::env::temp_dir().join(format!("almandine-postinst-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        for (name, text) in [("systemctl", "echo $* >>$0.log\nexit 1"), ("getent", "exit 0"), ("mkdir", ""), ("chown", ""), ("chmod", "")] {
+            let path = directory.join(name);
+            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+            set_mode(&path, 0o755).unwrap();
+        }
+        let here = directory.display().to_string();
+        let script = fs::read_to_string(crate::root::root().join("packaging/debian/postinst")).unwrap();
+        let script = script.replace("/run/systemd/system", &here);
+        let run = Command::new("sh").args(["-c", &script, "postinst", "configure"]).env("PATH", &here).output().unwrap();
+        let (said, called) = (String::from_utf8_lossy(&run.stderr), fs::read_to_string(directory.join("systemctl.log")).unwrap());
+        assert!(run.status.success(), "{said}");
+        assert!(called.contains("restart almandine.service"), "{called}");
+        assert!(said.contains("journalctl -u almandine") && said.contains("/etc/almandine/almandine.conf"), "{said}");
+        fs::remove_dir_all(&directory).unwrap();
     }
 }
