@@ -3,6 +3,7 @@
 use almandine_call::{AdminCall, Command, CommandError, Handler, Word, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
+use almandine_node::slowlog::Shortened;
 use almandine_node::{CommandLogs, SlowEntry, SlowLog};
 
 pub(super) const COMMANDS: &[&Command] = &[
@@ -54,7 +55,7 @@ const SLOWLOG_GET: Command = Command {
             3 => count(call.args.at(2))?,
             _ => return Err(errors::subcommand_syntax("SLOWLOG", call.args.at(1)).into()),
         };
-        reply_entries(call, call.context.node.logs.slow.newest(count));
+        reply_entries(call, call.context.node.logs.slow.newest(count), true);
         Ok(())
     }),
 };
@@ -71,17 +72,21 @@ fn count(argument: &[u8]) -> Result<usize, CommandError> {
     }
 }
 
-fn reply_entries(call: &mut AdminCall<'_>, entries: Vec<SlowEntry>) {
+/// `counted` entries end with the number of words that the command had.
+fn reply_entries(call: &mut AdminCall<'_>, entries: Vec<SlowEntry>, counted: bool) {
     call.reply.array(entries.len());
-    for SlowEntry { id, time_s, value, arguments, address, name } in entries {
-        call.reply.array(6);
+    for SlowEntry { id, time_s, value, arguments: Shortened { words, count }, address, name } in entries {
+        call.reply.array(6 + usize::from(counted));
         call.reply.unsigned(id);
         call.reply.integer(time_s);
         call.reply.unsigned(value);
-        call.reply.array(arguments.len());
-        arguments.iter().for_each(|argument| call.reply.bulk(argument));
+        call.reply.array(words.len());
+        words.iter().for_each(|word| call.reply.bulk(word));
         call.reply.bulk(address.as_bytes());
         call.reply.bulk(name.as_bytes());
+        if counted {
+            call.reply.unsigned(count as u64);
+        }
     }
 }
 
@@ -174,7 +179,7 @@ const COMMANDLOG_GET: Command = Command {
     },
     run: Handler::Admin(|call| {
         let count = count(call.args.at(2))?;
-        reply_entries(call, log(&call.context.node.logs, call.args.at(3))?.newest(count));
+        reply_entries(call, log(&call.context.node.logs, call.args.at(3))?.newest(count), false);
         Ok(())
     }),
 };

@@ -5,7 +5,7 @@ use almandine_command_spec::{Arg, ArgKind, CommandSpec};
 use crate::call::AdminCall;
 use crate::stop::Outcome;
 
-/// Answers HELP for the container that the call names: for each subcommand its syntax and, indented, its summary.
+/// Answers HELP for the container that the call names: for each subcommand its syntax and, indented, its summary; HELP itself comes last.
 ///
 /// # Errors
 /// None.
@@ -15,10 +15,13 @@ pub fn reply(call: &mut AdminCall<'_>) -> Outcome {
     let spec = &container.command.spec;
     call.reply.array(1 + 2 * spec.subcommands.len());
     call.reply.simple(&format!("{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", spec.name));
-    for subcommand in spec.subcommands {
+    // HELP stands last, as tools expect it.
+    for subcommand in spec.subcommands.iter().filter(|subcommand| subcommand.own_name() != "HELP") {
         call.reply.simple(&syntax(subcommand));
         call.reply.simple(&format!("    {}", subcommand.summary));
     }
+    call.reply.simple("HELP");
+    call.reply.simple("    Prints this help.");
     Ok(())
 }
 

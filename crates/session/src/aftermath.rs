@@ -60,7 +60,8 @@ impl Aftermath {
         if !dispatch.flags.any(Flags::SKIP_SLOWLOG) {
             let logs = &context.node.logs;
             let spec = &context.table.row(dispatch.index).command.spec;
-            let entry = |value: usize| log_entry(client, slowlog::shorten(redact::shown(spec, args)), value as u64);
+            let words_max = context.settings().observe.slowlog_words_max;
+            let entry = |value: usize| log_entry(client, slowlog::shorten(redact::shown(spec, args), words_max), value as u64);
             let request_bytes = request_bytes(args);
             if request_bytes >= self.request_bytes {
                 logs.large_request.add(entry(request_bytes), self.requests_max);

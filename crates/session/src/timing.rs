@@ -7,6 +7,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_config::Settings;
+use almandine_node::slowlog::Shortened;
 use almandine_node::{SlowEntry, WorkerStatistics, slowlog};
 
 use almandine_call::{Client, Context, Dispatch, Flags, Handler, redact};
@@ -215,7 +216,7 @@ impl Timing {
         }
         let mut arguments = shown(context, args);
         if together > 1 {
-            arguments.push(format!("... ({together} commands timed together)").into_bytes());
+            arguments.words.push(format!("... ({together} commands timed together)").into_bytes());
         }
         let entry = log_entry(client, arguments, elapsed_ns / 1000);
         context.node.logs.slow.add(entry, self.slowlog_len_max);
@@ -248,15 +249,16 @@ struct Noted<'a> {
 }
 
 /// A command as the log may show it.
-fn shown(context: &Context, args: Args<'_>) -> Vec<Vec<u8>> {
+fn shown(context: &Context, args: Args<'_>) -> Shortened {
+    let words_max = context.settings().observe.slowlog_words_max;
     match context.table.resolve(args.at(0), args.get(1)) {
-        Some(dispatch) => slowlog::shorten(redact::shown(&context.table.row(dispatch.index).command.spec, args)),
-        None => slowlog::shorten(args.iter()),
+        Some(dispatch) => slowlog::shorten(redact::shown(&context.table.row(dispatch.index).command.spec, args), words_max),
+        None => slowlog::shorten(args.iter(), words_max),
     }
 }
 
 /// An entry of a command log, about a command that ran just now.
-pub(crate) fn log_entry(client: &Client, arguments: Vec<Vec<u8>>, value: u64) -> SlowEntry {
+pub(crate) fn log_entry(client: &Client, arguments: Shortened, value: u64) -> SlowEntry {
     let (address, name) = (client.shared.address.clone(), client.shared.identity().name.clone());
     SlowEntry { id: 0, time_s: clock::unix_ms() / 1000, value, arguments, address, name }
 }

@@ -4,8 +4,6 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most arguments that an entry keeps; the last one then says how many are left out.
-const ARGUMENTS_MAX: usize = 32;
 /// Longest argument that an entry keeps.
 const ARGUMENT_BYTES_MAX: usize = 128;
 
@@ -18,12 +16,21 @@ pub struct SlowEntry {
     pub time_s: i64,
     /// How long, in microseconds; or how large, in bytes.
     pub value: u64,
-    /// The command and its arguments, shortened.
-    pub arguments: Vec<Vec<u8>>,
+    /// The command and its arguments.
+    pub arguments: Shortened,
     /// The client's address.
     pub address: String,
     /// The client's name.
     pub name: String,
+}
+
+/// A command and its arguments, as an entry keeps them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shortened {
+    /// Those that are kept; the last one says how many are left out.
+    pub words: Vec<Vec<u8>>,
+    /// How many there were, the command's name included.
+    pub count: usize,
 }
 
 /// One of the logs.
@@ -91,15 +98,15 @@ impl SlowLog {
     }
 }
 
-/// Shortens arguments for an entry, as Redis words it.
-pub fn shorten<'a>(arguments: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
+/// Shortens arguments for an entry, as Redis words it: to `words_max` (`slowlog-max-argc`).
+pub fn shorten<'a>(arguments: impl ExactSizeIterator<Item = &'a [u8]>, words_max: usize) -> Shortened {
     let count = arguments.len();
-    let kept = if count > ARGUMENTS_MAX { ARGUMENTS_MAX - 1 } else { count };
-    let mut shortened: Vec<Vec<u8>> = arguments.take(kept).map(shorten_one).collect();
+    let kept = if count > words_max { words_max.saturating_sub(1) } else { count };
+    let mut words: Vec<Vec<u8>> = arguments.take(kept).map(shorten_one).collect();
     if kept < count {
-        shortened.push(format!("... ({} more arguments)", count - kept).into_bytes());
+        words.push(format!("... ({} more arguments)", count - kept).into_bytes());
     }
-    shortened
+    Shortened { words, count }
 }
 
 fn shorten_one(argument: &[u8]) -> Vec<u8> {
@@ -116,7 +123,7 @@ mod tests {
     use super::*;
 
     fn entry(value: u64) -> SlowEntry {
-        SlowEntry { id: 0, time_s: 1, value, arguments: vec![], address: String::new(), name: String::new() }
+        SlowEntry { id: 0, time_s: 1, value, arguments: Shortened::default(), address: String::new(), name: String::new() }
     }
 
     #[test]
@@ -137,10 +144,11 @@ mod tests {
     #[test]
     fn long_commands_are_shortened() {
         let arguments = vec![b"x".as_slice(); 40];
-        let short = shorten(arguments.into_iter());
-        assert_eq!(short.len(), 32);
-        assert_eq!(short[31], b"... (9 more arguments)");
+        let short = shorten(arguments.iter().copied(), 32);
+        assert_eq!((short.words.len(), short.count), (32, 40));
+        assert_eq!(short.words[31], b"... (9 more arguments)");
+        assert_eq!(shorten(arguments.into_iter(), 40).words.len(), 40);
         let long = vec![b'y'; 130];
-        assert!(shorten([long.as_slice()].into_iter())[0].ends_with(b"... (2 more bytes)"));
+        assert!(shorten([long.as_slice()].into_iter(), 32).words[0].ends_with(b"... (2 more bytes)"));
     }
 }
