@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
-use almandine_config::{Stated, parameter};
+use almandine_config::{Snapshot, Stated, parameter};
 use almandine_datatypes::glob::{self, Case};
 
-use crate::operators::{FOR_OPERATORS, is_local, outside_epoch};
+use crate::operators::{FOR_OPERATORS, caller, is_local, outside_epoch};
 
 pub(super) const COMMANDS: &[&Command] = &[&CONFIG, &GET, &SET, &REWRITE, &RESETSTAT, &HELP];
 
@@ -103,8 +103,19 @@ fn set(call: &mut AdminCall<'_>) -> Outcome {
         }
     });
     outcome.map_err(|error| errors::server::configuration(&error))?;
+    tracing::info!("CONFIG SET {} by {}", shown(&call.context.node.config.snapshot(), &pairs), caller(call));
     call.reply.ok();
     Ok(())
+}
+
+/// The parameters as they are now, for the log: secrets without their values.
+fn shown(config: &Snapshot, pairs: &[(&[u8], &[u8])]) -> String {
+    let pair = |(name, _): &(&[u8], &[u8])| {
+        let (_, parameter) = parameter::lookup(&String::from_utf8_lossy(name))?;
+        let value = if parameter.flags.sensitive { Some("(redacted)".to_owned()) } else { config.show(parameter.name) };
+        Some(format!("{} '{}'", parameter.name, value?.escape_default()))
+    };
+    pairs.iter().filter_map(pair).collect::<Vec<_>>().join(" ")
 }
 
 /// How long CONFIG SET waits for others to evict what is beyond a lower `maxmemory`.

@@ -5,6 +5,8 @@ use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_resp::Args;
 
+use crate::operators::caller;
+
 pub(super) const COMMANDS: &[&Command] = &[&DBSIZE, &FLUSHDB, &FLUSHALL, &SWAPDB];
 
 const DBSIZE: Command = Command {
@@ -45,6 +47,8 @@ const FLUSHDB: Command = Command {
     spec: CommandSpec { name: "FLUSHDB", id: 416, summary: "Removes all keys from the current database.", ..FLUSH },
     run: Handler::Admin(|call| {
         check_mode(call.args)?;
+        let keys = call.context.node.keyspace.dbsize(call.client.db);
+        tracing::debug!("FLUSHDB of database {} with {keys} keys by {}", call.client.db, caller(call));
         call.accessor.flush(&[call.client.db]);
         tracking::emptied(call.client, &call.context.node);
         call.reply.ok();
@@ -62,6 +66,7 @@ const FLUSHALL: Command = Command {
     },
     run: Handler::Admin(|call| {
         check_mode(call.args)?;
+        tracing::debug!("FLUSHALL by {}", caller(call));
         call.accessor.flush_all();
         tracking::emptied(call.client, &call.context.node);
         call.reply.ok();

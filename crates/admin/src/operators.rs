@@ -15,6 +15,13 @@ pub(crate) fn outside_epoch(call: &mut AdminCall<'_>, work: impl FnOnce(&Node)) 
     call.accessor.outside_epoch(|| work(node));
 }
 
+/// The caller, for the log.
+pub(crate) fn caller(call: &AdminCall<'_>) -> String {
+    let shared = &call.client.shared;
+    let user = String::from_utf8_lossy(&call.client.access.user().name).into_owned();
+    format!("client {} at {}, user {}", shared.id, shared.address, user.escape_default())
+}
+
 /// Whether a client is on this machine, for what only such clients may do.
 pub(crate) fn is_local(client: &ClientShared) -> bool {
     client.unix_socket || client.address.parse::<SocketAddr>().is_ok_and(|address| address.ip().to_canonical().is_loopback())

@@ -18,6 +18,7 @@ use crate::observe::latency::LatencyMonitor;
 use crate::observe::monitor::MonitorFeed;
 use crate::observe::slowlog::CommandLogs;
 use crate::observe::statistics::Statistics;
+use crate::observe::unserved::Unserved;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::shutdown::Shutdown;
@@ -62,6 +63,8 @@ pub struct Node {
     pub logs: CommandLogs,
     /// LATENCY.
     pub latency: LatencyMonitor,
+    /// Commands that the server does not serve.
+    pub unserved: Unserved,
     /// Figures that background threads bring.
     pub gauges: Gauges,
     /// Makes changed settings effective.
@@ -119,6 +122,7 @@ impl Node {
             tracking: Arc::new(tracking),
             logs: CommandLogs::default(),
             latency: LatencyMonitor::default(),
+            unserved: Unserved::default(),
             gauges: Gauges::default(),
             applier: OnceLock::new(),
             shutdown: Shutdown::default(),

@@ -9,9 +9,12 @@ use almandine_io::{allocator, thread};
 use almandine_net::Handle;
 use almandine_node::{Message, NetworkCounts, Node};
 
+use crate::refusals::Refusals;
 use crate::storage::Watch;
 
 const PERIOD: Duration = Duration::from_millis(100);
+/// Turns between the figures that `loglevel verbose` and `debug` show: five seconds.
+const TURNS_BETWEEN_FIGURES: u32 = 50;
 /// Turns without a failure to accept after which that is over.
 const QUIET_TURNS: u32 = 20;
 
@@ -19,10 +22,15 @@ const QUIET_TURNS: u32 = 20;
 pub(crate) fn start(node: Arc<Node>, network: Handle<Message>, mut storage: Watch) -> io::Result<()> {
     thread::spawn("control", move || {
         let waker = thread::Waker::new();
-        let mut accepting = Accepting::default();
+        let (mut accepting, mut refusals, mut turns) = (Accepting::default(), Refusals::default(), 0_u32);
         while !node.shutdown.requested() {
             turn(&node, &network);
             storage.turn(&node);
+            refusals.turn(&node);
+            turns = turns.wrapping_add(1);
+            if turns % TURNS_BETWEEN_FIGURES == 0 {
+                log_figures(&node);
+            }
             accepting.turn(network.sum(|counters| &counters.accepts_failed));
             allocator::release_unused();
             waker.wait(PERIOD);
@@ -66,6 +74,20 @@ fn turn(node: &Node, network: &Handle<Message>) {
     let gauges = &node.gauges.network;
     gauges.output_pending_bytes.store(network.sum(|counters| &counters.output_pending_bytes), Relaxed);
     gauges.input_buffer_bytes.store(network.sum(|counters| &counters.input_buffer_bytes), Relaxed);
+}
+
+/// Sizes of databases for `loglevel verbose`, clients and memory for `debug`.
+fn log_figures(node: &Node) {
+    let keyspace = &node.keyspace;
+    if tracing::enabled!(tracing::Level::DEBUG) {
+        for db in (0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok()) {
+            let (keys, expires) = (keyspace.dbsize(db), keyspace.expires(db));
+            if keys > 0 {
+                tracing::debug!("DB {db}: {keys} keys ({expires} volatile)");
+            }
+        }
+    }
+    tracing::trace!("{} clients connected, {} bytes in use", node.clients.connected(), keyspace.used_memory());
 }
 
 /// Lets INFO read what the network counts.

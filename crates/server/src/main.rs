@@ -19,6 +19,7 @@ mod oom_score;
 mod open_files;
 mod process;
 mod reference;
+mod refusals;
 mod run;
 mod startup;
 mod storage;

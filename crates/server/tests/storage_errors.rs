@@ -81,6 +81,13 @@ fn failing_writes_and_reads_and_corrupt_blocks_are_told_once() {
         } else {
             let reply = (0..60).map(|batch| client.line(&format!("GET {batch}.0"))).find(|reply| matches!(reply, Value::Error(_)));
             assert!(reply.is_some(), "{faults} had no effect");
+            let (state, error) = match faults.starts_with("read") {
+                true => ("ok", " reads failed: "),
+                false => ("damaged", " blocks were not what had been written"),
+            };
+            // The client was told to look here.
+            let info = text(&mut client, "INFO storage");
+            assert!(info.contains(&format!("storage_state:{state}\r\n")) && info.contains(error), "{info}");
         }
         eventually(&server, line, || server.log().contains(line));
         assert_eq!(server.log().matches(&line[2..]).count(), 1, "{}", server.log());

@@ -76,7 +76,7 @@ pub(crate) fn admit(
 /// The error of a command that was not planned: one that its user may not run, or [`refusal`].
 #[cold]
 pub(crate) fn refusal_of(client: &Client, context: &Context, args: Args<'_>, now_ms: i64) -> CommandError {
-    let dispatch = context.table.resolve(args.at(0), args.get(1)).or_else(|| of_cluster(context, args.at(0), args.get(1)));
+    let dispatch = context.table.resolve(args.at(0), args.get(1)).or_else(|| answered(context, args.at(0), args.get(1)));
     let dispatch = dispatch.filter(|dispatch| dispatch.accepts(args.len()));
     let refused = dispatch.and_then(|dispatch| follow::refused(client, context.table, dispatch, args));
     let Some(refused) = refused else { return refusal(client, context, args) };
@@ -90,12 +90,12 @@ fn is_about_data(context: &Context, dispatch: &Dispatch) -> bool {
     dispatch.flags.any(Flags::MAY_WRITE) || context.table.row(dispatch.index).command.spec.traits.readonly
 }
 
-/// The error of a command that was not planned: an unknown name, a wrong number of arguments, or one of clusters.
+/// The error of a command that was not planned: an unknown name, a wrong number of arguments, or one that is not served and answers.
 #[cold]
 fn refusal(client: &Client, context: &Context, args: Args<'_>) -> CommandError {
     let table = context.table;
-    let Some(dispatch) = table.lookup(args.at(0)).or_else(|| of_cluster(context, args.at(0), None)) else {
-        return errors::unknown_command(args);
+    let Some(dispatch) = table.lookup(args.at(0)).or_else(|| answered(context, args.at(0), None)) else {
+        return unknown(context, args);
     };
     let dispatch = match args.get(1).filter(|_| dispatch.flags.any(Flags::CONTAINER)) {
         None => dispatch,
@@ -106,18 +106,46 @@ fn refusal(client: &Client, context: &Context, args: Args<'_>) -> CommandError {
         },
     };
     if matches!(dispatch.run, Handler::Unserved) && dispatch.accepts(args.len()) {
-        return if client.access.is_admitted() { errors::cluster::DISABLED } else { errors::acl::AUTHENTICATION_REQUIRED };
+        return match table.row(dispatch.index).command.spec.group {
+            _ if !client.access.is_admitted() => errors::acl::AUTHENTICATION_REQUIRED,
+            Group::Scripting => {
+                note_unknown(context, args);
+                errors::server::NO_SCRIPT
+            }
+            _ => errors::cluster::DISABLED,
+        };
     }
     let error = errors::wrong_arity(&table.row(dispatch.index).name);
     count_refusal(context, dispatch, &error);
     if dispatch.flags.any(Flags::EXECUTES) { errors::transaction::aborted(&error) } else { error }
 }
 
-/// A command of clusters: it is not served, but what it answers is how clients find out that there is no cluster.
-fn of_cluster<'c>(context: &'c Context, name: &[u8], subcommand: Option<&[u8]>) -> Option<&'c Dispatch> {
+/// The error of a name that is not served. The reason stands behind Redis' words when the command is one of Redis.
+fn unknown(context: &Context, args: Args<'_>) -> CommandError {
+    note_unknown(context, args);
+    let Some(dispatch) = context.table.resolve_known(args.at(0), None) else { return errors::unknown_command(args) };
+    let spec = &context.table.row(dispatch.index).command.spec;
+    let reason = match (spec.group, spec.name) {
+        (Group::Scripting, _) => "scripts and functions are not served yet",
+        (_, "SYNC" | "PSYNC" | "REPLCONF" | "FAILOVER") => "replication is not served yet",
+        (_, "MIGRATE") => "it is not served yet: DUMP and RESTORE move keys",
+        _ => "it is not served yet",
+    };
+    errors::unserved(args, reason)
+}
+
+/// Counts a command that is not served, and keeps its name for the log.
+fn note_unknown(context: &Context, args: Args<'_>) {
+    context.statistics().counters.unknown_commands.add(1);
+    context.node.unserved.note(args.at(0));
+}
+
+/// A command that is not served and yet answers as a server without such things does: clients of clusters learn that there is none, and
+/// EVALSHA, that the script must be sent.
+fn answered<'c>(context: &'c Context, name: &[u8], subcommand: Option<&[u8]>) -> Option<&'c Dispatch> {
     let dispatch = context.table.resolve_known(name, subcommand)?;
-    let is_of_cluster = context.table.row(dispatch.index).command.spec.group == Group::Cluster;
-    is_of_cluster.then_some(dispatch)
+    let spec = &context.table.row(dispatch.index).command.spec;
+    (spec.group == Group::Cluster || matches!(spec.name, "EVALSHA" | "EVALSHA_RO")).then_some(dispatch)
 }
 
 /// Why there is no memory: the limit, or the storage below it.

@@ -219,6 +219,7 @@ impl Service for Sessions {
             descriptor: peer.descriptor,
             created_ms: clock::unix_ms(),
         });
+        tracing::debug!("Accepted {} as client {}", shared.address, shared.id);
         Some(Connection::new(id, Client::new(shared, access)))
     }
 
@@ -256,6 +257,7 @@ impl Service for Sessions {
     }
 
     fn close(&mut self, mut connection: Connection) {
+        tracing::debug!("Closed the connection of client {} at {}", connection.client.shared.id, connection.client.shared.address);
         self.sizes.forget(&mut connection, &self.engine.context);
         self.forget_waiting(&mut connection);
         if connection.client.watching.is_some() {

@@ -9,6 +9,7 @@ use almandine_node::ClientShared;
 
 use super::filter::{ClientFilter, Known};
 use super::subcommand::{FOR_OPERATORS, SUBCOMMAND};
+use crate::operators::caller;
 
 /// Filters of one command, and behind them those that CLIENT LIST and CLIENT KILL have in common.
 macro_rules! with_common_filters {
@@ -143,6 +144,7 @@ fn kill(call: &mut AdminCall<'_>) -> Outcome {
             continue;
         }
         killed += 1;
+        tracing::debug!("CLIENT KILL of client {} at {} by {}", client.id, client.address, caller(call));
         if me { call.client.closing = true } else { node.workers.kill(&client) }
     }
     call.reply.integer(killed);
@@ -154,6 +156,7 @@ fn kill_address(call: &mut AdminCall<'_>, address: &[u8]) -> Outcome {
     let node = &call.context.node;
     let found = node.clients.all().into_iter().find(|client| client.address.as_bytes() == address && !client.killed.load(Relaxed));
     let client = found.ok_or(errors::client::NO_SUCH_CLIENT)?;
+    tracing::debug!("CLIENT KILL of client {} at {} by {}", client.id, client.address, caller(call));
     if client.id == call.client.shared.id {
         call.client.closing = true
     } else {

@@ -184,6 +184,13 @@ pub fn unknown_command(args: Args<'_>) -> CommandError {
     CommandError::new(text)
 }
 
+/// A command of Redis that is not served yet, as an unknown one with the reason behind it.
+#[cold]
+#[must_use]
+pub fn unserved(args: Args<'_>, reason: &str) -> CommandError {
+    CommandError::new(format!("{} ({reason})", unknown_command(args).text().trim_end()))
+}
+
 /// A name that no subcommand of `container` has.
 #[cold]
 #[must_use]

@@ -63,6 +63,8 @@ pub const FUNCTION_RESTORE_POLICY: CommandError =
     CommandError::Fixed(&"ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.");
 /// FUNCTION KILL and SCRIPT KILL while nothing runs.
 pub const NOTHING_RUNS: CommandError = CommandError::Fixed(&"NOTBUSY No scripts in execution right now.");
+/// EVALSHA of a script that is not there: clients send the script then.
+pub const NO_SCRIPT: CommandError = CommandError::Fixed(&"NOSCRIPT No matching script. Please use EVAL.");
 /// SCRIPT FLUSH with another word than ASYNC and SYNC.
 pub const SCRIPT_FLUSH_MODE: CommandError = CommandError::Fixed(&"ERR SCRIPT FLUSH only support SYNC|ASYNC option");
 /// SCRIPT DEBUG with another word than YES, SYNC and NO.

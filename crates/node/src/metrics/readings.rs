@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_config::config::Snapshot;
+use almandine_device::watched::DeviceState;
 use almandine_io::{clock, usage};
 use almandine_keyspace::{MemoryUse, TierStatistics, Work};
 
@@ -57,6 +58,30 @@ impl<'n> Readings<'n> {
             watching: watching(node),
             resident_bytes: usage::resident_bytes(),
             peak_bytes,
+        }
+    }
+
+    /// One word on the storage: whether it takes writes, and whether what it holds is whole.
+    #[must_use]
+    pub fn storage_state(&self) -> &'static str {
+        match self.node.gauges.storage.state() {
+            DeviceState::Sound if self.tier.corrupt_blocks > 0 => "damaged",
+            state => state.name(),
+        }
+    }
+
+    /// What an operator must know of the storage first; empty if nothing.
+    #[must_use]
+    pub fn storage_error(&self) -> String {
+        let storage = &self.node.gauges.storage;
+        match (self.tier.corrupt_blocks, self.tier.read_errors) {
+            _ if storage.state() != DeviceState::Sound => storage.last_error(),
+            (1.., _) => format!(
+                "{} blocks were not what had been written: the keys in them are lost until they are written again",
+                self.tier.corrupt_blocks
+            ),
+            (0, 1..) => format!("{} reads failed: the log of the system has the reason", self.tier.read_errors),
+            (0, 0) => storage.last_error(),
         }
     }
 

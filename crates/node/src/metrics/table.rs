@@ -215,6 +215,7 @@ metrics! {
     Stats Counter evicted_clients: "Clients closed because of maxmemory-clients" = |r| Integer(r.totals.clients_evicted);
     Stats Counter evicted_scripts: "Cached scripts that gave way to others" = NONE;
     Stats Counter refused_out_of_memory: "Commands refused beyond maxmemory" = |r| Integer(r.totals.refused_out_of_memory);
+    Stats Counter unknown_commands: "Commands refused because the server does not know or serve them" = |r| Integer(r.totals.unknown_commands);
     Stats Counter keyspace_hits: "Look-ups that found a key" = |r| Integer(r.totals.keyspace_hits);
     Stats Counter keyspace_misses: "Look-ups that found none" = |r| Integer(r.totals.keyspace_misses);
     Stats Gauge pubsub_channels: "Channels with subscribers" = |r| Integer(r.node.pubsub.channels(false) as u64);
@@ -299,8 +300,8 @@ metrics! {
     Storage Counter storage_records_moved: "Records moved by that" = |r| Integer(r.work.records_moved);
     Storage Counter storage_namespaces_swept: "Emptied databases whose records were freed, since the start" = |r| Integer(r.work.namespaces_swept);
     Storage Gauge storage_enabled: "Whether data beyond maxmemory goes to a device" = |r| Integer(r.node.keyspace.tier().is_some().into());
-    Storage Text storage_state: "Whether the device takes writes: ok, full or failing" = |r| Text(r.node.gauges.storage.state().name().to_owned());
-    Storage Text storage_last_error: "What the last write that it refused said" = |r| Text(r.node.gauges.storage.last_error());
+    Storage Text storage_state: "Whether the device takes writes: ok, full or failing; damaged when it takes them and has given blocks that are not what was written" = |r| Text(r.storage_state().to_owned());
+    Storage Text storage_last_error: "What is wrong with the device, or what the last write that it refused said" = |r| Text(r.storage_error());
     Storage Gauge storage_device_bytes: "Bytes that the data takes on the device" = |r| Integer(r.tier.device_bytes);
     Storage Gauge storage_live_bytes: "Of these, live records, as far as it is known" = |r| Integer(r.tier.device_live_bytes);
     Storage Counter storage_reads: "Reads of the device for clients, since the start" = |r| Integer(r.tier.reads);

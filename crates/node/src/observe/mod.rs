@@ -9,3 +9,4 @@ pub mod rates;
 pub mod slowlog;
 pub mod statistics;
 pub mod top_keys;
+pub mod unserved;

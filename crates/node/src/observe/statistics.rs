@@ -87,6 +87,8 @@ counters! {
     error_replies,
     /// Commands refused because of the memory limit.
     refused_out_of_memory,
+    /// Commands refused because the server does not know or serve them.
+    unknown_commands,
     /// Failed authentications.
     authentications_failed,
     /// Commands that a user may not run.
