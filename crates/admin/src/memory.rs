@@ -89,14 +89,13 @@ fn stats(call: &mut AdminCall<'_>) -> Outcome {
     before.into_iter().for_each(|field| write(call, field));
     for db in databases {
         call.reply.bulk(format!("db.{db}").as_bytes());
-        call.reply.map(3);
+        call.reply.map(2);
         let index_bytes = keyspace.dbsize(db) * INDEX_BYTES_PER_KEY as u64;
         let volatile = keyspace.expires(db);
         let expiry_bytes =
             if volatile == 0 { 0 } else { readings.memory.expiry_bytes * volatile / volatile_keys(&readings, volatile) };
         write(call, ("overhead.hashtable.main", Figure::Bytes(index_bytes)));
         write(call, ("overhead.hashtable.expires", Figure::Bytes(expiry_bytes)));
-        write(call, ("overhead.hashtable.slot-to-keys", Figure::Bytes(0)));
     }
     behind.into_iter().for_each(|field| write(call, field));
     Ok(())
@@ -142,6 +141,10 @@ fn behind_databases(readings: &Readings<'_>, keys: u64) -> Vec<Field> {
     let difference = |left: u64, right: u64| i64::try_from(left).unwrap_or(i64::MAX).saturating_sub_unsigned(right);
     let beyond_empty = used.saturating_sub(readings.node.run.startup_bytes);
     vec![
+        ("overhead.db.hashtable.lut", Bytes(readings.memory.index_bytes)),
+        // The index grows a bucket at a time and needs no second table.
+        ("overhead.db.hashtable.rehashing", Bytes(0)),
+        ("db.dict.rehashing.count", Bytes(0)),
         ("overhead.total", Bytes(readings.overhead_bytes())),
         ("keys.count", Bytes(keys)),
         ("keys.bytes-per-key", Bytes(beyond_empty.checked_div(keys).unwrap_or(0))),
@@ -151,6 +154,7 @@ fn behind_databases(readings: &Readings<'_>, keys: u64) -> Vec<Field> {
         ("allocator.allocated", Bytes(used)),
         ("allocator.active", Bytes(held)),
         ("allocator.resident", Bytes(held)),
+        ("allocator.muzzy", Bytes(0)),
         ("allocator-fragmentation.ratio", Ratio(ratio(held, used))),
         ("allocator-fragmentation.bytes", Difference(difference(held, used))),
         ("allocator-rss.ratio", Ratio(1.0)),
