@@ -49,7 +49,7 @@ pub enum UserError {
 }
 
 impl UserError {
-    /// The error for people. It repeats the rule, as Redis does: who sent it knows it.
+    /// The error for people. It repeats the rule, as Redis does: the client that sent the rule knows it.
     #[must_use]
     pub fn text(&self) -> Vec<u8> {
         match self {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Equal events within so many milliseconds are one entry.
+/// Equal events within this time are one entry.
 const GROUPED_MS_MAX: i64 = 60_000;
 /// Newest entries that are looked through for an equal one.
 const LOOKED_THROUGH_MAX: usize = 10;
@@ -19,7 +19,7 @@ pub enum Reason {
     Channel,
     /// A database.
     Database,
-    /// A connection that would be somebody's.
+    /// A user that a connection could not become.
     Authentication,
 }
 

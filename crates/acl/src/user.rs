@@ -38,7 +38,7 @@ enum Sanitize {
 }
 
 impl User {
-    /// A new user, who may do nothing.
+    /// A new user, which may do nothing.
     pub(crate) fn new(id: u64, name: &[u8], catalog: &Catalog, defaults: Defaults) -> Self {
         Self {
             id,

@@ -21,7 +21,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// The default user alone, who may do everything. `password` is `requirepass`; without one, everybody is the default user.
+    /// The default user alone, which may do everything. `password` is `requirepass`; without one, every client is the default user.
     #[must_use]
     pub fn new(password: &[u8], catalog: &Catalog) -> Self {
         let mut users = Self { by_name: BTreeMap::new(), next_id: 0 };
@@ -35,7 +35,7 @@ impl Users {
         users
     }
 
-    /// A user of this name, with an id of its own, who is not among the users yet.
+    /// A user of this name, with an id of its own, which is not among the users yet.
     pub(crate) fn create(&mut self, name: &[u8], catalog: &Catalog, defaults: Defaults) -> User {
         self.next_id += 1;
         User::new(self.next_id, name, catalog, defaults)

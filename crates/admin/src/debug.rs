@@ -85,7 +85,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommand(
         "LIMIT-ALLOCATIONS",
         "<count>",
-        "The worker may allocate so many times; how many were left.",
+        "Sets how often the worker may allocate, and answers how often it still could.",
         1..=1,
         limit_allocations,
     ),
@@ -141,7 +141,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     ),
     subcommand("SLEEP", "<seconds>", "Stops the worker that serves this connection for so long. Decimals allowed.", 1..=1, sleep),
     subcommand("STORAGE", "EVICT", "Lets all data leave memory for the storage device.", 1..=1, storage),
-    subcommand("STRINGMATCH-LEN", "<len> <pattern>", "Whether the pattern matches so many letters `a`.", 2..=2, |call| {
+    subcommand("STRINGMATCH-LEN", "<len> <pattern>", "Whether the pattern matches that number of letters `a`.", 2..=2, |call| {
         let len = usize::try_from(number::integer_within(call.args.at(2), 0, 1 << 20)?).unwrap_or(0);
         call.reply.integer(glob::matches(call.args.at(3), &vec![b'a'; len], Case::Sensitive).into());
         Ok(())

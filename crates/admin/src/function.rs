@@ -218,7 +218,7 @@ const STATS: Command = Command {
     run: Handler::Read(stats),
 };
 
-/// As of Redis, whose only engine is Lua, so that whoever reads the figures finds them.
+/// Redis' only engine is Lua: tools that read its figures find them.
 fn stats(call: &mut ReadCall<'_>) -> Outcome {
     call.reply.map(2);
     call.reply.bulk(b"running_script");

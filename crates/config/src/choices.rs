@@ -50,7 +50,7 @@ choices! {
     }
     /// How the score of the kernel's out-of-memory killer is changed.
     OomScoreAdj { No "no", Yes "yes", Relative "relative", Absolute "absolute" }
-    /// Who may use something guarded.
+    /// Which clients may use something guarded.
     Allowed { No "no", Yes "yes", Local "local" }
     /// Channels of a new user.
     ChannelsByDefault { All "allchannels", None "resetchannels" }

@@ -69,7 +69,7 @@ pub struct Config {
     current: ArcSwap<Snapshot>,
     /// Grows with each change, after the snapshot is in place.
     generation: AtomicU64,
-    /// Held by whoever changes the configuration or its file.
+    /// Held while the configuration or its file changes.
     writer: Mutex<()>,
     file: Option<PathBuf>,
     directives: Vec<Directive>,

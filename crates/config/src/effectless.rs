@@ -75,7 +75,7 @@ pub(crate) const REASONS: &[Reason] = &[
              by their bytes (other locales are refused), a page of the log has 2 MiB.", &[
         "sanitize-dump-payload", "hide-user-data-from-log", "extended-redis-compatibility", "locale-collate", "log-page-size",
     ]),
-    because("A shutdown saves nothing and waits for nobody, so these change nothing; `save` is refused.", &[
+    because("A shutdown saves nothing and waits for no replica, so these change nothing; `save` is refused.", &[
         "shutdown-on-sigint", "shutdown-on-sigterm",
     ]),
     because("For developers of Redis and Valkey, or for warnings that there are none of here.", &[

@@ -34,7 +34,7 @@ pub enum Kind {
     Text(Check),
     /// A directory that exists; the value is its absolute path.
     Directory,
-    /// Up to so many words.
+    /// Words, up to this number.
     Words(usize),
     /// Snapshot schedule: seconds and changes, in pairs.
     Save,

@@ -26,7 +26,8 @@ const FORGOTTEN: [&str; 3] = ["list-max-ziplist-entries", "list-max-ziplist-valu
 const INCLUDE_DEPTH_MAX: usize = 16;
 
 /// What an operator must know of `save` points.
-pub const NO_SNAPSHOTS: &str = "snapshots do not exist yet: the data ends with the server, whatever 'save' says (save \"\" silences this)";
+pub const NO_SNAPSHOTS: &str =
+    "snapshots do not exist yet: the data ends with the server, whatever 'save' says (save \"\" silences this)";
 
 /// What is wrong with a line that is none.
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";

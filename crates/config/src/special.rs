@@ -4,7 +4,7 @@ use almandine_base::events::Classes;
 
 use crate::kind::{Problem, Value, integer, memory};
 
-/// A snapshot is due when so many seconds have passed with so many changes.
+/// A snapshot is due after `seconds` with at least `changes` changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavePoint {
     /// Seconds since the last snapshot.
@@ -42,7 +42,7 @@ pub enum Share {
 }
 
 impl Share {
-    /// The bytes that it is while `maxmemory` is so many; 0 for no limit.
+    /// The share in bytes, given `maxmemory`; 0 for no limit.
     #[must_use]
     pub const fn bytes(self, maxmemory: u64) -> u64 {
         match self {

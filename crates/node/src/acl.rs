@@ -3,8 +3,8 @@
 //! Users are one immutable value behind a pointer, with a number that grows with each change. A client holds its user, and looks for a newer one
 //! when the number is not the one that it knows: once per batch, one load while nothing changes.
 //!
-//! Whoever changes users then looks for clients that the change is about. A client that authenticates does so in the other order: it says who it
-//! is, then reads the users once more. Both take the mutex of the client's identity in between, so that at least one of them sees the other:
+//! A change of users is followed by a search for the clients that it is about. Authentication works in the other order: the client publishes its
+//! user, then reads the users once more. Both take the mutex of the client's identity in between, so that at least one of them sees the other:
 //! no client keeps what its user has lost.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub struct Acl {
     users: ArcSwap<Users>,
     /// Grows with each change, after the users are in place.
     version: AtomicU64,
-    /// Held by whoever changes users.
+    /// Held while users change.
     writer: Mutex<()>,
     /// What was denied lately.
     pub log: AclLog,
@@ -42,7 +42,7 @@ impl Acl {
         }
     }
 
-    /// The default user alone, who may do everything.
+    /// The default user alone, which may do everything.
     #[must_use]
     pub fn open(catalog: Catalog) -> Self {
         let users = Users::new(b"", &catalog);

@@ -34,7 +34,7 @@ pub enum Message {
     },
     /// The wait of a client has ended: it goes on.
     Unblock(Box<Unblock>),
-    /// The store has removed a key: serve those who wait to hear that.
+    /// The store has removed a key: serve the clients that wait for its end.
     Lost(ReadyKey),
     /// There may be something for a client that waits sooner than its worker knows.
     LookAgain(u64),
@@ -85,9 +85,9 @@ pub trait Mailbox: Send + Sync {
 #[derive(Default)]
 pub struct Workers {
     mailboxes: OnceLock<Vec<Arc<dyn Mailbox>>>,
-    /// The first so many run.
+    /// Workers that run, from the first.
     running: AtomicUsize,
-    /// The first so many take new connections.
+    /// Workers that take new connections, from the first.
     active: AtomicUsize,
 }
 
@@ -116,7 +116,7 @@ impl Workers {
         self.active.load(Ordering::SeqCst)
     }
 
-    /// Sends to one worker; nobody hears it before the server is up. Returns false when the message was dropped ([`Mailbox::send`]).
+    /// Sends to one worker; before the server is up the message is lost. Returns false when the message was dropped ([`Mailbox::send`]).
     pub fn send(&self, worker: usize, message: Message) -> bool {
         self.mailboxes.get().and_then(|mailboxes| mailboxes.get(worker)).is_some_and(|mailbox| mailbox.send(message))
     }

@@ -148,7 +148,7 @@ impl Node {
         self.keyspace.on_events(move |event| pubsub.publish_event(event));
     }
 
-    /// Has a worker serve those who wait to hear that a key is gone, when the store removes it by itself. Once, before there are any.
+    /// Has a worker serve the clients that wait for the end of a key when the store removes it by itself. Called once, before there are clients.
     pub fn follow_lost_keys(&self) {
         let workers = Arc::clone(&self.workers);
         self.keyspace.on_lost(move |key| workers.send_to_some(key.hash >> 32, Message::Lost(key)));
@@ -173,7 +173,7 @@ impl Node {
         }
         let settings = &self.config.snapshot().settings;
         if settings.connections.clients_memory_max.bytes(settings.memory.maxmemory) > 0 {
-            // Those who wait for events would not know of a lower limit.
+            // Workers that wait for events would not notice a lower limit.
             self.workers.broadcast(&Message::EvictClients);
         }
         Ok(())

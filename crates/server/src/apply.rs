@@ -13,7 +13,7 @@ use almandine_net::{Limits, OutputLimit};
 use crate::network::Network;
 use crate::{cores, crash, log, oom_score, open_files, title};
 
-/// A connection's untaken output may be one part in so many of `maxmemory`, and at least so many bytes, before it waits.
+/// A connection whose untaken output is beyond this share of `maxmemory`, and beyond this number of bytes, waits.
 const OUTPUT_PAUSE_SHARE: u64 = 256;
 const OUTPUT_PAUSE_BYTES_MIN: usize = 64 * 1024;
 

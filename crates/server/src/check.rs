@@ -35,7 +35,9 @@ pub(crate) fn print(report: &Report) -> ExitCode {
     if errors.is_empty() {
         match warnings.len() {
             0 => println!("The configuration is sound."),
-            number => println!("{}: the server would start, and not do all that the configuration asks for.", counted(number, "warning")),
+            number => {
+                println!("{}: the server would start, and not do all that the configuration asks for.", counted(number, "warning"))
+            }
         }
         return ExitCode::SUCCESS;
     }

@@ -83,7 +83,7 @@ fn begin(what: &str) {
     let thread = std::thread::current();
     log::urgent("=== ALMANDINE BUG REPORT START: Cut & paste starting from here ===");
     log::urgent(&format!("Almandine {} {what}, in thread '{}'", almandine_node::VERSION, thread.name().unwrap_or("?")));
-    // Whoever crashed may be changing it.
+    // The thread that crashed may hold the lock.
     if let Ok(remark) = REMARK.try_lock()
         && !remark.is_empty()
     {

@@ -80,7 +80,7 @@ fn unopened(path: &Path, error: &io::Error) -> io::Error {
 pub(crate) fn install(settings: &Settings) {
     configure(settings);
     if let Some(path) = path(settings) {
-        // Nobody else sets it, or installs a subscriber.
+        // Only this function sets it, and installs a subscriber.
         let _ = FILE.set(path);
     }
     let process = &settings.process;

@@ -1,7 +1,7 @@
 //! Listeners and workers of a server that runs: CONFIG SET `port`, `bind`, `unixsocket`, `workers` and their like.
 //!
 //! A change has two steps. [`Network::prepare`] opens listeners and starts workers beside those that serve, and may fail; then nothing has
-//! changed. [`Network::commit`] cannot fail. Whoever changes the configuration holds its lock, so changes come one after the other.
+//! changed. [`Network::commit`] cannot fail. A change of the configuration holds its lock, so changes follow one another.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

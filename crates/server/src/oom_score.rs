@@ -27,7 +27,7 @@ pub(crate) fn apply(settings: &Settings) -> Result<(), SetError> {
     if score == before { Ok(()) } else { process::set_oom_score_adj(score).map_err(failed) }
 }
 
-/// What the score must be; once it is switched off, what it was before, and whoever changes it afterwards sets a new base.
+/// What the score must be. Switched off, it is what it was before; a change from outside after that is the new base.
 fn score(setting: OomScoreAdj, primary: i32, before: i32, base: &mut Option<i32>) -> i32 {
     match setting {
         OomScoreAdj::No => base.take().unwrap_or(before),
@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(score(OomScoreAdj::Relative, 20, 15, &mut base), 25);
         assert_eq!(score(OomScoreAdj::Absolute, 9, 25, &mut base), 9);
         assert_eq!(score(OomScoreAdj::No, 9, 9, &mut base), 5);
-        // Somebody else has changed it meanwhile.
+        // Another process has changed it meanwhile.
         assert_eq!(score(OomScoreAdj::Yes, 9, 22, &mut base), 31);
         assert_eq!(score(OomScoreAdj::No, 9, 31, &mut base), 22);
         assert_eq!(score(OomScoreAdj::Relative, 2000, 0, &mut base), 1000);

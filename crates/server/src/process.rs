@@ -69,7 +69,7 @@ pub(crate) fn notify_ready(settings: &Settings) {
         return;
     }
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    #[expect(clippy::disallowed_methods, reason = "one datagram at the start, to whoever started the process")]
+    #[expect(clippy::disallowed_methods, reason = "one datagram at the start, to the supervisor")]
     let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(b"STATUS=Ready to accept connections\nREADY=1\n", path));
     if let Err(error) = sent {
         tracing::warn!("systemd was not told that the server is ready: {error}");

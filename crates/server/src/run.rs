@@ -30,7 +30,7 @@ const ALLOCATOR: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "mim
 pub(crate) fn run(config: Config, program: &str, args: &[String]) -> ExitCode {
     let snapshot = config.snapshot();
     let settings = &snapshot.settings;
-    // Before the server leaves the terminal, so that whoever starts it reads the reason.
+    // Before the server leaves the terminal, so that the operator reads the reason.
     if let Err(error) = log::check(settings) {
         eprintln!("almandine-server: {error}");
         return ExitCode::FAILURE;
@@ -134,7 +134,7 @@ fn serve(config: Config) -> io::Result<()> {
     }));
     let pid_file = PidFile::write(settings);
     startup::announce(settings, active, selected.kind);
-    // The sockets listen; who connects waits for a worker. So whoever is answered finds this in the log.
+    // The sockets listen, and clients wait for a worker: a client that is answered finds this in the log.
     network.announce();
     network.start()?;
     process::notify_ready(settings);

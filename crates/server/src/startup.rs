@@ -35,7 +35,9 @@ pub(crate) fn too_little_memory(settings: &Settings) -> Option<String> {
     let (maxmemory, index) = (settings.memory.maxmemory, settings.engine.index_bytes as u64);
     // With storage it is an error, see `storage::check`.
     (maxmemory != 0 && maxmemory <= index && !crate::storage::is_configured(settings)).then(|| {
-        format!("maxmemory is {maxmemory} bytes and the empty index takes {index}: every write is refused until maxmemory is raised")
+        format!(
+            "maxmemory is {maxmemory} bytes and the empty index takes {index}: every write is refused until maxmemory is raised"
+        )
     })
 }
 
@@ -45,7 +47,10 @@ pub(crate) fn warn_of_loss(keyspace: &Keyspace) {
     let sizes: Vec<u64> = databases.map(|db| keyspace.dbsize(db)).filter(|keys| *keys > 0).collect();
     if !sizes.is_empty() {
         let keys: u64 = sizes.iter().sum();
-        tracing::warn!("Nothing was saved: {keys} keys in {} databases end with the server, for snapshots do not exist yet", sizes.len());
+        tracing::warn!(
+            "Nothing was saved: {keys} keys in {} databases end with the server, for snapshots do not exist yet",
+            sizes.len()
+        );
     }
 }
 

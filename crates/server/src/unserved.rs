@@ -1,4 +1,4 @@
-//! The commands of Redis and Valkey that are not served yet. Rules of users and `rename-command` may name them; nobody can call them.
+//! The commands of Redis and Valkey that are not served yet. Rules of users and `rename-command` may name them; clients cannot call them.
 //!
 //! A spec says here only what rules, ACL DRYRUN and COMMAND GETKEYS ask: name, number of arguments, keys, and what categories follow from. When a
 //! command is built, its spec moves to its family's file and gets its handler, id and documentation.

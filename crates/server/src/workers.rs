@@ -69,7 +69,7 @@ impl Workers {
         self.network.workers()
     }
 
-    /// Has at least so many run; they take no connections before [`Workers::activate`].
+    /// Starts workers until `wanted` run; a new worker takes no connections before [`Workers::activate`].
     ///
     /// # Errors
     /// When the system has no more threads or descriptors.
@@ -88,7 +88,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Has the first so many take new connections. They run.
+    /// Lets the first `active` workers take new connections. They run already.
     pub(crate) fn activate(&self, active: usize) {
         let running = self.state().threads.len();
         debug_assert!(active <= running);

@@ -83,7 +83,11 @@ fn loglevel_verbose_shows_connections_flushes_and_kills_and_notice_what_is_confi
     let (id, address) = (victim.line("CLIENT ID").integer().unwrap(), victim.stream().local_addr().unwrap());
     told(&server, &format!(" - Accepted {address} as client {id}"));
     assert_eq!(client.line(&format!("CLIENT KILL ID {id}")).integer(), Some(1));
-    let me = format!("by client {} at {}, user default", client.line("CLIENT ID").integer().unwrap(), client.stream().local_addr().unwrap());
+    let me = format!(
+        "by client {} at {}, user default",
+        client.line("CLIENT ID").integer().unwrap(),
+        client.stream().local_addr().unwrap()
+    );
     told(&server, &format!(" - CLIENT KILL of client {id} at {address} {me}"));
     told(&server, &format!(" - Closed the connection of client {id} at {address}"));
     assert_eq!(client.line("SET a 1"), Value::ok());
@@ -114,5 +118,8 @@ fn exec_that_is_refused_says_that_the_transaction_is_discarded() {
     assert_eq!(error(&client.line("EXEC")), "ERR EXEC without MULTI");
     client.line("SUBSCRIBE channel");
     let refused = error(&client.line("EXEC"));
-    assert!(refused.starts_with("EXECABORT Transaction discarded because of: Can't execute 'exec': only (P|S)SUBSCRIBE"), "{refused}");
+    assert!(
+        refused.starts_with("EXECABORT Transaction discarded because of: Can't execute 'exec': only (P|S)SUBSCRIBE"),
+        "{refused}"
+    );
 }

@@ -63,7 +63,10 @@ fn a_server_says_what_of_the_data_it_does_not_save() {
     assert_eq!(server.client().line("CONFIG GET save").to_string(), "*[$\"save\", $\"900 1\"]");
     let mut client = server.client();
     assert_eq!(client.call(&["CONFIG", "SET", "save", ""]).unwrap(), ok());
-    assert_eq!((client.line("SET a 1"), client.line("SET b 1"), client.line("SELECT 5"), client.line("SET c 1")), (ok(), ok(), ok(), ok()));
+    assert_eq!(
+        (client.line("SET a 1"), client.line("SET b 1"), client.line("SELECT 5"), client.line("SET c 1")),
+        (ok(), ok(), ok(), ok())
+    );
     client.send(&[["SHUTDOWN"]]).unwrap();
     assert!(server.await_exit(std::time::Duration::from_secs(20)).is_some());
     line_with(&server.log(), "# Nothing was saved: 3 keys in 2 databases end with the server");

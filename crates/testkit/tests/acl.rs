@@ -376,12 +376,7 @@ fn rights_that_are_lost_while_a_command_waits_are_lost() {
     };
     for (command, rule, back, error) in [
         ("BLPOP list1 0", "-blpop", "+blpop", "NOPERM User u has no permissions to run the 'blpop' command"),
-        (
-            "BLPOP list1 list2 0",
-            "resetkeys",
-            "~list*",
-            "NOPERM No permissions to access a key",
-        ),
+        ("BLPOP list1 list2 0", "resetkeys", "~list*", "NOPERM No permissions to access a key"),
         ("BLPOP list1 0", "db=1", "alldbs", "NOPERM No permissions to access database"),
     ] {
         let mut client = waiting(&mut admin, command);

@@ -43,10 +43,7 @@ fn a_file_is_loaded_saved_and_loaded_again() {
     assert_eq!(strings(&admin.line("ACL USERS")), ["alice", "default"]);
     assert_eq!(alice.line("GET a").to_string(), "(nil)");
     assert_eq!(listener.receive().unwrap(), Value::Closed);
-    assert_eq!(
-        alice.line("SUBSCRIBE news").to_string(),
-        "-\"NOPERM No permissions to access a channel\""
-    );
+    assert_eq!(alice.line("SUBSCRIBE news").to_string(), "-\"NOPERM No permissions to access a channel\"");
     // The configuration has no lines of users where there is a file.
     fs::write(&path, "").unwrap();
     assert_eq!(admin.line("ACL LOAD"), Value::ok());

@@ -191,7 +191,9 @@ mod tests {
     fn a_service_that_does_not_start_does_not_fail_the_installation() {
         let directory = std::env::temp_dir().join(format!("almandine-postinst-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
-        for (name, text) in [("systemctl", "echo $* >>$0.log\nexit 1"), ("getent", "exit 0"), ("mkdir", ""), ("chown", ""), ("chmod", "")] {
+        for (name, text) in
+            [("systemctl", "echo $* >>$0.log\nexit 1"), ("getent", "exit 0"), ("mkdir", ""), ("chown", ""), ("chmod", "")]
+        {
             let path = directory.join(name);
             fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
             set_mode(&path, 0o755).unwrap();

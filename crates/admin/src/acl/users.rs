@@ -52,7 +52,7 @@ fn setuser(call: &mut AdminCall<'_>) -> Outcome {
     Ok(())
 }
 
-/// Whether somebody who listens to what `before` permits may be listening to what `after` does not.
+/// Whether a client that listens to what `before` permits may be listening to what `after` does not.
 pub(super) fn loses_channels(before: &User, after: &User) -> bool {
     let (before, after) = (before.selectors(), after.selectors());
     let is_kept = |text: &[u8]| after.iter().flat_map(|selector| selector.channels()).any(|pattern| pattern.text() == text);

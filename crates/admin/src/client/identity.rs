@@ -1,4 +1,4 @@
-//! CLIENT ID, GETNAME, SETNAME, SETINFO and INFO: who a connection is.
+//! CLIENT ID, GETNAME, SETNAME, SETINFO and INFO: the names of a connection.
 
 use almandine_call::{AdminCall, Command, Handler, Outcome, Word, client_line, errors};
 use almandine_command_spec::{Arg, CommandSpec};

@@ -151,7 +151,7 @@ fn kill(call: &mut AdminCall<'_>) -> Outcome {
     Ok(())
 }
 
-/// The old form. It may be about the caller, who then still gets the answer.
+/// The old form. It may name the caller, which still gets the reply.
 fn kill_address(call: &mut AdminCall<'_>, address: &[u8]) -> Outcome {
     let node = &call.context.node;
     let found = node.clients.all().into_iter().find(|client| client.address.as_bytes() == address && !client.killed.load(Relaxed));

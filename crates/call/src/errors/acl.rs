@@ -9,11 +9,9 @@ pub const HELLO_NEEDS_AUTHENTICATION: CommandError = CommandError::Fixed(
     &"NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
 );
 /// A key that the user may not use.
-pub const KEY_DENIED: CommandError =
-    CommandError::Fixed(&"NOPERM No permissions to access a key");
+pub const KEY_DENIED: CommandError = CommandError::Fixed(&"NOPERM No permissions to access a key");
 /// A channel that the user may not use.
-pub const CHANNEL_DENIED: CommandError =
-    CommandError::Fixed(&"NOPERM No permissions to access a channel");
+pub const CHANNEL_DENIED: CommandError = CommandError::Fixed(&"NOPERM No permissions to access a channel");
 /// A database that the user may not use.
 pub const DATABASE_DENIED: CommandError = CommandError::Fixed(&"NOPERM No permissions to access database");
 /// ACL SETUSER with a name that cannot stand in a line of rules.

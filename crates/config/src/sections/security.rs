@@ -1,4 +1,4 @@
-//! Who may connect and what is locked.
+//! Which clients may connect, and what is locked.
 
 use super::{ALLOWED, LONG, TEXT, YES_NO};
 use crate::choices::{Allowed, ChannelsByDefault, Choice};
@@ -6,15 +6,15 @@ use crate::kind::Kind;
 use crate::parameter::section;
 
 section! {
-    /// Who may connect and what is locked.
+    /// Which clients may connect, and what is locked.
     Security "Security"
     "protected-mode": YES_NO = "yes" [] "Without a password, answer to peers on this machine only." => protected_mode: bool;
     "requirepass": TEXT = "" [sensitive] "Password of the default user; empty for none." => requirepass: String;
     "enable-protected-configs": ALLOWED = "no" [immutable]
-        "Who may change protected parameters: no, yes, or local peers." => enable_protected_configs: Allowed;
+        "Which clients may change protected parameters: none (no), all (yes), or local ones." => enable_protected_configs: Allowed;
     "enable-debug-command": ALLOWED = "no" [immutable]
-        "Who may use DEBUG: no, yes, or local peers." => enable_debug_command: Allowed;
-    "enable-module-command": ALLOWED = "no" [immutable] "Who may use MODULE: no, yes, or local peers.";
+        "Which clients may use DEBUG: none (no), all (yes), or local ones." => enable_debug_command: Allowed;
+    "enable-module-command": ALLOWED = "no" [immutable] "Which clients may use MODULE: none (no), all (yes), or local ones.";
     "aclfile": TEXT = "" [immutable] "File with the users." => acl_file: String;
     "acl-pubsub-default": (Kind::Choice(ChannelsByDefault::NAMES)) = "resetchannels" [] "Channels of a new user."
         => channels_by_default: ChannelsByDefault;

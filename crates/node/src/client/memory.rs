@@ -19,7 +19,7 @@ const LOWEST_BITS: u32 = 15;
 /// Larger ones share the highest.
 const HIGHEST_BITS: u32 = 33;
 
-/// The bucket of a client that holds so many bytes: each holds clients of up to twice the size of those in the one below.
+/// The bucket of a client that holds `bytes`: each has clients of up to twice the size of those in the one below.
 #[must_use]
 pub fn bucket(bytes: usize) -> u8 {
     let bits = usize::BITS - bytes.leading_zeros();
@@ -84,7 +84,7 @@ impl ClientMemory {
         self.workers.iter().map(|sums| of(sums).load(Relaxed)).fold(0, u64::wrapping_add)
     }
 
-    /// Whether it is this worker that has to close a client: they hold more than `limit` bytes, and nobody has one in a higher bucket. `limit` is
+    /// Whether this worker must close a client: clients hold more than `limit` bytes, and no worker has one in a higher bucket. `limit` is
     /// not 0.
     #[must_use]
     pub fn is_turn_of(&self, worker: usize, limit: u64) -> bool {

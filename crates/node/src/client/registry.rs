@@ -18,7 +18,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// None yet, of so many workers.
+    /// No clients yet, of `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self { memory: ClientMemory::new(workers), ..Self::default() }

@@ -1,6 +1,6 @@
 //! What other threads may know of a connection.
 //!
-//! A session owns its connection; nobody else touches it. What CLIENT LIST shows lies in [`ClientShared`], written by the owning worker with
+//! A session owns its connection; no other thread touches it. What CLIENT LIST shows lies in [`ClientShared`], written by the owning worker with
 //! plain stores.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -185,7 +185,7 @@ pub struct MemoryShown {
     pub total_bytes: AtomicUsize,
 }
 
-/// How a client tracks, for CLIENT LIST and for whoever finds that its redirection is broken.
+/// How a client tracks, for CLIENT LIST and for a worker that finds its redirection broken.
 #[derive(Debug)]
 pub struct TrackingShown {
     /// The connection that gets its messages, 0 for itself; -1 while it does not track.

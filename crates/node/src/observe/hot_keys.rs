@@ -27,7 +27,7 @@ pub struct HotKeysOptions {
     pub keys_max: usize,
     /// Milliseconds after which it stops; 0 for never.
     pub duration_ms: i64,
-    /// One command of so many is looked at.
+    /// One command in this number is sampled.
     pub sample_ratio: u32,
 }
 

@@ -29,7 +29,7 @@ pub struct TopKeys {
 }
 
 impl TopKeys {
-    /// An empty one of so many places.
+    /// An empty sketch with this number of places.
     #[must_use]
     pub fn new(places_max: usize) -> Self {
         Self { places_max, ..Self::default() }
@@ -71,7 +71,7 @@ impl TopKeys {
     }
 }
 
-/// The heaviest keys of several sketches, at most so many: a key's weights are added up.
+/// The heaviest keys of several sketches, up to a number: a key's weights are added up.
 #[must_use]
 pub fn heaviest<'t>(sketches: impl Iterator<Item = &'t TopKeys>, keys_max: usize) -> Vec<(Box<[u8]>, u64)> {
     let mut sums: HashMap<&[u8], u64> = HashMap::new();

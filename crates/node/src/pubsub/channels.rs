@@ -13,10 +13,10 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 use super::{Counts, shrinks_to};
 use crate::lock::lock;
 
-/// Parts; a power of two. Those who publish to channels of one part wait for each other.
+/// Parts; a power of two. Messages to channels of one part are posted one after the other.
 const PARTS: usize = 64;
 
-/// A channel and who listens to it.
+/// A channel and its listeners.
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) name: Bytes,
@@ -65,7 +65,7 @@ impl Channels {
         lock(&self.parts[(hash >> 32) as usize % PARTS])
     }
 
-    /// The part of a channel. As long as it is held, nobody else publishes to the channel.
+    /// The part of a channel. While it is held, no other message of the channel is posted.
     pub(super) fn part<'c>(&'c self, name: &'c [u8]) -> Part<'c> {
         let hash = self.hash(name);
         Part { channels: self.lock(hash), name, hash }

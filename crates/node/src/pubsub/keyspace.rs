@@ -1,7 +1,7 @@
 //! Keyspace events as messages: which channels an event goes to, and what is said there.
 //!
-//! Whoever tells an event holds the latch of its key, so the messages about a key are in all mailboxes in the order of its changes (INV-EVENT-1).
-//! That costs the others who want the key the time to post a few messages; it is paid while events are told and somebody listens to anything.
+//! The latch of a key is held while its events are posted, so the messages about a key are in all mailboxes in the order of its changes
+//! (INV-EVENT-1). Other users of the key wait while a few messages are posted, as long as events are on and a client listens.
 
 use almandine_base::events::Classes;
 use almandine_keyspace::KeyEvent;
@@ -12,7 +12,7 @@ use super::PubSub;
 const ITEM_SEPARATOR: u8 = b'\n';
 
 impl PubSub {
-    /// Sends an event to those who listen to its channels, in Redis' order.
+    /// Sends an event to the listeners of its channels, in Redis' order.
     pub fn publish_event(&self, event: &KeyEvent<'_>) {
         if self.channels(false) == 0 && self.patterns() == 0 {
             return;

@@ -1,8 +1,8 @@
-//! Publish/subscribe: who listens to what, and how a message gets to all of them in one order.
+//! Publish/subscribe: which workers have listeners of what, and how a message gets to all of them in one order.
 //!
-//! A channel belongs to a part of the registry, by its hash; a part has a mutex. Whoever publishes holds it while it posts the message to the workers that have
-//! listeners, so that all workers, and with them all listeners, get the messages of a channel in one order. What a worker posts to itself it finds in its mailbox,
-//! too. The registry knows workers and numbers only; the connections are each worker's own ([`Subscribers`]).
+//! A channel belongs to a part of the registry, by its hash; a part has a mutex. A publisher holds it while it posts the message to the workers
+//! that have listeners, so all listeners get the messages of a channel in one order. A worker posts to itself through its mailbox, too. The
+//! registry knows workers and numbers only; the connections are each worker's own ([`Subscribers`]).
 
 mod channels;
 mod keyspace;
@@ -28,7 +28,7 @@ use payload::Payloads;
 /// Places that a table keeps in any case.
 const CAPACITY_KEPT: usize = 64;
 
-/// To how many places a table shrinks that has so many entries left: what a crowd has taken comes back when it goes.
+/// The capacity that a table with `len` entries shrinks to: memory that a crowd has taken comes back when it leaves.
 fn shrinks_to(len: usize, capacity: usize) -> Option<usize> {
     (capacity > CAPACITY_KEPT && len < capacity / 8).then_some((len * 2).max(CAPACITY_KEPT / 2))
 }
@@ -77,10 +77,10 @@ impl Counts {
         self.0[worker] += 1;
     }
 
-    /// Says whether nobody is left.
+    /// Returns whether no listener is left.
     fn subtract(&mut self, worker: usize) -> bool {
         if let Some(count) = self.0.get_mut(worker) {
-            debug_assert!(*count > 0, "who leaves has come");
+            debug_assert!(*count > 0, "a listener leaves once");
             *count = count.saturating_sub(1);
         }
         self.0.iter().all(|count| *count == 0)
@@ -101,7 +101,7 @@ pub struct PubSub {
     channels: Channels,
     shards: Channels,
     patterns: RwLock<Patterns>,
-    /// How many patterns there are, for those who publish while there are none.
+    /// How many patterns there are: publishers skip the lock while there are none.
     pattern_count: AtomicUsize,
     /// Connections with subscriptions.
     clients: AtomicUsize,
@@ -159,7 +159,7 @@ impl PubSub {
         }
     }
 
-    /// Sends a message to all who listen to a channel. Returns how many those are.
+    /// Sends a message to all listeners of a channel. Returns their number.
     pub fn publish(&self, shard: bool, channel: &[u8], payload: &[u8]) -> u64 {
         let part = self.of(shard).part(channel);
         if !shard && self.pattern_count.load(Relaxed) > 0 {
@@ -178,7 +178,7 @@ impl PubSub {
         counts.total()
     }
 
-    /// A message on a channel where there are patterns, the workers that it goes to, and how many listen; none to nobody.
+    /// A message on a channel where there are patterns, the workers that it goes to, and the number of listeners; `None` without listeners.
     fn gather(&self, part: &Part<'_>, channel: &[u8], payload: &[u8]) -> Option<(Publication, Vec<usize>, u64)> {
         let (mut receivers, mut workers) = (0, Vec::new());
         let mut count = |counts: &Counts| {
@@ -226,7 +226,7 @@ impl PubSub {
         self.of(shard).names(wanted)
     }
 
-    /// How many listen to a channel; those who do by a pattern are not counted.
+    /// The number of listeners of a channel; listeners by pattern are not counted.
     #[must_use]
     pub fn listeners(&self, shard: bool, channel: &[u8]) -> u64 {
         self.of(shard).part(channel).channel().map_or(0, |channel| channel.counts.total())
@@ -244,7 +244,7 @@ impl PubSub {
         self.pattern_count.load(Relaxed)
     }
 
-    /// Bytes of large messages that somebody has still to be sent.
+    /// Bytes of large messages that wait to be sent to a listener.
     #[must_use]
     pub fn payload_bytes(&self) -> u64 {
         self.payloads.bytes()

@@ -45,7 +45,7 @@ impl Subscribers {
         }
     }
 
-    /// Who listens to a name.
+    /// The listeners of a name.
     pub fn listeners(&self, topic: Topic, name: &[u8]) -> impl Iterator<Item = u64> {
         let listeners = match topic {
             Topic::Channel => &self.channels,

@@ -91,7 +91,7 @@ impl Tracking {
         });
     }
 
-    /// Notifies who has read the keys, or tracks a prefix of them, that no client is known to have changed.
+    /// Notifies the clients that have read the keys, or track a prefix of them, of a change that no client is known to have made.
     fn notify_changed(&self, changed: &[ChangedKey<'_>]) {
         let mut own = Vec::new();
         let keys = || changed.iter().map(|changed| changed.key);
@@ -99,7 +99,7 @@ impl Tracking {
         if self.broadcasts() {
             self.broadcast_changes(keys(), None, &mut own);
         }
-        debug_assert!(own.is_empty(), "nobody's own changes");
+        debug_assert!(own.is_empty(), "no client's own changes");
     }
 
     /// Keeps the table within its limit. Called ten times a second.
@@ -109,7 +109,7 @@ impl Tracking {
         }
         let mut own = Vec::new();
         self.limit(keys_max, None, &mut own);
-        debug_assert!(own.is_empty(), "nobody's own changes");
+        debug_assert!(own.is_empty(), "no client's own changes");
     }
 
     fn deliver(&self, tracker: &Tracker, message: &Changed, is_own: bool, own: &mut Vec<Changed>) {

@@ -1,4 +1,4 @@
-//! Who is told of what, through the mailboxes that a test can read.
+//! Which client is notified of what, through mailboxes that a test can read.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -216,7 +216,7 @@ fn what_expires_is_told_while_somebody_tracks() {
         all.sort_unstable();
         all
     };
-    // Noted by nobody.
+    // No client has noted it.
     expire(&[b"early"]);
     let (one, two, three) = (fixture.client(1), fixture.client(2), fixture.client(3));
     node.tracking.enable(&one, PLAIN, &[]);

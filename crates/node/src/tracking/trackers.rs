@@ -1,4 +1,4 @@
-//! The state of tracking: who tracks, and what each of them has read.
+//! The state of tracking: the clients that track, and what each of them has read.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -24,7 +24,7 @@ pub struct TrackingTotals {
     pub prefixes: usize,
 }
 
-/// Who tracks what.
+/// Which client tracks what.
 pub struct Tracking {
     /// How many clients track.
     trackers: AtomicUsize,
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Tracking {
 }
 
 impl Tracking {
-    /// Nobody tracks the keys of `keyspace` yet.
+    /// The keys of `keyspace`, which no client tracks yet.
     pub(crate) fn new(keyspace: Arc<Keyspace>, clients: Arc<Clients>, workers: Arc<Workers>) -> Self {
         Self {
             trackers: AtomicUsize::new(0),
@@ -56,7 +56,7 @@ impl Tracking {
         }
     }
 
-    /// Whether anybody tracks.
+    /// Whether a client tracks.
     #[inline]
     #[must_use]
     pub fn active(&self) -> bool {

@@ -22,7 +22,7 @@ const VALUES_OBJECT_BYTES: u64 = 8 << 20;
 const BACKLOG_SHARE: u64 = 16;
 const BACKLOG_BYTES_MIN: u64 = 4 << 20;
 const BACKLOG_BYTES_MAX: u64 = 64 << 20;
-/// Of what directories keep, pages and large values each get at least one in so many.
+/// Of what directories keep, pages and large values each get at least one part in this number.
 const SHARE_MIN: u64 = 16;
 
 /// What is built on object storage, to be looked at now and then.

@@ -18,7 +18,7 @@ pub(super) struct Streak {
 pub(super) enum News {
     Begins,
     GoesOn,
-    /// After so many errors.
+    /// With the number of errors.
     Ends(u64),
 }
 
