@@ -196,6 +196,31 @@ pub fn set(client: &mut Client, name: &str, rules: &[String]) -> Value {
     client.call(&call).expect("ACL SETUSER")
 }
 
+/// What redis-server 7.0 says of a denied call, in the words of 7.2 and later, which this server has.
+#[must_use]
+pub fn in_later_words(theirs: Value, user: &str) -> Value {
+    const TO_RUN: &[u8] = b"NOPERM this user has no permissions to run ";
+    match theirs {
+        Value::Bulk(text) => match text.strip_prefix(b"This user has ") {
+            Some(rest) => Value::Bulk([b"User ", user.as_bytes(), b" has ", rest].concat()),
+            None => Value::Bulk(text),
+        },
+        Value::Error(text) if text.starts_with(TO_RUN) => {
+            Value::Error([b"NOPERM User ", user.as_bytes(), b" has no permissions to run ", &text[TO_RUN.len()..]].concat())
+        }
+        Value::Error(text) => Value::Error(match &text[..] {
+            b"NOPERM this user has no permissions to access one of the keys used as arguments" => {
+                b"NOPERM No permissions to access a key".to_vec()
+            }
+            b"NOPERM this user has no permissions to access one of the channels used as arguments" => {
+                b"NOPERM No permissions to access a channel".to_vec()
+            }
+            _ => text,
+        }),
+        other => other,
+    }
+}
+
 /// Calls in which Redis looks for keys elsewhere than it finds them when it executes: a destination of SORT that is called STORE, and a group or consumer behind
 /// the third argument of XREADGROUP that is called STREAMS, are taken for the option; of GEORADIUS with two destinations the first is checked and the last written.
 #[must_use]

@@ -87,6 +87,7 @@ const OTHERWISE_IN_TRANSACTION: &[(&str, &str)] = &[
     ("server/commandlog.golden: the slow log by its newer name", "MULTI is logged, too"),
     ("server/debug.golden: STORAGE EVICT makes all keys cold", "the pages that other workers fill stay, while they are kept out"),
     ("server/slowlog.golden: without room nothing is counted", "EXEC is logged, too"),
+    ("server/slowlog.golden: as many words as slowlog-max-argc allows, and how many there were", "EXEC is logged, too"),
     ("server/persistence.golden: SHUTDOWN SAVE would lose the data it promises to keep", "SHUTDOWN may not be in a transaction"),
     ("server/persistence.golden: nothing is saved, and nothing pretends to be", "SAVE may not be in a transaction"),
 ];
