@@ -1,8 +1,8 @@
 //! Which commands may be run: a bit for each, and the rules that led there.
 //!
-//! The rules are kept in their order and shown again, without those that a later one made void. Rules about commands apply to what exists: a
-//! selector that began with `+@all` and lost a few commands again permits those that a later version brings, one that began with `-@all`
-//! does not.
+//! The rules are kept in their order and shown again, without those that a later one made void. Rules about commands apply to what
+//! exists: a selector that began with `+@all` and lost a few commands again permits those that a later version brings, one that
+//! began with `-@all` does not.
 
 use std::collections::BTreeMap;
 

@@ -6,8 +6,8 @@ use crate::user::{Defaults, User, merge_selectors};
 use crate::users::{DEFAULT_USER, Users, is_valid_name};
 
 impl Users {
-    /// The users that the text of a file describes; without a line for it, the default user may do everything. Users of the same name as one of
-    /// these are the same, so that clients of theirs stay. `path` is for error messages.
+    /// The users that the text of a file describes; without a line for it, the default user may do everything. Users of the same
+    /// name as one of these are the same, so that clients of theirs stay. `path` is for error messages.
     ///
     /// # Errors
     /// All that is wrong, in one line, as Redis words it.
@@ -61,8 +61,8 @@ impl Users {
     }
 }
 
-/// Applies the rules of a line. Of errors about something else than names only the first is told: it may have led to the others, and the rule
-/// may hold a password.
+/// Applies the rules of a line. Of errors about something else than names only the first is told: it may have led to the others,
+/// and the rule may hold a password.
 fn apply_line(user: &mut User, rules: &[&[u8]], (catalog, defaults): (&Catalog, Defaults), place: &str, problems: &mut String) {
     let Ok(rules) = merge_selectors(rules) else {
         *problems += &format!("{place}: Unmatched parenthesis in selector definition.");

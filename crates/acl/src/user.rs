@@ -206,8 +206,8 @@ fn selector(rules: &[u8], catalog: &Catalog, defaults: Defaults) -> Result<Selec
     Ok(selector)
 }
 
-/// The rules that `words` are, when a selector may be spread over several of them. Fails with the place of the word that begins a selector
-/// without an end.
+/// The rules that `words` are, when a selector may be spread over several of them. Fails with the place of the word that begins a
+/// selector without an end.
 pub(crate) fn merge_selectors(words: &[&[u8]]) -> Result<Vec<Vec<u8>>, usize> {
     let mut rules = Vec::with_capacity(words.len());
     let mut open: Option<(usize, Vec<u8>)> = None;

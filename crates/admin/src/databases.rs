@@ -1,4 +1,5 @@
-//! Whole databases: DBSIZE, FLUSHDB, FLUSHALL, SWAPDB. All are O(1): a database is a namespace of the store, and emptying it takes a fresh one.
+//! Whole databases: DBSIZE, FLUSHDB, FLUSHALL, SWAPDB. All are O(1): a database is a namespace of the store, and emptying it takes
+//! a fresh one.
 
 use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, tracking};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};

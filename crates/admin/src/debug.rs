@@ -1,5 +1,5 @@
-//! DEBUG: the part that suites and tools use, behind `enable-debug-command`. Its subcommands are words here, not commands of their own, as in
-//! Redis.
+//! DEBUG: the part that suites and tools use, behind `enable-debug-command`. Its subcommands are words here, not commands of their
+//! own, as in Redis.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Signatures of data, to compare two servers: 40 hexadecimal digits that do not depend on the order of keys. They are not those of Redis.
+//! Signatures of data, to compare two servers: 40 hexadecimal digits that do not depend on the order of keys. They are not those of
+//! Redis.
 
 use almandine_call::Stop;
 use almandine_datatypes::stream::{Producers, StreamId, StreamObject};

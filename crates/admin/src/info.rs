@@ -1,4 +1,5 @@
-//! INFO: sections of fields. Most are the rows of the metrics table; those that name commands, errors or databases are written here.
+//! INFO: sections of fields. Most are the rows of the metrics table; those that name commands, errors or databases are written
+//! here.
 
 use std::fmt::Write;
 

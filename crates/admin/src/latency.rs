@@ -223,8 +223,8 @@ fn histogram(call: &mut AdminCall<'_>) -> Outcome {
     Ok(())
 }
 
-/// For powers of two of nanoseconds from 1,024 on: the limit in microseconds and how many calls took at most that long, as far as the
-/// number grows. Redis' limits are the upper ends of steps of 1/128, which shows from 33 µs on.
+/// For powers of two of nanoseconds from 1,024 on: the limit in microseconds and how many calls took at most that long, as far as
+/// the number grows. Redis' limits are the upper ends of steps of 1/128, which shows from 33 µs on.
 fn steps(histogram: &Histogram) -> Vec<(u64, u64)> {
     let (mut steps, mut before) = (Vec::new(), 0);
     for exponent in 10..=36 {

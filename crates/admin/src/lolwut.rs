@@ -45,7 +45,8 @@ fn lolwut(call: &mut ReadCall<'_>) -> Outcome {
 
 type Point = [f64; 3];
 
-/// The edges of a rhombic dodecahedron: each corner of a cube is joined to the three neighbouring corners of an octahedron twice as large.
+/// The edges of a rhombic dodecahedron: each corner of a cube is joined to the three neighbouring corners of an octahedron twice as
+/// large.
 fn edges() -> impl Iterator<Item = (Point, Point)> {
     let signs = [-1.0, 1.0];
     let corners =

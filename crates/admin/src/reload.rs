@@ -1,4 +1,5 @@
-//! DEBUG RELOAD: each value through the codecs of snapshot files and back. There is no file; what is tested is that nothing gets lost on the way.
+//! DEBUG RELOAD: each value through the codecs of snapshot files and back. There is no file; what is tested is that nothing gets
+//! lost on the way.
 
 use almandine_call::{AdminCall, CommandError, Outcome, Word};
 use almandine_commands::payload;

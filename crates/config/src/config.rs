@@ -34,8 +34,8 @@ impl Snapshot {
         parameter::lookup(name).map(|(index, parameter)| parameter.kind.show(&self.values[index]))
     }
 
-    /// The parameters that do not have their default and yet have no effect: what the start-up log warns of. An empty `save` asks for
-    /// nothing.
+    /// The parameters that do not have their default and yet have no effect: what the start-up log warns of. An empty `save` asks
+    /// for nothing.
     pub fn without_effect(&self) -> impl Iterator<Item = &'static Parameter> {
         let asks = |value: &Value| !matches!(value, Value::Save(points) if points.is_empty());
         let stated = parameter::all().zip(&self.values);
@@ -266,7 +266,8 @@ impl Config {
         Ok(changed)
     }
 
-    /// CONFIG REWRITE: brings the file in line with the values and with the lines that describe `users`, keeping its comments and order.
+    /// CONFIG REWRITE: brings the file in line with the values and with the lines that describe `users`, keeping its comments and
+    /// order.
     ///
     /// # Errors
     /// The error reply without its prefix.
@@ -292,7 +293,8 @@ fn choose(pairs: &[(&[u8], &[u8])], settings: &Settings, local: bool) -> Result<
         let Some((index, parameter)) = parameter::lookup(&name) else {
             return Err(failure.unwrap_or(SetError::Unknown(name.into_owned())));
         };
-        // Of ours it is only asked that they stay as they are: suites set all parameters that Redis does not know to the values that they have.
+        // Of ours it is only asked that they stay as they are: suites set all parameters that Redis does not know to the values
+        // that they have.
         let problem = if parameter.flags.immutable && !parameter.flags.own {
             Some(IMMUTABLE)
         } else if parameter.flags.protected && !settings.security.enable_protected_configs.permits(local) {

@@ -1,5 +1,5 @@
-//! Why parameters have no effect, one reason for all that share it. They are accepted, so that files, scripts and tools of Redis and Valkey
-//! work unchanged, and named in the log when they are set.
+//! Why parameters have no effect, one reason for all that share it. They are accepted, so that files, scripts and tools of Redis
+//! and Valkey work unchanged, and named in the log when they are set.
 
 use crate::parameter::Parameter;
 

@@ -1,4 +1,5 @@
-//! What the parameters say about themselves: `--help`, `--version`, the reference in `docs/`, the manual page and the completions of shells.
+//! What the parameters say about themselves: `--help`, `--version`, the reference in `docs/`, the manual page and the completions
+//! of shells.
 
 mod completions;
 mod page;

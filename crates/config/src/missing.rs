@@ -1,7 +1,7 @@
 //! What is promised by parameters of Redis and does not exist yet: values that rely on it are refused.
 //!
-//! Most parameters without an effect cost nothing but speed or convenience when they are ignored, and are accepted. These would leave data
-//! unprotected while the configuration says that it is protected.
+//! Most parameters without an effect cost nothing but speed or convenience when they are ignored, and are accepted. These would
+//! leave data unprotected while the configuration says that it is protected.
 
 use crate::kind::Value;
 use crate::parameter::Parameter;

@@ -1,11 +1,11 @@
 //! The users of a running server, and their log.
 //!
-//! Users are one immutable value behind a pointer, with a number that grows with each change. A client holds its user, and looks for a newer one
-//! when the number is not the one that it knows: once per batch, one load while nothing changes.
+//! Users are one immutable value behind a pointer, with a number that grows with each change. A client holds its user, and looks
+//! for a newer one when the number is not the one that it knows: once per batch, one load while nothing changes.
 //!
-//! A change of users is followed by a search for the clients that it is about. Authentication works in the other order: the client publishes its
-//! user, then reads the users once more. Both take the mutex of the client's identity in between, so that at least one of them sees the other:
-//! no client keeps what its user has lost.
+//! A change of users is followed by a search for the clients that it is about. Authentication works in the other order: the client
+//! publishes its user, then reads the users once more. Both take the mutex of the client's identity in between, so that at least
+//! one of them sees the other: no client keeps what its user has lost.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

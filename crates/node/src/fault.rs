@@ -1,5 +1,6 @@
-//! Steps that the black-box proofs leave out, to show that they would notice: of users, events, publish/subscribe, tracking, transactions and of serving
-//! those who wait. Only a build with debug assertions can leave any out: there `ALMANDINE_FAULT` names one.
+//! Steps that the black-box proofs leave out, to show that they would notice: of users, events, publish/subscribe, tracking,
+//! transactions and of serving those who wait. Only a build with debug assertions can leave any out: there `ALMANDINE_FAULT` names
+//! one.
 
 /// Declares the steps, each by what happens without it, and by its name in the environment.
 macro_rules! faults {

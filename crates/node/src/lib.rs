@@ -1,8 +1,8 @@
 //! What all sessions of a server share: configuration, statistics, client registry, command logs, latency monitor, tracking.
 //!
 //! **Is**: the state of one running server that is not data. Every worker holds the same `Arc<Node>`.
-//! **Is not**: a place for values ([`almandine_keyspace`]), for a connection's private state (the session), or for commands.
-//! It knows keys only as bytes that clients track or that are counted as hot, and no command by name: commands are dense indexes here.
+//! **Is not**: a place for values ([`almandine_keyspace`]), for a connection's private state (the session), or for commands. It
+//! knows keys only as bytes that clients track or that are counted as hot, and no command by name: commands are dense indexes here.
 //! **Invariants**: nothing on a batch's ordinary path takes a mutex or writes a line that another worker writes; mutexes guard
 //! what happens at connect, at close, for slow commands, for errors and for administrators.
 //! **Start reading at**: [`Node`], then [`client`] and [`observe`].

@@ -75,13 +75,13 @@ pub enum UnblockAnswer {
 
 /// Where a worker's messages go. Installed once by the server.
 pub trait Mailbox: Send + Sync {
-    /// Queues `message` and wakes the worker. Returns false when the message was dropped, because too much waits for the worker; the
-    /// connection that it was for is closed then.
+    /// Queues `message` and wakes the worker. Returns false when the message was dropped, because too much waits for the worker;
+    /// the connection that it was for is closed then.
     fn send(&self, message: Message) -> bool;
 }
 
-/// The workers' mailboxes. Not all of them need have a worker that reads it: workers begin one after the other, and do not end before the
-/// server does.
+/// The workers' mailboxes. Not all of them need have a worker that reads it: workers begin one after the other, and do not end
+/// before the server does.
 #[derive(Default)]
 pub struct Workers {
     mailboxes: OnceLock<Vec<Arc<dyn Mailbox>>>,
@@ -116,7 +116,8 @@ impl Workers {
         self.active.load(Ordering::SeqCst)
     }
 
-    /// Sends to one worker; before the server is up the message is lost. Returns false when the message was dropped ([`Mailbox::send`]).
+    /// Sends to one worker; before the server is up the message is lost. Returns false when the message was dropped
+    /// ([`Mailbox::send`]).
     pub fn send(&self, worker: usize, message: Message) -> bool {
         self.mailboxes.get().and_then(|mailboxes| mailboxes.get(worker)).is_some_and(|mailbox| mailbox.send(message))
     }

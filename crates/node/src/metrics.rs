@@ -1,8 +1,9 @@
-//! The metrics table: one row per figure, from which INFO's fields, the metrics reference and later the Prometheus page are derived.
+//! The metrics table: one row per figure, from which INFO's fields, the metrics reference and later the Prometheus page are
+//! derived.
 //!
-//! A row has the name that Redis' INFO gives the figure where Redis has it, so that dashboards work unchanged. What Almandine does not
-//! have yet (scripts, publish/subscribe, replicas) is truly zero and stands there as such, because dashboards sum it up. Rows are functions
-//! of [`Readings`], which are taken once, so that the figures of one INFO belong together.
+//! A row has the name that Redis' INFO gives the figure where Redis has it, so that dashboards work unchanged. What Almandine does
+//! not have yet (scripts, publish/subscribe, replicas) is truly zero and stands there as such, because dashboards sum it up. Rows
+//! are functions of [`Readings`], which are taken once, so that the figures of one INFO belong together.
 
 mod readings;
 mod table;

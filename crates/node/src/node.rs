@@ -18,14 +18,13 @@ use crate::observe::latency::LatencyMonitor;
 use crate::observe::monitor::MonitorFeed;
 use crate::observe::slowlog::CommandLogs;
 use crate::observe::statistics::Statistics;
-use crate::observe::unserved::Unserved;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::shutdown::Shutdown;
 use crate::tracking::Tracking;
 
-/// Makes settings effective that are not simply read: the memory budget, the network's limits, the log level. Gets the parameters that
-/// changed, too.
+/// Makes settings effective that are not simply read: the memory budget, the network's limits, the log level. Gets the parameters
+/// that changed, too.
 pub type Applier = Box<dyn Fn(&Settings, &[&'static Parameter]) -> Result<(), SetError> + Send + Sync>;
 
 /// What the server was built with, and runs on.
@@ -63,8 +62,6 @@ pub struct Node {
     pub logs: CommandLogs,
     /// LATENCY.
     pub latency: LatencyMonitor,
-    /// Commands that the server does not serve.
-    pub unserved: Unserved,
     /// Figures that background threads bring.
     pub gauges: Gauges,
     /// Makes changed settings effective.
@@ -103,7 +100,8 @@ pub struct Run {
 }
 
 impl Node {
-    /// A node configured by `config` over `keyspace`, with at most `workers` workers and the users of `acl`, whose run is named by `run_id`.
+    /// A node configured by `config` over `keyspace`, with at most `workers` workers and the users of `acl`, whose run is named by
+    /// `run_id`.
     #[must_use]
     pub fn new(config: Config, keyspace: Arc<Keyspace>, workers: usize, acl: Acl, run_id: String) -> Self {
         let startup_bytes = keyspace.used_memory();
@@ -122,7 +120,6 @@ impl Node {
             tracking: Arc::new(tracking),
             logs: CommandLogs::default(),
             latency: LatencyMonitor::default(),
-            unserved: Unserved::default(),
             gauges: Gauges::default(),
             applier: OnceLock::new(),
             shutdown: Shutdown::default(),
@@ -148,7 +145,8 @@ impl Node {
         self.keyspace.on_events(move |event| pubsub.publish_event(event));
     }
 
-    /// Has a worker serve the clients that wait for the end of a key when the store removes it by itself. Called once, before there are clients.
+    /// Has a worker serve the clients that wait for the end of a key when the store removes it by itself. Called once, before there
+    /// are clients.
     pub fn follow_lost_keys(&self) {
         let workers = Arc::clone(&self.workers);
         self.keyspace.on_lost(move |key| workers.send_to_some(key.hash >> 32, Message::Lost(key)));
@@ -159,7 +157,8 @@ impl Node {
         let _ = self.applier.set(applier);
     }
 
-    /// CONFIG SET: changes all of `pairs` or none, and makes the changes effective. `local` says whether the peer is on this machine.
+    /// CONFIG SET: changes all of `pairs` or none, and makes the changes effective. `local` says whether the peer is on this
+    /// machine.
     ///
     /// # Errors
     /// The first thing that is wrong; nothing is changed then.
@@ -206,8 +205,8 @@ impl Node {
         self.run.build.get().copied().unwrap_or_default()
     }
 
-    /// Takes the samples that rates and peaks are made of, and holds the table of tracked keys to its limit. Called ten times a second by
-    /// one background thread.
+    /// Takes the samples that rates and peaks are made of, and holds the table of tracked keys to its limit. Called ten times a
+    /// second by one background thread.
     pub fn sample(&self) {
         let now_ms = clock::unix_ms();
         self.gauges.rates.sample(now_ms, self.statistics.totals());

@@ -44,8 +44,7 @@ pub(crate) fn apply(settings: &Settings, limits: &Limits, keyspace: &Keyspace, n
     let (maxmemory, used) = (settings.memory.maxmemory, keyspace.used_memory());
     if maxmemory != keyspace.maxmemory() && (1..used).contains(&maxmemory) {
         tracing::warn!(
-            "maxmemory is now {maxmemory} bytes, less than the {used} in use: keys are evicted by maxmemory-policy, and where it allows none, \
-             writes are refused"
+            "maxmemory is now {maxmemory} bytes, less than the {used} in use: maxmemory-policy evicts keys, or writes are refused"
         );
     }
     oom_score::apply(settings)?;
@@ -95,7 +94,8 @@ fn set_limits(limits: &Limits, settings: &Settings) {
     set_output_limits(limits, &connections.output_buffer_limits);
 }
 
-/// Output beyond which a connection is not executed further, by `client-output-pause`: little beside the memory for data, because it counts against that.
+/// Output beyond which a connection is not executed further, by `client-output-pause`: little beside the memory for data, because
+/// it counts against that.
 fn output_pause_bytes(setting: u64, maxmemory: u64) -> usize {
     match (setting, maxmemory) {
         (0, _) => usize::MAX,

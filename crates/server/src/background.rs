@@ -100,8 +100,9 @@ pub(crate) fn count_connections(node: &Node, network: Handle<Message>) {
     });
 }
 
-/// Has what connections hold count against `maxmemory`: their buffers, transactions, watched keys and subscriptions, and messages that wait for them. They are summed up when the store asks: a figure of a moment ago would
-/// evict keys, or refuse writes, for clients that have gone.
+/// Has what connections hold count against `maxmemory`: their buffers, transactions, watched keys and subscriptions, and messages
+/// that wait for them. They are summed up when the store asks: a figure of a moment ago would evict keys, or refuse writes, for
+/// clients that have gone.
 pub(crate) fn count_buffers(node: &Arc<Node>, network: Handle<Message>) {
     // The node holds the store, so the store must not hold the node.
     let weak = Arc::downgrade(node);

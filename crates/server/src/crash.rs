@@ -1,7 +1,7 @@
 //! The report of a crash: a bug's signal or a panic, in the log: where it happened, the command, and INFO.
 //!
-//! What needs least of the process comes first, because any step may be the last: a lock that the crashed thread holds, memory that is
-//! damaged. Keys and values are not in it.
+//! What needs least of the process comes first, because any step may be the last: a lock that the crashed thread holds, memory that
+//! is damaged. Keys and values are not in it.
 
 use std::backtrace::Backtrace;
 use std::fmt::Write;

@@ -1,6 +1,7 @@
 //! What the server listens on, as `port`, `bind` and `unixsocket` say.
 //!
-//! A change opens what is new beside what there is, so that a failure leaves everything as it was; what is asked for as before stays open.
+//! A change opens what is new beside what there is, so that a failure leaves everything as it was; what is asked for as before
+//! stays open.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,8 @@ pub(crate) enum On {
 }
 
 impl Listeners {
-    /// What `settings` ask for: taken from these where it is the same, and opened where it is new. What is not asked for any more listens on.
+    /// What `settings` ask for: taken from these where it is the same, and opened where it is new. What is not asked for any more
+    /// listens on.
     pub(crate) fn following(&self, settings: &Settings) -> Result<Self, Failure> {
         let tcp = self.tcp_following(settings).map_err(|error| {
             let text = format!("Failed listening on port {} (TCP), aborting: {error}", settings.port);

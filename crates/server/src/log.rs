@@ -1,7 +1,7 @@
 //! The log: `tracing` events as lines, on the standard output or in a file.
 //!
-//! The file is opened for each line, as Redis does, so that it may be moved away at any time. How a line looks is in [`line`]. Spans are
-//! not recorded.
+//! The file is opened for each line, as Redis does, so that it may be moved away at any time. How a line looks is in [`line`].
+//! Spans are not recorded.
 
 mod line;
 

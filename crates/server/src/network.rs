@@ -1,7 +1,8 @@
 //! Listeners and workers of a server that runs: CONFIG SET `port`, `bind`, `unixsocket`, `workers` and their like.
 //!
-//! A change has two steps. [`Network::prepare`] opens listeners and starts workers beside those that serve, and may fail; then nothing has
-//! changed. [`Network::commit`] cannot fail. A change of the configuration holds its lock, so changes follow one another.
+//! A change has two steps. [`Network::prepare`] opens listeners and starts workers beside those that serve, and may fail; then
+//! nothing has changed. [`Network::commit`] cannot fail. A change of the configuration holds its lock, so changes follow one
+//! another.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -15,8 +15,8 @@ const BACKGROUND: &str = "ALMANDINE_BACKGROUND";
 
 /// Starts the same server again in the background when `daemonize` asks for it. Returns whether this process is done.
 ///
-/// The child is a process group of its own without terminal input and output. (Forking here would need `unsafe`, and nothing of this process
-/// is worth keeping.)
+/// The child is a process group of its own without terminal input and output. (Forking here would need `unsafe`, and nothing of
+/// this process is worth keeping.)
 ///
 /// # Errors
 /// When the child cannot be started.

@@ -1,4 +1,5 @@
-//! `--print-reference`: the references in `docs/reference`, and the manual page and completions that packages hold beside the program.
+//! `--print-reference`: the references in `docs/reference`, and the manual page and completions that packages hold beside the
+//! program.
 
 use std::fmt::Write;
 use std::process::ExitCode;

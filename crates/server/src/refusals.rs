@@ -1,4 +1,5 @@
-//! What the log says of commands that are refused in numbers: those that the server does not know or serve, and writes without memory.
+//! What the log says of commands that are refused in numbers: those that the server does not know or serve, and writes without
+//! memory.
 //!
 //! The first refusal is told at once, those of the following while in one line.
 
@@ -43,14 +44,14 @@ impl Refusals {
     pub(crate) fn turn(&mut self, node: &Node) {
         let totals = node.statistics.totals();
         if let Some(commands) = self.unknown.turn(totals.unknown_commands) {
-            let name = node.unserved.take().unwrap_or_default();
+            let name = node.statistics.unserved.take().unwrap_or_default();
             tracing::warn!(
-                "Refused {commands} commands that this server does not know or serve, among them '{name}' (INFO's unknown_commands counts them)"
+                "Refused {commands} commands that this server does not know or serve, among them '{name}' (unknown_commands in INFO)"
             );
         }
         if let Some(commands) = self.out_of_memory.turn(totals.refused_out_of_memory) {
             tracing::warn!(
-                "Refused {commands} commands because memory is full: {} bytes of maxmemory {} are used, and '{}' evicts nothing more",
+                "Refused {commands} commands because memory is full: {} bytes of {} are used, and '{}' evicts nothing more",
                 node.keyspace.used_memory(),
                 node.keyspace.maxmemory(),
                 node.config.snapshot().settings.memory.maxmemory_policy.name()

@@ -22,7 +22,8 @@ pub(crate) fn introduce(config: &Config) {
     warn_without_effect(snapshot.without_effect());
 }
 
-/// What `always-show-logo` shows. Harnesses that start servers, that of Redis' own suite among them, wait for its line with the process id.
+/// What `always-show-logo` shows. Harnesses that start servers, that of Redis' own suite among them, wait for its line with the
+/// process id.
 fn logo(port: u16) -> String {
     let (version, bits, pid) = (almandine_node::VERSION, usize::BITS, std::process::id());
     format!(

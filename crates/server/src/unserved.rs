@@ -1,7 +1,8 @@
-//! The commands of Redis and Valkey that are not served yet. Rules of users and `rename-command` may name them; clients cannot call them.
+//! The commands of Redis and Valkey that are not served yet. Rules of users and `rename-command` may name them; clients cannot call
+//! them.
 //!
-//! A spec says here only what rules, ACL DRYRUN and COMMAND GETKEYS ask: name, number of arguments, keys, and what categories follow from. When a
-//! command is built, its spec moves to its family's file and gets its handler, id and documentation.
+//! A spec says here only what rules, ACL DRYRUN and COMMAND GETKEYS ask: name, number of arguments, keys, and what categories
+//! follow from. When a command is built, its spec moves to its family's file and gets its handler, id and documentation.
 
 use almandine_command_spec::{Access, Begin, Category, CommandSpec, Find, Group, KeySpec, Keys, Traits};
 
@@ -59,8 +60,8 @@ const REPLICATION: &[CommandSpec] = &[
     },
 ];
 
-/// The third argument; where that is empty, all behind the word KEYS, unless it is a password. None in a call that names keys in both places;
-/// a KEYS with nothing behind it is no such word.
+/// The third argument; where that is empty, all behind the word KEYS, unless it is a password. None in a call that names keys in
+/// both places; a KEYS with nothing behind it is no such word.
 fn next_of_migrate<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
     if after > 0 {
         return (after != 3 && after + 1 < count).then_some((after + 1, Access::Take));

@@ -1,7 +1,7 @@
 //! The workers' threads: started at the start, and later ones when CONFIG SET asks for more.
 //!
-//! A worker does not end before the server does, for its connections cannot move. One that is not wanted any more takes no new ones, and
-//! sleeps once it has none.
+//! A worker does not end before the server does, for its connections cannot move. One that is not wanted any more takes no new
+//! ones, and sleeps once it has none.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,5 @@
-//! CLIENT LIST and CLIENT KILL among several clients, what is counted of a client that waits, and what follows CONFIG SET in its pipeline.
+//! CLIENT LIST and CLIENT KILL among several clients, what is counted of a client that waits, and what follows CONFIG SET in its
+//! pipeline.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 

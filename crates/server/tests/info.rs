@@ -1,4 +1,5 @@
-//! INFO beside redis-server's: the same fields in the same sections, of the same kind, and true after a workload that both have had.
+//! INFO beside redis-server's: the same fields in the same sections, of the same kind, and true after a workload that both have
+//! had.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -67,7 +67,8 @@ fn the_port_changes_under_connections_and_a_taken_one_changes_nothing() {
     assert_eq!(Client::connect(before).unwrap().line("PING"), pong());
 }
 
-/// The port moves there and back under clients at work. Who has connected before the server saw the command is served, although nobody has accepted it yet.
+/// The port moves there and back under clients at work. Who has connected before the server saw the command is served, although
+/// nobody has accepted it yet.
 #[test]
 fn no_connection_is_lost_when_the_port_moves() {
     for backend in ["auto", "epoll"] {

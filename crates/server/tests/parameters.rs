@@ -132,9 +132,12 @@ fn a_check_of_the_configuration_starts_nothing_and_says_everything() {
     assert_eq!(check("save 900 1\nsave \"\"\n"), (true, "The configuration is sound.\n".to_owned()));
     let (sound, text) = check("maxmemory 1kb\n");
     assert!(sound && text.contains("warning: maxmemory is 1024 bytes and the empty index takes 1048576"), "{text}");
+    let parent = std::env::temp_dir();
+    let (parent, name) = (parent.display(), parent.file_name().unwrap().to_string_lossy());
+    let twice = format!("storage-dir {parent}/almandine-nowhere {parent}/../{name}/almandine-nowhere/");
     for (storage, reason) in [
         ("storage-dir /etc", "storage-dir: '/etc' holds '"),
-        ("storage-dir /tmp/almandine-nowhere /tmp/../tmp/almandine-nowhere/", "twice"),
+        (twice.as_str(), "twice"),
         ("storage-dir-size 1gb", "storage-dir-size bounds storage-dir, which is not set"),
     ] {
         let (sound, text) = check(&format!("{storage}\n"));
@@ -148,7 +151,8 @@ fn a_check_of_the_configuration_starts_nothing_and_says_everything() {
     fs::remove_file(&file).unwrap();
 }
 
-/// The file to rewrite is made a pipe, and CONFIG REWRITE waits for what it holds. The background frees a value only when every worker has left the epoch.
+/// The file to rewrite is made a pipe, and CONFIG REWRITE waits for what it holds. The background frees a value only when every
+/// worker has left the epoch.
 #[test]
 fn memory_is_reclaimed_while_config_rewrite_waits_for_its_file() {
     let directory = std::env::temp_dir().join(format!("almandine-rewrite-{}", std::process::id()));

@@ -90,7 +90,7 @@ fn is_about_data(context: &Context, dispatch: &Dispatch) -> bool {
     dispatch.flags.any(Flags::MAY_WRITE) || context.table.row(dispatch.index).command.spec.traits.readonly
 }
 
-/// The error of a command that was not planned: an unknown name, a wrong number of arguments, or one that is not served and answers.
+/// The error of a command that was not planned: an unknown name, a wrong number of arguments, or a command that is not served.
 #[cold]
 fn refusal(client: &Client, context: &Context, args: Args<'_>) -> CommandError {
     let table = context.table;
@@ -137,11 +137,11 @@ fn unknown(context: &Context, args: Args<'_>) -> CommandError {
 /// Counts a command that is not served, and keeps its name for the log.
 fn note_unknown(context: &Context, args: Args<'_>) {
     context.statistics().counters.unknown_commands.add(1);
-    context.node.unserved.note(args.at(0));
+    context.node.statistics.unserved.note(args.at(0));
 }
 
-/// A command that is not served and yet answers as a server without such things does: clients of clusters learn that there is none, and
-/// EVALSHA, that the script must be sent.
+/// A command that is not served and yet answers as a server without such things does: a client learns that there is no cluster, or
+/// from EVALSHA, that it must send the script.
 fn answered<'c>(context: &'c Context, name: &[u8], subcommand: Option<&[u8]>) -> Option<&'c Dispatch> {
     let dispatch = context.table.resolve_known(name, subcommand)?;
     let spec = &context.table.row(dispatch.index).command.spec;

@@ -61,8 +61,8 @@ pub(super) fn loses_channels(before: &User, after: &User) -> bool {
             || !before.iter().flat_map(|selector| selector.channels()).all(|pattern| is_kept(pattern.text())))
 }
 
-/// Closes the clients of these users that listen to what they may not listen to any more. A client's worker looks: the question arrives behind every
-/// batch that it ran with the old rules.
+/// Closes the clients of these users that listen to what they may not listen to any more. A client's worker looks: the question
+/// arrives behind every batch that it ran with the old rules.
 pub(super) fn check_subscriptions(call: &mut AdminCall<'_>, user_ids: &[u64]) {
     let node = &call.context.node;
     for client in clients_of(&node.clients, user_ids) {

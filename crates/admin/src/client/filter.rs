@@ -14,7 +14,8 @@ const NO_FLAG: &[u8] = b"N";
 /// What a client may say with CLIENT CAPA: that it understands redirections.
 const CAPABILITIES: &[u8] = b"r";
 
-/// Which clients are meant. Every filter that is given must match; of one that is given twice the later counts, but all numbers of ID do.
+/// Which clients are meant. Every filter that is given must match; of one that is given twice the later counts, but all numbers of
+/// ID do.
 #[derive(Default)]
 pub(super) struct ClientFilter<'c> {
     /// Those of ID, in the order given. Numbers that no client can have are kept, because CLIENT LIST takes them.

@@ -62,7 +62,8 @@ impl Listener {
         Ok(Self { socket: socket.into(), address: Address::Ip(bound) })
     }
 
-    /// Listens on a Unix socket. `mode` is the file's permission, such as `0o700`. A socket that an earlier process left is replaced.
+    /// Listens on a Unix socket. `mode` is the file's permission, such as `0o700`. A socket that an earlier process left is
+    /// replaced.
     ///
     /// # Errors
     /// When the path cannot be created, is something else than a socket, or a process listens on it.

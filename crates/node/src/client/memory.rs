@@ -1,11 +1,11 @@
 //! What clients hold of memory: the sums of each worker, and whose turn it is to close some of them when that is too much.
 //!
-//! Each worker keeps the sums of its own clients, and the bucket of its largest one, by plain stores. Only while `maxmemory-clients` is set does
-//! anybody add them up: each worker once in a round.
+//! Each worker keeps the sums of its own clients, and the bucket of its largest one, by plain stores. Only while
+//! `maxmemory-clients` is set does anybody add them up: each worker once in a round.
 //!
-//! Clients are closed by the worker that owns them, the largest first over all workers: a worker whose largest client is in a lower bucket
-//! than another's leaves it to that one. Those whose turn it is take one mutex, under which the sum is looked at before each client, so
-//! that no more of them are closed than must be.
+//! Clients are closed by the worker that owns them, the largest first over all workers: a worker whose largest client is in a lower
+//! bucket than another's leaves it to that one. Those whose turn it is take one mutex, under which the sum is looked at before each
+//! client, so that no more of them are closed than must be.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
@@ -51,7 +51,8 @@ impl ClientMemory {
         Self { workers: (0..workers).map(|_| CachePadded::default()).collect(), closing: Mutex::default() }
     }
 
-    /// A client of the worker holds `after` bytes and no longer `before`; of these its session keeps the second number. By that worker only.
+    /// A client of the worker holds `after` bytes and no longer `before`; of these its session keeps the second number. By that
+    /// worker only.
     pub fn change(&self, worker: usize, before: (usize, usize), after: (usize, usize)) {
         let replace = |sum: &AtomicU64, before: usize, after: usize| {
             sum.store(sum.load(Relaxed).wrapping_add(after as u64).wrapping_sub(before as u64), Relaxed);
@@ -84,8 +85,8 @@ impl ClientMemory {
         self.workers.iter().map(|sums| of(sums).load(Relaxed)).fold(0, u64::wrapping_add)
     }
 
-    /// Whether this worker must close a client: clients hold more than `limit` bytes, and no worker has one in a higher bucket. `limit` is
-    /// not 0.
+    /// Whether this worker must close a client: clients hold more than `limit` bytes, and no worker has one in a higher bucket.
+    /// `limit` is not 0.
     #[must_use]
     pub fn is_turn_of(&self, worker: usize, limit: u64) -> bool {
         let top = self.workers[worker].top.load(Relaxed);

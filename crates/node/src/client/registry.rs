@@ -1,5 +1,5 @@
-//! The client registry: how other threads find a connection. Its mutex is taken at connect, at close and by commands that walk over all
-//! clients.
+//! The client registry: how other threads find a connection. Its mutex is taken at connect, at close and by commands that walk over
+//! all clients.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! What other threads may know of a connection.
 //!
-//! A session owns its connection; no other thread touches it. What CLIENT LIST shows lies in [`ClientShared`], written by the owning worker with
-//! plain stores.
+//! A session owns its connection; no other thread touches it. What CLIENT LIST shows lies in [`ClientShared`], written by the
+//! owning worker with plain stores.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -170,7 +170,8 @@ pub struct SubscriptionsShown {
     pub shards: AtomicUsize,
 }
 
-/// What a client holds of memory, for CLIENT LIST; written when it changes. What is pending of output and of input is in [`Activity`].
+/// What a client holds of memory, for CLIENT LIST; written when it changes. What is pending of output and of input is in
+/// [`Activity`].
 #[derive(Debug, Default)]
 pub struct MemoryShown {
     /// Bytes reserved for input.
@@ -277,8 +278,8 @@ impl ClientShared {
         self.identity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// CLIENT LIST's letters: `O` monitor, `P` subscriber, `b` waits for a key, `t` tracks, `R` its redirection is broken, `B` it tracks by prefix, `U` Unix
-    /// socket, `A` to be closed, `e` never evicted, `T` touches no keys, `N` nothing of note.
+    /// CLIENT LIST's letters: `O` monitor, `P` subscriber, `b` waits for a key, `t` tracks, `R` its redirection is broken, `B` it
+    /// tracks by prefix, `U` Unix socket, `A` to be closed, `e` never evicted, `T` touches no keys, `N` nothing of note.
     #[must_use]
     pub fn flags(&self) -> String {
         let letters = [

@@ -1,4 +1,5 @@
-//! Figures that background threads bring to where INFO finds them, ten times a second; what the network counts is read where it arises.
+//! Figures that background threads bring to where INFO finds them, ten times a second; what the network counts is read where it
+//! arises.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;

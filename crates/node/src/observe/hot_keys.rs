@@ -1,7 +1,7 @@
 //! HOTKEYS: which keys take most of the time, and most of the network, while it is on.
 //!
-//! Each worker adds up what its own commands cost in a sketch of its own, under a mutex that only HOTKEYS takes beside it. While it is off,
-//! commands cost one load more per batch.
+//! Each worker adds up what its own commands cost in a sketch of its own, under a mutex that only HOTKEYS takes beside it. While it
+//! is off, commands cost one load more per batch.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
@@ -162,8 +162,8 @@ impl HotKeys {
         true
     }
 
-    /// Adds a command of a worker with its keys, of which it has `count`: how long it took, and the bytes of it and its reply. Each key has
-    /// an even share.
+    /// Adds a command of a worker with its keys, of which it has `count`: how long it took, and the bytes of it and its reply. Each
+    /// key has an even share.
     pub fn record<'k>(&self, worker: usize, keys: impl Iterator<Item = &'k [u8]>, count: usize, cost: (u64, u64)) {
         let seen = &mut *lock(&self.workers[worker]);
         let (elapsed_ns, bytes) = cost;

@@ -1,5 +1,5 @@
-//! The command logs: the last commands that took long, were large, or were answered at length. A log's mutex is taken for such commands
-//! only.
+//! The command logs: the last commands that took long, were large, or were answered at length. A log's mutex is taken for such
+//! commands only.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -11,6 +11,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::observe::histogram::Histogram;
 use crate::observe::hot_keys::HotKeys;
+use crate::observe::unserved::Unserved;
 
 /// A counter with one writer and any number of readers.
 #[derive(Debug, Default)]
@@ -229,6 +230,8 @@ pub struct Statistics {
     workers: Box<[CachePadded<WorkerStatistics>]>,
     /// HOTKEYS.
     pub hot_keys: HotKeys,
+    /// A command that was refused because the server does not know or serve it.
+    pub unserved: Unserved,
     baseline: Mutex<Baseline>,
 }
 
@@ -243,6 +246,7 @@ impl Statistics {
         Self {
             workers: (0..workers).map(|_| CachePadded::new(WorkerStatistics::new(commands))).collect(),
             hot_keys: HotKeys::new(workers),
+            unserved: Unserved::default(),
             baseline: Mutex::default(),
         }
     }
@@ -291,7 +295,8 @@ impl Statistics {
         }
     }
 
-    /// One command's latencies, summed over all workers; `None` when it never ran. Histograms restart at LATENCY RESET and RESETSTAT.
+    /// One command's latencies, summed over all workers; `None` when it never ran. Histograms restart at LATENCY RESET and
+    /// RESETSTAT.
     #[must_use]
     pub fn latency(&self, index: usize) -> Option<Histogram> {
         let mut parts = self.workers.iter().filter_map(|worker| worker.commands[index].latency.get());

@@ -1,8 +1,9 @@
-//! The keys with the most weight in a stream of weighted keys, in bounded memory: the space-saving sketch of Metwally, Agrawal and El Abbadi
-//! ("Efficient Computation of Frequent and Top-k Elements in Data Streams", 2005), with weights.
+//! The keys with the most weight in a stream of weighted keys, in bounded memory: the space-saving sketch of Metwally, Agrawal and
+//! El Abbadi ("Efficient Computation of Frequent and Top-k Elements in Data Streams", 2005), with weights.
 //!
-//! A key that is not among those kept takes the place of the lightest one and inherits its count, which is noted as what the new one's may be
-//! wrong by. With m places and a total weight of W no count is wrong by more than W / m, so every key of more than that weight is kept.
+//! A key that is not among those kept takes the place of the lightest one and inherits its count, which is noted as what the new
+//! one's may be wrong by. With m places and a total weight of W no count is wrong by more than W / m, so every key of more than
+//! that weight is kept.
 
 use std::collections::{BTreeSet, HashMap};
 

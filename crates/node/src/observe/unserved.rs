@@ -1,6 +1,8 @@
-//! Commands that the server refuses because it does not know or serve them: counted by the workers, and named in the log now and then.
+//! Commands that the server refuses because it does not know or serve them: counted by the workers, and named in the log now and
+//! then.
 //!
-//! A client may send thousands a second, so a refusal costs a counter and a look at a lock, and the log gets one line for all of a while.
+//! A client may send thousands a second, so a refusal costs a counter and a look at a lock, and the log gets one line for all of a
+//! while.
 
 use std::sync::{Mutex, TryLockError};
 

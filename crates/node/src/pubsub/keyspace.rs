@@ -1,7 +1,8 @@
 //! Keyspace events as messages: which channels an event goes to, and what is said there.
 //!
-//! The latch of a key is held while its events are posted, so the messages about a key are in all mailboxes in the order of its changes
-//! (INV-EVENT-1). Other users of the key wait while a few messages are posted, as long as events are on and a client listens.
+//! The latch of a key is held while its events are posted, so the messages about a key are in all mailboxes in the order of its
+//! changes (INV-EVENT-1). Other users of the key wait while a few messages are posted, as long as events are on and a client
+//! listens.
 
 use almandine_base::events::Classes;
 use almandine_keyspace::KeyEvent;

@@ -1,8 +1,8 @@
 //! Publish/subscribe: which workers have listeners of what, and how a message gets to all of them in one order.
 //!
-//! A channel belongs to a part of the registry, by its hash; a part has a mutex. A publisher holds it while it posts the message to the workers
-//! that have listeners, so all listeners get the messages of a channel in one order. A worker posts to itself through its mailbox, too. The
-//! registry knows workers and numbers only; the connections are each worker's own ([`Subscribers`]).
+//! A channel belongs to a part of the registry, by its hash; a part has a mutex. A publisher holds it while it posts the message to
+//! the workers that have listeners, so all listeners get the messages of a channel in one order. A worker posts to itself through
+//! its mailbox, too. The registry knows workers and numbers only; the connections are each worker's own ([`Subscribers`]).
 
 mod channels;
 mod keyspace;
@@ -178,7 +178,8 @@ impl PubSub {
         counts.total()
     }
 
-    /// A message on a channel where there are patterns, the workers that it goes to, and the number of listeners; `None` without listeners.
+    /// A message on a channel where there are patterns, the workers that it goes to, and the number of listeners; `None` without
+    /// listeners.
     fn gather(&self, part: &Part<'_>, channel: &[u8], payload: &[u8]) -> Option<(Publication, Vec<usize>, u64)> {
         let (mut receivers, mut workers) = (0, Vec::new());
         let mut count = |counts: &Counts| {

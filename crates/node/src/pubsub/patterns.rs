@@ -1,8 +1,10 @@
-//! Patterns with listeners, found by plain bytes that they begin with, end with, and have inside, so that a message is compared with those only that are near it.
+//! Patterns with listeners, found by plain bytes that they begin with, end with, and have inside, so that a message is compared
+//! with those only that are near it.
 //!
-//! A text that matches a pattern begins with all that the pattern has before its first wildcard, ends with what it has behind the last one, and has what is
-//! between two of them somewhere inside. Of what is inside, the longest part counts, cut to a power of two: so a channel is searched for parts of few lengths,
-//! by looking up each piece of it of such a length. What a message costs grows with its channel's length, and with the patterns that have the same plain bytes.
+//! A text that matches a pattern begins with all that the pattern has before its first wildcard, ends with what it has behind the
+//! last one, and has what is between two of them somewhere inside. Of what is inside, the longest part counts, cut to a power of
+//! two: so a channel is searched for parts of few lengths, by looking up each piece of it of such a length. What a message costs
+//! grows with its channel's length, and with the patterns that have the same plain bytes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -129,7 +131,8 @@ fn ending(pattern: &[u8]) -> &[u8] {
     &pattern[pattern.len() - len..]
 }
 
-/// Plain bytes that all texts have inside that match: the longest part between two wildcards, and before the first class, cut to a power of two.
+/// Plain bytes that all texts have inside that match: the longest part between two wildcards, and before the first class, cut to a
+/// power of two.
 fn inside(pattern: &[u8]) -> &[u8] {
     let plain = &pattern[..pattern.iter().position(|byte| *byte == b'[').unwrap_or(pattern.len())];
     let (first, last) = (beginning(plain).len(), plain.len() - ending(plain).len());
@@ -210,7 +213,8 @@ mod tests {
         found
     }
 
-    /// Every pattern made of a few pieces against every channel made of a few letters: the index finds what a comparison with each finds.
+    /// Every pattern made of a few pieces against every channel made of a few letters: the index finds what a comparison with each
+    /// finds.
     #[test]
     fn the_index_finds_what_comparing_with_all_finds() {
         let pieces = ["a", "b", "*", "?", "[ab]", "[^a]", "\\*", "\\a", "[", "]", "[a\\]", "]b", "[a-b", "\\"];

@@ -17,8 +17,8 @@ use crate::messages::Message;
 const EVICTIONS_PER_CALL: usize = 128;
 
 impl Tracking {
-    /// Notifies the clients that have read `key`, and forgets that they have. `by` is the client that changed it; its own notification
-    /// goes to `own`, because it must follow the reply.
+    /// Notifies the clients that have read `key`, and forgets that they have. `by` is the client that changed it; its own
+    /// notification goes to `own`, because it must follow the reply.
     pub fn invalidate(&self, key: &[u8], by: Option<u64>, own: &mut Vec<Changed>) {
         let Some(clients) = self.table.remove(key) else { return };
         self.notify_readers(key, &clients, by, own);
@@ -68,7 +68,8 @@ impl Tracking {
         }
     }
 
-    /// Takes keys at random out of a table that holds more than `keys_max` (0 for no limit), and notifies the clients that have read them.
+    /// Takes keys at random out of a table that holds more than `keys_max` (0 for no limit), and notifies the clients that have
+    /// read them.
     pub fn limit(&self, keys_max: usize, by: Option<u64>, own: &mut Vec<Changed>) {
         for _ in 0..EVICTIONS_PER_CALL {
             if keys_max == 0 || self.table.keys() <= keys_max {
@@ -79,8 +80,8 @@ impl Tracking {
         }
     }
 
-    /// Notifies tracking clients of the changes that no worker reports: of keys that expire or are evicted, above all. Once, before there
-    /// are any.
+    /// Notifies tracking clients of the changes that no worker reports: of keys that expire or are evicted, above all. Once, before
+    /// there are any.
     pub fn follow_changes(self: &Arc<Self>) {
         // The store of the keyspace holds this, so it must not hold the keyspace.
         let tracking = Arc::downgrade(self);
@@ -131,8 +132,8 @@ impl Tracking {
         }
     }
 
-    /// Tells a client that a message for it, redirected to `redirect`, found that connection gone. For workers: a connection may end
-    /// after the message was sent to it and before it arrived.
+    /// Tells a client that a message for it, redirected to `redirect`, found that connection gone. For workers: a connection may
+    /// end after the message was sent to it and before it arrived.
     pub fn redirect_broken(&self, client: u64, redirect: u64) {
         if let Some(client) = self.clients.find(client)
             && client.tracking.redirect.load(Ordering::Relaxed) == redirect.cast_signed()

@@ -1,7 +1,7 @@
 //! Which clients have read which keys: sharded by key, so that workers seldom wait for each other.
 //!
-//! Keys lie densely in a vector beside the map that finds them, so that one can be taken at random in O(1). Keys count by name alone,
-//! whatever their database, as in Redis.
+//! Keys lie densely in a vector beside the map that finds them, so that one can be taken at random in O(1). Keys count by name
+//! alone, whatever their database, as in Redis.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -134,7 +134,8 @@ fn redirection_needs_its_target() {
     assert_eq!(one.flags(), "tR");
 }
 
-/// The target is still registered when the message is sent, and gone when it arrives; or it is closed because too much waits for it.
+/// The target is still registered when the message is sent, and gone when it arrives; or it is closed because too much waits for
+/// it.
 #[test]
 fn a_redirection_whose_message_does_not_arrive_is_broken() {
     let fixture = Fixture::new();

@@ -1,7 +1,7 @@
 //! How a line of the log looks.
 //!
-//! `legacy` is Redis' form: `pid:M time level message`; levels are `.` debug, `-` verbose, `*` notice, `#` warning. `logfmt` is Valkey's, and
-//! `json` has the same fields, one object per line. Times are UTC.
+//! `legacy` is Redis' form: `pid:M time level message`; levels are `.` debug, `-` verbose, `*` notice, `#` warning. `logfmt` is
+//! Valkey's, and `json` has the same fields, one object per line. Times are UTC.
 
 use std::fmt::Write;
 
@@ -88,8 +88,8 @@ fn time(now_ms: i64, timestamp: LogTimestamp) -> String {
     format!("{day:02} {month} {year} {clock}")
 }
 
-/// Year, month and day of a number of days since 1970, in the Gregorian calendar. Years begin in March here, so that the leap day is the
-/// last of its year.
+/// Year, month and day of a number of days since 1970, in the Gregorian calendar. Years begin in March here, so that the leap day
+/// is the last of its year.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
