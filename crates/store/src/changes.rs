@@ -204,13 +204,13 @@ impl Changes {
         }
     }
 
-    /// Exchanges the last two changes, which concern different keys.
+    /// Exchanges the last two changes that were asked for, which concern different keys. What the store has removed by itself keeps
+    /// its place, also between or behind them.
     pub(crate) fn swap_last(&mut self) {
-        let len = self.notes.len();
-        if let [.., one, other] = &mut self.notes[..] {
-            debug_assert!(one.removal.is_none() && other.removal.is_none(), "INV-CHANGE-1: what the store removes keeps its place");
-            debug_assert!(self.told + 2 <= len, "INV-CHANGE-1: what was told keeps its place");
-            std::mem::swap(one, other);
+        let mut asked = (self.told..self.notes.len()).rev().filter(|&at| self.notes[at].removal.is_none());
+        if let (Some(later), Some(earlier)) = (asked.next(), asked.next()) {
+            debug_assert!(self.told <= earlier && earlier < later, "INV-CHANGE-1: what was told keeps its place");
+            self.notes.swap(earlier, later);
         }
     }
 
@@ -317,6 +317,12 @@ mod tests {
             changes.end_group();
             let last: Vec<_> = changes.iter().skip(all.len() - 2).collect();
             assert_eq!(shown(&last), shown(&[all[7], Change { ends_group: true, ..all[6] }]));
+            // What the store removes between two verbs and behind them stays where it is.
+            changes.clear();
+            let removed = all[1];
+            [all[0], removed, all[2], removed].iter().for_each(|change| changes.push(change));
+            changes.swap_last();
+            assert_eq!(shown(&changes.iter().collect::<Vec<_>>()), shown(&[all[2], removed, all[0], removed]));
             changes.clear();
         }
         assert_eq!(elements(&expired).collect::<Vec<_>>(), [&b"one"[..], b"", b"three"]);
