@@ -26,11 +26,20 @@ pub(crate) enum Resized {
 /// The background's tool to resize the index. Owns its scratch space.
 pub(crate) struct Resize {
     entries: Vec<Entry>,
+    /// Entries as they will be, and whether they go to the upper one of two buckets.
+    placed: Vec<(Entry, bool)>,
+}
+
+/// Puts an entry back that a step has taken out. There is room: the step began with free overflow buckets for all of them.
+fn insert(index: &Index, number: u64, entry: Entry) {
+    let inserted = index.insert(number, entry);
+    // Also in release builds: a key that is gone without a word is worse than a server that stops.
+    assert!(inserted.is_ok(), "INV-INDEX-2: no entry is lost by a resize");
 }
 
 impl Resize {
     pub(crate) fn new() -> Self {
-        Self { entries: Vec::with_capacity(64) }
+        Self { entries: Vec::with_capacity(64), placed: Vec::with_capacity(64) }
     }
 
     /// Splits the next bucket. `hash_of` gives the hash of the key of the record at an address, if it is in memory.
@@ -44,9 +53,16 @@ impl Resize {
         let _source_latch = index.latch(source);
         self.entries.clear();
         index.collect(source, &mut self.entries);
-        let unknown = self.entries.iter().find(|entry| entry.known_bits() == 0 && hash_of(entry.address()).is_none());
-        if let Some(entry) = unknown {
-            return Resized::Unknown(entry.address());
+        // Where each entry goes is known before anything changes: no entry is left over.
+        let level = Index::level(source, buckets) + 1;
+        self.placed.clear();
+        for entry in &self.entries {
+            let placed = match (hash_of(entry.address()), entry.split()) {
+                (Some(hash), _) => (entry.renew(Tag::new(hash, level)), Index::bucket_of(hash, buckets + 1) == buckets),
+                (None, Some(split)) => split,
+                (None, None) => return Resized::Unknown(entry.address()),
+            };
+            self.placed.push(placed);
         }
         let _new_latch = index.latch(buckets);
         debug_assert!(
@@ -54,17 +70,10 @@ impl Resize {
             "INV-INDEX-2: a bucket beyond the count is empty"
         );
         index.clear(source);
-        let level = Index::level(source, buckets) + 1;
         let mut short = [false; 2];
-        for entry in self.entries.drain(..) {
-            let (entry, upper) = match (hash_of(entry.address()), entry.split()) {
-                (Some(hash), _) => (entry.renew(Tag::new(hash, level)), Index::bucket_of(hash, buckets + 1) == buckets),
-                (None, Some(split)) => split,
-                (None, None) => continue,
-            };
+        for (entry, upper) in self.placed.drain(..) {
             short[usize::from(upper)] |= entry.is_short();
-            let inserted = index.insert(if upper { buckets } else { source }, entry);
-            debug_assert!(inserted.is_ok(), "INV-INDEX-2: no entry is lost by a resize");
+            insert(index, if upper { buckets } else { source }, entry);
         }
         index.bucket(source).set_short_tags(short[0]);
         index.bucket(buckets).set_short_tags(short[1]);
@@ -96,8 +105,7 @@ impl Resize {
         }
         for entry in self.entries.drain(..) {
             // The cells just given back cover what the target may need.
-            let inserted = index.insert(target, entry);
-            debug_assert!(inserted.is_ok(), "INV-INDEX-2: no entry is lost by a resize");
+            insert(index, target, entry);
         }
         index.bucket(target).set_short_tags(short);
         index.bucket(last).set_short_tags(false);
