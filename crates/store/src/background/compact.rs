@@ -173,13 +173,13 @@ impl Compaction {
         let urgent = |page: &u64| tier.pages.is_needed_by(*page, tail + URGENT_PAGES);
         let needed = |page: &u64| tier.pages.is_needed_by(*page, tail + tier.pages.margin().max(URGENT_PAGES));
         // Pages whose place in the table is needed soon go first, whatever is dead of them.
-        let needed = || tier.pages.stored_pages(head).take_while(needed);
+        let needed = || tier.pages.stored_pages(head, head).take_while(needed);
         let first = needed().find(|page| urgent(page) && !self.stuck.contains(page)).or_else(|| needed().find(may_try));
         let limit = capacity * tier.limits.garbage_max.load(Ordering::Relaxed) / 1000;
         let crowded = needed().next().is_some();
         let much_dead = capacity >= PAGES_MIN * PAGE_WORDS && capacity - live > limit;
         let chosen = first.or_else(|| {
-            let candidates = || tier.pages.stored_pages(head).filter(|page| share_of(*page) > 100).filter(may_try);
+            let candidates = || tier.pages.stored_pages(head, head).filter(|page| share_of(*page) > 100).filter(may_try);
             much_dead.then(|| candidates().max_by_key(|&page| share_of(page))).flatten()
         });
         if chosen.is_none() && (crowded || much_dead) {

@@ -51,7 +51,8 @@ impl MixedPages {
             Some(addresses) => Left::Records(addresses),
             None => {
                 let mixed = |page: &u64| tier.is_mixed_page(*page * PAGE_WORDS);
-                Left::Pages(tier.pages.stored_pages(Log::page_of(store.log.read_only())).filter(mixed).collect())
+                let (head, end) = (Log::page_of(store.log.head()), Log::page_of(store.log.read_only()));
+                Left::Pages(tier.pages.stored_pages(head, end).filter(mixed).collect())
             }
         });
         let before = tier.counters.read_bytes.load(Ordering::Relaxed);

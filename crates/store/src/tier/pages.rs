@@ -141,7 +141,7 @@ pub(crate) struct DevicePages {
     stored: AtomicU64,
     capacity_words: AtomicU64,
     live_words: AtomicU64,
-    /// No page before this one is on the device.
+    /// No page before this one is on the device, or ever will be again. It only grows.
     first: AtomicU64,
 }
 
@@ -222,9 +222,6 @@ impl DevicePages {
         self.capacity_words.fetch_add(row.capacity_words(), Ordering::Relaxed);
         let dead = head.dead_words.load(Ordering::Relaxed).min(contents.live_words);
         self.live_words.fetch_add(u64::from(contents.live_words - dead), Ordering::Relaxed);
-        if self.stored.load(Ordering::Relaxed) == 1 {
-            self.first.store(page, Ordering::Relaxed);
-        }
     }
 
     /// The page will not be written after all.
@@ -324,13 +321,15 @@ impl DevicePages {
         self.len() * (size_of::<PageHead>() + size_of::<PageSums>()) as u64
     }
 
-    /// Numbers of the pages on the device, up to `end`.
-    pub(crate) fn stored_pages(&self, end: u64) -> impl Iterator<Item = u64> + '_ {
+    /// Numbers of the pages on the device, up to `end`. No page below `head` is still to be written: those are left out for good
+    /// once they have gone. Any thread may call this while pages are written.
+    pub(crate) fn stored_pages(&self, head: u64, end: u64) -> impl Iterator<Item = u64> + '_ {
+        debug_assert!(head <= end, "INV-TIER-1: what is on the device only is part of what is on the device");
         let mut first = self.first.load(Ordering::Relaxed);
-        while first < end && !self.is_stored(first) {
+        while first < head && !self.is_stored(first) {
             first += 1;
         }
-        self.first.store(first, Ordering::Relaxed);
+        self.first.fetch_max(first, Ordering::Relaxed);
         (first..end).filter(|&page| self.is_stored(page))
     }
 
@@ -369,7 +368,7 @@ mod tests {
         let mut torn = image[..BLOCK_BYTES].to_vec();
         torn[4000] ^= 1;
         assert!(!info.is_intact(0, &torn), "INV-TIER-3");
-        assert_eq!(pages.stored_pages(100).collect::<Vec<_>>(), [3]);
+        assert_eq!(pages.stored_pages(100, 100).collect::<Vec<_>>(), [3]);
         pages.retire(3);
         assert_eq!((pages.len(), pages.live_bytes()), (0, 0));
         assert!(pages.begin(11));
@@ -396,11 +395,29 @@ mod tests {
         pages.evicted(200);
         assert!((0..128).all(|page| pages.head(page).word.load(Ordering::Relaxed) == 0 && pages.info(page).is_none()));
         assert!((128..300).all(|page| pages.is_stored(page)));
-        assert_eq!(pages.stored_pages(1000).count(), 172);
+        assert_eq!(pages.stored_pages(302, 1000).count(), 172);
         // What was begun and given up is begun again.
         assert!(pages.begin(302));
         pages.cancel(302);
         store(302);
         assert!(pages.is_stored(302));
+    }
+
+    #[test]
+    fn a_page_that_is_written_while_pages_are_listed_is_listed_when_it_is_stored() {
+        let pages = DevicePages::new(64).unwrap();
+        let image = vec![7u8; PAGE_BYTES];
+        let contents = Contents { live_words: 10, records: 1, largest: 10, namespace: 1, extent_blocks: 0, volatile: 0 };
+        // Pages 0 and 1 are closed, and the head is at the first of them.
+        assert!(pages.begin(0) && pages.begin(1));
+        assert_eq!(pages.stored_pages(0, 2).count(), 0);
+        pages.publish(1, contents, &image);
+        assert_eq!(pages.stored_pages(0, 2).collect::<Vec<_>>(), [1]);
+        // The other one was written twice, because the device failed once.
+        pages.publish(0, contents, &image);
+        assert_eq!(pages.stored_pages(0, 2).collect::<Vec<_>>(), [0, 1], "no page is forgotten before the head has passed it");
+        pages.retire(0);
+        assert_eq!(pages.stored_pages(2, 2).collect::<Vec<_>>(), [1]);
+        assert_eq!(pages.first.load(Ordering::Relaxed), 1);
     }
 }
