@@ -23,6 +23,9 @@ const BUCKETS_PER_KEY: usize = 10;
 /// Buckets visited in any case: an index of the smallest size is scanned in one go.
 const BUCKETS_MIN: usize = crate::index::BUCKETS_MIN as usize;
 
+/// Buckets after which a scan lets go of its epoch, so that it does not hold memory up, however much was asked for.
+const BUCKETS_PER_EPOCH: usize = 1 << 10;
+
 /// How far a scan goes.
 #[derive(Clone, Copy)]
 struct Until {
@@ -48,10 +51,7 @@ impl Session {
 
     fn scan_until(&mut self, namespace: u16, cursor: u64, until: Until, mut visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
         debug_assert!(!self.holds_latches(), "INV-LATCH-3: a scan latches by itself");
-        debug_assert!(
-            self.local.participant.is_inside(),
-            "INV-FREE-1: keys that a scan has met stay readable until its batch ends"
-        );
+        debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: keys that a scan meets stay readable while it visits them");
         let store = Arc::clone(&self.store);
         let mut entries: Vec<Entry> = Vec::with_capacity(32);
         let mut expired: Vec<Key<'_>> = Vec::new();
@@ -60,7 +60,10 @@ impl Session {
         let mut seen = 0;
         let noted = &store.namespaces.regions;
         let is_small = noted.are_known(namespace);
-        for _ in 0..until.count.saturating_mul(BUCKETS_PER_KEY).max(BUCKETS_MIN) {
+        for visited in 0..until.count.saturating_mul(BUCKETS_PER_KEY).max(BUCKETS_MIN) {
+            if visited % BUCKETS_PER_EPOCH == BUCKETS_PER_EPOCH - 1 {
+                self.refresh();
+            }
             if is_small {
                 let Some(next) = noted.next(namespace, position) else { return 0 };
                 position = next;
@@ -155,6 +158,8 @@ impl Session {
     /// Lets go of what was read in this batch, for long walks; nothing may be latched.
     pub fn refresh(&mut self) {
         debug_assert!(!self.holds_latches(), "INV-LATCH-2: no latch outlives its epoch");
+        // What a glance has seen may be freed in the next epoch.
+        self.forget_glances();
         self.local.participant.refresh();
         let head = self.store.log.head();
         debug_assert!(head >= self.local.head, "INV-TIER-1: the head only grows");
@@ -175,6 +180,7 @@ pub(crate) fn range_len(number: u64, buckets: u64) -> u64 {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::{Options, Put, Store};
 
     #[test]
     fn ranges_tile_the_space_at_every_size() {
@@ -193,5 +199,37 @@ mod tests {
             }
             assert_eq!(visited, buckets);
         }
+    }
+
+    #[test]
+    fn a_long_scan_lets_go_of_its_epoch_and_of_its_glances() {
+        let store = Store::open(Options { background: false, ..Options::default() }).expect("a store");
+        let namespace = store.allocate_namespace().expect("a namespace");
+        let mut session = store.session().expect("a session");
+        const KEYS: usize = 100_000;
+        for number in 0..KEYS {
+            session.enter(0);
+            let name = number.to_le_bytes();
+            session.upsert(session.key(namespace, &name), b"v", Put::default()).expect("room");
+            session.leave();
+            if number % 1_000 == 0 {
+                store.maintain(0);
+            }
+        }
+        (0..10).for_each(|_| store.maintain(0));
+        assert!(store.index_buckets() > 4 * BUCKETS_PER_EPOCH as u64);
+        session.enter(0);
+        session.expect(session.hash(namespace, b"another"));
+        session.glance();
+        let (mut seen, mut begun, mut over) = (0, None, false);
+        let cursor = session.scan(namespace, 0, usize::MAX, |_, _| {
+            seen += 1;
+            let epoch = &store.inner.epoch;
+            let begun = *begun.get_or_insert_with(|| epoch.bump());
+            over |= epoch.safe() >= begun;
+        });
+        assert_eq!((cursor, seen, over), (0, KEYS, true), "what others free during a scan is not kept to its end");
+        assert_eq!(session.expected(), 0, "INV-FREE-1: what was seen in an epoch is used in that epoch");
+        session.leave();
     }
 }
