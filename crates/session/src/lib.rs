@@ -8,6 +8,17 @@
 //! once per batch, the epoch is entered once per batch. On the path of an ordinary batch nothing is allocated and no mutex is taken.
 //! **Start reading at**: [`receive`] (`receive`), then the files of the steps in their order.
 //!
+//! # Folders
+//!
+//! | folder | has |
+//! |---|---|
+//! | [`service`] | the connections of a worker: they come, send and go; messages, memory, pauses |
+//! | [`run`] | batches, groups, the slow path, units of work, EXEC; what became of a command |
+//! | [`steps`] | what a group does before and behind its commands: plan, admit, cold records, computations, replies |
+//! | [`blocking`] | waits for keys: their begin, how they are served, their end |
+//! | [`state`] | a worker, a connection, and memory that is used again |
+//! | [`observe`] | times, logs, MONITOR, HOTKEYS, counters, the running command for a crash report |
+//!
 //! # One batch
 //!
 //! Each received chunk is parsed into at most [`BATCH_COMMANDS_MAX`](almandine_base::limits::BATCH_COMMANDS_MAX) commands ([`receive`]).
@@ -21,55 +32,39 @@
 //! 5. [`execute`]: lock what the spec declares, run the handler, which writes its reply behind the others;
 //! 6. [`transaction`]: EXEC runs what was queued as one unit;
 //! 7. [`reply`]: errors take the place of what a handler has written;
-//! 8. [`aftermath`]: logs of large commands, and clients that track keys.
+//! 8. [`after_command`]: logs of large commands, and clients that track keys.
 //!
 //! A group ends behind a command that may change what the following ones mean (SELECT, AUTH, CONFIG …). While anything is unusual —
 //! authentication outstanding, replies off, a client that tracks, a MONITOR listening, a pause, every command to be timed — commands go
-//! through [`careful`], one at a time, with every check that the fast loop does not make.
+//! through [`slow_path`], one at a time, with every check that the fast loop does not make.
 //!
 //! # Panics
 //!
 //! A panic in a handler is a broken invariant of ours while latches may be held, so it ends the process: release builds abort, and the
 //! server's panic hook does so in all builds after it has logged where. Serving on with a store in doubt would be worse.
+//!
+//! [`admit`]: steps::admit
+//! [`after_command`]: observe::after_command
+//! [`batch`]: run::batch
+//! [`cold`]: steps::cold
+//! [`execute`]: run::execute
+//! [`plan`]: steps::plan
+//! [`reads`]: steps::reads
+//! [`receive`]: service::receive
+//! [`reply`]: steps::reply
+//! [`residency`]: steps::residency
+//! [`slow_path`]: run::slow_path
+//! [`transaction`]: run::transaction
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod admit;
-mod aftermath;
-mod batch;
 mod blocking;
-mod careful;
-mod cold;
-mod computing;
-mod connection;
-mod counted;
-mod engine;
-mod events;
-mod execute;
-mod execution;
-mod hand_over;
-mod hot_keys;
-mod monitor;
-mod outcome;
-mod overdue;
-mod paused;
-mod plan;
-mod protected;
-mod publish;
-mod reads;
-mod receive;
-mod received;
-mod reply;
-mod residency;
-mod running;
-mod serving;
-mod sizes;
-mod timing;
-mod transaction;
-mod unblocking;
-mod unit;
-mod unit_memory;
+mod observe;
+mod run;
+mod service;
+mod state;
+mod steps;
 
-pub use connection::Connection;
-pub use receive::Sessions;
-pub use running::{Running, running};
+pub use observe::running::{Running, running};
+pub use service::receive::Sessions;
+pub use state::connection::Connection;

@@ -5,7 +5,7 @@ use almandine_keyspace::Stage;
 use almandine_net::ConnectionId;
 use almandine_resp::{Limits, Parser};
 
-use crate::sizes::Size;
+use crate::service::sizes::Size;
 
 /// One connection: how far its input is parsed, and what its commands have set.
 pub struct Connection {

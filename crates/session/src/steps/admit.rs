@@ -7,8 +7,8 @@ use almandine_command_spec::Group;
 use almandine_node::{DeviceState, Node, PauseScope};
 use almandine_resp::Args;
 
-use crate::connection::Connection;
-use crate::engine::Engine;
+use crate::state::connection::Connection;
+use crate::state::worker::Engine;
 
 /// Whether a command may run now.
 pub(crate) enum Admission {

@@ -6,10 +6,10 @@
 use almandine_base::Output;
 use almandine_keyspace::Stage;
 
-use crate::connection::Connection;
-use crate::engine::Engine;
-use crate::outcome::{BatchEnd, Executed, Pending};
-use crate::received::Received;
+use crate::run::outcome::{BatchEnd, Executed, Pending};
+use crate::state::connection::Connection;
+use crate::state::received::Received;
+use crate::state::worker::Engine;
 
 /// Times that a batch looks again for records that have moved before it takes them for lost.
 const FRUITLESS_MAX: u32 = 1000;

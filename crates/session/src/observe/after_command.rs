@@ -11,8 +11,8 @@ use almandine_keyspace::Accessor;
 use almandine_node::slowlog;
 use almandine_resp::Args;
 
-use crate::execution::Execution;
-use crate::timing::log_entry;
+use crate::observe::timing::log_entry;
+use crate::run::execution::Execution;
 
 /// One worker's part of it.
 #[derive(Debug)]

@@ -14,10 +14,10 @@ use almandine_node::statistics::CommandCounters;
 use almandine_node::{Unblock, UnblockAnswer};
 use almandine_resp::Reply;
 
-use crate::blocking::Request;
-use crate::connection::Connection;
-use crate::receive::Sessions;
-use crate::reply;
+use crate::blocking::begin_wait::Request;
+use crate::service::receive::Sessions;
+use crate::state::connection::Connection;
+use crate::steps::reply;
 
 /// When the commands that wait give up, in monotonic milliseconds.
 #[derive(Debug, Default)]

@@ -9,12 +9,14 @@ use almandine_command_spec::Access;
 use almandine_keyspace::{Accessor, Filled};
 use almandine_resp::{Args, Reply};
 
-use crate::engine::Engine;
-use crate::execute::answer;
-use crate::execution::Execution;
-use crate::plan::Planned;
-use crate::received::Received;
-use crate::{hot_keys, reply, residency};
+use crate::observe::hot_keys;
+use crate::run::execute::answer;
+use crate::run::execution::Execution;
+use crate::state::received::Received;
+use crate::state::worker::Engine;
+use crate::steps::plan::Planned;
+use crate::steps::reply;
+use crate::steps::residency;
 
 /// Times that a command of a unit that is alone reads what it has missed before that counts as lost.
 const READS_MAX: u32 = 1000;

@@ -1,6 +1,6 @@
 //! Running one command with every check: authentication, pause, silence, monitoring, exact timing.
 //!
-//! The fast loop of [`crate::execute`] makes none of them but whether the client's user may run a command; the batch goes this way while any of
+//! The fast loop of [`crate::run::execute`] makes none of them but whether the client's user may run a command; the batch goes this way while any of
 //! them may matter. Cluster redirection belongs here too when it comes.
 
 use almandine_base::Output;
@@ -9,14 +9,16 @@ use almandine_call::follow::Refused;
 use almandine_call::{Client, CommandError, Dispatch, Flags, ReplyMode, errors, follow, redact, tracking, transaction};
 use almandine_resp::Args;
 
-use crate::admit::{Admission, admit, count_refusal, is_other_protocol, refusal_of};
-use crate::connection::Connection;
-use crate::engine::Engine;
-use crate::execute::answer;
-use crate::execution::Execution;
-use crate::hand_over::{self, Server};
-use crate::outcome::{BatchEnd, Pending};
-use crate::{hot_keys, monitor, reply};
+use crate::blocking::serve_waiters::{self, Server};
+use crate::observe::hot_keys;
+use crate::observe::monitor;
+use crate::run::execute::answer;
+use crate::run::execution::Execution;
+use crate::run::outcome::{BatchEnd, Pending};
+use crate::state::connection::Connection;
+use crate::state::worker::Engine;
+use crate::steps::admit::{Admission, admit, count_refusal, is_other_protocol, refusal_of};
+use crate::steps::reply;
 
 impl Engine {
     /// Runs one command.
@@ -163,7 +165,7 @@ impl Engine {
         aftermath.of(&mut execution, dispatch, args, written);
         aftermath.tell_changes(execution.client, execution.accessor, context);
         if accessor.has_ready() {
-            hand_over::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: *now_ms });
+            serve_waiters::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: *now_ms });
             accessor.end_unit();
         }
         Ok(mark)

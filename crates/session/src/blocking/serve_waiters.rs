@@ -16,14 +16,14 @@ use almandine_node::fault::{self, Fault};
 use almandine_node::{Message, Unblock, UnblockAnswer};
 use bytes::Bytes;
 
-use crate::aftermath::Aftermath;
-use crate::blocking::{Request, served_in_vain};
-use crate::execute::answer;
-use crate::execution::Execution;
-use crate::plan::Planned;
-use crate::reply;
-use crate::serving::{Answers, Serving};
-use crate::timing::Timing;
+use crate::blocking::begin_wait::{Request, served_in_vain};
+use crate::observe::after_command::Aftermath;
+use crate::observe::timing::Timing;
+use crate::run::execute::answer;
+use crate::run::execution::Execution;
+use crate::state::serving::{Answers, Serving};
+use crate::steps::plan::Planned;
+use crate::steps::reply;
 
 /// What serving takes of a worker.
 pub(crate) struct Server<'a> {

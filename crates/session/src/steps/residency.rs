@@ -9,11 +9,11 @@ use almandine_keyspace::{Accessor, Filled, Missing, Need, Stage};
 use almandine_node::fault::{self, Fault};
 use almandine_resp::Args;
 
-use crate::admit::{Admission, admit};
-use crate::connection::Connection;
-use crate::engine::Engine;
-use crate::reads::TOGETHER_MAX;
-use crate::received::Received;
+use crate::state::connection::Connection;
+use crate::state::received::Received;
+use crate::state::worker::Engine;
+use crate::steps::admit::{Admission, admit};
+use crate::steps::reads::TOGETHER_MAX;
 
 /// Bytes of records that a command may need from the device, in any case and as a part of `maxmemory`. They are in memory together, so one
 /// that needs more is refused.

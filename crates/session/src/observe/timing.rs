@@ -14,8 +14,8 @@ use almandine_call::{Client, Context, Dispatch, Flags, Handler, redact};
 use almandine_io::clock;
 use almandine_resp::Args;
 
-use crate::outcome::Pending;
-use crate::received::Received;
+use crate::run::outcome::Pending;
+use crate::state::received::Received;
 
 /// Below this threshold of the slow log in microseconds, every command is timed alone.
 const EXACT_BELOW_US: i64 = 1_000;

@@ -7,9 +7,9 @@ use almandine_call::computation::Computing;
 use almandine_io::clock;
 use almandine_net::Control;
 
-use crate::connection::Connection;
-use crate::engine::Engine;
-use crate::outcome::{BatchEnd, Executed};
+use crate::run::outcome::{BatchEnd, Executed};
+use crate::state::connection::Connection;
+use crate::state::worker::Engine;
 
 /// What all computations of a worker together may take between two of its rounds: as much as a large command would.
 const SLICE_NS: u64 = 100_000;

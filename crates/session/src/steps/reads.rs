@@ -7,7 +7,7 @@ use almandine_io::storage::{BufferPool, ReadDone, ReadRequest};
 use almandine_keyspace::{Accessor, Begin, Fetch, Stage};
 use almandine_net::{ConnectionId, Control};
 
-use crate::connection::{Connection, Waiting};
+use crate::state::connection::{Connection, Waiting};
 
 /// Records that are asked for at once for one connection. More are read one such group after the other.
 pub(crate) const TOGETHER_MAX: usize = 1 << 11;

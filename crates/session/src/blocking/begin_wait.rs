@@ -13,7 +13,7 @@ use almandine_node::fault::{self, Fault};
 use almandine_node::{ClientShared, Message};
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
 
-use crate::execution::Execution;
+use crate::run::execution::Execution;
 
 /// What has to be done for a client that waits, on any worker.
 pub(crate) struct Request {

@@ -15,15 +15,19 @@ use almandine_node::fault::{self, Fault};
 use almandine_node::{ClientOrigin, Message, Node};
 use almandine_resp::{Batch, Parser, ProtocolVersion, Reply};
 
-use crate::connection::Connection;
-use crate::engine::Engine;
-use crate::outcome::{BatchEnd, Executed, Pending};
-use crate::paused::Paused;
-use crate::publish::{self, Burst};
-use crate::received::Received;
-use crate::sizes::Sizes;
-use crate::unblocking::Deadlines;
-use crate::{counted, monitor, protected, reply, running};
+use crate::blocking::end_wait::Deadlines;
+use crate::observe::counted;
+use crate::observe::monitor;
+use crate::observe::running;
+use crate::run::outcome::{BatchEnd, Executed, Pending};
+use crate::service::paused::Paused;
+use crate::service::protected;
+use crate::service::publish::{self, Burst};
+use crate::service::sizes::Sizes;
+use crate::state::connection::Connection;
+use crate::state::received::Received;
+use crate::state::worker::Engine;
+use crate::steps::reply;
 
 /// All connections of one worker.
 pub struct Sessions {
@@ -108,7 +112,7 @@ impl Sessions {
         };
         connection.client.computing.end_batch();
         if connection.client.computing.is_counted() {
-            crate::computing::count(&engine.context, &mut connection.client.computing);
+            crate::steps::computing::count(&engine.context, &mut connection.client.computing);
         }
         engine.aftermath.tell_changes(&mut connection.client, &mut engine.accessor, &engine.context);
         engine.accessor.end_batch();
@@ -268,7 +272,7 @@ impl Service for Sessions {
         }
         pubsub::unsubscribe_all(&mut connection.client, &self.engine.context);
         connection.client.computing.forget();
-        crate::computing::count(&self.engine.context, &mut connection.client.computing);
+        crate::steps::computing::count(&self.engine.context, &mut connection.client.computing);
         let node = &self.engine.context.node;
         tracking::stop(&mut connection.client, node);
         node.monitors.remove(&connection.client.shared);

@@ -10,7 +10,7 @@ use almandine_resp::ProtocolVersion;
 use almandine_resp::reply::write_header;
 use bytes::Bytes;
 
-use crate::connection::Connection;
+use crate::state::connection::Connection;
 
 /// Bytes of messages beyond which a burst is written.
 const BURST_BYTES_MAX: usize = 64 * 1024;

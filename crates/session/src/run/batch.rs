@@ -2,10 +2,10 @@
 
 use almandine_base::Output;
 
-use crate::connection::Connection;
-use crate::engine::Engine;
-use crate::outcome::{BatchEnd, Executed};
-use crate::received::Received;
+use crate::run::outcome::{BatchEnd, Executed};
+use crate::state::connection::Connection;
+use crate::state::received::Received;
+use crate::state::worker::Engine;
 
 /// Output of one call beyond which the rest of a pipeline waits until the network has taken it.
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;

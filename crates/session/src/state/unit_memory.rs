@@ -2,7 +2,7 @@
 
 use almandine_call::Queue;
 
-use crate::plan::Planned;
+use crate::steps::plan::Planned;
 
 /// Commands for whose plans a worker keeps the memory.
 const PLANS_KEPT: usize = 1024;

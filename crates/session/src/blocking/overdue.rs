@@ -12,12 +12,12 @@ use almandine_keyspace::{Accessor, ReadyKey};
 use almandine_net::{ConnectionId, Control};
 use almandine_node::fault::{self, Fault};
 
-use crate::blocking::{NEVER, Request};
-use crate::connection::Connection;
-use crate::engine::Engine;
-use crate::hand_over::{self, Server};
-use crate::receive::Sessions;
-use crate::running;
+use crate::blocking::begin_wait::{NEVER, Request};
+use crate::blocking::serve_waiters::{self, Server};
+use crate::observe::running;
+use crate::service::receive::Sessions;
+use crate::state::connection::Connection;
+use crate::state::worker::Engine;
 
 /// Milliseconds between two looks for a waiter that could not be served although its time has come: somebody else serves it, or clients are paused.
 const RETRY_MS: u64 = 10;
@@ -86,7 +86,7 @@ impl Sessions {
         let keys = keys(accessor);
         accessor.make_ready(keys);
         if accessor.has_ready() {
-            hand_over::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms });
+            serve_waiters::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms });
         }
         accessor.end_unit();
         drop(accessor.detach());

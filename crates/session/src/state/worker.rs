@@ -12,12 +12,12 @@ use almandine_net::ConnectionId;
 use almandine_node::Node;
 use almandine_node::fault::{self, Fault};
 
-use crate::aftermath::Aftermath;
-use crate::plan::Planner;
-use crate::reads::Reads;
-use crate::serving::Serving;
-use crate::timing::Timing;
-use crate::unit_memory::UnitMemory;
+use crate::observe::after_command::Aftermath;
+use crate::observe::timing::Timing;
+use crate::state::serving::Serving;
+use crate::state::unit_memory::UnitMemory;
+use crate::steps::plan::Planner;
+use crate::steps::reads::Reads;
 
 /// One worker's parts.
 pub(crate) struct Engine {

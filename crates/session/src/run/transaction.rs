@@ -19,15 +19,16 @@ use almandine_keyspace::{Accessor, Missing};
 use almandine_node::fault::Fault;
 use almandine_resp::{Args, Batch, Reply};
 
-use crate::connection::Connection;
-use crate::engine::Engine;
-use crate::hand_over::{self, Server};
-use crate::outcome::{BatchEnd, Executed, Pending};
-use crate::plan::Planned;
-use crate::received::Received;
-use crate::residency::{is_too_much, need_of};
-use crate::unit::{Unit, plan};
-use crate::{monitor, reply};
+use crate::blocking::serve_waiters::{self, Server};
+use crate::observe::monitor;
+use crate::run::outcome::{BatchEnd, Executed, Pending};
+use crate::run::unit::{Unit, plan};
+use crate::state::connection::Connection;
+use crate::state::received::Received;
+use crate::state::worker::Engine;
+use crate::steps::plan::Planned;
+use crate::steps::reply;
+use crate::steps::residency::{is_too_much, need_of};
 
 /// Commands with one of these are queued in any case: what is about more than keys, or no part of a transaction.
 const QUEUED_ALWAYS: Flags = Flags::ANY_KEY.with(Flags::NOT_QUEUED).with(Flags::NO_MULTI).with(Flags::CONTAINER);
@@ -179,7 +180,7 @@ impl Engine {
         }
         if self.accessor.has_ready() {
             let Self { accessor, context, timing, aftermath, serving, now_ms, .. } = self;
-            hand_over::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: *now_ms });
+            serve_waiters::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: *now_ms });
         }
         self.accessor.end_unit();
         self.accessor.remove_expired(unit.keys(&self.context).map(|(key, _)| (client.db, key)));

@@ -12,7 +12,7 @@ use almandine_net::{Buffers, ConnectionId, Control};
 use almandine_node::client::bucket;
 use almandine_node::{ClientShared, Message, Node};
 
-use crate::connection::Connection;
+use crate::state::connection::Connection;
 
 /// By so much all clients of a worker grow before room is made for them.
 const GROWTH_BYTES: usize = 16 * 1024;

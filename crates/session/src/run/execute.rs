@@ -5,15 +5,19 @@ use almandine_base::output::Mark;
 use almandine_call::{AdminCall, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, Stop, WriteCall, errors, transaction};
 use almandine_resp::{Args, Reply};
 
-use crate::admit::{count_refusal, is_other_protocol, out_of_memory, refusal_of};
-use crate::connection::Connection;
-use crate::engine::Engine;
-use crate::execution::Execution;
-use crate::hand_over::{self, Server};
-use crate::outcome::{BatchEnd, Executed, Pending};
-use crate::plan::{Planned, declared_keys};
-use crate::received::Received;
-use crate::{blocking, events, reply, residency, running};
+use crate::blocking::begin_wait;
+use crate::blocking::serve_waiters::{self, Server};
+use crate::observe::running;
+use crate::run::events;
+use crate::run::execution::Execution;
+use crate::run::outcome::{BatchEnd, Executed, Pending};
+use crate::state::connection::Connection;
+use crate::state::received::Received;
+use crate::state::worker::Engine;
+use crate::steps::admit::{count_refusal, is_other_protocol, out_of_memory, refusal_of};
+use crate::steps::plan::{Planned, declared_keys};
+use crate::steps::reply;
+use crate::steps::residency;
 
 impl Engine {
     /// Plans and runs a group that begins with command `first` of the batch.
@@ -85,7 +89,14 @@ impl Engine {
             if execution.accessor.has_ready() {
                 aftermath.tell_changes(execution.client, execution.accessor, context);
                 let accessor = &mut *execution.accessor;
-                hand_over::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: execution.now_ms });
+                serve_waiters::serve(&mut Server {
+                    accessor,
+                    context,
+                    timing,
+                    aftermath,
+                    memory: serving,
+                    now_ms: execution.now_ms,
+                });
                 execution.accessor.end_unit();
             }
             if !is_fast && execution.out.has_stream() {
@@ -194,7 +205,7 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             }
             if let Err(Stop::Waiting(block)) = outcome {
                 // A copy, whose address may be taken: that of the call's own would keep them from the registers.
-                return blocking::read_again(execution, dispatch, handler, args.slice_from(0), block);
+                return begin_wait::read_again(execution, dispatch, handler, args.slice_from(0), block);
             }
             outcome
         }
@@ -215,7 +226,7 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             }
             if let Err(Stop::Waiting(block)) = &mut outcome {
                 call.keys.check_met()?;
-                let waiting = blocking::wait(&mut call.keys, call.client, dispatch, call.args, block);
+                let waiting = begin_wait::wait(&mut call.keys, call.client, dispatch, call.args, block);
                 drop(call);
                 client.blocking.waiting = waiting;
             }

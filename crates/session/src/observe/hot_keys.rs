@@ -4,7 +4,7 @@ use almandine_call::{Context, Dispatch};
 use almandine_command_spec::Access;
 use almandine_resp::Args;
 
-use crate::aftermath::request_bytes;
+use crate::observe::after_command::request_bytes;
 
 /// Records a command that has run, while HOTKEYS is on.
 #[inline]

@@ -5,7 +5,7 @@ use almandine_call::{Client, CommandError, Context};
 use almandine_net::Next;
 use almandine_resp::{ProtocolError, Reply};
 
-use crate::connection::Connection;
+use crate::state::connection::Connection;
 
 /// Writes an error in place of a reply.
 #[cold]

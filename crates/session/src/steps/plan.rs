@@ -4,7 +4,7 @@ use almandine_call::{Client, Context, Dispatch, Flags, Handler, PlannedKey, Tabl
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 
-use crate::received::Received;
+use crate::state::received::Received;
 
 /// Commands that are planned before the first of them runs. Enough to hide the latency of memory, and few enough that what was prefetched
 /// is still in the first cache level when it is used.

@@ -1,0 +1,7 @@
+//! A worker's and a connection's state.
+
+pub(crate) mod connection;
+pub(crate) mod received;
+pub(crate) mod serving;
+pub(crate) mod unit_memory;
+pub(crate) mod worker;
