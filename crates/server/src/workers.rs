@@ -15,7 +15,7 @@ use almandine_config::Settings;
 use almandine_io::thread;
 use almandine_net::{Handle, Worker};
 use almandine_node::{Message, Node, ShutdownRequest};
-use almandine_session::Sessions;
+use almandine_session::WorkerService;
 
 type Seat = Worker<Message>;
 type WorkerThread = JoinHandle<io::Result<()>>;
@@ -148,7 +148,7 @@ fn run(given: &Receiver<Seat>, report: &SyncSender<Option<(Seat, io::Error)>>, c
         }
     };
     let _ = report.send(None);
-    let outcome = seat.run_on(reactor, Sessions::new(Arc::clone(&node), common.table, accessor, worker)).map(drop);
+    let outcome = seat.run_on(reactor, WorkerService::new(Arc::clone(&node), common.table, accessor, worker)).map(drop);
     if let Err(error) = &outcome {
         tracing::error!("Worker {worker} failed: {error}");
         node.shutdown.request(ShutdownRequest::default());

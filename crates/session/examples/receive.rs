@@ -15,7 +15,7 @@ use almandine_io::socket::Address;
 use almandine_keyspace::{Accessor, Keyspace, Options, Put};
 use almandine_net::{Peer, Service};
 use almandine_node::{Acl, Node};
-use almandine_session::{Connection, Sessions};
+use almandine_session::{Connection, WorkerService};
 
 /// Commands of one run, unless an argument says otherwise.
 const COMMANDS: usize = 4_000_000;
@@ -32,7 +32,7 @@ fn main() {
     let acl = Acl::open(table.catalog());
     restrict(&acl, &std::env::args().nth(4).unwrap_or_default());
     let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, acl, "0".repeat(40)));
-    let mut sessions = Sessions::new(node, table, keyspace.accessor().expect("an accessor"), 0);
+    let mut sessions = WorkerService::new(node, table, keyspace.accessor().expect("an accessor"), 0);
     let local = Address::Ip("127.0.0.1:6379".parse().expect("an address"));
     let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
     let mut out = Output::new();
@@ -124,7 +124,7 @@ fn keyspace_alone(accessor: &mut Accessor, keys: usize, commands: usize) -> f64 
 }
 
 fn time(
-    sessions: &mut Sessions,
+    sessions: &mut WorkerService,
     connection: &mut Connection,
     out: &mut Output,
     inputs: &[String],

@@ -1,6 +1,6 @@
 //! A connection's life: parse, plan, prefetch, execute, reply.
 //!
-//! **Is**: the [`net::Service`](almandine_net::Service) of the server. One [`Sessions`] per worker serves all of its connections; a
+//! **Is**: the [`net::Service`](almandine_net::Service) of the server. One [`WorkerService`] per worker serves all of its connections; a
 //! [`Connection`] is the private state of one.
 //! **Is not**: a place for what a command does (`commands`), for sockets (`net`) or for what all workers share (`node`). It knows no
 //! command by name: it branches on traits.
@@ -66,5 +66,5 @@ mod state;
 mod steps;
 
 pub use observe::running::{Running, running};
-pub use service::receive::Sessions;
+pub use service::receive::WorkerService;
 pub use state::connection::Connection;

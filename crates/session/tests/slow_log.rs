@@ -14,7 +14,7 @@ use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
 use almandine_net::{Peer, Service};
 use almandine_node::{Acl, Node};
-use almandine_session::Sessions;
+use almandine_session::WorkerService;
 
 /// Sends one batch of commands. The first arguments of all entries of the slow log behind it.
 fn logged(lines: &str) -> Vec<Vec<String>> {
@@ -23,7 +23,7 @@ fn logged(lines: &str) -> Vec<Vec<String>> {
     let Ok(Startup::Run(config)) = Config::load(&settings) else { panic!("a configuration") };
     let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
     let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
-    let mut sessions = Sessions::new(Arc::clone(&node), table, keyspace.accessor().unwrap(), 0);
+    let mut sessions = WorkerService::new(Arc::clone(&node), table, keyspace.accessor().unwrap(), 0);
     let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
     let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
     let mut out = Output::new();

@@ -15,14 +15,14 @@ use almandine_node::fault::{self, Fault};
 use crate::blocking::begin_wait::{NEVER, Request};
 use crate::blocking::serve_waiters::{self, Server};
 use crate::observe::running;
-use crate::service::receive::Sessions;
+use crate::service::receive::WorkerService;
 use crate::state::connection::Connection;
-use crate::state::worker::Engine;
+use crate::state::worker::Worker;
 
 /// Milliseconds between two looks for a waiter that could not be served although its time has come: somebody else serves it, or clients are paused.
 const RETRY_MS: u64 = 10;
 
-impl Sessions {
+impl WorkerService {
     /// A connection begins to wait, or its time has changed: it is noted when it has to look again.
     pub(crate) fn await_time(&mut self, connection: &mut Connection) {
         let Some(waiting) = &connection.client.blocking.waiting else { return };
@@ -54,7 +54,7 @@ impl Sessions {
             let waiter = Arc::clone(&waiting.waiter);
             let Some(request) = waiter.request().downcast_ref::<Request>() else { continue };
             let is_due = |time: Option<u64>| time.is_some_and(|time| time <= now_ms);
-            let is_paused = self.engine.context.node.pause.active(clock::unix_ms()).is_some();
+            let is_paused = self.worker.context.node.pause.active(clock::unix_ms()).is_some();
             if !is_paused && is_due(self.monotonic_ms(request.again_ms.load(Relaxed))) {
                 self.serve_unchanged(|accessor| accessor.keys_of(&waiter));
             }
@@ -78,7 +78,7 @@ impl Sessions {
         let start_ns = clock::monotonic_ns();
         self.follow_configuration();
         let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
-        let Engine { accessor, context, timing, aftermath, serving, now_ms: batch_ms, .. } = &mut self.engine;
+        let Worker { accessor, context, timing, after_command, serving, now_ms: batch_ms, .. } = &mut self.worker;
         *batch_ms = now_ms;
         accessor.begin_batch(now_ms);
         accessor.set_quiet(false);
@@ -86,13 +86,13 @@ impl Sessions {
         let keys = keys(accessor);
         accessor.make_ready(keys);
         if accessor.has_ready() {
-            serve_waiters::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms });
+            serve_waiters::serve(&mut Server { accessor, context, timing, after_command, memory: serving, now_ms });
         }
         accessor.end_unit();
         drop(accessor.detach());
         accessor.forget_wanted();
         accessor.end_batch();
         running::end();
-        aftermath.finish_of_nobody(context);
+        after_command.finish_of_nobody(context);
     }
 }

@@ -17,7 +17,7 @@ use almandine_node::{Message, Unblock, UnblockAnswer};
 use bytes::Bytes;
 
 use crate::blocking::begin_wait::{Request, served_in_vain};
-use crate::observe::after_command::Aftermath;
+use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
 use crate::run::execute::answer;
 use crate::run::execution::Execution;
@@ -30,7 +30,7 @@ pub(crate) struct Server<'a> {
     pub(crate) accessor: &'a mut Accessor,
     pub(crate) context: &'a Context,
     pub(crate) timing: &'a mut Timing,
-    pub(crate) aftermath: &'a mut Aftermath,
+    pub(crate) after_command: &'a mut AfterCommand,
     pub(crate) memory: &'a mut Serving,
     /// The batch's time, Unix milliseconds.
     pub(crate) now_ms: i64,
@@ -142,7 +142,7 @@ impl Server<'_> {
     /// Runs the command of one that waits. False if there is nothing for it.
     fn serve_one(&mut self, key: &ReadyKey, waiter: &Waiter, answers: &mut Answers) -> bool {
         let Some(request) = waiter.request().downcast_ref::<Request>() else { return false };
-        let Self { accessor, context, timing, aftermath, memory: Serving { out, .. }, now_ms } = self;
+        let Self { accessor, context, timing, after_command, memory: Serving { out, .. }, now_ms } = self;
         let mut client = Client::new(Arc::clone(&request.shared), request.access.clone());
         (client.db, client.version) = (waiter.db(), request.version);
         client.blocking.serving = Some(Arc::clone(&key.key));
@@ -170,7 +170,7 @@ impl Server<'_> {
         }
         accessor.end_served();
         timing.end_alone(context, &client, dispatch, args, start_ns);
-        aftermath.tell_changes(&mut client, accessor, context);
+        after_command.tell_changes(&mut client, accessor, context);
         let mut messages = Output::new();
         client.write_invalidations(&mut messages);
         let answer = UnblockAnswer::Served(in_one_piece(out), in_one_piece(&mut messages));

@@ -1,6 +1,6 @@
-//! Step 7, *aftermath*: what may follow a command, an entry in the logs of large requests and replies, word to clients that track its keys.
+//! What may follow a command: an entry in the logs of large requests and replies, and word to clients that track its keys.
 //!
-//! Both are rare. For the first the loop asks one question per command: did it write more than [`Aftermath::watch`] said? After a large chunk of
+//! Both are rare. For the first the loop asks one question per command: did it write more than [`AfterCommand::watch`] said? After a large chunk of
 //! input every command did. For the second a batch asks at its end whether any changes were noted.
 
 use almandine_base::Output;
@@ -16,7 +16,7 @@ use crate::run::execution::Execution;
 
 /// One worker's part of it.
 #[derive(Debug)]
-pub(crate) struct Aftermath {
+pub(crate) struct AfterCommand {
     /// Bytes from which a request is logged.
     request_bytes: usize,
     requests_max: usize,
@@ -27,12 +27,12 @@ pub(crate) struct Aftermath {
     broadcasts: Broadcasts,
 }
 
-impl Aftermath {
+impl AfterCommand {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let mut aftermath =
+        let mut after_command =
             Self { request_bytes: 0, requests_max: 0, reply_bytes: 0, replies_max: 0, broadcasts: Broadcasts::default() };
-        aftermath.configure(settings);
-        aftermath
+        after_command.configure(settings);
+        after_command
     }
 
     /// Follows a change of the settings.
@@ -46,7 +46,7 @@ impl Aftermath {
         self.reply_bytes = threshold(observe.reply_larger_than_bytes, self.replies_max);
     }
 
-    /// Of the commands in `input_bytes` of input, those that write at least so many bytes must be given to [`Aftermath::of`].
+    /// Of the commands in `input_bytes` of input, those that write at least so many bytes must be given to [`AfterCommand::of`].
     #[inline]
     pub(crate) fn watch(&self, input_bytes: usize) -> usize {
         if input_bytes >= self.request_bytes { 0 } else { self.reply_bytes }
@@ -90,7 +90,7 @@ impl Aftermath {
     }
 }
 
-impl Aftermath {
+impl AfterCommand {
     /// Ends a batch of no client's.
     pub(crate) fn finish_of_nobody(&mut self, context: &Context) {
         if !self.broadcasts.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! Fast commands that follow each other form a *segment*: the clock is read when it begins and when it ends, and each command gets an even
 //! share. Other commands are timed alone. So a pipeline of GETs costs two readings, not two per command. Where the true time of each
-//! command matters, because the operator wants to see microseconds in the slow log, all commands are timed alone (see `careful`).
+//! command matters, because the operator wants to see microseconds in the slow log, all commands are timed alone (see `slow_path`).
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -5,12 +5,12 @@ use almandine_base::Output;
 use crate::run::outcome::{BatchEnd, Executed};
 use crate::state::connection::Connection;
 use crate::state::received::Received;
-use crate::state::worker::Engine;
+use crate::state::worker::Worker;
 
 /// Output of one call beyond which the rest of a pipeline waits until the network has taken it.
 const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 
-impl Engine {
+impl Worker {
     /// Runs the commands of the batch from the one numbered `first` on. A function of its own, so that its loop has the registers.
     #[inline(never)]
     pub(crate) fn execute_batch(
@@ -43,6 +43,6 @@ impl Engine {
     /// Runs the next command with every check, or the whole transaction that it begins to queue.
     fn execute_next(&mut self, connection: &mut Connection, received: Received<'_>, out: &mut Output, next: usize) -> Executed {
         let executed = self.execute_received(connection, received, out, next);
-        executed.unwrap_or_else(|| Executed::one(self.execute_carefully(connection, received.args(next), out)))
+        executed.unwrap_or_else(|| Executed::one(self.execute_slowly(connection, received.args(next), out)))
     }
 }

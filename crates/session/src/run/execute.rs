@@ -13,16 +13,16 @@ use crate::run::execution::Execution;
 use crate::run::outcome::{BatchEnd, Executed, Pending};
 use crate::state::connection::Connection;
 use crate::state::received::Received;
-use crate::state::worker::Engine;
+use crate::state::worker::Worker;
 use crate::steps::admit::{count_refusal, is_other_protocol, out_of_memory, refusal_of};
 use crate::steps::plan::{Planned, declared_keys};
 use crate::steps::reply;
 use crate::steps::residency;
 
-impl Engine {
+impl Worker {
     /// Plans and runs a group that begins with command `first` of the batch.
     ///
-    /// This is the loop in which the server spends its life: no check here that `careful` can make instead.
+    /// This is the loop in which the server spends its life: no check here that `slow_path` can make instead.
     #[inline]
     pub(crate) fn execute_group(
         &mut self,
@@ -31,10 +31,10 @@ impl Engine {
         out: &mut Output,
         first: usize,
     ) -> Executed {
-        let Self { accessor, context, planner, timing, aftermath, serving, now_ms, .. } = self;
+        let Self { accessor, context, planner, timing, after_command, serving, now_ms, .. } = self;
         planner.plan_group(accessor, &connection.client, received, first);
         let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
-        let watched_bytes = aftermath.watch(received.input.len());
+        let watched_bytes = after_command.watch(received.input.len());
         let group = planner.group();
         let mut ran = group.len();
         let mut execution = Execution { client: &mut connection.client, accessor, context, out, now_ms: *now_ms };
@@ -84,16 +84,16 @@ impl Engine {
             }
             let written = execution.out.len() - before;
             if written >= watched_bytes {
-                aftermath.of(&mut execution, dispatch, args(), written);
+                after_command.of(&mut execution, dispatch, args(), written);
             }
             if execution.accessor.has_ready() {
-                aftermath.tell_changes(execution.client, execution.accessor, context);
+                after_command.tell_changes(execution.client, execution.accessor, context);
                 let accessor = &mut *execution.accessor;
                 serve_waiters::serve(&mut Server {
                     accessor,
                     context,
                     timing,
-                    aftermath,
+                    after_command,
                     memory: serving,
                     now_ms: execution.now_ms,
                 });

@@ -16,13 +16,13 @@ use crate::run::execute::answer;
 use crate::run::execution::Execution;
 use crate::run::outcome::{BatchEnd, Pending};
 use crate::state::connection::Connection;
-use crate::state::worker::Engine;
+use crate::state::worker::Worker;
 use crate::steps::admit::{Admission, admit, count_refusal, is_other_protocol, refusal_of};
 use crate::steps::reply;
 
-impl Engine {
+impl Worker {
     /// Runs one command.
-    pub(crate) fn execute_carefully(&mut self, connection: &mut Connection, args: Args<'_>, out: &mut Output) -> BatchEnd {
+    pub(crate) fn execute_slowly(&mut self, connection: &mut Connection, args: Args<'_>, out: &mut Output) -> BatchEnd {
         if connection.client.reply_mode == ReplyMode::SkipNext {
             connection.client.reply_mode = ReplyMode::Skip;
         }
@@ -46,9 +46,9 @@ impl Engine {
                     &refusal_of(&connection.client, &self.context, args, self.now_ms),
                 );
             }
-            Some(dispatch) => match self.admit_carefully(&connection.client, dispatch, args) {
+            Some(dispatch) => match self.admit_one(&connection.client, dispatch, args) {
                 Admission::Paused => return BatchEnd::Paused,
-                Admission::Granted => match self.run_carefully(connection, dispatch, args, out) {
+                Admission::Granted => match self.run_or_queue(connection, dispatch, args, out) {
                     Ok(begin) => mark = begin,
                     Err(pending) => return BatchEnd::Pending(pending),
                 },
@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// Whether a command may run now; EXEC, if what it executes may.
-    fn admit_carefully(&self, client: &Client, dispatch: &Dispatch, args: Args<'_>) -> Admission {
+    fn admit_one(&self, client: &Client, dispatch: &Dispatch, args: Args<'_>) -> Admission {
         let queued = client.transaction.as_ref().filter(|queued| dispatch.flags.any(Flags::EXECUTES) && !queued.is_refused());
         let flags = queued.map_or(dispatch.flags, |queued| queued.flags().without(Flags::NO_MULTI));
         admit(&self.context, client, dispatch, args, flags, self.now_ms)
@@ -96,7 +96,7 @@ impl Engine {
     }
 
     /// Runs a command, or has it wait for EXEC. Returns where the reply begins.
-    fn run_carefully(
+    fn run_or_queue(
         &mut self,
         connection: &mut Connection,
         dispatch: &'static Dispatch,
@@ -104,13 +104,13 @@ impl Engine {
         out: &mut Output,
     ) -> Result<Mark, Pending> {
         if connection.client.transaction.is_none() {
-            return self.run_alone(connection, dispatch, args, out);
+            return self.run_one(connection, dispatch, args, out);
         }
         if dispatch.flags.any(Flags::EXECUTES) {
             return self.execute_queued(connection, dispatch, args, out);
         }
         if dispatch.flags.any(Flags::NOT_QUEUED) {
-            return self.run_alone(connection, dispatch, args, out);
+            return self.run_one(connection, dispatch, args, out);
         }
         tracking::before_queued(&mut connection.client, &self.context);
         connection.client.write_invalidations(out);
@@ -123,14 +123,14 @@ impl Engine {
     }
 
     /// Returns where the reply begins.
-    fn run_alone(
+    fn run_one(
         &mut self,
         connection: &mut Connection,
         dispatch: &'static Dispatch,
         args: Args<'_>,
         out: &mut Output,
     ) -> Result<Mark, Pending> {
-        let Self { accessor, context, planner, timing, aftermath, serving, now_ms, monitor_lines, .. } = self;
+        let Self { accessor, context, planner, timing, after_command, serving, now_ms, monitor_lines, .. } = self;
         let planned = planner.plan_alone(accessor, connection.client.db, dispatch, args);
         let client = &mut connection.client;
         let lines_before = monitor_lines.len();
@@ -162,10 +162,10 @@ impl Engine {
         tracking::finish(execution.client, dispatch, context);
         let written = execution.out.len() - before;
         hot_keys::record(context, dispatch, args, elapsed_ns, written);
-        aftermath.of(&mut execution, dispatch, args, written);
-        aftermath.tell_changes(execution.client, execution.accessor, context);
+        after_command.of(&mut execution, dispatch, args, written);
+        after_command.tell_changes(execution.client, execution.accessor, context);
         if accessor.has_ready() {
-            serve_waiters::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: *now_ms });
+            serve_waiters::serve(&mut Server { accessor, context, timing, after_command, memory: serving, now_ms: *now_ms });
             accessor.end_unit();
         }
         Ok(mark)

@@ -25,7 +25,7 @@ use crate::run::outcome::{BatchEnd, Executed, Pending};
 use crate::run::unit::{Unit, plan};
 use crate::state::connection::Connection;
 use crate::state::received::Received;
-use crate::state::worker::Engine;
+use crate::state::worker::Worker;
 use crate::steps::plan::Planned;
 use crate::steps::reply;
 use crate::steps::residency::{is_too_much, need_of};
@@ -40,7 +40,7 @@ struct Exec<'a> {
     args: Args<'a>,
 }
 
-impl Engine {
+impl Worker {
     /// Executes what the client has queued. Returns where the reply begins.
     pub(crate) fn execute_queued(
         &mut self,
@@ -179,8 +179,8 @@ impl Engine {
             self.run_unit(client, unit, out);
         }
         if self.accessor.has_ready() {
-            let Self { accessor, context, timing, aftermath, serving, now_ms, .. } = self;
-            serve_waiters::serve(&mut Server { accessor, context, timing, aftermath, memory: serving, now_ms: *now_ms });
+            let Self { accessor, context, timing, after_command, serving, now_ms, .. } = self;
+            serve_waiters::serve(&mut Server { accessor, context, timing, after_command, memory: serving, now_ms: *now_ms });
         }
         self.accessor.end_unit();
         self.accessor.remove_expired(unit.keys(&self.context).map(|(key, _)| (client.db, key)));

@@ -13,7 +13,7 @@ use crate::observe::hot_keys;
 use crate::run::execute::answer;
 use crate::run::execution::Execution;
 use crate::state::received::Received;
-use crate::state::worker::Engine;
+use crate::state::worker::Worker;
 use crate::steps::plan::Planned;
 use crate::steps::reply;
 use crate::steps::residency;
@@ -94,13 +94,13 @@ pub(crate) fn plan(context: &Context, accessor: &mut Accessor, db: u16, dispatch
     Planned { dispatch: Some(dispatch), key }
 }
 
-impl Engine {
+impl Worker {
     /// Runs the commands of a unit that has begun, one after the other, and answers them as an array. Fast ones are timed together, as
     /// everywhere.
     pub(crate) fn run_unit(&mut self, client: &mut Client, unit: Unit<'_>, out: &mut Output) {
         Reply::new(out, client.version).array(unit.plans.len());
         out.set_whole(true);
-        let watched_bytes = self.aftermath.watch(unit.bytes);
+        let watched_bytes = self.after_command.watch(unit.bytes);
         let each = self.timing.exact || self.context.node.statistics.hot_keys.is_active();
         for (command, dispatch, planned, args) in unit.numbered() {
             if let Some(refused) = follow::refused(client, self.context.table, dispatch, args) {
@@ -109,7 +109,7 @@ impl Engine {
                 continue;
             }
             self.show(client, dispatch, args);
-            let Self { accessor, context, timing, aftermath, now_ms, .. } = self;
+            let Self { accessor, context, timing, after_command, now_ms, .. } = self;
             let alone = each || !dispatch.flags.any(Flags::FAST);
             let (mut start_ns, mut elapsed_ns) = (0, 0);
             if alone {
@@ -140,9 +140,9 @@ impl Engine {
                 hot_keys::record(context, dispatch, args, elapsed_ns, written);
             }
             if written >= watched_bytes {
-                aftermath.of(&mut execution, dispatch, args, written);
+                after_command.of(&mut execution, dispatch, args, written);
             }
-            aftermath.tell_changes(execution.client, execution.accessor, context);
+            after_command.tell_changes(execution.client, execution.accessor, context);
         }
         out.set_whole(false);
     }

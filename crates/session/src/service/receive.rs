@@ -26,12 +26,12 @@ use crate::service::publish::{self, Burst};
 use crate::service::sizes::Sizes;
 use crate::state::connection::Connection;
 use crate::state::received::Received;
-use crate::state::worker::Engine;
+use crate::state::worker::Worker;
 use crate::steps::reply;
 
 /// All connections of one worker.
-pub struct Sessions {
-    pub(crate) engine: Engine,
+pub struct WorkerService {
+    pub(crate) worker: Worker,
     batch: Batch,
     /// How far the wall clock is ahead of the monotonic one. Taken with each tick, so that a batch asks only one clock.
     pub(crate) unix_ahead_ns: i64,
@@ -47,12 +47,12 @@ pub struct Sessions {
     pub(crate) looks: Deadlines,
 }
 
-impl Sessions {
+impl WorkerService {
     /// The service of worker `worker`, with its own way to the data.
     #[must_use]
     pub fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
         let mut sessions = Self {
-            engine: Engine::new(node, table, accessor, worker),
+            worker: Worker::new(node, table, accessor, worker),
             batch: Batch::new(),
             unix_ahead_ns: clock::unix_ahead_ns(),
             bulk_bytes_max: usize::MAX,
@@ -69,14 +69,14 @@ impl Sessions {
     /// Looks for a change of the configuration.
     #[inline]
     pub(crate) fn follow_configuration(&mut self) {
-        if self.engine.follow_configuration() {
+        if self.worker.follow_configuration() {
             self.reconfigure();
         }
     }
 
     #[cold]
     fn reconfigure(&mut self) {
-        let settings = self.engine.context.settings();
+        let settings = self.worker.context.settings();
         self.bulk_bytes_max = usize::try_from(settings.connections.bulk_bytes_max).unwrap_or(usize::MAX);
         self.sizes.configure(settings);
     }
@@ -88,37 +88,37 @@ impl Sessions {
         // CLIENT LIST shows a client the bytes of the commands that are being executed, its own.
         connection.client.shared.activity.query_bytes.store(input.len(), Relaxed);
         self.follow_configuration();
-        connection.client.follow_users(&self.engine.context.node.acl);
+        connection.client.follow_users(&self.worker.context.node.acl);
         if connection.client.closing {
             return Executed { commands: 0, end: BatchEnd::Close };
         }
         let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
-        self.engine.now_ms = now_ms;
-        self.engine.accessor.begin_batch(now_ms);
-        self.engine.accessor.set_quiet(connection.client.no_touch);
-        self.engine.timing.begin(start_ns);
-        let Self { engine, batch, .. } = self;
+        self.worker.now_ms = now_ms;
+        self.worker.accessor.begin_batch(now_ms);
+        self.worker.accessor.set_quiet(connection.client.no_touch);
+        self.worker.timing.begin(start_ns);
+        let Self { worker, batch, .. } = self;
         let received = Received { batch, input };
-        let executed = if engine.accessor.has_cold() || engine.context.node.keyspace.is_stalled() {
-            engine.execute_cold_batch(connection, received, out)
+        let executed = if worker.accessor.has_cold() || worker.context.node.keyspace.is_stalled() {
+            worker.execute_cold_batch(connection, received, out)
         } else {
-            let executed = engine.execute_batch(connection, received, out, 0);
+            let executed = worker.execute_batch(connection, received, out, 0);
             match executed.end {
                 BatchEnd::Pending(Pending::Records | Pending::Computation) => {
-                    engine.go_on_cold(connection, received, out, executed)
+                    worker.go_on_cold(connection, received, out, executed)
                 }
                 _ => executed,
             }
         };
         connection.client.computing.end_batch();
         if connection.client.computing.is_counted() {
-            crate::steps::computing::count(&engine.context, &mut connection.client.computing);
+            crate::steps::computing::count(&worker.context, &mut connection.client.computing);
         }
-        engine.aftermath.tell_changes(&mut connection.client, &mut engine.accessor, &engine.context);
-        engine.accessor.end_batch();
+        worker.after_command.tell_changes(&mut connection.client, &mut worker.accessor, &worker.context);
+        worker.accessor.end_batch();
         running::end();
-        let Engine { context, timing, aftermath, monitor_lines, .. } = engine;
-        aftermath.finish_batch(&mut connection.client, context, out);
+        let Worker { context, timing, after_command, monitor_lines, .. } = worker;
+        after_command.finish_batch(&mut connection.client, context, out);
         if timing.has_segment()
             && let Some(segment) = timing.end(clock::monotonic_ns(), context.statistics())
         {
@@ -140,7 +140,7 @@ impl Sessions {
             }
             BatchEnd::Paused => {
                 if self.paused.enter(&mut connection.paused_at, connection.id) {
-                    self.engine.context.node.pause.connection_waits();
+                    self.worker.context.node.pause.connection_waits();
                 }
                 Next::Pause
             }
@@ -151,7 +151,7 @@ impl Sessions {
     }
 
     fn account(&self, connection: &Connection, executed: usize, consumed: usize, left: usize, written: usize) {
-        let counters = &self.engine.context.statistics().counters;
+        let counters = &self.worker.context.statistics().counters;
         counters.commands_processed.add(executed as u64);
         counters.net_input_bytes.add(consumed as u64);
         counters.net_output_bytes.add(written as u64);
@@ -160,7 +160,7 @@ impl Sessions {
         let activity = &connection.client.shared.activity;
         // What waits has not been answered; it counts with its answer.
         let answered = (executed as u64).saturating_sub(connection.client.blocking.waiting.is_some().into());
-        activity.record(self.engine.now_ms, answered, connection.last_command, consumed as u64, written as u64);
+        activity.record(self.worker.now_ms, answered, connection.last_command, consumed as u64, written as u64);
         activity.query_bytes.store(left, Relaxed);
     }
 
@@ -182,31 +182,31 @@ impl Sessions {
         if self.paused.is_empty() {
             return None;
         }
-        let end_ms = self.engine.context.node.pause.end_ms()?;
+        let end_ms = self.worker.context.node.pause.end_ms()?;
         // Rounded up, so that it is over then.
         u64::try_from(end_ms - self.unix_ahead_ns / 1_000_000 + 1).ok()
     }
 
     fn resume_if_over(&mut self, control: &mut dyn Control<Connection>) {
-        if !self.paused.is_empty() && self.engine.context.node.pause.active(clock::unix_ms()).is_none() {
+        if !self.paused.is_empty() && self.worker.context.node.pause.active(clock::unix_ms()).is_none() {
             self.resume_paused(control);
         }
     }
 
     fn resume_paused(&mut self, control: &mut dyn Control<Connection>) {
         let paused = self.paused.take();
-        self.engine.context.node.pause.connections_go_on(paused.len());
+        self.worker.context.node.pause.connections_go_on(paused.len());
         paused.into_iter().for_each(|id| control.resume(id));
     }
 }
 
-impl Service for Sessions {
+impl Service for WorkerService {
     type Connection = Connection;
     type Message = Message;
 
     fn open(&mut self, id: ConnectionId, peer: &Peer, out: &mut Output) -> Option<Connection> {
         self.follow_configuration();
-        let context = &self.engine.context;
+        let context = &self.worker.context;
         let access = Access::of_default(&context.node.acl);
         if protected::refuses(context.settings(), access.user(), peer) {
             context.statistics().counters.connections_rejected.add(1);
@@ -240,7 +240,7 @@ impl Service for Sessions {
         if commands > 0 {
             executed = self.run_batch(connection, input, out);
             if out.has_stream() {
-                counted::count(out, &self.engine.context, &connection.client);
+                counted::count(out, &self.worker.context, &connection.client);
             }
         }
         let mut next = self.next_of(connection, executed.end);
@@ -262,30 +262,30 @@ impl Service for Sessions {
 
     fn close(&mut self, mut connection: Connection) {
         tracing::debug!("Closed the connection of client {} at {}", connection.client.shared.id, connection.client.shared.address);
-        self.sizes.forget(&mut connection, &self.engine.context);
+        self.sizes.forget(&mut connection, &self.worker.context);
         self.forget_waiting(&mut connection);
         if connection.client.watching.is_some() {
-            let Engine { accessor, now_ms, .. } = &mut self.engine;
+            let Worker { accessor, now_ms, .. } = &mut self.worker;
             accessor.begin_batch(*now_ms);
             transaction::end(&mut connection.client, accessor);
             accessor.end_batch();
         }
-        pubsub::unsubscribe_all(&mut connection.client, &self.engine.context);
+        pubsub::unsubscribe_all(&mut connection.client, &self.worker.context);
         connection.client.computing.forget();
-        crate::steps::computing::count(&self.engine.context, &mut connection.client.computing);
-        let node = &self.engine.context.node;
+        crate::steps::computing::count(&self.worker.context, &mut connection.client.computing);
+        let node = &self.worker.context.node;
         tracking::stop(&mut connection.client, node);
         node.monitors.remove(&connection.client.shared);
         node.clients.disconnect(connection.id);
         if self.paused.leave(connection.paused_at) {
             node.pause.connections_go_on(1);
         }
-        self.engine.reads.forget(connection.id, &mut connection.waiting);
+        self.worker.reads.forget(connection.id, &mut connection.waiting);
     }
 
     fn message(&mut self, message: Message, control: &mut dyn Control<Connection>) {
         if !matches!(message, Message::Publish(_)) {
-            self.burst.flush(&self.engine.context, control);
+            self.burst.flush(&self.worker.context, control);
         }
         match message {
             Message::Kill(ids) => ids.into_iter().for_each(|id| {
@@ -298,28 +298,28 @@ impl Service for Sessions {
             }
             Message::Invalidate { client, origin, keys } => match (control.connection(client), origin) {
                 (Some((connection, out)), _) => connection.client.write_invalidation(&keys, origin.is_some(), out),
-                (None, Some(origin)) => self.engine.context.node.tracking.redirect_broken(origin, client),
+                (None, Some(origin)) => self.worker.context.node.tracking.redirect_broken(origin, client),
                 (None, None) => {}
             },
             Message::CheckSubscriptions(id) => {
                 let forbidden = control.connection(id).is_some_and(|(connection, _)| {
-                    connection.client.follow_users(&self.engine.context.node.acl);
+                    connection.client.follow_users(&self.worker.context.node.acl);
                     connection.client.closing || connection.client.listens_to_forbidden()
                 });
                 if forbidden && fault::made() != Some(Fault::ListenersKept) {
                     control.kill(id, false);
                 }
             }
-            Message::Publish(publication) => self.burst.deliver(publication, &self.engine.context, control),
-            Message::Unheard(publication) => publish::close_listeners(&publication, &self.engine.context, control),
+            Message::Publish(publication) => self.burst.deliver(publication, &self.worker.context, control),
+            Message::Unheard(publication) => publish::close_listeners(&publication, &self.worker.context, control),
             Message::RedirectBroken { client, redirect } => {
                 if let Some((connection, out)) = control.connection(client) {
                     connection.client.write_broken_redirect(redirect, out);
                 }
             }
             Message::EvictClients => {
-                // What follows is up to [`Sessions::has_work`], by the limit as it is now.
-                self.engine.context.node.clients.memory.hear(self.engine.context.worker);
+                // What follows is up to [`WorkerService::has_work`], by the limit as it is now.
+                self.worker.context.node.clients.memory.hear(self.worker.context.worker);
                 self.follow_configuration();
             }
             Message::Unblock(unblock) => self.unblock(*unblock, control),
@@ -327,22 +327,22 @@ impl Service for Sessions {
             Message::LookAgain(id) => self.look_sooner(id, control),
             Message::Resume => self.resume_paused(control),
             Message::StallEnd => {
-                let Engine { reads, accessor, .. } = &mut self.engine;
+                let Worker { reads, accessor, .. } = &mut self.worker;
                 reads.resume_stalled(accessor, control);
             }
         }
     }
 
     fn messages_end(&mut self, control: &mut dyn Control<Connection>) {
-        self.burst.flush(&self.engine.context, control);
+        self.burst.flush(&self.worker.context, control);
     }
 
     fn take_reads(&mut self, requests: &mut Vec<ReadRequest>) {
-        self.engine.reads.take(requests);
+        self.worker.reads.take(requests);
     }
 
     fn reads_done(&mut self, done: &mut Vec<ReadDone>, control: &mut dyn Control<Connection>) {
-        let Engine { reads, accessor, .. } = &mut self.engine;
+        let Worker { reads, accessor, .. } = &mut self.worker;
         reads.prefetch(done, accessor);
         done.drain(..).for_each(|done| reads.done(done, accessor, control));
     }
@@ -358,19 +358,19 @@ impl Service for Sessions {
     }
 
     fn has_work(&self) -> bool {
-        !self.engine.computing.is_empty() || self.sizes.is_due(&self.engine.context)
+        !self.worker.computing.is_empty() || self.sizes.is_due(&self.worker.context)
     }
 
     #[inline]
     fn is_pressed(&self) -> bool {
-        self.sizes.is_due(&self.engine.context)
+        self.sizes.is_due(&self.worker.context)
     }
 
     fn work(&mut self, control: &mut dyn Control<Connection>) {
-        if self.sizes.is_due(&self.engine.context) {
-            self.sizes.evict(&self.engine.context, control);
+        if self.sizes.is_due(&self.worker.context) {
+            self.sizes.evict(&self.worker.context, control);
         } else {
-            self.engine.compute(control);
+            self.worker.compute(control);
         }
     }
 
@@ -381,11 +381,11 @@ impl Service for Sessions {
     }
 
     fn note_buffers(&mut self, connection: &mut Connection, buffers: Buffers) {
-        self.sizes.note(connection, buffers, &self.engine.context);
+        self.sizes.note(connection, buffers, &self.worker.context);
         if let Some(bytes) = self.sizes.take_growth()
-            && self.engine.context.node.keyspace.maxmemory() > 0
+            && self.worker.context.node.keyspace.maxmemory() > 0
         {
-            let Engine { accessor, now_ms, .. } = &mut self.engine;
+            let Worker { accessor, now_ms, .. } = &mut self.worker;
             accessor.begin_batch(*now_ms);
             accessor.count_growth(bytes);
             accessor.end_batch();
@@ -394,14 +394,14 @@ impl Service for Sessions {
 
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {
         self.unix_ahead_ns = clock::unix_ahead_ns();
-        self.engine.context.statistics().device_buffer_bytes.store(self.engine.reads.memory_bytes() as u64, Relaxed);
-        self.engine.context.node.keyspace.forget_waiting();
+        self.worker.context.statistics().device_buffer_bytes.store(self.worker.reads.memory_bytes() as u64, Relaxed);
+        self.worker.context.node.keyspace.forget_waiting();
         self.resume_if_over(control);
     }
 
     #[inline]
     fn idle(&mut self) {
-        self.sizes.tell_others(&self.engine.context);
+        self.sizes.tell_others(&self.worker.context);
     }
 
     fn output_class(&self, connection: &Connection) -> OutputClass {

@@ -12,7 +12,7 @@ use almandine_net::ConnectionId;
 use almandine_node::Node;
 use almandine_node::fault::{self, Fault};
 
-use crate::observe::after_command::Aftermath;
+use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
 use crate::state::serving::Serving;
 use crate::state::unit_memory::UnitMemory;
@@ -20,12 +20,12 @@ use crate::steps::plan::Planner;
 use crate::steps::reads::Reads;
 
 /// One worker's parts.
-pub(crate) struct Engine {
+pub(crate) struct Worker {
     pub(crate) accessor: Accessor,
     pub(crate) context: Context,
     pub(crate) planner: Planner,
     pub(crate) timing: Timing,
-    pub(crate) aftermath: Aftermath,
+    pub(crate) after_command: AfterCommand,
     /// Reads of the device.
     pub(crate) reads: Reads,
     /// Whose commands compute; each has its turn.
@@ -42,20 +42,20 @@ pub(crate) struct Engine {
     pub(crate) monitor_lines: String,
 }
 
-impl Engine {
+impl Worker {
     pub(crate) fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
         if let Some(fault) = fault::made() {
             tracing::warn!("A step is left out on purpose: {fault:?}");
         }
         let view = View::new(&node.config);
         let reads = Reads::new(node.keyspace.maxmemory(), node.workers.active().max(1));
-        let (timing, aftermath) = (Timing::new(table.rows().len(), view.settings()), Aftermath::new(view.settings()));
+        let (timing, after_command) = (Timing::new(table.rows().len(), view.settings()), AfterCommand::new(view.settings()));
         Self {
             accessor,
             context: Context { node, table, view, worker, subscribers: RefCell::default() },
             planner: Planner::new(table),
             timing,
-            aftermath,
+            after_command,
             reads,
             computing: VecDeque::new(),
             unit: UnitMemory::default(),
@@ -80,6 +80,6 @@ impl Engine {
     fn reconfigure(&mut self) {
         let settings = self.context.settings();
         self.timing.configure(settings);
-        self.aftermath.configure(settings);
+        self.after_command.configure(settings);
     }
 }

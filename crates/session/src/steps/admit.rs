@@ -8,7 +8,7 @@ use almandine_node::{DeviceState, Node, PauseScope};
 use almandine_resp::Args;
 
 use crate::state::connection::Connection;
-use crate::state::worker::Engine;
+use crate::state::worker::Worker;
 
 /// Whether a command may run now.
 pub(crate) enum Admission {
@@ -19,7 +19,7 @@ pub(crate) enum Admission {
     Denied(Denial),
 }
 
-impl Engine {
+impl Worker {
     /// Whether commands of the connection must be run one by one, with every check.
     #[inline]
     pub(crate) fn needs_care(&self, connection: &Connection) -> bool {

@@ -9,14 +9,14 @@ use almandine_keyspace::Stage;
 use crate::run::outcome::{BatchEnd, Executed, Pending};
 use crate::state::connection::Connection;
 use crate::state::received::Received;
-use crate::state::worker::Engine;
+use crate::state::worker::Worker;
 
 /// Times that a batch looks again for records that have moved before it takes them for lost.
 const FRUITLESS_MAX: u32 = 1000;
 /// Times that a command gets all of the room before what it needs is taken for too much.
 const ROOM_MADE_MAX: u32 = 64;
 
-impl Engine {
+impl Worker {
     /// Runs the batch while records may be on the device.
     #[cold]
     pub(crate) fn execute_cold_batch(&mut self, connection: &mut Connection, received: Received<'_>, out: &mut Output) -> Executed {

@@ -9,12 +9,12 @@ use almandine_net::Control;
 
 use crate::run::outcome::{BatchEnd, Executed};
 use crate::state::connection::Connection;
-use crate::state::worker::Engine;
+use crate::state::worker::Worker;
 
 /// What all computations of a worker together may take between two of its rounds: as much as a large command would.
 const SLICE_NS: u64 = 100_000;
 
-impl Engine {
+impl Worker {
     /// The connection waits until what its command computes is there; `done` commands of the batch have run.
     #[cold]
     pub(crate) fn await_computation(&mut self, connection: &Connection, done: usize) -> Executed {

@@ -11,7 +11,7 @@ use almandine_resp::Args;
 
 use crate::state::connection::Connection;
 use crate::state::received::Received;
-use crate::state::worker::Engine;
+use crate::state::worker::Worker;
 use crate::steps::admit::{Admission, admit};
 use crate::steps::reads::TOGETHER_MAX;
 
@@ -22,7 +22,7 @@ const MEMORY_SHARE: u64 = 4;
 /// Records that the commands of a batch ask for before the first of them runs.
 const AHEAD_MAX: usize = 1 << 12;
 
-impl Engine {
+impl Worker {
     /// Notes what the commands of the batch from the one numbered `first` on need from the device.
     pub(crate) fn look_ahead(&mut self, connection: &Connection, received: Received<'_>, mut first: usize) {
         if connection.client.transaction.is_some() {

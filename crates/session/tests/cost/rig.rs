@@ -10,11 +10,11 @@ use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
 use almandine_net::{ConnectionId, Control, Next, Peer, Service};
 use almandine_node::{Acl, Node};
-use almandine_session::{Connection, Sessions};
+use almandine_session::{Connection, WorkerService};
 
 /// A worker with one client.
 pub(crate) struct Rig {
-    sessions: Sessions,
+    sessions: WorkerService,
     client: Client,
     input: Vec<u8>,
 }
@@ -55,7 +55,7 @@ impl Rig {
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
         let node = Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40));
-        let mut sessions = Sessions::new(Arc::new(node), table, keyspace.accessor().unwrap(), 0);
+        let mut sessions = WorkerService::new(Arc::new(node), table, keyspace.accessor().unwrap(), 0);
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
         let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
         let mut out = Output::new();

@@ -13,7 +13,7 @@ use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
 use almandine_net::{Peer, Service};
 use almandine_node::{Acl, Node};
-use almandine_session::Sessions;
+use almandine_session::WorkerService;
 use almandine_testkit::random::Random;
 
 use crate::commands::command;
@@ -55,7 +55,7 @@ impl Rig {
 
     /// One worker with one client, which sends so many pipelines, or until it is told to stop.
     pub(crate) fn run(&self, worker: usize, pipelines: usize, seed: u64, stop: &AtomicBool) {
-        let mut sessions = Sessions::new(Arc::clone(&self.node), self.table, self.keyspace.accessor().unwrap(), worker);
+        let mut sessions = WorkerService::new(Arc::clone(&self.node), self.table, self.keyspace.accessor().unwrap(), worker);
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
         let peer = Peer { remote: local.clone(), local, worker, descriptor: 0 };
         let (mut out, mut random) = (Output::new(), Random::new(seed));

@@ -10,13 +10,13 @@ use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
 use almandine_net::{Peer, Service};
 use almandine_node::{Acl, Node};
-use almandine_session::Sessions;
+use almandine_session::WorkerService;
 
-type Connection = <Sessions as Service>::Connection;
+type Connection = <WorkerService as Service>::Connection;
 
 /// One worker, and the clients that a test has opened.
 pub(crate) struct Rig {
-    sessions: Sessions,
+    sessions: WorkerService,
     clients: Vec<Option<Connection>>,
 }
 
@@ -40,7 +40,7 @@ impl Rig {
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
         let node = Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40));
-        let sessions = Sessions::new(Arc::new(node), table, keyspace.accessor().unwrap(), 0);
+        let sessions = WorkerService::new(Arc::new(node), table, keyspace.accessor().unwrap(), 0);
         Self { sessions, clients: Vec::new() }
     }
 
