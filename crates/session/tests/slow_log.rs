@@ -32,7 +32,7 @@ fn logged(lines: &str) -> Vec<Vec<String>> {
     sessions.close(connection);
     let entries = node.logs.slow.newest(usize::MAX);
     let words = |arguments: &[Vec<u8>]| arguments.iter().take(2).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-    entries.iter().map(|entry| words(&entry.arguments)).collect()
+    entries.iter().map(|entry| words(&entry.arguments.words)).collect()
 }
 
 /// A fast command that takes some milliseconds.
