@@ -6,7 +6,7 @@
 #![no_main]
 
 use almandine_rdb::value::footer;
-use almandine_rdb::value::hash::{EXPIRY_MS_MAX, Entry, Form, Hash, Malformed, self};
+use almandine_rdb::value::hash::{EXPIRY_MS_MAX, HashEntry, HashForm, Hash, Malformed, self};
 use libfuzzer_sys::fuzz_target;
 
 type Fields = Vec<(Vec<u8>, Vec<u8>, Option<i64>)>;
@@ -31,8 +31,8 @@ fuzz_target!(|data: &[u8]| {
     fields.sort();
     // Zero is no expiry that Redis' forms can say.
     fields.iter_mut().for_each(|(_, _, expiry_ms)| *expiry_ms = expiry_ms.map(|at_ms| at_ms.max(1)));
-    for form in [Form::TableWithExpiries, Form::ListpackWithExpiries, Form::Valkey] {
-        let entries = fields.iter().map(|(name, value, expiry_ms)| -> Entry { (name, value, *expiry_ms) });
+    for form in [HashForm::TableWithExpiries, HashForm::ListpackWithExpiries, HashForm::Valkey] {
+        let entries = fields.iter().map(|(name, value, expiry_ms)| -> HashEntry { (name, value, *expiry_ms) });
         let mut out = Vec::new();
         let form = hash::write(form, entries, &mut out);
         let mut again = read(form.value_type(), form.version(), &out[1..]).expect("what was written is read");

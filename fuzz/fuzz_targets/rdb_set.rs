@@ -6,7 +6,7 @@
 #![no_main]
 
 use almandine_rdb::value::hash::Malformed;
-use almandine_rdb::value::set::{Form, Set, self};
+use almandine_rdb::value::set::{SetForm, Set, self};
 use libfuzzer_sys::fuzz_target;
 
 fn read(value_type: u8, mut input: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(mut members) = read(*value_type, &input) else { return };
     assert!(!members.is_empty());
     members.sort();
-    for form in [Form::Table, Form::Intset, Form::Listpack] {
+    for form in [SetForm::Table, SetForm::Intset, SetForm::Listpack] {
         let mut out = Vec::new();
         let form = set::write(form, members.iter().map(Vec::as_slice), &mut out);
         let mut again = read(form.value_type(), &out[1..]).expect("what was written is read");

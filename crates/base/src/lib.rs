@@ -1,7 +1,8 @@
-//! Shared nouns of every layer: limits, output buffers, shared bytes, classes of events, what the store knows of a collection, steps.
+//! Shared nouns of every layer: limits, output buffers, shared bytes, classes of events, what the store knows of a collection,
+//! steps.
 //!
-//! **Is**: the few types that several layers must agree on, and the fixed limits that several crates hold to. A limit of one mechanism
-//! stands beside it.
+//! **Is**: the few types that several layers must agree on, and the fixed limits that several crates hold to. A limit of one
+//! mechanism stands beside it.
 //! **Is not**: a place for helpers with one user; it knows no protocol, no kernel and no clock.
 //! **Invariants**: an output's attachments are in ascending order of their offsets, which lie within its bytes.
 //! **Start reading at**: [`limits`], then [`output`].

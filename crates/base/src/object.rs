@@ -1,7 +1,7 @@
 //! What the store knows of a collection that is too large for a record.
 //!
-//! The store holds it behind its record, counts its memory, expires, saves and frees it, and knows nothing of what is in it. A type of values
-//! implements [`Object`]; its view, above the store, gets the type back by [`Any`].
+//! The store holds it behind its record, counts its memory, expires, saves and frees it, and knows nothing of what is in it. A type
+//! of values implements [`Object`]; its view, above the store, gets the type back by [`Any`].
 
 use std::any::Any;
 
@@ -71,14 +71,15 @@ pub trait Types: Send + Sync {
     /// The earliest time at which an element of a packed value expires, in milliseconds since 1970.
     fn next_due(&self, kind: Kind, packed: &[u8]) -> Option<u64>;
 
-    /// Appends a packed value to `out` without the elements that are due at `now`, each of which is told to `removed`. Says how many elements are left.
+    /// Appends a packed value to `out` without the elements that are due at `now`, each of which is told to `removed`. Says how
+    /// many elements are left.
     fn expire(&self, kind: Kind, packed: &[u8], now: u64, out: &mut Vec<u8>, removed: &mut dyn FnMut(&[u8])) -> usize;
 }
 
 /// Steps of [`Object::prefetch`].
 pub const PREFETCH_STEPS: u32 = 5;
 
-/// The step of [`Object::prefetch`] for who is going to change the element, beside the others and after the fourth of them.
+/// The step of [`Object::prefetch`] for an element that is going to be changed, beside the others and after the fourth of them.
 pub const PREFETCH_TO_WRITE: u32 = PREFETCH_STEPS;
 
 /// How far an image is written. It begins as the default, and means something only for the snapshot that it was made of.
@@ -90,7 +91,7 @@ pub struct ImageCursor {
     pub part: u32,
 }
 
-/// A collection of elements in memory. Readers share it; who changes it is alone with it.
+/// A collection of elements in memory. Readers share it; a writer has it alone.
 pub trait Object: Any + Send + Sync {
     /// The type of the value.
     fn kind(&self) -> Kind;
@@ -110,8 +111,8 @@ pub trait Object: Any + Send + Sync {
     /// The value as it is now, in constant time. Neither one sees a change of the other.
     fn snapshot(&self) -> Box<dyn Object>;
 
-    /// Appends the next part of the value's image to `out`, and gives where to go on, or None after the last part. A part ends as soon as it has
-    /// `limit` bytes. Use a snapshot where the value may change between parts.
+    /// Appends the next part of the value's image to `out`, and gives where to go on, or None after the last part. A part ends as
+    /// soon as it has `limit` bytes. Use a snapshot where the value may change between parts.
     ///
     /// # Errors
     /// [`Missing`]: a part of the value is not in memory; nothing was appended.
@@ -135,7 +136,8 @@ pub trait Object: Any + Send + Sync {
     /// Frees about `limit` parts of the value. True when nothing is left. After the first call the value has no meaning any more.
     fn drop_step(&mut self, limit: usize) -> bool;
 
-    /// Tells `fetch` the cache lines that a look-up of the element with this hash reads next, in [`PREFETCH_STEPS`] steps from the root to the element. Each
-    /// step reads what the one before has told, so a batch takes each step for all its elements. The addresses are hints: nobody reads from them.
+    /// Tells `fetch` the cache lines that a look-up of the element with this hash reads next, in [`PREFETCH_STEPS`] steps from the
+    /// root to the element. Each step reads what the one before has told, so a batch takes each step for all its elements. The
+    /// addresses are hints and are never read from.
     fn prefetch(&self, step: u32, hash: u64, fetch: &mut dyn FnMut(*const u8));
 }

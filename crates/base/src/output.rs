@@ -107,7 +107,7 @@ impl Output {
         Ok(())
     }
 
-    /// Makes all of the stream at once, for who cannot send it in slices.
+    /// Makes all of the stream at once, for an output that is not sent in slices.
     ///
     /// # Errors
     /// [`Broken`]: the peer cannot get the rest.

@@ -1,7 +1,8 @@
 //! Steps: how much work a thread has done, counted in builds with debug assertions and nowhere else.
 //!
-//! The proofs of cost (`crates/session/tests/cost`) run each command at n and at 2n and compare its steps, which a busy machine does not change. A loop that
-//! a client can make long counts its rounds here; the optimiser removes the call from every other build.
+//! The proofs of cost (`crates/session/tests/cost`) run each command at n and at 2n and compare its steps, which a busy machine
+//! does not change. A loop that a client can make long counts its rounds here; the optimiser removes the call from every other
+//! build.
 
 #[cfg(debug_assertions)]
 use std::cell::Cell;

@@ -64,7 +64,8 @@ impl Access {
         }
     }
 
-    /// Whether the value is changed: one of Redis' flags `insert`, `update` and `delete`. A change of how it is stored alone is none.
+    /// Whether the value is changed: one of Redis' flags `insert`, `update` and `delete`. A change of how it is stored alone is
+    /// none.
     #[must_use]
     pub const fn changes_value(self) -> bool {
         self.is_write() && !matches!(self, Self::ReadRepair)

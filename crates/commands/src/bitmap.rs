@@ -6,7 +6,7 @@ mod bitop;
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
-use almandine_datatypes::bitmap::{self, Unit};
+use almandine_datatypes::bitmap::{self, RangeUnit};
 use almandine_datatypes::number::parse_i64;
 use almandine_keyspace::{Kind, Put, Slot};
 
@@ -190,11 +190,11 @@ fn bitpos(call: &mut ReadCall<'_>) -> Outcome {
 }
 
 /// What a range counts: bytes when nothing is said. `None` for an unknown unit.
-fn unit(word: Option<&[u8]>) -> Option<Unit> {
+fn unit(word: Option<&[u8]>) -> Option<RangeUnit> {
     match word.map(Word) {
-        None => Some(Unit::Byte),
-        Some(word) if word.is("BYTE") => Some(Unit::Byte),
-        Some(word) if word.is("BIT") => Some(Unit::Bit),
+        None => Some(RangeUnit::Byte),
+        Some(word) if word.is("BYTE") => Some(RangeUnit::Byte),
+        Some(word) if word.is("BIT") => Some(RangeUnit::Bit),
         Some(_) => None,
     }
 }

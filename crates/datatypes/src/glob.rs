@@ -3,8 +3,8 @@
 //! `*` any bytes, `?` any byte, `[abc]` one of these, `[a-z]` one between (in either order), `[^…]` none of these, `\x` the byte x
 //! itself, inside classes too. A class that is not closed ends with the pattern. An empty text matches only the empty pattern.
 //!
-//! Every part but `*` takes exactly one byte of the text, so a mismatch only ever has to move the *last* star one byte on: the parts
-//! between two stars are best placed as early as possible. Hence at most `pattern × text` steps, without recursion, where the
+//! Every part but `*` takes exactly one byte of the text, so a mismatch only ever has to move the *last* star one byte on: the
+//! parts between two stars are best placed as early as possible. Hence at most `pattern × text` steps, without recursion, where the
 //! naive search is exponential in the number of stars.
 
 /// Whether ASCII letters match both cases.

@@ -1,12 +1,14 @@
-//! Pure values: bitmaps, bit fields, numbers, subsequences, globs, positions, hashes, lists, sets, sorted sets, and values in snapshots and payloads. No I/O,
-//! no clock.
+//! Pure values, one folder for each type: strings, bitmaps, HyperLogLog, positions, hashes, lists, sets, sorted sets, streams;
+//! and numbers and globs. No I/O, no clock.
 //!
-//! **Is**: what Redis' string commands compute, as functions over byte slices, and collections: as bytes within a record ([`packed`]), and as trees of
-//! chunks ([`tree`], [`hash`], [`list`], [`set`], [`sorted_set`]). The texts and the edge cases are Redis'.
+//! **Is**: what Redis' commands compute of strings, as functions over byte slices, and collections: as bytes within a record
+//! ([`hash::PackedHash`] and its like), and as objects ([`hash::HashObject`] and its like). What the types share is in [`packed`],
+//! [`tree`] and [`hashed`]. The texts and the edge cases are Redis'.
 //! **Is not**: a place that knows commands, replies, keys or records; it never fails with a RESP error text.
-//! **Invariants**: no `unsafe`; functions over bytes allocate nothing but results and [`lcs`]' and [`number`]'s bounded scratch, collections nothing per
-//! element; every function is total: no argument makes it panic, unless its documentation says so. A snapshot never changes (INV-TREE-2).
-//! **Start reading at**: [`number`] (the texts of floats), [`bitmap`], [`lcs`]; for collections [`packed`], then [`tree`].
+//! **Invariants**: no `unsafe`; functions over bytes allocate nothing but results and [`string::lcs`]'s and [`number`]'s bounded
+//! scratch, collections nothing per element; every function is total: no argument makes it panic, unless its documentation says so.
+//! A snapshot never changes (INV-TREE-2).
+//! **Start reading at**: [`number`] (the texts of floats), [`bitmap`], [`string::lcs`]; for collections [`packed`], then [`tree`].
 //!
 //! `tests/` holds each module against a naive model, and against a `redis-server`.
 

@@ -2,13 +2,13 @@
 
 mod oracle;
 
-use almandine_datatypes::bitmap::{self, Operation, Unit};
+use almandine_datatypes::bitmap::{self, BitOperation, RangeUnit};
 use almandine_datatypes::string::range;
 use oracle::{Oracle, Random, command};
 use proptest::prelude::*;
 
 const NAMES: [&[u8]; 2] = [b"BYTE", b"BIT"];
-const UNITS: [Unit; 2] = [Unit::Byte, Unit::Bit];
+const UNITS: [RangeUnit; 2] = [RangeUnit::Byte, RangeUnit::Bit];
 
 /// Mostly zeros or mostly ones, so that first ones and zeros lie deep.
 fn random_bytes(random: &mut Random, len_max: u64) -> Vec<u8> {
@@ -73,8 +73,8 @@ fn the_four_operations_of_redis_7() {
     let mut oracle = Oracle::start();
     let mut random = Random(8);
     for _ in 0..300 {
-        let operation = random.of(&[Operation::And, Operation::Or, Operation::Xor, Operation::Not]);
-        let count = if operation == Operation::Not { 1 } else { 1 + random.below(12) };
+        let operation = random.of(&[BitOperation::And, BitOperation::Or, BitOperation::Xor, BitOperation::Not]);
+        let count = if operation == BitOperation::Not { 1 } else { 1 + random.below(12) };
         let len_max = random.of(&[3, 40, 6_000]);
         let sources: Vec<_> = (0..count).map(|_| random.text(len_max, &[0, 1, 0x55, 0xaa, 0xfe, 0xff])).collect();
         let keys: Vec<_> = (0..count).map(|at| format!("k{at}").into_bytes()).collect();
@@ -93,30 +93,30 @@ fn the_four_operations_of_redis_7() {
 }
 
 /// The definition, bit by bit: `set` says which sources have the bit.
-fn model(operation: Operation, set: &[bool]) -> bool {
+fn model(operation: BitOperation, set: &[bool]) -> bool {
     let count = set.iter().filter(|&&set| set).count();
     let others = set[1..].contains(&true);
     match operation {
-        Operation::And => count == set.len(),
-        Operation::Or => count > 0,
-        Operation::Xor => count % 2 == 1,
-        Operation::Not => !set[0],
-        Operation::Diff => set[0] && !others,
-        Operation::Diff1 => !set[0] && others,
-        Operation::AndOr => set[0] && others,
-        Operation::One => count == 1,
+        BitOperation::And => count == set.len(),
+        BitOperation::Or => count > 0,
+        BitOperation::Xor => count % 2 == 1,
+        BitOperation::Not => !set[0],
+        BitOperation::Diff => set[0] && !others,
+        BitOperation::Diff1 => !set[0] && others,
+        BitOperation::AndOr => set[0] && others,
+        BitOperation::One => count == 1,
     }
 }
 
-const OPERATIONS: [Operation; 8] = [
-    Operation::And,
-    Operation::Or,
-    Operation::Xor,
-    Operation::Not,
-    Operation::Diff,
-    Operation::Diff1,
-    Operation::AndOr,
-    Operation::One,
+const OPERATIONS: [BitOperation; 8] = [
+    BitOperation::And,
+    BitOperation::Or,
+    BitOperation::Xor,
+    BitOperation::Not,
+    BitOperation::Diff,
+    BitOperation::Diff1,
+    BitOperation::AndOr,
+    BitOperation::One,
 ];
 
 proptest! {
@@ -143,7 +143,7 @@ proptest! {
 
     #[test]
     fn operations_have_names(operation in prop::sample::select(&OPERATIONS[..])) {
-        prop_assert_eq!(Operation::parse(operation.name().to_lowercase().as_bytes()), Some(operation));
+        prop_assert_eq!(BitOperation::parse(operation.name().to_lowercase().as_bytes()), Some(operation));
     }
 
     #[test]
@@ -152,7 +152,7 @@ proptest! {
         let ones = |from: u64, to: u64| (from..to).filter(|&offset| bitmap::bit(&bytes, offset)).count() as u64;
         prop_assert_eq!(bitmap::count(&bytes), ones(0, bits));
         let range = range::substring(start, end, bits).unwrap_or(0..0);
-        prop_assert_eq!(bitmap::count_range(&bytes, start, end, Unit::Bit), ones(range.start, range.end));
+        prop_assert_eq!(bitmap::count_range(&bytes, start, end, RangeUnit::Bit), ones(range.start, range.end));
     }
 
     #[test]
@@ -170,6 +170,6 @@ proptest! {
         }
         let range = range::between(start, end, len as u64 * 8).unwrap_or(0..0);
         let expected = range.clone().find(|&offset| bitmap::bit(&bytes, offset) == value);
-        prop_assert_eq!(bitmap::position_in(&bytes, start, end, Unit::Bit, value), expected);
+        prop_assert_eq!(bitmap::position_in(&bytes, start, end, RangeUnit::Bit, value), expected);
     }
 }

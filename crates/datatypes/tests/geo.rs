@@ -2,7 +2,7 @@
 
 mod oracle;
 
-use almandine_datatypes::geo::{self, Found, Point, Search, Shape, Unit, text};
+use almandine_datatypes::geo::{self, DistanceUnit, Found, Point, Search, Shape, text};
 use oracle::{Oracle, Random, command};
 
 /// Where searches meet what is special: poles, the date line, Greenwich, the equator, and nothing.
@@ -90,7 +90,8 @@ fn positions_and_distances_are_those_of_redis() {
         );
         assert_eq!(replies[2].array()[0].text(), text::hash(found), "{point:?}");
         let other: usize = str::from_utf8(&asked[3][3]).unwrap().parse().unwrap();
-        let distance = geo::distance(found, Point::of_score(points[other].score())) / Unit::parse(&asked[3][4]).unwrap().metres();
+        let distance =
+            geo::distance(found, Point::of_score(points[other].score())) / DistanceUnit::parse(&asked[3][4]).unwrap().metres();
         assert_eq!(replies[3].text(), text_of(text::write_distance, distance), "{point:?} {:?}", points[other]);
     }
 }
@@ -188,7 +189,8 @@ fn searches_find_what_redis_finds() {
     assert!(hits > 100_000, "too few to prove anything: {hits}");
 }
 
-/// redis-server 7.0 has no polygons: what a search finds is what a look at all positions finds, and Valkey's example is answered as there.
+/// redis-server 7.0 has no polygons: what a search finds is what a look at all positions finds, and Valkey's example is answered as
+/// there.
 #[test]
 fn polygons_hold_what_is_in_them() {
     let mut random = Random(14);

@@ -1,7 +1,7 @@
 //! Packed hashes against a list of fields, and against bytes that are no packed hash.
 
 use almandine_datatypes::hash::PackedHash;
-use almandine_datatypes::packed::{Due, ELEMENTS_MAX, Edit, Encoding, Entry, Full, PACKED_MAX_BYTES};
+use almandine_datatypes::packed::{Due, ELEMENTS_MAX, Edit, FieldEntry, Full, HashEncoding, PACKED_MAX_BYTES};
 use almandine_testkit::random::Random;
 
 /// A field with its value and expiry.
@@ -10,7 +10,7 @@ type Field = (Vec<u8>, (Vec<u8>, Option<u64>));
 #[derive(Default)]
 struct Model {
     fields: Vec<Field>,
-    encoding: Encoding,
+    encoding: HashEncoding,
 }
 
 impl Model {
@@ -32,7 +32,7 @@ impl Model {
     }
 }
 
-fn owned(entry: Entry) -> Field {
+fn owned(entry: FieldEntry) -> Field {
     (entry.field.to_vec(), (entry.value.to_vec(), entry.due))
 }
 
@@ -96,7 +96,7 @@ fn packed_hashes_do_as_the_model() {
                             }
                         }
                         Err(Full) => {
-                            let size = Entry { field: &field, value: &value, due: Some(1) }.size() + 8;
+                            let size = FieldEntry { field: &field, value: &value, due: Some(1) }.size() + 8;
                             assert!(model.fields.len() == ELEMENTS_MAX || bytes.len() + size > PACKED_MAX_BYTES);
                         }
                     }
@@ -114,7 +114,7 @@ fn packed_hashes_do_as_the_model() {
                     }
                 }
                 6 => {
-                    model.encoding = *random.pick(&[Encoding::ListPack, Encoding::ListPackEx, Encoding::HashTable]);
+                    model.encoding = *random.pick(&[HashEncoding::ListPack, HashEncoding::ListPackEx, HashEncoding::HashTable]);
                     apply(&packed.set_encoding(model.encoding), &mut bytes);
                 }
                 7 if random.chance(20) => {

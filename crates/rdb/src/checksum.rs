@@ -1,6 +1,7 @@
 //! The checksum of snapshots and `DUMP` payloads: the 64-bit CRC of David Jones, reflected, without initial or final inversion.
 //!
-//! Eight tables, so that eight bytes are taken per step: `TABLES[n][byte]` is what `byte` contributes when `n` more bytes follow it.
+//! Eight tables, so that eight bytes are taken per step: `TABLES[n][byte]` is what `byte` contributes when `n` more bytes follow
+//! it.
 
 const POLYNOMIAL: u64 = 0xAD93_D235_94C9_35A9;
 

@@ -1,4 +1,4 @@
-//! Taking bytes off the front of a payload: whoever asks for more than there is gets nothing.
+//! Taking bytes off the front of a payload. More than there are: None.
 
 /// The next `len` bytes; `None`, and `input` stays where it is, when there are fewer.
 pub(super) fn take<'i>(input: &mut &'i [u8], len: usize) -> Option<&'i [u8]> {

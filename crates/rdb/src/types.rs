@@ -50,7 +50,7 @@ pub const HASH_METADATA: u8 = 24;
 pub const HASH_LISTPACK_EX: u8 = 25;
 /// A stream that knows its producers: Redis 8.6 and younger.
 pub const STREAM_LISTPACKS_4: u8 = 26;
-/// A stream that has entries which nobody has and which are pending: Redis 8.8 and younger.
+/// A stream that has pending entries without an owner: Redis 8.8 and younger.
 pub const STREAM_LISTPACKS_5: u8 = 27;
 /// Ours alone: a sorted set whose members may expire.
 pub const ZSET_EXPIRY: u8 = 200;

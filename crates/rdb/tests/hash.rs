@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 use almandine_rdb::types;
 use almandine_rdb::value::footer;
-use almandine_rdb::value::hash::{self, Dialect, Entry, Form, Hash, Malformed, Thresholds};
+use almandine_rdb::value::hash::{self, Dialect, Hash, HashEntry, HashForm, HashThresholds, Malformed};
 use fixtures::{Fixture, from_hex};
 use oracle::{Oracle, Random, Reply};
 use proptest::prelude::*;
 
 const FIXTURES: &str = include_str!("fixtures/redis-7.0.txt");
-const LIKE_REDIS: Thresholds = Thresholds { entries_max: 512, value_bytes_max: 64 };
+const LIKE_REDIS: HashThresholds = HashThresholds { entries_max: 512, value_bytes_max: 64 };
 
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 type Expiring = Vec<(Vec<u8>, Vec<u8>, Option<i64>)>;
@@ -38,12 +38,12 @@ fn pairs(fields: Expiring) -> Pairs {
     fields.into_iter().map(|(name, value, _)| (name, value)).collect()
 }
 
-fn entries(fields: &Expiring) -> impl Iterator<Item = Entry<'_>> + Clone {
+fn entries(fields: &Expiring) -> impl Iterator<Item = HashEntry<'_>> + Clone {
     fields.iter().map(|(name, value, expiry_ms)| (&name[..], &value[..], *expiry_ms))
 }
 
 /// With footer.
-fn written(form: Form, fields: &Expiring) -> Vec<u8> {
+fn written(form: HashForm, fields: &Expiring) -> Vec<u8> {
     let mut payload = Vec::new();
     assert_eq!(hash::write(form, entries(fields), &mut payload), form);
     footer::seal(&mut payload, form.version());
@@ -65,10 +65,10 @@ fn what_redis_dumps_uncompressed_as_listpack_is_written_so() {
     let mut same = 0;
     for fixture in fixtures::parse(FIXTURES) {
         let fields = read(&fixture.payload).unwrap();
-        let form = if fixture.payload[0] == types::HASH_LISTPACK { Form::Listpack } else { Form::Table };
+        let form = if fixture.payload[0] == types::HASH_LISTPACK { HashForm::Listpack } else { HashForm::Table };
         let ours = written(form, &fields);
         // A container that Redis did compress begins with 0xC3.
-        if form == Form::Table || fixture.payload[1] == 0xC3 {
+        if form == HashForm::Table || fixture.payload[1] == 0xC3 {
             assert_eq!(read(&ours), Ok(fields), "{}", fixture.script);
         } else {
             assert_eq!(ours, fixture.payload, "{}", fixture.script);
@@ -108,7 +108,7 @@ fn fixtures_are_what_redis_dumps_now() {
         // The thresholds are part of a script; with those of redis-server our choice is its choice.
         if !fixture.script.contains("listpack") {
             let fields = read(&now).unwrap();
-            let form = Form::choose(entries(&fields), LIKE_REDIS, Dialect::Redis);
+            let form = HashForm::choose(entries(&fields), LIKE_REDIS, Dialect::Redis);
             assert_eq!(form.value_type(), now[0], "{}", fixture.script);
         }
     }
@@ -155,8 +155,8 @@ fn redis_restores_what_we_write() {
     let mut random = Random(11);
     for round in 0..1_500 {
         let fields = random_fields(&mut random);
-        let form = Form::choose(entries(&fields), LIKE_REDIS, Dialect::Redis);
-        for form in [Form::Table, Form::Listpack] {
+        let form = HashForm::choose(entries(&fields), LIKE_REDIS, Dialect::Redis);
+        for form in [HashForm::Table, HashForm::Listpack] {
             let theirs = restored(&mut oracle, &written(form, &fields));
             assert_eq!(theirs, Some(pairs(fields.clone())), "round {round}, {form:?}");
         }
@@ -174,7 +174,7 @@ fn redis_restores_listpacks_of_long_elements() {
     oracle.ask(&[b"CONFIG", b"SET", b"sanitize-dump-payload", b"yes"]);
     for len in [125, 126, 127, 16_377, 16_378, 16_379, 2_097_145, 2_097_146, 2_097_147] {
         let fields = vec![(b"name".to_vec(), vec![b'x'; len], None)];
-        assert_eq!(restored(&mut oracle, &written(Form::Listpack, &fields)), Some(pairs(fields)), "{len}");
+        assert_eq!(restored(&mut oracle, &written(HashForm::Listpack, &fields)), Some(pairs(fields)), "{len}");
     }
 }
 
@@ -233,7 +233,7 @@ fn contained(value_type: u8, bytes: &[u8]) -> Vec<u8> {
 fn specimens() -> Vec<Vec<u8>> {
     let texts: [&[u8]; 12] = [b"a", b"1", b"b", b"-100", b"name", b"70000", b"", b"v", b"12", b"long", b"other", &[b'x'; 300]];
     let fields = texts.chunks(2).map(|pair| (pair[0].to_vec(), pair[1].to_vec(), None)).collect();
-    let mut specimens: Vec<_> = [Form::Table, Form::Listpack]
+    let mut specimens: Vec<_> = [HashForm::Table, HashForm::Listpack]
         .map(|form| {
             let mut content = written(form, &fields);
             content.truncate(content.len() - 10);
@@ -319,7 +319,8 @@ fn hostile_bytes_are_refused_where_redis_refuses_them() {
         let (ours, theirs) = (read(&payload).map(pairs), restored(&mut oracle, &payload));
         refused += usize::from(ours.is_err());
         assert!(ours.is_err() || ours.as_ref().ok() == theirs.as_ref(), "{}", content.escape_ascii());
-        // Redis lets a value that was cut off go on in the footer, takes a special form for a length of compressed bytes, and any bytes for none.
+        // Redis lets a value that was cut off go on in the footer, takes a special form for a length of compressed bytes, and any
+        // bytes for none.
         let with_footer = read_content(&payload, footer::VERSION_REDIS_7_0).ok().map(pairs);
         stricter += usize::from(with_footer.is_none() && theirs.is_some());
         assert!(with_footer.is_none() || with_footer == theirs, "{}", content.escape_ascii());
@@ -382,7 +383,9 @@ fn hashes_of_redis_7_4() {
         c0 03                         3
         ff ff ff ff ff ff ff ff       no expiry
     ";
-    for (form, text) in [(Form::ListpackWithExpiries, listpack), (Form::TableWithExpiries, table), (Form::Valkey, valkey)] {
+    for (form, text) in
+        [(HashForm::ListpackWithExpiries, listpack), (HashForm::TableWithExpiries, table), (HashForm::Valkey, valkey)]
+    {
         let content = described(text);
         assert_eq!(read_content(&content, form.version()).as_ref(), Ok(&fields), "{form:?}");
         let ours = written(form, &fields);
@@ -455,14 +458,17 @@ fn forms_are_chosen_by_thresholds() {
     let hash = |len: usize, bytes: usize, expires: bool| -> Expiring {
         (0..len).map(|n| (n.to_string().into_bytes(), vec![b'x'; bytes], (expires && n == 0).then_some(9))).collect()
     };
-    let choose = |len, bytes, expires, dialect| Form::choose(entries(&hash(len, bytes, expires)), LIKE_REDIS, dialect);
+    let choose = |len, bytes, expires, dialect| HashForm::choose(entries(&hash(len, bytes, expires)), LIKE_REDIS, dialect);
     for (len, bytes, small) in [(512, 64, true), (513, 1, false), (1, 65, false)] {
-        let (plain, expiring) =
-            if small { (Form::Listpack, Form::ListpackWithExpiries) } else { (Form::Table, Form::TableWithExpiries) };
+        let (plain, expiring) = if small {
+            (HashForm::Listpack, HashForm::ListpackWithExpiries)
+        } else {
+            (HashForm::Table, HashForm::TableWithExpiries)
+        };
         assert_eq!(choose(len, bytes, false, Dialect::Redis), plain);
         assert_eq!(choose(len, bytes, false, Dialect::Valkey), plain);
         assert_eq!(choose(len, bytes, true, Dialect::Redis), expiring);
-        assert_eq!(choose(len, bytes, true, Dialect::Valkey), Form::Valkey);
+        assert_eq!(choose(len, bytes, true, Dialect::Valkey), HashForm::Valkey);
     }
 }
 
@@ -488,7 +494,7 @@ fn any_fields() -> impl Strategy<Value = Expiring> {
 proptest! {
     #[test]
     fn what_is_written_is_read(fields in any_fields()) {
-        for form in [Form::TableWithExpiries, Form::ListpackWithExpiries, Form::Valkey] {
+        for form in [HashForm::TableWithExpiries, HashForm::ListpackWithExpiries, HashForm::Valkey] {
             let mut read = read(&written(form, &fields)).unwrap();
             read.sort();
             prop_assert_eq!(&read, &fields);

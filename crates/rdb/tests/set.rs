@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use almandine_rdb::types;
 use almandine_rdb::value::footer;
 use almandine_rdb::value::hash::Malformed;
-use almandine_rdb::value::set::{self, Form, Set, Thresholds};
+use almandine_rdb::value::set::{self, Set, SetForm, SetThresholds};
 use oracle::{Oracle, Random, Reply};
 use proptest::prelude::*;
 
-const LIKE_REDIS: Thresholds = Thresholds { integers_max: 512, entries_max: 128, value_bytes_max: 64 };
+const LIKE_REDIS: SetThresholds = SetThresholds { integers_max: 512, entries_max: 128, value_bytes_max: 64 };
 
 type Members = Vec<Vec<u8>>;
 
@@ -29,7 +29,7 @@ fn refs(members: &Members) -> impl Iterator<Item = &[u8]> + Clone {
     members.iter().map(Vec::as_slice)
 }
 
-fn written(form: Form, members: &Members) -> (Form, Vec<u8>) {
+fn written(form: SetForm, members: &Members) -> (SetForm, Vec<u8>) {
     let mut content = Vec::new();
     (set::write(form, refs(members), &mut content), content)
 }
@@ -75,7 +75,7 @@ fn redis_restores_what_we_write_and_we_read_what_it_dumps() {
     let mut forms = BTreeSet::new();
     for round in 0..800 {
         let members = random_members(&mut random);
-        for form in [Form::Table, Form::Intset] {
+        for form in [SetForm::Table, SetForm::Intset] {
             let (form, content) = written(form, &members);
             assert_eq!((content[0], read(&content).map(sorted)), (form.value_type(), Ok(members.clone())));
             let theirs = restored(&mut oracle, &sealed(&content, form.version()));
@@ -85,8 +85,8 @@ fn redis_restores_what_we_write_and_we_read_what_it_dumps() {
         let (content, _) = footer::open(&dump).expect("redis-server dumps sound payloads");
         assert_eq!(read(content).map(sorted), Ok(members.clone()), "round {round}");
         forms.insert(content[0]);
-        let form = Form::choose(refs(&members), LIKE_REDIS);
-        assert_eq!(form == Form::Intset, content[0] == types::SET_INTSET, "round {round}");
+        let form = SetForm::choose(refs(&members), LIKE_REDIS);
+        assert_eq!(form == SetForm::Intset, content[0] == types::SET_INTSET, "round {round}");
         let (form, content) = written(form, &members);
         assert_eq!(read(&content).map(sorted), Ok(members), "round {round}, {form:?}");
         forms.insert(content[0]);
@@ -97,12 +97,15 @@ fn redis_restores_what_we_write_and_we_read_what_it_dumps() {
 #[test]
 fn forms_are_pinned() {
     let members: Members = vec![b"ab".to_vec(), b"7".to_vec()];
-    assert_eq!(written(Form::Listpack, &members), (Form::Listpack, b"\x14\x0d\x0d\0\0\0\x02\0\x82ab\x03\x07\x01\xff".to_vec()));
-    assert_eq!(written(Form::Intset, &members).0, Form::Table, "not all are integers");
-    assert_eq!(written(Form::Table, &members), (Form::Table, b"\x02\x02\x02ab\xc0\x07".to_vec()));
+    assert_eq!(
+        written(SetForm::Listpack, &members),
+        (SetForm::Listpack, b"\x14\x0d\x0d\0\0\0\x02\0\x82ab\x03\x07\x01\xff".to_vec())
+    );
+    assert_eq!(written(SetForm::Intset, &members).0, SetForm::Table, "not all are integers");
+    assert_eq!(written(SetForm::Table, &members), (SetForm::Table, b"\x02\x02\x02ab\xc0\x07".to_vec()));
     let members: Members = vec![b"5".to_vec(), b"-2".to_vec()];
-    assert_eq!(written(Form::Intset, &members).1, b"\x0b\x0c\x02\0\0\0\x02\0\0\0\xfe\xff\x05\0");
-    assert_eq!(Form::Listpack.version(), 11);
+    assert_eq!(written(SetForm::Intset, &members).1, b"\x0b\x0c\x02\0\0\0\x02\0\0\0\xfe\xff\x05\0");
+    assert_eq!(SetForm::Listpack.version(), 11);
 }
 
 #[test]

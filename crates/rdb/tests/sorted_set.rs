@@ -9,11 +9,11 @@ use almandine_datatypes::number::parse_f64;
 use almandine_rdb::types;
 use almandine_rdb::value::footer;
 use almandine_rdb::value::hash::Malformed;
-use almandine_rdb::value::sorted_set::{self, Form, SortedSet, Thresholds};
+use almandine_rdb::value::sorted_set::{self, SortedSet, SortedSetForm, SortedSetThresholds};
 use oracle::{Oracle, Random, Reply};
 use proptest::prelude::*;
 
-const LIKE_REDIS: Thresholds = Thresholds { entries_max: 128, value_bytes_max: 64 };
+const LIKE_REDIS: SortedSetThresholds = SortedSetThresholds { entries_max: 128, value_bytes_max: 64 };
 
 type Members = Vec<(Vec<u8>, f64)>;
 
@@ -31,7 +31,7 @@ fn refs(members: &Members) -> impl DoubleEndedIterator<Item = (&[u8], f64)> + Cl
     members.iter().map(|(name, score)| (&name[..], *score))
 }
 
-fn written(form: Form, members: &Members) -> Vec<u8> {
+fn written(form: SortedSetForm, members: &Members) -> Vec<u8> {
     let mut content = Vec::new();
     assert_eq!(sorted_set::write(form, refs(members), &mut content), form);
     content
@@ -84,7 +84,7 @@ fn redis_restores_what_we_write_and_we_read_what_it_dumps() {
     let mut seen = BTreeSet::new();
     for round in 0..600 {
         let members = random_members(&mut random);
-        for form in [Form::Table, Form::Listpack] {
+        for form in [SortedSetForm::Table, SortedSetForm::Listpack] {
             let content = written(form, &members);
             assert_eq!(content[0], form.value_type());
             let theirs = restored(&mut oracle, &sealed(&content));
@@ -102,7 +102,7 @@ fn redis_restores_what_we_write_and_we_read_what_it_dumps() {
             ours.reverse();
         }
         assert_eq!(ours, members, "round {round}");
-        assert_eq!(Form::choose(refs(&members), LIKE_REDIS).value_type(), content[0], "round {round}");
+        assert_eq!(SortedSetForm::choose(refs(&members), LIKE_REDIS).value_type(), content[0], "round {round}");
         seen.insert(content[0]);
     }
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), [types::ZSET_2, types::ZSET_LISTPACK]);
@@ -112,8 +112,8 @@ fn redis_restores_what_we_write_and_we_read_what_it_dumps() {
 fn forms_are_pinned_and_older_ones_read_as_redis_reads_them() {
     let mut oracle = Oracle::start();
     let members: Members = vec![(b"b".to_vec(), -0.5), (b"a".to_vec(), 3.0)];
-    assert_eq!(written(Form::Listpack, &members), b"\x11\x15\x15\0\0\0\x04\0\x81b\x02\x84-0.5\x05\x81a\x02\x03\x01\xff");
-    assert_eq!(written(Form::Table, &members), b"\x05\x02\x01a\0\0\0\0\0\0\x08\x40\x01b\0\0\0\0\0\0\xe0\xbf");
+    assert_eq!(written(SortedSetForm::Listpack, &members), b"\x11\x15\x15\0\0\0\x04\0\x81b\x02\x84-0.5\x05\x81a\x02\x03\x01\xff");
+    assert_eq!(written(SortedSetForm::Table, &members), b"\x05\x02\x01a\0\0\0\0\0\0\x08\x40\x01b\0\0\0\0\0\0\xe0\xbf");
     for content in
         [&b"\x03\x02\x01b\x04-0.5\x01a\x013"[..], b"\x0c\x19\x19\0\0\0\x16\0\0\0\x04\0\0\x01b\x03\x04-0.5\x06\x01a\x03\xf4\xff"]
     {

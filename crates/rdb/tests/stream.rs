@@ -7,7 +7,7 @@ use almandine_base::object::Object;
 use almandine_datatypes::stream::{NOBODY, NodeLimits, Pending, ProducerLimits, StreamId, StreamObject};
 use almandine_rdb::types;
 use almandine_rdb::value::footer;
-use almandine_rdb::value::stream::{self, Form};
+use almandine_rdb::value::stream::{self, StreamForm};
 use oracle::{Oracle, Random, Reply};
 
 type Words = Vec<Vec<u8>>;
@@ -26,7 +26,7 @@ fn read(payload: &[u8]) -> StreamObject {
     stream
 }
 
-fn written(stream: &StreamObject) -> (Form, Vec<u8>) {
+fn written(stream: &StreamObject) -> (StreamForm, Vec<u8>) {
     let mut payload = Vec::new();
     let form = stream::write(stream, &mut payload).expect("all is in memory");
     assert_eq!(payload[0], form.value_type());
@@ -87,7 +87,7 @@ fn the_same_nodes_as_redis() {
         ours.set_group(0, ours.last_id(), None);
         ours.set_group(1, StreamId::MIN, None);
         let (form, payload) = written(&ours);
-        assert_eq!(form, Form::Plain);
+        assert_eq!(form, StreamForm::Plain);
         assert_eq!(theirs.text(), payload, "seed {seed}");
         assert_eq!(written(&read(&payload)).1, payload);
         // With gaps, too, nodes begin where redis-server's do.
@@ -131,7 +131,7 @@ fn what_redis_dumps_comes_back_to_it() {
         assert!(replies.iter().all(|reply| !matches!(reply, Reply::Error(_))), "{replies:?}");
         let theirs = oracle.ask(&[b"DUMP", b"s"]);
         let (form, payload) = written(&read(theirs.text()));
-        assert_eq!(form, Form::Plain);
+        assert_eq!(form, StreamForm::Plain);
         assert_eq!(oracle.ask(&[b"RESTORE", b"t", b"0", &payload]), Reply::Text(b"OK".to_vec()));
         assert_eq!(told(&mut oracle, b"t"), told(&mut oracle, b"s"), "seed {seed}");
     }
@@ -162,15 +162,15 @@ fn same(one: &StreamObject, other: &StreamObject) -> bool {
 fn younger_forms() {
     let mut stream = with_everything();
     for (expected, value_type, version) in [
-        (Form::Active, types::STREAM_LISTPACKS_3, 11),
-        (Form::Producers, types::STREAM_LISTPACKS_4, 13),
-        (Form::Released, types::STREAM_LISTPACKS_5, 13),
+        (StreamForm::Active, types::STREAM_LISTPACKS_3, 11),
+        (StreamForm::Producers, types::STREAM_LISTPACKS_4, 13),
+        (StreamForm::Released, types::STREAM_LISTPACKS_5, 13),
     ] {
-        if expected == Form::Producers {
+        if expected == StreamForm::Producers {
             stream.configure_producers(ProducerLimits { seconds: 7, ids: 2 });
             ["1", "a", "b"].iter().for_each(|iid| stream.put_producer_id(b"p", iid.as_bytes(), StreamId::new(1, 2), true));
             stream.count_duplicate();
-        } else if expected == Form::Released {
+        } else if expected == StreamForm::Released {
             stream.pend(0, Pending { id: StreamId::new(3, 3), time: 0, count: u64::MAX >> 1, owner: NOBODY }).expect("memory");
         }
         let (form, payload) = written(&stream);
@@ -183,7 +183,7 @@ fn younger_forms() {
     }
 }
 
-/// Form 15, of Redis 6.2: what was not written then is reckoned.
+/// StreamForm 15, of Redis 6.2: what was not written then is reckoned.
 #[test]
 fn an_older_form() {
     let mut stream = with_everything();

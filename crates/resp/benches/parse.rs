@@ -1,7 +1,7 @@
 //! Nanoseconds per command of parsing pipelines, and per reply of writing them.
 //!
-//! `cargo bench -p almandine-resp` on an otherwise idle machine. Each figure is the best of many rounds over one input that stays in
-//! the CPU's cache: what the code costs, without what the memory costs. It prints; it does not judge.
+//! `cargo bench -p almandine-resp` on an otherwise idle machine. Each figure is the best of many rounds over one input that stays
+//! in the CPU's cache: what the code costs, without what the memory costs. It prints; it does not judge.
 
 use almandine_base::Output;
 use almandine_resp::client::encode;

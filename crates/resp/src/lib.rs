@@ -4,12 +4,12 @@
 //! received; [`Reply`] appends replies to an [`Output`](almandine_base::Output) in the protocol version that the client speaks;
 //! [`client`] is the other side of the wire, for tests, the load tool and replication.
 //!
-//! **Is not**: aware of sockets, buffers' owners, command names, or who the client is. Nothing here blocks, reads a clock or logs.
+//! **Is not**: aware of sockets, buffers' owners, command names, or clients. Nothing here blocks, reads a clock or logs.
 //!
 //! **Invariants**:
 //! - The commands of a pipeline do not depend on how the bytes were cut into chunks.
-//! - A call does not go again over what earlier calls understood of an incomplete command: a peer that trickles bytes, or a value of
-//!   512 MiB, costs what its bytes cost.
+//! - A call does not go again over what earlier calls understood of an incomplete command: a peer that trickles bytes, or a value
+//!   of 512 MiB, costs what its bytes cost.
 //! - Memory is taken for bytes that were received, never for lengths that were only announced.
 //! - Parsing a pipeline of complete commands, and writing replies, allocates nothing once the buffers have grown.
 //! - No `unsafe`.

@@ -1,7 +1,7 @@
 //! Numbers as text.
 //!
-//! A double is printed with as few digits as tell it from its neighbours, laid out as Redis does it from 7.2 on: integers in full, an exponent
-//! where it is shorter. Redis 7.0 printed 17 digits, so that 0.1 was `0.10000000000000001`.
+//! A double is printed with as few digits as tell it from its neighbours, laid out as Redis does it from 7.2 on: integers in full,
+//! an exponent where it is shorter. Redis 7.0 printed 17 digits, so that 0.1 was `0.10000000000000001`.
 
 use std::io::Write;
 

@@ -1,9 +1,9 @@
 //! Replies, in the version of the protocol that the client speaks.
 //!
-//! A handler says what it means (a map, a double, a null) and the writer picks the encoding. In RESP2 the newer types fall back as in
-//! Redis: map, set and push to an array, double, verbatim and big number to a bulk string, boolean to an integer, null to the null
-//! bulk string; attributes are left out. Aggregates are written as a header, then their elements by the caller; the writer does
-//! not count them.
+//! A handler says what it means (a map, a double, a null) and the writer picks the encoding. In RESP2 the newer types fall back as
+//! in Redis: map, set and push to an array, double, verbatim and big number to a bulk string, boolean to an integer, null to the
+//! null bulk string; attributes are left out. Aggregates are written as a header, then their elements by the caller; the writer
+//! does not count them.
 
 use crate::error::ProtocolError;
 use crate::number;
@@ -257,8 +257,8 @@ impl<'o> Reply<'o> {
         self.header(if self.resp3() { b'>' } else { b'*' }, len);
     }
 
-    /// The header of `pairs` attributes of the reply that follows. Where this is false nothing was written, and the pairs must not be
-    /// written either.
+    /// The header of `pairs` attributes of the reply that follows. Where this is false nothing was written, and the pairs must not
+    /// be written either.
     #[must_use = "in RESP2 the attributes must be left out"]
     pub fn attribute(&mut self, pairs: usize) -> bool {
         if self.resp3() {

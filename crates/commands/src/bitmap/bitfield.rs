@@ -6,7 +6,7 @@
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Keys, Traits};
-use almandine_datatypes::bitmap::field::{Encoding, Overflow};
+use almandine_datatypes::bitmap::field::{IntegerType, Overflow};
 use almandine_keyspace::{Kind, Put, Slot};
 use almandine_resp::{Args, Reply};
 use std::ops::Range;
@@ -92,7 +92,7 @@ pub(super) const BITFIELD_RO: Command = Command {
 /// One operation on one field.
 struct Operation {
     action: Action,
-    encoding: Encoding,
+    encoding: IntegerType,
     /// In bits.
     offset: u64,
 }
@@ -129,7 +129,7 @@ fn parse(args: Args<'_>, string_bytes_max: usize) -> Result<Vec<Operation>, Comm
         if !(is_get || is_set || option.is("INCRBY")) || options.remaining() < words {
             return Err(CommandError::Syntax);
         }
-        let encoding = Encoding::parse(options.value()?).ok_or(errors::bitmap::FIELD_TYPE)?;
+        let encoding = IntegerType::parse(options.value()?).ok_or(errors::bitmap::FIELD_TYPE)?;
         let offset = encoding.parse_offset(options.value()?, string_bytes_max as u64).ok_or(errors::bitmap::INVALID_OFFSET)?;
         let action = match (is_get, is_set) {
             (true, _) => Action::Get,

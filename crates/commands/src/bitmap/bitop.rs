@@ -4,7 +4,7 @@ use almandine_base::events::Classes;
 use almandine_call::computation::Computation;
 use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
-use almandine_datatypes::bitmap::Operation;
+use almandine_datatypes::bitmap::BitOperation;
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::{Kind, Put};
 
@@ -49,7 +49,7 @@ const STEP: usize = 64 << 10;
 
 /// The result of an operation on strings as they were at one time.
 struct Bits {
-    operation: Operation,
+    operation: BitOperation,
     sources: Vec<Frozen>,
     /// Of the result.
     len: usize,
@@ -63,8 +63,8 @@ fn strings(sources: &[Frozen]) -> Vec<&[u8]> {
 }
 
 impl Bits {
-    fn new(operation: Operation, sources: Vec<Frozen>) -> Self {
-        let len = Operation::result_len(&strings(&sources));
+    fn new(operation: BitOperation, sources: Vec<Frozen>) -> Self {
+        let len = BitOperation::result_len(&strings(&sources));
         let step = (STEP / sources.len().max(1)).next_multiple_of(4096);
         Self { operation, sources, len, step, result: Vec::new() }
     }
@@ -86,7 +86,7 @@ impl Computation for Bits {
 }
 
 fn bitop(call: &mut WriteCall<'_>) -> Outcome {
-    let operation = Operation::parse(call.args.at(1)).ok_or(CommandError::Syntax)?;
+    let operation = BitOperation::parse(call.args.at(1)).ok_or(CommandError::Syntax)?;
     let sources = call.args.slice_from(3);
     if operation.sources_max().is_some_and(|max| sources.len() > max) {
         return Err(errors::bitmap::NOT_OF_MANY_KEYS.into());

@@ -4,7 +4,7 @@
 //! arguments are looked at. So a query is read while the sorted set is open.
 
 use almandine_call::{CommandError, Options, Stop, Word, errors, number};
-use almandine_datatypes::geo::{Point, Shape, Unit};
+use almandine_datatypes::geo::{DistanceUnit, Point, Shape};
 use almandine_keyspace::types::sorted_set::SortedSet;
 use almandine_resp::Args;
 
@@ -64,7 +64,7 @@ pub(super) struct Query {
     /// Lengths are in metres. None: the centre is a member of a sorted set that is not there.
     pub(super) shape: Option<Shape>,
     /// Of distances that are answered.
-    pub(super) unit: Unit,
+    pub(super) unit: DistanceUnit,
     pub(super) with_distance: bool,
     pub(super) with_hash: bool,
     pub(super) with_position: bool,
@@ -106,7 +106,7 @@ impl Query {
     pub(super) fn read(args: Args<'_>, form: Form, set: Option<&SortedSet<'_>>) -> Result<Self, Stop> {
         let mut query = Self {
             shape: None,
-            unit: Unit::Metre,
+            unit: DistanceUnit::Metre,
             with_distance: false,
             with_hash: false,
             with_position: false,
@@ -199,7 +199,12 @@ fn member(name: &[u8], set: Option<&SortedSet<'_>>) -> Result<Centre, Stop> {
 
 impl Said {
     /// Takes an option that says where to search. The unit, if that says one.
-    fn about(&mut self, word: Word<'_>, options: &mut Options<'_>, set: Option<&SortedSet<'_>>) -> Result<Option<Unit>, Stop> {
+    fn about(
+        &mut self,
+        word: Word<'_>,
+        options: &mut Options<'_>,
+        set: Option<&SortedSet<'_>>,
+    ) -> Result<Option<DistanceUnit>, Stop> {
         let left = options.remaining();
         let is_polygon = matches!(self.extent, Some(Extent::Polygon(_)));
         match word {
@@ -223,13 +228,13 @@ impl Said {
             }
             w if w.is("BYPOLYGON") && left >= 2 && self.centre.is_none() && (is_polygon || self.extent.is_none()) => {
                 self.extent = Some(Extent::Polygon(polygon(options)?));
-                Ok(Some(Unit::Metre))
+                Ok(Some(DistanceUnit::Metre))
             }
             _ => Err(CommandError::Syntax.into()),
         }
     }
 
-    fn shape(self, unit: Unit) -> Option<Shape> {
+    fn shape(self, unit: DistanceUnit) -> Option<Shape> {
         let centre = match self.centre {
             Some(Centre::Position(point)) => Some(point),
             Some(Centre::Member(point)) => point,

@@ -3,7 +3,7 @@
 use almandine_call::{ReadCall, Stop, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
-use almandine_datatypes::packed::Entry;
+use almandine_datatypes::packed::FieldEntry;
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::hash::{Hash, HashLimits, HashMut, Hashes};
 use almandine_resp::Reply;
@@ -36,7 +36,7 @@ pub(super) fn look_at_all<'c, R>(
 }
 
 /// Answers the value of a field, or null.
-pub(super) fn reply_value(reply: &mut Reply<'_>, entry: Option<Entry<'_>>) {
+pub(super) fn reply_value(reply: &mut Reply<'_>, entry: Option<FieldEntry<'_>>) {
     match entry {
         Some(entry) => reply.bulk(entry.value),
         None => reply.null(),

@@ -2,7 +2,7 @@
 
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
-use almandine_datatypes::packed::Entry;
+use almandine_datatypes::packed::FieldEntry;
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::hash::Hash;
 use almandine_resp::{ProtocolVersion, Reply};
@@ -73,7 +73,7 @@ fn different(
 ) -> Result<(), Refusal> {
     let array = reply.begin_array();
     let mut len = 0;
-    let mut answer = |entry: Entry<'_>| len += write(reply, entry, with_values);
+    let mut answer = |entry: FieldEntry<'_>| len += write(reply, entry, with_values);
     if count >= hash.len() {
         for entry in hash.try_iter() {
             answer(entry?);
@@ -89,7 +89,7 @@ fn different(
 }
 
 /// So many different fields that are not past their time, or all of these: a reservoir that each takes a place in by chance.
-fn live_sample<'h>(hash: &Hash<'h>, count: usize, random: &mut Random) -> Result<Vec<Entry<'h>>, Refusal> {
+fn live_sample<'h>(hash: &Hash<'h>, count: usize, random: &mut Random) -> Result<Vec<FieldEntry<'h>>, Refusal> {
     let mut sample = Vec::new();
     for (seen, entry) in hash.try_iter().enumerate() {
         let entry = entry?;
@@ -124,7 +124,7 @@ fn independent(
 }
 
 /// A field at random. None: all are past their time.
-fn pick<'h>(hash: &Hash<'h>, random: &mut Random) -> Result<Option<Entry<'h>>, Refusal> {
+fn pick<'h>(hash: &Hash<'h>, random: &mut Random) -> Result<Option<FieldEntry<'h>>, Refusal> {
     for _ in 0..LOOKS_MAX {
         if let Some(entry) = hash.nth(random.below(hash.len()))? {
             return Ok(Some(entry));
@@ -142,7 +142,7 @@ fn pick<'h>(hash: &Hash<'h>, random: &mut Random) -> Result<Option<Entry<'h>>, R
 }
 
 /// Answers a field. How many elements of an array that is.
-fn write(reply: &mut Reply<'_>, entry: Entry<'_>, with_values: bool) -> usize {
+fn write(reply: &mut Reply<'_>, entry: FieldEntry<'_>, with_values: bool) -> usize {
     let in_pairs = with_values && reply.version() == ProtocolVersion::Resp3;
     if in_pairs {
         reply.array(2);

@@ -2,7 +2,7 @@
 
 use almandine_base::output::{Broken, Stream};
 use almandine_call::ReadCall;
-use almandine_datatypes::packed::Entry;
+use almandine_datatypes::packed::FieldEntry;
 use almandine_keyspace::types::hash::{HashSnapshot, Hashes};
 use almandine_resp::Reply;
 use almandine_resp::reply::write_header;
@@ -27,7 +27,7 @@ impl Part {
     }
 
     /// The strings that a field gives.
-    pub(super) fn of<'e>(self, entry: &Entry<'e>) -> impl Iterator<Item = &'e [u8]> + use<'e> {
+    pub(super) fn of<'e>(self, entry: &FieldEntry<'e>) -> impl Iterator<Item = &'e [u8]> + use<'e> {
         let (first, second) = match self {
             Self::Fields => (entry.field, None),
             Self::Values => (entry.value, None),

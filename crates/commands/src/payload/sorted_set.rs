@@ -4,7 +4,7 @@ use almandine_call::{Stop, errors};
 use almandine_config::Settings;
 use almandine_keyspace::types::sorted_set::{self, SortedSetEncoding, SortedSets};
 use almandine_keyspace::{Key, Put, Refusal, Writer};
-use almandine_rdb::value::sorted_set::{Form, SortedSet, Thresholds};
+use almandine_rdb::value::sorted_set::{SortedSet, SortedSetForm, SortedSetThresholds};
 use almandine_rdb::value::{self, footer};
 
 /// The payload of a sorted set.
@@ -20,8 +20,8 @@ pub(super) fn payload(set: &sorted_set::SortedSet<'_>) -> Result<Vec<u8>, Refusa
     let members: Vec<(&[u8], f64)> = members.collect::<Result<_, _>>()?;
     // What OBJECT ENCODING names decides, as in Redis.
     let size = if set.encoding() == SortedSetEncoding::SkipList { 0 } else { usize::MAX };
-    let thresholds = Thresholds { entries_max: size, value_bytes_max: size };
-    let form = Form::choose(members.iter().copied(), thresholds);
+    let thresholds = SortedSetThresholds { entries_max: size, value_bytes_max: size };
+    let form = SortedSetForm::choose(members.iter().copied(), thresholds);
     let form = value::sorted_set::write(form, members.iter().copied(), &mut payload);
     footer::seal(&mut payload, form.version());
     Ok(payload)

@@ -3,7 +3,7 @@
 use almandine_base::output::{Broken, Stream};
 use almandine_call::{Command, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
-use almandine_datatypes::set::{Operation, Position};
+use almandine_datatypes::set::{Position, SetOperation};
 
 use super::access::{SET, freeze, look_up};
 use super::compute::{Combination, Goal, NO_LIMITS};
@@ -21,7 +21,7 @@ pub(super) const SUNION: Command = Command {
         tips: &["nondeterministic_output_order"],
         ..SET
     },
-    run: Handler::Read(|call| answer(call, Operation::Union)),
+    run: Handler::Read(|call| answer(call, SetOperation::Union)),
 };
 
 pub(super) const SINTER: Command = Command {
@@ -32,15 +32,15 @@ pub(super) const SINTER: Command = Command {
         summary: "Returns the intersect of multiple sets.",
         ..SUNION.spec
     },
-    run: Handler::Read(|call| answer(call, Operation::Intersection)),
+    run: Handler::Read(|call| answer(call, SetOperation::Intersection)),
 };
 
 pub(super) const SDIFF: Command = Command {
     spec: CommandSpec { name: "SDIFF", id: 712, summary: "Returns the difference of multiple sets.", ..SUNION.spec },
-    run: Handler::Read(|call| answer(call, Operation::Difference)),
+    run: Handler::Read(|call| answer(call, SetOperation::Difference)),
 };
 
-fn answer(call: &mut ReadCall<'_>, operation: Operation) -> Outcome {
+fn answer(call: &mut ReadCall<'_>, operation: SetOperation) -> Outcome {
     if let Some((combination, _)) = call.computed::<Combination>()? {
         look_up(call, 1, &combination.sources);
         return begin(call, *combination);

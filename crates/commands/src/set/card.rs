@@ -2,7 +2,7 @@
 
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys};
-use almandine_datatypes::set::Operation;
+use almandine_datatypes::set::SetOperation;
 
 use super::access::{SET, freeze, look_up};
 use super::compute::{Combination, Goal, NO_LIMITS};
@@ -23,7 +23,7 @@ pub(super) const SINTERCARD: Command = Command {
         traits: SLOW_READ,
         ..SET
     },
-    run: Handler::Read(|call| answer(call, Operation::Intersection)),
+    run: Handler::Read(|call| answer(call, SetOperation::Intersection)),
 };
 
 pub(super) const SUNIONCARD: Command = Command {
@@ -36,7 +36,7 @@ pub(super) const SUNIONCARD: Command = Command {
         args: &[Arg::key_count("numkeys"), Arg::key("key", Access::Read).multiple(), APPROX, LIMIT],
         ..SINTERCARD.spec
     },
-    run: Handler::Read(|call| answer(call, Operation::Union)),
+    run: Handler::Read(|call| answer(call, SetOperation::Union)),
 };
 
 pub(super) const SDIFFCARD: Command = Command {
@@ -47,10 +47,10 @@ pub(super) const SDIFFCARD: Command = Command {
         args: SINTERCARD.spec.args,
         ..SUNIONCARD.spec
     },
-    run: Handler::Read(|call| answer(call, Operation::Difference)),
+    run: Handler::Read(|call| answer(call, SetOperation::Difference)),
 };
 
-fn answer(call: &mut ReadCall<'_>, operation: Operation) -> Outcome {
+fn answer(call: &mut ReadCall<'_>, operation: SetOperation) -> Outcome {
     let count = number::integer(call.args.at(1)).ok().and_then(|count| usize::try_from(count).ok());
     let count = count.filter(|count| *count > 0).ok_or(CommandError::KeyCountNotPositive)?;
     if count > call.args.len() - 2 {
@@ -64,7 +64,7 @@ fn answer(call: &mut ReadCall<'_>, operation: Operation) -> Outcome {
                 let given = number::integer(options.value()?).ok().and_then(|limit| usize::try_from(limit).ok());
                 limit = given.ok_or(CommandError::LimitNegative)?;
             }
-            o if o.is("APPROX") && operation == Operation::Union => approximately = true,
+            o if o.is("APPROX") && operation == SetOperation::Union => approximately = true,
             _ => return Err(CommandError::Syntax.into()),
         }
     }

@@ -6,7 +6,7 @@
 
 use almandine_call::computation::Computation;
 use almandine_datatypes::hyperloglog::{Registers, Way};
-use almandine_datatypes::set::{Algebra, Count, Operation, Position, Source};
+use almandine_datatypes::set::{Algebra, Count, Position, SetOperation, Source};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::set::{NewSet, SetLimits, Sets};
@@ -32,7 +32,7 @@ pub(super) enum Goal {
 /// An operation on sets, and how far it is.
 pub(super) struct Combination {
     pub(super) sources: Vec<Frozen>,
-    operation: Operation,
+    operation: SetOperation,
     goal: Goal,
     stage: Stage,
 }
@@ -48,7 +48,7 @@ enum Stage {
 
 impl Combination {
     /// An operation on sets that were frozen: all of them are sets, or absent.
-    pub(super) fn new(operation: Operation, sources: Vec<Frozen>, goal: Goal) -> Self {
+    pub(super) fn new(operation: SetOperation, sources: Vec<Frozen>, goal: Goal) -> Self {
         let stage = match goal {
             Goal::Count { .. } => Stage::Gathers(Position::default()),
             Goal::Estimate { .. } => Stage::Estimates(Position::default(), Box::default()),
@@ -160,7 +160,7 @@ impl Computation for Combination {
     }
 }
 
-fn algebra(operation: Operation, sources: &[Frozen]) -> Algebra<'_> {
+fn algebra(operation: SetOperation, sources: &[Frozen]) -> Algebra<'_> {
     Algebra::new(operation, sources.iter().map(source).collect())
 }
 

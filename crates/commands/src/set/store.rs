@@ -3,7 +3,7 @@
 use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
-use almandine_datatypes::set::Operation;
+use almandine_datatypes::set::SetOperation;
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::{Kind, Put};
 
@@ -22,7 +22,7 @@ pub(super) const SUNIONSTORE: Command = Command {
         traits: SLOW_WRITE,
         ..SET
     },
-    run: Handler::Write(|call| store(call, Operation::Union, "sunionstore")),
+    run: Handler::Write(|call| store(call, SetOperation::Union, "sunionstore")),
 };
 
 pub(super) const SINTERSTORE: Command = Command {
@@ -33,7 +33,7 @@ pub(super) const SINTERSTORE: Command = Command {
         summary: "Stores the intersect of multiple sets in a key.",
         ..SUNIONSTORE.spec
     },
-    run: Handler::Write(|call| store(call, Operation::Intersection, "sinterstore")),
+    run: Handler::Write(|call| store(call, SetOperation::Intersection, "sinterstore")),
 };
 
 pub(super) const SDIFFSTORE: Command = Command {
@@ -43,10 +43,10 @@ pub(super) const SDIFFSTORE: Command = Command {
         summary: "Stores the difference of multiple sets in a key.",
         ..SUNIONSTORE.spec
     },
-    run: Handler::Write(|call| store(call, Operation::Difference, "sdiffstore")),
+    run: Handler::Write(|call| store(call, SetOperation::Difference, "sdiffstore")),
 };
 
-fn store(call: &mut WriteCall<'_>, operation: Operation, event: &'static str) -> Outcome {
+fn store(call: &mut WriteCall<'_>, operation: SetOperation, event: &'static str) -> Outcome {
     let (at, mut round) = (2..call.args.len(), 0);
     if let Some((combination, computed_in)) = call.computed::<Combination>()? {
         let is_still = |(position, before): (usize, &Frozen)| {

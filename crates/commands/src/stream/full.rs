@@ -1,6 +1,6 @@
 //! XINFO STREAM FULL: entries, groups, consumers and what is pending, up to a count of each.
 
-use almandine_datatypes::stream::{Counters, Group, Pending, StreamId, StreamObject};
+use almandine_datatypes::stream::{Group, Pending, StreamCounters, StreamId, StreamObject};
 use almandine_keyspace::Refusal;
 use almandine_resp::Reply;
 
@@ -25,7 +25,7 @@ pub(super) fn write(stream: &StreamObject, count: u64, reply: &mut Reply<'_>) ->
 }
 
 /// Answers how far a group has come.
-pub(super) fn write_progress(counters: &Counters, group: &Group, reply: &mut Reply<'_>) {
+pub(super) fn write_progress(counters: &StreamCounters, group: &Group, reply: &mut Reply<'_>) {
     reply.bulk(b"entries-read");
     match group.entries_read() {
         Some(read) => reply.integer(read.cast_signed()),
@@ -42,7 +42,7 @@ pub(super) fn write_progress(counters: &Counters, group: &Group, reply: &mut Rep
     }
 }
 
-fn write_group(counters: &Counters, group: &Group, limit: usize, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+fn write_group(counters: &StreamCounters, group: &Group, limit: usize, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     reply.map(7 + usize::from(group.released() > 0));
     reply.bulk(b"name");
     reply.bulk(group.name());

@@ -3,7 +3,7 @@
 use almandine_base::object::Missing;
 use almandine_base::output::{Broken, Stream};
 use almandine_call::{ReadCall, Stop};
-use almandine_datatypes::stream::{Entry, StreamId};
+use almandine_datatypes::stream::{StreamEntry, StreamId};
 use almandine_keyspace::types::stream::{StreamSnapshot, Streams};
 use almandine_resp::reply::write_header;
 
@@ -33,7 +33,7 @@ impl Stream for EntryStream {
 
 /// Appends at most `left` entries, until they are `limit` bytes. The id of the first one that is left out; None: there is none.
 fn write_all<'e>(
-    entries: impl Iterator<Item = Result<Entry<'e>, Missing>>,
+    entries: impl Iterator<Item = Result<StreamEntry<'e>, Missing>>,
     left: &mut u64,
     limit: usize,
     out: &mut Vec<u8>,
@@ -54,7 +54,7 @@ fn write_all<'e>(
 }
 
 /// As [`super::reply::write_entry`], which is the same in both versions of the protocol.
-fn write(out: &mut Vec<u8>, entry: &Entry<'_>) {
+fn write(out: &mut Vec<u8>, entry: &StreamEntry<'_>) {
     let bulk = |out: &mut Vec<u8>, text: &[u8]| {
         write_header(out, b'$', text.len());
         out.extend_from_slice(text);

@@ -1,11 +1,11 @@
 //! Counting ones.
 //!
-//! A carry-save adder turns three words into a sum and a carry with five operations, for each of their 64 columns at once. A tree of
-//! them condenses sixteen words into one whose ones count sixteen each, so that the costly population count runs once for sixteen
-//! words. (Harley and Seal; Muła, Kurz and Lemire, *Faster Population Counts Using AVX2 Instructions*, 2018.) It is
+//! A carry-save adder turns three words into a sum and a carry with five operations, for each of their 64 columns at once. A tree
+//! of them condenses sixteen words into one whose ones count sixteen each, so that the costly population count runs once for
+//! sixteen words. (Harley and Seal; Muła, Kurz and Lemire, *Faster Population Counts Using AVX2 Instructions*, 2018.) It is
 //! written over small arrays, which the compiler turns into vectors of whatever width the target has.
 
-use super::{Unit, bit_range};
+use super::{RangeUnit, bit_range};
 use crate::string::range;
 
 const LANES: usize = 4;
@@ -25,7 +25,7 @@ pub fn count(bytes: &[u8]) -> u64 {
 }
 
 /// The ones between `start` and `end`, both inclusive and counted from the end when negative.
-pub fn count_range(bytes: &[u8], start: i64, end: i64, unit: Unit) -> u64 {
+pub fn count_range(bytes: &[u8], start: i64, end: i64, unit: RangeUnit) -> u64 {
     if range::is_reversed(start, end) {
         return 0;
     }

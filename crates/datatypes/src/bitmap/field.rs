@@ -5,7 +5,7 @@ use crate::number::parse_i64;
 
 /// The type of a field: `u1` to `u63` or `i1` to `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Encoding {
+pub struct IntegerType {
     signed: bool,
     bits: u32,
 }
@@ -30,7 +30,7 @@ impl Overflow {
     }
 }
 
-impl Encoding {
+impl IntegerType {
     /// The type of this name; the letter is lower case.
     pub fn parse(name: &[u8]) -> Option<Self> {
         let (signed, bits) = match name {
@@ -144,14 +144,14 @@ fn window(bytes: &[u8], first: usize) -> u128 {
 mod tests {
     use super::*;
 
-    fn encoding(name: &str) -> Encoding {
-        Encoding::parse(name.as_bytes()).unwrap()
+    fn encoding(name: &str) -> IntegerType {
+        IntegerType::parse(name.as_bytes()).unwrap()
     }
 
     #[test]
     fn names() {
         for name in ["", "u", "i", "u0", "u64", "i65", "U8", "i08", "i-1", "x8"] {
-            assert_eq!(Encoding::parse(name.as_bytes()), None, "{name}");
+            assert_eq!(IntegerType::parse(name.as_bytes()), None, "{name}");
         }
         assert_eq!(encoding("i64").bits(), 64);
         assert_eq!(Overflow::parse(b"Sat"), Some(Overflow::Saturate));

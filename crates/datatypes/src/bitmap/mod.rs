@@ -6,7 +6,7 @@ mod operation;
 mod position;
 
 pub use count::{count, count_range};
-pub use operation::Operation;
+pub use operation::BitOperation;
 pub use position::{position, position_in};
 
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::string::range;
 
 /// What the start and end of a range count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum RangeUnit {
     /// Eight bits each; the default.
     Byte,
     /// Single bits.
@@ -41,11 +41,11 @@ fn mask(offset: u64) -> u8 {
 }
 
 /// The bits that a range's arguments stand for. `None` when there are none.
-fn bit_range(len: usize, start: i64, end: i64, unit: Unit) -> Option<Range<u64>> {
+fn bit_range(len: usize, start: i64, end: i64, unit: RangeUnit) -> Option<Range<u64>> {
     let len = len as u64;
     match unit {
-        Unit::Bit => range::between(start, end, len * 8),
-        Unit::Byte => range::between(start, end, len).map(|bytes| bytes.start * 8..bytes.end * 8),
+        RangeUnit::Bit => range::between(start, end, len * 8),
+        RangeUnit::Byte => range::between(start, end, len).map(|bytes| bytes.start * 8..bytes.end * 8),
     }
 }
 

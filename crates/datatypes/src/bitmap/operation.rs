@@ -4,7 +4,7 @@ use std::cmp::min;
 
 /// What `BITOP` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum BitOperation {
     /// In all.
     And,
     /// In any.
@@ -26,10 +26,10 @@ pub enum Operation {
 /// Results are made in pieces of this size, which stay in the first-level cache while every source is applied to them.
 const PIECE: usize = 4096;
 
-impl Operation {
+impl BitOperation {
     /// The operation of this name, in any case.
     pub fn parse(name: &[u8]) -> Option<Self> {
-        use Operation::{And, AndOr, Diff, Diff1, Not, One, Or, Xor};
+        use BitOperation::{And, AndOr, Diff, Diff1, Not, One, Or, Xor};
         let all = [And, Or, Xor, Not, Diff, Diff1, AndOr, One];
         all.into_iter().find(|operation| operation.name().as_bytes().eq_ignore_ascii_case(name))
     }

@@ -1,17 +1,17 @@
 //! Finding the first one or the first zero.
 
-use super::{Unit, bit_range};
+use super::{RangeUnit, bit_range};
 
 /// Where the first bit of this value is, from the byte `start` on (counted from the end when negative), as `BITPOS` without an end
 /// does it: zeros follow the end of the string. The exception is Redis': from the end on, as in an empty string, there is nothing.
 pub fn position(bytes: &[u8], start: i64, value: bool) -> Option<u64> {
-    let range = bit_range(bytes.len(), start, -1, Unit::Byte)?;
+    let range = bit_range(bytes.len(), start, -1, RangeUnit::Byte)?;
     find(bytes, range.start, range.end, value).or(if value { None } else { Some(range.end) })
 }
 
 /// Where the first bit of this value between `start` and `end` is, both inclusive and counted from the end when negative.
 /// Nothing follows the end of the range.
-pub fn position_in(bytes: &[u8], start: i64, end: i64, unit: Unit, value: bool) -> Option<u64> {
+pub fn position_in(bytes: &[u8], start: i64, end: i64, unit: RangeUnit, value: bool) -> Option<u64> {
     let range = bit_range(bytes.len(), start, end, unit)?;
     find(bytes, range.start, range.end, value)
 }

@@ -4,7 +4,8 @@ use super::distance::{EARTH_RADIUS, degrees, distance, radians};
 use super::point::{LATITUDE_MAX, LONGITUDE_MAX, Point};
 use super::shape::{self, Shape};
 
-/// The bounds as Redis computes them: by them it tells whether neighbours are needed. Around a pole they mean little, and must be the same little.
+/// The bounds as Redis computes them: by them it tells whether neighbours are needed. Around a pole they mean little, and must be
+/// the same little.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) west: f64,

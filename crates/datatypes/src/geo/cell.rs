@@ -64,7 +64,7 @@ impl Cell {
         Area { longitude: side(gathered(self.number >> 1), LONGITUDE_MAX), latitude: side(gathered(self.number), LATITUDE_MAX) }
     }
 
-    /// The cell so many columns east and rows north, each −1, 0 or 1. Beyond an edge comes the opposite one.
+    /// The cell a number of columns east and rows north, each −1, 0 or 1. Beyond an edge comes the opposite one.
     #[must_use]
     pub fn neighbour(self, east: i8, north: i8) -> Self {
         let column = moved(self.number & COLUMN_BITS, ROW_BITS, COLUMN_BITS, east, self.steps);

@@ -37,7 +37,8 @@ impl Point {
     }
 }
 
-/// A double as the integer that C's conversion makes of it on x86-64, which Redis takes for the cell: negative numbers become large ones.
+/// A double as the integer that C's conversion makes of it on x86-64, which Redis takes for the cell: negative numbers become large
+/// ones.
 fn truncated(score: f64) -> u64 {
     const HALF: f64 = (1u64 << 63) as f64;
     if score >= HALF { integer_of_score(score - HALF) as u64 ^ 1 << 63 } else { integer_of_score(score) as u64 }

@@ -9,7 +9,8 @@ pub const HASH_BYTES: usize = 11;
 
 const ALPHABET: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
 
-/// The geohash that everybody else uses, of a map that reaches to the poles. Its last character is always 0: there are only 52 bits.
+/// The geohash that everybody else uses, of a map that reaches to the poles. Its last character is always 0: there are only 52
+/// bits.
 #[must_use]
 pub fn hash(point: Point) -> [u8; HASH_BYTES] {
     let number = Cell::within(point, STEPS_MAX, 90.0).number;

@@ -2,7 +2,7 @@
 
 /// A unit in which lengths are given and answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum DistanceUnit {
     /// Metres.
     Metre,
     /// Kilometres.
@@ -13,7 +13,7 @@ pub enum Unit {
     Mile,
 }
 
-impl Unit {
+impl DistanceUnit {
     /// The unit of a name, whatever its case.
     #[must_use]
     pub fn parse(name: &[u8]) -> Option<Self> {

@@ -1,8 +1,8 @@
 //! A hash as bytes: a header and up to [`ELEMENTS_MAX`] entries in the order in which their fields came.
 
 use crate::packed::edit::{Edit, Splice};
-use crate::packed::entry::{Entry, Extent, Head};
-use crate::packed::header::{Encoding, Header};
+use crate::packed::entry::{Extent, FieldEntry, Head};
+use crate::packed::header::{HashEncoding, Header};
 use crate::packed::{Due, ELEMENTS_MAX, Full, PACKED_MAX_BYTES};
 
 /// A view on the bytes of a packed hash.
@@ -19,7 +19,7 @@ pub struct PackedHash<'a> {
 struct Found<'a> {
     offset: usize,
     size: usize,
-    entry: Entry<'a>,
+    entry: FieldEntry<'a>,
 }
 
 impl<'a> PackedHash<'a> {
@@ -44,7 +44,7 @@ impl<'a> PackedHash<'a> {
 
     /// What OBJECT ENCODING names.
     #[must_use]
-    pub fn encoding(&self) -> Encoding {
+    pub fn encoding(&self) -> HashEncoding {
         self.header.encoding
     }
 
@@ -56,7 +56,7 @@ impl<'a> PackedHash<'a> {
 
     /// The field's entry.
     #[must_use]
-    pub fn find(&self, field: &[u8]) -> Option<Entry<'a>> {
+    pub fn find(&self, field: &[u8]) -> Option<FieldEntry<'a>> {
         self.look_up(field).map(|found| found.entry)
     }
 
@@ -66,7 +66,7 @@ impl<'a> PackedHash<'a> {
             let extent = Extent::at(self.bytes, offset)?;
             let field_at = offset + extent.head;
             if extent.field == field.len() && self.bytes.get(field_at..field_at + extent.field)? == field {
-                let (entry, size) = Entry::parse(self.bytes, offset)?;
+                let (entry, size) = FieldEntry::parse(self.bytes, offset)?;
                 return Some(Found { offset, size, entry });
             }
             offset += extent.size();
@@ -76,14 +76,14 @@ impl<'a> PackedHash<'a> {
 
     /// The entry at a place of the order, from 0 on.
     #[must_use]
-    pub fn nth(&self, index: usize) -> Option<Entry<'a>> {
+    pub fn nth(&self, index: usize) -> Option<FieldEntry<'a>> {
         self.iter().nth(index)
     }
 
     /// All entries, in order.
     #[must_use]
-    pub fn iter(&self) -> Iter<'a> {
-        Iter { bytes: self.bytes, offset: self.start, left: self.header.count }
+    pub fn iter(&self) -> PackedHashIter<'a> {
+        PackedHashIter { bytes: self.bytes, offset: self.start, left: self.header.count }
     }
 
     /// Sets a field. Says whether the field is new.
@@ -108,7 +108,8 @@ impl<'a> PackedHash<'a> {
         if fits { Ok((edit, found.is_none())) } else { Err(Full) }
     }
 
-    /// Gives a field another expiry, or none. None if there is no such field; a field that has it already has an edit that changes nothing.
+    /// Gives a field another expiry, or none. None if there is no such field; a field that has it already has an edit that changes
+    /// nothing.
     ///
     /// # Errors
     /// [`Full`]: the result would not be a packed hash.
@@ -122,7 +123,7 @@ impl<'a> PackedHash<'a> {
 
     /// Removes a field, and gives its entry. None if there is no such field. A hash without fields is the caller's to remove.
     #[must_use]
-    pub fn remove(&self, field: &[u8]) -> Option<(Edit<'static>, Entry<'a>)> {
+    pub fn remove(&self, field: &[u8]) -> Option<(Edit<'static>, FieldEntry<'a>)> {
         let Found { offset, size, entry } = self.look_up(field)?;
         let header = Header { count: self.header.count - 1, due: self.due_after(field, entry.due, None), ..self.header };
         Some((self.with_header(Splice::new(offset, size, Head::EMPTY, [&[], &[]]), header), entry))
@@ -130,14 +131,14 @@ impl<'a> PackedHash<'a> {
 
     /// Lets OBJECT ENCODING name another encoding.
     #[must_use]
-    pub fn set_encoding(&self, encoding: Encoding) -> Edit<'static> {
+    pub fn set_encoding(&self, encoding: HashEncoding) -> Edit<'static> {
         let head = Header { encoding, ..self.header }.encode();
         Edit::one(Splice::new(0, self.start, head, [&[], &[]]))
     }
 
     /// Appends to `out` a packed hash of those entries that `keep` keeps, and says how many went. For the expiry of fields:
     /// `retain(|entry| entry.due.is_none_or(|due| due > now), out)`.
-    pub fn retain(&self, mut keep: impl FnMut(&Entry<'a>) -> bool, out: &mut Vec<u8>) -> usize {
+    pub fn retain(&self, mut keep: impl FnMut(&FieldEntry<'a>) -> bool, out: &mut Vec<u8>) -> usize {
         let mut header = Header { count: 0, due: None, ..self.header };
         let begin = out.len();
         out.resize(begin + self.start, 0);
@@ -185,18 +186,18 @@ fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 
 /// The entries of a packed hash.
 #[derive(Clone, Debug)]
-pub struct Iter<'a> {
+pub struct PackedHashIter<'a> {
     bytes: &'a [u8],
     offset: usize,
     left: usize,
 }
 
-impl<'a> Iterator for Iter<'a> {
-    type Item = Entry<'a>;
+impl<'a> Iterator for PackedHashIter<'a> {
+    type Item = FieldEntry<'a>;
 
-    fn next(&mut self) -> Option<Entry<'a>> {
+    fn next(&mut self) -> Option<FieldEntry<'a>> {
         self.left = self.left.checked_sub(1)?;
-        let (entry, size) = Entry::parse(self.bytes, self.offset)?;
+        let (entry, size) = FieldEntry::parse(self.bytes, self.offset)?;
         self.offset += size;
         Some(entry)
     }

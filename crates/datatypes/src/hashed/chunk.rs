@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::packed::entry::{Entry, Shape};
+use crate::packed::entry::{EntryShape, FieldEntry};
 use crate::packed::{Due, ELEMENTS_MAX};
 use crate::tree::{NEVER, zeroes};
 
@@ -35,7 +35,7 @@ pub(super) struct Found<'a> {
     index: usize,
     start: usize,
     size: usize,
-    pub(super) entry: Entry<'a>,
+    pub(super) entry: FieldEntry<'a>,
 }
 
 /// Where a field that was found lies.
@@ -57,7 +57,7 @@ impl Found<'_> {
     }
 }
 
-impl<S: Shape> Chunk<S> {
+impl<S: EntryShape> Chunk<S> {
     /// How many fields there are.
     pub(super) fn len(&self) -> usize {
         Header::read(&self.bytes).count
@@ -104,7 +104,7 @@ impl<S: Shape> Chunk<S> {
     }
 
     /// The entry of this place in the chunk.
-    pub(super) fn nth(&self, index: usize) -> Option<Entry<'_>> {
+    pub(super) fn nth(&self, index: usize) -> Option<FieldEntry<'_>> {
         let header = Header::read(&self.bytes);
         if index >= header.count {
             return None;
@@ -126,7 +126,7 @@ impl<S: Shape> Chunk<S> {
         &mut self,
         (hash, field): (u64, &[u8]),
         due: Due,
-        make: impl FnOnce(Option<Entry<'_>>) -> Result<V, E>,
+        make: impl FnOnce(Option<FieldEntry<'_>>) -> Result<V, E>,
     ) -> Result<(bool, V), E> {
         let found = self.find(hash, field);
         let value = make(found.map(|found| found.entry))?;
@@ -306,17 +306,17 @@ pub(super) struct Entries<'a, S> {
     shape: PhantomData<S>,
 }
 
-impl<'a, S: Shape> Iterator for Entries<'a, S> {
-    type Item = Entry<'a>;
+impl<'a, S: EntryShape> Iterator for Entries<'a, S> {
+    type Item = FieldEntry<'a>;
 
-    fn next(&mut self) -> Option<Entry<'a>> {
+    fn next(&mut self) -> Option<FieldEntry<'a>> {
         let (entry, size) = S::parse(self.entries, self.at)?;
         self.at += size;
         Some(entry)
     }
 }
 
-impl<S: Shape> Default for Chunk<S> {
+impl<S: EntryShape> Default for Chunk<S> {
     fn default() -> Self {
         let mut chunk = Self { bytes: zeroes(capacity(0, 0)), shape: PhantomData };
         Header { used: 0, count: 0, due: NEVER }.write(Arc::make_mut(&mut chunk.bytes));

@@ -3,23 +3,23 @@
 use almandine_base::object::{Missing, PREFETCH_TO_WRITE};
 
 use crate::packed::Due;
-use crate::packed::entry::{Entry, Shape};
+use crate::packed::entry::{EntryShape, FieldEntry};
 use crate::tree::{ByBound, ByRank, FirstDue, Tree};
 
 use super::chunk::Chunk;
-use super::iter::Iter;
+use super::iter::HashedIter;
 use super::place::{Placement, bound};
 
 /// Elements in the order of their hashes.
 #[derive(Clone, Debug)]
-pub(crate) struct Elements<S: Shape> {
+pub(crate) struct Elements<S: EntryShape> {
     pub(super) tree: Tree<Chunk<S>>,
     pub(super) placement: Placement,
     /// Parts of an image that were read.
     pub(super) parts: u32,
 }
 
-impl<S: Shape> Elements<S> {
+impl<S: EntryShape> Elements<S> {
     pub(crate) fn new(placement: Placement) -> Self {
         Self { tree: Tree::default(), placement, parts: 0 }
     }
@@ -42,7 +42,7 @@ impl<S: Shape> Elements<S> {
     }
 
     #[inline]
-    pub(crate) fn find(&self, hash: u64, field: &[u8]) -> Result<Option<Entry<'_>>, Missing> {
+    pub(crate) fn find(&self, hash: u64, field: &[u8]) -> Result<Option<FieldEntry<'_>>, Missing> {
         let chunk = self.tree.leaf(&mut ByBound(bound(hash)))?;
         Ok(chunk.find(hash, field).map(|found| found.entry))
     }
@@ -58,7 +58,7 @@ impl<S: Shape> Elements<S> {
         &mut self,
         field: &[u8],
         due: Due,
-        make: impl FnOnce(Option<Entry<'_>>) -> Result<V, E>,
+        make: impl FnOnce(Option<FieldEntry<'_>>) -> Result<V, E>,
     ) -> Result<Result<(bool, V), E>, Missing> {
         let hash = self.placement.hash(field);
         self.tree.update(&mut ByBound(bound(hash)), &self.placement, |chunk| chunk.edit((hash, field), due, make))
@@ -74,7 +74,7 @@ impl<S: Shape> Elements<S> {
     }
 
     /// Removes an element, which `taken` is told before. Says whether there was one.
-    pub(crate) fn remove(&mut self, field: &[u8], taken: impl FnOnce(Entry<'_>)) -> Result<bool, Missing> {
+    pub(crate) fn remove(&mut self, field: &[u8], taken: impl FnOnce(FieldEntry<'_>)) -> Result<bool, Missing> {
         let hash = self.placement.hash(field);
         // What is not there copies no path.
         let Some(entry) = self.find(hash, field)? else { return Ok(false) };
@@ -83,7 +83,7 @@ impl<S: Shape> Elements<S> {
     }
 
     /// The entry of this rank in the order of [`Elements::iter_from`].
-    pub(crate) fn nth(&self, rank: usize) -> Result<Option<Entry<'_>>, Missing> {
+    pub(crate) fn nth(&self, rank: usize) -> Result<Option<FieldEntry<'_>>, Missing> {
         if rank >= self.len() {
             return Ok(None);
         }
@@ -93,18 +93,18 @@ impl<S: Shape> Elements<S> {
     }
 
     /// All entries from a rank on, in an order that only a change changes.
-    pub(crate) fn iter_from(&self, rank: usize) -> Iter<'_, S> {
+    pub(crate) fn iter_from(&self, rank: usize) -> HashedIter<'_, S> {
         if rank >= self.len() {
-            return Iter::empty();
+            return HashedIter::empty();
         }
         let mut route = ByRank(rank as u64);
         let leaves = self.tree.leaves(&mut route);
-        Iter::new(leaves, route.0 as usize)
+        HashedIter::new(leaves, route.0 as usize)
     }
 
     /// Visits all entries, in the order of [`Elements::iter_from`].
     #[inline]
-    pub(crate) fn visit<'a>(&'a self, mut visit: impl FnMut(Entry<'a>)) -> Result<(), Missing> {
+    pub(crate) fn visit<'a>(&'a self, mut visit: impl FnMut(FieldEntry<'a>)) -> Result<(), Missing> {
         for chunk in self.tree.leaves(&mut ByRank(0)) {
             chunk?.iter().for_each(&mut visit);
         }

@@ -1,11 +1,11 @@
 //! Elements as a sequence of parts.
 //!
-//! A part has whole chunks. The cursor is the bound of the next one, so whoever has a snapshot and a cursor goes on after any pause.
+//! A part has whole chunks. The cursor is the bound of the next one: with a snapshot and a cursor, writing goes on after any pause.
 
 use almandine_base::object::{Damaged, ImageCursor, Missing};
 
 use crate::image::{Magic, Part, begin};
-use crate::packed::entry::Shape;
+use crate::packed::entry::EntryShape;
 use crate::packed::{Due, ELEMENTS_MAX};
 use crate::tree::{ByBound, NEVER};
 
@@ -13,11 +13,12 @@ use super::chunk::{CHUNK_MAX_BYTES, Chunk, Place};
 use super::elements::Elements;
 use super::place::{bound, tag};
 
-/// Elements of a chunk that is read at most, and bytes of their entries: about what grown chunks have, so that a change does not split it at once.
+/// Elements of a chunk that is read at most, and bytes of their entries: about what grown chunks have, so that a change does not
+/// split it at once.
 const FILLED_ELEMENTS: usize = ELEMENTS_MAX * 3 / 4;
 const FILLED_BYTES: usize = CHUNK_MAX_BYTES * 3 / 4;
 
-impl<S: Shape> Elements<S> {
+impl<S: EntryShape> Elements<S> {
     /// See [`almandine_base::object::Object::write_part`]. An encoding is kept by its number.
     pub(crate) fn write_part(
         &self,
@@ -35,7 +36,8 @@ impl<S: Shape> Elements<S> {
         Ok(next.map(|position| ImageCursor { position: u64::from(position), part: cursor.part + 1 }))
     }
 
-    /// Appends the entries of chunks until `out` has `end` bytes. Returns how many elements they are, and the bound of the next chunk.
+    /// Appends the entries of chunks until `out` has `end` bytes. Returns how many elements they are, and the bound of the next
+    /// chunk.
     fn write_chunks(&self, low: u32, end: usize, out: &mut Vec<u8>) -> Result<(u32, Option<u32>), Missing> {
         let mut leaves = self.tree.leaves(&mut ByBound(low));
         let mut count = 0;

@@ -2,20 +2,20 @@
 
 use almandine_base::object::Missing;
 
-use crate::packed::Entry;
-use crate::packed::entry::Shape;
+use crate::packed::FieldEntry;
+use crate::packed::entry::EntryShape;
 use crate::tree::Leaves;
 
 use super::chunk::{Chunk, Entries};
 
 /// The entries of a collection. Ends after an error.
 #[derive(Clone, Debug)]
-pub struct Iter<'a, S: Shape> {
+pub struct HashedIter<'a, S: EntryShape> {
     leaves: Option<Leaves<'a, Chunk<S>>>,
     entries: Entries<'a, S>,
 }
 
-impl<'a, S: Shape> Iter<'a, S> {
+impl<'a, S: EntryShape> HashedIter<'a, S> {
     /// From the entry of a rank within the first of some leaves on.
     pub(super) fn new(leaves: Leaves<'a, Chunk<S>>, rank: usize) -> Self {
         let mut iter = Self { leaves: Some(leaves), entries: Entries::default() };
@@ -28,8 +28,8 @@ impl<'a, S: Shape> Iter<'a, S> {
     }
 }
 
-impl<'a, S: Shape> Iterator for Iter<'a, S> {
-    type Item = Result<Entry<'a>, Missing>;
+impl<'a, S: EntryShape> Iterator for HashedIter<'a, S> {
+    type Item = Result<FieldEntry<'a>, Missing>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

@@ -9,17 +9,17 @@
 //! bytes of entries 4 | fields 2 | 0 2 | earliest expiry 8    header
 //! ```
 //!
-//! Entries grow upwards, groups downwards. Both header and groups are found from the end alone, so that their cache lines, four at most, come at the
-//! same time, and the entry's after them.
+//! Entries grow upwards, groups downwards. Both header and groups are found from the end alone, so that their cache lines, four at
+//! most, come at the same time, and the entry's after them.
 //!
-//! Fields are in the order in which they came. A removed one leaves no hole: what follows moves. The allocation grows with its contents, by size
-//! classes of the allocator, so that slack is an eighth at most in the mean, however full the chunk is.
+//! Fields are in the order in which they came. A removed one leaves no hole: what follows moves. The allocation grows with its
+//! contents, by size classes of the allocator, so that slack is an eighth at most in the mean, however full the chunk is.
 //!
-//! A field larger than a chunk has one for itself. Where entries begin beyond 65,534 bytes, which takes fields that cannot be parted because their
-//! hashes are equal, offsets say only that, and the entry is walked to.
+//! A field larger than a chunk has one for itself. Where entries begin beyond 65,534 bytes, which takes fields that cannot be
+//! parted because their hashes are equal, offsets say only that, and the entry is walked to.
 
 use crate::packed::ELEMENTS_MAX;
-use crate::packed::entry::Shape;
+use crate::packed::entry::EntryShape;
 use crate::tree::{NEVER, SHARED_BYTES, size_class};
 
 use super::tags;
@@ -103,7 +103,7 @@ impl Group {
     }
 }
 
-/// Bytes that a chunk needs for so many bytes of entries of so many fields.
+/// Bytes of a chunk with entries of this size and number.
 pub(super) fn least(used: usize, count: usize) -> usize {
     used + count.div_ceil(tags::BLOCK) * GROUP + HEADER
 }
@@ -124,7 +124,7 @@ fn near(bytes: &[u8], index: usize) -> usize {
 
 /// Where a field's entry begins.
 #[inline]
-pub(super) fn start<S: Shape>(bytes: &[u8], header: Header, index: usize) -> usize {
+pub(super) fn start<S: EntryShape>(bytes: &[u8], header: Header, index: usize) -> usize {
     match near(bytes, index) {
         FAR => far_start::<S>(bytes, header, index),
         start => start,
@@ -132,7 +132,7 @@ pub(super) fn start<S: Shape>(bytes: &[u8], header: Header, index: usize) -> usi
 }
 
 #[cold]
-fn far_start<S: Shape>(bytes: &[u8], header: Header, index: usize) -> usize {
+fn far_start<S: EntryShape>(bytes: &[u8], header: Header, index: usize) -> usize {
     let known = (0..index).rev().find(|i| near(bytes, *i) != FAR).unwrap_or(0);
     let entries = &bytes[..header.used];
     (known..index).fold(near(bytes, known), |at, _| S::parse(entries, at).map_or(at, |(_, size)| at + size))
@@ -151,7 +151,7 @@ pub(super) fn tagged(bytes: &[u8], header: Header, first: usize, tag: u8) -> u64
     let count = (header.count - first).min(ELEMENTS_MAX);
     let bits =
         |number: usize| tags::bits(tags::matches(Group::read(bytes, first / tags::BLOCK + number).tags, tag)) << (8 * number);
-    // Usually all groups are looked at, whether there are so many or not: no branch depends on the number of fields.
+    // Usually all groups are looked at, even those behind the last field: no branch depends on the number of fields.
     let has_all = first == 0 && bytes.len() >= HEADER + ALL * GROUP;
     let numbers = if has_all { 0..ALL } else { 0..count.div_ceil(tags::BLOCK) };
     numbers.fold(0, |found, number| found | bits(number)) & u64::MAX.checked_shr((ELEMENTS_MAX - count) as u32).unwrap_or(0)
@@ -180,8 +180,9 @@ pub(super) fn remove_slot(bytes: &mut [u8], header: Header, index: usize) {
     }
 }
 
-/// Lets the first `old` bytes of a field's entry take `new` bytes: what follows moves, and so do its offsets. Returns the header after it.
-pub(super) fn resize<S: Shape>(bytes: &mut [u8], index: usize, at: usize, (old, new): (usize, usize)) -> Header {
+/// Lets the first `old` bytes of a field's entry take `new` bytes: what follows moves, and so do its offsets. Returns the header
+/// after it.
+pub(super) fn resize<S: EntryShape>(bytes: &mut [u8], index: usize, at: usize, (old, new): (usize, usize)) -> Header {
     let header = Header::read(bytes);
     if old == new {
         return header;

@@ -1,7 +1,7 @@
 //! Chunks as leaves of a tree.
 
 use crate::packed::ELEMENTS_MAX;
-use crate::packed::entry::Shape;
+use crate::packed::entry::EntryShape;
 use crate::tree::{Leaf, NEVER, SHARED_BYTES, Summary, size_class};
 
 use super::chunk::{CHUNK_MAX_BYTES, Chunk, Place};
@@ -11,7 +11,7 @@ use super::place::{Placement, bound, tag};
 /// Fields that two chunks together may have to become one.
 const MERGED_MAX: usize = ELEMENTS_MAX * 3 / 4;
 
-impl<S: Shape> Leaf for Chunk<S> {
+impl<S: EntryShape> Leaf for Chunk<S> {
     type Bound = u32;
     type Context = Placement;
 

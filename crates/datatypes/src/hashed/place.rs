@@ -2,8 +2,8 @@
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 
-/// The hash of fields. All hashes of a process have the same one, so that the cursor of a scan means the same in each of them: also after a
-/// hash was packed and has become an object again.
+/// The hash of fields. All hashes of a process have the same one, so that the cursor of a scan means the same in each of them: also
+/// after a hash was packed and has become an object again.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement {
     secrets: RapidSecrets,
@@ -11,7 +11,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// The placement of a seed that nobody else should know: fields come from clients.
+    /// The placement of a secret seed: clients choose the fields, and must not choose their places.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { secrets: RapidSecrets::seed(seed), mask: u64::MAX }

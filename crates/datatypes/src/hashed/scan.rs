@@ -2,19 +2,19 @@
 
 use almandine_base::object::Missing;
 
-use crate::packed::Entry;
-use crate::packed::entry::Shape;
+use crate::packed::FieldEntry;
+use crate::packed::entry::EntryShape;
 use crate::tree::ByBound;
 
 use super::elements::Elements;
 
-impl<S: Shape> Elements<S> {
-    /// Visits about `count` elements, whole chunks of them, from `cursor` on, and returns the cursor to go on with; 0 begins, and 0 is returned at the
-    /// end. Any number is a cursor.
+impl<S: EntryShape> Elements<S> {
+    /// Visits about `count` elements, whole chunks of them, from `cursor` on, and returns the cursor to go on with; 0 begins, and 0
+    /// is returned at the end. Any number is a cursor.
     ///
-    /// An element that is there from the first call to the last is visited at least once, whatever else comes and goes: a call visits all
-    /// elements whose hashes lie between its cursor and the next one, and hashes stay.
-    pub(crate) fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(Entry<'_>)) -> Result<u64, Missing> {
+    /// An element that is there from the first call to the last is visited at least once, whatever else comes and goes: a call
+    /// visits all elements whose hashes lie between its cursor and the next one, and hashes stay.
+    pub(crate) fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(FieldEntry<'_>)) -> Result<u64, Missing> {
         let Ok(low) = u32::try_from(cursor) else { return Ok(0) };
         let mut leaves = self.tree.leaves(&mut ByBound(low));
         let mut left = count.max(1);

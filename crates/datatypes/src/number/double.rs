@@ -15,8 +15,8 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     read(text).filter(|(_, is_in_range)| *is_in_range).map(|(value, _)| value)
 }
 
-/// What C's `strtod` makes of a text where all that is asked is whether it read all of it, up to a zero byte: spaces may come first, no text at all
-/// is 0, and what is too large or too close to zero is infinity or zero.
+/// What C's `strtod` makes of a text where all that is asked is whether it read all of it, up to a zero byte: spaces may come
+/// first, no text at all is 0, and what is too large or too close to zero is infinity or zero.
 pub fn parse_f64_leniently(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {

@@ -5,7 +5,8 @@
 //! oplog and in files are such texts, so they must not depend on the processor; hence this module instead of a C type.
 //!
 //! Reading and printing are exact (correctly rounded), as glibc's are. What Redis prints, and whatever else has up to 38
-//! digits and as many places as it prints, takes a path of 128-bit arithmetic without allocation; the rest goes through big naturals.
+//! digits and as many places as it prints, takes a path of 128-bit arithmetic without allocation; the rest goes through big
+//! naturals.
 
 use super::literal::{Literal, Magnitude};
 use super::natural::Natural;

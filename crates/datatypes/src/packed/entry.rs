@@ -17,8 +17,8 @@
 //! member
 //! ```
 //!
-//! A field of up to 123 bytes with a value of up to 251 takes two bytes more than they have; an expiry takes six. A member of up to 251 bytes takes one
-//! byte more than it has, and does not expire.
+//! A field of up to 123 bytes with a value of up to 251 takes two bytes more than they have; an expiry takes six. A member of up to
+//! 251 bytes takes one byte more than it has, and does not expire.
 
 use std::fmt::Debug;
 
@@ -37,7 +37,7 @@ const DUE_BYTES: usize = 6;
 
 /// An element as it lies in the bytes of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct FieldEntry<'a> {
     /// The element: a field's name.
     pub field: &'a [u8],
     /// Its value.
@@ -47,9 +47,9 @@ pub struct Entry<'a> {
 }
 
 /// How entries of a kind of collection lie in its bytes.
-pub trait Shape: Clone + Copy + Debug + Default + Send + Sync + 'static {
+pub trait EntryShape: Clone + Copy + Debug + Default + Send + Sync + 'static {
     /// The entry that begins at `at`, and the bytes that it takes. None if there is no whole one.
-    fn parse(bytes: &[u8], at: usize) -> Option<(Entry<'_>, usize)>;
+    fn parse(bytes: &[u8], at: usize) -> Option<(FieldEntry<'_>, usize)>;
 
     /// What stands before field and value of these lengths, below 2^32.
     fn head(field: usize, value: usize, due: Option<u64>) -> Head;
@@ -59,10 +59,10 @@ pub trait Shape: Clone + Copy + Debug + Default + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Valued;
 
-impl Shape for Valued {
+impl EntryShape for Valued {
     #[inline]
-    fn parse(bytes: &[u8], at: usize) -> Option<(Entry<'_>, usize)> {
-        Entry::parse(bytes, at)
+    fn parse(bytes: &[u8], at: usize) -> Option<(FieldEntry<'_>, usize)> {
+        FieldEntry::parse(bytes, at)
     }
 
     #[inline]
@@ -75,15 +75,15 @@ impl Shape for Valued {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bare;
 
-impl Shape for Bare {
+impl EntryShape for Bare {
     #[inline]
-    fn parse(bytes: &[u8], at: usize) -> Option<(Entry<'_>, usize)> {
+    fn parse(bytes: &[u8], at: usize) -> Option<(FieldEntry<'_>, usize)> {
         let first = *bytes.get(at)?;
         let rest = length::rest_len(first, VALUE_LIMIT)?;
         let field_at = at.checked_add(1)?.checked_add(rest)?;
         let len = length::decode(first, VALUE_LIMIT, bytes.get(at + 1..field_at)?);
         let field = bytes.get(field_at..field_at.checked_add(len)?)?;
-        Some((Entry { field, value: &[], due: None }, 1 + rest + len))
+        Some((FieldEntry { field, value: &[], due: None }, 1 + rest + len))
     }
 
     fn head(field: usize, value: usize, due: Option<u64>) -> Head {
@@ -135,7 +135,7 @@ impl Extent {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> FieldEntry<'a> {
     /// The entry that begins at `at`, and the bytes that it takes. None if there is no whole one.
     #[inline]
     #[must_use]
@@ -216,15 +216,15 @@ impl Head {
 mod tests {
     use super::*;
 
-    fn encode(entry: &Entry) -> Vec<u8> {
+    fn encode(entry: &FieldEntry) -> Vec<u8> {
         [entry.head().bytes(), entry.field, entry.value].concat()
     }
 
     #[test]
     fn entry_bytes_are_pinned() {
-        let plain = Entry { field: b"ab", value: b"xyz", due: None };
+        let plain = FieldEntry { field: b"ab", value: b"xyz", due: None };
         assert_eq!(encode(&plain), b"\x02\x03abxyz");
-        let due = Entry { field: b"a", value: &[b'v'; 300], due: Some(0x0102_0304_0506) };
+        let due = FieldEntry { field: b"a", value: &[b'v'; 300], due: Some(0x0102_0304_0506) };
         assert_eq!(encode(&due)[..10], [0x81, 252, 6, 5, 4, 3, 2, 1, 48, b'a']);
     }
 
@@ -233,14 +233,14 @@ mod tests {
         let lens = [0, 1, 123, 124, 251, 252, 379, 380, 507, 508, 65_535, 65_536, 100_000];
         for (field, value) in lens.iter().flat_map(|f| lens.iter().map(move |v| (vec![b'f'; *f], vec![b'v'; *v]))) {
             let bare = [Bare::head(field.len(), 0, None).bytes(), &field].concat();
-            assert_eq!(Bare::parse(&bare, 0), Some((Entry { field: &field, value: &[], due: None }, bare.len())));
+            assert_eq!(Bare::parse(&bare, 0), Some((FieldEntry { field: &field, value: &[], due: None }, bare.len())));
             assert_eq!(Bare::parse(&bare[..bare.len() - 1], 0), None);
             for due in [None, Some(1), Some(DUE_MAX)] {
-                let entry = Entry { field: &field, value: &value, due };
+                let entry = FieldEntry { field: &field, value: &value, due };
                 let bytes = encode(&entry);
-                assert_eq!(Entry::parse(&bytes, 0), Some((entry, bytes.len())));
+                assert_eq!(FieldEntry::parse(&bytes, 0), Some((entry, bytes.len())));
                 assert_eq!(entry.size(), bytes.len());
-                assert_eq!(Entry::parse(&bytes[..bytes.len() - 1], 0), None, "one byte is missing");
+                assert_eq!(FieldEntry::parse(&bytes[..bytes.len() - 1], 0), None, "one byte is missing");
             }
         }
     }

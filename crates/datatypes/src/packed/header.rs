@@ -13,10 +13,11 @@ pub const HEADER_MAX_BYTES: usize = 8;
 
 const HAS_DUE: u8 = 1;
 
-/// What OBJECT ENCODING names. It follows Redis' thresholds and says nothing of how the bytes lie: the caller decides it, values keep it.
+/// What OBJECT ENCODING names. It follows Redis' thresholds and says nothing of how the bytes lie: the caller decides it, values
+/// keep it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Encoding {
+pub enum HashEncoding {
     /// `listpack`.
     #[default]
     ListPack = 0,
@@ -26,10 +27,10 @@ pub enum Encoding {
     HashTable = 2,
 }
 
-impl Encoding {
+impl HashEncoding {
     /// The encoding with this number; unknown ones are hash tables.
     #[must_use]
-    pub fn of(number: u8) -> Self {
+    pub fn from_number(number: u8) -> Self {
         match number {
             0 => Self::ListPack,
             1 => Self::ListPackEx,
@@ -50,7 +51,7 @@ impl Encoding {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
-    pub(crate) encoding: Encoding,
+    pub(crate) encoding: HashEncoding,
     pub(crate) count: usize,
     pub(crate) due: Option<u64>,
 }
@@ -59,7 +60,7 @@ impl Header {
     /// The header, and the bytes that it takes. Bytes that are none are an empty collection.
     pub(crate) fn parse(bytes: &[u8]) -> (Self, usize) {
         let &[flags, count, ref rest @ ..] = bytes else { return (Self::default(), bytes.len()) };
-        let mut header = Self { encoding: Encoding::of((flags >> 1) & 3), count: usize::from(count), due: None };
+        let mut header = Self { encoding: HashEncoding::from_number((flags >> 1) & 3), count: usize::from(count), due: None };
         if flags & HAS_DUE == 0 {
             return (header, 2);
         }

@@ -1,8 +1,8 @@
 //! Lengths: one byte for what is usual, up to five for what is not.
 //!
-//! The first byte is the length itself if it is below a limit; the limit and the two values above it say that 1, 2 or 4 bytes follow, least
-//! significant first. Those of one byte count from the limit on. The first byte stands apart from the others, so that an entry's two first bytes
-//! usually say all about its size.
+//! The first byte is the length itself if it is below a limit; the limit and the two values above it say that 1, 2 or 4 bytes
+//! follow, least significant first. Those of one byte count from the limit on. The first byte stands apart from the others, so that
+//! an entry's two first bytes usually say all about its size.
 
 /// The bytes that follow a first byte, and how many they are.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,8 +9,8 @@
 //! 11110001 … 11110100              a number of 2, 3, 4, 8 bytes
 //! ```
 //!
-//! Numbers of several bytes and the longest lengths are least significant byte first. A string that is the decimal form of a number is always written
-//! as that number, so equal elements have equal bytes: an element is looked for by its bytes.
+//! Numbers of several bytes and the longest lengths are least significant byte first. A string that is the decimal form of a number
+//! is always written as that number, so equal elements have equal bytes: an element is looked for by its bytes.
 
 use crate::number::parse_i64;
 use crate::packed::Element;

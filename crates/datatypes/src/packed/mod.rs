@@ -1,13 +1,14 @@
 //! Collections as bytes: in a record while they are small, in the chunks of a tree when they are not.
 //!
-//! A packed collection is a header and its entries one after the other, without an index: who looks something up walks over at most
-//! [`ELEMENTS_MAX`] entries. A write is an [`Edit`]: one or two places where bytes are replaced, so that the store changes a record in
-//! place while it has slack, and otherwise copies it once with the edit applied.
+//! A packed collection is a header and its entries one after the other, without an index: a look-up walks over at most
+//! [`ELEMENTS_MAX`] entries. A write is an [`Edit`]: one or two places where bytes are replaced, so that the store changes a record
+//! in place while it has slack, and otherwise copies it once with the edit applied.
 //!
-//! Parsing is total. Readers of a record may see bytes that a writer is changing, and validate only afterwards; so whatever the bytes are, nothing
-//! here panics, reads outside of them or takes longer than their length. What came of bytes that are not sound means nothing.
+//! Parsing is total. Readers of a record may see bytes that a writer is changing, and validate only afterwards; so whatever the
+//! bytes are, nothing here panics, reads outside of them or takes longer than their length. What came of bytes that are not sound
+//! means nothing.
 //!
-//! `docs/FORMATS.md` has the layout. [`entry`] and [`length`] are shared with the chunks of [`crate::hashed`].
+//! `docs/FORMATS.md` has the layout. [`entry`] and `length` are shared with the chunks of [`crate::hashed`].
 
 pub mod edit;
 pub mod element;
@@ -19,8 +20,8 @@ mod member;
 
 pub use edit::{Edit, Splice};
 pub use element::Element;
-pub use entry::Entry;
-pub use header::{Encoding, HEADER_MAX_BYTES};
+pub use entry::FieldEntry;
+pub use header::{HEADER_MAX_BYTES, HashEncoding};
 pub use member::Member;
 
 /// Elements that a look-up scans at most. A collection with more of them is an object.

@@ -7,6 +7,6 @@ mod object;
 pub mod packed;
 
 pub use crate::hashed::Placement;
-pub use algebra::{Algebra, Builder, Count, Members, Operation, Position, Source};
-pub use object::{Iter, SetObject};
+pub use algebra::{Algebra, Builder, Count, Position, SetOperation, Source, SourceMembers};
+pub use object::{SetIter, SetObject};
 pub use packed::{PackedSet, SetEncoding, SetLimits};

@@ -1,9 +1,9 @@
-//! A sorted set as bytes: the header of a packed hash, and up to [`ELEMENTS_MAX`] of its entries, ascending by score and then by member; an
-//! entry's field is the member, its value the score.
+//! A sorted set as bytes: the header of a packed hash, and up to [`ELEMENTS_MAX`] of its entries, ascending by score and then by
+//! member; an entry's field is the member, its value the score.
 
 use super::score;
-use crate::packed::entry::{Entry, Extent, Head};
-use crate::packed::header::{Encoding, HEADER_MAX_BYTES, Header};
+use crate::packed::entry::{Extent, FieldEntry, Head};
+use crate::packed::header::{HEADER_MAX_BYTES, HashEncoding, Header};
 use crate::packed::{ELEMENTS_MAX, Full, PACKED_MAX_BYTES};
 
 /// What OBJECT ENCODING names a sorted set. It follows Redis' thresholds and says nothing of how the bytes lie.
@@ -29,7 +29,7 @@ pub struct SortedSetLimits {
 impl SortedSetEncoding {
     /// The encoding with this number; all but 0 are skip lists.
     #[must_use]
-    pub fn of(number: u8) -> Self {
+    pub fn from_number(number: u8) -> Self {
         if number == 0 { Self::ListPack } else { Self::SkipList }
     }
 
@@ -60,8 +60,8 @@ pub struct Scored<'a> {
     pub due: Option<u64>,
 }
 
-impl<'a> From<Entry<'a>> for Scored<'a> {
-    fn from(entry: Entry<'a>) -> Self {
+impl<'a> From<FieldEntry<'a>> for Scored<'a> {
+    fn from(entry: FieldEntry<'a>) -> Self {
         Self { member: entry.field, score: score::decode(entry.value), due: entry.due }
     }
 }
@@ -133,7 +133,7 @@ impl<'a> PackedSortedSet<'a> {
     /// What OBJECT ENCODING names.
     #[must_use]
     pub fn encoding(&self) -> SortedSetEncoding {
-        SortedSetEncoding::of(self.header.encoding as u8)
+        SortedSetEncoding::from_number(self.header.encoding as u8)
     }
 
     /// The earliest expiry of a member, in milliseconds since 1970.
@@ -156,20 +156,20 @@ impl<'a> PackedSortedSet<'a> {
 
     /// All members, ascending by score and then by member.
     #[must_use]
-    pub fn iter(&self) -> Iter<'a> {
-        Iter { bytes: self.bytes, offset: self.start, left: self.header.count }
+    pub fn iter(&self) -> PackedSortedSetIter<'a> {
+        PackedSortedSetIter { bytes: self.bytes, offset: self.start, left: self.header.count }
     }
 
     /// All members, descending.
     #[must_use]
-    pub fn iter_back(&self) -> Backwards<'a> {
+    pub fn iter_back(&self) -> PackedSortedSetBackwards<'a> {
         let (mut offsets, mut left) = ([0; ELEMENTS_MAX], 0);
         for (place, found) in offsets.iter_mut().zip(self.places()) {
             // A packed collection is shorter than 64 KiB.
             *place = found.offset as u16;
             left += 1;
         }
-        Backwards { bytes: self.bytes, offsets, left }
+        PackedSortedSetBackwards { bytes: self.bytes, offsets, left }
     }
 
     fn places(&self) -> impl Iterator<Item = Found<'a>> + use<'a> {
@@ -234,7 +234,7 @@ impl<'a> PackedSortedSet<'a> {
     pub fn set_due(bytes: &mut Vec<u8>, member: &[u8], due: Option<u64>) -> Result<bool, Full> {
         let set = PackedSortedSet::new(bytes);
         let Some(Found { offset, size, entry }) = set.places().find(|found| found.entry.member == member) else { return Ok(false) };
-        // Entry and header may grow by an expiry each.
+        // FieldEntry and header may grow by an expiry each.
         if due.is_some() && bytes.len() + 12 > PACKED_MAX_BYTES {
             return Err(Full);
         }
@@ -246,7 +246,8 @@ impl<'a> PackedSortedSet<'a> {
         Ok(true)
     }
 
-    /// Removes a member, and gives its score. None if there is no such member. A sorted set without members is the caller's to remove.
+    /// Removes a member, and gives its score. None if there is no such member. A sorted set without members is the caller's to
+    /// remove.
     pub fn remove(bytes: &mut Vec<u8>, member: &[u8]) -> Option<f64> {
         let set = PackedSortedSet::new(bytes);
         let Found { offset, size, entry } = set.places().find(|found| found.entry.member == member)?;
@@ -258,7 +259,7 @@ impl<'a> PackedSortedSet<'a> {
 
     /// Lets OBJECT ENCODING name another encoding.
     pub fn set_encoding(bytes: &mut Vec<u8>, encoding: SortedSetEncoding) {
-        let header = Header { encoding: Encoding::of(encoding as u8), ..PackedSortedSet::new(bytes).header };
+        let header = Header { encoding: HashEncoding::from_number(encoding as u8), ..PackedSortedSet::new(bytes).header };
         write_header(bytes, header);
     }
 
@@ -300,25 +301,25 @@ fn insert(bytes: &mut Vec<u8>, at: usize, entry: &Scored) {
 /// Replaces the header; its expiry becomes that which the entries say.
 fn write_header(bytes: &mut Vec<u8>, header: Header) {
     let (_, start) = Header::parse(bytes);
-    let entries = Iter { bytes, offset: start, left: header.count };
+    let entries = PackedSortedSetIter { bytes, offset: start, left: header.count };
     let due = entries.filter_map(|entry| entry.due).min();
     bytes.splice(..start, Header { due, ..header }.encode().bytes().iter().copied());
 }
 
 /// The members of a packed sorted set.
 #[derive(Clone, Debug)]
-pub struct Iter<'a> {
+pub struct PackedSortedSetIter<'a> {
     bytes: &'a [u8],
     offset: usize,
     left: usize,
 }
 
-impl<'a> Iterator for Iter<'a> {
+impl<'a> Iterator for PackedSortedSetIter<'a> {
     type Item = Scored<'a>;
 
     fn next(&mut self) -> Option<Scored<'a>> {
         self.left = self.left.checked_sub(1)?;
-        let (entry, size) = Entry::parse(self.bytes, self.offset)?;
+        let (entry, size) = FieldEntry::parse(self.bytes, self.offset)?;
         self.offset += size;
         Some(entry.into())
     }
@@ -326,17 +327,17 @@ impl<'a> Iterator for Iter<'a> {
 
 /// The members of a packed sorted set, descending.
 #[derive(Clone, Debug)]
-pub struct Backwards<'a> {
+pub struct PackedSortedSetBackwards<'a> {
     bytes: &'a [u8],
     offsets: [u16; ELEMENTS_MAX],
     left: usize,
 }
 
-impl<'a> Iterator for Backwards<'a> {
+impl<'a> Iterator for PackedSortedSetBackwards<'a> {
     type Item = Scored<'a>;
 
     fn next(&mut self) -> Option<Scored<'a>> {
         self.left = self.left.checked_sub(1)?;
-        Entry::parse(self.bytes, usize::from(self.offsets[self.left])).map(|(entry, _)| entry.into())
+        FieldEntry::parse(self.bytes, usize::from(self.offsets[self.left])).map(|(entry, _)| entry.into())
     }
 }

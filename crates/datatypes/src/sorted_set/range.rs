@@ -20,7 +20,8 @@ impl ScoreRange {
         Self { min, max, above_min: false, below_max: false }
     }
 
-    /// The range between two texts, of which each may begin with a parenthesis: then that score is not in it. None: a text is no number.
+    /// The range between two texts, of which each may begin with a parenthesis: then that score is not in it. None: a text is no
+    /// number.
     #[must_use]
     pub fn parse(min: &[u8], max: &[u8]) -> Option<Self> {
         let ((min, above_min), (max, below_max)) = (score(min)?, score(max)?);
@@ -140,9 +141,9 @@ impl<'a> LexRange<'a> {
         }
     }
 
-    /// The places of the members in the range among all there are, which need not have the same score: then it begins at the first one that is not
-    /// before it and ends at the next one behind it, and both ends of all members decide whether there are any. So does Redis. `backwards`: the
-    /// members come from the highest to the lowest, and places count in this direction.
+    /// The places of the members in the range among all there are, which need not have the same score: then it begins at the first
+    /// one that is not before it and ends at the next one behind it, and both ends of all members decide whether there are any. So
+    /// does Redis. `backwards`: the members come from the highest to the lowest, and places count in this direction.
     pub fn places<'m>(&self, members: impl Iterator<Item = &'m [u8]> + Clone, backwards: bool) -> std::ops::Range<usize> {
         let (Some(first), Some(last)) = (members.clone().next(), members.clone().last()) else { return 0..0 };
         let (lowest, highest) = if backwards { (last, first) } else { (first, last) };

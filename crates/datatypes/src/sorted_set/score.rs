@@ -1,7 +1,8 @@
 //! Scores in few bytes.
 //!
-//! Up to 4 bytes: an integer, least significant byte first; no bytes at all are 0. From 5 bytes on: the highest bytes of the double, the most
-//! significant first, the others being zero. So small integers take one to four bytes, most times six or seven, and other fractions eight.
+//! Up to 4 bytes: an integer, least significant byte first; no bytes at all are 0. From 5 bytes on: the highest bytes of the
+//! double, the most significant first, the others being zero. So small integers take one to four bytes, most times six or seven,
+//! and other fractions eight.
 
 /// Bytes of the widest integer.
 const INTEGER_MAX: usize = 4;
@@ -85,7 +86,8 @@ pub(crate) fn decode(bytes: &[u8]) -> f64 {
     }
 }
 
-/// As [`decode`], of the `len` bytes that end at `end`: what stands before them is read along, so that all widths of a kind are one.
+/// As [`decode`], of the `len` bytes that end at `end`: what stands before them is read along, so that all widths of a kind are
+/// one.
 #[inline]
 pub(crate) fn decode_before(bytes: &[u8], end: usize, len: usize) -> f64 {
     let Some(before) = bytes.get(..end) else { return 0.0 };

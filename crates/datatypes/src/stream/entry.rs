@@ -14,23 +14,23 @@ use super::chunk::varint;
 
 /// An entry of a stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+pub struct StreamEntry<'a> {
     /// Its id.
     pub id: StreamId,
     /// Its fields.
-    pub fields: Fields<'a>,
+    pub fields: EntryFields<'a>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> StreamEntry<'a> {
     /// The entry that `bytes` are, of a block that begins with this id and has these fields.
     #[inline]
-    pub(super) fn parse(base: StreamId, master: Fields<'a>, bytes: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(base: StreamId, master: EntryFields<'a>, bytes: &'a [u8]) -> Option<Self> {
         let mut rest = bytes;
         let count = varint::take(&mut rest)?;
         let id = take_id(base, &mut rest)?;
         let fields = match usize::try_from(count).ok()? {
-            0 => Fields { values: Some(rest), ..master },
-            count => Fields { left: count, names: rest, values: None },
+            0 => EntryFields { values: Some(rest), ..master },
+            count => EntryFields { left: count, names: rest, values: None },
         };
         Some(Self { id, fields })
     }
@@ -59,14 +59,14 @@ pub(super) fn delta(base: StreamId, id: StreamId) -> (u64, u64) {
 
 /// The fields of an entry with their values, in their order. Ends where bytes are no more.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fields<'a> {
+pub struct EntryFields<'a> {
     pub(super) left: usize,
     /// Names; with values between them, if those are not elsewhere.
     pub(super) names: &'a [u8],
     pub(super) values: Option<&'a [u8]>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> EntryFields<'a> {
     /// How many fields are left.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -95,7 +95,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for EntryFields<'a> {
     type Item = (&'a [u8], &'a [u8]);
 
     #[inline]

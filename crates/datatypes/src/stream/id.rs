@@ -88,7 +88,8 @@ impl StreamId {
     }
 }
 
-/// A number as Redis reads it here: what is no integer's decimal form goes through `strtoull`, which takes spaces and a sign before the digits.
+/// A number as Redis reads it here: what is no integer's decimal form goes through `strtoull`, which takes spaces and a sign before
+/// the digits.
 fn parse_u64(text: &[u8]) -> Option<u64> {
     if let Some(number) = parse_i64(text) {
         return u64::try_from(number).ok();

@@ -16,9 +16,9 @@ mod id;
 mod object;
 mod producers;
 
-pub use chunk::{NewNode, Node, NodeLimits};
-pub use entry::{Entry, Fields};
+pub use chunk::{NewStreamNode, NodeLimits, StreamNode};
+pub use entry::{EntryFields, StreamEntry};
 pub use group::{Consumer, Group, NOBODY, Pending};
 pub use id::{IdText, StreamId};
-pub use object::{Backwards, Counters, ENTRY_MAX_BYTES, Iter, Keep, StreamObject, Trim};
+pub use object::{ENTRY_MAX_BYTES, Keep, StreamBackwards, StreamCounters, StreamIter, StreamObject, Trim};
 pub use producers::{ProducerLimits, Producers};

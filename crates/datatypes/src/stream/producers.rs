@@ -1,6 +1,7 @@
 //! Producers whose entries have ids of their own, by which an entry that is sent twice is added once.
 //!
-//! What is known of a producer are its last ids, each with the id of the entry that it made: so many at most, and for so long after the entry's own time.
+//! What is known of a producer are its last ids, each with the id of the entry that it made: a limited number, and for a limited
+//! time after the entry's own time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -8,8 +8,8 @@ use super::root::Tree;
 use super::update::{Change, settle_node, settle_shape};
 
 impl<L: Leaf> Tree<L> {
-    /// Puts a leaf behind all others; in place of the only one, if that is empty. All elements before it are below its bound, which is above that of the
-    /// last leaf.
+    /// Puts a leaf behind all others; in place of the only one, if that is empty. All elements before it are below its bound, which
+    /// is above that of the last leaf.
     pub fn append(&mut self, bound: L::Bound, leaf: L) {
         if self.is_empty() {
             // The bound of the first leaf means nothing.

@@ -8,7 +8,8 @@ use super::root::Tree;
 use super::update::{Change, settle_node, settle_shape};
 
 impl<L: Leaf> Tree<L> {
-    /// Puts a leaf before all others; in place of the only one, if that is empty. Only for leaves that are ordered by nothing but their place.
+    /// Puts a leaf before all others; in place of the only one, if that is empty. Only for leaves that are ordered by nothing but
+    /// their place.
     pub fn prepend(&mut self, leaf: L) {
         debug_assert_eq!(size_of::<L::Bound>(), 0, "what has a bound is put where that says");
         if self.is_empty() {
@@ -21,7 +22,8 @@ impl<L: Leaf> Tree<L> {
         self.settle(change);
     }
 
-    /// Takes out the leaf with the element of this rank and all behind it. Both trees have elements then, or this one has all as before.
+    /// Takes out the leaf with the element of this rank and all behind it. Both trees have elements then, or this one has all as
+    /// before.
     ///
     /// Takes time for the path to the leaf, and for adding up the memory of the part that has fewer elements, by the leaf.
     pub fn split_off(&mut self, rank: u64) -> Option<Self> {
@@ -66,13 +68,14 @@ fn prepend<L: Leaf>(this: &mut Arc<Node<L>>, leaf: L, change: &mut Change<L>) {
     settle_shape(node, before, change);
 }
 
-/// Cuts a node before the leaf with the element of this rank. None: there is nothing before that leaf. `spine` becomes the bytes that came with the
-/// nodes which there are twice now.
+/// Cuts a node before the leaf with the element of this rank. None: there is nothing before that leaf. `spine` becomes the bytes
+/// that came with the nodes which there are twice now.
 fn split<L: Leaf>(this: &mut Arc<Node<L>>, rank: u64, spine: &mut isize) -> Option<Arc<Node<L>>> {
     let (at, rank) = this.ranked(rank);
     let node = Arc::make_mut(this);
     let before = node.memory() as isize;
-    // Of a child on the path, what is before the cut stays with this node, and what is behind it becomes the first child of the other.
+    // Of a child on the path, what is before the cut stays with this node, and what is behind it becomes the first child of the
+    // other.
     let cut = match &mut node.children {
         Children::Leaves(_) => None,
         Children::Nodes(nodes) => split(&mut nodes[at], rank, spine),

@@ -24,7 +24,8 @@ impl Summary {
 
 /// A chunk of elements. Its clone is one counted reference; a change of a shared one copies it first. The default is an empty one.
 pub trait Leaf: Clone + Debug + Default {
-    /// What orders the leaves: all elements of a leaf are at or above its bound, and below the next leaf's. The default is the lowest.
+    /// What orders the leaves: all elements of a leaf are at or above its bound, and below the next leaf's. The default is the
+    /// lowest.
     type Bound: Clone + Debug + Ord + Default;
 
     /// What a split needs to know beside the leaf.
@@ -47,7 +48,8 @@ pub trait Leaf: Clone + Debug + Default {
     /// Whether it should be merged with a neighbour.
     fn is_small(&self) -> bool;
 
-    /// Takes the upper elements, about half, out into a leaf of their own, and gives its bound. None if all elements belong together.
+    /// Takes the upper elements, about half, out into a leaf of their own, and gives its bound. None if all elements belong
+    /// together.
     fn split(&mut self, context: &Self::Context) -> Option<(Self::Bound, Self)>;
 
     /// Appends the elements of the right neighbour, unless the result would soon have to be split again. Says whether it did.

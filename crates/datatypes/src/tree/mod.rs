@@ -9,13 +9,15 @@
 //! ```
 //!
 //! A [`Leaf`] is a chunk of elements; what is in it, and by what leaves are ordered, is the collection's. A hash orders them by the
-//! hashes of their fields, a sorted set by scores, a list by nothing but their place. The tree knows how many elements are below each child, so that it finds
-//! an element by its rank, and when the earliest of them expires.
+//! hashes of their fields, a sorted set by scores, a list by nothing but their place. The tree knows how many elements are below
+//! each child, so that it finds an element by its rank, and when the earliest of them expires.
 //!
-//! *Copy on write.* A node or a leaf with one owner changes in place; one that a snapshot holds too is copied first, and so is the path above it. A
-//! snapshot is one counted reference to the root. A write after it copies one node per level and one leaf, whatever the size.
+//! *Copy on write.* A node or a leaf with one owner changes in place; one that a snapshot holds too is copied first, and so is the
+//! path above it. A snapshot is one counted reference to the root. A write after it copies one node per level and one leaf,
+//! whatever the size.
 //!
-//! Trees of hashes could be directories of hash bits just as well; why they are not, and what this costs, is in `docs/adr/0024-chunk-tree.md`.
+//! Trees of hashes could be directories of hash bits just as well; why they are not, and what this costs, is in
+//! `docs/adr/0024-chunk-tree.md`.
 
 mod append;
 mod check;

@@ -11,7 +11,7 @@ pub const CHILDREN_MAX: usize = 128;
 /// Children that a node and its neighbour together may have to become one.
 const MERGED_MAX: usize = CHILDREN_MAX * 3 / 4;
 
-/// Arrays grow by so many places.
+/// Places by which arrays grow.
 const GROWTH: usize = 8;
 
 /// A node with at least one child.

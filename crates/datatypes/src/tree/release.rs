@@ -1,4 +1,4 @@
-//! Freeing a tree a few leaves at a time: what has millions of elements must not keep anybody waiting.
+//! Freeing a tree a few leaves at a time: freeing millions of elements at once would hold up the thread that does it.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use super::node::{Children, Node};
 use super::root::Tree;
 
 impl<L: Leaf> Tree<L> {
-    /// Frees about `limit` leaves, or the tree's part in them where snapshots have them too. True when nothing is left. After the first call only
-    /// this function and [`Tree::memory`] may be called, until it has returned true; then the tree is empty.
+    /// Frees about `limit` leaves, or the tree's part in them where snapshots have them too. True when nothing is left. After the
+    /// first call only this function and [`Tree::memory`] may be called, until it has returned true; then the tree is empty.
     pub fn release(&mut self, limit: usize) -> bool {
         let (mut left, mut freed) = (limit.max(1), 0);
         if release_node(&mut self.root, &mut left, &mut freed) {

@@ -79,7 +79,8 @@ impl<L: Leaf> Tree<L> {
         Leaves::new(&self.root, route)
     }
 
-    /// The cache lines that a look-up reads next: with step 0 the root, with 1 its bounds, with 2 its child on the way. Gives the leaf from step 3 on.
+    /// The cache lines that a look-up reads next: with step 0 the root, with 1 its bounds, with 2 its child on the way. Gives the
+    /// leaf from step 3 on.
     pub fn prefetch(&self, step: u32, route: &mut impl Route<L>, fetch: &mut dyn FnMut(*const u8)) -> Option<&L> {
         match (step, &self.root.children) {
             (0, _) => {

@@ -2,7 +2,7 @@
 
 use almandine_base::object::{Damaged, ImageCursor, Object};
 use almandine_datatypes::hash::{HashObject, Placement};
-use almandine_datatypes::packed::{Due, Encoding};
+use almandine_datatypes::packed::{Due, HashEncoding};
 use almandine_testkit::random::Random;
 
 use crate::model::{Model, assert_equal};
@@ -34,7 +34,7 @@ fn images_come_back() {
     let random = &mut Random::new(1);
     for (count, limit) in [(0, 100), (1, 1), (70, 1), (5000, 1), (5000, 10_000), (5000, usize::MAX)] {
         let (mut hash, model) = filled(count, random);
-        hash.set_encoding(Encoding::ListPackEx);
+        hash.set_encoding(HashEncoding::ListPackEx);
         // The image is the snapshot's, whatever happens meanwhile.
         let snapshot = hash.clone();
         let all = parts(&snapshot, limit);
@@ -42,7 +42,8 @@ fn images_come_back() {
             hash.remove(i.to_string().as_bytes()).unwrap();
         }
         assert_eq!(all, parts(&snapshot, limit));
-        // With the seed that it was written with, chunks are made at once; with another, and with hashes of few bits, fields come one by one.
+        // With the seed that it was written with, chunks are made at once; with another, and with hashes of few bits, fields come
+        // one by one.
         for placement in [Placement::new(11), Placement::new(12), Placement::weak(11, 34)] {
             let mut read = HashObject::new(placement);
             for (i, part) in all.iter().enumerate() {
@@ -50,7 +51,7 @@ fn images_come_back() {
                 read.check();
             }
             assert_equal(&read, &model);
-            assert_eq!(read.encoding(), Encoding::ListPackEx);
+            assert_eq!(read.encoding(), HashEncoding::ListPackEx);
             for i in 0..count {
                 assert_eq!(read.set(i.to_string().as_bytes(), b"changed", Due::Keep), Ok(false));
             }

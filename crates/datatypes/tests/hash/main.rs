@@ -1,4 +1,5 @@
-//! Large hashes against an ordered map: random operations with snapshots held, images, scans, expiry, damaged bytes. `sizes` and `speed` measure.
+//! Large hashes against an ordered map: random operations with snapshots held, images, scans, expiry, damaged bytes. `sizes` and
+//! `speed` measure.
 
 #![expect(clippy::unwrap_used, reason = "all is in memory")]
 

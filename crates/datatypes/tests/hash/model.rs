@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use almandine_base::object::Object;
 use almandine_datatypes::hash::HashObject;
-use almandine_datatypes::packed::{Due, Entry};
+use almandine_datatypes::packed::{Due, FieldEntry};
 
 pub(crate) type Value = (Vec<u8>, Option<u64>);
 
@@ -22,7 +22,7 @@ impl Model {
     }
 }
 
-pub(crate) fn owned(entry: Entry) -> (Vec<u8>, Value) {
+pub(crate) fn owned(entry: FieldEntry) -> (Vec<u8>, Value) {
     (entry.field.to_vec(), (entry.value.to_vec(), entry.due))
 }
 

@@ -2,7 +2,7 @@
 
 use almandine_base::object::{Object, PREFETCH_STEPS};
 use almandine_datatypes::hash::{HashObject, PackedHash, Placement};
-use almandine_datatypes::packed::{Due, Encoding};
+use almandine_datatypes::packed::{Due, HashEncoding};
 use almandine_testkit::random::Random;
 
 use crate::model::{Model, assert_equal, owned};
@@ -102,7 +102,7 @@ impl Run {
             let (mut hash, mut model) = self.snapshots.swap_remove(at);
             assert_equal(&hash, &model);
             if self.random.chance(50) {
-                // A snapshot may be changed too, and shares with nobody what it changes.
+                // A snapshot may be changed too; what it changes is its own.
                 for i in 0..50 {
                     let field = format!("{}", i * 7).into_bytes();
                     assert_eq!(hash.set(&field, b"snapshot", Due::Keep).unwrap(), model.set(&field, b"snapshot", Due::Keep));
@@ -197,14 +197,14 @@ fn packed_hashes_become_objects_and_packed_again() {
         model.set(&field, b"some value", due);
         object.set(&field, b"some value", due).unwrap();
     }
-    object.set_encoding(Encoding::ListPackEx);
+    object.set_encoding(HashEncoding::ListPackEx);
     let mut bytes = Vec::new();
     assert!(object.pack(&mut bytes).unwrap());
     let packed = PackedHash::new(&bytes);
-    assert!(packed.is_sound() && packed.len() == 64 && packed.encoding() == Encoding::ListPackEx);
+    assert!(packed.is_sound() && packed.len() == 64 && packed.encoding() == HashEncoding::ListPackEx);
     let mut object = HashObject::from_packed(&packed, Placement::new(4));
     assert_equal(&object, &model);
-    assert_eq!(object.encoding(), Encoding::ListPackEx);
+    assert_eq!(object.encoding(), HashEncoding::ListPackEx);
     assert!(!object.should_pack());
     for i in 0..40u32 {
         object.remove(&i.to_le_bytes()).unwrap();

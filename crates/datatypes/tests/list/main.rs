@@ -1,4 +1,5 @@
-//! Lists against a naive one: packed ones and objects, random operations with snapshots held, images, damaged bytes. `sizes` and `speed` measure.
+//! Lists against a naive one: packed ones and objects, random operations with snapshots held, images, damaged bytes. `sizes` and
+//! `speed` measure.
 
 #![expect(clippy::unwrap_used, reason = "all is in memory")]
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use almandine_datatypes::set::{
-    Algebra, Builder, Operation, PackedSet, Placement, Position, SetEncoding, SetLimits, SetObject, Source,
+    Algebra, Builder, PackedSet, Placement, Position, SetEncoding, SetLimits, SetObject, SetOperation, Source,
 };
 use almandine_testkit::random::Random;
 
@@ -45,12 +45,12 @@ fn any_set(random: &mut Random, placement: Placement) -> (Form, Model) {
     (Form::Object(object), model)
 }
 
-fn expected(operation: Operation, models: &[Model]) -> Model {
+fn expected(operation: SetOperation, models: &[Model]) -> Model {
     let (first, others) = models.split_first().unwrap();
     others.iter().fold(first.clone(), |result, other| match operation {
-        Operation::Union => &result | other,
-        Operation::Intersection => &result & other,
-        Operation::Difference => &result - other,
+        SetOperation::Union => &result | other,
+        SetOperation::Intersection => &result & other,
+        SetOperation::Difference => &result - other,
     })
 }
 
@@ -80,7 +80,7 @@ fn results_are_those_of_the_model() {
         let count = 1 + random.below(most);
         let (forms, models): (Vec<Form>, Vec<Model>) = (0..count).map(|_| any_set(random, placement)).unzip();
         let sources: Vec<Source<'_>> = forms.iter().map(Form::as_source).collect();
-        for operation in [Operation::Union, Operation::Intersection, Operation::Difference] {
+        for operation in [SetOperation::Union, SetOperation::Intersection, SetOperation::Difference] {
             let (expected, steps) = (expected(operation, &models), 1 + random.below(500));
             let mut algebra = Algebra::new(operation, sources.clone());
             let object = gathered(&algebra, steps, placement);
@@ -143,7 +143,7 @@ fn what_a_large_set_has_in_common_with_the_result_is_shared() {
     let mut few = Vec::new();
     (99_990..100_010u32).for_each(|i| assert_eq!(PackedSet::add(&mut few, &i.to_le_bytes()), Ok(true)));
     let sources = [Source::Object(&large), Source::Packed(PackedSet::new(&few))];
-    for (operation, len) in [(Operation::Union, 100_010), (Operation::Difference, 99_990)] {
+    for (operation, len) in [(SetOperation::Union, 100_010), (SetOperation::Difference, 99_990)] {
         let mut builder = Builder::new(placement, LIMITS);
         build(&Algebra::new(operation, sources.to_vec()), 3, &mut builder);
         let Source::Object(built) = builder.as_source() else { panic!("{operation:?} is packed") };

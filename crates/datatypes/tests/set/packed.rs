@@ -49,7 +49,7 @@ fn packed_sets_do_as_the_model() {
             }
             assert_is(&bytes, &model);
         }
-        let encoding = SetEncoding::of(random.below(3) as u8);
+        let encoding = SetEncoding::from_number(random.below(3) as u8);
         PackedSet::set_encoding(&mut bytes, encoding);
         assert_eq!(PackedSet::new(&bytes).encoding(), encoding);
         assert_is(&bytes, &model);

@@ -1,4 +1,5 @@
-//! Random streams of operations. INV-TREE-1 and INV-ZSET-1 are checked throughout, INV-TREE-2 by snapshots that are compared when they end.
+//! Random streams of operations. INV-TREE-1 and INV-ZSET-1 are checked throughout, INV-TREE-2 by snapshots that are compared when
+//! they end.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};

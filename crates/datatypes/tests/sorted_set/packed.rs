@@ -76,7 +76,7 @@ fn encodings_follow_the_thresholds() {
         [ListPack, SkipList, SkipList, SkipList]
     );
     assert_eq!(
-        [ListPack, SkipList].map(|encoding| (SortedSetEncoding::of(encoding as u8), encoding.name())),
+        [ListPack, SkipList].map(|encoding| (SortedSetEncoding::from_number(encoding as u8), encoding.name())),
         [(ListPack, "listpack"), (SkipList, "skiplist")]
     );
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use almandine_base::object::Object;
-use almandine_datatypes::stream::{Entry, Group, Keep, NOBODY, NodeLimits, Pending, StreamId, StreamObject, Trim};
+use almandine_datatypes::stream::{Group, Keep, NOBODY, NodeLimits, Pending, StreamEntry, StreamId, StreamObject, Trim};
 use almandine_testkit::random::Random;
 
 /// Fields with values.
@@ -98,7 +98,7 @@ impl Model {
     }
 }
 
-pub(crate) fn owned(entry: Entry) -> (StreamId, Pairs) {
+pub(crate) fn owned(entry: StreamEntry) -> (StreamId, Pairs) {
     (entry.id, entry.fields.map(|(name, value)| (name.to_vec(), value.to_vec())).collect())
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn assert_equal(stream: &StreamObject, model: &Model) {
     }
 }
 
-/// Fields of which most are the same, with values of up to so many bytes.
+/// Fields of which most are the same, with values of bounded length.
 pub(crate) fn any_pairs(random: &mut Random, bytes_max: usize) -> Pairs {
     let value = |random: &mut Random| match random.below(8) {
         0 => Vec::new(),

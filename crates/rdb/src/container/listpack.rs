@@ -5,7 +5,8 @@
 //! ```
 //!
 //! An element is an encoding, its data, and the length of both once more, to be read backwards: seven bits per byte, the most
-//! significant first, with the high bit in all bytes but the first. Numbers are least significant byte first, except a string's twelve bits of length:
+//! significant first, with the high bit in all bytes but the first. Numbers are least significant byte first, except a string's
+//! twelve bits of length:
 //!
 //! ```text
 //! 0nnnnnnn                         a number of 0 to 127
@@ -74,23 +75,23 @@ impl<'i> Listpack<'i> {
 
     /// The elements in order.
     #[must_use]
-    pub fn iter(&self) -> Elements<'i> {
-        Elements { unread: self.elements }
+    pub fn iter(&self) -> ListpackElements<'i> {
+        ListpackElements { unread: self.elements }
     }
 }
 
 /// The elements of a listpack.
 #[derive(Clone, Debug)]
-pub struct Elements<'i> {
+pub struct ListpackElements<'i> {
     unread: &'i [u8],
 }
 
 /// As of a listpack that was parsed before from the same bytes.
-pub(crate) fn parsed(bytes: &[u8]) -> Elements<'_> {
-    Elements { unread: bytes.get(HEADER_BYTES..bytes.len().saturating_sub(1)).unwrap_or_default() }
+pub(crate) fn parsed(bytes: &[u8]) -> ListpackElements<'_> {
+    ListpackElements { unread: bytes.get(HEADER_BYTES..bytes.len().saturating_sub(1)).unwrap_or_default() }
 }
 
-impl<'i> Iterator for Elements<'i> {
+impl<'i> Iterator for ListpackElements<'i> {
     type Item = Element<'i>;
 
     fn next(&mut self) -> Option<Element<'i>> {
@@ -127,8 +128,8 @@ fn read_element<'i>(input: &mut &'i [u8]) -> Option<Element<'i>> {
     (take(input, len)? == &backward[..len]).then_some(element)
 }
 
-/// The length that stands behind an element of `len` bytes, and how many bytes it takes. The highest number of each width takes one more
-/// byte than it needs, as in Redis.
+/// The length that stands behind an element of `len` bytes, and how many bytes it takes. The highest number of each width takes one
+/// more byte than it needs, as in Redis.
 fn backward_length(len: usize) -> ([u8; 5], usize) {
     let bits = |shift: u32| (len >> shift) as u8 & 0x7F;
     match len {

@@ -33,8 +33,8 @@ pub struct Ziplist<'i> {
 }
 
 impl<'i> Ziplist<'i> {
-    /// Checks header, each element with the length of the one before it, their number, the offset of the last and the end. `None` when
-    /// anything is wrong.
+    /// Checks header, each element with the length of the one before it, their number, the offset of the last and the end. `None`
+    /// when anything is wrong.
     #[must_use]
     pub fn parse(bytes: &'i [u8]) -> Option<Self> {
         let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
@@ -72,23 +72,23 @@ impl<'i> Ziplist<'i> {
 
     /// The elements in order.
     #[must_use]
-    pub fn iter(&self) -> Elements<'i> {
-        Elements { unread: self.elements }
+    pub fn iter(&self) -> ZiplistElements<'i> {
+        ZiplistElements { unread: self.elements }
     }
 }
 
 /// The elements of a ziplist.
 #[derive(Clone, Debug)]
-pub struct Elements<'i> {
+pub struct ZiplistElements<'i> {
     unread: &'i [u8],
 }
 
 /// As of a ziplist that was parsed before from the same bytes.
-pub(crate) fn parsed(bytes: &[u8]) -> Elements<'_> {
-    Elements { unread: bytes.get(HEADER_BYTES..bytes.len().saturating_sub(1)).unwrap_or_default() }
+pub(crate) fn parsed(bytes: &[u8]) -> ZiplistElements<'_> {
+    ZiplistElements { unread: bytes.get(HEADER_BYTES..bytes.len().saturating_sub(1)).unwrap_or_default() }
 }
 
-impl<'i> Iterator for Elements<'i> {
+impl<'i> Iterator for ZiplistElements<'i> {
     type Item = Element<'i>;
 
     fn next(&mut self) -> Option<Element<'i>> {

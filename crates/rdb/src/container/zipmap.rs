@@ -4,8 +4,9 @@
 //! number of pairs (1, 254: count them)  pairs …  255
 //! ```
 //!
-//! A pair is a field's length and bytes, a value's length, the number of unused bytes behind it (1), the value's bytes and the unused ones. A length
-//! is one byte below 254, or 254 and 4 bytes, least significant first; a short length in the long form is damage.
+//! A pair is a field's length and bytes, a value's length, the number of unused bytes behind it (1), the value's bytes and the
+//! unused ones. A length is one byte below 254, or 254 and 4 bytes, least significant first; a short length in the long form is
+//! damage.
 
 use crate::cursor::{array, take};
 

@@ -1,4 +1,5 @@
-//! The footer of a payload: the version of the format (2 bytes) and a checksum of everything before (8 bytes), least significant byte first.
+//! The footer of a payload: the version of the format (2 bytes) and a checksum of everything before (8 bytes), least significant
+//! byte first.
 //!
 //! The version says which server's type bytes precede it: Valkey left Redis' numbering after version 11 and counts from 80.
 

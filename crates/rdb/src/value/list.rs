@@ -26,7 +26,8 @@ const PLAIN: usize = 1;
 /// The number of a node that is a listpack.
 const PACKED: usize = 2;
 
-/// A list in a payload. Its containers are checked and its elements counted; what is compressed otherwise is checked as [`List::elements`] comes to it.
+/// A list in a payload. Its containers are checked and its elements counted; what is compressed otherwise is checked as
+/// [`List::elements`] comes to it.
 #[derive(Clone, Debug)]
 pub struct List<'i> {
     body: Body<'i>,
@@ -70,10 +71,10 @@ impl<'i> List<'i> {
 
     /// The elements in order. Ends after the first error.
     #[must_use]
-    pub fn elements(&self) -> Elements<'_> {
+    pub fn elements(&self) -> ListElements<'_> {
         match &self.body {
-            Body::Objects(bytes) => Elements { nodes: [].iter(), unread: Unread::Objects(bytes, self.len) },
-            Body::Nodes(nodes) => Elements { nodes: nodes.iter(), unread: Unread::Nothing },
+            Body::Objects(bytes) => ListElements { nodes: [].iter(), unread: Unread::Objects(bytes, self.len) },
+            Body::Nodes(nodes) => ListElements { nodes: nodes.iter(), unread: Unread::Nothing },
         }
     }
 }
@@ -112,7 +113,7 @@ fn read<'i>(value_type: u8, input: &mut &'i [u8]) -> Option<List<'i>> {
 
 /// The elements of a [`List`].
 #[derive(Clone, Debug)]
-pub struct Elements<'l> {
+pub struct ListElements<'l> {
     nodes: std::slice::Iter<'l, Node<'l>>,
     unread: Unread<'l>,
 }
@@ -122,11 +123,11 @@ enum Unread<'l> {
     Nothing,
     /// So many of them.
     Objects(&'l [u8], usize),
-    Ziplist(ziplist::Elements<'l>),
-    Listpack(listpack::Elements<'l>),
+    Ziplist(ziplist::ZiplistElements<'l>),
+    Listpack(listpack::ListpackElements<'l>),
 }
 
-impl<'l> Iterator for Elements<'l> {
+impl<'l> Iterator for ListElements<'l> {
     type Item = Result<Text<'l>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -56,13 +56,13 @@ impl<'i> Set<'i> {
 
     /// The members in the order of the payload. Ends after the first error.
     #[must_use]
-    pub fn members(&self) -> Members<'_> {
+    pub fn members(&self) -> SetMembers<'_> {
         let unread = match &self.body {
             Body::Objects(bytes) => Unread::Objects(bytes),
             Body::Intset(bytes) => Unread::Integers(bytes),
             Body::Listpack(bytes) => Unread::Listpack(listpack::parsed(bytes)),
         };
-        Members { unread, left: self.len, seen: BTreeSet::new() }
+        SetMembers { unread, left: self.len, seen: BTreeSet::new() }
     }
 }
 
@@ -90,7 +90,7 @@ fn read<'i>(value_type: u8, input: &mut &'i [u8]) -> Option<Set<'i>> {
 
 /// The members of a [`Set`].
 #[derive(Clone, Debug)]
-pub struct Members<'s> {
+pub struct SetMembers<'s> {
     unread: Unread<'s>,
     left: usize,
     /// Of strings; integers ascend.
@@ -101,10 +101,10 @@ pub struct Members<'s> {
 enum Unread<'s> {
     Objects(&'s [u8]),
     Integers(&'s [u8]),
-    Listpack(listpack::Elements<'s>),
+    Listpack(listpack::ListpackElements<'s>),
 }
 
-impl<'s> Iterator for Members<'s> {
+impl<'s> Iterator for SetMembers<'s> {
     type Item = Result<Text<'s>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -125,11 +125,11 @@ impl<'s> Iterator for Members<'s> {
     }
 }
 
-impl std::iter::FusedIterator for Members<'_> {}
+impl std::iter::FusedIterator for SetMembers<'_> {}
 
 /// How large a set may be that is written as a container: the parameters of the same names.
 #[derive(Clone, Copy, Debug)]
-pub struct Thresholds {
+pub struct SetThresholds {
     /// `set-max-intset-entries`.
     pub integers_max: usize,
     /// `set-max-listpack-entries`.
@@ -140,7 +140,7 @@ pub struct Thresholds {
 
 /// In what form a set is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SetForm {
     /// One string object after another.
     Table,
     /// An intset.
@@ -149,9 +149,9 @@ pub enum Form {
     Listpack,
 }
 
-impl Form {
+impl SetForm {
     /// The form that a server with these thresholds chooses for these members, at its earliest.
-    pub fn choose<'m>(members: impl Iterator<Item = &'m [u8]>, thresholds: Thresholds) -> Self {
+    pub fn choose<'m>(members: impl Iterator<Item = &'m [u8]>, thresholds: SetThresholds) -> Self {
         let (mut integers, mut small, mut len, mut bytes) = (true, true, 0usize, 0usize);
         for member in members {
             len += 1;
@@ -189,19 +189,19 @@ impl Form {
     }
 }
 
-/// Appends type byte and value. What cannot be written as an intset or listpack is written as string objects instead; the form that was written
-/// is the result.
-pub fn write<'m>(form: Form, members: impl Iterator<Item = &'m [u8]> + Clone, out: &mut Vec<u8>) -> Form {
+/// Appends type byte and value. What cannot be written as an intset or listpack is written as string objects instead; the form that
+/// was written is the result.
+pub fn write<'m>(form: SetForm, members: impl Iterator<Item = &'m [u8]> + Clone, out: &mut Vec<u8>) -> SetForm {
     let container = match form {
-        Form::Table => None,
-        Form::Intset => integers(members.clone()),
-        Form::Listpack => listpack(members.clone()),
+        SetForm::Table => None,
+        SetForm::Intset => integers(members.clone()),
+        SetForm::Listpack => listpack(members.clone()),
     };
     let Some(container) = container else {
         out.push(types::SET);
         write_length(members.clone().count(), out);
         members.for_each(|member| write_string(member, out));
-        return Form::Table;
+        return SetForm::Table;
     };
     out.push(form.value_type());
     write_bytes(&container, out);

@@ -10,7 +10,8 @@
 //!
 //! The last one is ours alone, for members that expire; other servers refuse it.
 //!
-//! Scores that are no numbers are refused; so are texts of them that C's `strtod` would not take as a whole, which no server has written.
+//! Scores that are no numbers are refused; so are texts of them that C's `strtod` would not take as a whole, which no server has
+//! written.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -41,8 +42,8 @@ pub struct Member<'i> {
     pub expiry_ms: Option<u64>,
 }
 
-/// A sorted set in a payload. Its containers are checked and its members counted; that they differ and have scores, and what is compressed, is
-/// checked as [`SortedSet::members`] comes to it.
+/// A sorted set in a payload. Its containers are checked and its members counted; that they differ and have scores, and what is
+/// compressed, is checked as [`SortedSet::members`] comes to it.
 #[derive(Clone, Debug)]
 pub struct SortedSet<'i> {
     body: Body<'i>,
@@ -91,13 +92,13 @@ impl<'i> SortedSet<'i> {
 
     /// The members in the order of the payload, which need not be that of scores. Ends after the first error.
     #[must_use]
-    pub fn members(&self) -> Members<'_> {
+    pub fn members(&self) -> SortedSetMembers<'_> {
         let unread = match &self.body {
             Body::Objects { bytes, form } => Unread::Objects { bytes, form: *form },
             Body::Ziplist(bytes) => Unread::Ziplist(ziplist::parsed(bytes)),
             Body::Listpack(bytes) => Unread::Listpack(listpack::parsed(bytes)),
         };
-        Members { unread, left: self.len, seen: BTreeSet::new() }
+        SortedSetMembers { unread, left: self.len, seen: BTreeSet::new() }
     }
 }
 
@@ -152,7 +153,7 @@ fn read_score_text(input: &mut &[u8]) -> Option<f64> {
 
 /// The members of a [`SortedSet`].
 #[derive(Clone, Debug)]
-pub struct Members<'s> {
+pub struct SortedSetMembers<'s> {
     unread: Unread<'s>,
     left: usize,
     seen: BTreeSet<Text<'s>>,
@@ -161,11 +162,11 @@ pub struct Members<'s> {
 #[derive(Clone, Debug)]
 enum Unread<'s> {
     Objects { bytes: &'s [u8], form: Objects },
-    Ziplist(ziplist::Elements<'s>),
-    Listpack(listpack::Elements<'s>),
+    Ziplist(ziplist::ZiplistElements<'s>),
+    Listpack(listpack::ListpackElements<'s>),
 }
 
-impl<'s> Iterator for Members<'s> {
+impl<'s> Iterator for SortedSetMembers<'s> {
     type Item = Result<Member<'s>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -190,7 +191,7 @@ impl<'s> Iterator for Members<'s> {
     }
 }
 
-impl std::iter::FusedIterator for Members<'_> {}
+impl std::iter::FusedIterator for SortedSetMembers<'_> {}
 
 fn pair<'s>(elements: &mut impl Iterator<Item = Element<'s>>) -> Option<Member<'s>> {
     let name = elements.next()?.into();
@@ -203,7 +204,7 @@ fn pair<'s>(elements: &mut impl Iterator<Item = Element<'s>>) -> Option<Member<'
 
 /// How large a sorted set may be that is written as a listpack: the parameters of the same names.
 #[derive(Clone, Copy, Debug)]
-pub struct Thresholds {
+pub struct SortedSetThresholds {
     /// `zset-max-listpack-entries`.
     pub entries_max: usize,
     /// `zset-max-listpack-value`: bytes of the longest member.
@@ -212,16 +213,16 @@ pub struct Thresholds {
 
 /// In what form a sorted set is written; each is read by Redis 7.0 and younger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SortedSetForm {
     /// String objects with scores of 8 bytes.
     Table,
     /// A listpack.
     Listpack,
 }
 
-impl Form {
+impl SortedSetForm {
     /// The form that a server with these thresholds chooses for these members.
-    pub fn choose<'m>(members: impl Iterator<Item = (&'m [u8], f64)>, thresholds: Thresholds) -> Self {
+    pub fn choose<'m>(members: impl Iterator<Item = (&'m [u8], f64)>, thresholds: SortedSetThresholds) -> Self {
         let (mut small, mut len) = (true, 0usize);
         for (name, _) in members {
             len += 1;
@@ -246,13 +247,14 @@ impl Form {
     }
 }
 
-/// Appends type byte and value of members that ascend. A listpack that would be larger than Redis takes is written as string objects instead; the
-/// form that was written is the result. Redis writes string objects from the highest score down, and so does this.
-pub fn write<'m, M>(form: Form, members: M, out: &mut Vec<u8>) -> Form
+/// Appends type byte and value of members that ascend. A listpack that would be larger than Redis takes is written as string
+/// objects instead; the form that was written is the result. Redis writes string objects from the highest score down, and so does
+/// this.
+pub fn write<'m, M>(form: SortedSetForm, members: M, out: &mut Vec<u8>) -> SortedSetForm
 where
     M: DoubleEndedIterator<Item = (&'m [u8], f64)> + Clone,
 {
-    if form == Form::Listpack
+    if form == SortedSetForm::Listpack
         && let Some(list) = pack(members.clone())
     {
         out.push(types::ZSET_LISTPACK);
@@ -265,7 +267,7 @@ where
         write_string(name, out);
         out.extend_from_slice(&score.to_le_bytes());
     }
-    Form::Table
+    SortedSetForm::Table
 }
 
 /// Appends type byte and value of members that ascend, some of which expire.

@@ -84,8 +84,8 @@ impl Decoder {
         Self::default()
     }
 
-    /// Takes bytes off the front of `input`, at most to the end of the next reply. The result is their number, which the next call's
-    /// input must begin behind, and the reply if it is complete.
+    /// Takes bytes off the front of `input`, at most to the end of the next reply. The result is their number, which the next
+    /// call's input must begin behind, and the reply if it is complete.
     ///
     /// # Errors
     /// When the input is not RESP. The decoder is of no further use then.

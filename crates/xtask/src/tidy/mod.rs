@@ -19,6 +19,7 @@ mod latches;
 mod layers;
 pub(crate) mod lines;
 mod mechanisms;
+mod names;
 mod places;
 mod problem;
 pub(crate) mod prose;
@@ -71,7 +72,7 @@ fn check(root: &Path) -> Result<(Vec<Problem>, Vec<Problem>), String> {
     problems.extend(findings::check(&sources));
     problems.extend(documents::check(&sources, &|path| root.join(path).exists()));
     problems.extend(assertions::check(&sources));
-    for (found, notes) in [prose::check(&sources), interfaces::check(&sources)] {
+    for (found, notes) in [prose::check(&sources), interfaces::check(&sources), names::check(&sources)] {
         problems.extend(found);
         warnings.extend(notes);
     }

@@ -9,10 +9,10 @@ use almandine_base::object::{Damaged, ImageCursor, Kind, Missing, Object};
 use crate::hashed::{Elements, Placement, below};
 use crate::image::Magic;
 use crate::packed::entry::Valued;
-use crate::packed::{Due, Encoding, Entry};
+use crate::packed::{Due, FieldEntry, HashEncoding};
 
 /// The fields of a hash. Ends after an error.
-pub type Iter<'a> = crate::hashed::Iter<'a, Valued>;
+pub type HashIter<'a> = crate::hashed::HashedIter<'a, Valued>;
 
 const MAGIC: Magic = *b"AH\x01";
 
@@ -24,14 +24,14 @@ const MAGIC: Magic = *b"AH\x01";
 #[derive(Clone, Debug)]
 pub struct HashObject {
     pub(super) fields: Elements<Valued>,
-    pub(super) encoding: Encoding,
+    pub(super) encoding: HashEncoding,
 }
 
 impl HashObject {
     /// An empty hash.
     #[must_use]
     pub fn new(placement: Placement) -> Self {
-        Self { fields: Elements::new(placement), encoding: Encoding::HashTable }
+        Self { fields: Elements::new(placement), encoding: HashEncoding::HashTable }
     }
 
     /// How many fields there are.
@@ -48,12 +48,12 @@ impl HashObject {
 
     /// What OBJECT ENCODING names.
     #[must_use]
-    pub fn encoding(&self) -> Encoding {
+    pub fn encoding(&self) -> HashEncoding {
         self.encoding
     }
 
     /// Lets OBJECT ENCODING name another encoding.
-    pub fn set_encoding(&mut self, encoding: Encoding) {
+    pub fn set_encoding(&mut self, encoding: HashEncoding) {
         self.encoding = encoding;
     }
 
@@ -62,16 +62,16 @@ impl HashObject {
     /// # Errors
     /// [`Missing`]: its chunk is not in memory.
     #[inline]
-    pub fn find(&self, field: &[u8]) -> Result<Option<Entry<'_>>, Missing> {
+    pub fn find(&self, field: &[u8]) -> Result<Option<FieldEntry<'_>>, Missing> {
         self.find_hashed(self.fields.hash(field), field)
     }
 
-    /// As [`HashObject::find`], for who has the field's hash already.
+    /// A field whose hash is known.
     ///
     /// # Errors
     /// [`Missing`]: its chunk is not in memory.
     #[inline]
-    pub fn find_hashed(&self, hash: u64, field: &[u8]) -> Result<Option<Entry<'_>>, Missing> {
+    pub fn find_hashed(&self, hash: u64, field: &[u8]) -> Result<Option<FieldEntry<'_>>, Missing> {
         self.fields.find(hash, field)
     }
 
@@ -84,7 +84,7 @@ impl HashObject {
         self.set_hashed(self.fields.hash(field), field, value, due)
     }
 
-    /// As [`HashObject::set`], for who has the field's hash already.
+    /// Sets a field whose hash is known. Says whether it is new.
     ///
     /// # Errors
     /// [`Missing`]: its chunk is not in memory; nothing has changed.
@@ -100,7 +100,7 @@ impl HashObject {
         &mut self,
         field: &[u8],
         due: Due,
-        make: impl FnOnce(Option<Entry<'_>>) -> Result<V, E>,
+        make: impl FnOnce(Option<FieldEntry<'_>>) -> Result<V, E>,
     ) -> Result<Result<(bool, V), E>, Missing> {
         self.fields.edit(field, due, make)
     }
@@ -133,13 +133,13 @@ impl HashObject {
     ///
     /// # Errors
     /// [`Missing`]: its chunk is not in memory.
-    pub fn nth(&self, rank: usize) -> Result<Option<Entry<'_>>, Missing> {
+    pub fn nth(&self, rank: usize) -> Result<Option<FieldEntry<'_>>, Missing> {
         self.fields.nth(rank)
     }
 
     /// All entries, in an order that only a change of the hash changes.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn iter(&self) -> HashIter<'_> {
         self.iter_from(0)
     }
 
@@ -148,13 +148,13 @@ impl HashObject {
     /// # Errors
     /// [`Missing`]: a chunk is not in memory; the entries before it were visited.
     #[inline]
-    pub fn visit<'a>(&'a self, visit: impl FnMut(Entry<'a>)) -> Result<(), Missing> {
+    pub fn visit<'a>(&'a self, visit: impl FnMut(FieldEntry<'a>)) -> Result<(), Missing> {
         self.fields.visit(visit)
     }
 
     /// As [`HashObject::iter`], from the entry of this rank on: to go on with a snapshot after a pause.
     #[must_use]
-    pub fn iter_from(&self, rank: usize) -> Iter<'_> {
+    pub fn iter_from(&self, rank: usize) -> HashIter<'_> {
         self.fields.iter_from(rank)
     }
 
@@ -162,7 +162,7 @@ impl HashObject {
     ///
     /// # Errors
     /// [`Missing`]: its chunk is not in memory.
-    pub fn random(&self, bits: u64) -> Result<Option<Entry<'_>>, Missing> {
+    pub fn random(&self, bits: u64) -> Result<Option<FieldEntry<'_>>, Missing> {
         self.nth(below(bits, self.len()))
     }
 
@@ -170,16 +170,21 @@ impl HashObject {
     ///
     /// # Errors
     /// [`Missing`]: a chunk is not in memory; the fields that were visited are no random sample.
-    pub fn sample(&self, count: usize, random: &mut dyn FnMut() -> u64, visit: &mut dyn FnMut(Entry<'_>)) -> Result<(), Missing> {
+    pub fn sample(
+        &self,
+        count: usize,
+        random: &mut dyn FnMut() -> u64,
+        visit: &mut dyn FnMut(FieldEntry<'_>),
+    ) -> Result<(), Missing> {
         self.fields.sample(count, random, visit)
     }
 
-    /// Visits about `count` fields from `cursor` on, and returns the cursor to go on with; 0 begins, and 0 is returned at the end. Any number is a
-    /// cursor. A field that is there from the first call to the last is visited at least once.
+    /// Visits about `count` fields from `cursor` on, and returns the cursor to go on with; 0 begins, and 0 is returned at the end.
+    /// Any number is a cursor. A field that is there from the first call to the last is visited at least once.
     ///
     /// # Errors
     /// [`Missing`]: a chunk is not in memory; what was visited will be visited again.
-    pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(Entry<'_>)) -> Result<u64, Missing> {
+    pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(FieldEntry<'_>)) -> Result<u64, Missing> {
         self.fields.scan(cursor, count, visit)
     }
 
@@ -226,7 +231,7 @@ impl Object for HashObject {
 
     fn read_part(&mut self, part: &[u8]) -> Result<bool, Damaged> {
         let (is_last, encoding) = self.fields.read_part(MAGIC, part)?;
-        self.encoding = Encoding::of(encoding);
+        self.encoding = HashEncoding::from_number(encoding);
         Ok(is_last)
     }
 

@@ -31,7 +31,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// A chunk of so many elements, whose entries `fill` writes.
+    /// A chunk of elements whose entries `fill` writes.
     pub(super) fn fill(count: usize, bytes: usize, fill: impl FnOnce(&mut [u8])) -> Self {
         let mut all = zeroes(size_class(SHARED_BYTES + HEADER + bytes) - SHARED_BYTES);
         if let Some(all) = Arc::get_mut(&mut all) {

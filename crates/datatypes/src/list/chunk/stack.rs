@@ -1,7 +1,7 @@
 //! The elements at an end of a large list. The top is the end of the list, the bottom is next to its middle.
 //!
-//! They lie as in a listpack, bottom first: each entry has its size behind it, so that the top one is found without an index. What is read backwards has
-//! seven bits per byte, the least significant last, and the high bit in all bytes but the first.
+//! They lie as in a listpack, bottom first: each entry has its size behind it, so that the top one is found without an index. What
+//! is read backwards has seven bits per byte, the least significant last, and the high bit in all bytes but the first.
 
 use crate::packed::Element;
 use crate::packed::listpack::{Encoded, parse, size_at, trailer_len};
@@ -115,7 +115,7 @@ impl Stack {
         Some((element, size + trailer_len(size)))
     }
 
-    /// Takes the top element away, which takes so many bytes.
+    /// Takes the top element away, which has `size` bytes.
     #[inline]
     pub(in crate::list) fn drop_top(&mut self, size: usize) {
         self.bytes.truncate(self.bytes.len() - size);

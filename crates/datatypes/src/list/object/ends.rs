@@ -99,7 +99,8 @@ impl ListObject {
         }
     }
 
-    /// Takes the element at an end away, and gives what `taken` makes of it. None: there is none. A list without elements is the caller's to remove.
+    /// Takes the element at an end away, and gives what `taken` makes of it. None: there is none. A list without elements is the
+    /// caller's to remove.
     ///
     /// # Errors
     /// [`Missing`]: its chunk is not in memory; nothing has changed.
@@ -115,8 +116,8 @@ impl ListObject {
         Ok(Some(result))
     }
 
-    /// Gives an empty stack the elements of the chunk next to it, or half of what the stack at the other end has. False: what is next to it has
-    /// a chunk to itself, or there is nothing.
+    /// Gives an empty stack the elements of the chunk next to it, or half of what the stack at the other end has. False: what is
+    /// next to it has a chunk to itself, or there is nothing.
     fn fill_stack(&mut self, end: End) -> Result<bool, Missing> {
         let Some(tree) = &mut self.middle else {
             self.share(end);

@@ -1,7 +1,8 @@
 //! Looking for equal elements from either end, a chunk at a time.
 //!
-//! Equal elements have equal bytes, so a chunk is first searched for the bytes of what is wanted, by vector instructions; those that have them are
-//! walked through, to see whether it is an element that they belong to, and which. Few bytes are found too often for that to pay.
+//! Equal elements have equal bytes, so a chunk is first searched for the bytes of what is wanted, by vector instructions; those
+//! that have them are walked through, to see whether it is an element that they belong to, and which. Few bytes are found too often
+//! for that to pay.
 
 use almandine_base::object::Missing;
 use memchr::memmem::Finder;
@@ -57,7 +58,8 @@ impl Search<'_> {
 }
 
 impl ListObject {
-    /// Visits the places of elements that are equal to `element`, from an end on and of the `limit` elements there, until `visit` says that this is enough.
+    /// Visits the places of elements that are equal to `element`, from an end on and of the `limit` elements there, until `visit`
+    /// says that this is enough.
     ///
     /// # Errors
     /// [`Missing`]: a chunk is not in memory; what was visited is right.
@@ -104,7 +106,8 @@ impl ListObject {
         Ok(())
     }
 
-    /// Tells `part` the places in each chunk that has elements in a range of the middle, and where the chunk begins. Says whether all were told.
+    /// Tells `part` the places in each chunk that has elements in a range of the middle, and where the chunk begins. Says whether
+    /// all were told.
     fn find_in_middle(
         &self,
         search: &Search<'_>,

@@ -47,6 +47,6 @@ pub(in crate::list) fn read_part(list: &mut ListObject, part: &[u8]) -> Result<b
         at += size;
     }
     list.parts += 1;
-    list.encoding = ListEncoding::of(part.encoding);
+    list.encoding = ListEncoding::from_number(part.encoding);
     Ok(part.is_last)
 }

@@ -11,7 +11,7 @@ use crate::list::chunk::Chunk;
 
 /// The elements of a large list from some place on. Ends after an error.
 #[derive(Clone, Debug)]
-pub struct Iter<'a> {
+pub struct ListIter<'a> {
     list: &'a ListObject,
     at: At<'a>,
     leaves: Option<Leaves<'a, Chunk>>,
@@ -28,7 +28,7 @@ enum At<'a> {
     Tail(usize),
 }
 
-impl<'a> Iter<'a> {
+impl<'a> ListIter<'a> {
     pub(in crate::list) fn new(list: &'a ListObject, index: usize) -> Self {
         let left = list.len().saturating_sub(index);
         let mut iter = Self { list, at: At::Chunk(&[]), leaves: None, left };
@@ -62,7 +62,7 @@ impl<'a> Iter<'a> {
     }
 }
 
-impl<'a> Iterator for Iter<'a> {
+impl<'a> Iterator for ListIter<'a> {
     type Item = Result<Member<'a>, Missing>;
 
     #[inline]

@@ -7,7 +7,7 @@ mod image;
 mod iter;
 mod remove;
 
-pub use iter::Iter;
+pub use iter::ListIter;
 
 use std::any::Any;
 
@@ -85,7 +85,7 @@ impl ListObject {
         self.encoding = encoding;
     }
 
-    /// Whether the elements, with others of so many bytes, are more than one node of a quicklist may have.
+    /// Whether the elements, with others of `bytes` in all, are more than one node of a quicklist may have.
     ///
     /// # Errors
     /// [`Missing`]: a chunk is not in memory.
@@ -153,14 +153,14 @@ impl ListObject {
 
     /// All elements in order. Ends after an error.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn iter(&self) -> ListIter<'_> {
         self.iter_from(0)
     }
 
     /// As [`ListObject::iter`], from a place on.
     #[must_use]
-    pub fn iter_from(&self, index: usize) -> Iter<'_> {
-        Iter::new(self, index)
+    pub fn iter_from(&self, index: usize) -> ListIter<'_> {
+        ListIter::new(self, index)
     }
 
     /// Replaces the element at a place. Says whether there is one.

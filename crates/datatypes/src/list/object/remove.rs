@@ -14,8 +14,8 @@ use crate::list::chunk::Chunk;
 use crate::list::chunk::stack::Stack;
 
 impl ListObject {
-    /// Removes at most `limit` elements that are equal to `element`, those next to an end, and says how many. A list without elements is the caller's
-    /// to remove.
+    /// Removes at most `limit` elements that are equal to `element`, those next to an end, and says how many. A list without
+    /// elements is the caller's to remove.
     ///
     /// # Errors
     /// [`Missing`]: a chunk is not in memory; those before it have been removed.
@@ -75,7 +75,8 @@ impl ListObject {
         Ok(limit - left)
     }
 
-    /// Removes all elements outside of a range of places. What may be many of them is given to `dropped` as lists that mean nothing, to be freed in steps.
+    /// Removes all elements outside of a range of places. What may be many of them is given to `dropped` as lists that mean
+    /// nothing, to be freed in steps.
     ///
     /// # Errors
     /// [`Missing`]: a chunk is not in memory; the list is as before, or the elements behind the range have been removed.

@@ -27,7 +27,8 @@ pub struct ListLimits {
 }
 
 impl ListLimits {
-    /// Of the parameter's value: elements of a node, or, if it is negative, bytes: −1 for 4 KiB, twice as many for each further one up to −5.
+    /// Of the parameter's value: elements of a node, or, if it is negative, bytes: −1 for 4 KiB, twice as many for each further one
+    /// up to −5.
     #[must_use]
     pub fn new(size: i64) -> Self {
         match size {
@@ -36,7 +37,7 @@ impl ListLimits {
         }
     }
 
-    /// Whether a node is too large with so many bytes, as a listpack, and elements.
+    /// Whether a node with these elements, of these bytes as a listpack, is too large.
     #[must_use]
     pub fn is_exceeded(self, bytes: usize, entries: usize) -> bool {
         bytes > self.bytes || entries > self.entries
@@ -54,7 +55,7 @@ impl ListLimits {
 impl ListEncoding {
     /// The encoding with this number; unknown ones are quicklists.
     #[must_use]
-    pub fn of(number: u8) -> Self {
+    pub fn from_number(number: u8) -> Self {
         if number == 0 { Self::ListPack } else { Self::QuickList }
     }
 
@@ -81,7 +82,7 @@ mod tests {
         assert!(limits(0) == limits(1));
         assert!(limits(-2).half().is_exceeded(4097, 1) && limits(4).half().is_exceeded(10, 3));
         for encoding in [ListEncoding::ListPack, ListEncoding::QuickList] {
-            assert_eq!(ListEncoding::of(encoding as u8), encoding);
+            assert_eq!(ListEncoding::from_number(encoding as u8), encoding);
         }
     }
 }

@@ -46,7 +46,7 @@ impl<'a> PackedList<'a> {
             [flags, count, entries @ ..] => (*flags, usize::from(*count), entries),
             _ => (0, 0, &[][..]),
         };
-        Self { encoding: ListEncoding::of((flags >> 1) & 3), count, entries }
+        Self { encoding: ListEncoding::from_number((flags >> 1) & 3), count, entries }
     }
 
     /// How many elements there are.
@@ -80,16 +80,16 @@ impl<'a> PackedList<'a> {
 
     /// All elements in order.
     #[must_use]
-    pub fn iter(&self) -> Iter<'a> {
+    pub fn iter(&self) -> PackedListIter<'a> {
         self.iter_from(0)
     }
 
     /// The elements from a place on.
     #[must_use]
-    pub fn iter_from(&self, index: usize) -> Iter<'a> {
+    pub fn iter_from(&self, index: usize) -> PackedListIter<'a> {
         let start = self.start(index);
         let left = if start.is_some() { self.count.saturating_sub(index) } else { 0 };
-        Iter { entries: self.entries, at: start.unwrap_or(0), left }
+        PackedListIter { entries: self.entries, at: start.unwrap_or(0), left }
     }
 
     /// Visits the places of all elements that are equal to `element`, ascending, until it says that this is enough.
@@ -217,13 +217,13 @@ pub(crate) fn listpack_bytes(entries: &[u8]) -> usize {
 
 /// The elements of a packed list.
 #[derive(Clone, Debug)]
-pub struct Iter<'a> {
+pub struct PackedListIter<'a> {
     entries: &'a [u8],
     at: usize,
     left: usize,
 }
 
-impl<'a> Iterator for Iter<'a> {
+impl<'a> Iterator for PackedListIter<'a> {
     type Item = Member<'a>;
 
     fn next(&mut self) -> Option<Member<'a>> {

@@ -8,7 +8,7 @@ use crate::set::{PackedSet, SetEncoding, SetLimits};
 use super::source::Source;
 use crate::set::object::SetObject;
 
-/// A set that nobody else has yet.
+/// A set that is no key's yet.
 #[derive(Clone, Debug)]
 pub struct Builder {
     packed: Vec<u8>,

@@ -1,19 +1,22 @@
-//! Union, intersection and difference of sets, without a result that is built: each goes through some of the sets and looks the members up in others.
+//! Union, intersection and difference of sets, without a result that is built: each goes through some of the sets and looks the
+//! members up in others.
 //!
-//! *Intersection*: through the smallest, each member looked up in the others, the smaller ones first. *Difference*: through the first, its
-//! members looked up in the others, the larger ones first. *Union*: through all, the largest first, the members of each looked up in those before it.
-//! Large sets are in the order of one hash, so look-ups of members that come in that order are in the same chunks again and again. Sets of integers ascend and are merged.
+//! *Intersection*: through the smallest, each member looked up in the others, the smaller ones first. *Difference*: through the
+//! first, its members looked up in the others, the larger ones first. *Union*: through all, the largest first, the members of each
+//! looked up in those before it. Large sets are in the order of one hash, so look-ups of members that come in that order are in the
+//! same chunks again and again. Sets of integers ascend and are merged.
 //!
-//! With many sets a union would look up more than it costs to gather all members in a set of their own; so would a difference from many:
+//! With many sets a union would look up more than it costs to gather all members in a set of their own; so would a difference from
+//! many:
 //! [`Algebra::gathers`].
 //!
-//! Everything can be done in steps: whoever holds snapshots of the sets goes on where the step before has ended.
+//! Everything can be done in steps over snapshots of the sets: each step goes on where the one before has ended.
 
 mod builder;
 mod source;
 
 pub use builder::Builder;
-pub use source::{Members, Source};
+pub use source::{Source, SourceMembers};
 
 use std::ops::Range;
 
@@ -26,12 +29,12 @@ use super::object::SetObject;
 
 /// Look-ups in large sets that cost as much as adding a member to one.
 const GATHER_COST: usize = 5;
-/// Members of packed sets whose comparison costs as much as a look-up in a large one.
+/// SourceMembers of packed sets whose comparison costs as much as a look-up in a large one.
 const SCAN_COST: usize = 16;
 
 /// What is asked of several sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum SetOperation {
     /// What is in one of them.
     Union,
     /// What is in all of them.
@@ -50,7 +53,7 @@ pub struct Position {
 /// An operation on sets, in the order in which that is cheapest.
 #[derive(Clone, Debug)]
 pub struct Algebra<'s> {
-    operation: Operation,
+    operation: SetOperation,
     sources: Vec<Source<'s>>,
 }
 
@@ -83,15 +86,15 @@ impl Count {
 impl<'s> Algebra<'s> {
     /// An operation on sets in the order in which a command names them. Absent ones are empty.
     #[must_use]
-    pub fn new(operation: Operation, mut sources: Vec<Source<'s>>) -> Self {
+    pub fn new(operation: SetOperation, mut sources: Vec<Source<'s>>) -> Self {
         match operation {
-            Operation::Union => sources.sort_by_key(|source| std::cmp::Reverse(source.len())),
-            Operation::Intersection => sources.sort_by_key(Source::len),
-            Operation::Difference => {
+            SetOperation::Union => sources.sort_by_key(|source| std::cmp::Reverse(source.len())),
+            SetOperation::Intersection => sources.sort_by_key(Source::len),
+            SetOperation::Difference => {
                 sources.get_mut(1..).unwrap_or_default().sort_by_key(|source| std::cmp::Reverse(source.len()));
             }
         }
-        if operation != Operation::Intersection {
+        if operation != SetOperation::Intersection {
             let mut at = 0;
             sources.retain(|source| {
                 at += 1;
@@ -101,17 +104,17 @@ impl<'s> Algebra<'s> {
         Self { operation, sources }
     }
 
-    /// Members that going through all of it meets at most.
+    /// SourceMembers that going through all of it meets at most.
     #[must_use]
     pub fn work(&self) -> usize {
         let all = match self.operation {
-            Operation::Union => &self.sources[..],
-            Operation::Intersection | Operation::Difference => self.sources.get(..1).unwrap_or_default(),
+            SetOperation::Union => &self.sources[..],
+            SetOperation::Intersection | SetOperation::Difference => self.sources.get(..1).unwrap_or_default(),
         };
         all.iter().map(Source::len).sum()
     }
 
-    /// Members of all sets together.
+    /// SourceMembers of all sets together.
     #[must_use]
     pub fn all(&self) -> usize {
         self.sources.iter().map(Source::len).sum()
@@ -123,12 +126,12 @@ impl<'s> Algebra<'s> {
         let lens = |sources: &[Source<'_>]| sources.iter().map(Source::len).sum::<usize>();
         let costs = |sources: &[Source<'_>]| sources.iter().map(cost).sum::<usize>();
         let (range, lookups) = match self.operation {
-            Operation::Intersection => return None,
-            Operation::Union => {
+            SetOperation::Intersection => return None,
+            SetOperation::Union => {
                 let lookups = (1..self.sources.len()).map(|at| self.sources[at].len() * costs(&self.sources[..at])).sum();
                 (0..self.sources.len(), lookups)
             }
-            Operation::Difference => {
+            SetOperation::Difference => {
                 let (first, others) = self.sources.split_first()?;
                 (1..self.sources.len(), first.len() * costs(others).saturating_sub(1))
             }
@@ -139,11 +142,12 @@ impl<'s> Algebra<'s> {
     /// As if the sets that should be gathered were this one.
     #[must_use]
     pub fn with_gathered(&self, gathered: Source<'s>) -> Self {
-        let first = if self.operation == Operation::Difference { self.sources.get(..1).unwrap_or_default() } else { &[] };
+        let first = if self.operation == SetOperation::Difference { self.sources.get(..1).unwrap_or_default() } else { &[] };
         Self { operation: self.operation, sources: [first, &[gathered]].concat() }
     }
 
-    /// Adds members of the sets that are to be gathered, after having met about `steps` of them. Returns where to go on; None at the end.
+    /// Adds members of the sets that are to be gathered, after having met about `steps` of them. Returns where to go on; None at
+    /// the end.
     ///
     /// # Errors
     /// [`Missing`]: a part of a set is not in memory.
@@ -194,9 +198,9 @@ impl<'s> Algebra<'s> {
         match self.operation {
             _ if source >= all => None,
             _ if subtracts => Some(Pass { within: 0..1, outside: 1..source }),
-            Operation::Union => Some(Pass { within: 0..0, outside: 0..source }),
-            Operation::Intersection => (source == 0).then_some(Pass { within: 1..all, outside: 0..0 }),
-            Operation::Difference => (source == 0).then_some(Pass { within: 0..0, outside: 1..all }),
+            SetOperation::Union => Some(Pass { within: 0..0, outside: 0..source }),
+            SetOperation::Intersection => (source == 0).then_some(Pass { within: 1..all, outside: 0..0 }),
+            SetOperation::Difference => (source == 0).then_some(Pass { within: 0..0, outside: 1..all }),
         }
     }
 
@@ -250,11 +254,11 @@ impl<'s> Algebra<'s> {
         let limit = if limit == 0 { usize::MAX } else { limit };
         let first = self.sources.first().map_or(0, Source::len);
         let others: usize = self.sources.iter().skip(1).map(Source::len).sum();
-        let subtracts = self.operation == Operation::Difference && others < first;
+        let subtracts = self.operation == SetOperation::Difference && others < first;
         let (position, total) = match self.operation {
             // All of these count without being looked at.
-            Operation::Union => (Position { source: 1, rank: 0 }, first),
-            Operation::Difference if subtracts => (Position { source: 1, rank: 0 }, first),
+            SetOperation::Union => (Position { source: 1, rank: 0 }, first),
+            SetOperation::Difference if subtracts => (Position { source: 1, rank: 0 }, first),
             _ => (Position::default(), 0),
         };
         Count { position, subtracts, total, limit }
@@ -281,9 +285,9 @@ impl<'s> Algebra<'s> {
     fn shares(&self, into: &Builder) -> Option<&'s SetObject> {
         let Some((Source::Object(first), others)) = self.sources.split_first() else { return None };
         let shares = match self.operation {
-            Operation::Union => into.is_table(first.len()),
-            Operation::Intersection => false,
-            Operation::Difference => {
+            SetOperation::Union => into.is_table(first.len()),
+            SetOperation::Intersection => false,
+            SetOperation::Difference => {
                 let taken: usize = others.iter().map(Source::len).sum();
                 taken < first.len() / 2 && into.is_table(first.len() - taken)
             }
@@ -291,7 +295,7 @@ impl<'s> Algebra<'s> {
         shares.then_some(*first)
     }
 
-    /// Members that [`Algebra::build`] meets at most.
+    /// SourceMembers that [`Algebra::build`] meets at most.
     #[must_use]
     pub fn build_work(&self, into: &Builder) -> usize {
         match self.shares(into) {
@@ -300,8 +304,8 @@ impl<'s> Algebra<'s> {
         }
     }
 
-    /// Adds members of the result to a set that was empty at the beginning, meeting about `steps`. Returns where to go on; None at the end, where
-    /// it has all of them.
+    /// Adds members of the result to a set that was empty at the beginning, meeting about `steps`. Returns where to go on; None at
+    /// the end, where it has all of them.
     ///
     /// # Errors
     /// [`Missing`]: a part of a set is not in memory.
@@ -310,7 +314,7 @@ impl<'s> Algebra<'s> {
         if let Some(first) = shared.filter(|_| from == Position::default()) {
             into.begin_with(first);
         }
-        let removes = shared.is_some() && self.operation == Operation::Difference;
+        let removes = shared.is_some() && self.operation == SetOperation::Difference;
         let mut done = Ok(true);
         let mut take = |member: &[u8]| {
             done = if removes { into.remove(member) } else { into.add(member) };
@@ -319,7 +323,7 @@ impl<'s> Algebra<'s> {
         let next = match self.operation {
             _ if shared.is_some() => self.each_of(1..self.sources.len(), from, steps, &mut take),
             // What was added before is found in the result.
-            Operation::Union => self.each_of(0..self.sources.len(), from, steps, &mut take),
+            SetOperation::Union => self.each_of(0..self.sources.len(), from, steps, &mut take),
             _ => self.visit(from, steps, &mut take),
         };
         done.and(next)

@@ -5,7 +5,7 @@ use almandine_base::object::Missing;
 use crate::packed::Member;
 use crate::set::{PackedSet, packed};
 
-use crate::set::object::{Iter, SetObject};
+use crate::set::object::{SetIter, SetObject};
 
 /// A set to be read.
 #[derive(Clone, Copy, Debug)]
@@ -49,28 +49,28 @@ impl<'s> Source<'s> {
 
     /// All members from the one of this rank on.
     #[must_use]
-    pub fn iter_from(&self, rank: usize) -> Members<'s> {
+    pub fn iter_from(&self, rank: usize) -> SourceMembers<'s> {
         match self {
             Self::Packed(packed) => {
                 let mut members = packed.iter();
                 members.by_ref().take(rank).for_each(drop);
-                Members::Packed(members)
+                SourceMembers::Packed(members)
             }
-            Self::Object(object) => Members::Object(object.iter_from(rank)),
+            Self::Object(object) => SourceMembers::Object(object.iter_from(rank)),
         }
     }
 }
 
 /// The members of a [`Source`]. Ends after an error.
 #[derive(Clone, Debug)]
-pub enum Members<'s> {
+pub enum SourceMembers<'s> {
     /// Of a packed one.
-    Packed(packed::Iter<'s>),
+    Packed(packed::PackedSetIter<'s>),
     /// Of a large one.
-    Object(Iter<'s>),
+    Object(SetIter<'s>),
 }
 
-impl<'s> Iterator for Members<'s> {
+impl<'s> Iterator for SourceMembers<'s> {
     type Item = Result<Member<'s>, Missing>;
 
     #[inline]

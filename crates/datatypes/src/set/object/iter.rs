@@ -7,9 +7,9 @@ use crate::packed::entry::Bare;
 
 /// The members of a set. Ends after an error.
 #[derive(Clone, Debug)]
-pub struct Iter<'a>(pub(in crate::set) hashed::Iter<'a, Bare>);
+pub struct SetIter<'a>(pub(in crate::set) hashed::HashedIter<'a, Bare>);
 
-impl<'a> Iterator for Iter<'a> {
+impl<'a> Iterator for SetIter<'a> {
     type Item = Result<&'a [u8], Missing>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -3,7 +3,7 @@
 mod convert;
 mod iter;
 
-pub use iter::Iter;
+pub use iter::SetIter;
 
 use std::any::Any;
 
@@ -69,7 +69,7 @@ impl SetObject {
         self.contains_hashed(self.members.hash(member), member)
     }
 
-    /// As [`SetObject::contains`], for who has the member's hash already.
+    /// Whether there is a member whose hash is known.
     ///
     /// # Errors
     /// [`Missing`]: the member's chunk is not in memory.
@@ -86,7 +86,7 @@ impl SetObject {
         self.add_hashed(self.members.hash(member), member)
     }
 
-    /// As [`SetObject::add`], for who has the member's hash already.
+    /// Adds a member whose hash is known. Says whether it is new.
     ///
     /// # Errors
     /// [`Missing`]: its chunk is not in memory; nothing has changed.
@@ -140,14 +140,14 @@ impl SetObject {
 
     /// All members, in an order that only a change of the set changes.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn iter(&self) -> SetIter<'_> {
         self.iter_from(0)
     }
 
     /// As [`SetObject::iter`], from the member of this rank on: to go on with a snapshot after a pause.
     #[must_use]
-    pub fn iter_from(&self, rank: usize) -> Iter<'_> {
-        Iter(self.members.iter_from(rank))
+    pub fn iter_from(&self, rank: usize) -> SetIter<'_> {
+        SetIter(self.members.iter_from(rank))
     }
 
     /// One member at random. None if there is none.
@@ -166,8 +166,8 @@ impl SetObject {
         self.members.sample(count, random, &mut |entry| visit(entry.field))
     }
 
-    /// Visits about `count` members from `cursor` on, and returns the cursor to go on with; 0 begins, and 0 is returned at the end. Any number is a
-    /// cursor. A member that is there from the first call to the last is visited at least once.
+    /// Visits about `count` members from `cursor` on, and returns the cursor to go on with; 0 begins, and 0 is returned at the end.
+    /// Any number is a cursor. A member that is there from the first call to the last is visited at least once.
     ///
     /// # Errors
     /// [`Missing`]: a chunk is not in memory; what was visited will be visited again.
@@ -212,7 +212,7 @@ impl Object for SetObject {
 
     fn read_part(&mut self, part: &[u8]) -> Result<bool, Damaged> {
         let (is_last, encoding) = self.members.read_part(MAGIC, part)?;
-        self.encoding = SetEncoding::of(encoding);
+        self.encoding = SetEncoding::from_number(encoding);
         Ok(is_last)
     }
 

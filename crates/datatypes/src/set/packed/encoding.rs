@@ -29,7 +29,7 @@ pub struct SetLimits {
 impl SetEncoding {
     /// The encoding with this number; unknown ones are hash tables.
     #[must_use]
-    pub fn of(number: u8) -> Self {
+    pub fn from_number(number: u8) -> Self {
         match number {
             0 => Self::IntSet,
             1 => Self::ListPack,
@@ -49,7 +49,7 @@ impl SetEncoding {
 
     /// The encoding of a new set that a command is about to give `hint` members, `member` the first of them.
     #[must_use]
-    pub fn of_new(member: &[u8], hint: usize, limits: SetLimits) -> Self {
+    pub fn for_new(member: &[u8], hint: usize, limits: SetLimits) -> Self {
         if parse_i64(member).is_some() && hint <= limits.integers {
             Self::IntSet
         } else if hint <= limits.entries {
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn encodings_follow_the_thresholds() {
         use SetEncoding::{HashTable, IntSet, ListPack};
-        let new = |member: &[u8], hint| SetEncoding::of_new(member, hint, LIMITS);
+        let new = |member: &[u8], hint| SetEncoding::for_new(member, hint, LIMITS);
         assert_eq!([new(b"1", 512), new(b"1", 513), new(b"a", 128), new(b"a", 129)], [IntSet, HashTable, ListPack, HashTable]);
         for (before, member, len, after) in [
             (IntSet, &b"12"[..], 512, IntSet),
@@ -103,7 +103,7 @@ mod tests {
             assert_eq!(before.after(member, len, LIMITS), after, "{before:?} {len}");
         }
         for encoding in [IntSet, ListPack, HashTable] {
-            assert_eq!(SetEncoding::of(encoding as u8), encoding);
+            assert_eq!(SetEncoding::from_number(encoding as u8), encoding);
         }
         assert_eq!([IntSet, ListPack, HashTable].map(SetEncoding::name), ["intset", "listpack", "hashtable"]);
     }

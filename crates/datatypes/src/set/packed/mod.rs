@@ -15,7 +15,7 @@ pub use integers::IntegerCursor;
 
 use self::integers::{Integers, width_of};
 use crate::number::parse_i64;
-use crate::packed::entry::{Bare, Shape};
+use crate::packed::entry::{Bare, EntryShape};
 use crate::packed::{ELEMENTS_MAX, Full, Member, PACKED_MAX_BYTES};
 
 /// Integers that a packed set has at most. They are looked up by halves, so they may be more than what is scanned.
@@ -42,7 +42,7 @@ impl<'a> PackedSet<'a> {
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         let (flags, rest) = bytes.split_first().map_or((0, bytes), |(flags, rest)| (*flags, rest));
-        let encoding = SetEncoding::of((flags >> 1) & 3);
+        let encoding = SetEncoding::from_number((flags >> 1) & 3);
         let body = match usize::from(flags >> 4) {
             width @ 1..=8 => Body::Integers(Integers::new(rest, width)),
             _ => {
@@ -108,8 +108,8 @@ impl<'a> PackedSet<'a> {
 
     /// All members: integers ascending, strings in the order in which they came.
     #[must_use]
-    pub fn iter(&self) -> Iter<'a> {
-        Iter { body: self.body, at: 0, left: self.len() }
+    pub fn iter(&self) -> PackedSetIter<'a> {
+        PackedSetIter { body: self.body, at: 0, left: self.len() }
     }
 
     /// The members as integers, if all of them are.
@@ -240,14 +240,14 @@ impl<'a> PackedSet<'a> {
 
 /// The members of a packed set.
 #[derive(Clone, Debug)]
-pub struct Iter<'a> {
+pub struct PackedSetIter<'a> {
     body: Body<'a>,
     /// The next integer, or where the next string begins.
     at: usize,
     left: usize,
 }
 
-impl<'a> Iterator for Iter<'a> {
+impl<'a> Iterator for PackedSetIter<'a> {
     type Item = Member<'a>;
 
     fn next(&mut self) -> Option<Member<'a>> {

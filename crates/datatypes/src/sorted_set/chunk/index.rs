@@ -4,7 +4,7 @@
 //! members 4 | bytes of a score 4                    header
 //! hashes, ascending: 4 bytes each
 //! slack
-//! scores, the first one last: so many bytes each as the widest of them needs
+//! scores, the first one last: each as wide as the widest of them
 //! ```
 //!
 //! A hash stands for a member. Two members of the same hash have an entry each, so one that is found is a candidate.

@@ -7,13 +7,13 @@
 //! offsets of the entries: 2 bytes each, the first one last     4 bytes where there are more than 64 KiB of entries
 //! ```
 //!
-//! A chunk is searched by halves. The bound between two chunks is a score, and where both have members of that score, the shortest beginning of a
-//! member that tells them apart.
+//! A chunk is searched by halves. The bound between two chunks is a score, and where both have members of that score, the shortest
+//! beginning of a member that tells them apart.
 
 use std::sync::Arc;
 
 use crate::packed::ELEMENTS_MAX;
-use crate::packed::entry::{Entry, Head};
+use crate::packed::entry::{FieldEntry, Head};
 use crate::sorted_set::{Scored, score};
 use crate::tree::{Leaf, NEVER, SHARED_BYTES, Summary, size_class, zeroes};
 
@@ -154,7 +154,7 @@ impl OrderChunk {
         if index >= header.count {
             return None;
         }
-        Entry::parse(self.entries(header), self.start(header, index)).map(|(entry, _)| entry.into())
+        FieldEntry::parse(self.entries(header), self.start(header, index)).map(|(entry, _)| entry.into())
     }
 
     pub(in crate::sorted_set) fn iter(&self) -> impl Iterator<Item = Scored<'_>> {
@@ -165,7 +165,7 @@ impl OrderChunk {
     pub(in crate::sorted_set) fn iter_from(&self, index: usize) -> impl Iterator<Item = Scored<'_>> {
         let mut rest = self.from(index);
         std::iter::from_fn(move || {
-            let (entry, size) = Entry::parse(rest, 0)?;
+            let (entry, size) = FieldEntry::parse(rest, 0)?;
             rest = &rest[size..];
             Some(entry.into())
         })
@@ -204,7 +204,7 @@ impl OrderChunk {
         self.replace(index, 1, None);
     }
 
-    /// Removes so many members from a rank on.
+    /// Removes members from a rank on.
     pub(in crate::sorted_set) fn remove_many(&mut self, index: usize, count: usize) {
         debug_assert!(index + count <= self.len(), "the members are there");
         if count == 1 {
@@ -216,7 +216,8 @@ impl OrderChunk {
         *self = Self::build(&kept, header.due != NEVER);
     }
 
-    /// Gives a member another score, or another expiry, with which it stays at its place; or leaves everything as it is and says no.
+    /// Gives a member another score, or another expiry, with which it stays at its place; or leaves everything as it is and says
+    /// no.
     pub(in crate::sorted_set) fn exchange(&mut self, score: f64, new: &Scored) -> bool {
         let Some((index, _)) = self.find(score, new.member) else { return false };
         let is_above_left = index.checked_sub(1).and_then(|left| self.nth(left)).is_some_and(|left| left.key() < new.key());
@@ -349,7 +350,7 @@ impl OrderChunk {
             }
             let parsed = if expires { header.count } else { 0 };
             let due = (0..parsed).fold((0, NEVER), |(at, due), _| {
-                let entry = Entry::parse(&bytes[HEADER..HEADER + header.used], at);
+                let entry = FieldEntry::parse(&bytes[HEADER..HEADER + header.used], at);
                 entry.map_or((at, due), |(entry, size)| (at + size, due.min(entry.due.unwrap_or(NEVER))))
             });
             Header { due: due.1, ..header }.write(bytes);
@@ -416,7 +417,7 @@ impl Leaf for OrderChunk {
         assert_eq!(self.memory(), size_class(self.memory()), "an allocation is a size class");
         let (mut at, mut due, mut last) = (0, NEVER, None);
         for index in 0..header.count {
-            let (entry, size) = Entry::parse(self.entries(header), at).expect("an entry is whole");
+            let (entry, size) = FieldEntry::parse(self.entries(header), at).expect("an entry is whole");
             assert_eq!(self.start(header, index), at);
             let entry = Scored::from(entry);
             let bound = |bound: &Bound| (bound.key, bound.member().to_vec());

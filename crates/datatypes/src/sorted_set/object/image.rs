@@ -3,7 +3,7 @@
 use almandine_base::object::{Damaged, ImageCursor, Missing};
 
 use crate::image::{Magic, Part, begin};
-use crate::packed::entry::Entry;
+use crate::packed::entry::FieldEntry;
 use crate::sorted_set::{Scored, SortedSetEncoding};
 use crate::tree::ByRank;
 
@@ -42,15 +42,15 @@ pub(in crate::sorted_set) fn write_part(
 
 /// See [`almandine_base::object::Object::read_part`].
 pub(in crate::sorted_set) fn read_part(set: &mut SortedSetObject, part: &[u8]) -> Result<bool, Damaged> {
-    let (part, entries) = Part::open(MAGIC, set.parts, part, |bytes, at| Entry::parse(bytes, at).map(|(_, size)| size))?;
+    let (part, entries) = Part::open(MAGIC, set.parts, part, |bytes, at| FieldEntry::parse(bytes, at).map(|(_, size)| size))?;
     let mut at = 0;
-    while let Some((entry, size)) = Entry::parse(entries, at) {
+    while let Some((entry, size)) = FieldEntry::parse(entries, at) {
         let entry = Scored::from(entry);
         let set = set.set(entry.member, entry.score).and_then(|_| set.set_due(entry.member, entry.due));
         debug_assert!(set.is_ok(), "what is being read is in memory");
         at += size;
     }
-    set.encoding = SortedSetEncoding::of(part.encoding);
+    set.encoding = SortedSetEncoding::from_number(part.encoding);
     set.parts += 1;
     Ok(part.is_last)
 }

@@ -2,7 +2,7 @@
 
 use almandine_base::object::Missing;
 
-use crate::packed::entry::Entry;
+use crate::packed::entry::FieldEntry;
 use crate::sorted_set::Scored;
 use crate::tree::{ByRank, Leaves, Tree};
 
@@ -10,13 +10,13 @@ use crate::sorted_set::chunk::order::OrderChunk;
 
 /// Members, ascending. Ends after an error.
 #[derive(Clone, Debug)]
-pub struct Iter<'a> {
+pub struct SortedSetIter<'a> {
     leaves: Option<Leaves<'a, OrderChunk>>,
     /// The entries of the chunk that are left.
     rest: &'a [u8],
 }
 
-impl<'a> Iter<'a> {
+impl<'a> SortedSetIter<'a> {
     pub(in crate::sorted_set) fn new(order: &'a Tree<OrderChunk>, rank: usize) -> Self {
         if rank as u64 >= order.len() {
             return Self { leaves: None, rest: &[] };
@@ -30,12 +30,12 @@ impl<'a> Iter<'a> {
     }
 }
 
-impl<'a> Iterator for Iter<'a> {
+impl<'a> Iterator for SortedSetIter<'a> {
     type Item = Result<Scored<'a>, Missing>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some((entry, size)) = Entry::parse(self.rest, 0) {
+            if let Some((entry, size)) = FieldEntry::parse(self.rest, 0) {
                 self.rest = &self.rest[size..];
                 return Some(Ok(entry.into()));
             }
@@ -52,7 +52,7 @@ impl<'a> Iterator for Iter<'a> {
 
 /// Members, descending. Ends after an error.
 #[derive(Clone, Debug)]
-pub struct Backwards<'a> {
+pub struct SortedSetBackwards<'a> {
     order: &'a Tree<OrderChunk>,
     /// Members before those that were given.
     left: usize,
@@ -61,14 +61,14 @@ pub struct Backwards<'a> {
     in_chunk: usize,
 }
 
-impl<'a> Backwards<'a> {
+impl<'a> SortedSetBackwards<'a> {
     /// Begins with the highest of the `left` lowest members.
     pub(in crate::sorted_set) fn new(order: &'a Tree<OrderChunk>, left: usize) -> Self {
         Self { order, left: left.min(order.len() as usize), chunk: None, in_chunk: 0 }
     }
 }
 
-impl<'a> Iterator for Backwards<'a> {
+impl<'a> Iterator for SortedSetBackwards<'a> {
     type Item = Result<Scored<'a>, Missing>;
 
     fn next(&mut self) -> Option<Self::Item> {

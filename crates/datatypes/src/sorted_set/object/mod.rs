@@ -7,7 +7,7 @@ mod iter;
 mod scan;
 
 pub use build::Assembly;
-pub use iter::{Backwards, Iter};
+pub use iter::{SortedSetBackwards, SortedSetIter};
 
 use std::any::Any;
 
@@ -94,7 +94,8 @@ impl SortedSetObject {
         bound(self.placement.hash(member))
     }
 
-    /// Looks the hash's scores up, and then the member under each of them: of a score that another member of the same hash has, it is not there.
+    /// Looks the hash's scores up, and then the member under each of them: of a score that another member of the same hash has, it
+    /// is not there.
     fn locate(&self, hash: u32, member: &[u8]) -> Result<Option<Located<'_>>, Missing> {
         for score in self.index.leaf(&mut ByBound(hash))?.candidates(hash) {
             let mut route = ByEdge { edge: Edge::before_member(score, member), rank: 0 };
@@ -145,7 +146,8 @@ impl SortedSetObject {
         Ok(before == due || self.order.update(&mut at(score, member), &(), |chunk| chunk.exchange(score, &new))?)
     }
 
-    /// Removes a member, and gives its score. None if there is no such member. A sorted set without members is the caller's to remove.
+    /// Removes a member, and gives its score. None if there is no such member. A sorted set without members is the caller's to
+    /// remove.
     ///
     /// # Errors
     /// [`Missing`]: a chunk is not in memory; nothing has changed.
@@ -240,20 +242,20 @@ impl SortedSetObject {
 
     /// All members, ascending.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn iter(&self) -> SortedSetIter<'_> {
         self.iter_from(0)
     }
 
     /// Members from a rank on, ascending.
     #[must_use]
-    pub fn iter_from(&self, rank: usize) -> Iter<'_> {
-        Iter::new(&self.order, rank)
+    pub fn iter_from(&self, rank: usize) -> SortedSetIter<'_> {
+        SortedSetIter::new(&self.order, rank)
     }
 
     /// The `count` lowest members, descending.
     #[must_use]
-    pub fn iter_back(&self, count: usize) -> Backwards<'_> {
-        Backwards::new(&self.order, count)
+    pub fn iter_back(&self, count: usize) -> SortedSetBackwards<'_> {
+        SortedSetBackwards::new(&self.order, count)
     }
 
     /// One member at random. None if there is none.

@@ -1,7 +1,8 @@
 //! ZSCAN: through the members in the order of their hashes, some at a time.
 //!
-//! The index gives hashes and scores, the order the members: among those of a score, the ones with a hash that is looked for. Where many members
-//! have the same score, all of them are gone through for each call, so a call then takes more members at once: as many as pay for the way.
+//! The index gives hashes and scores, the order the members: among those of a score, the ones with a hash that is looked for. Where
+//! many members have the same score, all of them are gone through for each call, so a call then takes more members at once: as many
+//! as pay for the way.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +19,9 @@ use crate::sorted_set::edge::Edge;
 const WALK_MAX: usize = 256;
 
 impl SortedSetObject {
-    /// Visits about `count` members from `cursor` on, and returns the cursor to go on with; 0 begins, and 0 is returned at the end. Any number is a
-    /// cursor. A member that is there from the first call to the last is visited at least once, whatever scores change.
+    /// Visits about `count` members from `cursor` on, and returns the cursor to go on with; 0 begins, and 0 is returned at the end.
+    /// Any number is a cursor. A member that is there from the first call to the last is visited at least once, whatever scores
+    /// change.
     ///
     /// # Errors
     /// [`Missing`]: a chunk is not in memory; what was visited will be visited again.

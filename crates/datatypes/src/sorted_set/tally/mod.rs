@@ -108,7 +108,7 @@ impl Tally {
         self.entries.is_empty()
     }
 
-    /// Makes room for so many members of so many bytes in all, and for as many slots, so that nothing large is moved later.
+    /// Makes room for a number of members, for all of their bytes, and for as many slots, so that nothing large is moved later.
     pub fn reserve(&mut self, members: usize, bytes: usize, slots: bool) {
         self.entries.reserve(members);
         self.bytes.reserve(bytes);
@@ -161,8 +161,8 @@ impl Tally {
         }
     }
 
-    /// Keeps of the next `count` members those for which `keep`, which may change their scores, says so. True: there are no more of them. After
-    /// this, [`Tally::add`] must not be used.
+    /// Keeps of the next `count` members those for which `keep`, which may change their scores, says so. True: there are no more of
+    /// them. After this, [`Tally::add`] must not be used.
     ///
     /// # Errors
     /// Those of `keep`, at the first one; then members are lost.
@@ -190,8 +190,8 @@ impl Tally {
         Ok(is_last)
     }
 
-    /// Goes on putting the members in order, by about `count` of them. True: they are. After this, [`Tally::add`] must not be used, nor may members that
-    /// are in the order of their scores be put in that of their hashes.
+    /// Goes on putting the members in order, by about `count` of them. True: they are. After this, [`Tally::add`] must not be used,
+    /// nor may members that are in the order of their scores be put in that of their hashes.
     pub fn sort(&mut self, by: By, count: usize) -> bool {
         self.slots = Vec::new();
         let sorter = self.sorter.get_or_insert_with(|| Sorter::new(std::mem::take(&mut self.entries)));

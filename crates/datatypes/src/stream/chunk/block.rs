@@ -1,17 +1,19 @@
 //! Blocks of entries, which share the names of their fields.
 //!
 //! ```text
-//! bytes of fields and entries 4 | entries 4 | of them taken away at the front 4 | bytes of fields 4; highest bit: part of the node before
-//! entries that the node ever had 4 | bytes that it takes in Redis 4
+//! bytes of fields and entries 4 | entries 4 | of them taken away at the front 4 | bytes of fields 4; highest bit: part of the node
+//! before entries that the node ever had 4 | bytes that it takes in Redis 4
 //! id that the others count from 16 | id of the last entry that it ever had 16
 //! fields: how many, then length and name of each
-//! entries, ascending                                                                                               ([`super::entry`])
-//! slack
-//! offsets of the entries: 2 bytes each, the first one last                            4 bytes where there are more than 64 KiB of entries
+//! entries, ascending                                                                                              
+//! ([`super::entry`]) slack
+//! offsets of the entries: 2 bytes each, the first one last                            4 bytes where there are more than 64 KiB of
+//! entries
 //! ```
 //!
-//! What Redis calls a node is a listpack of up to `stream-node-max-entries` entries or `stream-node-max-bytes` bytes, and what `~` trims is whole
-//! nodes. A block is a node, with as many entries and, for that, the size that Redis would see; of a very large node, it is a part.
+//! What Redis calls a node is a listpack of up to `stream-node-max-entries` entries or `stream-node-max-bytes` bytes, and what `~`
+//! trims is whole nodes. A block is a node, with as many entries and, for that, the size that Redis would see; of a very large
+//! node, it is a part.
 
 use std::sync::Arc;
 
@@ -20,7 +22,7 @@ use crate::tree::{Leaf, NEVER, SHARED_BYTES, Summary, size_class, zeroes};
 
 use super::varint;
 use crate::stream::StreamId;
-use crate::stream::entry::{Entry, Fields, delta};
+use crate::stream::entry::{EntryFields, StreamEntry, delta};
 
 const HEADER: usize = 56;
 /// Bytes and entries of a block; more of the same node are in another one.
@@ -105,7 +107,7 @@ impl Header {
     }
 }
 
-/// The bytes of a block with at least so many.
+/// The bytes of a block that has at least these.
 fn capacity(least: usize) -> usize {
     size_class(SHARED_BYTES + least) - SHARED_BYTES
 }
@@ -167,7 +169,7 @@ impl Block {
         block
     }
 
-    /// Where an entry of so many bytes in its fields and values goes.
+    /// Where an entry goes whose fields and values have these bytes.
     pub(in crate::stream) fn room(&self, size: usize, limits: NodeLimits) -> Room {
         let header = self.header();
         if header.slots == 0 {
@@ -187,10 +189,10 @@ impl Block {
 
     /// The fields that entries may share.
     #[inline]
-    pub(in crate::stream) fn fields(&self, header: Header) -> Fields<'_> {
+    pub(in crate::stream) fn fields(&self, header: Header) -> EntryFields<'_> {
         let mut names = self.bytes.get(HEADER..HEADER + header.fields).unwrap_or_default();
         let left = varint::take(&mut names).unwrap_or(0) as usize;
-        Fields { left, names, values: None }
+        EntryFields { left, names, values: None }
     }
 
     /// Where an entry begins behind the header, or where the last one ends.
@@ -215,13 +217,13 @@ impl Block {
 
     /// An entry, of those that are there.
     #[inline]
-    pub(in crate::stream) fn nth(&self, index: usize) -> Option<Entry<'_>> {
+    pub(in crate::stream) fn nth(&self, index: usize) -> Option<StreamEntry<'_>> {
         let header = self.header();
         let slot = index + header.skipped;
         if slot >= header.slots {
             return None;
         }
-        Entry::parse(header.base, self.fields(header), self.raw(header, slot))
+        StreamEntry::parse(header.base, self.fields(header), self.raw(header, slot))
     }
 
     /// How many entries have a lower id.
@@ -230,7 +232,7 @@ impl Block {
         let (mut low, mut high) = (header.skipped, header.slots);
         while low < high {
             let middle = low.midpoint(high);
-            if Entry::parse_id(header.base, self.raw(header, middle)).is_some_and(|other| other < id) {
+            if StreamEntry::parse_id(header.base, self.raw(header, middle)).is_some_and(|other| other < id) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -310,7 +312,7 @@ impl Block {
         (header.used - (self.start(header, header.skipped) - header.fields), header.slots - header.skipped)
     }
 
-    /// Copies all that is there to an allocation of at least so many bytes, with offsets of this width.
+    /// Copies all that is there to an allocation of at least these bytes, with offsets of this width.
     fn rebuild(&mut self, least: usize, width: usize) -> Header {
         let header = self.header();
         let (used, slots) = self.rebuilt(header);
@@ -487,7 +489,7 @@ impl Leaf for Block {
         assert_eq!(self.memory(), size_class(self.memory()), "an allocation is a size class");
         let mut before = None;
         for slot in header.skipped..header.slots {
-            let entry = Entry::parse(header.base, self.fields(header), self.raw(header, slot)).expect("an entry is whole");
+            let entry = StreamEntry::parse(header.base, self.fields(header), self.raw(header, slot)).expect("an entry is whole");
             assert_eq!(entry.fields.end(), Some(&[][..]), "an entry is whole");
             assert!(*low <= entry.id && high.is_none_or(|high| entry.id < *high), "INV-TREE-1: entries lie in their block");
             assert!(before.is_none_or(|before| before < entry.id) && entry.id <= header.last, "INV-STREAM-1: ids ascend");

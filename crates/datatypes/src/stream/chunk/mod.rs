@@ -5,4 +5,4 @@ pub(super) mod node;
 pub(super) mod varint;
 
 pub use block::NodeLimits;
-pub use node::{NewNode, Node};
+pub use node::{NewStreamNode, StreamNode};

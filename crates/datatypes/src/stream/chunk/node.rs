@@ -4,7 +4,7 @@ use almandine_base::object::Missing;
 
 use super::block::{Block, NodeLimits, Room};
 use crate::stream::StreamId;
-use crate::stream::entry::{Entry, Fields};
+use crate::stream::entry::{EntryFields, StreamEntry};
 use crate::stream::object::StreamObject;
 
 /// Blocks of a node that is read are full by their own limits alone.
@@ -12,9 +12,9 @@ const UNLIMITED: NodeLimits = NodeLimits { bytes: 0, entries: 0 };
 
 /// Entries that share fields.
 #[derive(Clone, Copy, Debug)]
-pub struct Node<'a>(&'a Block);
+pub struct StreamNode<'a>(&'a Block);
 
-impl<'a> Node<'a> {
+impl<'a> StreamNode<'a> {
     /// The id that the others count from.
     pub fn base(&self) -> StreamId {
         self.0.header().base
@@ -36,24 +36,24 @@ impl<'a> Node<'a> {
     }
 
     /// The entries.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+    pub fn entries(&self) -> impl Iterator<Item = StreamEntry<'a>> + use<'a> {
         let block = self.0;
         (0..block.len()).filter_map(|index| block.nth(index))
     }
 }
 
-fn names<'a>(mut fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> + Clone {
+fn names<'a>(mut fields: EntryFields<'a>) -> impl Iterator<Item = &'a [u8]> + Clone {
     std::iter::from_fn(move || fields.next_name())
 }
 
 /// A node that is read, entry after entry.
 #[derive(Debug)]
-pub struct NewNode {
+pub struct NewStreamNode {
     full: Vec<Block>,
     block: Block,
 }
 
-impl NewNode {
+impl NewStreamNode {
     /// An empty one.
     pub fn new<'n>(base: StreamId, names: impl Iterator<Item = &'n [u8]> + Clone) -> Self {
         Self { full: Vec::new(), block: Block::begin(base, names, None) }
@@ -77,7 +77,7 @@ impl NewNode {
 
 impl StreamObject {
     /// The nodes in order.
-    pub fn payload_nodes(&self) -> impl Iterator<Item = Result<Node<'_>, Missing>> {
+    pub fn payload_nodes(&self) -> impl Iterator<Item = Result<StreamNode<'_>, Missing>> {
         let mut rank = 0;
         std::iter::from_fn(move || {
             if rank >= self.len() {
@@ -85,12 +85,13 @@ impl StreamObject {
             }
             let block = self.entries.block(rank).map(|(block, _)| block);
             rank = block.map_or(u64::MAX, |block| rank + block.len() as u64);
-            Some(block.map(Node))
+            Some(block.map(StreamNode))
         })
     }
 
-    /// Appends a node, that ever had so many entries, of so many bytes as a listpack, the last of which had this id. None: it is not behind all others.
-    pub fn push_node(&mut self, node: NewNode, (total, bytes, last): (u32, u32, StreamId)) -> Option<()> {
+    /// Appends a node. `total` is how many entries it ever had, `bytes` their size as a listpack, `last` the id of the last one.
+    /// None: it is not behind all others.
+    pub fn push_node(&mut self, node: NewStreamNode, (total, bytes, last): (u32, u32, StreamId)) -> Option<()> {
         for mut block in node.full.into_iter().chain([node.block]) {
             let Some(first) = block.nth(0).map(|entry| entry.id) else { continue };
             if self.entries.last().is_some_and(|before| before.id >= first) {

@@ -40,7 +40,7 @@ pub struct Group {
     names: Vec<u32>,
     /// Bytes of the names.
     name_bytes: usize,
-    /// How many entries nobody has.
+    /// Pending entries without an owner.
     released: u64,
 }
 
@@ -84,7 +84,7 @@ impl Group {
         self.pending.len()
     }
 
-    /// Of them, those that nobody has.
+    /// Of them, those without an owner.
     #[must_use]
     pub fn released(&self) -> u64 {
         self.released
@@ -243,7 +243,7 @@ impl Group {
         size_class(SHARED_BYTES + size_of::<Self>()) + consumers + names + self.name_bytes + self.pending.memory()
     }
 
-    /// Frees about so many parts. True when nothing is left.
+    /// Frees a bounded number of parts. True when nothing is left.
     pub(super) fn release(&mut self, limit: usize) -> bool {
         self.pending.release(limit)
     }

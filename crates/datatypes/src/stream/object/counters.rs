@@ -1,12 +1,13 @@
 //! How far a group has come, counted in entries, as Redis reckons it.
 //!
-//! What counts are all entries that were ever added. Where entries may be missing ahead, because some were deleted, nobody can say how many are left.
+//! What counts are all entries that were ever added. Where entries may be missing ahead, because some were deleted, how many are
+//! left is unknown.
 
 use crate::stream::StreamId;
 
 /// What the reckoning needs of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counters {
+pub struct StreamCounters {
     /// Entries that are there.
     pub len: u64,
     /// Entries that were ever added.
@@ -19,13 +20,13 @@ pub struct Counters {
     pub max_deleted: StreamId,
 }
 
-impl Counters {
+impl StreamCounters {
     /// Whether an entry was deleted from this id on.
     fn has_gap_from(&self, start: StreamId) -> bool {
         self.len > 0 && self.max_deleted != StreamId::MIN && self.first <= self.max_deleted && start <= self.max_deleted
     }
 
-    /// How many entries were added up to this id. None: nobody knows.
+    /// How many entries were added up to this id. None: unknown.
     #[must_use]
     pub fn read_up_to(&self, id: StreamId) -> Option<u64> {
         if self.added == 0 {
@@ -42,7 +43,7 @@ impl Counters {
         Some(if id == self.first { before.wrapping_add(1) } else { before })
     }
 
-    /// How many entries a group has read that read an entry after so many.
+    /// How many entries a group has read, whose last one came behind that many.
     #[must_use]
     pub fn read_next(&self, read: Option<u64>, id: StreamId) -> Option<u64> {
         match read {
@@ -52,7 +53,7 @@ impl Counters {
         }
     }
 
-    /// How many entries a group has not read that read so many, the last of them with this id. None: nobody knows.
+    /// How many entries a group has not read, of which the number it has read and the id of the last are given. None: unknown.
     #[must_use]
     pub fn lag(&self, read: Option<u64>, last_id: StreamId) -> Option<i64> {
         if self.added == 0 {

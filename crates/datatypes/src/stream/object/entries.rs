@@ -4,11 +4,11 @@ use almandine_base::object::Missing;
 
 use crate::tree::{ByRank, Leaf, Node, Route, Tree};
 
-use super::iter::{Backwards, Iter};
+use super::iter::{StreamBackwards, StreamIter};
 use super::radix::{self, Size};
 use crate::stream::StreamId;
 use crate::stream::chunk::block::{Block, NodeLimits, Room};
-use crate::stream::entry::Entry;
+use crate::stream::entry::StreamEntry;
 
 /// Down to the block that an id belongs to; on the way it counts the entries of the blocks before.
 #[derive(Clone, Debug)]
@@ -110,16 +110,16 @@ impl Entries {
         }
     }
 
-    pub(in crate::stream) fn first(&self) -> Result<Option<Entry<'_>>, Missing> {
+    pub(in crate::stream) fn first(&self) -> Result<Option<StreamEntry<'_>>, Missing> {
         Ok(self.front()?.nth(0))
     }
 
-    pub(in crate::stream) fn last(&self) -> Option<Entry<'_>> {
+    pub(in crate::stream) fn last(&self) -> Option<StreamEntry<'_>> {
         self.tail.nth(self.tail.len().checked_sub(1)?)
     }
 
     /// An entry.
-    pub(in crate::stream) fn get(&self, id: StreamId) -> Result<Option<Entry<'_>>, Missing> {
+    pub(in crate::stream) fn get(&self, id: StreamId) -> Result<Option<StreamEntry<'_>>, Missing> {
         let block = match &self.older {
             Some(older) if id < self.tail.header().base => older.leaf(&mut ById { id, rank: 0 })?,
             _ => &self.tail,
@@ -128,17 +128,17 @@ impl Entries {
     }
 
     /// Entries from one id to another, both included.
-    pub(in crate::stream) fn range(&self, start: StreamId, end: StreamId) -> Result<Iter<'_>, Missing> {
-        Ok(Iter::new(self, self.rank(start)?, end))
+    pub(in crate::stream) fn range(&self, start: StreamId, end: StreamId) -> Result<StreamIter<'_>, Missing> {
+        Ok(StreamIter::new(self, self.rank(start)?, end))
     }
 
     /// The same, from the last to the first.
-    pub(in crate::stream) fn backwards(&self, start: StreamId, end: StreamId) -> Result<Backwards<'_>, Missing> {
+    pub(in crate::stream) fn backwards(&self, start: StreamId, end: StreamId) -> Result<StreamBackwards<'_>, Missing> {
         let count = match end.next() {
             Some(next) => self.rank(next)?,
             None => self.len(),
         };
-        Ok(Backwards::new(self, count, start))
+        Ok(StreamBackwards::new(self, count, start))
     }
 
     /// Appends an entry, whose id is above all others.

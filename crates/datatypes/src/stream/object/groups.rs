@@ -6,7 +6,7 @@ use almandine_base::object::Missing;
 
 use super::StreamObject;
 use crate::stream::StreamId;
-use crate::stream::entry::Entry;
+use crate::stream::entry::StreamEntry;
 use crate::stream::group::Group;
 use crate::stream::group::pending::Pending;
 use crate::stream::producers::ProducerLimits;
@@ -84,7 +84,8 @@ impl StreamObject {
         self.change_group(group, |group| group.touch(consumer, seen, active));
     }
 
-    /// Takes a consumer away with all that it has not acknowledged. Says how many entries that were; None: there is no such consumer.
+    /// Takes a consumer away with all that it has not acknowledged. Says how many entries that were; None: there is no such
+    /// consumer.
     ///
     /// # Errors
     /// [`Missing`]: a part of the list is not in memory; some may be gone.
@@ -111,7 +112,8 @@ impl StreamObject {
         self.change_group(group, |group| group.acknowledge(id)).unwrap_or(Ok(false))
     }
 
-    /// Gives a group at most `count` entries that it has not read, and tells each. They are pending then for a consumer, unless that is None.
+    /// Gives a group at most `count` entries that it has not read, and tells each. They are pending then for a consumer, unless
+    /// that is None.
     ///
     /// # Errors
     /// [`Missing`]: a part is not in memory; those that were told are delivered.
@@ -120,7 +122,7 @@ impl StreamObject {
         group: usize,
         consumer: Option<u32>,
         (count, now): (u64, u64),
-        visit: &mut dyn FnMut(Entry<'_>),
+        visit: &mut dyn FnMut(StreamEntry<'_>),
     ) -> Result<u64, Missing> {
         let counters = self.counters()?;
         let Some(this) = Arc::make_mut(&mut self.groups).get_mut(group).map(Arc::make_mut) else { return Ok(0) };

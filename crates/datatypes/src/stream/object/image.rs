@@ -4,8 +4,8 @@
 //! entry of a part     tag 1 | bytes 4 | what the tag says
 //!
 //! stream              last id 16 | highest deleted id 16 | entries added 8
-//! block               1 if part of the node before | node: entries 4, bytes 4, last id 16 | first id 16 | bytes of fields | fields | entries
-//! group               last id 16 | entries read 8 | name
+//! block               1 if part of the node before | node: entries 4, bytes 4, last id 16 | first id 16 | bytes of fields | fields
+//! | entries group               last id 16 | entries read 8 | name
 //! consumer            seen 8 | active 8 | name                                        of the group before, by name
 //! pending             id 16 | time 8 | deliveries 8 | place of the consumer 4         of the group before, several
 //! producers           seconds 8 | ids 8 | added 8 | duplicates 8
@@ -21,7 +21,7 @@ use crate::image::{Magic, Part, begin};
 use super::StreamObject;
 use crate::stream::StreamId;
 use crate::stream::chunk::block::Block;
-use crate::stream::entry::Entry;
+use crate::stream::entry::StreamEntry;
 use crate::stream::group::Group;
 use crate::stream::group::pending::{NOBODY, Pending};
 use crate::stream::producers::ProducerLimits;
@@ -320,7 +320,7 @@ impl Block {
         let mut block = Self::with_fields(base, fields, continues)?;
         while !entries.is_empty() {
             let (id, rest) = {
-                let entry = Entry::parse(base, block.fields(block.header()), entries)?;
+                let entry = StreamEntry::parse(base, block.fields(block.header()), entries)?;
                 (entry.id, entry.fields.end()?.len())
             };
             if block.len() > 0 && id <= block.header().last {

@@ -5,11 +5,11 @@ use almandine_base::object::Missing;
 use super::entries::Entries;
 use crate::stream::StreamId;
 use crate::stream::chunk::block::Block;
-use crate::stream::entry::Entry;
+use crate::stream::entry::StreamEntry;
 
 /// Entries, ascending. Ends after an error.
 #[derive(Clone, Debug)]
-pub struct Iter<'a> {
+pub struct StreamIter<'a> {
     entries: &'a Entries,
     block: Option<&'a Block>,
     /// The next one in the block.
@@ -19,14 +19,14 @@ pub struct Iter<'a> {
     end: StreamId,
 }
 
-impl<'a> Iter<'a> {
+impl<'a> StreamIter<'a> {
     pub(in crate::stream) fn new(entries: &'a Entries, rank: u64, end: StreamId) -> Self {
         Self { entries, block: None, index: 0, rank, end }
     }
 }
 
-impl<'a> Iterator for Iter<'a> {
-    type Item = Result<Entry<'a>, Missing>;
+impl<'a> Iterator for StreamIter<'a> {
+    type Item = Result<StreamEntry<'a>, Missing>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -58,7 +58,7 @@ impl<'a> Iterator for Iter<'a> {
 
 /// Entries, descending. Ends after an error.
 #[derive(Clone, Debug)]
-pub struct Backwards<'a> {
+pub struct StreamBackwards<'a> {
     entries: &'a Entries,
     block: Option<&'a Block>,
     /// Entries in the block before those that were given.
@@ -68,15 +68,15 @@ pub struct Backwards<'a> {
     start: StreamId,
 }
 
-impl<'a> Backwards<'a> {
+impl<'a> StreamBackwards<'a> {
     /// Begins with the last of the `count` first entries.
     pub(in crate::stream) fn new(entries: &'a Entries, count: u64, start: StreamId) -> Self {
         Self { entries, block: None, index: 0, rank: count, start }
     }
 }
 
-impl<'a> Iterator for Backwards<'a> {
-    type Item = Result<Entry<'a>, Missing>;
+impl<'a> Iterator for StreamBackwards<'a> {
+    type Item = Result<StreamEntry<'a>, Missing>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.index == 0 {

@@ -7,9 +7,9 @@ mod image;
 mod iter;
 mod radix;
 
-pub use counters::Counters;
+pub use counters::StreamCounters;
 pub use entries::{Keep, Trim};
-pub use iter::{Backwards, Iter};
+pub use iter::{StreamBackwards, StreamIter};
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::tree::{SHARED_BYTES, size_class};
 use self::entries::Entries;
 use super::StreamId;
 use super::chunk::block::NodeLimits;
-use super::entry::Entry;
+use super::entry::StreamEntry;
 use super::group::Group;
 use super::producers::Producers;
 
@@ -102,22 +102,22 @@ impl StreamObject {
     ///
     /// # Errors
     /// [`Missing`]: a block is not in memory.
-    pub fn counters(&self) -> Result<Counters, Missing> {
+    pub fn counters(&self) -> Result<StreamCounters, Missing> {
         let first = self.first()?.map_or(StreamId::MIN, |entry| entry.id);
-        Ok(Counters { len: self.len(), added: self.added, first, last: self.last_id, max_deleted: self.max_deleted })
+        Ok(StreamCounters { len: self.len(), added: self.added, first, last: self.last_id, max_deleted: self.max_deleted })
     }
 
     /// The first entry.
     ///
     /// # Errors
     /// [`Missing`]: a block is not in memory.
-    pub fn first(&self) -> Result<Option<Entry<'_>>, Missing> {
+    pub fn first(&self) -> Result<Option<StreamEntry<'_>>, Missing> {
         self.entries.first()
     }
 
     /// The last entry.
     #[must_use]
-    pub fn last(&self) -> Option<Entry<'_>> {
+    pub fn last(&self) -> Option<StreamEntry<'_>> {
         self.entries.last()
     }
 
@@ -125,7 +125,7 @@ impl StreamObject {
     ///
     /// # Errors
     /// [`Missing`]: a block is not in memory.
-    pub fn get(&self, id: StreamId) -> Result<Option<Entry<'_>>, Missing> {
+    pub fn get(&self, id: StreamId) -> Result<Option<StreamEntry<'_>>, Missing> {
         self.entries.get(id)
     }
 
@@ -133,7 +133,7 @@ impl StreamObject {
     ///
     /// # Errors
     /// [`Missing`]: a block is not in memory.
-    pub fn range(&self, start: StreamId, end: StreamId) -> Result<Iter<'_>, Missing> {
+    pub fn range(&self, start: StreamId, end: StreamId) -> Result<StreamIter<'_>, Missing> {
         self.entries.range(start, end)
     }
 
@@ -141,7 +141,7 @@ impl StreamObject {
     ///
     /// # Errors
     /// [`Missing`]: a block is not in memory.
-    pub fn backwards(&self, start: StreamId, end: StreamId) -> Result<Backwards<'_>, Missing> {
+    pub fn backwards(&self, start: StreamId, end: StreamId) -> Result<StreamBackwards<'_>, Missing> {
         self.entries.backwards(start, end)
     }
 
@@ -210,7 +210,7 @@ impl StreamObject {
         (self.last_id, self.added, self.max_deleted) = (last_id, added, max_deleted);
     }
 
-    /// Who sends entries with ids of their own. None: nobody ever did.
+    /// The producers that send entries with ids of their own. None: there was never one.
     #[must_use]
     pub fn producers(&self) -> Option<&Producers> {
         self.producers.as_deref()

@@ -1,7 +1,8 @@
 //! The radix tree in which Redis would keep a stream: XINFO tells its size.
 //!
-//! Its keys are the first ids of nodes, 16 bytes with the most significant first. A path without forks is one node of it, and each key ends in one. How
-//! many there are is kept while keys come and go: what changes lies where a key leaves the others, so its neighbours tell.
+//! Its keys are the first ids of nodes, 16 bytes with the most significant first. A path without forks is one node of it, and each
+//! key ends in one. How many there are is kept while keys come and go: what changes lies where a key leaves the others, so its
+//! neighbours tell.
 
 use almandine_base::object::Missing;
 

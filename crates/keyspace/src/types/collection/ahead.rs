@@ -1,4 +1,5 @@
-//! Several elements of one object, ahead of their look-ups: what leads to them is fetched step by step, each step for all, so that the misses overlap.
+//! Several elements of one object, ahead of their look-ups: what leads to them is fetched step by step, each step for all, so that
+//! the misses overlap.
 
 use almandine_base::object::{Object, PREFETCH_STEPS, PREFETCH_TO_WRITE};
 use almandine_store::prefetch;

@@ -7,7 +7,7 @@ use almandine_store::{Kind, SharedValue};
 use super::{Collection, Contents, downcast};
 use crate::{Accessor, Key, Keyspace, Reader, Refusal};
 
-/// The value of a key as it was at one time, or that there was none. It holds memory, and nobody up.
+/// The value of a key as it was at one time, or that there was none. It holds memory, and holds no writer up.
 pub struct Frozen {
     value: Option<(Kind, Held)>,
     keyspace: Arc<Keyspace>,

@@ -18,7 +18,7 @@ pub(in crate::types) fn is_large(object: &dyn Object) -> bool {
     object.memory() >= LARGE_BYTES
 }
 
-/// Whether so many of an object's elements take as much.
+/// Whether `count` of an object's elements take as much.
 pub(in crate::types) fn is_large_part(object: &dyn Object, count: usize) -> bool {
     is_large(object) && object.memory() / object.elements().max(1) * count >= LARGE_BYTES
 }
@@ -56,7 +56,8 @@ impl Reader<'_> {
         self.look_at::<C, R>(key, Extent::Part, |contents, now| look(&C::view(contents, now)))
     }
 
-    /// Opens a key as a type for a look at all of it: of a large one, at a snapshot, so that writers need not wait. None: there is no such key.
+    /// Opens a key as a type for a look at all of it: of a large one, at a snapshot, so that writers need not wait. None: there is
+    /// no such key.
     ///
     /// # Errors
     /// When it is of another type, or what `look` needs is not in memory.
@@ -147,7 +148,7 @@ fn unless_expired<C: Collection, R>(
     look(body, now).map(Some)
 }
 
-/// A large value as it was at one time, to be read without a latch. It holds memory, and no writer up.
+/// A large value as it was at one time, to be read without a latch. It holds memory, and holds no writer up.
 pub struct Snapshot<C> {
     /// Taken out when it is dropped.
     value: Option<SharedValue>,
@@ -196,7 +197,8 @@ impl<C> Drop for Snapshot<C> {
     }
 }
 
-/// Visits elements, the first of which has the place `from`, as long as `visit` says so. Returns the place to go on at; None at the end.
+/// Visits elements, the first of which has the place `from`, as long as `visit` says so. Returns the place to go on at; None at the
+/// end.
 ///
 /// # Errors
 /// Those of the elements.

@@ -1,9 +1,9 @@
-//! What the types of collections have in common: a value packed in its record, which becomes an object when it has grown and packed again
-//! when it has shrunk; read in place or as a snapshot; changed as a draft under its latch.
+//! What the types of collections have in common: a value packed in its record, which becomes an object when it has grown and packed
+//! again when it has shrunk; read in place or as a snapshot; changed as a draft under its latch.
 //!
-//! A type is a [`Collection`]: it says how its values lie, what is read of them, and what their edits are. Opening, snapshots, new values, commits and
-//! replay are written once, over that. The operations of a type are methods of its view, of [`ValueMut`] and of [`New`] with that type, and decide between
-//! the two forms of [`Contents`].
+//! A type is a [`Collection`]: it says how its values lie, what is read of them, and what their edits are. Opening, snapshots, new
+//! values, commits and replay are written once, over that. The operations of a type are methods of its view, of [`ValueMut`] and of
+//! [`New`] with that type, and decide between the two forms of [`Contents`].
 
 mod ahead;
 mod change;
@@ -136,7 +136,8 @@ impl<C: Collection> Contents<'_, C> {
     }
 }
 
-/// A value that can be changed in either form: a [`Draft`] of a key's, or a [`New`] one of no key. The operations of a type are written once, over this.
+/// A value that can be changed in either form: a [`Draft`] of a key's, or a [`New`] one of no key. The operations of a type are
+/// written once, over this.
 pub(super) trait Editable<C: Collection> {
     /// The value as it is now.
     fn contents(&self) -> Contents<'_, C>;

@@ -1,16 +1,16 @@
 //! What was done to the fields of a hash, as effects have it: one edit behind the other, each a number and what it needs.
 
-use almandine_datatypes::packed::{Due, Encoding};
+use almandine_datatypes::packed::{Due, HashEncoding};
 
 use crate::types::collection::edits::{EditBytes, push_bytes, push_number, take_byte, take_bytes, take_number};
 
 /// An edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edit<'e> {
+pub enum HashEdit<'e> {
     Set { field: &'e [u8], value: &'e [u8], due: Due },
     SetDue { field: &'e [u8], due: Option<u64> },
     Remove { field: &'e [u8] },
-    SetEncoding(Encoding),
+    SetEncoding(HashEncoding),
 }
 
 const SET: u8 = 0;
@@ -21,7 +21,7 @@ const SET_ENCODING: u8 = 3;
 const NEVER: u64 = 1 << 48;
 const KEEP: u64 = NEVER + 1;
 
-impl<'e> EditBytes<'e> for Edit<'e> {
+impl<'e> EditBytes<'e> for HashEdit<'e> {
     fn push(self, out: &mut Vec<u8>) {
         match self {
             Self::Set { field, value, due } => {
@@ -59,17 +59,17 @@ impl<'e> EditBytes<'e> for Edit<'e> {
                     NEVER => Due::Never,
                     at => Due::At(at),
                 };
-                Some(Edit::Set { field, value, due })
+                Some(HashEdit::Set { field, value, due })
             }
             SET_DUE => {
                 let field = take_bytes(edits)?;
-                Some(Edit::SetDue { field, due: Some(take_number(edits)?).filter(|due| *due != NEVER) })
+                Some(HashEdit::SetDue { field, due: Some(take_number(edits)?).filter(|due| *due != NEVER) })
             }
-            REMOVE => Some(Edit::Remove { field: take_bytes(edits)? }),
+            REMOVE => Some(HashEdit::Remove { field: take_bytes(edits)? }),
             SET_ENCODING => {
                 let number = take_byte(edits)?;
-                let all = [Encoding::ListPack, Encoding::ListPackEx, Encoding::HashTable];
-                all.into_iter().find(|encoding| *encoding as u8 == number).map(Edit::SetEncoding)
+                let all = [HashEncoding::ListPack, HashEncoding::ListPackEx, HashEncoding::HashTable];
+                all.into_iter().find(|encoding| *encoding as u8 == number).map(HashEdit::SetEncoding)
             }
             _ => None,
         }
@@ -84,13 +84,13 @@ mod tests {
     #[test]
     fn edits_come_back_and_cut_ones_end() {
         let all = [
-            Edit::Set { field: b"f", value: b"", due: Due::Keep },
-            Edit::Set { field: b"", value: b"value", due: Due::Never },
-            Edit::Set { field: b"f", value: b"v", due: Due::At(1 << 47) },
-            Edit::SetDue { field: b"f", due: Some(0) },
-            Edit::SetDue { field: b"f", due: None },
-            Edit::Remove { field: b"f" },
-            Edit::SetEncoding(Encoding::HashTable),
+            HashEdit::Set { field: b"f", value: b"", due: Due::Keep },
+            HashEdit::Set { field: b"", value: b"value", due: Due::Never },
+            HashEdit::Set { field: b"f", value: b"v", due: Due::At(1 << 47) },
+            HashEdit::SetDue { field: b"f", due: Some(0) },
+            HashEdit::SetDue { field: b"f", due: None },
+            HashEdit::Remove { field: b"f" },
+            HashEdit::SetEncoding(HashEncoding::HashTable),
         ];
         assert_edits_come_back(&all);
     }

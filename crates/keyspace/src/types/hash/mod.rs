@@ -12,10 +12,10 @@ pub use write::HashLimits;
 
 use almandine_base::object::{self, Object};
 use almandine_datatypes::hash::{HashObject, PackedHash, Placement};
-use almandine_datatypes::packed::{Encoding, Entry};
+use almandine_datatypes::packed::{FieldEntry, HashEncoding};
 use almandine_store::Kind;
 
-use self::edits::Edit;
+use self::edits::HashEdit;
 use super::collection::{Collection, Contents, New, Snapshot, TOGETHER, ValueMut, fetch_ahead, sample, visit_while};
 use crate::Refusal;
 
@@ -37,7 +37,7 @@ impl Collection for Hashes {
     type Packed<'p> = PackedHash<'p>;
     type View<'v> = Hash<'v>;
     type Limits = HashLimits;
-    type Edit<'e> = Edit<'e>;
+    type Edit<'e> = HashEdit<'e>;
 
     const UNLIMITED: HashLimits = HashLimits { entries: usize::MAX, value: usize::MAX };
 
@@ -75,12 +75,12 @@ impl Collection for Hashes {
         }
     }
 
-    fn replay(hash: &mut HashMut<'_>, edit: Edit<'_>) -> Result<(), Refusal> {
+    fn replay(hash: &mut HashMut<'_>, edit: HashEdit<'_>) -> Result<(), Refusal> {
         match edit {
-            Edit::Set { field, value, due } => drop(hash.set(field, value, due)?),
-            Edit::SetDue { field, due } => drop(hash.set_due(field, due)?),
-            Edit::Remove { field } => drop(hash.remove(field)?),
-            Edit::SetEncoding(encoding) => hash.raise_encoding(encoding)?,
+            HashEdit::Set { field, value, due } => drop(hash.set(field, value, due)?),
+            HashEdit::SetDue { field, due } => drop(hash.set_due(field, due)?),
+            HashEdit::Remove { field } => drop(hash.remove(field)?),
+            HashEdit::SetEncoding(encoding) => hash.raise_encoding(encoding)?,
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl<'h> Hash<'h> {
 
     /// What OBJECT ENCODING names.
     #[must_use]
-    pub fn encoding(&self) -> Encoding {
+    pub fn encoding(&self) -> HashEncoding {
         match self.contents {
             Contents::Packed(packed) => packed.encoding(),
             Contents::Object(object) => object.encoding(),
@@ -150,7 +150,7 @@ impl<'h> Hash<'h> {
     /// # Errors
     /// When it is not in memory.
     #[inline]
-    pub fn get(&self, field: &[u8]) -> Result<Option<Entry<'h>>, Refusal> {
+    pub fn get(&self, field: &[u8]) -> Result<Option<FieldEntry<'h>>, Refusal> {
         let found = match self.contents {
             Contents::Packed(packed) => packed.find(field),
             Contents::Object(object) => object.find(field)?,
@@ -165,7 +165,7 @@ impl<'h> Hash<'h> {
     pub fn get_each<'f>(
         &self,
         fields: impl Iterator<Item = &'f [u8]>,
-        mut visit: impl FnMut(Option<Entry<'h>>),
+        mut visit: impl FnMut(Option<FieldEntry<'h>>),
     ) -> Result<(), Refusal> {
         let mut fields = fields.peekable();
         let Contents::Object(object) = self.contents else {
@@ -187,7 +187,7 @@ impl<'h> Hash<'h> {
     }
 
     /// All fields. What is not in memory ends them with an error.
-    pub fn try_iter(&self) -> impl Iterator<Item = Result<Entry<'h>, Refusal>> {
+    pub fn try_iter(&self) -> impl Iterator<Item = Result<FieldEntry<'h>, Refusal>> {
         let (packed, object) = match self.contents {
             Contents::Packed(packed) => (Some(packed.iter()), None),
             Contents::Object(object) => (None, Some(object.iter())),
@@ -203,7 +203,7 @@ impl<'h> Hash<'h> {
     /// # Errors
     /// When a part is not in memory; what is before it was visited.
     #[inline]
-    pub fn visit(&self, mut visit: impl FnMut(Entry<'h>)) -> Result<(), Refusal> {
+    pub fn visit(&self, mut visit: impl FnMut(FieldEntry<'h>)) -> Result<(), Refusal> {
         let now = self.now;
         match self.contents {
             Contents::Packed(packed) => packed.iter().filter(|entry| is_live(entry, now)).for_each(visit),
@@ -216,7 +216,7 @@ impl<'h> Hash<'h> {
         Ok(())
     }
 
-    fn iter(&self) -> impl Iterator<Item = Entry<'h>> {
+    fn iter(&self) -> impl Iterator<Item = FieldEntry<'h>> {
         self.try_iter().filter_map(Result::ok)
     }
 
@@ -224,7 +224,7 @@ impl<'h> Hash<'h> {
     ///
     /// # Errors
     /// When it is not in memory.
-    pub fn nth(&self, rank: usize) -> Result<Option<Entry<'h>>, Refusal> {
+    pub fn nth(&self, rank: usize) -> Result<Option<FieldEntry<'h>>, Refusal> {
         let found = match self.contents {
             Contents::Packed(_) => self.iter().nth(rank),
             Contents::Object(object) => object.nth(rank)?,
@@ -236,7 +236,12 @@ impl<'h> Hash<'h> {
     ///
     /// # Errors
     /// When a part of the hash is not in memory; what was visited is no sample then.
-    pub fn sample(&self, count: usize, random: &mut dyn FnMut() -> u64, visit: &mut dyn FnMut(Entry<'_>)) -> Result<(), Refusal> {
+    pub fn sample(
+        &self,
+        count: usize,
+        random: &mut dyn FnMut() -> u64,
+        visit: &mut dyn FnMut(FieldEntry<'_>),
+    ) -> Result<(), Refusal> {
         let now = self.now;
         match self.contents {
             Contents::Packed(_) => sample(self.try_iter(), self.len(), count, random, visit),
@@ -252,7 +257,7 @@ impl<'h> Hash<'h> {
     ///
     /// # Errors
     /// When a part of the hash is not in memory; what was visited is visited again.
-    pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(Entry<'_>)) -> Result<u64, Refusal> {
+    pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(FieldEntry<'_>)) -> Result<u64, Refusal> {
         let now = self.now;
         match self.contents {
             Contents::Packed(_) => {
@@ -277,7 +282,7 @@ impl<'h> Hash<'h> {
     }
 }
 
-fn is_live(entry: &Entry<'_>, now: u64) -> bool {
+fn is_live(entry: &FieldEntry<'_>, now: u64) -> bool {
     entry.due.is_none_or(|due| due > now)
 }
 
@@ -286,7 +291,7 @@ impl HashSnapshot {
     ///
     /// # Errors
     /// When a part of the hash is not in memory.
-    pub fn visit_from(&self, from: usize, mut visit: impl FnMut(Entry<'_>) -> bool) -> Result<Option<usize>, Refusal> {
+    pub fn visit_from(&self, from: usize, mut visit: impl FnMut(FieldEntry<'_>) -> bool) -> Result<Option<usize>, Refusal> {
         let Some(object) = self.object() else { return Ok(None) };
         visit_while(from, object.iter_from(from), |entry| !is_live(&entry, self.now()) || visit(entry))
     }

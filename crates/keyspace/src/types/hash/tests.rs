@@ -211,8 +211,8 @@ fn changes_are_those_of_a_map_on_a_device() {
     changes_are_those_of_a_map(true);
 }
 
-/// Fields of packed hashes and of objects that are past their time are absent for who reads, and go without a touch, with the key behind
-/// the last one.
+/// Fields of packed hashes and of objects that are past their time are absent for who reads, and go without a touch, with the key
+/// behind the last one.
 #[test]
 fn fields_past_their_time_go_without_a_touch() {
     for (cold, count) in [(false, 5u64), (false, 1000), (true, 5), (true, 1000)] {

@@ -2,14 +2,15 @@
 
 use almandine_base::object;
 use almandine_datatypes::hash::PackedHash;
-use almandine_datatypes::packed::{self, Due, Encoding, Entry};
+use almandine_datatypes::packed::{self, Due, FieldEntry, HashEncoding};
 
-use super::edits::Edit;
+use super::edits::HashEdit;
 use super::{Hash, HashMut, Hashes};
 use crate::Refusal;
 use crate::types::collection::{Contents, EditBytes, Editable, TOGETHER, fetch_ahead};
 
-/// From which size on OBJECT ENCODING names a hash a hash table, as Redis would: `hash-max-listpack-entries` and `hash-max-listpack-value`.
+/// From which size on OBJECT ENCODING names a hash a hash table, as Redis would: `hash-max-listpack-entries` and
+/// `hash-max-listpack-value`.
 #[derive(Clone, Copy, Debug)]
 pub struct HashLimits {
     /// Fields.
@@ -20,11 +21,11 @@ pub struct HashLimits {
 
 impl HashLimits {
     /// The encoding that a write asks for: of a field or value of `longest` bytes, to a hash that then has `fields`.
-    pub(super) fn encoding(&self, longest: usize, fields: usize, due: Due) -> Encoding {
+    pub(super) fn encoding(&self, longest: usize, fields: usize, due: Due) -> HashEncoding {
         match due {
-            _ if longest > self.value || fields > self.entries => Encoding::HashTable,
-            Due::At(_) => Encoding::ListPackEx,
-            _ => Encoding::ListPack,
+            _ if longest > self.value || fields > self.entries => HashEncoding::HashTable,
+            Due::At(_) => HashEncoding::ListPackEx,
+            _ => HashEncoding::ListPack,
         }
     }
 }
@@ -37,7 +38,7 @@ impl HashMut<'_> {
     ///
     /// # Errors
     /// When it is not in memory.
-    pub fn get(&self, field: &[u8]) -> Result<Option<Entry<'_>>, Refusal> {
+    pub fn get(&self, field: &[u8]) -> Result<Option<FieldEntry<'_>>, Refusal> {
         self.look().get(field)
     }
 
@@ -59,7 +60,7 @@ impl HashMut<'_> {
             return self.edit(field, due, |_| Ok::<_, Refusal>(value)).map(|(is_new, _)| is_new);
         }
         let is_new = set(&mut self.draft, field, value, due)?;
-        self.note(Edit::Set { field, value, due });
+        self.note(HashEdit::Set { field, value, due });
         self.draft.changed(1);
         let fields = if is_new { self.look().raw_len() } else { 0 };
         self.raise_encoding(self.limits.encoding(field.len().max(value.len()), fields, due))?;
@@ -107,8 +108,8 @@ impl HashMut<'_> {
         match edited.map_err(Refusal::from).map_err(E::from).flatten() {
             Ok((is_new, value, encoding)) => {
                 self.draft.note(|out| {
-                    Edit::Set { field, value: value.as_ref(), due }.push(out);
-                    encoding.into_iter().for_each(|encoding| Edit::SetEncoding(encoding).push(out));
+                    HashEdit::Set { field, value: value.as_ref(), due }.push(out);
+                    encoding.into_iter().for_each(|encoding| HashEdit::SetEncoding(encoding).push(out));
                 });
                 self.draft.changed(1);
                 Ok((is_new, value))
@@ -129,9 +130,9 @@ impl HashMut<'_> {
         Ok(())
     }
 
-    pub(super) fn raise_encoding(&mut self, encoding: Encoding) -> Result<(), Refusal> {
+    pub(super) fn raise_encoding(&mut self, encoding: HashEncoding) -> Result<(), Refusal> {
         if raise_encoding(&mut self.draft, encoding)? {
-            self.note(Edit::SetEncoding(encoding));
+            self.note(HashEdit::SetEncoding(encoding));
         }
         Ok(())
     }
@@ -155,10 +156,10 @@ impl HashMut<'_> {
         }
         if let Contents::Object(_) = self.draft.contents() {
             self.draft.change(|object| object.set_due(field, due))??;
-            self.note(Edit::SetDue { field, due });
+            self.note(HashEdit::SetDue { field, due });
         }
         if due.is_some() {
-            self.raise_encoding(Encoding::ListPackEx)?;
+            self.raise_encoding(HashEncoding::ListPackEx)?;
         }
         Ok(true)
     }
@@ -181,7 +182,7 @@ impl HashMut<'_> {
             edit.inspect(|edit| edit.apply(packed)).is_some()
         } else {
             let removed = self.draft.change(|object| object.remove(field))??;
-            self.note(Edit::Remove { field });
+            self.note(HashEdit::Remove { field });
             removed
         };
         if removed {
@@ -206,7 +207,7 @@ pub(super) fn set(hash: &mut impl Editable<Hashes>, field: &[u8], value: &[u8], 
 }
 
 /// Sets what OBJECT ENCODING answers if that follows the present encoding. Says whether it does.
-pub(super) fn raise_encoding(hash: &mut impl Editable<Hashes>, encoding: Encoding) -> Result<bool, Refusal> {
+pub(super) fn raise_encoding(hash: &mut impl Editable<Hashes>, encoding: HashEncoding) -> Result<bool, Refusal> {
     if (Hash { contents: hash.contents(), now: 0 }).encoding() as u8 >= encoding as u8 {
         return Ok(false);
     }

@@ -6,7 +6,7 @@ use crate::types::collection::edits::{EditBytes, push_bytes, push_number, take_b
 
 /// An edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edit<'e> {
+pub enum ListEdit<'e> {
     Push { end: End, element: &'e [u8] },
     Pop { end: End, count: usize },
     Set { index: usize, element: &'e [u8] },
@@ -32,7 +32,7 @@ const fn at(end: End, left: u8) -> u8 {
     }
 }
 
-impl<'e> EditBytes<'e> for Edit<'e> {
+impl<'e> EditBytes<'e> for ListEdit<'e> {
     fn push(self, out: &mut Vec<u8>) {
         let number = |out: &mut Vec<u8>, number: usize| push_number(out, number as u64);
         match self {
@@ -73,18 +73,18 @@ impl<'e> EditBytes<'e> for Edit<'e> {
         let kind = take_byte(edits)?;
         let end = if kind & 1 == 0 { End::Left } else { End::Right };
         match kind {
-            PUSH..POP => Some(Edit::Push { end, element: take_bytes(edits)? }),
-            POP..REMOVE => Some(Edit::Pop { end, count: number(edits)? }),
-            REMOVE..SET => Some(Edit::Remove { end, element: take_bytes(edits)?, limit: number(edits)? }),
-            SET => Some(Edit::Set { index: number(edits)?, element: take_bytes(edits)? }),
-            INSERT => Some(Edit::Insert { index: number(edits)?, element: take_bytes(edits)? }),
-            TRIM => Some(Edit::Trim { start: number(edits)?, end: number(edits)? }),
+            PUSH..POP => Some(ListEdit::Push { end, element: take_bytes(edits)? }),
+            POP..REMOVE => Some(ListEdit::Pop { end, count: number(edits)? }),
+            REMOVE..SET => Some(ListEdit::Remove { end, element: take_bytes(edits)?, limit: number(edits)? }),
+            SET => Some(ListEdit::Set { index: number(edits)?, element: take_bytes(edits)? }),
+            INSERT => Some(ListEdit::Insert { index: number(edits)?, element: take_bytes(edits)? }),
+            TRIM => Some(ListEdit::Trim { start: number(edits)?, end: number(edits)? }),
             SET_ENCODING => {
                 let number = take_byte(edits)?;
                 [ListEncoding::ListPack, ListEncoding::QuickList]
                     .into_iter()
                     .find(|encoding| *encoding as u8 == number)
-                    .map(Edit::SetEncoding)
+                    .map(ListEdit::SetEncoding)
             }
             _ => None,
         }
@@ -99,16 +99,16 @@ mod tests {
     #[test]
     fn edits_come_back_and_cut_ones_end() {
         let all = [
-            Edit::Push { end: End::Left, element: b"e" },
-            Edit::Push { end: End::Right, element: b"" },
-            Edit::Pop { end: End::Left, count: 1 },
-            Edit::Pop { end: End::Right, count: 1000 },
-            Edit::Set { index: 300, element: b"element" },
-            Edit::Insert { index: 0, element: b"e" },
-            Edit::Remove { end: End::Left, element: b"e", limit: 1 },
-            Edit::Remove { end: End::Right, element: b"e", limit: usize::MAX },
-            Edit::Trim { start: 3, end: 1 << 40 },
-            Edit::SetEncoding(ListEncoding::QuickList),
+            ListEdit::Push { end: End::Left, element: b"e" },
+            ListEdit::Push { end: End::Right, element: b"" },
+            ListEdit::Pop { end: End::Left, count: 1 },
+            ListEdit::Pop { end: End::Right, count: 1000 },
+            ListEdit::Set { index: 300, element: b"element" },
+            ListEdit::Insert { index: 0, element: b"e" },
+            ListEdit::Remove { end: End::Left, element: b"e", limit: 1 },
+            ListEdit::Remove { end: End::Right, element: b"e", limit: usize::MAX },
+            ListEdit::Trim { start: 3, end: 1 << 40 },
+            ListEdit::SetEncoding(ListEncoding::QuickList),
         ];
         assert_edits_come_back(&all);
     }

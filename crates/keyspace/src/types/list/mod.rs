@@ -15,7 +15,7 @@ use almandine_datatypes::list::{ListEncoding, ListObject, PackedList};
 use almandine_datatypes::packed::Member;
 use almandine_store::Kind;
 
-use self::edits::Edit;
+use self::edits::ListEdit;
 use super::collection::{Collection, Contents, New, Snapshot, ValueMut, visit_while};
 use crate::Refusal;
 
@@ -38,7 +38,7 @@ impl Collection for Lists {
     type View<'v> = List<'v>;
     /// None: encodings are told, as effects do.
     type Limits = Option<ListLimits>;
-    type Edit<'e> = Edit<'e>;
+    type Edit<'e> = ListEdit<'e>;
 
     const UNLIMITED: Option<ListLimits> = None;
 
@@ -63,15 +63,15 @@ impl Collection for Lists {
         List { contents }
     }
 
-    fn replay(list: &mut ListMut<'_>, edit: Edit<'_>) -> Result<(), Refusal> {
+    fn replay(list: &mut ListMut<'_>, edit: ListEdit<'_>) -> Result<(), Refusal> {
         match edit {
-            Edit::Push { end, element } => list.push(end, element)?,
-            Edit::Pop { end, count } => list.pop(end, count, |_| ())?,
-            Edit::Set { index, element } => drop(list.set(index, element)?),
-            Edit::Insert { index, element } => list.insert(index, element)?,
-            Edit::Remove { end, element, limit } => drop(list.remove(end, element, limit)?),
-            Edit::Trim { start, end } => drop(list.trim(start..end)?),
-            Edit::SetEncoding(encoding) => list.set_encoding(encoding)?,
+            ListEdit::Push { end, element } => list.push(end, element)?,
+            ListEdit::Pop { end, count } => list.pop(end, count, |_| ())?,
+            ListEdit::Set { index, element } => drop(list.set(index, element)?),
+            ListEdit::Insert { index, element } => list.insert(index, element)?,
+            ListEdit::Remove { end, element, limit } => drop(list.remove(end, element, limit)?),
+            ListEdit::Trim { start, end } => drop(list.trim(start..end)?),
+            ListEdit::SetEncoding(encoding) => list.set_encoding(encoding)?,
         }
         Ok(())
     }
@@ -151,7 +151,8 @@ impl<'l> List<'l> {
         Ok(())
     }
 
-    /// Visits the places of elements that are equal to `element`, from an end on and of the `limit` elements there, until `visit` says that this is enough.
+    /// Visits the places of elements that are equal to `element`, from an end on and of the `limit` elements there, until `visit`
+    /// says that this is enough.
     ///
     /// # Errors
     /// When a part of the list is not in memory.

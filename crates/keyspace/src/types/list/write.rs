@@ -6,7 +6,7 @@ use almandine_datatypes::list::{End, ListEncoding, ListLimits, ListObject, Packe
 use almandine_datatypes::packed;
 use almandine_store::{HeapValue, SharedValue};
 
-use super::edits::Edit;
+use super::edits::ListEdit;
 use super::{List, ListMut, Lists};
 use crate::types::collection::{Contents, Editable};
 use crate::{Refusal, Writer};
@@ -52,7 +52,7 @@ impl ListMut<'_> {
 
     pub(super) fn set_encoding(&mut self, encoding: ListEncoding) -> Result<(), Refusal> {
         set_encoding(&mut self.draft, encoding)?;
-        self.note(Edit::SetEncoding(encoding));
+        self.note(ListEdit::SetEncoding(encoding));
         self.draft.changed(0);
         Ok(())
     }
@@ -64,7 +64,7 @@ impl ListMut<'_> {
     #[inline]
     pub fn push(&mut self, end: End, element: &[u8]) -> Result<(), Refusal> {
         push(&mut self.draft, end, element)?;
-        self.note(Edit::Push { end, element });
+        self.note(ListEdit::Push { end, element });
         self.draft.changed(1);
         Ok(())
     }
@@ -91,7 +91,7 @@ impl ListMut<'_> {
             None => self.draft.change(|object| (0..count).try_for_each(|_| object.pop(end, &mut taken).map(drop)))??,
         }
         if count > 0 {
-            self.note(Edit::Pop { end, count });
+            self.note(ListEdit::Pop { end, count });
             self.draft.changed(count as i64);
         }
         Ok(())
@@ -104,7 +104,7 @@ impl ListMut<'_> {
     pub fn set(&mut self, index: usize, element: &[u8]) -> Result<bool, Refusal> {
         let is_there = self.edit(|packed| PackedList::set(packed, index, element), |object| object.set(index, element))?;
         if is_there {
-            self.note(Edit::Set { index, element });
+            self.note(ListEdit::Set { index, element });
             self.draft.changed(1);
         }
         Ok(is_there)
@@ -116,7 +116,7 @@ impl ListMut<'_> {
     /// As [`ListMut::pop`].
     pub fn insert(&mut self, index: usize, element: &[u8]) -> Result<(), Refusal> {
         self.edit(|packed| PackedList::insert(packed, index, element), |object| object.insert(index, element))?;
-        self.note(Edit::Insert { index, element });
+        self.note(ListEdit::Insert { index, element });
         self.draft.changed(1);
         Ok(())
     }
@@ -156,7 +156,7 @@ impl ListMut<'_> {
             None => self.draft.change(|object| object.remove_equal(end, element, limit))??,
         };
         if removed > 0 {
-            self.note(Edit::Remove { end, element, limit });
+            self.note(ListEdit::Remove { end, element, limit });
             self.draft.changed(removed as i64);
         }
         Ok(removed)
@@ -182,7 +182,7 @@ impl ListMut<'_> {
             }
             None => self.draft.change(|object| object.trim(start..end, &mut |gone| trimmed.0.push(gone)))??,
         }
-        self.note(Edit::Trim { start, end });
+        self.note(ListEdit::Trim { start, end });
         self.draft.changed(gone as i64);
         Ok(trimmed)
     }
@@ -200,7 +200,8 @@ pub(super) fn push(list: &mut impl Editable<Lists>, end: End, element: &[u8]) ->
     list.change(|object| object.push(end, element))
 }
 
-/// Whether a list, with elements that come, is more than one node of a quicklist may have. `added` are their bytes and their number.
+/// Whether a list, with elements that come, is more than one node of a quicklist may have. `added` are their bytes and their
+/// number.
 fn exceeds(list: &impl Editable<Lists>, limits: ListLimits, (bytes, count): (usize, usize)) -> Result<bool, Refusal> {
     match list.contents() {
         Contents::Packed(packed) => {

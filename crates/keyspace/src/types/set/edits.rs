@@ -6,7 +6,7 @@ use crate::types::collection::edits::{EditBytes, push_bytes, take_byte, take_byt
 
 /// An edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edit<'e> {
+pub enum SetEdit<'e> {
     Add(&'e [u8]),
     Remove(&'e [u8]),
     SetEncoding(SetEncoding),
@@ -16,7 +16,7 @@ const ADD: u8 = 0;
 const REMOVE: u8 = 1;
 const SET_ENCODING: u8 = 2;
 
-impl<'e> EditBytes<'e> for Edit<'e> {
+impl<'e> EditBytes<'e> for SetEdit<'e> {
     fn push(self, out: &mut Vec<u8>) {
         match self {
             Self::Add(member) => {
@@ -33,12 +33,12 @@ impl<'e> EditBytes<'e> for Edit<'e> {
 
     fn take(edits: &mut &'e [u8]) -> Option<Self> {
         match take_byte(edits)? {
-            ADD => take_bytes(edits).map(Edit::Add),
-            REMOVE => take_bytes(edits).map(Edit::Remove),
+            ADD => take_bytes(edits).map(SetEdit::Add),
+            REMOVE => take_bytes(edits).map(SetEdit::Remove),
             SET_ENCODING => {
                 let number = take_byte(edits)?;
                 let all = [SetEncoding::IntSet, SetEncoding::ListPack, SetEncoding::HashTable];
-                all.into_iter().find(|encoding| *encoding as u8 == number).map(Edit::SetEncoding)
+                all.into_iter().find(|encoding| *encoding as u8 == number).map(SetEdit::SetEncoding)
             }
             _ => None,
         }
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn edits_come_back_and_cut_ones_end() {
-        let all = [Edit::Add(b"member"), Edit::Add(b""), Edit::Remove(b"m"), Edit::SetEncoding(SetEncoding::ListPack)];
+        let all = [SetEdit::Add(b"member"), SetEdit::Add(b""), SetEdit::Remove(b"m"), SetEdit::SetEncoding(SetEncoding::ListPack)];
         assert_edits_come_back(&all);
     }
 }

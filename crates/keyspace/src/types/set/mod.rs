@@ -16,7 +16,7 @@ use almandine_datatypes::packed::Member;
 use almandine_datatypes::set::{PackedSet, SetEncoding, SetObject, Source};
 use almandine_store::Kind;
 
-use self::edits::Edit;
+use self::edits::SetEdit;
 use super::collection::{Collection, Contents, Snapshot, ValueMut, sample, visit_while};
 use crate::Refusal;
 
@@ -35,7 +35,7 @@ impl Collection for Sets {
     type Packed<'p> = PackedSet<'p>;
     type View<'v> = Set<'v>;
     type Limits = SetLimits;
-    type Edit<'e> = Edit<'e>;
+    type Edit<'e> = SetEdit<'e>;
 
     const UNLIMITED: SetLimits = SetLimits { integers: usize::MAX, entries: usize::MAX, value: usize::MAX };
 
@@ -60,11 +60,11 @@ impl Collection for Sets {
         Set { contents }
     }
 
-    fn replay(set: &mut SetMut<'_>, edit: Edit<'_>) -> Result<(), Refusal> {
+    fn replay(set: &mut SetMut<'_>, edit: SetEdit<'_>) -> Result<(), Refusal> {
         match edit {
-            Edit::Add(member) => drop(set.add(member)?),
-            Edit::Remove(member) => drop(set.remove(member)?),
-            Edit::SetEncoding(encoding) => set.set_encoding(encoding)?,
+            SetEdit::Add(member) => drop(set.add(member)?),
+            SetEdit::Remove(member) => drop(set.remove(member)?),
+            SetEdit::SetEncoding(encoding) => set.set_encoding(encoding)?,
         }
         Ok(())
     }

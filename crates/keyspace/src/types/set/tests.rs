@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Moved, SetLimits};
 use crate::types::testing::{batch, keyspace};
 use crate::{Accessor, Refusal};
-use almandine_datatypes::set::{Algebra, Operation, Position, SetEncoding};
+use almandine_datatypes::set::{Algebra, Position, SetEncoding, SetOperation};
 use almandine_store::Put;
 
 const LIMITS: SetLimits = SetLimits { integers: 512, entries: 128, value: 64 };
@@ -150,14 +150,14 @@ fn sources_are_of_one_moment_and_a_result_is_stored() {
     let sets = || [0, 2].into_iter().filter_map(frozen).map(|set| set.source()).collect();
     change(&mut accessor, b"large", &many[..10_000], false);
     change(&mut accessor, b"small", &[b"y".to_vec()], true);
-    let union = Algebra::new(Operation::Union, sets());
+    let union = Algebra::new(SetOperation::Union, sets());
     let mut all = Model::new();
     union.visit(Position::default(), usize::MAX, &mut |member| all.insert(member.to_vec())).expect("in memory");
     assert_eq!(all.len(), 20_001);
     batch(&mut accessor, |accessor| {
         let mut writer = accessor.writer(0);
         let mut new = writer.new_set(LIMITS);
-        let next = new.add_result(&Algebra::new(Operation::Difference, sets()), Position::default(), usize::MAX)?;
+        let next = new.add_result(&Algebra::new(SetOperation::Difference, sets()), Position::default(), usize::MAX)?;
         assert!(next.is_none());
         let key = writer.key(b"result");
         Ok(writer.put_set(key, new, Put::default())?)

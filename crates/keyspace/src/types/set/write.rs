@@ -3,7 +3,7 @@
 use almandine_datatypes::packed::Full;
 use almandine_datatypes::set::{PackedSet, SetEncoding, SetLimits};
 
-use super::edits::Edit;
+use super::edits::SetEdit;
 use super::{SetMut, Sets};
 use crate::types::collection::Editable;
 use crate::{Key, Refusal, Writer};
@@ -51,7 +51,7 @@ impl SetMut<'_> {
     /// As [`SetMut::add`].
     pub fn reserve(&mut self, first: &[u8], count: usize) -> Result<(), Refusal> {
         let encoding = match self.look().encoding() {
-            _ if !self.existed() => SetEncoding::of_new(first, count, self.limits),
+            _ if !self.existed() => SetEncoding::for_new(first, count, self.limits),
             SetEncoding::IntSet if count > self.limits.integers => SetEncoding::HashTable,
             SetEncoding::ListPack if count > self.limits.entries => SetEncoding::HashTable,
             as_it_is => as_it_is,
@@ -71,7 +71,7 @@ impl SetMut<'_> {
         if !self.insert(member)? {
             return Ok(false);
         }
-        self.note(Edit::Add(member));
+        self.note(SetEdit::Add(member));
         self.draft.changed(1);
         let set = self.look();
         self.set_encoding(set.encoding().after(member, set.len(), self.limits))?;
@@ -107,7 +107,7 @@ impl SetMut<'_> {
                 self.draft.refused();
                 return Ok(false);
             }
-            self.note(Edit::Remove(member));
+            self.note(SetEdit::Remove(member));
         }
         self.draft.changed(1);
         Ok(true)
@@ -155,7 +155,7 @@ impl SetMut<'_> {
             Some(packed) => PackedSet::set_encoding(packed, encoding),
             None => {
                 self.draft.change(|object| object.set_encoding(encoding))?;
-                self.note(Edit::SetEncoding(encoding));
+                self.note(SetEdit::SetEncoding(encoding));
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::types::collection::edits::{EditBytes, push_bytes, push_number, take_b
 
 /// An edit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Edit<'e> {
+pub enum SortedSetEdit<'e> {
     /// A score; an expiry stays.
     Set {
         member: &'e [u8],
@@ -29,7 +29,7 @@ const SET_ENCODING: u8 = 3;
 /// The time that is none: those of members are below 2^48.
 const NEVER: u64 = 1 << 48;
 
-impl<'e> EditBytes<'e> for Edit<'e> {
+impl<'e> EditBytes<'e> for SortedSetEdit<'e> {
     fn push(self, out: &mut Vec<u8>) {
         match self {
             Self::Set { member, score } => {
@@ -57,14 +57,14 @@ impl<'e> EditBytes<'e> for Edit<'e> {
                 let (score, rest) = edits.split_first_chunk()?;
                 *edits = rest;
                 let score = f64::from_bits(u64::from_le_bytes(*score));
-                (!score.is_nan()).then_some(Edit::Set { member, score })
+                (!score.is_nan()).then_some(SortedSetEdit::Set { member, score })
             }
             SET_DUE => {
                 let member = take_bytes(edits)?;
-                Some(Edit::SetDue { member, due: Some(take_number(edits)?).filter(|due| *due != NEVER) })
+                Some(SortedSetEdit::SetDue { member, due: Some(take_number(edits)?).filter(|due| *due != NEVER) })
             }
-            REMOVE => Some(Edit::Remove { member: take_bytes(edits)? }),
-            SET_ENCODING => Some(Edit::SetEncoding(SortedSetEncoding::of(take_byte(edits)?))),
+            REMOVE => Some(SortedSetEdit::Remove { member: take_bytes(edits)? }),
+            SET_ENCODING => Some(SortedSetEdit::SetEncoding(SortedSetEncoding::from_number(take_byte(edits)?))),
             _ => None,
         }
     }
@@ -78,12 +78,12 @@ mod tests {
     #[test]
     fn edits_come_back_and_cut_ones_end() {
         let all = [
-            Edit::Set { member: b"m", score: 1.5 },
-            Edit::Set { member: b"", score: f64::NEG_INFINITY },
-            Edit::SetDue { member: b"m", due: Some(0) },
-            Edit::SetDue { member: b"m", due: None },
-            Edit::Remove { member: b"m" },
-            Edit::SetEncoding(SortedSetEncoding::SkipList),
+            SortedSetEdit::Set { member: b"m", score: 1.5 },
+            SortedSetEdit::Set { member: b"", score: f64::NEG_INFINITY },
+            SortedSetEdit::SetDue { member: b"m", due: Some(0) },
+            SortedSetEdit::SetDue { member: b"m", due: None },
+            SortedSetEdit::Remove { member: b"m" },
+            SortedSetEdit::SetEncoding(SortedSetEncoding::SkipList),
         ];
         assert_edits_come_back(&all);
     }

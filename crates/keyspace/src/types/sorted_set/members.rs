@@ -14,10 +14,10 @@ pub struct Members<'s> {
 }
 
 enum Walk<'s> {
-    Packed(packed::Iter<'s>),
-    PackedBack(packed::Backwards<'s>),
-    Object(sorted_set::Iter<'s>),
-    ObjectBack(sorted_set::Backwards<'s>),
+    Packed(packed::PackedSortedSetIter<'s>),
+    PackedBack(packed::PackedSortedSetBackwards<'s>),
+    Object(sorted_set::SortedSetIter<'s>),
+    ObjectBack(sorted_set::SortedSetBackwards<'s>),
 }
 
 impl<'s> Members<'s> {

@@ -22,7 +22,7 @@ use almandine_datatypes::packed::Due;
 use almandine_datatypes::sorted_set::{PackedSortedSet, SortedSetObject};
 use almandine_store::Kind;
 
-use self::edits::Edit;
+use self::edits::SortedSetEdit;
 use super::collection::{Collection, Contents, New, Snapshot, ValueMut, sample, visit_while};
 use crate::Refusal;
 
@@ -47,7 +47,7 @@ impl Collection for SortedSets {
     type Packed<'p> = PackedSortedSet<'p>;
     type View<'v> = SortedSet<'v>;
     type Limits = SortedSetLimits;
-    type Edit<'e> = Edit<'e>;
+    type Edit<'e> = SortedSetEdit<'e>;
 
     const UNLIMITED: SortedSetLimits = SortedSetLimits { entries: usize::MAX, value: usize::MAX };
 
@@ -76,12 +76,12 @@ impl Collection for SortedSets {
         SortedSet::new(contents, now).len()
     }
 
-    fn replay(set: &mut SortedSetMut<'_>, edit: Edit<'_>) -> Result<(), Refusal> {
+    fn replay(set: &mut SortedSetMut<'_>, edit: SortedSetEdit<'_>) -> Result<(), Refusal> {
         match edit {
-            Edit::Set { member, score } => drop(set.set_stored(member, score, Due::Keep)?),
-            Edit::SetDue { member, due } => drop(set.set_due(member, due)?),
-            Edit::Remove { member } => drop(set.remove(member)?),
-            Edit::SetEncoding(encoding) => write::set_encoding(&mut set.draft, encoding)?,
+            SortedSetEdit::Set { member, score } => drop(set.set_stored(member, score, Due::Keep)?),
+            SortedSetEdit::SetDue { member, due } => drop(set.set_due(member, due)?),
+            SortedSetEdit::Remove { member } => drop(set.remove(member)?),
+            SortedSetEdit::SetEncoding(encoding) => write::set_encoding(&mut set.draft, encoding)?,
         }
         Ok(())
     }
@@ -143,13 +143,14 @@ impl<'s> SortedSet<'s> {
         self.contents.is_large()
     }
 
-    /// Whether a look at so many members in a row takes long enough that it should be one at a snapshot ([`crate::Reader::read_whole_as`]).
+    /// Whether a look at `count` members in a row takes long enough that it should be one at a snapshot
+    /// ([`crate::Reader::read_whole_as`]).
     #[must_use]
     pub fn is_long(&self, count: usize) -> bool {
         count > IN_PLACE_MAX && matches!(self.contents, Contents::Object(_))
     }
 
-    /// About how many bytes so many members take.
+    /// About how many bytes `count` members take.
     #[must_use]
     pub fn bytes_of(&self, count: usize) -> usize {
         match self.contents {
@@ -228,7 +229,8 @@ impl<'s> SortedSet<'s> {
         Ok(start..self.rank_of(&range.upper())?.max(start))
     }
 
-    /// The ranks of the members in a range of bytes. Where members have different scores, none is promised; `backwards` matters then.
+    /// The ranks of the members in a range of bytes. Where members have different scores, none is promised; `backwards` matters
+    /// then.
     ///
     /// # Errors
     /// When a part of the sorted set is not in memory.
@@ -295,7 +297,8 @@ impl<'s> SortedSet<'s> {
         sample(self.iter(), self.len(), count, random, visit)
     }
 
-    /// Visits members from `cursor` on, about `count` of a large sorted set, and returns the cursor to go on with; 0 begins and ends.
+    /// Visits members from `cursor` on, about `count` of a large sorted set, and returns the cursor to go on with; 0 begins and
+    /// ends.
     ///
     /// # Errors
     /// When a part of the sorted set is not in memory; what was visited is visited again.
@@ -350,7 +353,8 @@ fn due_ranks(contents: Contents<'_, SortedSets>, now: u64) -> Vec<usize> {
 }
 
 impl SortedSetSnapshot {
-    /// Visits the members of these ranks, descending if `backwards`, as long as `visit` says so. Returns the ranks that are left; None at the end.
+    /// Visits the members of these ranks, descending if `backwards`, as long as `visit` says so. Returns the ranks that are left;
+    /// None at the end.
     ///
     /// # Errors
     /// When a part of the sorted set is not in memory.

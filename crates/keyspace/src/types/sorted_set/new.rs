@@ -50,7 +50,7 @@ impl NewSortedSet {
         Ok(())
     }
 
-    /// Takes a large sorted set, whose longest member has so many bytes, as all there is.
+    /// Takes a large sorted set, whose longest member has `longest` bytes, as all there is.
     ///
     /// # Errors
     /// None: all of it is in memory.

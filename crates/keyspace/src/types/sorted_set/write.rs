@@ -5,7 +5,7 @@ use std::ops::Range;
 use almandine_datatypes::packed::Due;
 use almandine_datatypes::sorted_set::{PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, Update};
 
-use super::edits::Edit;
+use super::edits::SortedSetEdit;
 use super::{SortedSet, SortedSetMut, SortedSets, next_due};
 use crate::Refusal;
 use crate::types::collection::{Contents, EditBytes, Editable};
@@ -27,10 +27,10 @@ impl SortedSetMut<'_> {
     pub(super) fn set_stored(&mut self, member: &[u8], score: f64, due: Due) -> Result<Update, Refusal> {
         let update = set(&mut self.draft, member, score)?;
         if update != Update::Same {
-            self.note(Edit::Set { member, score });
+            self.note(SortedSetEdit::Set { member, score });
             self.draft.changed(1);
             if update == Update::Added && raise_encoding(&mut self.draft, member, self.limits)? {
-                self.note(Edit::SetEncoding(SortedSetEncoding::SkipList));
+                self.note(SortedSetEdit::SetEncoding(SortedSetEncoding::SkipList));
             }
         }
         if self.settle_due(member, due)? {
@@ -67,7 +67,7 @@ impl SortedSetMut<'_> {
             return Ok(false);
         }
         set_due(&mut self.draft, member, after)?;
-        self.note(Edit::SetDue { member, due: after });
+        self.note(SortedSetEdit::SetDue { member, due: after });
         Ok(true)
     }
 
@@ -80,7 +80,7 @@ impl SortedSetMut<'_> {
             return Ok(false);
         }
         set_due(&mut self.draft, member, due)?;
-        self.note(Edit::SetDue { member, due });
+        self.note(SortedSetEdit::SetDue { member, due });
         self.draft.changed(1);
         Ok(true)
     }
@@ -111,7 +111,7 @@ impl SortedSetMut<'_> {
             let removed = self.draft.change(|object| {
                 object.remove_range(ranks.start, ranks.len(), &mut |entry| {
                     if is_noted {
-                        Edit::Remove { member: entry.member }.push(&mut noted);
+                        SortedSetEdit::Remove { member: entry.member }.push(&mut noted);
                     }
                     taken(entry);
                 })
@@ -142,7 +142,7 @@ impl SortedSetMut<'_> {
             PackedSortedSet::remove(packed, member)
         } else {
             let removed = self.draft.change(|object| object.remove(member))??;
-            self.note(Edit::Remove { member });
+            self.note(SortedSetEdit::Remove { member });
             removed
         };
         if removed.is_some() {

@@ -6,11 +6,11 @@ use crate::types::collection::edits::{EditBytes, push_bytes, push_number, take_b
 
 /// One edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edit<'e> {
+pub enum StreamEdit<'e> {
     Append {
         id: StreamId,
         limits: NodeLimits,
-        fields: Fields<'e>,
+        fields: EditFields<'e>,
     },
     Remove {
         id: StreamId,
@@ -47,7 +47,7 @@ pub enum Edit<'e> {
         group: &'e [u8],
         consumer: &'e [u8],
     },
-    /// By a consumer, or by nobody.
+    /// By a consumer, or without an owner.
     Pend {
         group: &'e [u8],
         consumer: Option<&'e [u8]>,
@@ -72,14 +72,14 @@ pub enum Edit<'e> {
     },
 }
 
-/// Fields and values of an entry as they lie in an edit: how many, and each with its length.
+/// EditFields and values of an entry as they lie in an edit: how many, and each with its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fields<'e> {
+pub struct EditFields<'e> {
     left: u64,
     bytes: &'e [u8],
 }
 
-impl<'e> Iterator for Fields<'e> {
+impl<'e> Iterator for EditFields<'e> {
     type Item = (&'e [u8], &'e [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -88,7 +88,7 @@ impl<'e> Iterator for Fields<'e> {
     }
 }
 
-/// Appends an [`Edit::Append`].
+/// Appends an [`StreamEdit::Append`].
 pub(super) fn push_append<'f>(
     out: &mut Vec<u8>,
     id: StreamId,
@@ -117,7 +117,7 @@ fn push_known(out: &mut Vec<u8>, number: Option<u64>) {
     push_number(out, number.unwrap_or(0));
 }
 
-impl<'e> EditBytes<'e> for Edit<'e> {
+impl<'e> EditBytes<'e> for StreamEdit<'e> {
     fn push(self, out: &mut Vec<u8>) {
         match self {
             Self::Append { id, limits, fields } => push_append(out, id, limits, fields),
@@ -195,34 +195,34 @@ impl<'e> EditBytes<'e> for Edit<'e> {
             0 => {
                 let id = take_id(edits)?;
                 let limits = NodeLimits { bytes: take_number(edits)? as usize, entries: take_number(edits)? as usize };
-                Edit::Append { id, limits, fields: take_fields(edits)? }
+                StreamEdit::Append { id, limits, fields: take_fields(edits)? }
             }
-            1 => Edit::Remove { id: take_id(edits)? },
-            2 => Edit::Skip { count: take_number(edits)? },
-            3 => Edit::SetLast { last_id: take_id(edits)?, added: take_number(edits)?, max_deleted: take_id(edits)? },
-            4 => Edit::CreateGroup { group: take_bytes(edits)?, last_id: take_id(edits)?, read: take_known(edits)? },
-            5 => Edit::SetGroup { group: take_bytes(edits)?, last_id: take_id(edits)?, read: take_known(edits)? },
-            6 => Edit::RemoveGroup { group: take_bytes(edits)? },
-            7 => Edit::Touch {
+            1 => StreamEdit::Remove { id: take_id(edits)? },
+            2 => StreamEdit::Skip { count: take_number(edits)? },
+            3 => StreamEdit::SetLast { last_id: take_id(edits)?, added: take_number(edits)?, max_deleted: take_id(edits)? },
+            4 => StreamEdit::CreateGroup { group: take_bytes(edits)?, last_id: take_id(edits)?, read: take_known(edits)? },
+            5 => StreamEdit::SetGroup { group: take_bytes(edits)?, last_id: take_id(edits)?, read: take_known(edits)? },
+            6 => StreamEdit::RemoveGroup { group: take_bytes(edits)? },
+            7 => StreamEdit::Touch {
                 group: take_bytes(edits)?,
                 consumer: take_bytes(edits)?,
                 seen: take_number(edits)?,
                 active: take_known(edits)?,
             },
-            8 => Edit::RemoveConsumer { group: take_bytes(edits)?, consumer: take_bytes(edits)? },
+            8 => StreamEdit::RemoveConsumer { group: take_bytes(edits)?, consumer: take_bytes(edits)? },
             9 | 10 => {
                 let group = take_bytes(edits)?;
                 let consumer = if number == 9 { Some(take_bytes(edits)?) } else { None };
-                Edit::Pend { group, consumer, id: take_id(edits)?, time: take_number(edits)?, count: take_number(edits)? }
+                StreamEdit::Pend { group, consumer, id: take_id(edits)?, time: take_number(edits)?, count: take_number(edits)? }
             }
-            11 => Edit::Acknowledge { group: take_bytes(edits)?, id: take_id(edits)? },
-            12 => Edit::ConfigureProducers(ProducerLimits { seconds: take_number(edits)?, ids: take_number(edits)? }),
+            11 => StreamEdit::Acknowledge { group: take_bytes(edits)?, id: take_id(edits)? },
+            12 => StreamEdit::ConfigureProducers(ProducerLimits { seconds: take_number(edits)?, ids: take_number(edits)? }),
             13 | 14 => {
                 let (producer, iid, id) = (take_bytes(edits)?, take_bytes(edits)?, take_id(edits)?);
-                Edit::PutProducerId { producer, iid, id, counted: number == 13 }
+                StreamEdit::PutProducerId { producer, iid, id, counted: number == 13 }
             }
-            15 => Edit::CountDuplicate,
-            16 => Edit::ExpireProducers { now: take_number(edits)? },
+            15 => StreamEdit::CountDuplicate,
+            16 => StreamEdit::ExpireProducers { now: take_number(edits)? },
             _ => return None,
         })
     }
@@ -237,13 +237,13 @@ fn take_known(edits: &mut &[u8]) -> Option<Option<u64>> {
     take_number(edits).map(|number| is_known.then_some(number))
 }
 
-fn take_fields<'e>(edits: &mut &'e [u8]) -> Option<Fields<'e>> {
+fn take_fields<'e>(edits: &mut &'e [u8]) -> Option<EditFields<'e>> {
     let (left, bytes) = (take_number(edits)?, *edits);
     for _ in 0..left {
         take_bytes(edits)?;
         take_bytes(edits)?;
     }
-    Some(Fields { left, bytes: &bytes[..bytes.len() - edits.len()] })
+    Some(EditFields { left, bytes: &bytes[..bytes.len() - edits.len()] })
 }
 
 #[cfg(test)]
@@ -254,27 +254,27 @@ mod tests {
     #[test]
     fn edits_come_back_and_cut_ones_end() {
         let (id, group, consumer) = (StreamId::new(1 << 40, 7), &b"group"[..], &b"consumer"[..]);
-        let fields = Fields { left: 2, bytes: b"\x01a\x00\x02bc\x01d" };
+        let fields = EditFields { left: 2, bytes: b"\x01a\x00\x02bc\x01d" };
         let all = [
-            Edit::Append { id, limits: NodeLimits { bytes: 4096, entries: 0 }, fields },
-            Edit::Remove { id },
-            Edit::Skip { count: 300 },
-            Edit::SetLast { last_id: id, added: 1, max_deleted: StreamId::MIN },
-            Edit::CreateGroup { group, last_id: StreamId::MAX, read: None },
-            Edit::SetGroup { group, last_id: id, read: Some(0) },
-            Edit::RemoveGroup { group },
-            Edit::Touch { group, consumer, seen: 5, active: Some(6) },
-            Edit::RemoveConsumer { group, consumer },
-            Edit::Pend { group, consumer: Some(consumer), id, time: 1, count: u64::MAX },
-            Edit::Pend { group, consumer: None, id, time: 1, count: 2 },
-            Edit::Acknowledge { group, id },
-            Edit::ConfigureProducers(ProducerLimits { seconds: 1, ids: 2 }),
-            Edit::PutProducerId { producer: b"p", iid: b"", id, counted: true },
-            Edit::PutProducerId { producer: b"", iid: b"i", id, counted: false },
-            Edit::CountDuplicate,
-            Edit::ExpireProducers { now: 9 },
+            StreamEdit::Append { id, limits: NodeLimits { bytes: 4096, entries: 0 }, fields },
+            StreamEdit::Remove { id },
+            StreamEdit::Skip { count: 300 },
+            StreamEdit::SetLast { last_id: id, added: 1, max_deleted: StreamId::MIN },
+            StreamEdit::CreateGroup { group, last_id: StreamId::MAX, read: None },
+            StreamEdit::SetGroup { group, last_id: id, read: Some(0) },
+            StreamEdit::RemoveGroup { group },
+            StreamEdit::Touch { group, consumer, seen: 5, active: Some(6) },
+            StreamEdit::RemoveConsumer { group, consumer },
+            StreamEdit::Pend { group, consumer: Some(consumer), id, time: 1, count: u64::MAX },
+            StreamEdit::Pend { group, consumer: None, id, time: 1, count: 2 },
+            StreamEdit::Acknowledge { group, id },
+            StreamEdit::ConfigureProducers(ProducerLimits { seconds: 1, ids: 2 }),
+            StreamEdit::PutProducerId { producer: b"p", iid: b"", id, counted: true },
+            StreamEdit::PutProducerId { producer: b"", iid: b"i", id, counted: false },
+            StreamEdit::CountDuplicate,
+            StreamEdit::ExpireProducers { now: 9 },
         ];
         assert_edits_come_back(&all);
-        assert_eq!(Edit::take(&mut &[17][..]), None);
+        assert_eq!(StreamEdit::take(&mut &[17][..]), None);
     }
 }

@@ -1,20 +1,20 @@
 //! Groups of a stream under its latch. The number of a group holds until one comes or goes.
 
-use almandine_datatypes::stream::{Entry, NOBODY, Pending, StreamId};
+use almandine_datatypes::stream::{NOBODY, Pending, StreamEntry, StreamId};
 
 use super::StreamMut;
-use super::edits::Edit;
+use super::edits::StreamEdit;
 use crate::Refusal;
 use crate::types::collection::{EditBytes, Editable};
 
 impl StreamMut<'_> {
-    /// The name of a group, to be noted; of none where nobody wants to know.
+    /// The name of a group, to be noted; empty where effects are not wanted.
     fn group_name(&self, group: usize) -> Result<Box<[u8]>, Refusal> {
         let name = || Ok(self.look()?.nth_group(group).map(|group| group.name().into()).unwrap_or_default());
         if self.draft.is_noted() { name() } else { Ok(Box::default()) }
     }
 
-    /// The name of a consumer, to be noted; None is nobody.
+    /// The name of a consumer, to be noted; None: no owner.
     fn consumer_name(&self, group: usize, consumer: u32) -> Result<Option<Box<[u8]>>, Refusal> {
         if !self.draft.is_noted() {
             return Ok(None);
@@ -47,7 +47,7 @@ impl StreamMut<'_> {
         if self.look()?.find_group(group).is_some() {
             return Ok(false);
         }
-        self.edit(Edit::CreateGroup { group, last_id, read }, 1, |stream| stream.create_group(group, last_id, read))
+        self.edit(StreamEdit::CreateGroup { group, last_id, read }, 1, |stream| stream.create_group(group, last_id, read))
     }
 
     /// Takes a group away, which counts as a change. Says whether it was there.
@@ -58,7 +58,7 @@ impl StreamMut<'_> {
         if self.look()?.find_group(group).is_none() {
             return Ok(false);
         }
-        self.edit(Edit::RemoveGroup { group }, 1, |stream| stream.remove_group(group))
+        self.edit(StreamEdit::RemoveGroup { group }, 1, |stream| stream.remove_group(group))
     }
 
     /// Says how far a group has read. That does not count as a change.
@@ -67,11 +67,12 @@ impl StreamMut<'_> {
     /// When the store is full; then nothing has changed.
     pub fn set_group(&mut self, group: usize, last_id: StreamId, read: Option<u64>) -> Result<(), Refusal> {
         let name = self.group_name(group)?;
-        let edit = Edit::SetGroup { group: &name, last_id, read };
+        let edit = StreamEdit::SetGroup { group: &name, last_id, read };
         self.edit(edit, 0, |stream| stream.set_group(group, last_id, read))
     }
 
-    /// The number of the consumer with a name, which was heard of now. One that is not there is made, which counts as a change; says whether it was.
+    /// The number of the consumer with a name, which was heard of now. One that is not there is made, which counts as a change;
+    /// says whether it was.
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
@@ -86,7 +87,7 @@ impl StreamMut<'_> {
             let found = self.look()?.nth_group(group).and_then(|group| group.find_consumer(consumer));
             return Ok((found.unwrap_or(NOBODY), false));
         }
-        let edit = Edit::Touch { group: &name, consumer, seen: now, active };
+        let edit = StreamEdit::Touch { group: &name, consumer, seen: now, active };
         self.edit(edit, i64::from(known.is_none()), |stream| {
             let (number, is_new) = stream.ensure_consumer(group, consumer, now);
             stream.touch(group, number, now, active);
@@ -101,11 +102,12 @@ impl StreamMut<'_> {
     pub fn set_active(&mut self, group: usize, consumer: u32) -> Result<(), Refusal> {
         let (now, name, consumer_name) =
             (self.now(), self.group_name(group)?, self.consumer_name(group, consumer)?.unwrap_or_default());
-        let edit = Edit::Touch { group: &name, consumer: &consumer_name, seen: now, active: Some(now) };
+        let edit = StreamEdit::Touch { group: &name, consumer: &consumer_name, seen: now, active: Some(now) };
         self.edit(edit, 0, |stream| stream.touch(group, consumer, now, Some(now)))
     }
 
-    /// Takes a consumer away, which counts as a change. Says how many entries it had not acknowledged; None: there is no such consumer.
+    /// Takes a consumer away, which counts as a change. Says how many entries it had not acknowledged; None: there is no such
+    /// consumer.
     ///
     /// # Errors
     /// When a part of the list is not in memory, or the store is full.
@@ -114,7 +116,7 @@ impl StreamMut<'_> {
             return Ok(None);
         }
         let name = self.group_name(group)?;
-        Ok(self.edit(Edit::RemoveConsumer { group: &name, consumer }, 1, |stream| stream.remove_consumer(group, consumer))??)
+        Ok(self.edit(StreamEdit::RemoveConsumer { group: &name, consumer }, 1, |stream| stream.remove_consumer(group, consumer))??)
     }
 
     /// Says that an entry is pending. That does not count as a change.
@@ -124,7 +126,7 @@ impl StreamMut<'_> {
     pub fn pend(&mut self, group: usize, pending: Pending) -> Result<(), Refusal> {
         let (name, consumer) = (self.group_name(group)?, self.consumer_name(group, pending.owner)?);
         let Pending { id, time, count, .. } = pending;
-        let edit = Edit::Pend { group: &name, consumer: consumer.as_deref(), id, time, count };
+        let edit = StreamEdit::Pend { group: &name, consumer: consumer.as_deref(), id, time, count };
         Ok(self.edit(edit, 0, |stream| stream.pend(group, pending))??)
     }
 
@@ -138,7 +140,7 @@ impl StreamMut<'_> {
             return Ok(false);
         }
         let name = self.group_name(group)?;
-        Ok(self.edit(Edit::Acknowledge { group: &name, id }, 1, |stream| stream.acknowledge(group, id))??)
+        Ok(self.edit(StreamEdit::Acknowledge { group: &name, id }, 1, |stream| stream.acknowledge(group, id))??)
     }
 
     /// Says that an entry is pending in no group.
@@ -150,7 +152,8 @@ impl StreamMut<'_> {
         (0..groups).try_for_each(|group| self.acknowledge(group, id).map(drop))
     }
 
-    /// Gives a group at most so many entries that it has not read, and tells each. They are pending then for a consumer, unless that is None.
+    /// Gives a group at most `count` entries that it has not read, and tells each. They are pending then for a consumer, unless
+    /// that is None.
     ///
     /// # Errors
     /// As [`StreamMut::pend`].
@@ -159,7 +162,7 @@ impl StreamMut<'_> {
         group: usize,
         consumer: Option<u32>,
         count: u64,
-        visit: &mut dyn FnMut(Entry<'_>),
+        visit: &mut dyn FnMut(StreamEntry<'_>),
     ) -> Result<u64, Refusal> {
         let (now, noted) = (self.now(), self.draft.is_noted());
         let mut ids: Vec<StreamId> = Vec::new();
@@ -179,31 +182,31 @@ impl StreamMut<'_> {
             self.draft.note(|out| {
                 if owner.is_some() {
                     let pend =
-                        |id: &StreamId| Edit::Pend { group: &name, consumer: owner.as_deref(), id: *id, time: now, count: 1 };
+                        |id: &StreamId| StreamEdit::Pend { group: &name, consumer: owner.as_deref(), id: *id, time: now, count: 1 };
                     ids.iter().for_each(|id| pend(id).push(out));
                 }
-                end.into_iter().for_each(|(last_id, read)| Edit::SetGroup { group: &name, last_id, read }.push(out));
+                end.into_iter().for_each(|(last_id, read)| StreamEdit::SetGroup { group: &name, last_id, read }.push(out));
             });
         }
         Ok(delivered)
     }
 
     /// An edit of groups, done again.
-    pub(super) fn replay_group(&mut self, edit: Edit<'_>) -> Result<(), Refusal> {
+    pub(super) fn replay_group(&mut self, edit: StreamEdit<'_>) -> Result<(), Refusal> {
         let number = |this: &Self, name: &[u8]| Ok::<_, Refusal>(this.look()?.find_group(name).unwrap_or(usize::MAX));
         match edit {
-            Edit::CreateGroup { group, last_id, read } => drop(self.create_group(group, last_id, read)?),
-            Edit::RemoveGroup { group } => drop(self.remove_group(group)?),
-            Edit::SetGroup { group, last_id, read } => self.set_group(number(self, group)?, last_id, read)?,
-            Edit::Touch { group, consumer, seen, active } => {
+            StreamEdit::CreateGroup { group, last_id, read } => drop(self.create_group(group, last_id, read)?),
+            StreamEdit::RemoveGroup { group } => drop(self.remove_group(group)?),
+            StreamEdit::SetGroup { group, last_id, read } => self.set_group(number(self, group)?, last_id, read)?,
+            StreamEdit::Touch { group, consumer, seen, active } => {
                 let group = number(self, group)?;
                 self.edit(edit, 0, |stream| {
                     let (number, _) = stream.ensure_consumer(group, consumer, seen);
                     stream.touch(group, number, seen, active);
                 })?;
             }
-            Edit::RemoveConsumer { group, consumer } => drop(self.remove_consumer(number(self, group)?, consumer)?),
-            Edit::Pend { group, consumer, id, time, count } => {
+            StreamEdit::RemoveConsumer { group, consumer } => drop(self.remove_consumer(number(self, group)?, consumer)?),
+            StreamEdit::Pend { group, consumer, id, time, count } => {
                 let group = number(self, group)?;
                 let looked = self.look()?.nth_group(group);
                 let owner = match consumer {
@@ -214,7 +217,7 @@ impl StreamMut<'_> {
                     self.pend(group, Pending { id, time, count, owner })?;
                 }
             }
-            Edit::Acknowledge { group, id } => drop(self.acknowledge(number(self, group)?, id)?),
+            StreamEdit::Acknowledge { group, id } => drop(self.acknowledge(number(self, group)?, id)?),
             _ => {}
         }
         Ok(())

@@ -9,7 +9,7 @@ use almandine_datatypes::hash::Placement;
 use almandine_datatypes::stream::StreamObject;
 use almandine_store::Kind;
 
-use self::edits::Edit;
+use self::edits::StreamEdit;
 use super::collection::{Collection, Contents, New, Snapshot, ValueMut};
 use crate::Refusal;
 
@@ -33,7 +33,7 @@ impl Collection for Streams {
     /// An error for a value that is no object, which no stored stream is.
     type View<'v> = Result<&'v StreamObject, Refusal>;
     type Limits = ();
-    type Edit<'e> = Edit<'e>;
+    type Edit<'e> = StreamEdit<'e>;
 
     const UNLIMITED: () = ();
     const EMPTY_IS_ABSENT: bool = false;
@@ -61,7 +61,7 @@ impl Collection for Streams {
         }
     }
 
-    fn replay(stream: &mut StreamMut<'_>, edit: Edit<'_>) -> Result<(), Refusal> {
+    fn replay(stream: &mut StreamMut<'_>, edit: StreamEdit<'_>) -> Result<(), Refusal> {
         stream.replay_edit(edit)
     }
 }

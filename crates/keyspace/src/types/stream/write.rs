@@ -3,7 +3,7 @@
 use almandine_datatypes::stream::{NodeLimits, ProducerLimits, StreamId, StreamObject, Trim};
 
 use super::StreamMut;
-use super::edits::{self, Edit};
+use super::edits::{self, StreamEdit};
 use crate::Refusal;
 use crate::types::collection::Editable;
 
@@ -16,10 +16,10 @@ impl StreamMut<'_> {
         Ok(self.look()?.get(id)?.is_some())
     }
 
-    /// Does what an edit says, and notes it. `counted`: as so many changes.
+    /// Does what an edit says, and notes it. It counts as `counted` changes.
     pub(super) fn edit<R>(
         &mut self,
-        edit: Edit<'_>,
+        edit: StreamEdit<'_>,
         counted: i64,
         change: impl FnOnce(&mut StreamObject) -> R,
     ) -> Result<R, Refusal> {
@@ -58,7 +58,7 @@ impl StreamMut<'_> {
         if self.look()?.get(id)?.is_none() {
             return Ok(false);
         }
-        Ok(self.edit(Edit::Remove { id }, 1, |stream| stream.remove(id))??)
+        Ok(self.edit(StreamEdit::Remove { id }, 1, |stream| stream.remove(id))??)
     }
 
     /// Trims. Says how many entries are gone. They do not count as changes.
@@ -77,17 +77,17 @@ impl StreamMut<'_> {
     /// As [`StreamMut::remove`].
     pub fn skip(&mut self, count: u64) -> Result<(), Refusal> {
         if count > 0 {
-            self.edit(Edit::Skip { count }, 0, |stream| stream.skip(count))??;
+            self.edit(StreamEdit::Skip { count }, 0, |stream| stream.skip(count))??;
         }
         Ok(())
     }
 
-    /// Says that all changes together count as so many.
+    /// All changes together count as `changes`.
     pub fn count_as(&mut self, changes: u64) {
         self.draft.count_as(changes as i64);
     }
 
-    /// Says that there were changes, so many as Redis counts them.
+    /// Counts changes as Redis does.
     pub fn count(&mut self, changes: u64) {
         self.draft.changed(changes as i64);
     }
@@ -97,7 +97,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn set_last(&mut self, last_id: StreamId, added: u64, max_deleted: StreamId) -> Result<(), Refusal> {
-        self.edit(Edit::SetLast { last_id, added, max_deleted }, 1, |stream| stream.set_last(last_id, added, max_deleted))
+        self.edit(StreamEdit::SetLast { last_id, added, max_deleted }, 1, |stream| stream.set_last(last_id, added, max_deleted))
     }
 
     /// Keeps more or less of each producer.
@@ -105,7 +105,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn configure_producers(&mut self, limits: ProducerLimits) -> Result<(), Refusal> {
-        self.edit(Edit::ConfigureProducers(limits), 1, |stream| stream.configure_producers(limits))
+        self.edit(StreamEdit::ConfigureProducers(limits), 1, |stream| stream.configure_producers(limits))
     }
 
     /// Keeps a producer's id for an entry. `counted`: as one that was added now.
@@ -113,7 +113,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn put_producer_id(&mut self, producer: &[u8], iid: &[u8], id: StreamId, counted: bool) -> Result<(), Refusal> {
-        let edit = Edit::PutProducerId { producer, iid, id, counted };
+        let edit = StreamEdit::PutProducerId { producer, iid, id, counted };
         self.edit(edit, i64::from(!counted), |stream| stream.put_producer_id(producer, iid, id, counted))
     }
 
@@ -122,7 +122,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn count_duplicate(&mut self) -> Result<(), Refusal> {
-        self.edit(Edit::CountDuplicate, 1, StreamObject::count_duplicate)
+        self.edit(StreamEdit::CountDuplicate, 1, StreamObject::count_duplicate)
     }
 
     /// Forgets what producers' ids are past their time, now and then.
@@ -132,7 +132,7 @@ impl StreamMut<'_> {
     pub fn expire_producers(&mut self) -> Result<(), Refusal> {
         let now = self.now();
         if self.look()?.producers().is_some_and(|producers| producers.should_expire(now)) {
-            self.edit(Edit::ExpireProducers { now }, 0, |stream| stream.expire_producers(now))?;
+            self.edit(StreamEdit::ExpireProducers { now }, 0, |stream| stream.expire_producers(now))?;
         }
         Ok(())
     }
@@ -141,16 +141,16 @@ impl StreamMut<'_> {
     ///
     /// # Errors
     /// As [`StreamMut::remove`].
-    pub(super) fn replay_edit(&mut self, edit: Edit<'_>) -> Result<(), Refusal> {
+    pub(super) fn replay_edit(&mut self, edit: StreamEdit<'_>) -> Result<(), Refusal> {
         match edit {
-            Edit::Append { id, limits, fields } => self.append(id, fields, limits)?,
-            Edit::Remove { id } => drop(self.remove(id)?),
-            Edit::Skip { count } => self.skip(count)?,
-            Edit::SetLast { last_id, added, max_deleted } => self.set_last(last_id, added, max_deleted)?,
-            Edit::ConfigureProducers(limits) => self.configure_producers(limits)?,
-            Edit::PutProducerId { producer, iid, id, counted } => self.put_producer_id(producer, iid, id, counted)?,
-            Edit::CountDuplicate => self.count_duplicate()?,
-            Edit::ExpireProducers { now } => self.edit(edit, 0, |stream| stream.expire_producers(now))?,
+            StreamEdit::Append { id, limits, fields } => self.append(id, fields, limits)?,
+            StreamEdit::Remove { id } => drop(self.remove(id)?),
+            StreamEdit::Skip { count } => self.skip(count)?,
+            StreamEdit::SetLast { last_id, added, max_deleted } => self.set_last(last_id, added, max_deleted)?,
+            StreamEdit::ConfigureProducers(limits) => self.configure_producers(limits)?,
+            StreamEdit::PutProducerId { producer, iid, id, counted } => self.put_producer_id(producer, iid, id, counted)?,
+            StreamEdit::CountDuplicate => self.count_duplicate()?,
+            StreamEdit::ExpireProducers { now } => self.edit(edit, 0, |stream| stream.expire_producers(now))?,
             _ => self.replay_group(edit)?,
         }
         Ok(())

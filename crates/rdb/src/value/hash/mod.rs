@@ -10,13 +10,13 @@
 //! 25  earliest expiry (8 bytes), a string that is a listpack of field, value, expiry (0: none), …
 //! ```
 //!
-//! Expiries are milliseconds since 1970, least significant byte first where they take 8 bytes. A delay is the expiry minus the earliest, plus 1.
-//! In 25 the triples ascend by expiry, those without one at the end. Candidates of Redis 7.4 wrote 24 and 25 as 22 and 23, without the earliest
-//! expiry and with expiries in the place of delays; versions up to 13 tell them from Valkey's 22.
+//! Expiries are milliseconds since 1970, least significant byte first where they take 8 bytes. A delay is the expiry minus the
+//! earliest, plus 1. In 25 the triples ascend by expiry, those without one at the end. Candidates of Redis 7.4 wrote 24 and 25 as
+//! 22 and 23, without the earliest expiry and with expiries in the place of delays; versions up to 13 tell them from Valkey's 22.
 
 mod write;
 
-pub use write::{Dialect, Entry, Form, Thresholds, write};
+pub use write::{Dialect, HashEntry, HashForm, HashThresholds, write};
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -120,14 +120,14 @@ impl<'i> Hash<'i> {
 
     /// The fields in the order of the payload. Ends after the first error.
     #[must_use]
-    pub fn fields(&self) -> Fields<'_> {
+    pub fn fields(&self) -> HashFields<'_> {
         let unread = match &self.body {
             Body::Objects { bytes, expiries } => Unread::Objects { bytes, expiries: *expiries },
             Body::Zipmap(bytes) => Unread::Zipmap(zipmap::parsed(bytes)),
             Body::Ziplist(bytes) => Unread::Ziplist(ziplist::parsed(bytes)),
             Body::Listpack { bytes, expiries } => Unread::Listpack { elements: listpack::parsed(bytes), expiries: *expiries },
         };
-        Fields { unread, left: self.len, seen: BTreeSet::new() }
+        HashFields { unread, left: self.len, seen: BTreeSet::new() }
     }
 }
 
@@ -195,7 +195,7 @@ fn read_container<'i>(input: &mut &'i [u8]) -> Option<Cow<'i, [u8]>> {
 }
 
 /// Whether the third of each three elements is an expiry or zero, and they ascend up to the zeros at the end.
-fn expiries_ascend(elements: listpack::Elements<'_>) -> bool {
+fn expiries_ascend(elements: listpack::ListpackElements<'_>) -> bool {
     let mut last = None;
     elements.skip(2).step_by(3).all(|element| {
         let Some(at_ms) = element.integer().filter(|at_ms| (0..=EXPIRY_MS_MAX).contains(at_ms)) else { return false };
@@ -207,7 +207,7 @@ fn expiries_ascend(elements: listpack::Elements<'_>) -> bool {
 
 /// The fields of a [`Hash`].
 #[derive(Clone, Debug)]
-pub struct Fields<'h> {
+pub struct HashFields<'h> {
     unread: Unread<'h>,
     left: usize,
     seen: BTreeSet<Text<'h>>,
@@ -217,11 +217,11 @@ pub struct Fields<'h> {
 enum Unread<'h> {
     Objects { bytes: &'h [u8], expiries: Expiries },
     Zipmap(zipmap::Pairs<'h>),
-    Ziplist(ziplist::Elements<'h>),
-    Listpack { elements: listpack::Elements<'h>, expiries: bool },
+    Ziplist(ziplist::ZiplistElements<'h>),
+    Listpack { elements: listpack::ListpackElements<'h>, expiries: bool },
 }
 
-impl<'h> Iterator for Fields<'h> {
+impl<'h> Iterator for HashFields<'h> {
     type Item = Result<Field<'h>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -238,7 +238,7 @@ impl<'h> Iterator for Fields<'h> {
     }
 }
 
-impl FusedIterator for Fields<'_> {}
+impl FusedIterator for HashFields<'_> {}
 
 impl<'h> Unread<'h> {
     fn next(&mut self) -> Option<Field<'h>> {

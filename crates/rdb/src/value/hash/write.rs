@@ -7,7 +7,7 @@ use crate::types;
 use crate::value::footer;
 
 /// A field to be written: its name, its value, and when it expires, in milliseconds since 1970.
-pub type Entry<'f> = (&'f [u8], &'f [u8], Option<i64>);
+pub type HashEntry<'f> = (&'f [u8], &'f [u8], Option<i64>);
 
 /// The numbering of type bytes and versions that a reader follows. They differ for hashes whose fields expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Dialect {
 
 /// How large a hash may be that is written as a listpack: `hash-max-listpack-entries` and `hash-max-listpack-value`.
 #[derive(Clone, Copy, Debug)]
-pub struct Thresholds {
+pub struct HashThresholds {
     /// Fields.
     pub entries_max: usize,
     /// Bytes of the longest name or value.
@@ -29,7 +29,7 @@ pub struct Thresholds {
 
 /// In what form a hash is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum HashForm {
     /// One string object after another.
     Table,
     /// A listpack.
@@ -42,9 +42,9 @@ pub enum Form {
     Valkey,
 }
 
-impl Form {
+impl HashForm {
     /// The form that a server with these thresholds chooses for these fields.
-    pub fn choose<'f>(fields: impl Iterator<Item = Entry<'f>>, thresholds: Thresholds, dialect: Dialect) -> Self {
+    pub fn choose<'f>(fields: impl Iterator<Item = HashEntry<'f>>, thresholds: HashThresholds, dialect: Dialect) -> Self {
         let (mut small, mut expires, mut len, mut bytes) = (true, false, 0usize, 0usize);
         for (name, value, expiry_ms) in fields {
             len += 1;
@@ -86,24 +86,24 @@ impl Form {
     }
 }
 
-/// Appends type byte and value. A form without expiries leaves them out. A listpack that would be larger than Redis takes is written as
-/// string objects instead; the form that was written is the result.
-pub fn write<'f, F>(form: Form, fields: F, out: &mut Vec<u8>) -> Form
+/// Appends type byte and value. A form without expiries leaves them out. A listpack that would be larger than Redis takes is
+/// written as string objects instead; the form that was written is the result.
+pub fn write<'f, F>(form: HashForm, fields: F, out: &mut Vec<u8>) -> HashForm
 where
-    F: Iterator<Item = Entry<'f>> + Clone,
+    F: Iterator<Item = HashEntry<'f>> + Clone,
 {
     let packed = match form {
-        Form::Listpack => pack(fields.clone(), false).map(|list| (list, None)),
-        Form::ListpackWithExpiries => {
-            let mut sorted: Vec<Entry<'f>> = fields.clone().collect();
+        HashForm::Listpack => pack(fields.clone(), false).map(|list| (list, None)),
+        HashForm::ListpackWithExpiries => {
+            let mut sorted: Vec<HashEntry<'f>> = fields.clone().collect();
             sorted.sort_by_key(|(_, _, expiry_ms)| expiry_ms.map_or(i64::MAX, kept));
             pack(sorted.iter().copied(), true).map(|list| (list, Some(earliest(fields.clone()))))
         }
-        Form::Table | Form::TableWithExpiries | Form::Valkey => None,
+        HashForm::Table | HashForm::TableWithExpiries | HashForm::Valkey => None,
     };
     let form = match (form, &packed) {
-        (Form::Listpack, None) => Form::Table,
-        (Form::ListpackWithExpiries, None) => Form::TableWithExpiries,
+        (HashForm::Listpack, None) => HashForm::Table,
+        (HashForm::ListpackWithExpiries, None) => HashForm::TableWithExpiries,
         (form, _) => form,
     };
     out.push(form.value_type());
@@ -119,7 +119,7 @@ where
     form
 }
 
-fn pack<'f>(fields: impl Iterator<Item = Entry<'f>>, expiries: bool) -> Option<Vec<u8>> {
+fn pack<'f>(fields: impl Iterator<Item = HashEntry<'f>>, expiries: bool) -> Option<Vec<u8>> {
     let mut list = Writer::default();
     for (name, value, expiry_ms) in fields {
         list.push(name)?;
@@ -131,26 +131,26 @@ fn pack<'f>(fields: impl Iterator<Item = Entry<'f>>, expiries: bool) -> Option<V
     Some(list.finish())
 }
 
-fn write_objects<'f>(form: Form, fields: impl Iterator<Item = Entry<'f>> + Clone, out: &mut Vec<u8>) {
+fn write_objects<'f>(form: HashForm, fields: impl Iterator<Item = HashEntry<'f>> + Clone, out: &mut Vec<u8>) {
     let earliest_ms = earliest(fields.clone());
-    if form == Form::TableWithExpiries {
+    if form == HashForm::TableWithExpiries {
         out.extend_from_slice(&earliest_ms.to_le_bytes());
     }
     write_length(fields.clone().count(), out);
     for (name, value, expiry_ms) in fields {
-        if form == Form::TableWithExpiries {
+        if form == HashForm::TableWithExpiries {
             write_number(expiry_ms.map_or(0, |at_ms| kept(at_ms).abs_diff(earliest_ms) + 1), out);
         }
         write_string(name, out);
         write_string(value, out);
-        if form == Form::Valkey {
+        if form == HashForm::Valkey {
             out.extend_from_slice(&expiry_ms.map_or(super::NO_EXPIRY_VALKEY, kept).to_le_bytes());
         }
     }
 }
 
 /// The earliest expiry, or zero.
-fn earliest<'f>(fields: impl Iterator<Item = Entry<'f>>) -> i64 {
+fn earliest<'f>(fields: impl Iterator<Item = HashEntry<'f>>) -> i64 {
     fields.filter_map(|(_, _, expiry_ms)| expiry_ms).map(kept).min().unwrap_or(0)
 }
 

@@ -14,7 +14,8 @@
 //!
 //! ```text
 //! entries, deleted entries, number of fields, fields, 0
-//! for each entry: flags, milliseconds and number less the node's, then number of fields, fields and values in turn, and how many elements these are
+//! for each entry: flags, milliseconds and number less the node's, then number of fields, fields and values in turn, and how many
+//! elements these are
 //! ```
 //!
 //! An entry whose flags say so has the node's fields, and its values alone; another flag marks those that are deleted.
@@ -35,12 +36,12 @@ const SAME_FIELDS: i64 = 2;
 const ID_BYTES: usize = 16;
 /// What stands for a time that never was.
 const NEVER: u64 = u64::MAX;
-/// What stands for a number of entries that nobody knows.
+/// What stands for an unknown number of entries.
 const UNKNOWN: u64 = u64::MAX;
 
 /// In what form a stream is written: the oldest one that says all there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Form {
+pub enum StreamForm {
     /// As Redis 7.0 does.
     Plain,
     /// With times of consumers.
@@ -51,7 +52,7 @@ pub enum Form {
     Released,
 }
 
-impl Form {
+impl StreamForm {
     /// Its type byte.
     #[must_use]
     pub fn value_type(self) -> u8 {

@@ -1,13 +1,13 @@
 //! Reading. Ids must ascend, and lists of consumers must have what the group's list has, no more and no less.
 
-use crate::container::listpack::{Elements, Listpack};
+use crate::container::listpack::{Listpack, ListpackElements};
 use crate::cursor::array;
 use crate::string::{read_length, read_number, read_text};
 use crate::value::hash::Malformed;
 use crate::{Text, types};
 use almandine_datatypes::packed::Element;
 use almandine_datatypes::packed::listpack::integer_size;
-use almandine_datatypes::stream::{NOBODY, NewNode, Pending, ProducerLimits, StreamId, StreamObject};
+use almandine_datatypes::stream::{NOBODY, NewStreamNode, Pending, ProducerLimits, StreamId, StreamObject};
 
 use super::{DELETED, NEVER, SAME_FIELDS, UNKNOWN};
 
@@ -65,7 +65,7 @@ fn read_node(stream: &mut StreamObject, input: &mut &[u8]) -> Option<()> {
     let fields = integer(&mut elements)?;
     let names = texts(&mut elements, fields)?;
     (integer(&mut elements)? == 0).then_some(())?;
-    let mut node = NewNode::new(base, names.iter().map(|name| &**name));
+    let mut node = NewStreamNode::new(base, names.iter().map(|name| &**name));
     let (mut left, mut gone, mut last) = (count, deleted, base);
     while left > 0 || gone > 0 {
         let flags = integer(&mut elements)?;
@@ -107,7 +107,7 @@ fn integer<'e>(elements: &mut impl Iterator<Item = Element<'e>>) -> Option<i64> 
 }
 
 /// So many texts.
-fn texts<'e>(elements: &mut Elements<'e>, count: i64) -> Option<Vec<Text<'e>>> {
+fn texts<'e>(elements: &mut ListpackElements<'e>, count: i64) -> Option<Vec<Text<'e>>> {
     let count = usize::try_from(count).ok()?;
     let texts: Vec<Text<'e>> = elements.by_ref().take(count).map(Text::from).collect();
     (texts.len() == count).then_some(texts)

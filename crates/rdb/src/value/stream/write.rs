@@ -4,15 +4,15 @@ use almandine_base::object::Missing;
 
 use crate::container::listpack::Writer;
 use crate::string::{write_bytes, write_number, write_string};
-use almandine_datatypes::stream::{Entry, Group, NOBODY, Node, ProducerLimits, Producers, StreamId, StreamObject};
+use almandine_datatypes::stream::{Group, NOBODY, ProducerLimits, Producers, StreamEntry, StreamId, StreamNode, StreamObject};
 
-use super::{Form, ID_BYTES, NEVER, SAME_FIELDS, UNKNOWN};
+use super::{ID_BYTES, NEVER, SAME_FIELDS, StreamForm, UNKNOWN};
 
 /// Appends type byte and value, and says in what form.
 ///
 /// # Errors
 /// [`Missing`]: a part of the stream is not in memory; `out` is as before.
-pub fn write(stream: &StreamObject, out: &mut Vec<u8>) -> Result<Form, Missing> {
+pub fn write(stream: &StreamObject, out: &mut Vec<u8>) -> Result<StreamForm, Missing> {
     let begin = out.len();
     let written = write_stream(stream, out);
     if written.is_err() {
@@ -21,7 +21,7 @@ pub fn write(stream: &StreamObject, out: &mut Vec<u8>) -> Result<Form, Missing> 
     written
 }
 
-fn write_stream(stream: &StreamObject, out: &mut Vec<u8>) -> Result<Form, Missing> {
+fn write_stream(stream: &StreamObject, out: &mut Vec<u8>) -> Result<StreamForm, Missing> {
     let form = form(stream);
     out.push(form.value_type());
     write_number(stream.payload_nodes().count() as u64, out);
@@ -40,23 +40,23 @@ fn write_stream(stream: &StreamObject, out: &mut Vec<u8>) -> Result<Form, Missin
     for group in stream.groups() {
         write_group(group, form, out)?;
     }
-    if form >= Form::Producers {
+    if form >= StreamForm::Producers {
         write_producers(stream.producers(), out);
     }
     Ok(form)
 }
 
 /// The oldest form that says all there is.
-fn form(stream: &StreamObject) -> Form {
+fn form(stream: &StreamObject) -> StreamForm {
     let mut consumers = stream.groups().flat_map(Group::consumers);
     if stream.groups().any(|group| group.released() > 0) {
-        Form::Released
+        StreamForm::Released
     } else if stream.producers().is_some() {
-        Form::Producers
+        StreamForm::Producers
     } else if consumers.any(|(_, consumer)| consumer.active != Some(consumer.seen)) {
-        Form::Active
+        StreamForm::Active
     } else {
-        Form::Plain
+        StreamForm::Plain
     }
 }
 
@@ -73,7 +73,7 @@ fn write_id(id: StreamId, out: &mut Vec<u8>) {
 }
 
 /// Everything of a node. What is deleted is not in ours.
-fn listpack(node: &Node<'_>) -> Vec<u8> {
+fn listpack(node: &StreamNode<'_>) -> Vec<u8> {
     let (mut list, names) = (Writer::unlimited(), node.names());
     let whole = (|| {
         list.push_integer(node.len() as i64)?;
@@ -87,7 +87,7 @@ fn listpack(node: &Node<'_>) -> Vec<u8> {
     list.finish()
 }
 
-fn push_entry(list: &mut Writer, base: StreamId, names: &[&[u8]], entry: Entry<'_>) -> Option<()> {
+fn push_entry(list: &mut Writer, base: StreamId, names: &[&[u8]], entry: StreamEntry<'_>) -> Option<()> {
     let shares = entry.fields.map(|(name, _)| name).eq(names.iter().copied());
     let (count, mut pieces) = (entry.fields.len() as i64, 3);
     list.push_integer(if shares { SAME_FIELDS } else { 0 })?;
@@ -106,7 +106,7 @@ fn push_entry(list: &mut Writer, base: StreamId, names: &[&[u8]], entry: Entry<'
     list.push_integer(pieces + if shares { count } else { 2 * count })
 }
 
-fn write_group(group: &Group, form: Form, out: &mut Vec<u8>) -> Result<(), Missing> {
+fn write_group(group: &Group, form: StreamForm, out: &mut Vec<u8>) -> Result<(), Missing> {
     write_string(group.name(), out);
     write_id(group.last_id(), out);
     write_number(group.entries_read().unwrap_or(UNKNOWN), out);
@@ -121,12 +121,12 @@ fn write_group(group: &Group, form: Form, out: &mut Vec<u8>) -> Result<(), Missi
     for (number, consumer) in group.consumers() {
         write_string(&consumer.name, out);
         out.extend_from_slice(&consumer.seen.to_le_bytes());
-        if form >= Form::Active {
+        if form >= StreamForm::Active {
             out.extend_from_slice(&consumer.active.unwrap_or(NEVER).to_le_bytes());
         }
         write_owned(group, number, consumer.pending, out)?;
     }
-    if form >= Form::Released {
+    if form >= StreamForm::Released {
         write_owned(group, NOBODY, group.released(), out)?;
     }
     Ok(())
