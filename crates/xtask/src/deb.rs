@@ -13,6 +13,12 @@ const FILES: &[(&str, &str)] = &[
     ("packaging/debian/almandine.conf", "etc/almandine/almandine.conf"),
     ("packaging/debian/logrotate", "etc/logrotate.d/almandine"),
     ("docs/operations.md", "usr/share/doc/almandine/operations.md"),
+    ("docs/start.md", "usr/share/doc/almandine/start.md"),
+    ("docs/known-limits.md", "usr/share/doc/almandine/known-limits.md"),
+    ("docs/comparison.md", "usr/share/doc/almandine/comparison.md"),
+    ("docs/BENCHMARKING.md", "usr/share/doc/almandine/BENCHMARKING.md"),
+    ("docs/BENCHMARKS.md", "usr/share/doc/almandine/BENCHMARKS.md"),
+    ("docs/grid.md", "usr/share/doc/almandine/grid.md"),
     ("docs/differences.md", "usr/share/doc/almandine/differences.md"),
     ("docs/clients.md", "usr/share/doc/almandine/clients.md"),
     ("docs/object-storage.md", "usr/share/doc/almandine/object-storage.md"),
@@ -201,7 +207,7 @@ mod tests {
         let here = directory.display().to_string();
         let script = fs::read_to_string(crate::root::root().join("packaging/debian/postinst")).unwrap();
         let script = script.replace("/run/systemd/system", &here);
-        let run = Command::new("sh").args(["-c", &script, "postinst", "configure"]).env("PATH", &here).output().unwrap();
+        let run = Command::new("/bin/sh").args(["-c", &script, "postinst", "configure"]).env("PATH", &here).output().unwrap();
         let (said, called) = (String::from_utf8_lossy(&run.stderr), fs::read_to_string(directory.join("systemctl.log")).unwrap());
         assert!(run.status.success(), "{said}");
         assert!(called.contains("restart almandine.service"), "{called}");
