@@ -81,6 +81,7 @@ pub use put::Put;
 pub use record::{Kind, fits_inline};
 pub use session::{Expected, Met, Need, Occupied, Pair, Session, Slot, Vacant, View};
 pub use shared::consumers::Consumer;
+pub use shared::written::{SHARED_LINES, SharedLine, shared_lines_written};
 pub use store::Store;
 pub use tier::stage::{Begin, Fetch, Fetcher, Stage};
 pub use tier::statistics::TierStatistics;

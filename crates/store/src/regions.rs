@@ -6,6 +6,7 @@
 //! become empty costs a look.
 
 use crate::namespace::NAMESPACES;
+use crate::shared::written::{self, SharedLine};
 use almandine_io::memory::Reservation;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,6 +71,7 @@ impl Regions {
         let word = &self.words(namespace)[region / 64];
         let bit = 1 << (region % 64);
         if word.load(Ordering::Relaxed) & bit == 0 {
+            written::write(SharedLine::Region);
             word.fetch_or(bit, Ordering::Release);
         }
         debug_assert!(self.may_have(namespace, hash), "INV-SCAN-2: what was noted is known");

@@ -14,6 +14,7 @@
 //! between its two loads; at 10 million writes a second to one bucket it would have to sleep 6.7 s and wake on the number.
 
 use super::entry::{Entry, Tag};
+use crate::shared::written::{self, SharedLine};
 use crate::sync::{AtomicU64, Backoff, Ordering, fence};
 
 /// Entries in the bucket's own cache line. The model checker gets by with fewer.
@@ -181,6 +182,7 @@ impl Bucket {
     /// Takes the exclusive latch.
     #[inline]
     pub(crate) fn lock_exclusive(&self) {
+        written::write(SharedLine::Bucket);
         let seen = self.control.load(Ordering::Relaxed) & !(EXCLUSIVE | SHARED_MASK);
         if self.control.compare_exchange(seen, seen | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.lock_exclusive_contended(|| false);
@@ -202,6 +204,7 @@ impl Bucket {
     /// Takes one shared hold if that is possible at once.
     #[inline]
     pub(crate) fn try_lock_shared(&self) -> bool {
+        written::write(SharedLine::Bucket);
         let seen = self.control.load(Ordering::Relaxed) & !EXCLUSIVE;
         debug_assert_ne!(seen & SHARED_MASK, SHARED_MASK, "INV-LATCH-1: one more holder can be counted");
         self.control.compare_exchange(seen, seen + SHARED_ONE, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -210,6 +213,7 @@ impl Bucket {
     /// Takes the exclusive latch, or a shared hold, unless another holder has to be waited for and `gives_up` says so then.
     /// Whether it has it.
     pub(crate) fn lock_unless(&self, exclusive: bool, gives_up: impl FnMut() -> bool) -> bool {
+        written::write(SharedLine::Bucket);
         let taken = if exclusive { self.lock_exclusive_contended(gives_up) } else { self.lock_shared_contended(gives_up) };
         // As in [`Self::lock_exclusive`].
         fence(Ordering::Release);

@@ -7,6 +7,7 @@ use super::bucket::{Bucket, ENTRIES, OVERFLOW_ENTRIES};
 use super::entry::{Entry, Tag};
 use super::{Entered, Index};
 use crate::fault;
+use crate::shared::written::{self, SharedLine};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Overflow buckets that an optimistic reader follows before it checks that it is not lost on recycled links.
@@ -44,6 +45,7 @@ impl Position<'_> {
     /// Gives the entry that was seen here another heat. Another change meanwhile wins.
     pub(crate) fn set_heat(self, seen: Entry, heat: u64) {
         debug_assert_ne!(seen, Entry::EMPTY, "INV-INDEX-3: nothing is warm where nothing is");
+        written::write(SharedLine::Heat);
         let _ = self.0.compare_exchange(seen.0, seen.with_heat(heat).0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }

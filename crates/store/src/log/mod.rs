@@ -16,6 +16,7 @@ mod model;
 pub(crate) mod page;
 
 use crate::record::{Header, Record, UNITS_MAX, WORD};
+use crate::shared::written::{self, SharedLine};
 use crate::sync::{AtomicU64, Ordering};
 use almandine_io::memory::{HUGE_PAGE_BYTES, Reservation};
 use crossbeam_utils::CachePadded;
@@ -178,6 +179,7 @@ impl Log {
             return None;
         }
         for _ in 0..=self.pages.len() as u64 * CHUNKS_PER_PAGE {
+            written::write(SharedLine::Tail);
             let chunk = self.tail.fetch_add(1, Ordering::AcqRel);
             let page = chunk / CHUNKS_PER_PAGE;
             if self.pages.is_open(page) || self.pages.open(page) {

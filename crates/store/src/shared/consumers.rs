@@ -11,6 +11,7 @@ use crate::events::EventListener;
 use crate::key::Key;
 use crate::namespace::NAMESPACES;
 use crate::record::Kind;
+use crate::shared::written::{self, SharedLine};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -102,6 +103,7 @@ impl Consumers {
     /// The next number in the order of a key's effects. The key's bucket is latched exclusively.
     pub(crate) fn next_sequence(&self, hash: u64) -> u64 {
         debug_assert!(self.orders.get().is_some(), "INV-EFFECT-1: there is an order from the first effect on");
+        written::write(SharedLine::Stripe);
         self.orders.get().map_or(0, |orders| orders.stripe(hash).fetch_add(1, Ordering::Relaxed) + 1)
     }
 

@@ -6,6 +6,7 @@ mod elements;
 pub(crate) mod garbage;
 mod records;
 mod stall;
+pub(crate) mod written;
 
 use crate::counters::Counters;
 use crate::evict::Eviction;
