@@ -4,20 +4,29 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
-use crate::{Program, Server, full};
+use crate::{Program, Server};
+
+/// A server that leaves the step out.
+///
+/// # Panics
+/// When it leaves nothing out: a mutant that could not run is not one that was noticed.
+#[must_use]
+pub fn start(fault: &str, flags: &[&str]) -> Server {
+    let server = Server::start_with(&Program::Mutants, flags, &[("ALMANDINE_FAULT", fault.to_owned())]);
+    assert!(
+        server.log().contains("left out on purpose"),
+        "{fault}: this server leaves no step out; name one with debug assertions by ALMANDINE_MUTANTS_SERVER"
+    );
+    server
+}
 
 /// Runs a proof against servers without a step until it fails, at most so often.
 ///
 /// # Panics
-/// When it never does; or when the server has no debug assertions, and so leaves nothing out, in an ordinary run.
+/// When it never does, or when the server leaves nothing out.
 pub fn must_notice(fault: &str, flags: &[&str], rounds: usize, proof: impl Fn(&Server)) {
     for round in 0..rounds {
-        let server = Server::start_with(&Program::Almandine, flags, &[("ALMANDINE_FAULT", fault.to_owned())]);
-        if !server.log().contains("left out on purpose") {
-            assert!(full(), "only a server with debug assertions can leave a step out");
-            println!("{fault}: nothing is left out of a release build");
-            return;
-        }
+        let server = start(fault, flags);
         if let Err(report) = quietly(|| proof(&server)) {
             let text = report.downcast_ref::<String>().map(String::as_str).or(report.downcast_ref::<&str>().copied());
             println!("{fault}: noticed in round {round}: {}", text.and_then(|text| text.lines().next()).unwrap_or_default());

@@ -22,6 +22,8 @@ use crate::{Client, Value, redis_server};
 pub enum Program {
     /// `almandine-server`, or what `ALMANDINE_SERVER` names.
     Almandine,
+    /// Our server in a build that can leave steps out: what `ALMANDINE_MUTANTS_SERVER` names, else the server under test.
+    Mutants,
     /// Debian's `redis-server`: the oracle.
     Redis,
 }
@@ -31,7 +33,7 @@ impl Program {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Almandine => "almandine",
+            Self::Almandine | Self::Mutants => "almandine",
             Self::Redis => "redis",
         }
     }
@@ -39,6 +41,7 @@ impl Program {
     fn command(&self) -> Command {
         match self {
             Self::Almandine => Command::new(almandine_path()),
+            Self::Mutants => Command::new(std::env::var_os("ALMANDINE_MUTANTS_SERVER").map_or_else(almandine_path, PathBuf::from)),
             Self::Redis => redis_server(),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use almandine_testkit::blocking::crowd::{Outcome, Waiter, await_blocked, gather};
-use almandine_testkit::{Client, Program, Server, Value, full};
+use almandine_testkit::{Client, Program, Server, Value, full, mutants};
 
 /// One at a time: each takes the whole machine.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -17,16 +17,10 @@ fn alone() -> impl Drop {
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// A server, which leaves out the step that is named.
 fn start(flags: &[&str], fault: &str) -> Server {
-    let environment = [("ALMANDINE_FAULT", fault.to_owned())];
-    Server::start_with(&Program::Almandine, &[&["--workers", "4"], flags].concat(), &environment)
-}
-
-/// Whether the server leaves its step out. Only one with debug assertions can.
-fn is_faulty(server: &Server) -> bool {
-    let is_faulty = server.log().contains("left out on purpose");
-    assert!(is_faulty || full(), "only a server with debug assertions can leave a step out");
-    is_faulty
+    let flags = [&["--workers", "4"], flags].concat();
+    if fault.is_empty() { Server::start(&Program::Almandine, &flags) } else { mutants::start(fault, &flags) }
 }
 
 /// Fills `source` with one element, by one of all ways that a list comes to its key.
@@ -142,11 +136,9 @@ fn nobody_takes_an_element_while_its_destination_is_read() {
 fn a_destination_that_is_not_secured_is_noticed() {
     let _alone = alone();
     let server = start(COLD, "destinations-unsecured");
-    if is_faulty(&server) {
-        let outcome = moves_to_cold_keys(&server, 2_000);
-        println!("blocking, destinations-unsecured: {outcome:?}");
-        assert!(outcome != Ok(0), "it was not noticed");
-    }
+    let outcome = moves_to_cold_keys(&server, 2_000);
+    println!("blocking, destinations-unsecured: {outcome:?}");
+    assert!(outcome != Ok(0), "it was not noticed");
 }
 
 const GROUPS: usize = 3;
@@ -213,11 +205,9 @@ fn who_is_served_together_is_answered_together() {
 fn an_answer_before_the_rest_is_served_is_noticed() {
     let _alone = alone();
     let server = start(&[], "giver-goes-on");
-    if is_faulty(&server) {
-        let early = served_together(&server, 150);
-        println!("blocking, giver-goes-on: {early} answers came too early");
-        assert!(early > 0, "it was not noticed");
-    }
+    let early = served_together(&server, 150);
+    println!("blocking, giver-goes-on: {early} answers came too early");
+    assert!(early > 0, "it was not noticed");
 }
 
 /// Transactions that read the destination of the move that they cause, beside others who push there. How often one of these came between.
@@ -264,9 +254,7 @@ fn a_transaction_and_the_move_that_it_causes_are_one_step() {
 fn what_comes_between_a_transaction_and_its_move_is_noticed() {
     let _alone = alone();
     let server = start(&[], "read-keys-shared");
-    if is_faulty(&server) {
-        let between = (0..10).map(|_| reads_and_moves(&server, 500)).find(|between| *between > 0);
-        println!("blocking, read-keys-shared: {} came between", between.unwrap_or(0));
-        assert!(between.is_some(), "it was not noticed");
-    }
+    let between = (0..10).map(|_| reads_and_moves(&server, 500)).find(|between| *between > 0);
+    println!("blocking, read-keys-shared: {} came between", between.unwrap_or(0));
+    assert!(between.is_some(), "it was not noticed");
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use almandine_testkit::transactions::{Report, Settings, run};
-use almandine_testkit::{Program, Server, full, seed};
+use almandine_testkit::{Program, Server, full, mutants, seed};
 
 /// One at a time: each takes the whole machine.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -51,15 +51,7 @@ fn redis_holds_them_too() {
 fn every_missing_step_is_noticed() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for fault in ["watch-before-latch", "no-plan", "not-alone"] {
-        let environment = [("ALMANDINE_FAULT", fault.to_owned())];
-        let server = Server::start_with(&Program::Almandine, &["--workers", "4"], &environment);
-        if !server.log().contains("left out on purpose") {
-            assert!(full(), "only a server with debug assertions can leave a step out");
-            println!(
-                "transactions: a release build leaves nothing out; the run with the debug build shows that it would be noticed"
-            );
-            return;
-        }
+        let server = mutants::start(fault, &["--workers", "4"]);
         let mut breaches = 0;
         for round in 0..6 {
             breaches += match run(&server, Settings { seed: seed() + round, ..settings(2, 0) }) {

@@ -131,6 +131,9 @@ fn proofs(root: &Path, directory: &str, profile: &str, full: bool, python: Optio
         let mut step =
             step(&format!("{proof} {profile}"), &["test", "--package", "almandine-testkit", "--test", &proof, "--", "--nocapture"]);
         step.environment.push(("ALMANDINE_SERVER", target(root).join(directory).join("almandine-server").display().to_string()));
+        // Steps can be left out of builds with debug assertions only; the debug build is there, the release build comes behind it.
+        let mutants = target(root).join("debug").join("almandine-server");
+        step.environment.push(("ALMANDINE_MUTANTS_SERVER", mutants.display().to_string()));
         step.environment.push(("ALMANDINE_TEST_FULL", u8::from(full).to_string()));
         if let Some(python) = python {
             step.environment.push(("ALMANDINE_PYTHON", python.display().to_string()));
@@ -140,8 +143,8 @@ fn proofs(root: &Path, directory: &str, profile: &str, full: bool, python: Optio
     ended.push(execute(root, &soak(root, directory, profile, full && profile == "release")));
 }
 
-/// What the feature `object-store` brings: the device, the server above an S3 server, and the storage proofs above objects. From here
-/// on the debug build has the feature.
+/// What the feature `object-store` brings: the device, the server above an S3 server, and the storage proofs above objects. From
+/// here on the debug build has the feature.
 fn object_storage(root: &Path, ended: &mut Vec<Ended>) {
     let crates = ["--package", "almandine-device", "--package", "almandine-server", "--features", "almandine-server/object-store"];
     ended.push(execute(
