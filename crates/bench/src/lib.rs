@@ -1,7 +1,8 @@
 //! The load generator.
 //!
-//! **Is**: a client that costs clearly less CPU per command than any server it measures, and says what the server's CPU time per command
-//! and the latency from the intended send time were. Comparisons of several servers are `almandine-lab`'s, which is built on this library.
+//! **Is**: a client that costs clearly less CPU per command than any server it measures, and says what the server's CPU time per
+//! command and the latency from the intended send time were. Comparisons of several servers are `almandine-lab`'s, which is built
+//! on this library.
 //! **Is not**: a client library. Nothing of the server is used here, so that one mistake cannot hide in both; nothing on
 //! the machine is changed, only reported.
 //! **Invariants**: requests exist before the clock starts; an open-loop latency counts from the due time.

@@ -1,11 +1,11 @@
 //! A server that does nothing but input and output: the kernel's floor of any server with this pattern on this machine.
 //!
-//! One thread waits with epoll. Each chunk that it receives is answered by one send of as many replies as the chunk holds requests. Replies
-//! are known by the command's name: GET is answered by a value of the length that the last SET had, what [`TEACH`] has brought by that,
-//! everything else by `+OK`.
+//! One thread waits with epoll. Each chunk that it receives is answered by one send of as many replies as the chunk holds
+//! requests. Replies are known by the command's name: GET is answered by a value of the length that the last SET had, what
+//! [`TEACH`] has brought by that, everything else by `+OK`.
 //!
-//! Requests are taken apart until a thousand in a row were of one command and one length, as the load generator sends them for keys and
-//! values of fixed lengths. From then on it only looks whether each still begins and ends where it should.
+//! Requests are taken apart until a thousand in a row were of one command and one length, as the load generator sends them for
+//! keys and values of fixed lengths. From then on it only looks whether each still begins and ends where it should.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;

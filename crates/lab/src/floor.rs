@@ -1,7 +1,8 @@
-//! `floor`: GET and SET of our server, or other operations, against the kernel's floor in the same run, and the cost of many keys against few.
+//! `floor`: GET and SET of our server, or other operations, against the kernel's floor in the same run, and the cost of many keys
+//! against few.
 //!
-//! The floor is a server of canned replies (`canned`) on the same core, under the same load, alternating with ours. What a command costs
-//! beyond it is ours.
+//! The floor is a server of canned replies (`canned`) on the same core, under the same load, alternating with ours. What a
+//! command costs beyond it is ours.
 
 use std::process::ExitCode;
 
@@ -34,7 +35,8 @@ pub struct Floor {
     /// Measurements per server and load.
     #[arg(short = 'n', long, default_value_t = 5, value_parser = positive())]
     repeats: usize,
-    /// Measure GET at P=64 with this many keys instead, against --keys of them at P=256; 30000000 is what the project holds itself to.
+    /// Measure GET at P=64 with this many keys instead, against --keys of them at P=256; 30000000 is what the project holds
+    /// itself to.
     #[arg(long, value_name = "KEYS", value_parser = clap::value_parser!(u64).range(1..))]
     large: Option<u64>,
     /// Fail when a limit is missed.

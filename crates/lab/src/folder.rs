@@ -32,7 +32,7 @@ impl Folder {
         // Servers run in other folders, so the path is absolute.
         fs::create_dir_all(&parent).map_err(wrong)?;
         let path = parent.canonicalize().map_err(wrong)?.join(name);
-        // The other process comes first: there is no instant at which nobody would remove the folder.
+        // The other process comes first: there is no instant at which no process would remove the folder.
         let remover = Command::new(env::current_exe().map_err(|e| e.to_string())?)
             .arg("remove-afterwards")
             .arg(&path)

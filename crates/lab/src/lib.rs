@@ -1,10 +1,10 @@
 //! Comparisons of servers: start them alike, load them in turn, compare.
 //!
-//! **Is**: procedures over several servers, of which users get the results and not the program: alternating repeats, server CPU per command,
-//! resident bytes per key, latency from the intended send time.
+//! **Is**: procedures over several servers, of which users get the results and not the program: alternating repeats, server CPU
+//! per command, resident bytes per key, latency from the intended send time.
 //! **Is not**: a load generator; loads are made by `almandine-bench`, and nothing here knows how.
-//! **Invariants**: every server that is started is confined to its cores, bound to loopback, without persistence, stopped (not just idle) while
-//! another one is measured, and ended.
+//! **Invariants**: every server that is started is confined to its cores, bound to loopback, without persistence, stopped (not
+//! just idle) while another one is measured, and ended.
 //! **Start reading at**: [`servers`], then [`scenario`], then [`compare`].
 
 pub mod canned;

@@ -1,4 +1,4 @@
-//! Eight bytes that say who sent a message, and its number among those of that sender.
+//! Eight bytes that say which publisher sent a message, and its number among those of that sender.
 
 use memchr::memchr;
 

@@ -1,7 +1,8 @@
 //! `memory`: bytes per object above the empty server, for several shapes, by what is resident and by what the server says it uses.
 //!
-//! Every shape gets a fresh process, so that no allocator keeps what another shape has used. With `--churn` each collection is then taken
-//! apart and put together again, element by element, and filled with what it held at first: the same content is measured twice.
+//! Every shape gets a fresh process, so that no allocator keeps what another shape has used. With `--churn` each collection is
+//! then taken apart and put together again, element by element, and filled with what it held at first: the same content is
+//! measured twice.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub struct Memory {
     /// Objects per shape; of large collections fewer, so that there are at most a hundred times as many elements.
     #[arg(short = 'k', long, default_value_t = 300_000)]
     keys: u64,
-    /// Then remove and set random fields of the hashes for so many seconds, fill them again, and say how much more is used.
+    /// Then remove and set random fields of the hashes for this many seconds, fill them again, and say how much more is used.
     #[arg(long, value_name = "SECONDS")]
     churn: Option<f64>,
     /// Only these shapes; `--shapes help` shows them.

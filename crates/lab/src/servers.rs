@@ -296,7 +296,7 @@ impl Candidate {
         }
     }
 
-    /// Arguments that let so many clients connect; none for servers with other names for it.
+    /// Arguments that let this many clients connect; none for servers with other names for it.
     pub fn clients(&self, number: usize) -> Vec<String> {
         match self.origin {
             Origin::Binary { family: Family::Almandine | Family::Redis | Family::KeyDb | Family::Dragonfly, .. } => {

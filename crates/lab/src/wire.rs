@@ -1,5 +1,5 @@
-//! Many connections on one thread, for procedures that look at what each one receives: an epoll, and sockets that remember what they could
-//! not send.
+//! Many connections on one thread, for procedures that look at what each one receives: an epoll, and sockets that remember what
+//! they could not send.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;

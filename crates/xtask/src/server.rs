@@ -1,4 +1,4 @@
-//! A server for a run of somebody else's program.
+//! A server for a run of another project's program.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

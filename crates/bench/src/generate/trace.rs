@@ -1,4 +1,4 @@
-//! Streams of keys for caches: who is asked next, and whether the answer can be there at all.
+//! Streams of keys for caches: which key is asked for next, and whether the answer can be there at all.
 //!
 //! A stream depends on its pattern and its seed alone, so that every server sees the same one. Ranks are mapped onto keys one
 //! to one: a cache that holds a tenth of the keys must really hold a tenth of what can be asked.

@@ -1,7 +1,7 @@
 //! New keys at a steady pace beside an open load, from the same thread.
 //!
 //! A second thread would compete for the core of the first and show up in its latencies; this one only adds a connection
-//! and, when a batch is due, one send. Its replies are counted, its latencies are nobody's business.
+//! and, when a batch is due, one send. Its replies are counted, its latencies are not recorded.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;

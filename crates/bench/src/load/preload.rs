@@ -130,7 +130,7 @@ pub fn preload(plan: &Preload<'_>, progress: &(dyn Fn(f64) + Sync)) -> Result<u6
     Ok(commands)
 }
 
-/// What the loading threads share: the next key that nobody has taken, and whether one of them gave up.
+/// What the loading threads share: the next key that no thread has taken, and whether one of them gave up.
 struct Shared {
     cursor: AtomicU64,
     failed: AtomicBool,

@@ -29,7 +29,7 @@ pub(super) const FILLER: u64 = u64::MAX;
 
 /// Size of the one receive buffer of a thread.
 const RECEIVE_BYTES: usize = 256 << 10;
-/// A run ends when so many replies of a thread have all been errors: it would measure how fast a server refuses.
+/// A run ends when this many replies of a thread have all been errors: it would measure how fast a server refuses.
 const HOPELESS: u64 = 1000;
 /// Latencies are recorded up to this many nanoseconds, with three significant digits.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
@@ -147,8 +147,8 @@ pub struct Measurement {
     pub latency: Histogram<u64>,
     /// How late requests were sent, in nanoseconds: the client's own share of the latency in open load.
     pub lateness: Histogram<u64>,
-    /// Longest time that the load generator waited for any reply while requests were under way, in nanoseconds. Time in which it did
-    /// not wait, because it was busy or was not running, does not count: the replies may have been there.
+    /// Longest time that the load generator waited for any reply while requests were under way, in nanoseconds. Time in which it
+    /// did not wait, because it was busy or was not running, does not count: the replies may have been there.
     pub stall_ns: u64,
     /// Commands that were never answered.
     pub unanswered: u64,
@@ -162,7 +162,7 @@ pub struct Measurement {
     pub machine_cpu: Option<f64>,
     /// Keys that were added meanwhile.
     pub added: u64,
-    /// Commands answered per connection: who was starved?
+    /// Commands answered per connection: was one starved?
     pub answered: Vec<u64>,
 }
 

@@ -87,7 +87,8 @@ fn named(((name, points), look): ((String, Vec<(f64, f64)>), Look)) -> Series {
     Series { name, points, spread: Vec::new(), look }
 }
 
-/// Lines of `of` along `along`: runs that agree in all other settings form a line, repeats become their median. Zero is no measurement.
+/// Lines of `of` along `along`: runs that agree in all other settings form a line, repeats become their median. Zero is no
+/// measurement.
 fn lines(runs: &[Value], along: &str, of: &str, colours: &Colours) -> Vec<Series> {
     let mut groups: BTreeMap<Vec<Setting>, BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
     for run in runs {
@@ -105,8 +106,8 @@ fn lines(runs: &[Value], along: &str, of: &str, colours: &Colours) -> Vec<Series
     series.collect()
 }
 
-/// Runs with a latency curve that belong into one chart, with its name: where several servers were measured, those of one load, which have
-/// one curve per server; of one server, those of one operation. All in one chart cannot be read.
+/// Runs with a latency curve that belong into one chart, with its name: where several servers were measured, those of one load,
+/// which have one curve per server; of one server, those of one operation. All in one chart cannot be read.
 fn latency_groups(runs: &[Value]) -> Vec<(String, Vec<Value>)> {
     let several = runs.iter().any(|run| run["server"] != runs[0]["server"]);
     let mut groups: BTreeMap<Vec<Setting>, Vec<Value>> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! A picture of ratios: a row for each load, a dot for each server that ours is compared with.
 //!
-//! A row says with one glance where we are cheaper (left of the line at 1) and than whom. The axis begins at zero, and ratios beyond its end stand at
-//! the end with their number.
+//! A row says with one glance where we are cheaper (left of the line at 1) and than whom. The axis begins at zero, and ratios
+//! beyond its end stand at the end with their number.
 
 use std::collections::BTreeMap;
 
@@ -95,7 +95,7 @@ pub(super) fn pictures(runs: &[Value], title: Option<&str>) -> Vec<(String, Dots
 }
 
 impl Dots {
-    /// Draws at so many pixels to a unit.
+    /// Draws at `scale` pixels to a unit.
     pub(super) fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: i32) -> Result<(), String> {
         let say = |text: &str, (x, y): (i32, i32), across: HPos, style: TextStyle<'_>| {
             let style = style.pos(Pos::new(across, VPos::Center));

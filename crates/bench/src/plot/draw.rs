@@ -1,7 +1,7 @@
 //! A chart as a picture: the same drawing, by `plotters`, as SVG for documents and as pixels for slides.
 //!
-//! Letters of PNG are Noto Sans, which is built in; SVG names it and leaves its letters to who shows it. Pixels are drawn twice as large as they are
-//! kept, so that edges are smooth.
+//! Letters of PNG are Noto Sans, which is built in; SVG names it and leaves its letters to the program that shows it. Pixels are
+//! drawn twice as large as they are kept, so that edges are smooth.
 
 use std::sync::Once;
 
@@ -26,11 +26,11 @@ const LEGEND_MAX: i32 = 420;
 /// Height of a line of the legend.
 const LEGEND_LINE: i32 = 26;
 
-/// Coordinates of SVG are whole numbers: so many to a unit.
+/// Coordinates of SVG are whole numbers: this many to a unit.
 const SVG_SCALE: i32 = 4;
 /// Pixels of a PNG to a unit.
 const PNG_SCALE: i32 = 2;
-/// Each pixel is the mean of a square of so many by so many.
+/// Each pixel is the mean of a square of this many by this many.
 const SAMPLES: i32 = 2;
 
 pub(super) const INK: RGBColor = RGBColor(32, 36, 44);
@@ -69,7 +69,7 @@ pub(super) enum Picture {
 }
 
 impl Picture {
-    /// Draws at so many pixels to a unit.
+    /// Draws at `scale` pixels to a unit.
     fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: i32) -> Result<(), String> {
         load_font();
         area.fill(&WHITE).map_err(failed)?;

@@ -19,7 +19,8 @@ pub fn cpu_time(pid: u32) -> Option<CpuTime> {
     Some(CpuTime { user: seconds(user), system: seconds(system) })
 }
 
-/// Least CPU time of a process that may be divided by operations: the kernel counts in steps of 10 ms, so less than ten of them is no number.
+/// Least CPU time of a process that may be divided by operations: the kernel counts in steps of 10 ms, so less than ten of them
+/// is no number.
 pub const CPU_SECONDS_MIN: f64 = 0.1;
 
 /// CPU time that everything on this machine has used, and what the hypervisor took from it, in seconds.

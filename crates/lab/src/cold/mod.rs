@@ -1,6 +1,6 @@
 //! `cold`: data larger than memory. What loading and reading it costs, beside what the device gives to fio.
 //!
-//! Our servers only: nobody else takes the same options. Loads run in memory first, so that the price of the device is a ratio
+//! Our servers only: no other server takes the same options. Loads run in memory first, so that the price of the device is a ratio
 //! within one run; reads alternate with fio, while the server is stopped.
 
 mod fio;

@@ -1,7 +1,7 @@
 //! `grid`: workloads of every data type beside all peers in one run of a given length, as Markdown, and as JSON for `plot`.
 //!
-//! Groups are measured one after the other, each over keys of its own: the servers are emptied and filled in between. How long one measurement
-//! is follows from the time that is left and from what filling and preparing have taken so far.
+//! Groups are measured one after the other, each over keys of its own: the servers are emptied and filled in between. How long
+//! one measurement is follows from the time that is left and from what filling and preparing have taken so far.
 
 mod groups;
 mod markdown;
@@ -192,7 +192,7 @@ impl Budget {
         Self { begin: Instant::now(), minutes, done: 0, measuring: 0.0, measured: 0.0, elements: 0.0, filled: 0.0 }
     }
 
-    /// Minutes that so many measurements take at least, as far as is known before the first.
+    /// Minutes that this many measurements take at least, as far as is known before the first.
     fn least(measurements: usize) -> f64 {
         measurements as f64 * (TIME.0 + OVERHEAD) / 60.0
     }
@@ -201,7 +201,7 @@ impl Budget {
         if self.done == 0 { OVERHEAD } else { (self.measured - self.measuring) / self.done as f64 }
     }
 
-    /// The length of a measurement, so that so many, and filling so many elements, end in time.
+    /// The length of a measurement, so that all, and filling all elements, end in time.
     fn time(&self, measurements: usize, elements: f64) -> f64 {
         let element = if self.elements == 0.0 { ELEMENT } else { self.filled / self.elements };
         let left = self.minutes * 60.0 - self.begin.elapsed().as_secs_f64() - elements * element;

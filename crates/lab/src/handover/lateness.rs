@@ -31,7 +31,7 @@ struct Sleeper {
     waits: bool,
 }
 
-/// Has so many connections time out over and over for this time. The thread polls, so that it is not itself late.
+/// Has this many connections time out over and over for this time. The thread polls, so that it is not itself late.
 pub(super) fn measure(subject: &Subject, sleepers: usize, time: Duration) -> Result<Lateness, String> {
     let poller = Poller::new()?;
     let mut random = Random::new(0x6c61_7465, sleepers as u64);

@@ -1,5 +1,5 @@
-//! `handover`: what it costs servers to hand elements to connections that wait for them, with how many others waiting, and how late the
-//! timeouts of those are that get nothing.
+//! `handover`: what it costs servers to hand elements to connections that wait for them, with how many others waiting, and how
+//! late the timeouts of those are that get nothing.
 
 mod lateness;
 mod operation;

@@ -1,7 +1,8 @@
 //! Connections that wait, each for a key of its own, and others that push: all on one thread.
 //!
-//! Keys are pushed to in the order in which their connections began to wait, and most of them are always waiting, so that a push meets
-//! one that has been waiting for long. Each connection must be sent exactly what was pushed to its key, and then waits again.
+//! Keys are pushed to in the order in which their connections began to wait, and most of them are always waiting, so that a push
+//! meets one that has been waiting for long. Each connection must be sent exactly what was pushed to its key, and then waits
+//! again.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -70,7 +71,7 @@ struct Run {
 }
 
 impl<'s> Rig<'s> {
-    /// Connects so many and has them wait; beside them wait `others`.
+    /// Connects this many clients and has them wait; beside them wait `others`.
     pub(super) fn new(subject: &'s Subject, operation: Operation, waiters: usize, others: usize) -> Result<Self, String> {
         let poller = Poller::new()?;
         let mut control = subject.target.control()?;
@@ -258,7 +259,7 @@ impl Idle {
     }
 }
 
-/// Waits until so many clients wait, where the server tells.
+/// Waits until this many clients wait, where the server tells.
 pub(super) fn wait_until_blocked(subject: &Subject, clients: usize) -> Result<(), String> {
     let (begin, mut control) = (Instant::now(), subject.target.control()?);
     loop {

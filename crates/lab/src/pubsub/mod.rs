@@ -1,7 +1,7 @@
 //! `pubsub`: what a PUBLISH costs servers, by the number of subscribers, publishers and messages per batch.
 //!
-//! Subscribers are drained by one thread on the load's core, which counts every message: the run fails when one is missing, out of order, or in
-//! another order than somebody else got it.
+//! Subscribers are drained by one thread on the load's core, which counts every message: the run fails when one is missing, out
+//! of order, or in another order than another subscriber got it.
 
 mod rig;
 mod stream;
@@ -160,7 +160,7 @@ impl PubSub {
             let of = |&&(subscribers, pipeline, _): &&(usize, usize, Limit)| {
                 subscribers == scenario.subscribers && pipeline == scenario.publishing.pipeline
             };
-            // What servers without a limit of their own cost is nobody's promise.
+            // What servers without a limit of their own cost is no promise of the project.
             for (_, _, limit) in LIMITS.iter().filter(of).filter(|_| subjects.len() > 1) {
                 limits += 1;
                 missed.extend(scenario.costs.misses(*limit));

@@ -1,7 +1,7 @@
 //! The subscribers and publishers of one server, all on one thread.
 //!
-//! Each publisher sends a batch, waits for its replies, and sends the next, unless too much is on its way to
-//! the subscribers: what a server buffers for clients that do not keep up is another question. Every reply must be the number of subscribers.
+//! Each publisher sends a batch, waits for its replies, and sends the next, unless too much is on its way to the subscribers:
+//! what a server buffers for clients that do not keep up is another question. Every reply must be the number of subscribers.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -81,7 +81,7 @@ struct Run {
 }
 
 impl<'s> Rig<'s> {
-    /// Connects and subscribes so many.
+    /// Connects and subscribes this many clients.
     pub(super) fn new(subject: &'s Subject, subscribers: usize) -> Result<Self, String> {
         let poller = Poller::new()?;
         let subscribe = |number: usize| {

@@ -1,8 +1,8 @@
 //! What the subscribers of one channel receive: all of them the same bytes.
 //!
-//! Whoever is ahead extends the stream, and each new message is then taken apart: its publisher's number must be the next one. Everybody
-//! else's bytes must equal those that are there. So every message is accounted for, and one order for all of them, at the price of a
-//! comparison of memory.
+//! The subscriber that is ahead extends the stream, and each new message is then taken apart: its publisher's number must be the
+//! next one. The bytes of all others must equal those that are there. So every message is accounted for, and one order for all of
+//! them, at the price of a comparison of memory.
 
 use crate::mark::{MARK_BYTES, read_mark};
 
@@ -26,7 +26,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Nothing yet, of so many publishers with messages of so many bytes.
+    /// Nothing yet, of `publishers` with messages of `payload` bytes each.
     pub(super) fn new(publishers: usize, payload: usize) -> Self {
         let header = format!("*3\r\n$7\r\nmessage\r\n${}\r\n{CHANNEL}\r\n${payload}\r\n", CHANNEL.len()).into_bytes();
         let message = header.len() + payload + 2;

@@ -31,11 +31,11 @@ use almandine_bench::system::machine::Machine;
 
 /// Share of the keys that are there on average under this churn.
 const PRESENT: f64 = 0.75;
-/// After so many wrong replies the rest would say nothing new.
+/// After this many wrong replies the rest would say nothing new.
 const VIOLATIONS_MAX: u64 = 1000;
 /// Minutes from which on a run says whether memory drifts.
 const DRIFT_MINUTES: f64 = 20.0;
-/// Resident memory may grow by one part in so many of the budget per hour.
+/// Resident memory may grow by one part in this many of the budget per hour.
 const DRIFT_SHARE: u64 = 20;
 
 /// Options of `soak`.

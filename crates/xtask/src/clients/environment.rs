@@ -88,7 +88,8 @@ fn unpack(package: &str, place: &Path) -> Result<(), Unready> {
 /// With what Debian signs all of its releases.
 const DEBIAN_KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Fetches the list of another release's packages, from where the system has its own. The options by which `apt-get` uses it, and it alone.
+/// Fetches the list of another release's packages, from where the system has its own. The options by which `apt-get` uses it, and
+/// it alone.
 fn lists_of(suite: &str, place: &Path) -> Result<Vec<String>, Unready> {
     let targets = ["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Label: Debian"];
     let output = Command::new("apt-get").args(targets).output().map_err(|e| Unready::NotFetched(format!("apt-get: {e}")))?;

@@ -1,8 +1,9 @@
-//! `cargo xtask clients [NAME …]`: other people's clients, tools and frameworks, each a program of its own against a server of its own.
+//! `cargo xtask clients [NAME …]`: other people's clients, tools and frameworks, each a program of its own against a server of
+//! its own.
 //!
-//! A program is a directory of `tests/clients` with the versions that it needs. Its language's packages come from their registry into `target/clients`
-//! ([`environment`]). It is told the port and the unix socket of the server in its environment, and closes with the line `N passed, N failed`. What cannot be
-//! run here, because its language is not installed, is named in the table.
+//! A program is a directory of `tests/clients` with the versions that it needs. Its language's packages come from their registry
+//! into `target/clients` ([`environment`]). It is told the port and the unix socket of the server in its environment, and closes
+//! with the line `N passed, N failed`. What cannot be run here, because its language is not installed, is named in the table.
 
 mod environment;
 

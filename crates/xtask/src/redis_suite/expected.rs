@@ -60,8 +60,8 @@ impl Expected {
         Ok(Self { files })
     }
 
-    /// The list for the mode in which the suite starts its servers: what holds for a file in the external mode may hold there too, and lines that name the
-    /// file as `own unit/acl` are for this mode alone.
+    /// The list for the mode in which the suite starts its servers: what holds for a file in the external mode may hold there
+    /// too, and lines that name the file as `own unit/acl` are for this mode alone.
     pub(super) fn of_own_servers(self) -> Self {
         let mut files: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
         for (file, entries) in self.files {

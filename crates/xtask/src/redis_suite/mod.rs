@@ -1,8 +1,9 @@
 //! `cargo xtask redis-suite [FILE …]`: Redis' own tests, unmodified, against our server.
 //!
-//! Debian's source package of Redis 7.0 is fetched once ([`source`]). Each named file of its `tests` (`unit/geo`) runs in the suite's external mode
-//! against a server of its own ([`unit`]). What fails there must be listed in `tests/redis-suite.txt` with its reason, and what is listed must fail
-//! ([`expected`]): the list says exactly what of the suite does not hold. With `--own-server` the suite starts the servers itself ([`own`]).
+//! Debian's source package of Redis 7.0 is fetched once ([`source`]). Each named file of its `tests` (`unit/geo`) runs in the
+//! suite's external mode against a server of its own ([`unit`]). What fails there must be listed in `tests/redis-suite.txt` with
+//! its reason, and what is listed must fail ([`expected`]): the list says exactly what of the suite does not hold. With
+//! `--own-server` the suite starts the servers itself ([`own`]).
 
 mod expected;
 mod own;
@@ -54,8 +55,9 @@ const FILES: &[&str] = &[
 const FLAGS: &[&str] =
     &["--save", "", "--enable-protected-configs", "yes", "--enable-debug-command", "yes", "--enable-module-command", "yes"];
 
-/// What makes ours name the encodings of Redis 7.0, which has no listpacks of sets; one worker, since tests do not wait for the replies of one client
-/// before they ask by another; and replies that pile up until a limit closes the client, which is what some tests wait for.
+/// What makes ours name the encodings of Redis 7.0, which has no listpacks of sets; one worker, since tests do not wait for the
+/// replies of one client before they ask by another; and replies that pile up until a limit closes the client, which is what some
+/// tests wait for.
 const AS_7_0: &[&str] = &["--object-encoding-names", "7.0", "--workers", "1", "--client-output-pause", "0"];
 
 /// Those of them that take seconds, for every test run.

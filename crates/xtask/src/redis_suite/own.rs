@@ -1,4 +1,5 @@
-//! The suite's normal mode: it starts its servers itself, with the configuration files that it writes, and ours is the program that it starts.
+//! The suite's normal mode: it starts its servers itself, with the configuration files that it writes, and ours is the program
+//! that it starts.
 //!
 //! The tests lie in a tree of their own beside the suite, because there `src/redis-server` is a script that starts ours.
 
@@ -102,8 +103,9 @@ fn fill(suite: &Path, tree: &Path, program: &Path, flags: &[&str]) -> std::io::R
     fs::set_permissions(&starter, fs::Permissions::from_mode(0o755))
 }
 
-/// Becomes the server, which then has the process id and the name that the suite saw. The flags go into the file, since what a test puts behind it may be anything. The suite
-/// waits two minutes for a server to tell its process id; where it refuses to start, this tells it.
+/// Becomes the server, which then has the process id and the name that the suite saw. The flags go into the file, since what a
+/// test puts behind it may be anything. The suite waits two minutes for a server to tell its process id; where it refuses to
+/// start, this tells it.
 fn script(program: &Path, flags: &[&str]) -> String {
     let lines: Vec<String> = flags.chunks(2).map(|flag| flag.join(" ").trim_start_matches('-').to_owned()).collect();
     let mark = "# Added by what starts the server";

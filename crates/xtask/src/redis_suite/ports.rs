@@ -1,4 +1,5 @@
-//! The ports of a run of the suite. The suite looks for free ones, and takes them a moment later; so runs beside each other need ports of their own.
+//! The ports of a run of the suite. The suite looks for free ones, and takes them a moment later; so runs beside each other need
+//! ports of their own.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Range;
@@ -13,7 +14,7 @@ const TALK: u16 = 32;
 /// Ports that no other run has while this lives.
 pub(super) struct Ports {
     base: u16,
-    /// Who listens here has the ports behind it.
+    /// The process that listens here has the ports behind it.
     _guard: TcpListener,
 }
 

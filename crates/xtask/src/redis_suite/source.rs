@@ -39,8 +39,8 @@ fn is_the_version(suite: &Path) -> Result<(), String> {
 
 /// The archive of the upstream sources, from the first of the machine's package lists that has it.
 ///
-/// Each list is asked by itself, as a private list of sources: one that is malformed, unreachable, without sources or with another version does not
-/// keep the others from being asked.
+/// Each list is asked by itself, as a private list of sources: one that is malformed, unreachable, without sources or with
+/// another version does not keep the others from being asked.
 fn fetch(own: &Path) -> Result<PathBuf, String> {
     if let Some(archive) = archive(own) {
         return Ok(archive);

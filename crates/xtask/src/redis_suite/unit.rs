@@ -92,8 +92,8 @@ pub(super) fn drive(tclsh: &mut Command, verbose: bool) -> Result<Results, Strin
 }
 
 impl Results {
-    /// `[ok]: name (3 ms)`, `[err]: name in tests/unit/file.tcl` with more lines behind it, `[skip]: name`, `[ignore]: name: why`, then the end
-    /// with all failures once more.
+    /// `[ok]: name (3 ms)`, `[err]: name in tests/unit/file.tcl` with more lines behind it, `[skip]: name`, `[ignore]: name:
+    /// why`, then the end with all failures once more.
     fn line(&mut self, line: &str) {
         if self.complete {
             return;

@@ -1,7 +1,7 @@
 //! Invariants have ids. What code mentions is listed in `docs/INVARIANTS.md`; what is listed there is asserted and tested.
 //!
-//! An entry is a heading with an id. One whose heading says *planned* belongs to what is not built yet: it needs neither, and no code
-//! may lean on it.
+//! An entry is a heading with an id. One whose heading says *planned* belongs to what is not built yet: it needs neither, and no
+//! code may lean on it.
 
 use std::collections::BTreeMap;
 

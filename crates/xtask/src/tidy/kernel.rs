@@ -1,5 +1,5 @@
-//! Crates of the product reach the kernel, the clock, threads and files through `io` only. Clippy holds them to it (`clippy.toml`); here it is held
-//! that each crate lets it.
+//! Crates of the product reach the kernel, the clock, threads and files through `io` only. Clippy holds them to it
+//! (`clippy.toml`); here it is held that each crate lets it.
 
 use super::layers;
 use super::problem::Problem;

@@ -1,7 +1,7 @@
 //! Lines of the product: the crates that users get, without tests.
 //!
-//! Counted are lines that are not blank, comments among them. The ceiling is what there was when the house's second redesign began; a feature that
-//! needs more says so by a new ceiling, with its reason in the commit.
+//! Counted are lines that are not blank, comments among them. The ceiling is what there was when the house's second redesign
+//! began; a feature that needs more says so by a new ceiling, with its reason in the commit.
 
 use std::collections::BTreeMap;
 

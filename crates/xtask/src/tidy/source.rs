@@ -9,7 +9,8 @@ pub(crate) struct Source {
     pub(crate) lines: Vec<String>,
     /// Rust only: the same lines with comments and the content of literals blanked.
     pub(crate) code: Vec<String>,
-    /// Rust only: index of the first line that belongs to `#[cfg(test)]` code, which stands last by convention; else the number of lines.
+    /// Rust only: index of the first line that belongs to `#[cfg(test)]` code, which stands last by convention; else the number
+    /// of lines.
     pub(crate) tests_from: usize,
 }
 

@@ -1,4 +1,5 @@
-//! `unsafe` stands only behind its fences (decision D9). That each block argues its safety is clippy's `undocumented_unsafe_blocks`.
+//! `unsafe` stands only behind its fences (decision D9). That each block argues its safety is clippy's
+//! `undocumented_unsafe_blocks`.
 
 use super::problem::Problem;
 use super::source::{Source, has_word};

@@ -1,8 +1,8 @@
 //! Import circles: files of a crate that need each other, directly or by way of others.
 //!
-//! A circle can only be read as a whole, so a crate may have none of more than [`MOST`] files. The graph's nodes are files; a file points to
-//! each file that a path in its code leads to (`crate::…`, `super::…`, `self::…`, a child module or an imported one). Re-exports are followed
-//! to where the name is defined and are no dependency by themselves. Test code does not count.
+//! A circle can only be read as a whole, so a crate may have none of more than [`MOST`] files. The graph's nodes are files; a
+//! file points to each file that a path in its code leads to (`crate::…`, `super::…`, `self::…`, a child module or an imported
+//! one). Re-exports are followed to where the name is defined and are no dependency by themselves. Test code does not count.
 
 mod imports;
 mod modules;
@@ -65,7 +65,8 @@ pub(crate) fn print(sources: &[Source], only: &str) {
     }
 }
 
-/// Prints how many files each crate has, and how many imports there are between its files and between its folders, by which the wayfinding in a crate is judged.
+/// Prints how many files each crate has, and how many imports there are between its files and between its folders, by which the
+/// wayfinding in a crate is judged.
 pub(crate) fn print_imports(sources: &[Source], only: &str) {
     println!("{:<14} {:>6} {:>8} {:>8} {:>8}", "crate", "files", "imports", "folders", "imports");
     for (name, sources) in crates(sources).into_iter().filter(|(name, _)| only.is_empty() || name == only) {
