@@ -40,7 +40,8 @@ impl Client {
         &self.stream
     }
 
-    /// Closes the connection and returns when the server has closed it, too: then it has forgotten the client. It waits as long as a read may take.
+    /// Closes the connection and returns when the server has closed it, too: then it has forgotten the client. It waits as long
+    /// as a read may take.
     pub fn end(mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
         let _ = io::copy(&mut self.stream, &mut io::sink());
@@ -135,7 +136,7 @@ impl Client {
         Ok(values)
     }
 
-    /// Replies until there are so many, the peer closes, which is the last of them, or the timeout is over.
+    /// Replies until there is a given number, the peer closes, which is the last of them, or the timeout is over.
     fn receive_up_to(&mut self, count: usize, values: &mut Vec<Value>) -> io::Result<()> {
         while values.len() < count && values.last() != Some(&Value::Closed) {
             match self.receive() {

@@ -1,8 +1,8 @@
 //! The tables of `docs/effects.md` against redis-server: what each row says of its example must be what the server does.
 //!
-//! An example is run on an empty server with three observers: a client that is subscribed to all keyspace events, one that is a replica and reads
-//! the stream of commands, and the count of changes in INFO. A message that reaches the first two marks where an example ends. Events do not
-//! say of which class they are, so an example is repeated with one class at a time.
+//! An example is run on an empty server with three observers: a client that is subscribed to all keyspace events, one that is a
+//! replica and reads the stream of commands, and the count of changes in INFO. A message that reaches the first two marks where
+//! an example ends. Events do not say of which class they are, so an example is repeated with one class at a time.
 //!
 //! Our own server is run for the count of changes and for the events: as the rows are, as transactions, and on cold keys.
 
@@ -98,7 +98,7 @@ pub struct Observed {
     pub dirty: i64,
 }
 
-/// Those who perform an example.
+/// The clients that perform an example.
 #[derive(Debug)]
 struct Actors {
     client: Client,
@@ -187,7 +187,8 @@ impl Ours {
         known.then(|| self.actors.dirty() - dirty)
     }
 
-    /// What is wrong with the events of a row, or nothing; none if it has commands that the server does not have, or cannot be run in this manner.
+    /// What is wrong with the events of a row, or nothing; none if it has commands that the server does not have, or cannot be
+    /// run in this manner.
     pub fn difference(&mut self, row: &Row) -> Option<Result<(), String>> {
         let (before, looked_at) = row.example.split_once("=>").unwrap_or(("", &row.example));
         let is_alone = ["MULTI", "WATCH", "DISCARD", "@", "HIMPORT PREPARE"].iter().any(|word| looked_at.contains(word));

@@ -1,4 +1,4 @@
-//! Hostile clients: what a server meets from the network when nobody is nice. Each attack runs against a [`Server`], which must
+//! Hostile clients: what a server meets from an unfriendly network. Each attack runs against a [`Server`], which must
 //! answer others meanwhile and hold no memory for it afterwards.
 
 use std::io::{self, Read, Write};

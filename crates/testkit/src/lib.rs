@@ -1,9 +1,10 @@
 //! Test tools: what proves, from outside the process, that the server behaves.
 //!
-//! **Is**: fixtures ([`server`], [`client`], [`redis`], [`s3`]), and eight proofs built on them: [`golden`] sessions, the [`oracle`] (the same random
-//! commands to ours and to redis-server), the tables of [`effects`] (what redis-server tells, counts and replicates), [`history`]
-//! (concurrent clients checked for linearizability), [`blocking`] (who waits first is served first), [`moving_head`] (writes to keys that are just
-//! leaving memory), [`field_times`] (expiring fields, by a model) and [`hostile`] clients.
+//! **Is**: fixtures ([`server`], [`client`], [`redis`], [`s3`]), and eight proofs built on them: [`golden`] sessions, the
+//! [`oracle`] (the same random commands to ours and to redis-server), the tables of [`effects`] (what redis-server tells,
+//! counts and replicates), [`history`] (concurrent clients checked for linearizability), [`blocking`] (waiters are served in
+//! the order of arrival), [`moving_head`] (writes to keys that are just leaving memory), [`field_times`] (expiring fields, by a
+//! model) and [`hostile`] clients.
 //! **Is not**: part of the product. It links none of the server's crates, so that an error in a shared encoder cannot hide itself.
 //! **Invariants**: no proof is skipped silently: a missing binary is a failure. Each checker has a mutant that it must catch.
 //! **Start reading at**: [`server::Server`], then [`golden`].
@@ -39,10 +40,11 @@ pub fn full() -> bool {
     std::env::var_os("ALMANDINE_TEST_FULL").is_some_and(|v| v == "1")
 }
 
-/// Makes an observation of times until it is as it should be, three times at most: a busy machine stops any thread for a moment now and then.
+/// Makes an observation of times until it is as it should be, three times at most: a busy machine stops any thread for a moment
+/// now and then.
 ///
-/// Only for figures that the server gets wrong each time, as a duration that it logs. A breach that shows in half of the runs passes here in 88 of 100: a
-/// test of an event that may be lost or late waits for the event, and fails without it.
+/// Only for figures that the server gets wrong each time, as a duration that it logs. A breach that shows in half of the runs
+/// passes here in 88 of 100: a test of an event that may be lost or late waits for the event, and fails without it.
 ///
 /// # Panics
 /// When none of them is, with what the last one was like.

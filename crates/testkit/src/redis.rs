@@ -56,7 +56,7 @@ impl Redis {
     /// Starts one from a configuration file, in a directory below the file's.
     ///
     /// # Panics
-    /// As [`Redis::start`].
+    /// When it does not start.
     #[must_use]
     pub fn start_from(file: &str) -> Self {
         let directory = Path::new(file).parent().expect("a file in a directory").join("second");

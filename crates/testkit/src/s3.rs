@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The only key that may sign.
 pub const KEY: &str = "test-key";
-/// Listings come in pages of so many.
+/// Names in a page of a listing.
 const PAGE: usize = 5;
 const TIME: &str = "Wed, 01 Jan 2025 00:00:00 GMT";
 

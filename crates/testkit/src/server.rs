@@ -81,7 +81,8 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Server {
-    /// Starts a server with these flags after the fixture's own (`--port`, `--bind`, `--dir`, no persistence). `{dir}` in a flag is the server's directory.
+    /// Starts a server with these flags after the fixture's own (`--port`, `--bind`, `--dir`, no persistence). `{dir}` in a
+    /// flag is the server's directory.
     ///
     /// # Panics
     /// When the server does not start; the message holds its log.
@@ -90,10 +91,10 @@ impl Server {
         Self::start_with(program, flags, &[])
     }
 
-    /// As [`Server::start`], with some variables of the environment.
+    /// Starts a server with some variables of the environment.
     ///
     /// # Panics
-    /// As [`Server::start`].
+    /// When the server does not start; the message holds its log.
     #[must_use]
     pub fn start_with(program: &Program, flags: &[&str], environment: &[(&str, String)]) -> Self {
         let mut last = String::new();

@@ -1,14 +1,15 @@
-//! Transactions of many clients at once, on keys that they share: no client may see one half done, and none may run on what has changed
-//! since its client looked.
+//! Transactions of many clients at once, on keys that they share: no client may see one half done, and none may run on what has
+//! changed since its client looked.
 //!
 //! Three promises, each with a way to see it broken from outside:
 //!
-//! - *Atomic*: money moves between accounts in transactions whose keys are known, in ones that may touch any key (SELECT, DBSIZE inside) and in
-//!   ones that watch. Whoever reads all accounts, by MGET or in a transaction of either sort, must find the same sum.
-//! - *Optimistic locks hold*: counters are read, and written by EXEC if nobody was faster. At the end a counter is as high as there were
-//!   executed transactions and plain increments.
-//! - *An executed transaction sees what was watched*: clients watch keys, read them, and read them again in the transaction, while others set,
-//!   append, delete, rename, expire, empty and swap databases. If EXEC executes, both must be equal.
+//! - *Atomic*: money moves between accounts in transactions whose keys are known, in ones that may touch any key (SELECT,
+//!   DBSIZE inside) and in ones that watch. A client that reads all accounts, by MGET or in a transaction of either sort, must
+//!   find the same sum.
+//! - *Optimistic locks hold*: counters are read, and written by EXEC if no other client was faster. At the end a counter is as
+//!   high as there were executed transactions and plain increments.
+//! - *An executed transaction sees what was watched*: clients watch keys, read them, and read them again in the transaction,
+//!   while others set, append, delete, rename, expire, empty and swap databases. If EXEC executes, both must be equal.
 
 use std::fmt;
 use std::io;

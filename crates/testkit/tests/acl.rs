@@ -251,7 +251,8 @@ fn random_calls_are_denied_as_by_redis_server() {
     assert!(denied > asked / 10 && denied < asked && compared > episodes / 8, "{asked} {denied} {compared}");
 }
 
-/// Rules may name what is not served, as files from elsewhere do; nobody can call it, but to hear that there is no cluster, and COMMAND does not list it.
+/// Rules may name what is not served, as files from elsewhere do; a call gets an error, or that there is no cluster, and
+/// COMMAND does not list it.
 #[test]
 fn commands_that_are_not_served_have_rules_and_nothing_else() {
     let flags = ["--rename-command", "EVAL", "", "--rename-command", "CLUSTER", "ring"];
@@ -291,7 +292,7 @@ fn commands_that_are_not_served_have_rules_and_nothing_else() {
     // What an unknown command did to the log: nothing.
     assert_eq!(client.line("ACL LOG").to_string(), "*[]");
     assert_eq!(client.line("EVALSHA x 0").to_string(), "-\"NOSCRIPT No matching script. Please use EVAL.\"");
-    // Commands of clusters answer, under the name that they have here, that there is none; to who may ask.
+    // Commands of clusters answer, under the name that they have here, that there is none; to users that may ask.
     assert!(client.line("ring nodes").to_string().contains("cluster support disabled"));
     assert_eq!(client.line("AUTH u x"), Value::ok());
     assert!(client.line("RING INFO").to_string().contains("cluster support disabled"));
@@ -308,7 +309,7 @@ fn clients_are_cut_off_when_their_user_loses_what_they_have() {
     }
 }
 
-/// Servers that leave alone who has lost rights are noticed.
+/// Servers that leave clients alone that have lost rights are noticed.
 #[test]
 fn rights_that_are_kept_are_noticed() {
     must_notice("listeners-kept", &[], 1, are_cut_off);
@@ -350,7 +351,7 @@ fn are_cut_off(server: &Server) {
         assert!(is_closed(other), "{}", program.name());
     }
     assert!(is_closed(&mut listeners[0]), "{}", program.name());
-    // One who removes its own user still hears so.
+    // A client that removes its own user still gets the reply.
     admin.line("ACL SETUSER me on nopass +@all ~* &*");
     admin.line("AUTH me x");
     assert_eq!(admin.line("ACL DELUSER me").to_string(), ":1");
@@ -362,7 +363,7 @@ fn is_closed(client: &mut Client) -> bool {
     (0..10).any(|_| matches!(client.receive(), Ok(Value::Closed) | Err(_)))
 }
 
-/// Who waits is served with the rights that its user has then.
+/// A waiter is served with the rights that its user has then.
 #[test]
 fn rights_that_are_lost_while_a_command_waits_are_lost() {
     let server = Server::start(&Program::Almandine, &["--workers", "2"]);
@@ -396,7 +397,7 @@ fn rights_that_are_lost_while_a_command_waits_are_lost() {
     assert_eq!(admin.line("LRANGE list1 0 -1").to_string(), "*[$\"element\"]");
 }
 
-/// A user of the same name is not the same: who was deleted does not come back with it.
+/// A user of the same name is not the same: a deleted user does not come back with it.
 #[test]
 fn a_deleted_user_is_nobody_even_when_the_name_is_used_again() {
     let server = Server::start(&Program::Almandine, &[]);

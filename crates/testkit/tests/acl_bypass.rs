@@ -1,4 +1,5 @@
-//! Ways around access control: every command, in every position, from clients in every state. Nothing of what a user may not use is learnt or changed.
+//! Ways around access control: every command, in every position, from clients in every state. Nothing of what a user may not
+//! use is learnt or changed.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails says where")]
 
@@ -30,7 +31,7 @@ fn is_denied(value: &Value) -> bool {
     matches!(value, Value::Error(text) if begins(text))
 }
 
-/// A call of each command, with arguments that its arity takes; and whether anybody may make it.
+/// A call of each command, with arguments that its arity takes; and whether any user may make it.
 fn calls(admin: &mut Client) -> Vec<(Words, bool)> {
     let categories = texts(&admin.line("ACL CAT"));
     let names: BTreeSet<String> =
@@ -157,7 +158,7 @@ fn nothing_runs_in_transactions_while_listening_or_tracking() {
         let together = queuer.pipeline(&pieces).unwrap();
         let apart: Vec<Value> = pieces.iter().map(|piece| queuer.call(piece).unwrap()).collect();
         for answers in [together, apart] {
-            // Some may not be in a transaction, whoever sends them.
+            // Some may not be in a transaction, for any user.
             let is_refused = is_denied(&answers[1]) || answers[1].to_string().contains("not allowed inside a transaction");
             assert!(answers[0] == Value::ok() && is_refused, "{name}: {answers:?}");
             assert_eq!(answers[2].to_string(), "-\"EXECABORT Transaction discarded because of previous errors.\"", "{name}");
@@ -202,7 +203,7 @@ fn nothing_runs_in_other_modes_of_a_client() {
     }
     assert!(calls.len() > 350, "{}", calls.len());
     assert!(silent.receive_until_quiet(std::time::Duration::from_millis(20)).unwrap().is_empty());
-    // What waits looks for its key, and nobody else does.
+    // A waiter looks for its key, and no other client does.
     let misses = |lines: &[String]| -> Vec<String> { lines.iter().filter(|line| !line.contains("misses")).cloned().collect() };
     assert_eq!(misses(&fixture.lookups()), misses(&before));
     assert_eq!(fixture.admin.line("GET secret").to_string(), "$\"value\"");
@@ -385,7 +386,7 @@ fn deny_in_every_place(server: &Server) {
         for forbidden in 1..=keys {
             let pipeline = [words("PING"), call(forbidden), words("MULTI"), call(forbidden), words("DISCARD"), call(forbidden)];
             let answers = client.pipeline(&pipeline).unwrap();
-            // WATCH within MULTI is refused for that, whoever may do what.
+            // WATCH within MULTI is refused for that, whatever the user's rights.
             let denied = [1, 3, 5].map(|at| is_denied(&answers[at]) || at == 3 && line.starts_with("WATCH"));
             assert_eq!(denied, [true; 3], "{line}, key {forbidden}: {answers:?}");
         }

@@ -1,5 +1,6 @@
-//! Blocking commands from outside: who waits first is served first, no element is lost or doubled, nobody waits beside a list that has elements, and
-//! time is kept. `ALMANDINE_GOLDEN_SERVER=redis` shows that the test is fair. `ALMANDINE_TEST_FULL=1` runs many times as long.
+//! Blocking commands from outside: waiters are served in the order of arrival, no element is lost or doubled, none waits beside
+//! a list that has elements, and time is kept. `ALMANDINE_GOLDEN_SERVER=redis` shows that the test is fair.
+//! `ALMANDINE_TEST_FULL=1` runs many times as long.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -186,7 +187,7 @@ fn a_crowd_is_served_in_the_order_in_which_it_came() {
         let number = |value: &Value| String::from_utf8_lossy(value.bytes().expect("an element")).parse().expect("a number");
         reply.elements().expect("elements").iter().map(number).collect()
     };
-    // Who is left waits for nothing, since others took two elements; give them some, one at a time.
+    // The waiter that is left waits in vain, since others took two elements; give them some, one at a time.
     let mut open = gather(&mut waiters, 0, Duration::from_millis(500)).expect("what became of them");
     let check = |waiters: &[Waiter], pushed: &[u64; KEYS]| {
         for (key, pushed) in pushed.iter().enumerate() {
@@ -326,7 +327,7 @@ fn histories_are_explained_on_cold_keys() {
     assert!(emptied > 5, "memory was emptied {emptied} times");
 }
 
-/// Who waits for several streams hears of each, though another of them changes all the time and has nothing for him.
+/// A client that waits for several streams hears of each, though another of them changes all the time and has nothing for it.
 #[test]
 fn nothing_hides_a_stream_from_its_reader() {
     let _alone = alone();
@@ -387,7 +388,7 @@ fn every_missing_step_is_noticed() {
             let settings = Settings { groups: 2, aligned: round % 2 == 1, seed: seed() + round, ..settings(&server) };
             match record(server.address(), settings) {
                 Ok(histories) => histories.iter().find_map(|history| check(history).err()),
-                // An assertion has noticed it, or somebody was forgotten.
+                // An assertion has noticed it, or a waiter was forgotten.
                 Err(error) => Some(format!("the server has stopped answering: {error}")),
             }
         });

@@ -1,10 +1,12 @@
-//! Blocking commands beside CLIENT PAUSE: who is answered what, and when, as redis-server does it.
+//! Blocking commands beside CLIENT PAUSE: which client gets which answer, and when, as redis-server does it.
 //!
-//! A scene is a list of commands, each sent by a connection of its own at its time. Both servers play it at the same time; each answer must be
-//! the same, and come at the same time, in units that are long enough for a busy machine. A scene that differs is played again, in longer units.
+//! A scene is a list of commands, each sent by a connection of its own at its time. Both servers play it at the same time; each
+//! answer must be the same, and come at the same time, in units that are long enough for a busy machine. A scene that differs
+//! is played again, in longer units.
 //!
-//! What a pause has held back goes on at its end. Of several workers each goes on with its own, at once, so that the order between connections
-//! is free. A scene that is about this order is played with one worker, which keeps it, as redis-server's one thread does.
+//! What a pause has held back goes on at its end. Of several workers each goes on with its own, at once, so that the order
+//! between connections is free. A scene that is about this order is played with one worker, which keeps it, as redis-server's
+//! one thread does.
 
 use std::time::{Duration, Instant};
 
@@ -115,7 +117,7 @@ fn written(line: &str, scope: &str, unit: Duration, numbers: &[String]) -> Strin
     text
 }
 
-/// What differs between redis-server and ours with so many workers.
+/// What differs between redis-server and ours with this number of workers.
 fn differences(scenes: &[(&str, Scene)], workers: &str) -> Vec<String> {
     // It looks at pauses and times that often.
     let redis = Server::start(&Program::Redis, &["--hz", "500"]);

@@ -1,5 +1,6 @@
-//! What is promised to those who wait where several keys, or several hand-overs, come together: nobody takes an element while the destination of the one who
-//! waits for it is read from the device, and who is served together is answered together. `ALMANDINE_TEST_FULL=1` runs many times as long.
+//! What is promised to waiters where several keys, or several hand-overs, come together: no other client takes an element while
+//! the destination of its waiter is read from the device, and waiters that are served together are answered together.
+//! `ALMANDINE_TEST_FULL=1` runs many times as long.
 
 use std::sync::Barrier;
 use std::sync::Mutex;
@@ -66,8 +67,8 @@ fn fill(client: &mut Client, way: usize, element: usize) {
     }
 }
 
-/// Lets somebody move an element from `source` to the destination of a chain whose last key is on the device, beside others who would like to have it. How
-/// many elements these got.
+/// Lets a client move an element from `source` to the destination of a chain whose last key is on the device, beside others
+/// that would take it. How many elements these got.
 fn moves_to_cold_keys(server: &Server, rounds: usize) -> Result<usize, String> {
     let (stop, stolen) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -123,7 +124,7 @@ fn rounds_of_moves(server: &Server, rounds: usize, stolen: &AtomicUsize) -> Resu
 
 const COLD: &[&str] = &["--enable-debug-command", "yes", "--maxmemory", "16mb", "--storage-dir", "{dir}/s"];
 
-/// INV-BLOCK-1, where something has to be read from the device for who waits.
+/// INV-BLOCK-1, where a waiter needs a record from the device.
 #[test]
 fn nobody_takes_an_element_while_its_destination_is_read() {
     let _alone = alone();
@@ -143,7 +144,8 @@ fn a_destination_that_is_not_secured_is_noticed() {
 
 const GROUPS: usize = 3;
 
-/// Units of work that serve two who wait, one of them by a move, in several groups at once. How often somebody was answered before the move was made.
+/// Units of work that serve two waiters, one of them by a move, in several groups at once. How often a client was answered
+/// before the move was made.
 fn served_together(server: &Server, rounds: usize) -> usize {
     let mut control = server.client();
     let connect = |line: String| {
@@ -192,7 +194,7 @@ fn served_together(server: &Server, rounds: usize) -> usize {
     early.into_inner()
 }
 
-/// Who has heard of his share, as who has pushed, sees that of the others, whoever has served them.
+/// A client that has received its share, or has pushed, sees the shares of the others, whichever worker has served them.
 #[test]
 fn who_is_served_together_is_answered_together() {
     let _alone = alone();
@@ -210,7 +212,8 @@ fn an_answer_before_the_rest_is_served_is_noticed() {
     assert!(early > 0, "it was not noticed");
 }
 
-/// Transactions that read the destination of the move that they cause, beside others who push there. How often one of these came between.
+/// Transactions that read the destination of the move that they cause, beside others that push there. How often one of these
+/// came between.
 fn reads_and_moves(server: &Server, rounds: usize) -> usize {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -243,7 +246,7 @@ fn reads_and_moves(server: &Server, rounds: usize) -> usize {
     })
 }
 
-/// What a transaction reads is what those whom it serves change, with nobody between.
+/// A transaction reads what the waiters that it serves change, with no other client between.
 #[test]
 fn a_transaction_and_the_move_that_it_causes_are_one_step() {
     let _alone = alone();

@@ -1,4 +1,5 @@
-//! Those who wait for a group (XREADGROUP with BLOCK) get what has been pending long enough, and hear that the stream is gone, though nobody touches it.
+//! Clients that wait for a group (XREADGROUP with BLOCK) get what has been pending long enough, and an error when the stream
+//! goes, without any command on it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Mutex;
@@ -25,7 +26,8 @@ fn ids(reply: &Value) -> Vec<String> {
     entries.unwrap_or_else(|| panic!("no entries: {reply}")).iter().map(id).collect()
 }
 
-/// A crowd waits to claim what others have not acknowledged: each entry goes to one of them when its time has come, to the first first.
+/// A crowd waits to claim what others have not acknowledged: each entry goes to one of them when its time has come, to the
+/// first first.
 #[test]
 fn what_has_been_pending_long_enough_is_claimed_by_the_first_who_waits() {
     const IDLE_MS: u64 = 400;
@@ -57,7 +59,7 @@ fn what_has_been_pending_long_enough_is_claimed_by_the_first_who_waits() {
     }
 }
 
-/// How late one is who waits alone, and that waiting costs nothing meanwhile.
+/// How late a single waiter is, and that waiting costs nothing meanwhile.
 #[test]
 fn the_time_is_kept_and_nobody_is_busy_before() {
     let server = Server::start(&Program::Almandine, &["--workers", "2"]);
@@ -82,7 +84,7 @@ fn the_time_is_kept_and_nobody_is_busy_before() {
     late.sort_unstable();
     println!("claims: {:?} late in the median, {:?} at most", late[4], late[8]);
     assert!(late[4] < Duration::from_millis(100), "{late:?}");
-    // One who waits for an hour, and many who wait for nothing that is pending.
+    // One that waits for an hour, and many that wait for nothing that is pending.
     control.line("XADD s 2-1 f v");
     control.line("XREADGROUP GROUP g owner STREAMS s >");
     let mut crowd: Vec<Client> = (0..50).map(|_| server.client()).collect();
@@ -95,8 +97,9 @@ fn the_time_is_kept_and_nobody_is_busy_before() {
     assert!(used < Duration::from_millis(200), "{used:?} of a second to wait");
 }
 
-/// Others take and do not acknowledge while a crowd waits already: whoever is first claims it in time, though nothing was pending when the crowd came. On two
-/// streams, by transactions of several workers, while some of the crowd lose patience and come again.
+/// Others take and do not acknowledge while a crowd waits already: the first one claims it in time, though nothing was pending
+/// when the crowd came. On two streams, by transactions of several workers, while some of the crowd lose patience and come
+/// again.
 #[test]
 fn what_others_take_while_a_crowd_waits_is_claimed_in_time() {
     for impatient in [false, true] {
@@ -112,7 +115,7 @@ fn times_that_are_not_told_are_noticed() {
     must_notice("sooner-untold", &["--workers", "4"], 1, is_claimed_by_who_came_before);
 }
 
-/// Something is taken once, while one waits who came when nothing was pending, and nobody comes or changes anything after that.
+/// Something is taken once, while one waits that came when nothing was pending, and no client comes or changes anything after that.
 #[test]
 fn what_is_taken_after_one_came_is_claimed_in_time() {
     is_claimed_by_who_came_before(&Server::start(&Program::Almandine, &["--workers", "4"]));
@@ -146,7 +149,8 @@ fn wait(client: &mut Client, number: usize, impatient: bool) {
 /// The key and the id of an entry that was claimed, and how often it had been delivered before.
 type Claims = Mutex<HashSet<(Vec<u8>, Vec<u8>, i64)>>;
 
-/// One of the crowd claims and acknowledges until it is closed. How much it has acknowledged, and how long what it has claimed had been pending at most.
+/// One of the crowd claims and acknowledges until it is closed. How much it has acknowledged, and how long what it has claimed
+/// had been pending at most.
 fn claim(mut client: Client, number: usize, impatient: bool, claims: &Claims) -> (u64, u64) {
     let (mut acknowledged, mut longest) = (0, 0);
     loop {
@@ -162,7 +166,8 @@ fn claim(mut client: Client, number: usize, impatient: bool, claims: &Claims) ->
             let (key, id) = (parts[0].bytes().expect("a key"), entry[0].bytes().expect("an id"));
             let claim = (key.to_vec(), id.to_vec(), entry[3].integer().expect("a count"));
             assert!(claims.lock().expect("no panic").insert(claim), "two have claimed it at once: {reply}");
-            // What is not acknowledged in time, because the machine holds a client up, is claimed again, and acknowledged by one of them.
+            // What is not acknowledged in time, because the machine holds a client up, is claimed again, and acknowledged by
+            // one of them.
             let count = client.call(&[b"XACK", key, b"g", id]).expect("a reply").integer().expect("a count");
             (acknowledged, longest) = (acknowledged + count.unsigned_abs(), longest.max(idle));
         }
@@ -225,13 +230,13 @@ fn are_claimed(server: &Server, impatient: bool) -> u64 {
     longest - IDLE_MS
 }
 
-/// A server that tells nobody what it has removed is noticed.
+/// A server that tells no client what it has removed is noticed.
 #[test]
 fn streams_that_are_lost_untold_are_noticed() {
     must_notice("lost-untold", &["--workers", "3"], 1, |server| are_told(server, false));
 }
 
-/// Streams that expire, or give way to others, without anybody looking at them; in memory and on a device.
+/// Streams that expire, or give way to others, without a command on them; in memory and on a device.
 #[test]
 fn who_waits_for_a_group_hears_that_its_stream_is_gone() {
     let cold = ["--storage-device", "memory", "--maxmemory", "16mb", "--enable-debug-command", "yes"];

@@ -100,7 +100,7 @@ fn send_many(client: &mut Client, command: &str, turn: usize) {
     let _ = client.send(&[words]);
 }
 
-/// Whatever a client holds memory by, it is what goes, and nobody else does.
+/// Whatever a client holds memory by, it is what goes, and no other client does.
 #[test]
 fn whoever_holds_much_is_closed_whatever_it_holds() {
     let server = start(&["--workers", "2", "--maxmemory-clients", "512kb"]);
@@ -285,7 +285,8 @@ fn thousands_of_greedy_clients_hold_no_more_than_the_limit() {
     assert_eq!(operator.line("GET served").bytes(), Some(&b"yes"[..]));
 }
 
-/// Replies wait with whoever does not read them: as many as `client-output-pause` says, and with 0 until another limit closes the reader.
+/// Replies wait for a client that does not read them: as many as `client-output-pause` says, and with 0 until another limit
+/// closes the reader.
 #[test]
 fn replies_pile_up_as_far_as_the_operator_lets_them() {
     const LIMIT: u64 = 8 * 1024 * KIB as u64;

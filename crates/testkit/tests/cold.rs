@@ -133,8 +133,8 @@ fn many_cold_keys_in_one_command_take_bounded_memory() {
     assert!(grown < 64 << 10, "{grown} kB for what was read");
 }
 
-/// A key that a command names twice is gone when it is looked up again. What a look-up meets behind it, of other keys with its tag, is at hand
-/// before the first change.
+/// A key that a command names twice is gone when it is looked up again. What a look-up meets behind it, of other keys with its
+/// tag, is at hand before the first change.
 #[test]
 fn a_key_that_is_named_twice_is_deleted_once_beside_cold_ones() {
     const KEYS: usize = 60_000;

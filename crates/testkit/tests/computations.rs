@@ -111,7 +111,7 @@ fn what_is_written_meanwhile_is_not_lost() {
     assert_eq!(client.call(&["STRLEN", "a"]).expect("a reply"), Value::Integer((len + appended) as i64));
 }
 
-/// While one worker computes, it serves others between the slices; who is gone, computes nothing.
+/// While one worker computes, it serves others between the slices; for a client that is gone it computes nothing.
 #[test]
 fn others_are_served_meanwhile_and_who_is_gone_computes_nothing() {
     let server = Server::start(&Program::Almandine, &["--workers", "1"]);
@@ -392,7 +392,8 @@ fn keys_found_at_run_time_are_of_the_same_moment() {
     });
 }
 
-/// What is gathered counts against `maxmemory`: a result that does not fit is refused and leaves nothing behind, one that fits is there.
+/// What is gathered counts against `maxmemory`: a result that does not fit is refused and leaves nothing behind, one that fits
+/// is there.
 #[test]
 fn a_result_without_room_is_refused_and_its_memory_comes_back() {
     const BUDGET: u64 = 64 << 20;

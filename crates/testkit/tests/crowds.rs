@@ -1,5 +1,6 @@
-//! Crowds: what a hundred thousand channels and patterns, a million places in queues, listeners that never read, and clients that vanish in the middle of
-//! something cost, while they are there and afterwards. `ALMANDINE_TEST_FULL=1` runs the large forms; ordinary ones are a tenth or less.
+//! Crowds: what a hundred thousand channels and patterns, a million places in queues, listeners that never read, and clients
+//! that vanish in the middle of something cost, while they are there and afterwards. `ALMANDINE_TEST_FULL=1` runs the large
+//! forms; ordinary ones are a tenth or less.
 
 use std::time::{Duration, Instant};
 
@@ -59,8 +60,8 @@ fn patterns(from: usize, count: usize) -> Vec<String> {
     (from..from + count).map(pattern).collect()
 }
 
-/// What each command costs beside a hundred thousand channels and as many patterns. How often a channel is compared with a pattern is counted where that
-/// is done, in `node::pubsub::patterns`; here is the whole way of a message.
+/// What each command costs beside a hundred thousand channels and as many patterns. How often a channel is compared with a
+/// pattern is counted where that is done, in `node::pubsub::patterns`; here is the whole way of a message.
 #[test]
 fn publishing_costs_no_more_beside_a_hundred_thousand_channels_and_patterns() {
     const EACH: usize = 1000;
@@ -119,7 +120,7 @@ fn serving_one_costs_no_more_beside_a_million_places_in_queues() {
         client.send(&[command]).expect("a command is sent");
         client
     };
-    // What one who waits for one key costs, from its wait to its answer, beside ten others and beside the crowd.
+    // What a waiter for one key costs, from its wait to its answer, beside ten others and beside the crowd.
     let cost = |control: &mut Client| {
         let (mut waiter, rounds) = (server.client(), 2000);
         let once = |waiter: &mut Client, control: &mut Client| {
@@ -280,7 +281,8 @@ const DEAF: &[(&str, &[&str])] = &[
     ("by a shard channel", &["SSUBSCRIBE news"]),
 ];
 
-/// Listeners that never read are closed by the limit of their class, at once beyond the hard one and in time beyond the soft one; others are served meanwhile.
+/// Listeners that never read are closed by the limit of their class, at once beyond the hard one and in time beyond the soft
+/// one; others are served meanwhile.
 #[test]
 fn listeners_that_never_read_are_closed_and_cost_bounded_memory() {
     for (soft, limits) in [(false, "pubsub 1mb 0 0"), (true, "pubsub 0 1mb 1")] {
@@ -335,7 +337,7 @@ fn close_listeners(soft: bool, limits: &str) {
         deaf.len()
     );
     assert!(!soft || took > Duration::from_millis(900), "beyond the soft limit a second is given: {took:?}");
-    // A message twice to who listens twice; and what was published between two looks.
+    // A message twice to a client that listens twice; and what was published between two looks.
     let bound = before + deaf.len() as u64 * (if soft { 14 } else { 3 }) * LIMIT + 48 * MIB;
     assert!(peak < bound, "{} MiB resident, {} expected at most", peak / MIB, bound / MIB);
     assert_becomes(&mut control, "connected_clients", 2, "who was deaf is gone");

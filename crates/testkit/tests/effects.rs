@@ -1,4 +1,5 @@
-//! The tables of `docs/effects.md`: each row that claims to be proven, run against redis-server, and no writing command without a row.
+//! The tables of `docs/effects.md`: each row that claims to be proven, run against redis-server, and no writing command without
+//! a row.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

@@ -38,8 +38,9 @@ fn messages_until(client: &mut Client, last: &str) -> Vec<(String, String)> {
     }
 }
 
-/// INV-EVENT-1: clients of four workers make and remove the same keys, by single commands, transactions and expiry. Of each key, listeners hear that it was
-/// made and that it went by turns, as its states follow each other, all else between, and all of them hear the same.
+/// INV-EVENT-1: clients of four workers make and remove the same keys, by single commands, transactions and expiry. Of each
+/// key, listeners hear that it was made and that it went by turns, as its states follow each other, all else between, and all
+/// of them hear the same.
 #[test]
 fn events_of_a_key_come_in_the_order_of_its_changes() {
     come_in_order(&server("4", "Kg$xn", &[]));
@@ -121,7 +122,7 @@ fn around<'s>(states: &[&'s str]) -> Vec<&'s str> {
     states[at.saturating_sub(2)..(at + 4).min(states.len())].to_vec()
 }
 
-/// What INCR answers and the events of its key agree: each value between two removals is told once, whoever has counted.
+/// What INCR answers and the events of its key agree: each value between two removals is told once, whichever worker has counted.
 #[test]
 fn events_agree_with_the_values() {
     let server = server("3", "Eg$", &[]);

@@ -75,8 +75,8 @@ fn differ_in_transaction(program: &Program, manner: Manner) -> (BTreeSet<String>
     (outcome.failures.iter().map(title).collect(), outcome.sessions)
 }
 
-/// Sessions whose commands answer something else inside a transaction, which redis-server does not have or shows otherwise, each with its
-/// reason.
+/// Sessions whose commands answer something else inside a transaction, which redis-server does not have or shows otherwise,
+/// each with its reason.
 const OTHERWISE_IN_TRANSACTION: &[(&str, &str)] = &[
     (
         "blocking/stream.golden: who waits for several streams gets what one step has added to each, as by Redis 7.2",

@@ -1,5 +1,6 @@
-//! Hashes: what redis-server 7.0 cannot be asked for (fields that expire, by a model), and what no two servers answer alike (a scan, random
-//! fields). `ALMANDINE_TEST_SEED=n` repeats a run; `ALMANDINE_GOLDEN_SERVER=redis` asks redis-server where it has the commands.
+//! Hashes: what redis-server 7.0 cannot be asked for (fields that expire, by a model), and what no two servers answer alike (a
+//! scan, random fields). `ALMANDINE_TEST_SEED=n` repeats a run; `ALMANDINE_GOLDEN_SERVER=redis` asks redis-server where it has
+//! the commands.
 
 use std::collections::{HashMap, HashSet};
 use std::thread;
@@ -192,7 +193,7 @@ fn used(client: &mut Client) -> i64 {
     line.trim().parse().expect("a number")
 }
 
-/// Half of the hashes lose all their fields, the others half of them; nobody reads or writes any of them meanwhile.
+/// Half of the hashes lose all their fields, the others half of them; no client reads or writes any of them meanwhile.
 #[test]
 fn fields_that_expire_give_their_memory_back_untouched() {
     let server = Server::start(&Program::Almandine, &[]);

@@ -1,5 +1,5 @@
-//! Hashes that are much larger together than memory: many clients read and change fields, each knows what it should get, and another one looks at
-//! memory and at how long it waits itself.
+//! Hashes that are much larger together than memory: many clients read and change fields, each knows what it should get, and
+//! another one looks at memory and at how long it waits itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -47,7 +47,7 @@ fn field(field: usize) -> Vec<u8> {
     format!("field:{field:07}").into_bytes()
 }
 
-/// The value of a field after so many changes.
+/// The value of a field after this number of changes.
 fn value(hash: usize, field: usize, version: u32) -> Vec<u8> {
     let mut value = format!("{hash}:{field}:{version}:").into_bytes();
     value.resize(VALUE_BYTES + (field + version as usize) % 7, b'v');
@@ -70,7 +70,8 @@ fn load(client: &mut Client, scale: &Scale) {
     }
 }
 
-/// What one client knows of its fields: those whose number leaves its own when divided by the number of clients. 0: it is not there.
+/// What one client knows of its fields: those whose number leaves its own when divided by the number of clients. 0: it is not
+/// there.
 struct Known {
     client: usize,
     versions: Vec<Vec<u32>>,
@@ -203,7 +204,8 @@ fn ten_clients_over_hashes_that_do_not_fit_get_right_replies_within_the_budget()
     // Pages that were made resident and not given back took hundreds.
     let resident = server.resident_bytes_most();
     assert!(resident <= scale.maxmemory * 3 / 2 + 128 * MIB, "{resident} bytes resident");
-    // A hash that is changed while it is written to the device counts twice meanwhile, although it shares nearly all of its parts with itself.
+    // A hash that is changed while it is written to the device counts twice meanwhile, although it shares nearly all of its
+    // parts with itself.
     let hash_bytes = (scale.fields * (VALUE_BYTES + 28)) as u64;
     assert!(seen.used_most <= scale.maxmemory + 8 * MIB + hash_bytes, "{} bytes used of {}", seen.used_most, scale.maxmemory);
     let mut client = server.client();
@@ -235,7 +237,7 @@ fn a_hash_that_cannot_fit_is_refused_and_can_be_deleted_with_more_memory() {
     println!("large_hashes: {text}");
     assert_eq!(client.line("SET small value"), Value::ok());
     assert_eq!(client.line("GET small").bytes(), Some(&b"value"[..]));
-    // Whoever deletes it reads it, too.
+    // A command that deletes it reads it, too.
     assert_eq!(client.line("CONFIG SET maxmemory 128mb"), Value::ok());
     assert_eq!(client.line("DEL large").integer(), Some(1));
     assert_eq!(client.line("HSET large field value").integer(), Some(1));

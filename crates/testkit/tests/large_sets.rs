@@ -1,4 +1,5 @@
-//! Large sets: what is computed beside others is of one moment, comes in order, and is the same in a transaction; whatever the device.
+//! Large sets: what is computed beside others is of one moment, comes in order, and is the same in a transaction; whatever the
+//! device.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -78,7 +78,7 @@ fn a_monitor_sees_transactions_where_they_run_and_no_secrets() {
     assert_eq!(seen, expected);
 }
 
-/// One that never reads is closed, and holds no more than its limit until then; who reads goes on.
+/// One that never reads is closed, and holds no more than its limit until then; one that reads goes on.
 #[test]
 fn a_monitor_that_never_reads_is_cut_off() {
     let server = start(&["--workers", "2", "--client-output-buffer-limit", "normal 4mb 0 0"]);
@@ -110,7 +110,8 @@ fn hot(operator: &mut Client, list: &str) -> Vec<(String, u64)> {
     pairs.chunks(2).map(|pair| (text(&pair[0]), pair[1].integer().expect("a weight").unsigned_abs())).collect()
 }
 
-/// Keys of known weights among many others, over four workers: HOTKEYS finds them, in their order, and says no more of each than is true.
+/// Keys of known weights among many others, over four workers: HOTKEYS finds them, in their order, and says no more of each
+/// than is true.
 #[test]
 fn hot_keys_are_found_in_their_order() {
     timely(find_hot_keys);
@@ -178,7 +179,8 @@ fn hot_keys_are_found_in_transactions() {
     for line in ["MULTI", "GET one", "MGET one other", "PING", "EXEC", "EXISTS one"] {
         let _ = client.line(line);
     }
-    // *2 $3 GET $3 one: 22 bytes and 5 of the reply; *3 $4 MGET $3 one $5 other: 34 and 14, in halves; *2 $6 EXISTS $3 one: 25 and 4.
+    // *2 $3 GET $3 one: 22 bytes and 5 of the reply; *3 $4 MGET $3 one $5 other: 34 and 14, in halves; *2 $6 EXISTS $3 one: 25
+    // and 4.
     let expected = [("one", 27 + 24 + 29), ("other", 24)].map(|(key, weight)| (key.to_owned(), weight));
     assert_eq!(hot(&mut client, "by-net-bytes"), expected);
 }
@@ -211,8 +213,8 @@ fn computations_in_slices_count_with_all_of_their_time() {
     println!("observers: {logged_us} of {outside_us} us are in the slow log");
 }
 
-/// How long a computation took, as the slow log and the statistics say, and from outside. An error says that they are too far apart, as they are when the
-/// machine stops this thread.
+/// How long a computation took, as the slow log and the statistics say, and from outside. An error says that they are too far
+/// apart, as they are when the machine stops this thread.
 fn count_union(client: &mut Client) -> Result<(u64, u64), String> {
     let _ = client.line("SLOWLOG RESET");
     let _ = client.line("CONFIG RESETSTAT");
@@ -231,7 +233,7 @@ fn count_union(client: &mut Client) -> Result<(u64, u64), String> {
     if logged_us * 2 > outside_us { Ok((logged_us, outside_us)) } else { Err(format!("{logged_us} of {outside_us}")) }
 }
 
-/// Who waits for the end of a pause goes on when it comes, not when somebody happens to look.
+/// A client that waits for the end of a pause goes on when it comes, not when another one happens to look.
 #[test]
 fn a_pause_ends_when_it_says() {
     let server = start(&["--workers", "2"]);
@@ -313,7 +315,8 @@ fn client_list_tells_what_redis_tells() {
     let ours = start(&["--workers", "1"]);
     let theirs = Server::start(&Program::Redis, &[]);
     for commands in steps {
-        // Replies are not waited for, since not all commands have one: on a busy machine it takes longer until both servers have taken them.
+        // Replies are not waited for, since not all commands have one: on a busy machine it takes longer until both servers
+        // have taken them.
         let mut wrong = String::new();
         let same = [5, 50, 500].iter().any(|pause_ms| {
             let [ours, theirs] = [&ours, &theirs].map(|server| lines(server, commands, Duration::from_millis(*pause_ms)));
@@ -327,7 +330,7 @@ fn client_list_tells_what_redis_tells() {
     }
 }
 
-/// The line of a client that has sent these commands, and that of who asks.
+/// The line of a client that has sent these commands, and that of the client that asks.
 fn lines(server: &Server, commands: &[&str], pause: Duration) -> Option<[Vec<(String, String)>; 2]> {
     let (mut operator, mut client) = (server.client(), server.client());
     std::thread::sleep(pause);

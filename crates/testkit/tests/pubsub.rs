@@ -1,4 +1,4 @@
-//! Publish/subscribe with several workers: what each listener hears, in which order, and what becomes of who does not listen.
+//! Publish/subscribe with several workers: what each listener hears, in which order, and what becomes of one that does not listen.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,8 +22,8 @@ fn message(client: &mut Client) -> (String, String) {
     (text(&parts[parts.len() - 2]), text(&parts[parts.len() - 1]))
 }
 
-/// Four publishers and eight listeners over four workers: each listener hears all messages of a channel, in the order in which any other hears them, and
-/// those of one publisher in the order in which they were published.
+/// Four publishers and eight listeners over four workers: each listener hears all messages of a channel, in the order in which
+/// any other hears them, and those of one publisher in the order in which they were published.
 #[test]
 fn all_listeners_of_a_channel_hear_one_order_and_miss_nothing() {
     hear_one_order(&Server::start(&Program::Almandine, &["--workers", "4"]));
@@ -85,7 +85,8 @@ fn hear_one_order(server: &Server) {
     }
 }
 
-/// A listener that reads nothing is closed by the limit of its class; publishers and other listeners go on, and the memory is bounded.
+/// A listener that reads nothing is closed by the limit of its class; publishers and other listeners go on, and the memory is
+/// bounded.
 #[test]
 fn a_listener_that_does_not_read_is_closed() {
     let flags = ["--workers", "2", "--client-output-buffer-limit", "pubsub 4mb 0 0"];

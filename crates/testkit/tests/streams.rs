@@ -10,7 +10,7 @@ fn fields() -> usize {
     if full() { 2_000_000 } else { 200_000 }
 }
 
-/// A hash `h` of so many fields, each with value `generation`.
+/// A hash `h` with a number of fields, each with value `generation`.
 fn fill(client: &mut Client, generation: &str) {
     let numbers: Vec<usize> = (0..fields()).collect();
     for part in numbers.chunks(1000) {
@@ -64,7 +64,7 @@ fn all_is_there_and_in_order(flags: &[&str]) {
     let replies = client.pipeline(&[&["MULTI"][..], &["HGETALL", "h"], &["HLEN", "h"], &["EXEC"]]).expect("replies");
     let Value::Array(executed) = &replies[3] else { panic!("{:?}", replies[3]) };
     assert_eq!((pairs(executed[0].clone()).len(), &executed[1]), (fields(), &Value::Integer(fields() as i64)));
-    // Who wants no reply gets none.
+    // A client that wants no reply gets none.
     let mut silent = server.client();
     silent.send(&[&["CLIENT", "REPLY", "OFF"][..], &["HGETALL", "h"], &["CLIENT", "REPLY", "ON"], &["PING"]]).expect("sent");
     assert_eq!(
@@ -83,7 +83,8 @@ fn large_replies_are_whole_with_a_device() {
     all_is_there_and_in_order(&["--workers", "2", "--storage-dir", "{dir}/s", "--maxmemory", "64mb"]);
 }
 
-/// A client that does not read its reply costs little, holds nobody up, and gets what the hash was when it asked, whatever became of it.
+/// A client that does not read its reply costs little, holds no other up, and gets what the hash was when it asked, whatever
+/// became of it.
 #[test]
 fn a_reply_is_of_one_moment_whoever_changes_the_hash_meanwhile() {
     let server = Server::start(&Program::Almandine, &["--workers", "1"]);

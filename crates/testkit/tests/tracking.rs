@@ -1,5 +1,5 @@
-//! Client-side caching between connections: redirection, its end, keys that expire or give way, and no stale copy under concurrent writes.
-//! The replies are the same from redis-server, which plays the same parts.
+//! Client-side caching between connections: redirection, its end, keys that expire or give way, and no stale copy under
+//! concurrent writes. The replies are the same from redis-server, which plays the same parts.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +95,8 @@ fn redirection_as_in_redis() {
     redirection(&Program::Almandine);
 }
 
-/// Adds the keys of all invalidations that arrive until none does for a while, and until all that are awaited have come or patience ends.
+/// Adds the keys of all invalidations that arrive until none does for a while, and until all that are awaited have come or
+/// patience ends.
 fn hear(client: &mut Client, told: &mut BTreeSet<String>, awaited: &BTreeSet<String>) {
     let begun = Instant::now();
     loop {
@@ -163,7 +164,8 @@ fn what_gives_way_is_told() {
     eviction(&Program::Almandine);
 }
 
-/// The prefix is not tracked yet when the expiries are set, and no command touches the keys afterwards: their expiry is told within the client's patience.
+/// The prefix is not tracked yet when the expiries are set, and no command touches the keys afterwards: their expiry is told
+/// within the client's patience.
 ///
 /// Tried again only where the machine was too slow to listen before the keys expired.
 fn expiry(program: &Program, flags: &[&str]) {
@@ -299,7 +301,8 @@ fn no_stale_copy_survives_eviction_and_expiry() {
     });
 }
 
-/// One read and one change at the same time, many times: who has read the old value is told, even if nothing changes the key after that.
+/// One read and one change at the same time, many times: a client that has read the old value is told, even if nothing changes
+/// the key after that.
 #[test]
 fn who_reads_while_a_key_changes_is_told() {
     is_told(&Server::start(&Program::Almandine, &["--workers", "2"]));
@@ -316,7 +319,7 @@ fn is_told(server: &Server) {
     assert_eq!(reader.line("CLIENT TRACKING on"), Value::ok());
     let mut raced = 0;
     for round in 0..if full() { 100_000 } else { 5_000 } {
-        // A key of its own, which nobody has read before.
+        // A key of its own, which no client has read before.
         let key = format!("k{round}");
         assert_eq!(writer.call(&["SET", &key, "old"]).expect("a reply"), Value::ok());
         // The server gets both at about the same time; which is first changes from round to round.

@@ -1,5 +1,5 @@
-//! Transactions of many clients: atomic, and never on what has changed since it was watched. `ALMANDINE_GOLDEN_SERVER=redis` shows that
-//! the test is fair.
+//! Transactions of many clients: atomic, and never on what has changed since it was watched. `ALMANDINE_GOLDEN_SERVER=redis`
+//! shows that the test is fair.
 
 use std::sync::Mutex;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! Transactions and commands of several keys among others, from many clients at once: every answer must be explained by one order of whole
-//! units. `ALMANDINE_GOLDEN_SERVER=redis` shows that the test is fair. `ALMANDINE_TEST_FULL=1` runs ten times as long.
+//! Transactions and commands of several keys among others, from many clients at once: every answer must be explained by one
+//! order of whole units. `ALMANDINE_GOLDEN_SERVER=redis` shows that the test is fair. `ALMANDINE_TEST_FULL=1` runs ten times as
+//! long.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -100,7 +101,8 @@ fn units_are_serializable_while_the_index_resizes() {
     holds("resizing", &server, || with_resizing(server.address(), || record(server.address(), settings)).expect("a history"));
 }
 
-/// Sets, lists, sorted sets and streams, one after the other. Redis does not count a change of a group as one of its key, which the model does.
+/// Sets, lists, sorted sets and streams, one after the other. Redis does not count a change of a group as one of its key, which
+/// the model does.
 fn of_collections(settings: Settings) -> impl Iterator<Item = Settings> {
     let of = move |kind| Settings { features: Features { collections: Some(kind), ..settings.features }, ..settings };
     Kind::ALL.into_iter().filter(|kind| *kind != Kind::Stream || program() == Program::Almandine).map(of)

@@ -1,4 +1,4 @@
-//! A command that fails has changed nothing, whichever allocation fails; and nobody sees half of what several keys are set to.
+//! A command that fails has changed nothing, whichever allocation fails; and no client sees half of what several keys are set to.
 //!
 //! Only a server with debug assertions lets allocations fail on purpose (DEBUG LIMIT-ALLOCATIONS).
 
@@ -35,7 +35,7 @@ fn words(line: &str) -> Vec<String> {
     line.split(' ').map(|word| value(word).unwrap_or_else(|| word.to_owned())).collect()
 }
 
-/// `=c40000` stands for so many `c`.
+/// `=c40000` stands for this number of `c`.
 fn value(word: &str) -> Option<String> {
     let (letter, len) = word.strip_prefix('=')?.split_at(1);
     Some(letter.repeat(len.parse().ok()?))

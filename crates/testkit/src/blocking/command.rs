@@ -68,7 +68,7 @@ pub enum Command {
     Swap,
     /// BLPOP, BRPOP
     BlockingPop(Vec<Key>, End),
-    /// BLMPOP, of up to so many
+    /// BLMPOP, with COUNT
     BlockingPopMany(Vec<Key>, End, usize),
     /// BLMOVE; BRPOPLPUSH where the ends are its
     BlockingMove(Key, Key, End, End),

@@ -1,4 +1,5 @@
-//! Thousands of connections that wait at once: in waves, so that it is certain who came first, beside others that push, kill and unblock.
+//! Thousands of connections that wait at once: in waves, so that the order of arrival is certain, beside others that push, kill
+//! and unblock.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,9 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub enum Outcome {
     /// It was given these elements.
     Served(Vec<u64>),
-    /// Its time was over, or somebody said so.
+    /// Its time was over, or another client said so.
     Null,
-    /// Somebody ended its waiting with an error.
+    /// Another client ended its wait with an error.
     Unblocked,
     /// The server has closed it.
     Ended,
@@ -95,7 +96,7 @@ fn outcome(reply: &Value) -> io::Result<Outcome> {
     })
 }
 
-/// Reads what became of waiters until only so many are left or the time is over. Returns how many are left.
+/// Reads what became of waiters until only a given number is left or the time is over. Returns how many are left.
 ///
 /// # Errors
 /// When an answer is none of a waiter's.
@@ -118,7 +119,7 @@ pub fn gather(waiters: &mut [Waiter], until_left: usize, within: Duration) -> io
     }
 }
 
-/// Waits until the server says that so many clients are blocked.
+/// Waits until the server says that this number of clients is blocked.
 ///
 /// # Errors
 /// When it does not in time.
@@ -138,8 +139,8 @@ pub fn await_blocked(client: &mut Client, count: usize) -> io::Result<()> {
     }
 }
 
-/// Whether elements `0..pushed` of a key, pushed in this order, went to waiters in the order of their waves, each to one of them, or stayed in the
-/// list. As many may be missing as could be lost with connections that were killed meanwhile.
+/// Whether elements `0..pushed` of a key, pushed in this order, went to waiters in the order of their waves, each to one of
+/// them, or stayed in the list. As many may be missing as could be lost with connections that were killed meanwhile.
 ///
 /// # Errors
 /// What is wrong.

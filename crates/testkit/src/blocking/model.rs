@@ -1,4 +1,4 @@
-//! The sequential model: what commands answer, who waits, and who is served when a list is ready.
+//! The sequential model: what commands answer, which clients wait, and which are served when a list is ready.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -19,7 +19,7 @@ struct Stored {
     expiry: Option<Expiry>,
 }
 
-/// All keys of a group, who waits for them, and whose commands have ended.
+/// All keys of a group, their waiters, and the clients whose commands have ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct State {
     keys: [Option<Stored>; KEYS],
@@ -36,11 +36,11 @@ pub(super) struct Moment {
     pub(super) returned_ns: u64,
 }
 
-/// A command that waits, as the one who serves it sees it.
+/// A command that waits, as the client that serves it sees it.
 pub(super) struct Waiter<'h> {
     pub(super) client: usize,
     pub(super) command: &'h Command,
-    /// What it was answered, in normal form; `None` when nobody knows.
+    /// What it was answered, in normal form; `None` when it is unknown.
     pub(super) reply: Option<&'h Value>,
 }
 
@@ -101,8 +101,8 @@ impl State {
         })
     }
 
-    /// Serves everybody whose keys are ready, in all orders of ready keys: the first waiter of each key before its others. Adds the states that
-    /// agree with what waiters were answered.
+    /// Serves everybody whose keys are ready, in all orders of ready keys: the first waiter of each key before its others. Adds
+    /// the states that agree with what waiters were answered.
     pub(super) fn serve<'h>(self, waiter: impl Fn(usize) -> Waiter<'h>, moment: Moment, states: &mut Vec<Self>) {
         let mut seen = HashSet::new();
         let mut open = vec![self];

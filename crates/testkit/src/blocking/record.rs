@@ -18,7 +18,7 @@ pub struct Entry {
     pub connection: u64,
     /// Nanoseconds since the start, before it was sent.
     pub called_ns: u64,
-    /// When somebody had seen that it waits.
+    /// When another client had seen that it waits.
     pub arrived_ns: Option<u64>,
     /// Nanoseconds since the start, after its reply was read, or after it was certain that the server has given up the connection.
     pub returned_ns: u64,
@@ -170,7 +170,7 @@ impl<'g> Recorder<'g> {
     }
 
     fn act_at_random(&mut self) -> io::Result<()> {
-        // Some never wait, so that there is always somebody who fills lists.
+        // Some never wait, so that there is always a client that fills lists.
         let waits = if self.number.is_multiple_of(3) { 0 } else { 60 };
         while self.start.elapsed() < self.settings.duration && !self.group.failed.load(Ordering::Relaxed) {
             if self.settings.aligned {
@@ -197,7 +197,7 @@ impl<'g> Recorder<'g> {
         Ok(())
     }
 
-    /// Ends the waiting of who is left when the time is over.
+    /// Ends the waits that are left when the time is over.
     fn release(&mut self) -> io::Result<()> {
         thread::sleep(self.settings.duration);
         while self.group.running.load(Ordering::Relaxed) > 0 {
@@ -315,8 +315,9 @@ impl<'g> Recorder<'g> {
         Ok(text.split_once(" flags=").and_then(|(_, rest)| rest.split(' ').next()).map(str::to_owned))
     }
 
-    /// Ends what this client sends, and waits until the server has closed the connection: when that is seen, nobody serves it any more. That CLIENT LIST does
-    /// not name it says less: it leaves out those that somebody else has killed and whose worker has not heard of it.
+    /// Ends what this client sends, and waits until the server has closed the connection: when that is seen, no other client
+    /// serves it any more. That CLIENT LIST does not name it says less: it leaves out clients that were killed and whose worker
+    /// has not heard of it.
     fn close(&mut self) -> io::Result<()> {
         self.client.stream().shutdown(std::net::Shutdown::Write).ok();
         loop {

@@ -1,8 +1,9 @@
-//! The search for an order that explains all answers, as that of [`crate::history`] but for commands with two moments: one at which they begin to
-//! wait, and one at which they are served or leave.
+//! The search for an order that explains all answers, as that of [`crate::history`] but for commands with two moments: one at
+//! which they begin to wait, and one at which they are served or leave.
 //!
-//! Calls, sights of who waits, and returns are replayed in the order of time. At a return each state is extended by every order of steps of pending
-//! commands after which the one that returns has ended, by a step of its own or because another one's has served it.
+//! Calls, sights of waiting clients, and returns are replayed in the order of time. At a return each state is extended by every
+//! order of steps of pending commands after which the one that returns has ended, by a step of its own or because another one's
+//! has served it.
 
 use std::collections::HashSet;
 
@@ -39,7 +40,8 @@ pub(super) struct Stuck {
     pub(super) failed: usize,
 }
 
-/// Searches from a state without keys. `step` appends the states that the next step of a pending command may leave, if it is taken before a time.
+/// Searches from a state without keys. `step` appends the states that the next step of a pending command may leave, if it is
+/// taken before a time.
 pub(super) fn search(calls: &[Call], step: impl Fn(usize, &State, u64, &mut Vec<State>)) -> Result<(), Stuck> {
     let mut events: Vec<(u64, Kind, usize)> = Vec::with_capacity(calls.len() * 2);
     for (number, call) in calls.iter().enumerate() {

@@ -56,7 +56,8 @@ const FIELDS: [usize; 3] = [6, 150, 1200];
 const PIPELINE: usize = 40;
 /// Longer than short expiries, by more than the clocks' granularity.
 const BARRIER: Duration = Duration::from_millis(8);
-/// Times that are compared are this far away at least, and may be off by a tenth of it: what a busy machine takes between two readings.
+/// Times that are compared are this far away at least, and may be off by a tenth of it: what a busy machine takes between two
+/// readings.
 const LONG_MS: i64 = 200_000;
 const OFF_MS: i64 = LONG_MS / 10;
 /// A key without fields is removed by the background, which has other work, too.
@@ -122,7 +123,7 @@ struct Stream {
     now_ms: i64,
     /// A command has set a time that passes within milliseconds.
     short: bool,
-    /// Fields have expired, and may not be removed yet: nobody sees them, but HLEN of a large hash counts them.
+    /// Fields have expired, and may not be removed yet: no command sees them, but HLEN of a large hash counts them.
     unsettled: bool,
     history: Vec<Vec<Vec<u8>>>,
 }
@@ -244,7 +245,7 @@ impl Stream {
         commands.iter().map(|command| format!("  {}\n", command.chars().take(300).collect::<String>())).collect()
     }
 
-    /// Waits until short times are over, and until hashes that have lost all fields are gone although nobody touches them.
+    /// Waits until short times are over, and until hashes that have lost all fields are gone without any command on them.
     fn wait(&mut self, client: &mut Client, report: &mut Report) -> io::Result<Option<String>> {
         thread::sleep(BARRIER);
         let started = Instant::now();

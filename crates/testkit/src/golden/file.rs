@@ -43,7 +43,8 @@ pub enum Action {
     Raw(usize, Vec<u8>),
     /// `@read`: nothing is sent, one more reply is read.
     Read(usize),
-    /// `@wait COMMAND`: a command that waits is sent; it goes on when the server says that one more client waits. `@read` reads its reply.
+    /// `@wait COMMAND`: a command that waits is sent; it goes on when the server says that one more client waits. `@read` reads
+    /// its reply.
     Wait(usize, Vec<Vec<u8>>),
     /// `@sleep MS`
     Sleep(u64),
@@ -144,7 +145,8 @@ fn action(line: &str) -> Result<Action, String> {
     })
 }
 
-/// Splits a line as redis-cli does. Bare words `@now+N`, `@now_ms+N` (Unix time) and `@fill(BYTE,COUNT)` stand for what they compute.
+/// Splits a line as redis-cli does. Bare words `@now+N`, `@now_ms+N` (Unix time) and `@fill(BYTE,COUNT)` stand for what they
+/// compute.
 fn words(line: &str) -> Result<Vec<Vec<u8>>, String> {
     let text = line.as_bytes();
     let mut words = Vec::new();

@@ -13,7 +13,8 @@ use crate::{Client, Program, Server, Value};
 
 /// How long nothing more must arrive before raw bytes count as answered.
 const QUIET: Duration = Duration::from_millis(150);
-/// What a session whose commands have their times may take beside its pauses. One that took longer is played again when it differs, so often at most.
+/// What a session whose commands have their times may take beside its pauses. One that took longer is played again when it
+/// differs, so often at most.
 const PROMPT: Duration = Duration::from_millis(20);
 const PLAYED_MAX: usize = 4;
 

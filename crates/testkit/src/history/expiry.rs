@@ -13,7 +13,7 @@ pub(crate) struct Expiry {
 }
 
 impl Expiry {
-    /// So many milliseconds after a command that took effect within this time.
+    /// This number of milliseconds after a command that took effect within this time.
     pub(crate) fn after(ms: u64, command_ns: Range<u64>) -> Self {
         Self {
             earliest_ns: (command_ns.start + ms * 1_000_000).saturating_sub(CLOCK_SLACK_NS),

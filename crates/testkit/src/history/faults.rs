@@ -40,7 +40,7 @@ pub fn with_faults<R>(address: SocketAddr, work: impl FnOnce() -> R) -> (R, usiz
 /// Runs `work` while the index grows and shrinks.
 ///
 /// # Panics
-/// As [`with_faults`].
+/// When a client loses the server.
 pub fn with_resizing<R>(address: SocketAddr, work: impl FnOnce() -> R) -> R {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {

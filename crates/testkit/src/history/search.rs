@@ -39,8 +39,8 @@ impl Stuck {
     }
 }
 
-/// Searches from a state. `step` appends the states that an operation may leave if it takes effect in a state, before a time, and answers
-/// what was recorded.
+/// Searches from a state. `step` appends the states that an operation may leave if it takes effect in a state, before a time,
+/// and answers what was recorded.
 pub(super) fn search<S: Clone + Eq + Hash>(
     calls: &[Call],
     initial: S,

@@ -9,7 +9,7 @@ use crate::{Program, Server, Value};
 
 /// The log's page.
 const PAGE_BYTES: u64 = 2 << 20;
-/// A block whose page left so many pages ago is late.
+/// A block whose page left this number of pages ago is late.
 const LATE_PAGES: u64 = 0;
 /// How often to look.
 const PERIOD: Duration = Duration::from_millis(2);

@@ -33,7 +33,7 @@ pub(super) struct Block {
     pub(super) thinned: bool,
 }
 
-/// A pipeline on a block, and who waits for which reply.
+/// A pipeline on a block, and the use of each reply.
 #[derive(Default)]
 pub(super) struct Pipeline {
     wire: Vec<u8>,
@@ -71,7 +71,7 @@ impl Pipeline {
         self.waiting.push(group);
     }
 
-    /// A command about nobody's keys.
+    /// A command without keys of the race.
     pub(super) fn aside(&mut self, words: &[&[u8]]) {
         encode(words, &mut self.wire);
         self.waiting.push(Vec::new());
@@ -105,9 +105,9 @@ impl Pipeline {
 }
 
 impl Block {
-    /// Sends the pipelines of both sides. If they race, all of the first side's are on their way at once, and the same part of the other
-    /// side is sent while each of them runs, bit by bit over the given time. Reads the keys when all are answered. Returns one
-    /// history per key, and the number of commands.
+    /// Sends the pipelines of both sides. If they race, all of the first side's are on their way at once, and the same part of
+    /// the other side is sent while each of them runs, bit by bit over the given time. Reads the keys when all are answered.
+    /// Returns one history per key, and the number of commands.
     pub(super) fn exchange(
         &self,
         clients: &mut [Client; 2],

@@ -1,5 +1,5 @@
-//! A command that takes its worker a while and touches nobody's keys: what runs in the same batch, behind it, still sees the log's head as
-//! it was before.
+//! A command that takes its worker a while and touches no key of the race: what runs in the same batch, behind it, still sees
+//! the log's head as it was before.
 
 use std::time::{Duration, Instant};
 

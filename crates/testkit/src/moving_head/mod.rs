@@ -1,11 +1,12 @@
 //! Writes to keys whose pages are just leaving memory, with every reply checked.
 //!
-//! A *block* of keys is written, waits until its pages are the oldest in memory, and is then raced: two connections, which the server
-//! gives to different workers, send pipelines of increments, overwrites, appends, deletes, expiries and FLUSHDB on the same keys at
-//! the same time. Meanwhile other connections overwrite enough to keep pages leaving. Each key is touched by its two
-//! connections only and each value written is unique, so that the few orders in which its operations can have run are tried one by one
-//! ([`explain`]): one of them must account for every reply and for what is there afterwards. Later, when the keys are cold, they must be as
-//! they were; most are deleted and must not come back; at the end DBSIZE must be the number of keys that are left.
+//! A *block* of keys is written, waits until its pages are the oldest in memory, and is then raced: two connections, which the
+//! server gives to different workers, send pipelines of increments, overwrites, appends, deletes, expiries and FLUSHDB on the
+//! same keys at the same time. Meanwhile other connections overwrite enough to keep pages leaving. Each key is touched by its
+//! two connections only and each value written is unique, so that the few orders in which its operations can have run are tried
+//! one by one ([`explain`]): one of them must account for every reply and for what is there afterwards. Later, when the keys
+//! are cold, they must be as they were; most are deleted and must not come back; at the end DBSIZE must be the number of keys
+//! that are left.
 
 mod aim;
 mod block;

@@ -28,7 +28,7 @@ const SLICE_TIME_MAX: Duration = Duration::from_millis(50);
 const COLD_MAX: usize = 60;
 /// How long a block rests before it is looked at again; longer than the short expiries.
 const REST: Duration = Duration::from_millis(700);
-/// Every so many races of the last pair contain a FLUSHDB.
+/// One in this number of races of the last pair contains a FLUSHDB.
 const RACES_PER_FLUSH: usize = 6;
 
 /// Two connections on different workers.

@@ -170,8 +170,8 @@ impl Expansion<'_> {
     }
 }
 
-/// Commands that are sent as they are: a partial SCAN may stop anywhere, a random field is any, and Redis 7.0 does not have WITHSCORE; the table has
-/// those that are not.
+/// Commands that are sent as they are: a partial SCAN may stop anywhere, a random field is any, and Redis 7.0 does not have
+/// WITHSCORE; the table has those that are not.
 const UNCHANGED: &[&[u8]] = &[
     b"SCAN",
     b"HSCAN",

@@ -2,8 +2,9 @@
 //!
 //! [`TABLE`] has all commands on keys that they share; each other table has the large values of one type.
 //!
-//! Two lines are more than a command. After `MULTI` the generator ends the transaction by EXEC or DISCARD some commands later, and what
-//! EXEC answers is compared as the queued commands ask for. `EXCHANGE from to` restores the payload that one server dumps in the other.
+//! Two lines are more than a command. After `MULTI` the generator ends the transaction by EXEC or DISCARD some commands later,
+//! and what EXEC answers is compared as the queued commands ask for. `EXCHANGE from to` restores the payload that one server
+//! dumps in the other.
 //!
 //! Templates: capitals are literal; `[a|b]` is one of the alternatives or nothing; `(a|b)` is one of them; `+` repeats what is
 //! before it one to four times; small words are random arguments (see `generate::atom`).
@@ -31,7 +32,8 @@ pub enum Compare {
     Pending,
     /// Exactly, but Redis says `embstr` of an integer that INCRBYFLOAT computed: `docs/differences.md`.
     Encoding,
-    /// Exactly, but what is a wrong syntax or a wrong number of arguments to Redis may be answered otherwise: `docs/differences.md`.
+    /// Exactly, but what is a wrong syntax or a wrong number of arguments to Redis may be answered otherwise:
+    /// `docs/differences.md`.
     Wider,
 }
 use Compare::{Encoding, Exact, Kind, Near, Pairs, Scan, Size, Unordered, Wider};

@@ -1,7 +1,7 @@
 //! What units do to sets, lists, sorted sets and streams.
 //!
-//! Members are few and have numbers; the last is so long that a collection with it is an object and not packed in its record. Replies are chosen
-//! that have an order of their own.
+//! Members are few and have numbers; the last is so long that a collection with it is an object and not packed in its record.
+//! Replies are chosen that have an order of their own.
 
 use super::command::{Key, NAMES};
 use crate::{Random, Value};

@@ -34,7 +34,7 @@ struct Watched {
     changed: bool,
 }
 
-/// All keys of a group, and who watches them.
+/// All keys of a group, and the clients that watch them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct State {
     keys: Vec<Option<Stored>>,
