@@ -43,22 +43,22 @@ pub(super) fn count(call: &mut ReadCall<'_>, command: &str) -> Outcome {
     let positions = source_keys(call, 1, command)?;
     let operation = Operation::Intersection;
     let keys: Vec<Key<'_>> = positions.clone().map(|position| call.key(position)).collect();
-    let (combination, request) = match call.computed::<Combination>()? {
-        Some((combination, _)) => (*combination, Request::parse(call, positions, operation, Goal::Count)?),
+    let combination = match call.computed::<Combination>()? {
+        Some((combination, _)) => *combination,
         None => {
             let sources = freeze(call, positions.clone(), |keys| keys)?;
-            let request = Request::parse(call, positions, operation, Goal::Count)?;
-            let mut combination = Combination::new(operation, sources, Weights::default(), Goal::Count, call.keys.new_tally());
+            let request = Request::parse(call, positions, operation, Goal::Count { limit: 0 })?;
+            let goal = Goal::Count { limit: if request.limit == 0 { usize::MAX } else { request.limit } };
+            let mut combination = Combination::new(operation, sources, Weights::default(), goal, call.keys.new_tally());
             if combination.is_large() && call.may_compute(0) {
                 return Err(call.compute(combination, 0));
             }
             combination.finish();
-            (combination, request)
+            combination
         }
     };
     looked_up(call, &keys, &combination);
-    let count = combination.into_tally()?.len();
-    call.reply.unsigned(if request.limit == 0 { count } else { count.min(request.limit) } as u64);
+    call.reply.unsigned(combination.into_count()? as u64);
     Ok(())
 }
 
@@ -175,7 +175,8 @@ impl Request {
     fn parse<K>(call: &KeyCall<'_, K>, positions: Range<usize>, operation: Operation, goal: Goal) -> Result<Self, CommandError> {
         let (count, mut options) = (positions.len(), Options::after(call.args, positions.end));
         let mut request = Self::default();
-        let has_scores = operation != Operation::Difference && goal != Goal::Count;
+        let is_count = matches!(goal, Goal::Count { .. });
+        let has_scores = operation != Operation::Difference && !is_count;
         while let Some(option) = options.next() {
             match option {
                 o if has_scores && o.is("WEIGHTS") && options.remaining() >= count => {
@@ -196,7 +197,7 @@ impl Request {
                     };
                 }
                 o if goal == Goal::Answer && o.is("WITHSCORES") => request.with_scores = true,
-                o if goal == Goal::Count && o.is("LIMIT") && options.remaining() >= 1 => {
+                o if is_count && o.is("LIMIT") && options.remaining() >= 1 => {
                     let limit = number::integer(options.value()?).map_err(|_| CommandError::LimitNegative)?;
                     request.limit = usize::try_from(limit).map_err(|_| CommandError::LimitNegative)?;
                 }

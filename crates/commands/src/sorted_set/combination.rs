@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use almandine_base::output::{Broken, Stream};
+use almandine_base::steps;
 use almandine_call::computation::Computation;
 use almandine_datatypes::packed::ELEMENTS_MAX;
 use almandine_datatypes::sorted_set::{Aggregate, Assembly, By, Sieve, Tally, number};
@@ -36,7 +37,10 @@ pub(super) enum Operation {
 pub(super) enum Goal {
     Answer,
     Store,
-    Count,
+    /// Only how many members an intersection has is asked, and no more of them than this.
+    Count {
+        limit: usize,
+    },
 }
 
 /// What scores count.
@@ -87,11 +91,15 @@ pub(super) struct Combination {
 enum Stage {
     /// The members of a source are added, or pushed, from a rank on.
     Gather(usize, usize),
+    /// The members of the smallest source are looked for in the others, from a rank on; so many are in all of them.
+    Count(usize, usize),
     /// Those that are not in a source, or that are, go.
     Sift(usize, Sieve),
     Sort,
     Assemble(Box<Assembly>),
     Done(Option<Box<Assembly>>),
+    /// So many members are in all sources.
+    Counted(usize),
 }
 
 /// The members of a source: scored, or each with score 1.
@@ -130,8 +138,30 @@ impl<'f> Members<'f> {
         }
     }
 
+    /// Visits the members of some ranks until `is_found` says that it is; whether it did.
+    fn find(&self, ranks: Range<usize>, mut is_found: impl FnMut(&[u8]) -> Result<bool, Refusal>) -> Result<bool, Refusal> {
+        match self {
+            Self::Scored(set) => {
+                for entry in set.range(ranks) {
+                    if is_found(entry?.member)? {
+                        return Ok(true);
+                    }
+                }
+            }
+            Self::Plain(set) => {
+                for member in set.source().iter_from(ranks.start).take(ranks.len()) {
+                    if is_found(&member?)? {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// The score of a member, if there is one.
     fn score(&self, member: &[u8]) -> Result<Option<f64>, Refusal> {
+        steps::take(1);
         match self {
             Self::Scored(set) => set.score(member),
             Self::Plain(set) => Ok(set.contains(member)?.then_some(1.0)),
@@ -151,11 +181,16 @@ impl Combination {
         if operation != Operation::Difference {
             order.sort_by_key(|source| lens[*source]);
         }
-        let mut tally = tally;
+        let (mut tally, mut stage) = (tally, Stage::Gather(0, 0));
         let is_union = operation == Operation::Union;
-        let members = if is_union { lens.iter().sum() } else { lens[order[0]] };
-        tally.reserve(members, members * 16, is_union);
-        Self { operation, goal, weights, sources, ranks: None, order, tally, stage: Stage::Gather(0, 0), outcome: Ok(()) }
+        match goal {
+            Goal::Count { .. } => stage = Stage::Count(0, 0),
+            _ => {
+                let members = if is_union { lens.iter().sum() } else { lens[order[0]] };
+                tally.reserve(members, members * 16, is_union);
+            }
+        }
+        Self { operation, goal, weights, sources, ranks: None, order, tally, stage, outcome: Ok(()) }
     }
 
     /// A part of one sorted set.
@@ -178,9 +213,13 @@ impl Combination {
 
     /// Whether others should not wait for it.
     pub(super) fn is_large(&self) -> bool {
-        match &self.ranks {
-            Some(ranks) => ranks.len() > LARGE,
-            None => self.sources.iter().map(len_of).sum::<usize>() > LARGE,
+        match (&self.ranks, self.goal) {
+            (Some(ranks), _) => ranks.len() > LARGE,
+            (None, Goal::Count { .. }) => {
+                let smallest = self.order.first().map_or(0, |smallest| len_of(&self.sources[*smallest]));
+                smallest.saturating_mul(self.sources.len()) > LARGE
+            }
+            (None, _) => self.sources.iter().map(len_of).sum::<usize>() > LARGE,
         }
     }
 
@@ -192,6 +231,12 @@ impl Combination {
     /// The members: in order, if they are for an answer.
     pub(super) fn into_tally(self) -> Result<Tally, Refusal> {
         self.outcome.map(|()| self.tally)
+    }
+
+    /// How many members are in all sources, or the limit of [`Goal::Count`] if that is less.
+    pub(super) fn into_count(self) -> Result<usize, Refusal> {
+        debug_assert!(self.outcome.is_err() || matches!(self.stage, Stage::Counted(_)), "a count has ended");
+        self.outcome.map(|()| if let Stage::Counted(count) = self.stage { count } else { 0 })
     }
 
     /// Puts the members into a new sorted set.
@@ -216,19 +261,20 @@ impl Combination {
                 Stage::Done(None)
             }
         };
-        matches!(self.stage, Stage::Done(_))
+        matches!(self.stage, Stage::Done(_) | Stage::Counted(_))
     }
 
     fn next(&mut self, stage: Stage, count: usize) -> Result<Stage, Refusal> {
         match stage {
             Stage::Gather(at, from) => self.gather(at, from, count),
+            Stage::Count(from, counted) => self.count(from, counted, count),
             Stage::Sift(at, sieve) => self.sift(at, sieve, count),
             Stage::Sort => Ok(if self.tally.sort(By::Score, count) { Stage::Done(None) } else { Stage::Sort }),
             Stage::Assemble(mut assembly) => {
                 let is_done = assembly.step(&mut self.tally, count);
                 Ok(if is_done { Stage::Done(Some(assembly)) } else { Stage::Assemble(assembly) })
             }
-            done @ Stage::Done(_) => Ok(done),
+            done @ (Stage::Done(_) | Stage::Counted(_)) => Ok(done),
         }
     }
 
@@ -239,6 +285,7 @@ impl Combination {
             let end = ranks.as_ref().map_or(usize::MAX, |ranks| ranks.end).min(members.len());
             let to = from.saturating_add(count).min(end);
             members.visit(from..to.max(from), |member, score| {
+                steps::take(1);
                 let value = weights.value(source, score);
                 match operation {
                     Operation::Union => tally.add(member, value, weights.aggregate),
@@ -254,6 +301,27 @@ impl Combination {
             Operation::Union => self.gathered(),
             _ => Stage::Sift(1, Sieve::default()),
         })
+    }
+
+    /// Looks for the next `steps` members of the smallest source in the others, up to the limit.
+    fn count(&self, from: usize, mut counted: usize, steps: usize) -> Result<Stage, Refusal> {
+        let Goal::Count { limit } = self.goal else { return Ok(Stage::Counted(counted)) };
+        let members: Vec<Option<Members<'_>>> =
+            self.order.iter().map(|source| Members::of(&self.sources[*source])).collect::<Result<_, _>>()?;
+        let Some((Some(smallest), others)) = members.split_first() else { return Ok(Stage::Counted(0)) };
+        let to = from.saturating_add(steps).min(smallest.len());
+        // The limit is met within a step, too.
+        let is_over = smallest.find(from..to, |member| {
+            for other in others {
+                let Some(other) = other else { return Ok(false) };
+                if other.score(member)?.is_none() {
+                    return Ok(false);
+                }
+            }
+            counted += 1;
+            Ok(counted >= limit)
+        })?;
+        Ok(if is_over || to == smallest.len() { Stage::Counted(counted) } else { Stage::Count(to, counted) })
     }
 
     fn sift(&mut self, at: usize, mut sieve: Sieve, count: usize) -> Result<Stage, Refusal> {
@@ -278,7 +346,6 @@ impl Combination {
     /// What follows when all members are known.
     fn gathered(&self) -> Stage {
         match self.goal {
-            Goal::Count => Stage::Done(None),
             Goal::Store if self.tally.len() > ELEMENTS_MAX => Stage::Assemble(Box::new(Assembly::new(&self.tally))),
             _ => Stage::Sort,
         }

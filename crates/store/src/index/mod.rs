@@ -21,6 +21,7 @@ mod table;
 
 use crate::fault::{self, Fault};
 use crate::sync::{AtomicU64, Ordering};
+use almandine_base::steps;
 use bucket::{Bucket, Seen};
 use entry::{Entry, Tag};
 use latch::Shared;
@@ -105,6 +106,7 @@ impl Index {
 
     #[inline]
     pub(crate) fn bucket(&self, number: u64) -> &Bucket {
+        steps::take(1);
         // Bucket numbers come from `bucket_of` with a published bucket count, which never exceeds `buckets_max`.
         self.memory.at(number)
     }
