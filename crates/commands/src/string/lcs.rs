@@ -1,9 +1,15 @@
 //! LCS: the longest common subsequence of two strings. The algorithm is in [`almandine_datatypes::string::lcs`].
 
+use almandine_call::computation::Computation;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
-use almandine_datatypes::string::lcs;
-use almandine_keyspace::Kind;
+use almandine_datatypes::string::lcs::{self, Comparison, Goal};
+use almandine_keyspace::types::Frozen;
+
+/// Squares of 64 × 64 cells that a step fills: some ten microseconds.
+const STEP: usize = 128;
+/// Squares from which on it is done beside the commands of others.
+const LARGE: usize = 2_048;
 
 pub(super) const LCS: Command = Command {
     spec: CommandSpec {
@@ -51,22 +57,99 @@ fn lcs_options(call: &ReadCall<'_>) -> Result<LcsOptions, CommandError> {
     if lcs.idx && lcs.len { Err(errors::string::LCS_LEN_AND_IDX) } else { Ok(lcs) }
 }
 
+/// A comparison of strings as they were at one time.
+struct Compared {
+    operands: [Frozen; 2],
+    comparison: Comparison,
+}
+
+impl Compared {
+    fn operands(&self) -> [&[u8]; 2] {
+        operands(&self.operands)
+    }
+
+    fn is_large(&self) -> bool {
+        let [first, second] = self.operands();
+        self.comparison.squares_of(first, second) > LARGE
+    }
+}
+
+impl Computation for Compared {
+    fn step(&mut self) -> bool {
+        let [first, second] = operands(&self.operands);
+        self.comparison.advance(first, second, STEP)
+    }
+
+    fn memory(&self) -> usize {
+        self.comparison.memory()
+    }
+}
+
+fn operands(operands: &[Frozen; 2]) -> [&[u8]; 2] {
+    operands.each_ref().map(|operand| operand.string().ok().flatten().unwrap_or_default())
+}
+
 fn longest_common_subsequence(call: &mut ReadCall<'_>) -> Outcome {
-    let (first, second) = (operand(call, 1)?, operand(call, 2)?);
+    let compared = match call.computed::<Compared>()? {
+        Some((compared, _)) => *compared,
+        None => {
+            let keys = [call.key(1), call.key(2)];
+            let operands = keys.map(|key| call.keys.freeze(key));
+            let begun = begin(call, operands);
+            match begun {
+                // It is looked up again for the result.
+                Ok(compared) if compared.is_large() && call.may_compute(0) => return Err(call.compute(compared, 0)),
+                Ok(mut compared) => {
+                    while !compared.step() {}
+                    compared
+                }
+                Err((operands, error)) => {
+                    look_up(call, &operands);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    look_up(call, &compared.operands);
     let options = lcs_options(call)?;
-    lcs::check(first.len(), second.len(), call.context.string_bytes_max() as u64).map_err(|_| errors::string::LCS_TOO_LARGE)?;
     if options.len {
-        call.reply.unsigned(lcs::length(&first, &second) as u64);
+        call.reply.unsigned(compared.comparison.length() as u64);
     } else if options.idx {
-        reply_runs(call, &options, &first, &second);
+        reply_runs(call, &options, compared.comparison);
     } else {
-        call.reply.bulk(&lcs::subsequence(&first, &second));
+        let [first, _] = compared.operands();
+        call.reply.bulk(&compared.comparison.subsequence(first));
     }
     Ok(())
 }
 
-fn reply_runs(call: &mut ReadCall<'_>, options: &LcsOptions, first: &[u8], second: &[u8]) {
-    let (runs, len) = lcs::runs(first, second, options.match_len_min);
+/// The comparison that is asked for, or why there is none.
+fn begin(call: &ReadCall<'_>, frozen: [Frozen; 2]) -> Result<Compared, ([Frozen; 2], CommandError)> {
+    if frozen.iter().any(|operand| operand.string().is_err()) {
+        return Err((frozen, errors::string::LCS_NOT_STRINGS));
+    }
+    let options = match lcs_options(call) {
+        Ok(options) => options,
+        Err(error) => return Err((frozen, error)),
+    };
+    let [first, second] = operands(&frozen);
+    if lcs::check(first.len(), second.len(), call.context.string_bytes_max() as u64).is_err() {
+        return Err((frozen, errors::string::LCS_TOO_LARGE));
+    }
+    let comparison = Comparison::new(first, second, if options.len { Goal::Length } else { Goal::Runs });
+    Ok(Compared { operands: frozen, comparison })
+}
+
+fn look_up(call: &mut ReadCall<'_>, operands: &[Frozen; 2]) {
+    for (position, operand) in (1..).zip(operands) {
+        let key = call.key(position);
+        call.looked_up(key, !matches!(operand.string(), Ok(None)));
+    }
+}
+
+fn reply_runs(call: &mut ReadCall<'_>, options: &LcsOptions, comparison: Comparison) {
+    let len = comparison.length();
+    let runs = comparison.into_runs(options.match_len_min);
     call.reply.map(2);
     call.reply.bulk(b"matches");
     call.reply.array(runs.len());
@@ -83,16 +166,4 @@ fn reply_runs(call: &mut ReadCall<'_>, options: &LcsOptions, first: &[u8], secon
     }
     call.reply.bulk(b"len");
     call.reply.unsigned(len as u64);
-}
-
-fn operand(call: &mut ReadCall<'_>, position: usize) -> Result<Vec<u8>, CommandError> {
-    let key = call.key(position);
-    let value = call.keys.read(key);
-    let found = value.is_some();
-    let operand = match value {
-        Some(value) if value.kind() != Kind::String => Err(errors::string::LCS_NOT_STRINGS),
-        value => Ok(value.map_or_else(Vec::new, |value| value.to_vec())),
-    };
-    call.looked_up(key, found);
-    operand
 }
