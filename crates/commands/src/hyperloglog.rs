@@ -9,6 +9,7 @@ mod scratch;
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Context, Handler, Outcome, Stop, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
+use almandine_datatypes::hyperloglog::sparse::Edit;
 use almandine_datatypes::hyperloglog::{self, EMPTY, HEADER_BYTES, Hll, Observation, dense, sparse};
 use almandine_keyspace::{Kind, Occupied, Put, Slot, Vacant};
 use almandine_resp::Args;
@@ -44,6 +45,7 @@ fn pfadd(call: &mut WriteCall<'_>) -> Outcome {
         Slot::Vacant(vacant) => create(vacant, elements, bytes_max)?,
         Slot::Occupied(mut occupied) => match open(&occupied)? {
             Hll::Dense(_) => add_dense(&mut occupied, elements)?,
+            Hll::Sparse(_) if elements.len() == 1 => edit_sparse(&mut occupied, elements, bytes_max)?,
             Hll::Sparse(opcodes) => match first_raised(opcodes, elements)? {
                 Some(first) => add_sparse(&mut occupied, elements.slice_from(first), bytes_max)?,
                 None => {
@@ -103,6 +105,34 @@ fn first_raised(opcodes: &[u8], elements: Args<'_>) -> Result<Option<usize>, Com
         }
     }
     Ok(None)
+}
+
+/// Raises a register where it is, without a copy of the value; how many were less.
+fn edit_sparse(occupied: &mut Occupied<'_>, elements: Args<'_>, bytes_max: usize) -> Result<i64, CommandError> {
+    let edit = scratch::with(|scratch| {
+        let (len, written) = (occupied.value().len(), scratch.empty());
+        let edit = sparse::raised(occupied.value(), Observation::of(elements.at(0)), bytes_max, written)?;
+        match edit {
+            Edit::Patch(at) => write_changed(occupied, at, written)?,
+            Edit::Tail(at) if at + written.len() > len => {
+                let (cache, byte) = hyperloglog::invalidated(occupied.value());
+                let parts = [(cache, &[byte][..]), (at, &written[..])];
+                occupied.write_parts(at + written.len(), len, parts.into_iter())?;
+            }
+            Edit::Tail(at) => {
+                let mut value = [&occupied.value()[..at], &written[..]].concat();
+                hyperloglog::invalidate(&mut value);
+                occupied.replace(Kind::String, &value, Put { edited: true, ..occupied.put() })?;
+            }
+            Edit::Unchanged | Edit::TooLarge => {}
+        }
+        Ok::<_, CommandError>(edit)
+    })?;
+    match edit {
+        Edit::Patch(_) | Edit::Tail(_) => Ok(1),
+        Edit::Unchanged => make_raw(occupied).map(|()| 0),
+        Edit::TooLarge => add_sparse(occupied, elements, bytes_max),
+    }
 }
 
 /// Raises registers in a copy and writes back what is another there; how many were less.

@@ -14,11 +14,17 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
+    /// No bytes, and room for some.
+    pub(super) fn empty(&mut self) -> &mut Vec<u8> {
+        self.value.clear();
+        &mut self.value
+    }
+
     /// A copy of a value, to be changed.
     pub(super) fn copy(&mut self, value: &[u8]) -> &mut Vec<u8> {
-        self.value.clear();
-        self.value.extend_from_slice(value);
-        &mut self.value
+        let copy = self.empty();
+        copy.extend_from_slice(value);
+        copy
     }
 }
 

@@ -1,5 +1,6 @@
 //! Both forms against each other, and against registers of one byte.
 
+use super::sparse::Edit;
 use super::*;
 use proptest::prelude::*;
 
@@ -143,7 +144,17 @@ proptest! {
         let observation = Observation { index, count };
         let found = sparse::would_raise(&value[HEADER_BYTES..], observation);
         let was = value.clone();
+        let mut written = Vec::new();
+        let edit = sparse::raised(&was, observation, 3000, &mut written);
         let result = add(&mut value, observation, 3000);
+        // What is written in place leads to the same bytes.
+        match edit {
+            Ok(Edit::Patch(at)) => prop_assert_eq!(&[&was[..at], &written[..], &was[at + written.len()..]].concat(), &value),
+            Ok(Edit::Tail(at)) => prop_assert_eq!(&[&was[..at], &written[..]].concat(), &value),
+            Ok(Edit::Unchanged) => prop_assert_eq!(&was, &value),
+            Ok(Edit::TooLarge) => {}
+            Err(error) => prop_assert_eq!(&result, &Err(error)),
+        }
         if let Ok(Some(range)) = &result {
             let behind = (value.len() == was.len()).then(|| (&value[range.end..], &was[range.end..]));
             prop_assert!(behind.map_or(range.end == value.len(), |(is, was)| is == was));

@@ -21,6 +21,22 @@ pub enum Set {
     TooLarge,
 }
 
+/// What raising a register writes into a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The register is not less.
+    Unchanged,
+    /// Bytes from here on, behind which nothing moves.
+    Patch(usize),
+    /// Bytes from here on to the end, which moves.
+    Tail(usize),
+    /// The value must become dense first.
+    TooLarge,
+}
+
+/// Bytes that are looked at for equal neighbours behind a change: the opcodes of all steps, which merge into one byte each, and the next ones.
+const MERGE_BYTES: usize = 4 * MERGE_STEPS;
+
 /// A place among the opcodes from which later registers can be looked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
@@ -99,14 +115,54 @@ pub fn raise_from(cursor: &mut Cursor, value: &mut Vec<u8>, observation: Observa
     Ok(replace(value, place, observation, bytes_max))
 }
 
-/// Puts the opcodes with the raised register in the place of the old one.
-fn replace(value: &mut Vec<u8>, place: Place, observation: Observation, bytes_max: usize) -> Set {
+/// Finds out what is to be written to raise a register of a sparse value, and puts that into `written`, which was empty.
+///
+/// # Errors
+/// When there is no such register.
+pub fn raised(value: &[u8], observation: Observation, bytes_max: usize, written: &mut Vec<u8>) -> Result<Edit, Corrupted> {
+    debug_assert!(written.is_empty(), "what is written begins with the edit");
     let Observation { index, count } = observation;
-    let Place { at, first, before, run } = place;
+    if count > VALUE_MAX {
+        return Ok(Edit::TooLarge);
+    }
+    let opcodes = value.get(HEADER_BYTES..).ok_or(Corrupted)?;
+    let place = find(opcodes, 0, 0, index)?;
+    if place.run.value >= count {
+        return Ok(Edit::Unchanged);
+    }
+    let sequence = sequence(&place, observation);
+    if sequence.len > place.run.bytes && value.len() + sequence.len - place.run.bytes > bytes_max {
+        return Ok(Edit::TooLarge);
+    }
+    let start = place.before.map_or(0, |(at, _)| at);
+    let (before, behind) = (&opcodes[start..place.at], &opcodes[place.at + place.run.bytes..]);
+    let (near, far) = behind.split_at(behind.len().min(MERGE_BYTES));
+    let replaced = before.len() + place.run.bytes + near.len();
+    for bytes in [before, &sequence.bytes[..sequence.len], near] {
+        written.extend_from_slice(bytes);
+    }
+    merge_neighbours(written, 0);
+    if written.len() == replaced {
+        return Ok(Edit::Patch(HEADER_BYTES + start));
+    }
+    written.extend_from_slice(far);
+    Ok(Edit::Tail(HEADER_BYTES + start))
+}
+
+/// The opcodes of a run with one register of it raised.
+fn sequence(place: &Place, observation: Observation) -> Sequence {
+    let (Observation { index, count }, Place { first, run, .. }) = (observation, place);
     let mut sequence = Sequence::default();
     sequence.registers(run.value, index - first);
     sequence.values(count, 1);
     sequence.registers(run.value, first + run.len - 1 - index);
+    sequence
+}
+
+/// Puts the opcodes with the raised register in the place of the old one.
+fn replace(value: &mut Vec<u8>, place: Place, observation: Observation, bytes_max: usize) -> Set {
+    let sequence = sequence(&place, observation);
+    let Place { at, before, run, .. } = place;
     if sequence.len > run.bytes && value.len() + sequence.len - run.bytes > bytes_max {
         return Set::TooLarge;
     }
