@@ -134,13 +134,19 @@ pub fn open_leniently(payload: &[u8], leniency: Leniency) -> Result<Restored<'_>
     value.ok_or(errors::generic::DUMP_MALFORMED)
 }
 
+/// Bytes that reading a payload takes beside it: a compressed string may stand for many times its own.
+#[must_use]
+pub fn expanded_len(payload: &[u8]) -> usize {
+    payload.split_first().filter(|(kind, _)| **kind == types::STRING).map_or(0, |(_, content)| almandine_rdb::expanded_len(content))
+}
+
 /// Makes the value of a payload that of a key, whatever it had. Elements past their time are left out; without any others the key goes.
 ///
 /// # Errors
 /// When the payload is malformed, or the store is full; then nothing has changed.
 pub fn put(keys: &mut Writer<'_>, key: Key<'_>, value: Restored<'_>, put: Put, settings: &Settings) -> Result<(), Stop> {
     match value {
-        Restored::String(value) => Ok(keys.upsert(key, &value, put)?),
+        Restored::String(value) => Ok(keys.upsert_owned(key, value, put)?),
         Restored::Hash(hash) => hash::put(keys, key, &hash, put, settings),
         Restored::List(list) => list::put(keys, key, &list, put, settings),
         Restored::Set(set) => set::put(keys, key, &set, put, settings),

@@ -121,7 +121,7 @@ impl<'w> Writer<'w> {
         self.reader.accessor.session.upsert(key, value, put)
     }
 
-    /// As [`Writer::upsert`], of a value that need not be copied when it is large. The key is locked.
+    /// As [`Writer::upsert`], of a value that need not be copied when it is large.
     ///
     /// # Errors
     /// As for [`Writer::upsert`].

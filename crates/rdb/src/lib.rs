@@ -28,5 +28,5 @@ pub mod types;
 pub mod value;
 
 pub use checksum::checksum;
-pub use string::{read_string, read_text, write_string};
+pub use string::{expanded_len, read_string, read_text, write_string};
 pub use text::Text;

@@ -5,7 +5,7 @@
 //! that another byte, before the last of the distance, is added to it. Source and copy may overlap.
 
 /// What one compressed byte stands for at most: a reference of three bytes copies 264. Bounds what a forged length can reserve.
-const EXPANSION_MAX: usize = 88;
+pub(super) const EXPANSION_MAX: usize = 88;
 
 /// The `len` bytes that `input` stands for; `None` when it does not.
 pub(super) fn decompress(mut input: &[u8], len: usize) -> Option<Vec<u8>> {

@@ -23,6 +23,9 @@ const INTEGER_16: u8 = SPECIAL | 1;
 const INTEGER_32: u8 = SPECIAL | 2;
 const COMPRESSED: u8 = SPECIAL | 3;
 
+/// Longest string: packed elements have lengths of 32 bits.
+const STRING_BYTES_MAX: usize = u32::MAX as usize;
+
 /// Appends a string, as an integer where it is the text of one of 32 bits. Never compressed.
 pub fn write_string(value: &[u8], out: &mut Vec<u8>) {
     match parse_i64(value).and_then(|number| i32::try_from(number).ok()) {
@@ -72,6 +75,12 @@ pub(super) fn write_number(number: u64, out: &mut Vec<u8>) {
     }
 }
 
+/// Bytes of memory that a string takes beside the payload: what a compressed one stands for. 0 where it is not compressed, or malformed.
+#[must_use]
+pub fn expanded_len(mut input: &[u8]) -> usize {
+    if input.first() == Some(&COMPRESSED) { read_compressed(&mut input).map_or(0, |(_, len)| len) } else { 0 }
+}
+
 /// Reads a string and moves `input` behind it. `None` when it is malformed or cut off.
 #[must_use]
 pub fn read_string(input: &mut &[u8]) -> Option<Vec<u8>> {
@@ -91,7 +100,7 @@ pub fn read_text<'i>(input: &mut &'i [u8]) -> Option<Text<'i>> {
             lzf::decompress(compressed, len).map(Text::from)
         }
         _ => {
-            let len = read_length(input)?;
+            let len = read_length(input).filter(|len| *len <= STRING_BYTES_MAX)?;
             take(input, len).map(Text::from)
         }
     }
@@ -111,7 +120,10 @@ fn special<const N: usize>(input: &mut &[u8]) -> Option<[u8; N]> {
 fn read_compressed<'i>(input: &mut &'i [u8]) -> Option<(&'i [u8], usize)> {
     take(input, 1)?;
     let (compressed, len) = (read_length(input)?, read_length(input)?);
-    Some((take(input, compressed)?, len))
+    let compressed = take(input, compressed)?;
+    // A forged length is no reason to take memory.
+    let is_possible = len <= STRING_BYTES_MAX && len <= compressed.len().saturating_mul(lzf::EXPANSION_MAX);
+    is_possible.then_some((compressed, len))
 }
 
 /// Reads a length in bytes or elements. `None` when it is malformed or cut off.
@@ -178,6 +190,25 @@ mod tests {
         {
             assert_eq!(read_string(&mut &bytes[..]), None, "{bytes:?}");
         }
+    }
+
+    /// An element of 4 GiB and more would be written with a length of 32 bits.
+    #[test]
+    fn what_a_compressed_string_stands_for_is_bounded() {
+        let compressed = |len: u64, bytes: usize| {
+            let mut input = Vec::from([COMPRESSED]);
+            write_number(bytes as u64, &mut input);
+            write_number(len, &mut input);
+            input.resize(input.len() + bytes, 0xFF);
+            input
+        };
+        for (len, bytes, expected) in [(880, 10, 880), (881, 10, 0), (1 << 32, 60 << 20, 0), (u32::MAX.into(), 60 << 20, u32::MAX)]
+        {
+            let input = compressed(len, bytes);
+            assert_eq!(expanded_len(&input), expected as usize);
+            assert_eq!(skip_text(&mut &input[..]).is_some(), expected != 0, "{len}");
+        }
+        assert_eq!(expanded_len(&written(b"abc")), 0);
     }
 
     #[test]

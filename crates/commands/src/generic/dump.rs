@@ -130,6 +130,9 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
         any_version: call.context.settings().persistence.version_check == VersionCheck::Relaxed,
         any_checksum: call.context.node.run.payloads_unsummed.load(Relaxed),
     };
+    if !call.context.node.keyspace.has_room_for(payload::expanded_len(call.args.at(3)) as u64) {
+        return Err(CommandError::OutOfMemory);
+    }
     let value = payload::open_leniently(call.args.at(3), leniency)?;
     let expiry_ms = match ttl_ms {
         0 => None,
