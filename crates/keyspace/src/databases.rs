@@ -205,12 +205,6 @@ impl Keyspace {
         self.store.is_over_limit()
     }
 
-    /// Whether a value may take so many bytes at once, before memory is taken for it.
-    #[must_use]
-    pub fn has_room_for(&self, bytes: u64) -> bool {
-        self.store.has_room_for(bytes)
-    }
-
     /// Compares memory in use with the budget at once.
     pub fn refresh_over_limit(&self) {
         self.store.refresh_over_limit();

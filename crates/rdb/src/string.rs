@@ -75,7 +75,8 @@ pub(super) fn write_number(number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes of memory that a string takes beside the payload: what a compressed one stands for. 0 where it is not compressed, or malformed.
+/// Bytes of memory that a string takes beside the payload: what a compressed one stands for. 0 for others, and for what is
+/// malformed.
 #[must_use]
 pub fn expanded_len(mut input: &[u8]) -> usize {
     if input.first() == Some(&COMPRESSED) { read_compressed(&mut input).map_or(0, |(_, len)| len) } else { 0 }

@@ -3,6 +3,7 @@
 //! [`Args`] is what handlers see. It borrows, is two fat pointers large, and is copied freely. [`ArgsBuf`] owns a command that must
 //! outlive the bytes it arrived in: one that waits in a transaction, or one that a script builds.
 
+use almandine_base::steps;
 use std::ops::Index;
 
 /// A range of bytes. Relative to what, the holder says.
@@ -18,6 +19,7 @@ impl Span {
     /// The bytes of `base` that the span covers.
     #[inline]
     fn of(self, base: &[u8]) -> &[u8] {
+        steps::take(1);
         &base[self.offset as usize..][..self.len as usize]
     }
 }

@@ -244,12 +244,6 @@ impl Store {
         self.inner.budget.over_limit.load(Ordering::Relaxed)
     }
 
-    /// Whether a value of so many bytes could be kept at all: where nothing can be evicted for it, beside what is there.
-    #[must_use]
-    pub fn has_room_for(&self, bytes: u64) -> bool {
-        self.inner.has_room_for(bytes)
-    }
-
     /// Whether all addresses of the log have been used, after 2 PiB of writes: then writes are refused until a restart.
     #[must_use]
     pub fn is_used_up(&self) -> bool {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
-use almandine_config::choices::VersionCheck;
+use almandine_config::choices::{EvictionPolicy, VersionCheck};
 use almandine_keyspace::Put;
 use almandine_rdb::value::footer::Leniency;
 
@@ -116,6 +116,17 @@ fn restore_options(call: &WriteCall<'_>) -> Result<RestoreOptions, CommandError>
     Ok(restore)
 }
 
+/// Whether maxmemory has room for a string, before memory is taken for it: beside what is there, where nothing gives way.
+fn has_room_for(call: &WriteCall<'_>, bytes: u64) -> bool {
+    let keyspace = &call.context.node.keyspace;
+    let budget = keyspace.maxmemory();
+    if budget == 0 || bytes == 0 {
+        return true;
+    }
+    let keeps_all = call.context.settings().memory.maxmemory_policy == EvictionPolicy::NoEviction && keyspace.tier().is_none();
+    bytes <= if keeps_all { budget.saturating_sub(keyspace.used_memory()) } else { budget }
+}
+
 fn restore(call: &mut WriteCall<'_>) -> Outcome {
     let options = restore_options(call)?;
     let key = call.key(1);
@@ -130,7 +141,7 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
         any_version: call.context.settings().persistence.version_check == VersionCheck::Relaxed,
         any_checksum: call.context.node.run.payloads_unsummed.load(Relaxed),
     };
-    if !call.context.node.keyspace.has_room_for(payload::expanded_len(call.args.at(3)) as u64) {
+    if !has_room_for(call, payload::expanded_len(call.args.at(3)) as u64) {
         return Err(CommandError::OutOfMemory);
     }
     let value = payload::open_leniently(call.args.at(3), leniency)?;

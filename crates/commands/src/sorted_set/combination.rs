@@ -91,14 +91,14 @@ pub(super) struct Combination {
 enum Stage {
     /// The members of a source are added, or pushed, from a rank on.
     Gather(usize, usize),
-    /// The members of the smallest source are looked for in the others, from a rank on; so many are in all of them.
+    /// The members of the smallest source are looked for in the others, from a rank on; the second number of them is in all.
     Count(usize, usize),
     /// Those that are not in a source, or that are, go.
     Sift(usize, Sieve),
     Sort,
     Assemble(Box<Assembly>),
     Done(Option<Box<Assembly>>),
-    /// So many members are in all sources.
+    /// The number of members that are in all sources.
     Counted(usize),
 }
 

@@ -4,6 +4,7 @@ use crate::packed::edit::{Edit, Splice};
 use crate::packed::entry::{Extent, FieldEntry, Head};
 use crate::packed::header::{HashEncoding, Header};
 use crate::packed::{Due, ELEMENTS_MAX, Full, PACKED_MAX_BYTES};
+use almandine_base::steps;
 
 /// A view on the bytes of a packed hash.
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +197,7 @@ impl<'a> Iterator for PackedHashIter<'a> {
     type Item = FieldEntry<'a>;
 
     fn next(&mut self) -> Option<FieldEntry<'a>> {
+        steps::take(1);
         self.left = self.left.checked_sub(1)?;
         let (entry, size) = FieldEntry::parse(self.bytes, self.offset)?;
         self.offset += size;

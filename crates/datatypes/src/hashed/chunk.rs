@@ -1,5 +1,6 @@
 //! A chunk: up to 64 elements in one allocation. `layout` says where they lie in it.
 
+use almandine_base::steps;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -310,6 +311,7 @@ impl<'a, S: EntryShape> Iterator for Entries<'a, S> {
     type Item = FieldEntry<'a>;
 
     fn next(&mut self) -> Option<FieldEntry<'a>> {
+        steps::take(1);
         let (entry, size) = S::parse(self.entries, self.at)?;
         self.at += size;
         Some(entry)

@@ -1,6 +1,7 @@
 //! All elements.
 
 use almandine_base::object::Missing;
+use almandine_base::steps;
 
 use crate::packed::FieldEntry;
 use crate::packed::entry::EntryShape;
@@ -32,6 +33,7 @@ impl<'a, S: EntryShape> Iterator for HashedIter<'a, S> {
     type Item = Result<FieldEntry<'a>, Missing>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        steps::take(1);
         loop {
             if let Some(entry) = self.entries.next() {
                 return Some(Ok(entry));

@@ -2,6 +2,7 @@
 
 use super::{Scored, score};
 use crate::tree::{Leaf, Node, Route};
+use almandine_base::steps;
 
 use super::chunk::order::{Bound, OrderChunk};
 
@@ -67,6 +68,7 @@ pub(super) struct ByEdge<'m> {
 impl Route<OrderChunk> for ByEdge<'_> {
     #[inline]
     fn child(&mut self, node: &Node<OrderChunk>) -> usize {
+        steps::take(1);
         let at = node.last(|bound: &<OrderChunk as Leaf>::Bound| self.edge.reaches(bound));
         self.rank += node.count_before(at);
         at

@@ -5,6 +5,7 @@ use super::score;
 use crate::packed::entry::{Extent, FieldEntry, Head};
 use crate::packed::header::{HEADER_MAX_BYTES, HashEncoding, Header};
 use crate::packed::{ELEMENTS_MAX, Full, PACKED_MAX_BYTES};
+use almandine_base::steps;
 
 /// What OBJECT ENCODING names a sorted set. It follows Redis' thresholds and says nothing of how the bytes lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -318,6 +319,7 @@ impl<'a> Iterator for PackedSortedSetIter<'a> {
     type Item = Scored<'a>;
 
     fn next(&mut self) -> Option<Scored<'a>> {
+        steps::take(1);
         self.left = self.left.checked_sub(1)?;
         let (entry, size) = FieldEntry::parse(self.bytes, self.offset)?;
         self.offset += size;
@@ -337,6 +339,7 @@ impl<'a> Iterator for PackedSortedSetBackwards<'a> {
     type Item = Scored<'a>;
 
     fn next(&mut self) -> Option<Scored<'a>> {
+        steps::take(1);
         self.left = self.left.checked_sub(1)?;
         FieldEntry::parse(self.bytes, usize::from(self.offsets[self.left])).map(|(entry, _)| entry.into())
     }

@@ -11,6 +11,7 @@
 
 use super::StreamId;
 use super::chunk::varint;
+use almandine_base::steps;
 
 /// An entry of a stream.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +101,7 @@ impl<'a> Iterator for EntryFields<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        steps::take(1);
         self.left = self.left.checked_sub(1)?;
         let name = varint::take_bytes(&mut self.names)?;
         let value = match &mut self.values {

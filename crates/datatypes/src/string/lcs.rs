@@ -9,10 +9,11 @@
 //! - The walk must know, where the bytes differ, whether `L[i-1][j] > L[i][j-1]`. There `L[i][j]` is the larger of the two, so
 //!   that is so exactly when `grows[i][j]`.
 //!
-//! The table is filled in columns of 64 cells' width, so that the masks of where each byte occurs take 2 KiB, however long the strings are. Of each
-//! square of 64 × 64 cells only what enters it is kept: the growth bits of the row above, and the carries of the column before. The walk computes the
-//! squares that it comes through again, at most one for each 64 bytes of both strings. So the memory is 16 bytes per square: a 1,024th of the
-//! table of Redis where both strings are long, and less than a 16th of the limit that [`check`] holds.
+//! The table is filled in columns of 64 cells' width, so that the masks of where each byte occurs take 2 KiB, however long the
+//! strings are. Of each square of 64 × 64 cells only what enters it is kept: the growth bits of the row above, and the carries of
+//! the column before. The walk computes the squares that it comes through again, at most one for each 64 bytes of both strings.
+//! So the memory is 16 bytes per square: a 1,024th of the table of Redis where both strings are long, and less than a 16th of the
+//! limit that [`check`] holds.
 
 use std::ops::Range;
 
@@ -226,8 +227,8 @@ impl Comparison {
     }
 }
 
-/// The string whose bytes are rows, and the one whose bytes are cells of them: for the length alone the longer one is the second, since narrow columns
-/// take as much as whole ones.
+/// The string whose bytes are rows, and the one whose bytes are cells of them: for the length alone the longer one is the second,
+/// since narrow columns take as much as whole ones.
 fn in_order<'s>(a: &'s [u8], b: &'s [u8], goal: Goal) -> (&'s [u8], &'s [u8]) {
     if goal == Goal::Length && a.len() > b.len() { (b, a) } else { (a, b) }
 }

@@ -1,6 +1,7 @@
 //! Leaves in order.
 
 use almandine_base::object::Missing;
+use almandine_base::steps;
 
 use super::leaf::Leaf;
 use super::node::{Children, Node};
@@ -43,6 +44,7 @@ impl<'a, L: Leaf> Iterator for Leaves<'a, L> {
     type Item = Result<&'a L, Missing>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        steps::take(1);
         loop {
             let (node, next) = self.path.last_mut()?;
             match &node.children {

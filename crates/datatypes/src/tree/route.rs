@@ -2,6 +2,7 @@
 
 use super::leaf::Leaf;
 use super::node::Node;
+use almandine_base::steps;
 
 /// Chooses a child of each node on the way to one leaf.
 pub trait Route<L: Leaf> {
@@ -27,6 +28,7 @@ pub struct EarliestDue;
 
 impl<L: Leaf> Route<L> for EarliestDue {
     fn child(&mut self, node: &Node<L>) -> usize {
+        steps::take(1);
         node.earliest_child()
     }
 }
@@ -34,12 +36,14 @@ impl<L: Leaf> Route<L> for EarliestDue {
 impl<L: Leaf> Route<L> for ByBound<L::Bound> {
     #[inline]
     fn child(&mut self, node: &Node<L>) -> usize {
+        steps::take(1);
         node.position(&self.0)
     }
 }
 
 impl<L: Leaf> Route<L> for ByRank {
     fn child(&mut self, node: &Node<L>) -> usize {
+        steps::take(1);
         let (at, rank) = node.ranked(self.0);
         self.0 = rank;
         at
@@ -48,6 +52,7 @@ impl<L: Leaf> Route<L> for ByRank {
 
 impl<L: Leaf> Route<L> for FirstDue {
     fn child(&mut self, node: &Node<L>) -> usize {
+        steps::take(1);
         node.first_due(self.0).unwrap_or(0)
     }
 }

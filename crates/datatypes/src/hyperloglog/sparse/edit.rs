@@ -34,7 +34,7 @@ pub enum Edit {
     TooLarge,
 }
 
-/// Bytes that are looked at for equal neighbours behind a change: the opcodes of all steps, which merge into one byte each, and the next ones.
+/// Bytes that are looked at for equal neighbours behind a change: the opcodes of all steps, and the next ones.
 const MERGE_BYTES: usize = 4 * MERGE_STEPS;
 
 /// A place among the opcodes from which later registers can be looked for.

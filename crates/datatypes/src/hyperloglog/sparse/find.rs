@@ -23,8 +23,8 @@ const LANES: u64 = 0x0001_0001_0001_0001;
 const GATHER: u64 = 0x0102_0408_1020_4080;
 const STEP: usize = 8;
 
-/// Which of eight bytes begin an XZERO, as a byte of ones each: by whether the first one is the second byte of an XZERO before, and by which of them look
-/// like a first one. A byte behind a first one is a second one, whatever it looks like.
+/// Which of eight bytes begin an XZERO, as a byte of ones each: by whether the first one is the second byte of an XZERO before,
+/// and by which of them look like a first one. A byte behind a first one is a second one, whatever it looks like.
 static HEADS: [[u64; 256]; 2] = {
     let mut all = [[0; 256]; 2];
     let mut case = 0;
@@ -43,7 +43,7 @@ static HEADS: [[u64; 256]; 2] = {
     all
 };
 
-/// Registers that eight bytes describe, and whether the last one begins an XZERO: then what its second byte adds is left to the next eight.
+/// Registers that eight bytes describe, and whether the last one begins an XZERO, whose second byte the next eight count.
 #[inline(always)]
 fn registers_of_eight(opcodes: [u8; STEP], is_second: bool) -> (usize, bool) {
     let word = u64::from_le_bytes(opcodes);
@@ -52,13 +52,14 @@ fn registers_of_eight(opcodes: [u8; STEP], is_second: bool) -> (usize, bool) {
     let seconds = heads << 8 | (0xff * u64::from(is_second));
     let values = word >> 7 & LOW & !seconds;
     // Of a VAL the lower two bits are the length, of a ZERO the lower six, of a second byte all; one more for each opcode.
-    let low = (word & (LOW * 0x3f & !(values * 0x3c) | seconds) & !heads) + (LOW & !seconds);
+    let low = (word & ((LOW * 0x3f) & !(values * 0x3c) | seconds) & !heads) + (LOW & !seconds);
     let pairs = (low & EVEN) + (low >> 8 & EVEN);
     let high = (word & heads & (LOW * 0x3f)).wrapping_mul(LOW) >> 56;
     (((pairs.wrapping_mul(LANES) >> 48) + (high << 8)) as usize, heads >> 63 == 1)
 }
 
-/// From an opcode at `at`, whose first register is `register`, to one shortly before that of the register `index`: not that one, unless it is the first.
+/// From an opcode at `from`, whose first register is `register`, to one shortly before that of the register `index`: not that one,
+/// unless it is the first.
 #[inline]
 fn skip(opcodes: &[u8], from: usize, register: usize, index: usize) -> (usize, usize) {
     let (eights, _) = opcodes.get(from..).unwrap_or_default().as_chunks::<STEP>();

@@ -1,6 +1,7 @@
 //! Elements in order.
 
 use almandine_base::object::Missing;
+use almandine_base::steps;
 
 use crate::packed::Member;
 use crate::packed::listpack::{parse, short_string, trailer_len};
@@ -67,6 +68,7 @@ impl<'a> Iterator for ListIter<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        steps::take(1);
         self.left = self.left.checked_sub(1)?;
         loop {
             match &mut self.at {

@@ -11,6 +11,7 @@ mod encoding;
 pub use encoding::EMPTY_LISTPACK_BYTES;
 pub use encoding::{ListEncoding, ListLimits};
 
+use almandine_base::steps;
 use std::ops::Range;
 
 use crate::packed::listpack::{self, Encoded, parse, size_at, trailer_len};
@@ -227,6 +228,7 @@ impl<'a> Iterator for PackedListIter<'a> {
     type Item = Member<'a>;
 
     fn next(&mut self) -> Option<Member<'a>> {
+        steps::take(1);
         self.left = self.left.checked_sub(1)?;
         let (element, size) = parse(self.entries, self.at)?;
         self.at += size;

@@ -1,6 +1,7 @@
 //! A set in either form, as set algebra reads it.
 
 use almandine_base::object::Missing;
+use almandine_base::steps;
 
 use crate::packed::Member;
 use crate::set::{PackedSet, packed};
@@ -75,6 +76,7 @@ impl<'s> Iterator for SourceMembers<'s> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        steps::take(1);
         match self {
             Self::Packed(members) => members.next().map(Ok),
             Self::Object(members) => members.next().map(|member| member.map(Member::from)),

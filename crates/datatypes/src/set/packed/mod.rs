@@ -17,6 +17,7 @@ use self::integers::{Integers, width_of};
 use crate::number::parse_i64;
 use crate::packed::entry::{Bare, EntryShape};
 use crate::packed::{ELEMENTS_MAX, Full, Member, PACKED_MAX_BYTES};
+use almandine_base::steps;
 
 /// Integers that a packed set has at most. They are looked up by halves, so they may be more than what is scanned.
 pub const INTEGERS_MAX: usize = 512;
@@ -251,6 +252,7 @@ impl<'a> Iterator for PackedSetIter<'a> {
     type Item = Member<'a>;
 
     fn next(&mut self) -> Option<Member<'a>> {
+        steps::take(1);
         self.left = self.left.checked_sub(1)?;
         match self.body {
             Body::Integers(integers) => {

@@ -1,6 +1,7 @@
 //! Members in order, either way.
 
 use almandine_base::object::Missing;
+use almandine_base::steps;
 
 use crate::packed::entry::FieldEntry;
 use crate::sorted_set::Scored;
@@ -34,6 +35,7 @@ impl<'a> Iterator for SortedSetIter<'a> {
     type Item = Result<Scored<'a>, Missing>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        steps::take(1);
         loop {
             if let Some((entry, size)) = FieldEntry::parse(self.rest, 0) {
                 self.rest = &self.rest[size..];
@@ -72,6 +74,7 @@ impl<'a> Iterator for SortedSetBackwards<'a> {
     type Item = Result<Scored<'a>, Missing>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        steps::take(1);
         let rank = self.left.checked_sub(1)?;
         if self.in_chunk == 0 {
             let mut route = ByRank(rank as u64);

@@ -1,6 +1,7 @@
 //! All entries of a stream: blocks in a tree, and the last block beside it, where entries are added.
 
 use almandine_base::object::Missing;
+use almandine_base::steps;
 
 use crate::tree::{ByRank, Leaf, Node, Route, Tree};
 
@@ -20,6 +21,7 @@ pub(in crate::stream) struct ById {
 impl Route<Block> for ById {
     #[inline]
     fn child(&mut self, node: &Node<Block>) -> usize {
+        steps::take(1);
         let at = node.last(|bound: &StreamId| *bound <= self.id);
         self.rank += node.count_before(at);
         at

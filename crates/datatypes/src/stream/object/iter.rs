@@ -1,6 +1,7 @@
 //! Entries in order, either way. No memory is taken: each block is found from the root.
 
 use almandine_base::object::Missing;
+use almandine_base::steps;
 
 use super::entries::Entries;
 use crate::stream::StreamId;
@@ -30,6 +31,7 @@ impl<'a> Iterator for StreamIter<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        steps::take(1);
         loop {
             if let Some(entry) = self.block.and_then(|block| block.nth(self.index)) {
                 self.index += 1;
@@ -79,6 +81,7 @@ impl<'a> Iterator for StreamBackwards<'a> {
     type Item = Result<StreamEntry<'a>, Missing>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        steps::take(1);
         if self.index == 0 {
             match self.entries.block(self.rank.checked_sub(1)?) {
                 Ok((block, index)) => {
