@@ -108,7 +108,7 @@ fn first_raised(opcodes: &[u8], elements: Args<'_>) -> Result<Option<usize>, Com
 }
 
 /// Raises a register where it is, without a copy of the value; how many were less.
-fn edit_sparse(occupied: &mut Occupied<'_>, elements: Args<'_>, bytes_max: usize) -> Result<i64, CommandError> {
+fn edit_sparse(occupied: &mut Occupied<'_>, elements: Args<'_>, bytes_max: usize) -> Result<i64, Stop> {
     let edit = scratch::with(|scratch| {
         let (len, written) = (occupied.value().len(), scratch.empty());
         let edit = sparse::raised(occupied.value(), Observation::of(elements.at(0)), bytes_max, written)?;
@@ -126,7 +126,7 @@ fn edit_sparse(occupied: &mut Occupied<'_>, elements: Args<'_>, bytes_max: usize
             }
             Edit::Unchanged | Edit::TooLarge => {}
         }
-        Ok::<_, CommandError>(edit)
+        Ok::<_, Stop>(edit)
     })?;
     match edit {
         Edit::Patch(_) | Edit::Tail(_) => Ok(1),

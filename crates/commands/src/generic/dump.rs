@@ -142,7 +142,7 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
         any_checksum: call.context.node.run.payloads_unsummed.load(Relaxed),
     };
     if !has_room_for(call, payload::expanded_len(call.args.at(3)) as u64) {
-        return Err(CommandError::OutOfMemory);
+        return Err(CommandError::OutOfMemory.into());
     }
     let value = payload::open_leniently(call.args.at(3), leniency)?;
     let expiry_ms = match ttl_ms {

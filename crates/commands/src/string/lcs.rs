@@ -105,7 +105,7 @@ fn longest_common_subsequence(call: &mut ReadCall<'_>) -> Outcome {
                 }
                 Err((operands, error)) => {
                     look_up(call, &operands);
-                    return Err(error);
+                    return Err(error.into());
                 }
             }
         }
