@@ -9,7 +9,7 @@ mod scratch;
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Context, Handler, Outcome, Stop, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
-use almandine_datatypes::hyperloglog::sparse::Edit;
+use almandine_datatypes::hyperloglog::sparse::SparseEdit;
 use almandine_datatypes::hyperloglog::{self, EMPTY, HEADER_BYTES, Hll, Observation, dense, sparse};
 use almandine_keyspace::{Kind, Occupied, Put, Slot, Vacant};
 use almandine_resp::Args;
@@ -113,25 +113,25 @@ fn edit_sparse(occupied: &mut Occupied<'_>, elements: Args<'_>, bytes_max: usize
         let (len, written) = (occupied.value().len(), scratch.empty());
         let edit = sparse::raised(occupied.value(), Observation::of(elements.at(0)), bytes_max, written)?;
         match edit {
-            Edit::Patch(at) => write_changed(occupied, at, written)?,
-            Edit::Tail(at) if at + written.len() > len => {
+            SparseEdit::Patch(at) => write_changed(occupied, at, written)?,
+            SparseEdit::Tail(at) if at + written.len() > len => {
                 let (cache, byte) = hyperloglog::invalidated(occupied.value());
                 let parts = [(cache, &[byte][..]), (at, &written[..])];
                 occupied.write_parts(at + written.len(), len, parts.into_iter())?;
             }
-            Edit::Tail(at) => {
+            SparseEdit::Tail(at) => {
                 let mut value = [&occupied.value()[..at], &written[..]].concat();
                 hyperloglog::invalidate(&mut value);
                 occupied.replace(Kind::String, &value, Put { edited: true, ..occupied.put() })?;
             }
-            Edit::Unchanged | Edit::TooLarge => {}
+            SparseEdit::Unchanged | SparseEdit::TooLarge => {}
         }
         Ok::<_, Stop>(edit)
     })?;
     match edit {
-        Edit::Patch(_) | Edit::Tail(_) => Ok(1),
-        Edit::Unchanged => make_raw(occupied).map(|()| 0),
-        Edit::TooLarge => add_sparse(occupied, elements, bytes_max),
+        SparseEdit::Patch(_) | SparseEdit::Tail(_) => Ok(1),
+        SparseEdit::Unchanged => make_raw(occupied).map(|()| 0),
+        SparseEdit::TooLarge => add_sparse(occupied, elements, bytes_max),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Both forms against each other, and against registers of one byte.
 
-use super::sparse::Edit;
+use super::sparse::SparseEdit;
 use super::*;
 use proptest::prelude::*;
 
@@ -149,10 +149,10 @@ proptest! {
         let result = add(&mut value, observation, 3000);
         // What is written in place leads to the same bytes.
         match edit {
-            Ok(Edit::Patch(at)) => prop_assert_eq!(&[&was[..at], &written[..], &was[at + written.len()..]].concat(), &value),
-            Ok(Edit::Tail(at)) => prop_assert_eq!(&[&was[..at], &written[..]].concat(), &value),
-            Ok(Edit::Unchanged) => prop_assert_eq!(&was, &value),
-            Ok(Edit::TooLarge) => {}
+            Ok(SparseEdit::Patch(at)) => prop_assert_eq!(&[&was[..at], &written[..], &was[at + written.len()..]].concat(), &value),
+            Ok(SparseEdit::Tail(at)) => prop_assert_eq!(&[&was[..at], &written[..]].concat(), &value),
+            Ok(SparseEdit::Unchanged) => prop_assert_eq!(&was, &value),
+            Ok(SparseEdit::TooLarge) => {}
             Err(error) => prop_assert_eq!(&result, &Err(error)),
         }
         if let Ok(Some(range)) = &result {

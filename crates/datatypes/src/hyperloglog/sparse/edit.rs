@@ -23,7 +23,7 @@ pub enum Set {
 
 /// What raising a register writes into a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edit {
+pub enum SparseEdit {
     /// The register is not less.
     Unchanged,
     /// Bytes from here on, behind which nothing moves.
@@ -119,20 +119,20 @@ pub fn raise_from(cursor: &mut Cursor, value: &mut Vec<u8>, observation: Observa
 ///
 /// # Errors
 /// When there is no such register.
-pub fn raised(value: &[u8], observation: Observation, bytes_max: usize, written: &mut Vec<u8>) -> Result<Edit, Corrupted> {
+pub fn raised(value: &[u8], observation: Observation, bytes_max: usize, written: &mut Vec<u8>) -> Result<SparseEdit, Corrupted> {
     debug_assert!(written.is_empty(), "what is written begins with the edit");
     let Observation { index, count } = observation;
     if count > VALUE_MAX {
-        return Ok(Edit::TooLarge);
+        return Ok(SparseEdit::TooLarge);
     }
     let opcodes = value.get(HEADER_BYTES..).ok_or(Corrupted)?;
     let place = find(opcodes, 0, 0, index)?;
     if place.run.value >= count {
-        return Ok(Edit::Unchanged);
+        return Ok(SparseEdit::Unchanged);
     }
     let sequence = sequence(&place, observation);
     if sequence.len > place.run.bytes && value.len() + sequence.len - place.run.bytes > bytes_max {
-        return Ok(Edit::TooLarge);
+        return Ok(SparseEdit::TooLarge);
     }
     let start = place.before.map_or(0, |(at, _)| at);
     let (before, behind) = (&opcodes[start..place.at], &opcodes[place.at + place.run.bytes..]);
@@ -143,10 +143,10 @@ pub fn raised(value: &[u8], observation: Observation, bytes_max: usize, written:
     }
     merge_neighbours(written, 0);
     if written.len() == replaced {
-        return Ok(Edit::Patch(HEADER_BYTES + start));
+        return Ok(SparseEdit::Patch(HEADER_BYTES + start));
     }
     written.extend_from_slice(far);
-    Ok(Edit::Tail(HEADER_BYTES + start))
+    Ok(SparseEdit::Tail(HEADER_BYTES + start))
 }
 
 /// The opcodes of a run with one register of it raised.

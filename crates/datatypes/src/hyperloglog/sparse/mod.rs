@@ -12,7 +12,7 @@
 mod edit;
 mod find;
 
-pub use edit::{Cursor, Edit, Set, raise, raise_from, raised};
+pub use edit::{Cursor, Set, SparseEdit, raise, raise_from, raised};
 pub use find::would_raise;
 
 use super::shape::{Corrupted, REGISTERS};
