@@ -1,5 +1,6 @@
 //! Writing: a reader that may also change keys.
 
+use crate::types::unpacked;
 use crate::value::{Owned, OwnedBytes};
 use crate::{Accessor, Key, Missing, Reader};
 use almandine_store::{Full, HeapValue, Kind, Need, Occupied, Pair, Put, SharedValue, Slot, fits_inline};
@@ -202,7 +203,13 @@ impl<'w> Writer<'w> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn put(&mut self, db: u16, key: &[u8], value: Owned) -> Result<(), Full> {
-        let Owned { kind, put, bytes } = value;
+        let Owned { kind, put, mut bytes } = value;
+        if let OwnedBytes::Inline(packed) = &bytes
+            && !fits_inline(key.len(), packed.len())
+            && let Some(object) = unpacked(kind, packed, self.reader.accessor.keyspace.types.placement)
+        {
+            bytes = OwnedBytes::Shared(object);
+        }
         let namespace = self.reader.namespace_of(db);
         let key = self.reader.accessor.session.key(namespace, key);
         match (self.reader.accessor.session.entry_to_replace(key), bytes) {
