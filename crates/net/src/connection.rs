@@ -37,6 +37,8 @@ pub(crate) struct Outgoing {
     pub(crate) pushed: usize,
     /// Back-pressure: too much is pending, so no input is executed until the peer has taken some of it.
     pub(crate) full: bool,
+    /// Second in which the peer has last taken any of what is pending, or in which it became too much.
+    pub(crate) taken_s: u64,
     /// A writable event is asked for.
     pub(crate) awaits_writable: bool,
 }
@@ -102,6 +104,11 @@ impl<C> Connection<C> {
         !self.input.is_empty() && self.input.len() >= self.needed
     }
 
+    /// Whether the peer must read before anything goes on: it has sent as much as is kept, and left as much unread.
+    pub(crate) fn is_choked(&self, unread_max: usize) -> bool {
+        self.life == Life::Open && !self.ended && self.output.full && self.input.len() >= unread_max
+    }
+
     /// Output that the kernel has not taken.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.output.pending.as_ref().map_or(0, |pending| pending.len())
@@ -135,7 +142,7 @@ impl<C> Connection<C> {
             Life::Lingering => Interest::Data,
             Life::Closing | Life::Dead => Interest::Nothing,
             Life::Open if self.ended => Interest::Nothing,
-            Life::Open if self.output.full && self.input.len() >= unread_max => Interest::Nothing,
+            Life::Open if self.is_choked(unread_max) => Interest::Nothing,
             Life::Open if self.paused && self.input.len() >= READ_AHEAD_BYTES => {
                 if self.awaits {
                     Interest::Nothing

@@ -116,7 +116,9 @@ impl<S: Service> ConnectionTable<S> {
             self.scratch = Output::new();
         }
         let pause = self.shared.limits.output_pause_bytes.load(Ordering::Relaxed);
-        connection.output.full |= connection.pending_bytes() > pause;
+        if !connection.output.full && connection.pending_bytes() > pause {
+            (connection.output.full, connection.output.taken_s) = (true, self.now_s);
+        }
     }
 
     /// Sends a scratch output that ends in a stream. The connection executes nothing more before the stream's end.
@@ -175,6 +177,9 @@ impl<S: Service> ConnectionTable<S> {
             Ok(sent) => {
                 if pending.is_empty() {
                     connection.output.pending = None;
+                }
+                if sent > 0 {
+                    connection.output.taken_s = self.now_s;
                 }
                 self.counters().bytes_out.add(sent);
                 self.counters().writes.add(1);

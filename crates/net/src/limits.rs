@@ -17,6 +17,9 @@ pub struct Limits {
     pub input_bytes_max: AtomicUsize,
     /// Pending output beyond which a connection's input is not executed.
     pub output_pause_bytes: AtomicUsize,
+    /// Seconds after which a peer is closed that has filled [`Self::unread_bytes_max`] in both directions and reads nothing. Redis keeps all that
+    /// comes, which bounds nothing; a peer that writes before it reads would wait for ever otherwise, and hold what is kept of it.
+    pub unread_s_max: AtomicU64,
     /// `client-output-buffer-limit normal`.
     pub output_normal: OutputLimit,
     /// `client-output-buffer-limit replica`.
@@ -39,6 +42,8 @@ pub struct OutputLimit {
 const MIB: usize = 1024 * 1024;
 /// How much more input than output is kept of a peer that does not read.
 const UNREAD_RATIO: usize = 64;
+/// See [`Limits::unread_s_max`].
+const UNREAD_S_MAX: u64 = 60;
 
 /// As in Redis, the same for all servers: an error or two.
 static UNAUTHENTICATED: OutputLimit = OutputLimit::new(1024, 0, 0);
@@ -52,6 +57,7 @@ impl Default for Limits {
             keepalive_s: AtomicU64::new(300),
             input_bytes_max: AtomicUsize::new(1024 * MIB),
             output_pause_bytes: AtomicUsize::new(MIB),
+            unread_s_max: AtomicU64::new(UNREAD_S_MAX),
             output_normal: OutputLimit::new(0, 0, 0),
             output_replica: OutputLimit::new(256 * MIB, 64 * MIB, 60),
             output_subscriber: OutputLimit::new(32 * MIB, 8 * MIB, 60),

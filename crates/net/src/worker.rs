@@ -386,14 +386,18 @@ impl<S: Service> Run<S> {
             && connection.session.as_ref().is_some_and(|session| !self.service.may_idle(session));
         let lingered = connection.life == Life::Lingering && now_s > connection.second;
         let stuck = connection.life == Life::Closing && now_s.saturating_sub(connection.second) > CLOSING_S;
+        let limits = &self.worker.shared.limits;
+        let choked = connection.is_choked(limits.unread_bytes_max())
+            && now_s.saturating_sub(connection.output.taken_s) > limits.unread_s_max.load(Ordering::Relaxed);
         if !idle && !lingered && !stuck && connection.output.pending.is_none() {
             return;
         }
         let token = connection.token;
         if let Some(mut connection) = self.table.slab.take(token) {
-            if idle || lingered || stuck {
+            if idle || lingered || stuck || choked {
                 connection.life = Life::Dead;
                 self.table.counters().closed_by.timeout.add(usize::from(idle));
+                self.table.counters().closed_by.output_limit.add(usize::from(choked));
             }
             self.table.settle(&mut self.service, &mut self.reactor, connection);
         }

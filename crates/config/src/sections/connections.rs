@@ -19,7 +19,7 @@ section! {
         "Replies that may wait for a slow reader: class, hard limit, soft limit, seconds above the soft limit."
         => output_buffer_limits: BufferLimits;
     "client-output-pause": (Kind::Memory(0, i64::MAX as u64)) = "1mb" [own]
-        "Replies of a slow reader beyond which its next commands wait; less with a small `maxmemory`. 0 lets replies pile up to `client-output-buffer-limit` and `maxmemory-clients`, as Redis does."
+        "Replies of a slow reader beyond which its next commands wait; less with a small `maxmemory`. One that has sent 64 times as much beside as much of unread replies, and reads nothing for a minute, is closed. 0 lets replies pile up to `client-output-buffer-limit` and `maxmemory-clients`, as Redis does."
         => output_pause_bytes: u64;
     "maxmemory-clients": (Kind::Share) = "0" []
         "Memory of all clients together, in bytes or percent of `maxmemory`, beyond which the largest are closed; 0 for no limit."

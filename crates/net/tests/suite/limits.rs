@@ -1,6 +1,6 @@
 //! What a peer cannot break: memory, other connections, the number of connections.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -336,5 +336,30 @@ fn a_pipeline_may_be_sent_whole_before_its_replies_are_read() {
         for _ in 0..FRAMES {
             assert_eq!(client.receive(), payload);
         }
+    }
+}
+
+/// Behind the limits in both directions it waits for the peer to read, and the peer perhaps for it: that ends.
+#[test]
+fn a_client_that_writes_on_and_never_reads_is_closed() {
+    for kind in KINDS {
+        let server = Server::tcp(kind, 1);
+        server.limits.output_pause_bytes.store(20_000, Ordering::SeqCst);
+        server.limits.unread_s_max.store(1, Ordering::SeqCst);
+        let mut client = server.connect();
+        let mut bytes = Vec::new();
+        (0..100).for_each(|_| frame(&mut bytes, &[9; 10_000]));
+        client.stream.set_write_timeout(Some(Duration::from_secs(120))).unwrap();
+        let mut written = 0_usize;
+        let error = loop {
+            match client.stream.write(&bytes[written % bytes.len()..]) {
+                Ok(count) => written += count,
+                Err(error) => break error.kind(),
+            }
+        };
+        assert!(matches!(error, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error:?} after {written} bytes");
+        assert_eq!(server.handle.sum(|counters| &counters.closed_by.output_limit), 1);
+        server.until("nothing of it is kept", |server| server.handle.sum(|counters| &counters.output_pending_bytes) == 0);
+        assert_eq!(server.connect().call(b"hello"), b"hello");
     }
 }
