@@ -9,9 +9,11 @@ use super::{Collection, Contents, Editable, downcast};
 use crate::{Accessor, Key, Refusal, Writer};
 
 /// A value to be changed, under its latch. A key that is absent is an empty one. Of a value that is packed nothing is stored before
-/// [`Draft::commit`]; an object changes at once, so whatever has changed must be committed.
+/// [`Draft::commit`]. An object changes at once: a draft that is dropped instead, because its command fails behind a change, stores and tells
+/// what was changed (INV-CHANGE-1, INV-EFFECT-1).
 pub(in crate::types) struct Draft<'w, C: Collection> {
-    slot: Slot<'w>,
+    /// Taken when the draft is stored.
+    slot: Option<Slot<'w>>,
     /// The packed value as it will be.
     packed: &'w mut Vec<u8>,
     /// The object that it will be, and is not yet.
@@ -23,7 +25,8 @@ pub(in crate::types) struct Draft<'w, C: Collection> {
     counted: i64,
     /// What is done to the object in the store, if somebody wants to know.
     edits: Option<Vec<u8>>,
-    uncommitted: Uncommitted,
+    /// The object in the store has changes that are not told yet.
+    uncommitted: bool,
     /// When the first element expired before all changes.
     due: Option<i64>,
     now: u64,
@@ -56,16 +59,15 @@ impl Writer<'_> {
                 scratch.extend_from_slice(entry.value());
             }
         }
-        let uncommitted = Uncommitted::default();
         Ok(Draft {
-            slot,
+            slot: Some(slot),
             packed: scratch,
             fresh: None,
             stored,
             changed: false,
             counted: 0,
             edits,
-            uncommitted,
+            uncommitted: false,
             due,
             now,
             placement,
@@ -77,7 +79,7 @@ impl<C: Collection> Editable<C> for Draft<'_, C> {
     #[inline]
     fn contents(&self) -> Contents<'_, C> {
         let stored = || match &self.slot {
-            Slot::Occupied(entry) if self.stored => entry.object().and_then(downcast::<C>),
+            Some(Slot::Occupied(entry)) if self.stored => entry.object().and_then(downcast::<C>),
             _ => None,
         };
         match self.fresh.as_deref().or_else(stored) {
@@ -100,9 +102,9 @@ impl<C: Collection> Editable<C> for Draft<'_, C> {
         if let Some(fresh) = &mut self.fresh {
             return Ok(change(fresh));
         }
-        let Slot::Occupied(entry) = &mut self.slot else { return Err(Refusal::Full) };
+        let Some(Slot::Occupied(entry)) = &mut self.slot else { return Err(Refusal::Full) };
         let changed = entry.change_object(|object| object.as_any_mut().downcast_mut::<C::Object>().map(change))?;
-        self.uncommitted.0 = true;
+        self.uncommitted = true;
         changed.ok_or(Refusal::WrongKind)
     }
 }
@@ -110,7 +112,7 @@ impl<C: Collection> Editable<C> for Draft<'_, C> {
 impl<C: Collection> Draft<'_, C> {
     /// Whether the key was there.
     pub(in crate::types) fn existed(&self) -> bool {
-        matches!(self.slot, Slot::Occupied(_))
+        matches!(self.slot, Some(Slot::Occupied(_)))
     }
 
     /// The time of the batch, in milliseconds since the Unix epoch.
@@ -130,7 +132,7 @@ impl<C: Collection> Draft<'_, C> {
 
     /// Says that the last change was refused, and has changed nothing.
     pub(in crate::types) fn refused(&mut self) {
-        self.uncommitted.0 = self.changed && self.stored;
+        self.uncommitted = self.changed && self.stored;
     }
 
     /// Notes what is done to an object in the store, where somebody wants to know: `write` appends an edit.
@@ -168,29 +170,57 @@ impl<C: Collection> Draft<'_, C> {
     /// # Errors
     /// When the store is full; then a packed value is as it was.
     pub(in crate::types) fn commit(mut self) -> Result<(), Refusal> {
-        self.uncommitted.0 = false;
+        self.store_changes()
+    }
+
+    fn store_changes(&mut self) -> Result<(), Refusal> {
+        self.uncommitted = false;
         if !self.changed {
             return Ok(());
         }
+        let existed = self.existed();
         let is_gone = C::EMPTY_IS_ABSENT && self.contents().elements() == 0;
-        if !is_gone || self.existed() {
-            self.slot.count_changes(self.counted - 1);
+        let Some(mut slot) = self.slot.take() else { return Ok(()) };
+        if !is_gone || existed {
+            slot.count_changes(self.counted - 1);
         }
-        let Self { slot, packed, fresh, stored, due, placement, edits, .. } = self;
         let (slot, put) = match slot {
             Slot::Occupied(entry) if is_gone => {
                 entry.remove();
                 return Ok(());
             }
             Slot::Vacant(_) if is_gone => return Ok(()),
-            Slot::Occupied(entry) if stored => return commit_object::<C>(entry, packed, due, &edits.unwrap_or_default()),
+            Slot::Occupied(entry) if self.stored => {
+                let edits = self.edits.take().unwrap_or_default();
+                return commit_object::<C>(entry, self.packed, self.due, &edits);
+            }
             Slot::Occupied(entry) => {
                 let put = Put { edited: false, ..entry.put() };
                 (Slot::Occupied(entry), put)
             }
             vacant @ Slot::Vacant(_) => (vacant, Put::default()),
         };
-        Ok(store::<C>(slot, packed, fresh, placement, put)?)
+        Ok(store::<C>(slot, self.packed, self.fresh.take(), self.placement, put)?)
+    }
+
+    #[cold]
+    fn store_failed(&mut self) {
+        debug_assert!(self.stored, "a value that is no object in the store changes when it is committed");
+        // A change that its type has not counted yet is one all the same.
+        if !self.changed {
+            self.changed(1);
+        }
+        let stored = self.store_changes();
+        debug_assert!(stored.is_ok(), "INV-CHANGE-1: a change of an object in the store needs no room to be told");
+    }
+}
+
+impl<C: Collection> Drop for Draft<'_, C> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.uncommitted {
+            self.store_failed();
+        }
     }
 }
 
@@ -215,16 +245,6 @@ pub(super) fn store<C: Collection>(
         (Slot::Occupied(mut entry), Some(object)) => entry.replace_shared(C::KIND, object, put),
         (Slot::Vacant(entry), None) => entry.insert(C::KIND, packed, put),
         (Slot::Vacant(entry), Some(object)) => entry.insert_shared(C::KIND, object, put),
-    }
-}
-
-/// Whether an object in the store has changes that were not committed.
-#[derive(Default)]
-struct Uncommitted(bool);
-
-impl Drop for Uncommitted {
-    fn drop(&mut self) {
-        debug_assert!(!self.0, "an object that was changed is committed");
     }
 }
 

@@ -8,6 +8,8 @@
 mod ahead;
 mod change;
 mod draft;
+#[cfg(test)]
+mod draft_tests;
 pub(super) mod edits;
 mod frozen;
 mod look;

@@ -23,15 +23,30 @@ impl Writer<'_> {
         let mut set = self.write_as::<Sets>(to, limits)?;
         let added = set.add(member)?;
         set.commit()?;
-        let mut set = self.write_as::<Sets>(from, limits)?;
-        set.remove(member)?;
-        let emptied = set.is_empty();
-        set.commit()?;
+        let emptied = match self.take_member(from, member, limits) {
+            Ok(emptied) => emptied,
+            Err(refusal) => {
+                if added {
+                    // It has just been put there, so this finds room.
+                    self.take_member(to, member, limits)?;
+                }
+                return Err(refusal);
+            }
+        };
         if added {
             self.accessor.session.join_changes();
             self.count_changes(1);
         }
         Ok(Some(Moved { added, emptied }))
+    }
+
+    /// Removes a member. Says whether it was the last one.
+    fn take_member(&mut self, key: Key<'_>, member: &[u8], limits: SetLimits) -> Result<bool, Refusal> {
+        let mut set = self.write_as::<Sets>(key, limits)?;
+        set.remove(member)?;
+        let emptied = set.is_empty();
+        set.commit()?;
+        Ok(emptied)
     }
 }
 
