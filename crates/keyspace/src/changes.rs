@@ -1,11 +1,10 @@
 //! Changes of keys, as the store notes them, with databases in place of namespaces.
 
-use crate::databases::settled;
 use crate::listeners::ChangedKey;
+use crate::namespaces::Namespaces;
 use crate::{Accessor, Keyspace};
 use almandine_store::{Change, Consumer, Effect};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 impl Keyspace {
     /// Has the store tell of what it notes and no accessor takes. Once, when it was opened.
@@ -16,8 +15,7 @@ impl Keyspace {
                 listener(changes);
             }
             if let Some(listener) = listeners.keys.get() {
-                let mut named = Databases::new(&namespaces);
-                listener(&changes.untold().filter_map(|change| named.name(&change)).collect::<Vec<_>>());
+                listener(&changes.untold().filter_map(|change| name(&namespaces, &change)).collect::<Vec<_>>());
             }
         });
     }
@@ -45,9 +43,9 @@ impl Accessor {
 
     /// Takes the changes that this accessor has made in its batch, in their order, and the removals that it came upon.
     pub fn drain_changes(&mut self, mut each: impl FnMut(ChangedKey<'_>)) {
-        let mut named = Databases::new(&self.keyspace.namespaces);
+        let namespaces = &self.keyspace.namespaces;
         self.session.drain_changes(|change| {
-            if let Some(changed) = named.name(&change) {
+            if let Some(changed) = name(namespaces, &change) {
                 each(changed);
             }
         });
@@ -59,36 +57,13 @@ impl Accessor {
     }
 }
 
-/// Finds databases by their namespaces.
-pub(crate) struct Databases<'n> {
-    namespaces: &'n [AtomicU32],
-    /// The one that was found last: there may be thousands, but most keys are in the one of the key before.
-    last: usize,
-}
-
-impl<'n> Databases<'n> {
-    pub(crate) fn new(namespaces: &'n [AtomicU32]) -> Self {
-        Self { namespaces, last: 0 }
+/// A change with its database; none when that was emptied.
+fn name<'c>(namespaces: &Namespaces, change: &Change<'c>) -> Option<ChangedKey<'c>> {
+    let Change { namespace, key, removal, .. } = *change;
+    if matches!(change.effect, Some(Effect::Database(_) | Effect::Lost)) {
+        return None;
     }
-
-    /// The database that consists of a namespace; none when that was emptied.
-    pub(crate) fn find(&mut self, namespace: u16) -> Option<u16> {
-        let is = |db: usize| settled(&self.namespaces[db]) == namespace;
-        if !is(self.last) {
-            let find = || (0..self.namespaces.len()).find(|&db| is(db));
-            // Twice, because it may have been swapped from one behind to one before.
-            self.last = find().or_else(find)?;
-        }
-        Some(self.last as u16)
-    }
-
-    fn name<'c>(&mut self, change: &Change<'c>) -> Option<ChangedKey<'c>> {
-        let Change { namespace, key, removal, .. } = *change;
-        if matches!(change.effect, Some(Effect::Database(_) | Effect::Lost)) {
-            return None;
-        }
-        Some(ChangedKey { db: self.find(namespace)?, key, removal })
-    }
+    Some(ChangedKey { db: namespaces.database(namespace)?, key, removal })
 }
 
 #[cfg(test)]

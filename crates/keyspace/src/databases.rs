@@ -2,6 +2,7 @@
 
 use crate::Accessor;
 use crate::listeners::Listeners;
+use crate::namespaces::Namespaces;
 use crate::types::TypeTable;
 use crate::waiters::Waiters;
 use crate::watch::Watches;
@@ -10,28 +11,7 @@ use almandine_datatypes::hash::Placement;
 use almandine_store::{EvictionPolicy, MemoryUse, Store, Totals, Work};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-
-/// In place of a namespace while its database is being swapped.
-const SWAPPING: u32 = u32::MAX;
-
-/// The namespace of a database, for a thread that need not be in a batch; waits while the database is being swapped.
-pub(crate) fn settled(database: &AtomicU32) -> u16 {
-    let namespace = database.load(Ordering::Acquire);
-    if namespace == SWAPPING { await_swap(database) } else { namespace as u16 }
-}
-
-#[cold]
-fn await_swap(database: &AtomicU32) -> u16 {
-    loop {
-        let namespace = database.load(Ordering::Acquire);
-        if namespace != SWAPPING {
-            return namespace as u16;
-        }
-        almandine_io::thread::yield_now();
-    }
-}
 
 /// How a keyspace is made.
 #[derive(Clone, Debug)]
@@ -54,7 +34,7 @@ impl Default for Options {
 pub struct Keyspace {
     pub(crate) store: Store,
     pub(crate) types: Arc<TypeTable>,
-    pub(crate) namespaces: Arc<[AtomicU32]>,
+    pub(crate) namespaces: Arc<Namespaces>,
     pub(crate) watches: Arc<Watches>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) listeners: Arc<Listeners>,
@@ -72,10 +52,9 @@ impl Keyspace {
         store_options.types = Some(types.clone());
         let store = Store::open(store_options)?;
         let databases = options.databases.clamp(1, DATABASES_MAX);
-        let namespaces = (0..databases)
-            .map(|_| store.allocate_namespace().map(|namespace| AtomicU32::new(u32::from(namespace))))
-            .collect::<Result<_, _>>()
-            .map_err(io::Error::other)?;
+        let namespaces: Vec<u16> =
+            (0..databases).map(|_| store.allocate_namespace()).collect::<Result<_, _>>().map_err(io::Error::other)?;
+        let namespaces = Arc::new(Namespaces::new(&namespaces));
         store.set_budget(options.maxmemory);
         let watches = Arc::new(Watches::new());
         let told = Arc::clone(&watches);
@@ -109,26 +88,19 @@ impl Keyspace {
     /// The namespace of a database, within a batch: none is swapped meanwhile (INV-NS-2).
     #[inline]
     pub(crate) fn namespace(&self, db: u16) -> u16 {
-        let namespace = self.namespaces[usize::from(db)].load(Ordering::Acquire);
-        debug_assert_ne!(namespace, SWAPPING, "INV-NS-2: who swaps databases is alone");
-        namespace as u16
-    }
-
-    /// As [`Keyspace::namespace`], outside of any batch, too.
-    fn namespace_from_outside(&self, db: u16) -> u16 {
-        settled(&self.namespaces[usize::from(db)])
+        self.namespaces.namespace(db)
     }
 
     /// Keys in a database, expired ones that nobody has noticed yet included. Exact, O(threads).
     #[must_use]
     pub fn dbsize(&self, db: u16) -> u64 {
-        self.store.namespace_len(self.namespace_from_outside(db)).0
+        self.store.namespace_len(self.namespaces.settled(db)).0
     }
 
     /// Keys with an expiry in a database.
     #[must_use]
     pub fn expires(&self, db: u16) -> u64 {
-        self.store.namespace_len(self.namespace_from_outside(db)).1
+        self.store.namespace_len(self.namespaces.settled(db)).1
     }
 
     fn replace_namespace(&self, db: u16) -> u64 {
@@ -143,19 +115,8 @@ impl Keyspace {
                 Err(_) => almandine_io::thread::sleep(Duration::from_millis(1)),
             }
         };
-        let old = self.namespaces[usize::from(db)].swap(u32::from(fresh), Ordering::AcqRel);
-        self.store.drop_namespace(old as u16);
+        self.store.drop_namespace(self.namespaces.replace(db, fresh));
         keys
-    }
-
-    fn swap_namespaces(&self, left: u16, right: u16) {
-        debug_assert_ne!(left, right, "INV-NS-2: a database is not swapped with itself, or it would never have a namespace again");
-        let (left, right) = (&self.namespaces[usize::from(left)], &self.namespaces[usize::from(right)]);
-        // Nobody sees one of them swapped and the other not yet: who asks between waits.
-        let was_left = left.swap(SWAPPING, Ordering::AcqRel);
-        let was_right = right.swap(SWAPPING, Ordering::AcqRel);
-        left.store(was_right, Ordering::Release);
-        right.store(was_left, Ordering::Release);
     }
 
     /// Waits until what is used is within `budget`, which has been set, nothing more can be evicted, or the time is over. Outside an epoch.
@@ -325,45 +286,8 @@ impl Accessor {
             return;
         }
         self.alone(|accessor| {
-            accessor.remap(&[left, right], true, |keyspace| keyspace.swap_namespaces(left, right));
+            accessor.remap(&[left, right], true, |keyspace| keyspace.namespaces.swap(left, right));
             accessor.count_changes(1);
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::AtomicU64;
-
-    /// From outside of any batch, too, who has seen the second database swapped does not see the first one not yet swapped.
-    #[test]
-    fn a_swap_is_seen_of_both_databases_at_once() {
-        const SWAPS: u64 = 200_000;
-        let store = almandine_store::Options { background: false, ..Default::default() };
-        let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
-        let mapping = [keyspace.namespace_from_outside(0), keyspace.namespace_from_outside(1)];
-        let begun = AtomicU64::new(0);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for number in 1..=SWAPS {
-                    begun.store(number, Ordering::SeqCst);
-                    keyspace.swap_namespaces(0, 1);
-                }
-            });
-            loop {
-                let number = begun.load(Ordering::SeqCst);
-                let (right, left) = (keyspace.namespace_from_outside(1), keyspace.namespace_from_outside(0));
-                if begun.load(Ordering::SeqCst) == number && number > 0 {
-                    // What the second one has got and the first one has not yet given away.
-                    let moved = mapping[usize::from(number.is_multiple_of(2))];
-                    assert!(!(right == moved && left == moved), "swap {number}");
-                }
-                if number == SWAPS {
-                    break;
-                }
-            }
-        });
-        assert_eq!([keyspace.namespace_from_outside(0), keyspace.namespace_from_outside(1)], mapping);
     }
 }

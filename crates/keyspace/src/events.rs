@@ -3,7 +3,6 @@
 //! A handler states its events as it makes its changes; what the store does by itself comes without being stated (INV-EVENT-1). While no event is
 //! published, stating one costs the test of a bit that the accessor has taken when its batch began.
 
-use crate::changes::Databases;
 use crate::listeners::KeyEvent;
 use crate::{Accessor, Key, Keyspace, Reader};
 use almandine_base::events::Classes;
@@ -20,7 +19,7 @@ impl Keyspace {
             let tell = |class: Classes, name: &'static str, elements| {
                 // Keys of a database that was emptied meanwhile have no name.
                 if published.any(class)
-                    && let Some(db) = Databases::new(&namespaces).find(namespace)
+                    && let Some(db) = namespaces.database(namespace)
                 {
                     listener(&KeyEvent { published, db, key, name, elements });
                 }

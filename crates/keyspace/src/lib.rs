@@ -18,6 +18,7 @@ mod events;
 mod hand_over;
 mod listeners;
 mod named;
+mod namespaces;
 mod reader;
 mod second_keys;
 pub mod types;
