@@ -122,7 +122,8 @@ impl Accessor {
         self.session.leave();
     }
 
-    /// So many bytes beside the store, of buffers of connections say, count against the budget since the last batch: the end of this one evicts for them.
+    /// So many bytes beside the store, of buffers of connections say, count against the budget since the last batch: the end of
+    /// this one evicts for them.
     pub fn count_growth(&mut self, bytes: usize) {
         self.session.count_growth(bytes);
     }
@@ -137,7 +138,8 @@ impl Accessor {
         self.session.hold_group(false);
     }
 
-    /// Leaves the epoch for a moment in the middle of long work that depends on nothing it has looked at before. Not within a unit of work.
+    /// Leaves the epoch for a moment in the middle of long work that depends on nothing it has looked at before. Not within a
+    /// unit of work.
     pub(crate) fn renew_epoch(&mut self) {
         if !self.in_unit() && !self.session.holds_latches() {
             self.outside_epoch(|| {});

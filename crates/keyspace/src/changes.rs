@@ -20,9 +20,9 @@ impl Keyspace {
         });
     }
 
-    /// Installs who is told of the changes that no accessor takes ([`Accessor::drain_changes`]), soon after they were made, on any thread: of keys
-    /// that expire or give way in the background, above all. A second call changes nothing. Those of one session come in their order. Keys of
-    /// a database that was emptied meanwhile are left out.
+    /// Installs who is told of the changes that no accessor takes ([`Accessor::drain_changes`]), soon after they were made, on
+    /// any thread: of keys that expire or give way in the background, above all. A second call changes nothing. Those of one
+    /// session come in their order. Keys of a database that was emptied meanwhile are left out.
     pub fn on_changes(&self, listener: impl Fn(&[ChangedKey<'_>]) + Send + Sync + 'static) {
         let _ = self.listeners.keys.set(Box::new(listener));
     }

@@ -119,7 +119,8 @@ impl Keyspace {
         keys
     }
 
-    /// Waits until what is used is within `budget`, which has been set, nothing more can be evicted, or the time is over. Outside an epoch.
+    /// Waits until what is used is within `budget`, which has been set, nothing more can be evicted, or the time is over.
+    /// Outside an epoch.
     pub fn await_eviction(&self, budget: u64, within: Duration) {
         const STEP: Duration = Duration::from_millis(1);
         let steps = within.as_millis() / STEP.as_millis();
@@ -249,7 +250,8 @@ impl Keyspace {
 }
 
 impl Accessor {
-    /// Empties databases in O(1), for everybody at once (INV-NS-2); their records are freed in the background. Returns how many keys they held.
+    /// Empties databases in O(1), for everybody at once (INV-NS-2); their records are freed in the background. Returns how many
+    /// keys they held.
     pub fn flush(&mut self, dbs: &[u16]) -> u64 {
         self.alone(|accessor| {
             let mut keys = 0;

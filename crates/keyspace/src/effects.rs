@@ -1,9 +1,10 @@
 //! Effects: what was done to keys, for those who do it again: an operation log, a replica, a copy that is made while others write.
 //!
-//! Effects come from the verbs of the waist, so no command can change a key without one. Each names one key and needs nothing but that key's
-//! value before it (INV-EFFECT-1). Those of one key are in the order of their sequences, whoever made them; those of a unit of work are
-//! together, and its last one ends the group. A key belongs to a *generation*, which is what a database held from one FLUSHDB to the next;
-//! FLUSHDB, FLUSHALL and SWAPDB give databases other generations, which is an effect without a key.
+//! Effects come from the verbs of the waist, so no command can change a key without one. Each names one key and needs nothing
+//! but that key's value before it (INV-EFFECT-1). Those of one key are in the order of their sequences, whoever made them; those
+//! of a unit of work are together, and its last one ends the group. A key belongs to a *generation*, which is what a database
+//! held from one FLUSHDB to the next; FLUSHDB, FLUSHALL and SWAPDB give databases other generations, which is an effect without
+//! a key.
 //!
 //! Replaying knows no time: what expires is gone when its own effect says so. So it takes place in batches of time 0.
 
@@ -12,8 +13,8 @@ use almandine_store::{Body, Change, Changes, Consumer, Effect, HeapValue, Kind, 
 use std::sync::Arc;
 
 impl Keyspace {
-    /// Installs who is given the effects that no accessor takes ([`Accessor::drain_effects`]), when a batch has ended; a second call
-    /// changes nothing. Those of a unit of work come together.
+    /// Installs who is given the effects that no accessor takes ([`Accessor::drain_effects`]), when a batch has ended; a second
+    /// call changes nothing. Those of a unit of work come together.
     pub fn on_effects(&self, listener: impl Fn(&Changes) + Send + Sync + 'static) {
         let _ = self.listeners.effects.set(Box::new(listener));
     }
@@ -25,7 +26,8 @@ impl Keyspace {
 }
 
 impl Accessor {
-    /// Takes the effects of the units of work that have ended, and of removals; between two units, behind [`Accessor::drain_changes`].
+    /// Takes the effects of the units of work that have ended, and of removals; between two units, behind
+    /// [`Accessor::drain_changes`].
     pub fn drain_effects(&mut self, each: impl FnMut(Change<'_>)) {
         debug_assert!(!self.in_unit(), "the effects of a unit come together");
         self.session.drain_effects(each);
@@ -39,8 +41,8 @@ impl Accessor {
 }
 
 impl Reader<'_> {
-    /// The sequence of the last effect on a key that is latched: the value that is read under this latch has it and all before it, and none
-    /// that comes later.
+    /// The sequence of the last effect on a key that is latched: the value that is read under this latch has it and all before
+    /// it, and none that comes later.
     #[must_use]
     pub fn last_sequence(&self, key: Key<'_>) -> u64 {
         self.accessor.session.last_sequence(self.current(key))
@@ -51,8 +53,8 @@ impl Writer<'_> {
     /// Does to a key what an effect says, which is not one on a database. The batch has time 0.
     ///
     /// # Errors
-    /// When the store is full, or the key must be read from the device first; then nothing has changed. When the key has another type
-    /// than the effect, which is not the one that follows then.
+    /// When the store is full, or the key must be read from the device first; then nothing has changed. When the key has another
+    /// type than the effect, which is not the one that follows then.
     pub fn replay(&mut self, key: &[u8], effect: &Effect<'_>) -> Result<(), Refusal> {
         debug_assert_eq!(self.now_ms(), 0, "INV-EFFECT-1: replaying knows no time");
         let key = self.key(key);

@@ -1,7 +1,7 @@
 //! Keyspace events: what befalls keys, by class and name, for who listens to their channels.
 //!
-//! A handler states its events as it makes its changes; what the store does by itself comes without being stated (INV-EVENT-1). While no event is
-//! published, stating one costs the test of a bit that the accessor has taken when its batch began.
+//! A handler states its events as it makes its changes; what the store does by itself comes without being stated (INV-EVENT-1).
+//! While no event is published, stating one costs the test of a bit that the accessor has taken when its batch began.
 
 use crate::listeners::KeyEvent;
 use crate::{Accessor, Key, Keyspace, Reader};
@@ -44,8 +44,8 @@ impl Keyspace {
         });
     }
 
-    /// Installs who is told of events, under the latch of the key, so that those of a key come in the order of its changes. It must not come
-    /// back to the keyspace. A second call changes nothing.
+    /// Installs who is told of events, under the latch of the key, so that those of a key come in the order of its changes. It
+    /// must not come back to the keyspace. A second call changes nothing.
     pub fn on_events(&self, listener: impl Fn(&KeyEvent<'_>) + Send + Sync + 'static) {
         let _ = self.listeners.events.set(Box::new(listener));
     }
@@ -103,8 +103,8 @@ impl Reader<'_> {
         self.accessor.published.any(class) && self.accessor.published.any(Classes::SUBKEYS)
     }
 
-    /// Latches keys of this database exclusively, also where the command only reads: what has expired is removed where it is met, and no event of
-    /// theirs comes between. Once, until [`Reader::unlock`].
+    /// Latches keys of this database exclusively, also where the command only reads: what has expired is removed where it is
+    /// met, and no event of theirs comes between. Once, until [`Reader::unlock`].
     pub fn lock_for_events<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
         let db = self.db;
         self.lock_keys(keys.map(|key| (db, key)), true);
@@ -143,8 +143,8 @@ impl Reader<'_> {
         created
     }
 
-    /// Tells the events of a command, before its latches are released. One that is `void`, or has met records on the device, begins anew and
-    /// will state its own again.
+    /// Tells the events of a command, before its latches are released. One that is `void`, or has met records on the device,
+    /// begins anew and will state its own again.
     #[inline]
     pub fn end_events(&mut self, void: bool) {
         let session = &mut self.accessor.session;

@@ -1,5 +1,5 @@
-//! Which namespace of the store each database is, and which database a namespace is, both in O(1): changes are told with their databases while their keys
-//! are latched, and there may be thousands of databases.
+//! Which namespace of the store each database is, and which database a namespace is, both in O(1): changes are told with their
+//! databases while their keys are latched, and there may be thousands of databases.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -83,7 +83,8 @@ impl Namespaces {
         debug_assert_ne!(left, right, "INV-NS-2: a database is not swapped with itself, or it would never have a namespace again");
         let was_left = self.of[usize::from(left)].swap(SWAPPING, Ordering::AcqRel);
         let was_right = self.of[usize::from(right)].swap(SWAPPING, Ordering::AcqRel);
-        // Before the namespaces are seen again, and counted between: `database` reads them behind the table, and finds a swap that came between both reads.
+        // Before the namespaces are seen again, and counted between: `database` reads them behind the table, and finds a swap
+        // that came between both reads.
         self.databases[was_left as usize].store(right, Ordering::Release);
         self.databases[was_right as usize].store(left, Ordering::Release);
         self.swaps.fetch_add(1, Ordering::AcqRel);

@@ -284,8 +284,8 @@ impl<'w> Reader<'w> {
         self.accessor.session.scan(self.namespace, cursor, count, |key, view| visit(key, Metadata::of(view)))
     }
 
-    /// Puts some key of the database into `target`; false if there is none. `random` chooses where to look. When that has met records on
-    /// the device the answer is void, and the next call goes on at the same place, whatever `random` it gets.
+    /// Puts some key of the database into `target`; false if there is none. `random` chooses where to look. When that has met
+    /// records on the device the answer is void, and the next call goes on at the same place, whatever `random` it gets.
     pub fn random_key(&mut self, random: u64, target: &mut Vec<u8>) -> bool {
         let namespace = self.namespace;
         let begun = self.accessor.random_walk.take().filter(|walk| walk.namespace == namespace);
@@ -386,7 +386,8 @@ mod tests {
         panic!("no random key after {asked} records");
     }
 
-    /// A small database beside a large one, in memory: as in the index that FLUSHALL leaves behind, nearly all buckets have nothing of it.
+    /// A small database beside a large one, in memory: as in the index that FLUSHALL leaves behind, nearly all buckets have
+    /// nothing of it.
     #[test]
     fn a_small_database_costs_what_it_holds_and_its_keys_are_as_likely() {
         const DRAWS: u64 = 3000;

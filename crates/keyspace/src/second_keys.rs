@@ -1,9 +1,10 @@
 //! What those who wait may need beside the key that they wait for: the destination of BLMOVE.
 //!
-//! Whoever makes a key ready serves those who wait for it under the latches of his unit of work (INV-BLOCK-1), and no latch is held while something is read
-//! from the device (INV-LATCH-2). So where records may be on a device, a command that may make keys ready makes sure before its first change that serving
-//! will have all that it needs: it latches the destinations of those who will be served together with its own keys, those of who waits for these destinations,
-//! too, and so on, and asks for what is not in memory. Nobody begins to wait for a key that is latched, so what is found under the latches is all there is.
+//! Whoever makes a key ready serves those who wait for it under the latches of his unit of work (INV-BLOCK-1), and no latch is
+//! held while something is read from the device (INV-LATCH-2). So where records may be on a device, a command that may make keys
+//! ready makes sure before its first change that serving will have all that it needs: it latches the destinations of those who
+//! will be served together with its own keys, those of who waits for these destinations, too, and so on, and asks for what is
+//! not in memory. Nobody begins to wait for a key that is latched, so what is found under the latches is all there is.
 //!
 //! Of a long queue only so many are looked at as the command has elements for, and some more, since others may leave meanwhile.
 
@@ -26,7 +27,8 @@ pub struct Filled<'k> {
 
 /// Waiters of a queue that are looked at beside those that there are elements for.
 const SPARE: usize = 16;
-/// Keys that are latched together for those who wait, at most. Of more, those beyond are read between two holds ([`Accessor::read_between`]).
+/// Keys that are latched together for those who wait, at most. Of more, those beyond are read between two holds
+/// ([`Accessor::read_between`]).
 const KEYS_MAX: usize = 1 << 10;
 /// Times that a command takes its latches anew, because somebody has begun to wait meanwhile.
 const PLANS_MAX: usize = 64;
@@ -52,8 +54,8 @@ impl Accessor {
         let _ = self.require_all_of(&needed);
     }
 
-    /// A unit of work that has just begun and may fill a key for which somebody waits holds all of its keys exclusively: serving may change one that its
-    /// commands only read, and nobody is to come between. It may release its latches for a moment.
+    /// A unit of work that has just begun and may fill a key for which somebody waits holds all of its keys exclusively: serving
+    /// may change one that its commands only read, and nobody is to come between. It may release its latches for a moment.
     pub fn hold_for_waiters(&mut self, filled: &[Filled<'_>]) {
         let is_waited_for =
             |filled: &Filled<'_>| filled.elements > 0 && self.keyspace.waiters.is_waited_for(&self.key(filled.db, filled.key));
@@ -64,8 +66,8 @@ impl Accessor {
         }
     }
 
-    /// Makes sure that a unit of work that has just begun will have all that it takes to serve those whom it makes ready. It may release its latches for a
-    /// moment.
+    /// Makes sure that a unit of work that has just begun will have all that it takes to serve those whom it makes ready. It may
+    /// release its latches for a moment.
     ///
     /// # Errors
     /// When something has to be read from the device first.

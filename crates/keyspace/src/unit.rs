@@ -1,9 +1,10 @@
 //! Units of work: several commands that everybody else sees as one step.
 //!
-//! A unit whose keys are known is *planned*: the buckets of all of its keys are latched together, shared or exclusive as each key needs it, before
-//! the first command runs, and released behind the last one. A unit that may touch any key (KEYS, FLUSHALL, SELECT inside a transaction) runs
-//! *alone*: all other workers are outside their batches meanwhile. Within a unit, readers and writers take and release no latches of a plan of
-//! their own, and databases keep their namespaces.
+//! A unit whose keys are known is *planned*: the buckets of all of its keys are latched together, shared or exclusive as each
+//! key needs it, before the first command runs, and released behind the last one. A unit that may touch any key (KEYS, FLUSHALL,
+//! SELECT inside a transaction) runs
+//! *alone*: all other workers are outside their batches meanwhile. Within a unit, readers and writers take and release no
+//! latches of a plan of their own, and databases keep their namespaces.
 
 use crate::accessor::Unit;
 use crate::{Accessor, Key, Missing};
@@ -48,8 +49,8 @@ impl Accessor {
         self.unit = Unit::Planned;
     }
 
-    /// Makes sure that a key of the unit is at hand, for what it is needed for. Call it for all of them before the first command, so that
-    /// all are read together.
+    /// Makes sure that a key of the unit is at hand, for what it is needed for. Call it for all of them before the first
+    /// command, so that all are read together.
     ///
     /// # Errors
     /// When a record must be read first, or cannot be.
@@ -81,8 +82,8 @@ impl Accessor {
         self.namespaces.clear();
     }
 
-    /// After reads under latches: removes those of their keys that were found past their time, as a read by itself does. Within a unit that
-    /// is left to its end.
+    /// After reads under latches: removes those of their keys that were found past their time, as a read by itself does. Within
+    /// a unit that is left to its end.
     pub fn remove_expired<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>) {
         if self.in_unit() || !self.session.has_met_expired() || self.session.holds_expiry() {
             return;
@@ -109,8 +110,9 @@ impl Accessor {
         result
     }
 
-    /// Reads from the device, at once, what the command that has just run has missed. For a unit that is alone and cannot begin anew,
-    /// because it has changed something; the others wait meanwhile. False in a unit that holds latches: it has all that it may use.
+    /// Reads from the device, at once, what the command that has just run has missed. For a unit that is alone and cannot begin
+    /// anew, because it has changed something; the others wait meanwhile. False in a unit that holds latches: it has all that it
+    /// may use.
     pub fn read_missing(&mut self) -> bool {
         debug_assert!(self.is_alone(), "INV-LATCH-2: a latch is never held across I/O");
         if !self.is_alone() {

@@ -1,14 +1,14 @@
 //! Those who wait for keys (BLPOP and its like): a table of queues by key.
 //!
-//! Who waits is in the queue of each of its keys, in the order of arrival: it enters them while it holds the latches of all of these, behind a look
-//! that has found nothing, so that no change comes between the look and the entry (INV-BLOCK-2). Whoever changes such a key later notes it
-//! under that latch, and serves the first of the queue when its unit of work ends.
+//! Who waits is in the queue of each of its keys, in the order of arrival: it enters them while it holds the latches of all of
+//! these, behind a look that has found nothing, so that no change comes between the look and the entry (INV-BLOCK-2). Whoever
+//! changes such a key later notes it under that latch, and serves the first of the queue when its unit of work ends.
 //!
-//! Whatever ends a wait claims the waiter first, by one exchange (INV-BLOCK-3). A place in a queue whose waiter is gone stays empty until
-//! half of the queue is, so that a million waits of one key end in no particular order at no cost.
+//! Whatever ends a wait claims the waiter first, by one exchange (INV-BLOCK-3). A place in a queue whose waiter is gone stays
+//! empty until half of the queue is, so that a million waits of one key end in no particular order at no cost.
 //!
-//! While nobody waits, a change costs nothing; while somebody does, one load more, and a mutex only where a key of the same shard is waited
-//! for.
+//! While nobody waits, a change costs nothing; while somebody does, one load more, and a mutex only where a key of the same
+//! shard is waited for.
 
 use crate::named::{ByKey, Name, Named, shrink};
 use almandine_base::steps;
@@ -153,8 +153,8 @@ impl Waiter {
 
     /// Claims it to serve it; false if its wait has ended. One of [`Waiter::served`] and [`Waiter::go_on_waiting`] follows.
     ///
-    /// While somebody serves it with another of its keys, this waits: he may find nothing for it, and then it must not miss this key. He needs no
-    /// latch meanwhile, since a command that waits for several keys touches those alone that are latched.
+    /// While somebody serves it with another of its keys, this waits: he may find nothing for it, and then it must not miss this
+    /// key. He needs no latch meanwhile, since a command that waits for several keys touches those alone that are latched.
     #[must_use]
     pub fn begin_to_serve(&self) -> bool {
         loop {
@@ -392,7 +392,8 @@ impl Waiters {
         shard.count(queues.len(), (before, now));
     }
 
-    /// Whether somebody waits for a key that has changed, is of a type now or gone, and it was not noted before. Its bucket is latched exclusively.
+    /// Whether somebody waits for a key that has changed, is of a type now or gone, and it was not noted before. Its bucket is
+    /// latched exclusively.
     pub(crate) fn note(&self, key: &Key<'_>, kind: Option<Kind>) -> bool {
         let shard = self.shard(key.hash);
         if shard.keys.load(Ordering::Relaxed) == 0 {
@@ -404,7 +405,8 @@ impl Waiters {
         queue.noted
     }
 
-    /// Whether somebody waits to hear that a key is gone that the store has just removed by itself. Its bucket is latched exclusively.
+    /// Whether somebody waits to hear that a key is gone that the store has just removed by itself. Its bucket is latched
+    /// exclusively.
     pub(crate) fn misses(&self, key: &Key<'_>) -> bool {
         let shard = self.shard(key.hash);
         shard.keys_or_gone.load(Ordering::Relaxed) > 0

@@ -1,7 +1,7 @@
 //! Waiting for keys, and serving who waits.
 //!
-//! A unit of work that has changed a key which is waited for keeps its latches to its end ([`Accessor::has_ready`]); then its worker serves those who
-//! wait, one after the other, and releases the latches ([`Accessor::end_unit`]).
+//! A unit of work that has changed a key which is waited for keeps its latches to its end ([`Accessor::has_ready`]); then its
+//! worker serves those who wait, one after the other, and releases the latches ([`Accessor::end_unit`]).
 
 use crate::accessor::Unit;
 use crate::named::Name;
@@ -40,8 +40,9 @@ impl Keyspace {
         }
     }
 
-    /// Installs who is told of keys that the store has removed by itself, as those that have expired, and whose end somebody waits to hear of: on any
-    /// thread, under the key's latch. Whoever is told has somebody serve those who wait, by [`Accessor::make_ready`]. A second call changes nothing.
+    /// Installs who is told of keys that the store has removed by itself, as those that have expired, and whose end somebody
+    /// waits to hear of: on any thread, under the key's latch. Whoever is told has somebody serve those who wait, by
+    /// [`Accessor::make_ready`]. A second call changes nothing.
     pub fn on_lost(&self, listener: impl Fn(ReadyKey) + Send + Sync + 'static) {
         let waiters = Arc::clone(&self.waiters);
         self.store.on_lost(move |key| {
@@ -59,8 +60,8 @@ impl Keyspace {
 }
 
 impl Writer<'_> {
-    /// Begins to wait for keys of this database. All of them are latched, and have been since it was found that none of them has anything for the
-    /// waiter.
+    /// Begins to wait for keys of this database. All of them are latched, and have been since it was found that none of them has
+    /// anything for the waiter.
     pub fn wait(&mut self, keys: WaiterKeys, awaited: Awaited, request: Box<dyn Any + Send + Sync>) -> Arc<Waiter> {
         let keyspace = Arc::clone(&self.accessor.keyspace);
         // Before it enters a queue: who changes a key behind these latches is told.
@@ -79,8 +80,8 @@ impl Writer<'_> {
 }
 
 impl Accessor {
-    /// A waiter whose wait has ended leaves the queues of its keys, if it has not, within a batch; outside of a unit of work the epoch is left between
-    /// some keys and the next ones.
+    /// A waiter whose wait has ended leaves the queues of its keys, if it has not, within a batch; outside of a unit of work the
+    /// epoch is left between some keys and the next ones.
     pub fn leave_queues(&mut self, waiter: &Waiter) {
         if !waiter.leave() {
             return;
@@ -95,8 +96,8 @@ impl Accessor {
         self.keyspace.count_waiting(-1);
     }
 
-    /// A waiter that was just served leaves the queues of its keys. Of one with many keys that is left to the worker of its connection, which has no
-    /// latches: until then, its places are passed over.
+    /// A waiter that was just served leaves the queues of its keys. Of one with many keys that is left to the worker of its
+    /// connection, which has no latches: until then, its places are passed over.
     pub fn leave_served(&mut self, waiter: &Waiter) {
         debug_assert!(waiter.has_ended(), "INV-BLOCK-3: only a wait that has ended leaves its queues");
         if waiter.keys().nth(LEFT_AT_ONCE).is_none() {
@@ -104,16 +105,17 @@ impl Accessor {
         }
     }
 
-    /// Whether the unit of work that has just ended has made keys ready for which somebody waits. Then its latches are still held, and
-    /// who waits must be served before [`Accessor::end_unit`].
+    /// Whether the unit of work that has just ended has made keys ready for which somebody waits. Then its latches are still
+    /// held, and who waits must be served before [`Accessor::end_unit`].
     #[inline]
     #[must_use]
     pub fn has_ready(&self) -> bool {
         self.session.has_ready()
     }
 
-    /// Begins a unit of work in which keys are ready that it has not changed, as far as somebody waits for them: they were removed before, or those who
-    /// wait may have something because time has passed. Those who wait are served as behind a change, and the unit is ended in any case.
+    /// Begins a unit of work in which keys are ready that it has not changed, as far as somebody waits for them: they were
+    /// removed before, or those who wait may have something because time has passed. Those who wait are served as behind a
+    /// change, and the unit is ended in any case.
     pub fn make_ready(&mut self, keys: Vec<ReadyKey>) {
         self.plan_unit();
         self.hashes.extend(keys.iter().map(|ready| ready.hash));
@@ -218,8 +220,8 @@ impl Accessor {
         self.namespaces.clear();
     }
 
-    /// Does something to the namespaces of databases, alone. Who waits for keys of them goes on waiting for those that the databases have then, and
-    /// where there are such keys they are ready.
+    /// Does something to the namespaces of databases, alone. Who waits for keys of them goes on waiting for those that the
+    /// databases have then, and where there are such keys they are ready.
     pub(crate) fn remap_waiting(&mut self, dbs: &[u16], remap: impl FnOnce(&mut Self)) {
         debug_assert!(self.is_alone(), "INV-NS-2: what databases hold changes for everybody at once");
         let keyspace = Arc::clone(&self.keyspace);
@@ -335,8 +337,8 @@ mod tests {
         accessor.end_unit();
     }
 
-    /// INV-BLOCK-1, INV-BLOCK-2 and INV-BLOCK-3: of what several threads push, take, wait for and cease to wait for, nothing is lost, doubled, or left
-    /// beside somebody who waits.
+    /// INV-BLOCK-1, INV-BLOCK-2 and INV-BLOCK-3: of what several threads push, take, wait for and cease to wait for, nothing is
+    /// lost, doubled, or left beside somebody who waits.
     #[test]
     fn nothing_is_lost_between_looking_and_waiting() {
         const ELEMENTS: u64 = 30_000;
@@ -401,7 +403,8 @@ mod tests {
         assert!(numbers.iter().copied().eq(0..ELEMENTS), "{} of {ELEMENTS}", numbers.len());
     }
 
-    /// INV-BLOCK-2: those who wait for a key are served in the order of their arrival; places of those who are gone are passed over.
+    /// INV-BLOCK-2: those who wait for a key are served in the order of their arrival; places of those who are gone are passed
+    /// over.
     #[test]
     fn a_queue_is_served_from_its_front() {
         const WAITERS: usize = 500;

@@ -1,10 +1,11 @@
 //! Watched keys: which clients must hear that a key has changed since they looked at it (WATCH).
 //!
-//! A table by key. A client enters a key and then looks at it under its latch; whoever changes the key later does so under that latch and marks
-//! the client's [`Watcher`] (INV-CHANGE-1). While nobody watches, a change costs one load; while somebody does, one load more, and a mutex only
-//! where a watched key is in the same part of the table.
+//! A table by key. A client enters a key and then looks at it under its latch; whoever changes the key later does so under that
+//! latch and marks the client's [`Watcher`] (INV-CHANGE-1). While nobody watches, a change costs one load; while somebody does,
+//! one load more, and a mutex only where a watched key is in the same part of the table.
 //!
-//! What only the store removes (expired and evicted keys) marks nobody: a transaction looks again whether the keys that were there still are.
+//! What only the store removes (expired and evicted keys) marks nobody: a transaction looks again whether the keys that were
+//! there still are.
 
 use crate::named::{ByKey, Name, Named, shrink};
 use almandine_base::steps;

@@ -22,7 +22,8 @@ pub enum Watched {
 }
 
 impl Keyspace {
-    /// Counts watched keys up or down; while there are any, changes are told. Only the first and the last touch the flag, which every write reads.
+    /// Counts watched keys up or down; while there are any, changes are told. Only the first and the last touch the flag, which
+    /// every write reads.
     fn count_watched(&self, more: isize) {
         let mut watched = self.watches.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let before = *watched;
@@ -36,8 +37,8 @@ impl Keyspace {
 impl Accessor {
     /// Begins to watch a key for a client, unless it watches it already. From now on, `watcher` hears of every change.
     ///
-    /// A key that is past its time is removed first: a worker whose batch has begun before that time would change it, which would be a change
-    /// of a key that did not exist.
+    /// A key that is past its time is removed first: a worker whose batch has begun before that time would change it, which
+    /// would be a change of a key that did not exist.
     ///
     /// # Errors
     /// When a record has to be read first; then nothing is watched.
@@ -83,7 +84,8 @@ impl Accessor {
         }
     }
 
-    /// Ends watching keys for a client, within a batch; outside of a unit of work the epoch is left between some keys and the next ones.
+    /// Ends watching keys for a client, within a batch; outside of a unit of work the epoch is left between some keys and the
+    /// next ones.
     pub fn unwatch<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>, watcher: &Arc<Watcher>) {
         let mut left = 0usize;
         for (number, (db, key)) in keys.enumerate() {
@@ -98,8 +100,9 @@ impl Accessor {
         }
     }
 
-    /// Changes the namespaces of databases. Marks the clients that watch keys of them that exist, in their own database or, where these are
-    /// `swapped`, in any of them; the entries get the namespaces that the databases have after `remap`. The caller is alone.
+    /// Changes the namespaces of databases. Marks the clients that watch keys of them that exist, in their own database or,
+    /// where these are `swapped`, in any of them; the entries get the namespaces that the databases have after `remap`. The
+    /// caller is alone.
     pub(crate) fn remap_watched(&mut self, dbs: &[u16], swapped: bool, remap: impl FnOnce(&Keyspace)) {
         debug_assert!(self.is_alone(), "INV-NS-2: what databases hold changes for everybody at once");
         let keyspace = Arc::clone(&self.keyspace);

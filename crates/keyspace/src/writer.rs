@@ -1,6 +1,5 @@
 //! Writing: a reader that may also change keys.
 
-use crate::types::unpacked;
 use crate::value::{Owned, OwnedBytes};
 use crate::{Accessor, Key, Missing, Reader};
 use almandine_store::{Full, HeapValue, Kind, Need, Occupied, Pair, Put, SharedValue, Slot, fits_inline};
@@ -42,8 +41,8 @@ impl<'w> Writer<'w> {
         Self { reader: Reader::new(accessor, db) }
     }
 
-    /// Takes hold of keys of any databases that the command does not declare: they change together, and all that is known of them is at hand.
-    /// Before the first change, and once per writer.
+    /// Takes hold of keys of any databases that the command does not declare: they change together, and all that is known of
+    /// them is at hand. Before the first change, and once per writer.
     ///
     /// # Errors
     /// When something has to be read from the device first; then the command must not have changed anything.
@@ -115,7 +114,8 @@ impl<'w> Writer<'w> {
     /// Sets a key to a string, whatever it was.
     ///
     /// # Errors
-    /// When the store is full, or when a record has to be read first, which [`Accessor::check_met`] tells; then nothing has changed.
+    /// When the store is full, or when a record has to be read first, which [`Accessor::check_met`] tells; then nothing has
+    /// changed.
     #[inline]
     pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
         let key = self.reader.current(key);
@@ -138,7 +138,8 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// Sets locked keys to strings, each with when it expires: all of them or none. Of several pairs with one key the last one counts.
+    /// Sets locked keys to strings, each with when it expires: all of them or none. Of several pairs with one key the last one
+    /// counts.
     ///
     /// # Errors
     /// As for [`Writer::upsert`].
@@ -206,7 +207,7 @@ impl<'w> Writer<'w> {
         let Owned { kind, put, mut bytes } = value;
         if let OwnedBytes::Inline(packed) = &bytes
             && !fits_inline(key.len(), packed.len())
-            && let Some(object) = unpacked(kind, packed, self.reader.accessor.keyspace.types.placement)
+            && let Some(object) = self.reader.accessor.keyspace.types.unpacked(kind, packed)
         {
             bytes = OwnedBytes::Shared(object);
         }
@@ -220,8 +221,8 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// Puts a value that a key has to another key, of any database, and removes the first. Both are latched. That is one change, told
-    /// of the first key before the second, as Redis does.
+    /// Puts a value that a key has to another key, of any database, and removes the first. Both are latched. That is one change,
+    /// told of the first key before the second, as Redis does.
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.

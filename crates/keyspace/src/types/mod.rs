@@ -11,11 +11,11 @@ pub mod sorted_set;
 pub mod stream;
 mod table;
 #[cfg(test)]
+mod table_tests;
+#[cfg(test)]
 mod testing;
-mod unpack;
 
 pub use collection::{Collection, Contents, Frozen, New, Snapshot, ValueMut};
 pub use elements::Elements;
 pub use refusal::Refusal;
 pub use table::TypeTable;
-pub(crate) use unpack::unpacked;

@@ -1,17 +1,35 @@
 //! What the store asks of the types.
 
+use std::sync::Arc;
+
 use almandine_base::object::{Kind, Object, Types};
 use almandine_datatypes::hash::{HashObject, PackedHash, Placement};
-use almandine_datatypes::list::ListObject;
-use almandine_datatypes::set::SetObject;
+use almandine_datatypes::list::{ListObject, PackedList};
+use almandine_datatypes::set::{PackedSet, SetObject};
 use almandine_datatypes::sorted_set::{PackedSortedSet, SortedSetObject};
 use almandine_datatypes::stream::StreamObject;
+use almandine_store::{HeapValue, SharedValue};
 
 /// The types that there are.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeTable {
     /// Where elements lie in objects; the same for all of a process.
     pub placement: Placement,
+}
+
+impl TypeTable {
+    /// The object with the elements of packed bytes, for a key whose record has no room for them. None for a string, which lies
+    /// on the heap as the bytes that it is.
+    pub(crate) fn unpacked(&self, kind: Kind, packed: &[u8]) -> Option<SharedValue> {
+        let object: Box<dyn Object> = match kind {
+            Kind::Hash => Box::new(HashObject::from_packed(&PackedHash::new(packed), self.placement)),
+            Kind::Set => Box::new(SetObject::from_packed(&PackedSet::new(packed), self.placement)),
+            Kind::SortedSet => Box::new(SortedSetObject::from_packed(&PackedSortedSet::new(packed), self.placement)),
+            Kind::List => Box::new(ListObject::from_packed(&PackedList::new(packed))),
+            _ => return None,
+        };
+        Some(Arc::new(HeapValue::object(object)))
+    }
 }
 
 impl Types for TypeTable {

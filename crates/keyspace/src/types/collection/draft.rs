@@ -9,8 +9,8 @@ use super::{Collection, Contents, Editable, downcast};
 use crate::{Accessor, Key, Refusal, Writer};
 
 /// A value to be changed, under its latch. A key that is absent is an empty one. Of a value that is packed nothing is stored before
-/// [`Draft::commit`]. An object changes at once: a draft that is dropped instead, because its command fails behind a change, stores and tells
-/// what was changed (INV-CHANGE-1, INV-EFFECT-1).
+/// [`Draft::commit`]. An object changes at once: a draft that is dropped instead, because its command fails behind a change,
+/// stores and tells what was changed (INV-CHANGE-1, INV-EFFECT-1).
 pub(in crate::types) struct Draft<'w, C: Collection> {
     /// Taken when the draft is stored.
     slot: Option<Slot<'w>>,
