@@ -17,8 +17,9 @@ pub struct Limits {
     pub input_bytes_max: AtomicUsize,
     /// Pending output beyond which a connection's input is not executed.
     pub output_pause_bytes: AtomicUsize,
-    /// Seconds after which a peer is closed that has filled [`Self::unread_bytes_max`] in both directions and reads nothing. Redis keeps
-    /// all that comes, which bounds nothing; a peer that writes before it reads would wait for ever otherwise, and hold what is kept of it.
+    /// Seconds after which a peer is closed that has filled [`Self::unread_bytes_max`] in both directions and reads nothing.
+    /// Redis keeps all that comes, which bounds nothing; a peer that writes before it reads would wait for ever otherwise, and
+    /// hold what is kept of it.
     pub unread_s_max: AtomicU64,
     /// `client-output-buffer-limit normal`.
     pub output_normal: OutputLimit,
