@@ -3,8 +3,8 @@
 
 use almandine_acl::DEFAULT_USER;
 use almandine_call::{
-    AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, Word, errors, follow, number, pubsub,
-    tracking, transaction,
+    AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, Word, database, errors, follow,
+    pubsub, tracking, transaction,
 };
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
@@ -262,22 +262,15 @@ const SELECT: Command = Command {
         summary: "Changes the selected database.",
         group: Group::Connection,
         args: &[Arg::integer("index")],
-        traits: Traits { fast: true, loading: true, stale: true, databases: true, ..Traits::NONE },
+        traits: Traits { fast: true, loading: true, stale: true, databases: true, selects: true, ..Traits::NONE },
         ..CommandSpec::BLANK
     },
     run: Handler::Admin(select),
 };
 
 fn select(call: &mut AdminCall<'_>) -> Outcome {
-    let db = database(call, call.args.at(1))?;
+    let db = database::parse(call.args.at(1), call.context.node.keyspace.databases())?;
     call.client.select(db);
     call.reply.ok();
     Ok(())
-}
-
-/// A database number as SELECT takes it.
-fn database(call: &AdminCall<'_>, argument: &[u8]) -> Result<u16, CommandError> {
-    let number = number::integer_within(argument, i32::MIN.into(), i32::MAX.into())?;
-    let db = u16::try_from(number).ok().filter(|db| usize::from(*db) < call.context.node.keyspace.databases());
-    db.ok_or(CommandError::DatabaseOutOfRange)
 }

@@ -11,8 +11,8 @@ macro_rules! flags {
 }
 
 flags! {
-    /// Takes about constant time, so it is timed together with its neighbours instead of alone: what Redis calls fast, and writes of one key
-    /// by one verb (SET, which Redis calls slow).
+    /// Takes about constant time, so it is timed together with its neighbours instead of alone: what Redis calls fast, and
+    /// writes of one key by one verb (SET, which Redis calls slow).
     FAST = 0;
     /// Refused beyond the memory limit.
     DENY_OOM = 1;
@@ -48,6 +48,10 @@ flags! {
     ELEMENT_LAST = 16;
     /// Looks two elements up, which the two arguments behind the key name. Beside [`Flags::ELEMENT`].
     ELEMENT_PAIR = 17;
+    /// Only says which database the commands behind it use: SELECT.
+    SELECTS = 18;
+    /// May put a value to a key of another database, which [`crate::database::other_key`] finds.
+    OTHER_DATABASE = 19;
     /// Some arguments are channels, which users may not be permitted.
     CHANNELS = 24;
 }

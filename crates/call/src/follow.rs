@@ -91,10 +91,16 @@ pub struct Refused<'c> {
 /// What of a command is denied to a client; nothing when it may run.
 #[must_use]
 pub fn refused<'c>(client: &Client, table: &Table, dispatch: &'c Dispatch, args: Args<'c>) -> Option<Refused<'c>> {
-    if !client.access.is_restricted() || rights::permits(&client.access, table, dispatch, args, client.db) {
+    refused_in(client.db, client, table, dispatch, args)
+}
+
+/// The same of a command that will run on the database `db`.
+#[must_use]
+pub fn refused_in<'c>(db: u16, client: &Client, table: &Table, dispatch: &'c Dispatch, args: Args<'c>) -> Option<Refused<'c>> {
+    if !client.access.is_restricted() || rights::permits(&client.access, table, dispatch, args, db) {
         return None;
     }
-    rights::denial(client.access.user(), table, dispatch, args, client.db).map(|denial| Refused { dispatch, args, denial })
+    rights::denial(client.access.user(), table, dispatch, args, db).map(|denial| Refused { dispatch, args, denial })
 }
 
 /// Counts and logs that a command is denied, and returns its error.

@@ -1,10 +1,11 @@
 //! What a handler is given, and the table that finds it.
 //!
-//! **Is**: [`ReadCall`], [`WriteCall`] and [`AdminCall`], whose types are permissions; the connection's [`Client`]; every error text; what
-//! handlers read their arguments with; and the [`Table`] that is made of a list of [`Command`]s.
-//! **Is not**: a command: those on data are in `commands`, those on the server and its clients in `admin`, and the server puts the list
-//! together. Nor aware of sockets, batches or locks.
-//! **Invariants**: a handler replies exactly once, or returns a [`Stop`], and then has written nothing; its permission is its type; every error text is in [`errors`], in a file for each family.
+//! **Is**: [`ReadCall`], [`WriteCall`] and [`AdminCall`], whose types are permissions; the connection's [`Client`]; every error
+//! text; what handlers read their arguments with; and the [`Table`] that is made of a list of [`Command`]s.
+//! **Is not**: a command: those on data are in `commands`, those on the server and its clients in `admin`, and the server puts
+//! the list together. Nor aware of sockets, batches or locks.
+//! **Invariants**: a handler replies exactly once, or returns a [`Stop`], and then has written nothing; its permission is its
+//! type; every error text is in [`errors`], in a file for each family.
 //! **Start reading at**: [`call`], then [`table`].
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -16,6 +17,7 @@ pub mod client;
 pub mod client_line;
 mod command;
 pub mod computation;
+pub mod database;
 pub mod errors;
 mod fieldsets;
 mod flags;

@@ -71,9 +71,9 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table of the commands in `families`, some under other names by `rename-command`: `renames` has old and new names, an empty new
-    /// one for none. `unserved` is what rules may name and nobody can call. The table lives as long as the process, because workers keep
-    /// references.
+    /// The table of the commands in `families`, some under other names by `rename-command`: `renames` has old and new names, an
+    /// empty new one for none. `unserved` is what rules may name and nobody can call. The table lives as long as the process,
+    /// because workers keep references.
     ///
     /// # Errors
     /// When there is no command of the old name, or the new one is taken.
@@ -251,7 +251,9 @@ fn flags_of(command: &Command, shape: &Shape) -> Flags {
         (traits.subscribed, Flags::SUBSCRIBED),
         (traits.element_last && matches!(shape.layout, Layout::One(_)), Flags::ELEMENT_LAST),
         (traits.publishes || traits.subscribes || traits.subscribes_patterns, Flags::CHANNELS),
-        (traits.all_keyspace || matches!(command.run, Handler::Admin(_)), Flags::ANY_KEY),
+        (traits.all_keyspace || !traits.selects && matches!(command.run, Handler::Admin(_)), Flags::ANY_KEY),
+        (traits.selects, Flags::SELECTS),
+        (traits.database_option || traits.database_last, Flags::OTHER_DATABASE),
     ]
     .into_iter()
     .fold(Flags::default(), |flags, (holds, flag)| flags.with(Flags::when(holds, flag)))

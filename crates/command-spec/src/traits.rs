@@ -57,6 +57,7 @@ traits! {
     subscribes "" "The arguments are channels that it begins to listen to."
     subscribes_patterns "" "The arguments are patterns of channels that it begins to listen to."
     databases "" "The arguments are databases that it uses."
+    selects "" "The only argument is the database that the commands behind it use."
     database_last "" "The last argument is a database that it uses, beside the selected one."
     database_option "" "It uses the databases behind the words DB, beside the selected one."
     all_databases "" "It uses all databases."

@@ -2,7 +2,7 @@
 //!
 //! A unit whose keys are known is *planned*: the buckets of all of its keys are latched together, shared or exclusive as each
 //! key needs it, before the first command runs, and released behind the last one. A unit that may touch any key (KEYS, FLUSHALL,
-//! SELECT inside a transaction) runs
+//! SWAPDB inside a transaction) runs
 //! *alone*: all other workers are outside their batches meanwhile. Within a unit, readers and writers take and release no
 //! latches of a plan of their own, and databases keep their namespaces.
 

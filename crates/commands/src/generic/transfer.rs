@@ -1,10 +1,10 @@
 //! A value on its way to another key: RENAME and RENAMENX within a database, COPY and MOVE also between databases.
 //!
-//! The value is put to its destination before it is taken from its source, so that a full store loses nothing. Large values travel by
-//! reference.
+//! The value is put to its destination before it is taken from its source, so that a full store loses nothing. Large values
+//! travel by reference.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
+use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, database, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::Kind;
 
@@ -101,8 +101,8 @@ pub(super) const COPY: Command = Command {
             Arg::integer("destination-db").token("DB").optional(),
             Arg::pure_token("replace", "REPLACE").optional(),
         ],
-        // The destination may be in another database, which only the options tell.
-        traits: Traits { fast: false, denyoom: true, self_locking: true, all_keyspace: true, database_option: true, ..CHANGE },
+        // The destination may be in another database, which only the options tell: the session plans it by `database_option`.
+        traits: Traits { fast: false, denyoom: true, self_locking: true, database_option: true, ..CHANGE },
         ..CommandSpec::BLANK
     },
     run: Handler::Write(copy),
@@ -110,12 +110,13 @@ pub(super) const COPY: Command = Command {
 
 fn copy(call: &mut WriteCall<'_>) -> Outcome {
     let (source_db, source, destination) = (call.client.db, call.args.at(1), call.args.at(2));
+    let databases = call.context.node.keyspace.databases();
     let (mut destination_db, mut replace) = (source_db, false);
     let mut options = Options::after(call.args, 3);
     while let Some(option) = options.next() {
         match option {
             o if o.is("REPLACE") => replace = true,
-            o if o.is("DB") => destination_db = database(call, options.value()?)?,
+            o if o.is("DB") => destination_db = database::parse(options.value()?, databases)?,
             _ => return Err(CommandError::Syntax.into()),
         }
     }
@@ -147,7 +148,7 @@ pub(super) const MOVE: Command = Command {
         id: 217,
         summary: "Moves a key to another database.",
         args: &[Arg::key("key", Access::ReadUpdate), Arg::integer("db")],
-        traits: Traits { self_locking: true, all_keyspace: true, database_last: true, ..CHANGE },
+        traits: Traits { self_locking: true, database_last: true, ..CHANGE },
         ..CommandSpec::BLANK
     },
     run: Handler::Write(move_key),
@@ -155,7 +156,7 @@ pub(super) const MOVE: Command = Command {
 
 fn move_key(call: &mut WriteCall<'_>) -> Outcome {
     let (from, name) = (call.client.db, call.args.at(1));
-    let to = database(call, call.args.at(2))?;
+    let to = database::parse(call.args.at(2), call.context.node.keyspace.databases())?;
     if from == to {
         return Err(errors::generic::SAME_OBJECT.into());
     }
@@ -171,11 +172,4 @@ fn move_key(call: &mut WriteCall<'_>) -> Outcome {
     };
     call.reply.integer(i64::from(moved));
     Ok(())
-}
-
-/// A database that exists.
-fn database(call: &WriteCall<'_>, text: &[u8]) -> Result<u16, CommandError> {
-    let db = number::integer_within(text, i64::from(i32::MIN), i64::from(i32::MAX))?;
-    let databases = call.context.node.keyspace.databases();
-    u16::try_from(db).ok().filter(|db| usize::from(*db) < databases).ok_or(CommandError::DatabaseOutOfRange)
 }

@@ -216,6 +216,7 @@ metrics! {
     Stats Counter evicted_scripts: "Cached scripts that gave way to others" = NONE;
     Stats Counter refused_out_of_memory: "Commands refused beyond maxmemory" = |r| Integer(r.totals.refused_out_of_memory);
     Stats Counter unknown_commands: "Commands refused because the server does not know or serve them" = |r| Integer(r.totals.unknown_commands);
+    Stats Counter units_alone: "Transactions whose keys were not known before, so that all other workers waited for them" = |r| Integer(r.totals.units_alone);
     Stats Counter keyspace_hits: "Look-ups that found a key" = |r| Integer(r.totals.keyspace_hits);
     Stats Counter keyspace_misses: "Look-ups that found none" = |r| Integer(r.totals.keyspace_misses);
     Stats Gauge pubsub_channels: "Channels with subscribers" = |r| Integer(r.node.pubsub.channels(false) as u64);

@@ -90,6 +90,8 @@ counters! {
     refused_out_of_memory,
     /// Commands refused because the server does not know or serve them.
     unknown_commands,
+    /// Transactions that ran alone: all other workers waited for each of them.
+    units_alone,
     /// Failed authentications.
     authentications_failed,
     /// Commands that a user may not run.

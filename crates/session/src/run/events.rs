@@ -1,8 +1,9 @@
 //! Keyspace events of commands: their keys are latched from the first look to the last event (INV-EVENT-1).
 //!
-//! A command that writes holds its keys' latches anyway, but for one of a single verb, and a read mostly holds none. While events are told, both do: what
-//! they state is told before the latches are released, so no event of another command on the key comes between or too early. Reads latch
-//! exclusively then, because a key that has expired is removed, which is an event, before the miss that follows.
+//! A command that writes holds its keys' latches anyway, but for one of a single verb, and a read mostly holds none. While
+//! events are told, both do: what they state is told before the latches are released, so no event of another command on the key
+//! comes between or too early. Reads latch exclusively then, because a key that has expired is removed, which is an event,
+//! before the miss that follows.
 
 use std::time::Duration;
 
@@ -12,18 +13,21 @@ use almandine_io::thread;
 use almandine_keyspace::Reader;
 use almandine_node::fault::{self, Fault};
 
-/// Whether a command that reads takes the latches of the keys that it declares: for the misses that it tells, or, of several keys, for those that
-/// have expired.
+/// Whether a command that reads takes the latches of the keys that it declares: for the misses that it tells, or, of several
+/// keys, for those that have expired.
 #[cold]
 pub(crate) fn latches_read(dispatch: &Dispatch, keys: &Reader<'_>, together: bool) -> bool {
     let tells = keys.publishes(Classes::MISS) || (together && keys.publishes(Classes::EXPIRED));
     tells && !dispatch.flags.any(Flags::SELF_LOCKING.with(Flags::ANY_KEY))
 }
 
-/// Whether a command that latches its keys by itself is one of a single verb, which would release its latch before its events are told.
+/// Whether a command that latches its keys by itself is one of a single verb, which would release its latch before its events
+/// are told.
 #[cold]
 pub(crate) fn latches_write(dispatch: &Dispatch) -> bool {
-    dispatch.key != 0 && !dispatch.flags.any(Flags::ANY_KEY) && fault::made() != Some(Fault::EventsUnlatched)
+    dispatch.key != 0
+        && !dispatch.flags.any(Flags::ANY_KEY.with(Flags::OTHER_DATABASE))
+        && fault::made() != Some(Fault::EventsUnlatched)
 }
 
 /// Tells the events of a command, while its keys are latched still; of one that runs again, only what the store did.

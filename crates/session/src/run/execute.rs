@@ -234,7 +234,9 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
         }
         Handler::Admin(handler) => {
             let outcome = handler(&mut AdminCall { args, accessor, reply, client, context, now_ms: *now_ms });
-            accessor.follow_events();
+            if dispatch.flags.any(Flags::ANY_KEY) {
+                accessor.follow_events();
+            }
             outcome
         }
         // Of the second the table finds none by the name of a call.

@@ -1,12 +1,12 @@
 //! EXEC: the commands of a transaction as one unit of work.
 //!
-//! The unit is planned when its commands declare all keys that they use: the buckets of these, and of the watched keys, are latched together.
-//! Else it runs alone: all other workers are outside their batches meanwhile. Before the first command runs, everything that the declared
-//! keys need is at hand; if not, the connection waits for it and EXEC begins anew. So a transaction is never undone, and a command that
-//! fails leaves the others standing, as in Redis.
+//! The unit is planned when its commands declare all keys that they use: the buckets of these, and of the watched keys, are
+//! latched together. Else it runs alone: all other workers are outside their batches meanwhile. Before the first command runs,
+//! everything that the declared keys need is at hand; if not, the connection waits for it and EXEC begins anew. So a transaction
+//! is never undone, and a command that fails leaves the others standing, as in Redis.
 //!
-//! Commands wait for EXEC in a queue. When all of them have come together with EXEC, and none is about more than keys, they are executed
-//! from where they lie in what was received, and nothing is queued.
+//! Commands wait for EXEC in a queue. When all of them have come together with EXEC, and none is about more than keys, they are
+//! executed from where they lie in what was received, and nothing is queued.
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
@@ -22,7 +22,7 @@ use almandine_resp::{Args, Batch, Reply};
 use crate::blocking::serve_waiters::{self, Server};
 use crate::observe::monitor;
 use crate::run::outcome::{BatchEnd, Executed, Pending};
-use crate::run::unit::{Unit, plan};
+use crate::run::unit::{Selection, Unit, plan, selected};
 use crate::state::connection::Connection;
 use crate::state::received::Received;
 use crate::state::worker::Worker;
@@ -31,7 +31,8 @@ use crate::steps::reply;
 use crate::steps::residency::{is_too_much, need_of};
 
 /// Commands with one of these are queued in any case: what is about more than keys, or no part of a transaction.
-const QUEUED_ALWAYS: Flags = Flags::ANY_KEY.with(Flags::NOT_QUEUED).with(Flags::NO_MULTI).with(Flags::CONTAINER);
+const QUEUED_ALWAYS: Flags =
+    Flags::ANY_KEY.with(Flags::SELECTS).with(Flags::NOT_QUEUED).with(Flags::NO_MULTI).with(Flags::CONTAINER);
 
 /// An EXEC.
 #[derive(Clone, Copy)]
@@ -59,11 +60,13 @@ impl Worker {
         }
         let queue = transaction.into_queue();
         let mut plans = self.unit.take_plans();
-        self.plan_queued(client.db, &queue, &mut plans);
+        let selections = self.plan_queued(client, &queue, &mut plans);
         let unit = Unit {
             received: Received { batch: queue.batch(), input: &[] },
             first: 0,
             plans: &plans,
+            db: client.db,
+            selections: &selections,
             bytes: queue.memory_bytes(),
             alone: queue.flags().any(Flags::ANY_KEY),
         };
@@ -77,8 +80,8 @@ impl Worker {
         Ok(mark)
     }
 
-    /// Executes the transaction that the client has begun from where its commands lie in the batch, from the one numbered `first` on, up
-    /// to EXEC. `None` when the commands have to be queued.
+    /// Executes the transaction that the client has begun from where its commands lie in the batch, from the one numbered
+    /// `first` on, up to EXEC. `None` when the commands have to be queued.
     pub(crate) fn execute_received(
         &mut self,
         connection: &mut Connection,
@@ -95,7 +98,8 @@ impl Worker {
         if let Some(dispatch) = self.plan_received(&connection.client, received, first, &mut plans) {
             let commands = plans.len();
             let exec = Exec { dispatch, args: received.args(first + commands) };
-            let unit = Unit { received, first, plans: &plans, bytes: received.input.len(), alone: false };
+            let (db, bytes) = (connection.client.db, received.input.len());
+            let unit = Unit { received, first, plans: &plans, db, selections: &[], bytes, alone: false };
             executed = Some(match self.execute_unit(connection, exec, unit, commands, out) {
                 Ok(()) => Executed { commands: commands + 1, end: BatchEnd::Answered },
                 Err(pending) => Executed { commands: 0, end: BatchEnd::Pending(pending) },
@@ -105,17 +109,27 @@ impl Worker {
         executed
     }
 
-    fn plan_queued(&mut self, db: u16, queue: &Queue, plans: &mut Vec<Planned>) {
+    /// Plans the commands of a queue, each on the database that those before it have selected. Returns where another database
+    /// begins.
+    fn plan_queued(&mut self, client: &Client, queue: &Queue, plans: &mut Vec<Planned>) -> Vec<Selection> {
         let Self { context, accessor, .. } = self;
-        let table = context.table;
+        let (table, mut db, mut selections) = (context.table, client.db, Vec::new());
         accessor.plan_unit();
-        let commands = queue.indexes().iter().enumerate();
-        plans.extend(
-            commands.map(|(command, index)| plan(context, accessor, db, table.dispatch(*index), queue.batch().args(command, &[]))),
-        );
+        for (command, index) in queue.indexes().iter().enumerate() {
+            let (dispatch, args) = (table.dispatch(*index), queue.batch().args(command, &[]));
+            plans.push(plan(context, accessor, db, dispatch, args));
+            if dispatch.flags.any(Flags::SELECTS)
+                && let Some(selected) = selected(context, client, db, dispatch, args)
+            {
+                db = selected;
+                selections.push(Selection { from: command + 1, db });
+            }
+        }
+        selections
     }
 
-    /// Plans the commands up to EXEC, which is returned; `None` when there is none, or a command in front of it has to be queued or refused.
+    /// Plans the commands up to EXEC, which is returned; `None` when there is none, or a command in front of it has to be queued
+    /// or refused.
     fn plan_received(
         &mut self,
         client: &Client,
@@ -183,7 +197,7 @@ impl Worker {
             serve_waiters::serve(&mut Server { accessor, context, timing, after_command, memory: serving, now_ms: *now_ms });
         }
         self.accessor.end_unit();
-        self.accessor.remove_expired(unit.keys(&self.context).map(|(key, _)| (client.db, key)));
+        self.accessor.remove_expired(unit.keys(&self.context).map(|(db, key, _)| (db, key)));
         self.end_transaction(connection, exec, start_ns, unit.received);
         Ok(())
     }
@@ -213,13 +227,13 @@ impl Worker {
     /// When records have to be read first, or are too many to be in memory together. The unit has not begun then.
     fn begin(&mut self, client: &Client, unit: Unit<'_>) -> Outcome {
         let Self { accessor, context, fault, now_ms, .. } = self;
-        let db = client.db;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
         if *fault == Some(if unit.alone { Fault::NotAlone } else { Fault::NoPlan }) {
             accessor.plan_unit();
             accessor.begin_unit();
         } else if unit.alone {
             accessor.begin_alone();
+            context.statistics().counters.units_alone.add(1);
             // Others have gone on while it waited for them: what has expired for them has expired for it.
             *now_ms = clock::unix_ms().max(*now_ms);
             accessor.pass_time(*now_ms);
@@ -231,7 +245,7 @@ impl Worker {
         }
         let mut required = Ok(());
         if accessor.has_waiters() && !unit.alone {
-            let filled = unit.filled(context, db);
+            let filled = unit.filled(context);
             if *fault != Some(Fault::ReadKeysShared) {
                 accessor.hold_for_waiters(&filled);
             }
@@ -243,7 +257,7 @@ impl Worker {
             return Ok(());
         }
         // All of them, so that all are read together.
-        for (key, access) in unit.keys(context) {
+        for (db, key, access) in unit.keys(context) {
             required = worse(required, accessor.require_in_unit(db, key, need_of(access)));
         }
         for watched in watched.iter().filter(|watched| watched.existed) {

@@ -4,7 +4,7 @@
 
 use almandine_base::Output;
 use almandine_base::events::Classes;
-use almandine_call::{Client, CommandError, Context, Dispatch, Flags, Handler, PlannedKey, follow, tracking};
+use almandine_call::{Client, CommandError, Context, Dispatch, Flags, Handler, PlannedKey, database, follow, tracking};
 use almandine_command_spec::Access;
 use almandine_keyspace::{Accessor, Filled};
 use almandine_resp::{Args, Reply};
@@ -28,38 +28,83 @@ pub(crate) struct Unit<'u> {
     pub(crate) received: Received<'u>,
     pub(crate) first: usize,
     pub(crate) plans: &'u [Planned],
+    /// The database of the first of them, and where another one begins.
+    pub(crate) db: u16,
+    pub(crate) selections: &'u [Selection],
     /// Bytes that they take, at most.
     pub(crate) bytes: usize,
     /// Whether it may touch more than the keys that its commands declare.
     pub(crate) alone: bool,
 }
 
+/// From a command of a unit on, its commands use this database (SELECT).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selection {
+    pub(crate) from: usize,
+    pub(crate) db: u16,
+}
+
+/// A command of a unit, with its number in it and its database.
+struct Command<'u> {
+    number: usize,
+    db: u16,
+    dispatch: &'static Dispatch,
+    planned: &'u Planned,
+    args: Args<'u>,
+}
+
+impl<'u> Command<'u> {
+    /// The keys that it declares, and the one of another database that it may put a value to: each with its database and its place.
+    fn keys(self, context: &Context) -> impl Iterator<Item = (u16, usize, Access)> + use<'u> {
+        let Self { db, dispatch, args, .. } = self;
+        let own = context.table.row(dispatch.index).shape.keys(args.len(), move |argument| args.at(argument));
+        let other = other_key(context, dispatch, args);
+        own.map(move |(position, access)| (db, position, access)).chain(other.map(|(db, position)| (db, position, Access::Create)))
+    }
+}
+
+fn other_key(context: &Context, dispatch: &Dispatch, args: Args<'_>) -> Option<(u16, usize)> {
+    if !dispatch.flags.any(Flags::OTHER_DATABASE) {
+        return None;
+    }
+    database::other_key(context.table.row(dispatch.index).command.spec.traits, args, context.node.keyspace.databases())
+}
+
+/// The database that a command of a unit selects for those behind it, if it will not fail.
+#[cold]
+pub(crate) fn selected(context: &Context, client: &Client, db: u16, dispatch: &Dispatch, args: Args<'_>) -> Option<u16> {
+    if follow::refused_in(db, client, context.table, dispatch, args).is_some() {
+        return None;
+    }
+    database::parse(args.at(1), context.node.keyspace.databases()).ok()
+}
+
 impl<'u> Unit<'u> {
-    fn commands(self) -> impl Iterator<Item = (&'static Dispatch, &'u Planned, Args<'u>)> {
-        self.numbered().map(|(_, dispatch, planned, args)| (dispatch, planned, args))
+    fn commands(self) -> impl Iterator<Item = Command<'u>> {
+        let Self { received, first, plans, mut db, selections, .. } = self;
+        let mut selections = selections.iter().peekable();
+        plans.iter().enumerate().filter_map(move |(number, planned)| {
+            while let Some(selection) = selections.next_if(|selection| selection.from <= number) {
+                db = selection.db;
+            }
+            Some(Command { number, db, dispatch: planned.dispatch?, planned, args: received.args(first + number) })
+        })
     }
 
-    /// Its commands with their numbers among those received.
-    fn numbered(self) -> impl Iterator<Item = (usize, &'static Dispatch, &'u Planned, Args<'u>)> {
-        let Self { received, first, plans, .. } = self;
-        let planned = plans.iter().zip(first..);
-        planned.filter_map(move |(planned, command)| Some((command, planned.dispatch?, planned, received.args(command))))
-    }
-
-    /// The keys that its commands declare.
-    pub(crate) fn keys(self, context: &Context) -> impl Iterator<Item = (&'u [u8], Access)> {
-        self.commands().flat_map(|(dispatch, _, args)| {
-            let keys = context.table.row(dispatch.index).shape.keys(args.len(), move |argument| args.at(argument));
-            keys.map(move |(position, access)| (args.at(position), access))
+    /// The keys that its commands may use.
+    pub(crate) fn keys(self, context: &Context) -> impl Iterator<Item = (u16, &'u [u8], Access)> {
+        self.commands().flat_map(|command| {
+            let args = command.args;
+            command.keys(context).map(move |(db, position, access)| (db, args.at(position), access))
         })
     }
 
     /// These keys, with how many elements each may get.
-    pub(crate) fn filled(self, context: &Context, db: u16) -> Vec<Filled<'u>> {
-        let arguments = self.commands().map(|(_, _, args)| args.len()).sum();
-        let filled = self.commands().flat_map(|(dispatch, _, args)| {
-            let keys = context.table.row(dispatch.index).shape.keys(args.len(), move |argument| args.at(argument));
-            keys.map(move |key| residency::filled(db, args, key, arguments))
+    pub(crate) fn filled(self, context: &Context) -> Vec<Filled<'u>> {
+        let arguments = self.commands().map(|command| command.args.len()).sum();
+        let filled = self.commands().flat_map(|command| {
+            let args = command.args;
+            command.keys(context).map(move |(db, position, access)| residency::filled(db, args, (position, access), arguments))
         });
         filled.collect()
     }
@@ -91,18 +136,26 @@ pub(crate) fn plan(context: &Context, accessor: &mut Accessor, db: u16, dispatch
             plan_key(position);
         }
     }
+    if let Some((other_db, position)) = other_key(context, dispatch, args) {
+        accessor.plan_key(other_db, args.at(position), true);
+    }
     Planned { dispatch: Some(dispatch), key }
 }
 
 impl Worker {
-    /// Runs the commands of a unit that has begun, one after the other, and answers them as an array. Fast ones are timed together, as
-    /// everywhere.
+    /// Runs the commands of a unit that has begun, one after the other, and answers them as an array. Fast ones are timed
+    /// together, as everywhere.
     pub(crate) fn run_unit(&mut self, client: &mut Client, unit: Unit<'_>, out: &mut Output) {
         Reply::new(out, client.version).array(unit.plans.len());
         out.set_whole(true);
         let watched_bytes = self.after_command.watch(unit.bytes);
         let each = self.timing.exact || self.context.node.statistics.hot_keys.is_active();
-        for (command, dispatch, planned, args) in unit.numbered() {
+        for Command { number, db, dispatch, planned, args } in unit.commands() {
+            debug_assert!(
+                unit.alone || client.db == db,
+                "INV-LATCH-3: a command runs on the database that its keys were planned for"
+            );
+            let command = unit.first + number;
             if let Some(refused) = follow::refused(client, self.context.table, dispatch, args) {
                 let error = follow::deny_queued(&self.context, client, refused, self.now_ms);
                 reply::error(&self.context, client, out, &error);

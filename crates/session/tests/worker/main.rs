@@ -4,4 +4,5 @@
 
 #[cfg(debug_assertions)]
 mod costs;
+mod databases;
 mod rig;

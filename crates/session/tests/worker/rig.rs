@@ -17,6 +17,7 @@ type Connection = <WorkerService as Service>::Connection;
 /// One worker, and the clients that a test has opened.
 pub(crate) struct Rig {
     sessions: WorkerService,
+    node: Arc<Node>,
     clients: Vec<Option<Connection>>,
 }
 
@@ -39,9 +40,14 @@ impl Rig {
             panic!("a configuration")
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
-        let node = Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40));
-        let sessions = WorkerService::new(Arc::new(node), table, keyspace.accessor().unwrap(), 0);
-        Self { sessions, clients: Vec::new() }
+        let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
+        let sessions = WorkerService::new(Arc::clone(&node), table, keyspace.accessor().unwrap(), 0);
+        Self { sessions, node, clients: Vec::new() }
+    }
+
+    /// Transactions that have run alone.
+    pub(crate) fn units_alone(&self) -> u64 {
+        self.node.statistics.totals().units_alone
     }
 
     /// Opens a client and returns its number.
