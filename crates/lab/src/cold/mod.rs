@@ -192,7 +192,7 @@ impl Cold {
             let loading = load(&subject, form, &self.load_for_loading(&subject)?, &bar)?;
             loads.row(load_row("memory", &loading, None));
             rows.push(loading.json(&candidate.name, form, "memory"));
-            in_memory = Some(loading.cpu_us);
+            in_memory = loading.cpu_us;
         }
         let folder = Folder::new(self.dir.as_deref())?;
         let subject = self.start(candidate, &folder, self.read_cache)?;
@@ -203,7 +203,7 @@ impl Cold {
         rows.push(loading.json(&candidate.name, form, place));
         println!("\n{loads}");
         if !self.in_memory {
-            let cpu_ratio = in_memory.map(|memory| loading.cpu_us / memory.max(1e-9));
+            let cpu_ratio = in_memory.zip(loading.cpu_us).map(|(memory, cpu)| cpu / memory.max(1e-9));
             limits.load(&title, loading.stall_ms, cpu_ratio, loading.resident_most, self.maxmemory);
         }
         let fio = match self.no_fio {
@@ -481,8 +481,8 @@ fn load_row(place: &str, loading: &Loading, in_memory: Option<f64>) -> [String; 
     [
         place.into(),
         count(loading.keys_per_second),
-        small(loading.cpu_us),
-        ratio(Some(loading.cpu_us), in_memory),
+        loading.cpu_us.map_or("–".into(), small),
+        ratio(loading.cpu_us, in_memory),
         bytes(loading.resident_most as f64),
         small(loading.stall_ms),
         small(loading.batch_max_ms),
