@@ -8,7 +8,7 @@ use std::io::Write;
 /// Most significant digits of the shortest text.
 const DIGITS_MAX: usize = 17;
 
-/// Integral doubles below this are printed as integers.
+/// Integral doubles up to this are printed as integers.
 const INTEGRAL_MAX: f64 = (i64::MAX / 2) as f64;
 
 /// Appends a decimal integer.
@@ -34,7 +34,7 @@ pub fn write_double(out: &mut Vec<u8>, value: f64) {
     let magnitude = value.abs();
     if magnitude.is_infinite() {
         out.extend_from_slice(b"inf");
-    } else if magnitude < INTEGRAL_MAX && magnitude.fract() == 0.0 {
+    } else if magnitude <= INTEGRAL_MAX && magnitude.fract() == 0.0 {
         write_unsigned(out, magnitude as u64);
     } else {
         write_shortest(out, magnitude);
@@ -118,6 +118,9 @@ mod tests {
             (1.234_567e-5, "1.234567e-5"),
             (1e16, "10000000000000000"),
             (1e17, "100000000000000000"),
+            (4_611_686_018_427_387_904.0, "4611686018427387904"),
+            (-4_611_686_018_427_387_904.0, "-4611686018427387904"),
+            (4_611_686_018_427_388_928.0, "4611686018427389000"),
             (1e20, "1e+20"),
             (123_456_789_012_345_678.0, "123456789012345680"),
             (1234.5678, "1234.5678"),

@@ -1,7 +1,7 @@
 //! HIMPORT: hashes with the same fields, of which a connection then sends only the values.
 
 use almandine_base::events::Classes;
-use almandine_call::{AdminCall, Command, Handler, Outcome, WriteCall, errors};
+use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::{Kind, Put};
@@ -51,7 +51,7 @@ pub(super) const SET: Command = Command {
         id: 630,
         complexity: "O(N) where N is the number of fields in the fieldset.",
         summary: "Creates a fieldset-based hash from values supplied in the order matching a previously prepared fieldset.",
-        args: &[Arg::key("key", Access::Overwrite), Arg::value("fieldset-name"), Arg::value("value").multiple()],
+        args: &[Arg::key("key", Access::Update), Arg::value("fieldset-name"), Arg::value("value").multiple()],
         traits: SLOW_WRITE,
         ..SUBCOMMAND
     },
@@ -59,6 +59,11 @@ pub(super) const SET: Command = Command {
 };
 
 fn set(call: &mut WriteCall<'_>) -> Outcome {
+    let key = call.key(2);
+    // A value of another type is an error before the fieldset is looked at.
+    if call.keys.metadata(key).is_some_and(|metadata| metadata.kind != Kind::Hash) {
+        return Err(CommandError::WrongType.into());
+    }
     let fieldset = call.client.fieldsets.as_deref().and_then(|sets| sets.get(call.args.at(3)));
     let (fields, values) = (fieldset.ok_or(errors::hash::NO_SUCH_FIELDSET)?, call.args.slice_from(4));
     if fields.len() != values.len() {
@@ -68,7 +73,6 @@ fn set(call: &mut WriteCall<'_>) -> Outcome {
     for (field, value) in fields.iter().zip(values.iter()) {
         hash.set(field, value, None)?;
     }
-    let key = call.key(2);
     let before = call.replaces(key);
     call.keys.put_value::<Hashes>(key, hash, Put::default())?;
     call.replaced(key, before, Kind::Hash);

@@ -178,6 +178,7 @@ fn step_float(current: &[u8], by: &[u8], options: &IncrexOptions<'_>) -> Result<
 fn negated(text: &[u8]) -> Result<Extended, CommandError> {
     match text {
         [b'-', positive @ ..] => float(positive),
+        [b'+', positive @ ..] => float(&[b"-", positive].concat()),
         positive => float(&[b"-", positive].concat()),
     }
 }
