@@ -173,6 +173,11 @@ impl ListMut<'_> {
         let gone = len - (end - start);
         let mut trimmed = Trimmed::default();
         if gone == 0 {
+            if self.existed() {
+                // As in Redis, a list that stays as it is counts no change, and has changed for clients that watch it.
+                self.note(ListEdit::Trim { start, end });
+                self.draft.changed(0);
+            }
             return Ok(trimmed);
         }
         match self.draft.packed_mut() {
