@@ -1,9 +1,9 @@
 //! Commands that wait: for a key that another client fills, or for their time to be up.
 //!
-//! A command looks at its keys, and when none has anything for it, it returns what [`crate::KeyCall::block`] returns. The session lets the connection wait; when
-//! one of the keys is ready it runs the same command again, on any worker, with the arguments that it had, and sends what it answers. It is
-//! run then for one key only, which [`crate::KeyCall::candidates`] tells, or for those that the unit of work has latched
-//! ([`crate::KeyCall::candidates_together`]).
+//! A command looks at its keys, and when none has anything for it, it returns what [`crate::KeyCall::block`] returns. The
+//! session lets the connection wait; when one of the keys is ready it runs the same command again, on any worker, with the
+//! arguments that it had, and sends what it answers. It is run then for one key only, which [`crate::KeyCall::candidates`]
+//! tells, or for those that the unit of work has latched ([`crate::KeyCall::candidates_together`]).
 //!
 //! Where nobody can wait, as in EXEC, the command answers what it would when its time is up.
 

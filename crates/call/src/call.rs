@@ -1,7 +1,7 @@
 //! What a handler gets: its arguments, its reply, its access to the keys, and no more.
 //!
-//! The type of the call is the permission. A [`ReadCall`] holds a `Reader`, which has no way to write; a [`WriteCall`] holds a `Writer`
-//! whose declared keys the session has locked; an [`AdminCall`] may change the client and the node.
+//! The type of the call is the permission. A [`ReadCall`] holds a `Reader`, which has no way to write; a [`WriteCall`] holds a
+//! `Writer` whose declared keys the session has locked; an [`AdminCall`] may change the client and the node.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -189,8 +189,8 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
         self.keys.reader().now_ms()
     }
 
-    /// Counts a look-up for `keyspace_hits` and `keyspace_misses`, and states the event of one that finds no key. Every read command calls it once
-    /// per key, and write commands that also answer a value, as GETDEL does.
+    /// Counts a look-up for `keyspace_hits` and `keyspace_misses`, and states the event of one that finds no key. Every read
+    /// command calls it once per key, and write commands that also answer a value, as GETDEL does.
     #[inline]
     pub fn looked_up(&mut self, key: Key<'_>, found: bool) {
         self.context.statistics().looked_up(found);
@@ -284,14 +284,15 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
         }
     }
 
-    /// Whether the command may compute in slices, for the `round`th time from 0 on: not where others wait for its reply, as in EXEC, nor when it has
-    /// been in vain often enough.
+    /// Whether the command may compute in slices, for the `round`th time from 0 on: not where others wait for its reply, as in
+    /// EXEC, nor when it has been in vain often enough.
     #[must_use]
     pub fn may_compute(&self, round: u32) -> bool {
         self.reply.out.may_stream() && round < ROUNDS_MAX
     }
 
-    /// Begins a computation, of which the command will take the result with [`KeyCall::computed`] when it is run again. Returns what the command must return.
+    /// Begins a computation, of which the command will take the result with [`KeyCall::computed`] when it is run again. Returns
+    /// what the command must return.
     pub fn compute(&self, computation: impl Computation, round: u32) -> Stop {
         debug_assert!(self.may_compute(round), "nothing waits for the reply");
         self.client.computing.begin(self.args, Box::new(computation), round)
@@ -305,15 +306,15 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
         self.client.computing.take(self.args)
     }
 
-    /// The places among `keys` of those at which the command must look: of all of them, but of the one that is ready when the command has
-    /// waited for it.
+    /// The places among `keys` of those at which the command must look: of all of them, but of the one that is ready when the
+    /// command has waited for it.
     pub fn candidates(&self, keys: Range<usize>) -> impl Iterator<Item = usize> + use<'c, K> {
         let (args, serving) = (self.args, self.client.blocking.serving.clone());
         keys.filter(move |&at| serving.as_ref().is_none_or(|ready| **ready == *args.at(at)))
     }
 
-    /// As [`KeyCall::candidates`]; of a command that has waited also those whose keys the unit of work has latched: so it answers all that this unit has
-    /// made ready. Those of other units come later.
+    /// As [`KeyCall::candidates`]; of a command that has waited also those whose keys the unit of work has latched: so it
+    /// answers all that this unit has made ready. Those of other units come later.
     pub fn candidates_together(&self, keys: Range<usize>) -> Vec<usize> {
         let (serving, reader) = (self.client.blocking.serving.as_ref(), self.keys.reader());
         let is_one = |bytes: &[u8]| serving.is_none_or(|ready| **ready == *bytes || reader.holds(reader.key(bytes)));

@@ -148,7 +148,8 @@ impl Client {
         self.shared.activity.protocol.store(if version == ProtocolVersion::Resp3 { 3 } else { 2 }, Relaxed);
     }
 
-    /// Sums up what it keeps. To be called where that has changed; what waits for EXEC, is watched, listened to or prepared knows its size.
+    /// Sums up what it keeps. To be called where that has changed; what waits for EXEC, is watched, listened to or prepared
+    /// knows its size.
     pub fn weigh(&mut self) {
         self.kept.bytes = self.transaction.as_ref().map_or(0, Transaction::memory_bytes)
             + self.watching.as_ref().map_or(0, |watching| watching.memory_bytes())
@@ -185,8 +186,8 @@ impl Client {
         }
     }
 
-    /// Appends one invalidation, in the form that this client understands: a push in RESP3; in RESP2 a message of Publish/Subscribe,
-    /// if the client listens to these and gets it in place of another. Else nothing, as in Redis.
+    /// Appends one invalidation, in the form that this client understands: a push in RESP3; in RESP2 a message of
+    /// Publish/Subscribe, if the client listens to these and gets it in place of another. Else nothing, as in Redis.
     pub fn write_invalidation(&self, keys: &Changed, redirected: bool, out: &mut Output) {
         let mut reply = Reply::new(out, self.version);
         if self.version == ProtocolVersion::Resp3 {

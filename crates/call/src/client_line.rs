@@ -10,8 +10,9 @@ use crate::table::Table;
 
 /// Appends the line of `client`, without an end of line. `arguments_bytes` are those of the command that it executes.
 ///
-/// Sizes are those of the structures that hold them. Connections have no reply buffer of their own (`rbs`, `rbp`, `obl`): what a peer does not take
-/// at once is in `oll` pieces of `omem` bytes. Arguments lie in the input, and are told only of the command that asks, and of one that is not complete (`argv-mem`).
+/// Sizes are those of the structures that hold them. Connections have no reply buffer of their own (`rbs`, `rbp`, `obl`): what a
+/// peer does not take at once is in `oll` pieces of `omem` bytes. Arguments lie in the input, and are told only of the command
+/// that asks, and of one that is not complete (`argv-mem`).
 pub fn write(line: &mut String, client: &ClientShared, table: &Table, now_ms: i64, arguments_bytes: usize) {
     let identity = client.identity().clone();
     let (activity, memory) = (&client.activity, &client.memory);

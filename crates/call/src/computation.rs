@@ -1,8 +1,10 @@
-//! Computations that arguments do not bound: they work in slices between those of others, on values that were frozen when the command began.
+//! Computations that arguments do not bound: they work in slices between those of others, on values that were frozen when the
+//! command began.
 //!
 //! A handler begins one and returns [`Stop::Computing`]; its connection waits, other connections go on. When the computation has
-//! ended the command runs again from its start, is given the result, and answers. One that writes looks first whether what it was computed from is
-//! still there ([`almandine_keyspace::Reader::is_still`]), and begins anew if it is not; the third time it works under its latches.
+//! ended the command runs again from its start, is given the result, and answers. One that writes looks first whether what it
+//! was computed from is still there ([`almandine_keyspace::Reader::is_still`]), and begins anew if it is not; the third time it
+//! works under its latches.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -66,7 +68,8 @@ impl Computing {
         Stop::Computing
     }
 
-    /// Takes the result for a command, and says in which round it was computed. None where there is none of this kind for this command.
+    /// Takes the result for a command, and says in which round it was computed. None where there is none of this kind for this
+    /// command.
     ///
     /// # Errors
     /// When there was no memory for it.

@@ -5,7 +5,8 @@ use almandine_command_spec::{Arg, ArgKind, CommandSpec};
 use crate::call::AdminCall;
 use crate::stop::Outcome;
 
-/// Answers HELP for the container that the call names: for each subcommand its syntax and, indented, its summary; HELP itself comes last.
+/// Answers HELP for the container that the call names: for each subcommand its syntax and, indented, its summary; HELP itself
+/// comes last.
 ///
 /// # Errors
 /// None.

@@ -1,7 +1,8 @@
 //! Whether a user may run a command with these arguments.
 //!
-//! The rules are asked in the order in which Redis asks them: the database, the command, its keys, its channels. A call is permitted when one
-//! selector permits all of it; else the denial that is told is the one that came furthest, and of those the last one.
+//! The rules are asked in the order in which Redis asks them: the database, the command, its keys, its channels. A call is
+//! permitted when one selector permits all of it; else the denial that is told is the one that came furthest, and of those the
+//! last one.
 
 use almandine_acl::{Reason, Selector, User};
 use almandine_command_spec::{Access as KeyAccess, Traits};
@@ -22,8 +23,8 @@ pub struct Denial {
     pub at: usize,
 }
 
-/// Whether the client may run a command on its database `db`. The usual rules are asked directly: one selector, keys that may be read and
-/// written.
+/// Whether the client may run a command on its database `db`. The usual rules are asked directly: one selector, keys that may be
+/// read and written.
 #[inline]
 #[must_use]
 pub fn permits(access: &Access, table: &Table, dispatch: &Dispatch, args: Args<'_>, db: u16) -> bool {

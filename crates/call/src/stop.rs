@@ -1,8 +1,8 @@
 //! Why a handler stops without a reply.
 //!
-//! A handler that returns `Ok` has replied. Else the session cuts off what was written and looks at the [`Stop`], in one place: an error is
-//! replied, and for each other reason the same command runs again from its start when the reason is gone. Until then neither a client nor a
-//! counter can see that it ran.
+//! A handler that returns `Ok` has replied. Else the session cuts off what was written and looks at the [`Stop`], in one place:
+//! an error is replied, and for each other reason the same command runs again from its start when the reason is gone. Until then
+//! neither a client nor a counter can see that it ran.
 
 use almandine_datatypes::hyperloglog::Corrupted;
 use almandine_keyspace::{Full, Missing, Refusal, WrongKind};

@@ -1,7 +1,9 @@
-//! CLIENT TRACKING around each command: what a tracking client reads is remembered, and who has read a key is notified of its changes.
+//! CLIENT TRACKING around each command: what a tracking client reads is remembered, and who has read a key is notified of its
+//! changes.
 //!
-//! The session calls [`before_read`] and [`after_read`] around the commands of a tracking client, and [`tell_changes`] when the waist has noted
-//! changes, whatever command made them. Who is notified, and how, is the node's business ([`almandine_node::tracking`]).
+//! The session calls [`before_read`] and [`after_read`] around the commands of a tracking client, and [`tell_changes`] when the
+//! waist has noted changes, whatever command made them. Who is notified, and how, is the node's business
+//! ([`almandine_node::tracking`]).
 
 use almandine_keyspace::Accessor;
 use almandine_node::Node;
@@ -32,8 +34,8 @@ pub struct Tracked {
     stamp: u64,
 }
 
-/// Remembers the keys that a command of a client is about to read, if it is one to remember. Keys beyond `tracking-table-max-keys` are
-/// taken out first; what the client hears of that is in its invalidations.
+/// Remembers the keys that a command of a client is about to read, if it is one to remember. Keys beyond
+/// `tracking-table-max-keys` are taken out first; what the client hears of that is in its invalidations.
 pub fn before_read(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, context: &Context) -> Option<Tracked> {
     let tracking = client.tracking.as_ref()?;
     let entry = context.table.row(dispatch.index);
@@ -76,7 +78,8 @@ fn remember(client: &Client, dispatch: &Dispatch, args: Args<'_>, context: &Cont
     }
 }
 
-/// Ends a command of a tracking client: CLIENT CACHING was about it, unless it was one about the client. A transaction is one command.
+/// Ends a command of a tracking client: CLIENT CACHING was about it, unless it was one about the client. A transaction is one
+/// command.
 pub fn finish(client: &mut Client, dispatch: &Dispatch, context: &Context) {
     if client.transaction.is_none()
         && let Some(tracking) = &mut client.tracking

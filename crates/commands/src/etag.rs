@@ -1,8 +1,9 @@
 //! The ETag family, Garnet's: strings that carry a version number, the entity tag, against lost updates without transactions.
 //!
-//! A key that was written without one counts as tagged 0. Commands outside of this family do not look at the tag: those that replace the
-//! whole value (SET, GETSET, MSET, BITOP, RESTORE) drop it, those that change a value in place (APPEND, SETRANGE, SETBIT, INCR, EXPIRE) leave it,
-//! and RENAME, COPY and MOVE take it along. Clients that rely on tags write a key with this family only.
+//! A key that was written without one counts as tagged 0. Commands outside of this family do not look at the tag: those that
+//! replace the whole value (SET, GETSET, MSET, BITOP, RESTORE) drop it, those that change a value in place (APPEND, SETRANGE,
+//! SETBIT, INCR, EXPIRE) leave it, and RENAME, COPY and MOVE take it along. Clients that rely on tags write a key with this
+//! family only.
 //!
 //! A tag and a value are answered as an array of both; the value is nil where the client has it, or asked not to see it.
 

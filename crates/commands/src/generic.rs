@@ -1,7 +1,7 @@
 //! The generic family: what works on keys of any type.
 //!
-//! Expiries are in [`expire`], renaming, copying and moving in [`transfer`], finding keys in [`iterate`], and OBJECT, SORT, DUMP and WAIT in
-//! the files of these names.
+//! Expiries are in [`expire`], renaming, copying and moving in [`transfer`], finding keys in [`iterate`], and OBJECT, SORT, DUMP
+//! and WAIT in the files of these names.
 
 mod coscan;
 mod dump;

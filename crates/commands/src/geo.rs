@@ -1,7 +1,7 @@
 //! The geo family: positions on Earth, which are scores of a sorted set.
 //!
-//! Adding positions and asking for them is here. Searches are in [`search`] (GEOSEARCH) and [`radius`] (the older commands): [`query`] reads what
-//! is asked for, [`hits`] finds it, [`answer`] answers or stores it.
+//! Adding positions and asking for them is here. Searches are in [`search`] (GEOSEARCH) and [`radius`] (the older commands):
+//! [`query`] reads what is asked for, [`hits`] finds it, [`answer`] answers or stores it.
 
 mod answer;
 mod arguments;

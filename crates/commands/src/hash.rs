@@ -1,8 +1,8 @@
 //! The hash family: fields and their values.
 //!
-//! All fields at once are in [`whole`], numbers in [`counter`], fields at random in [`random`], HSCAN in [`scan`]. Fields that expire:
-//! [`expire`] sets the time, [`ttl`] tells it and takes it away, [`getex`] and [`setex`] do so beside reading and writing, [`collect`] does not
-//! wait for it. HIMPORT is in [`import`].
+//! All fields at once are in [`whole`], numbers in [`counter`], fields at random in [`random`], HSCAN in [`scan`]. Fields that
+//! expire: [`expire`] sets the time, [`ttl`] tells it and takes it away, [`getex`] and [`setex`] do so beside reading and
+//! writing, [`collect`] does not wait for it. HIMPORT is in [`import`].
 
 mod access;
 pub(crate) mod collect;

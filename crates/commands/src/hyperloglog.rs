@@ -1,5 +1,5 @@
-//! The HyperLogLog family: strings that estimate how many different elements were added. PFCOUNT is in [`count`], PFMERGE in [`merge`], PFDEBUG and
-//! PFSELFTEST in [`debug`].
+//! The HyperLogLog family: strings that estimate how many different elements were added. PFCOUNT is in [`count`], PFMERGE in
+//! [`merge`], PFDEBUG and PFSELFTEST in [`debug`].
 
 mod count;
 mod debug;

@@ -1,7 +1,7 @@
 //! The list family: elements in order.
 //!
-//! Ends are in [`push`] and [`pop`], places in [`index`], searches in [`search`], elements on their way to another list in [`transfer`], commands
-//! that wait for elements in [`blocking`].
+//! Ends are in [`push`] and [`pop`], places in [`index`], searches in [`search`], elements on their way to another list in
+//! [`transfer`], commands that wait for elements in [`blocking`].
 
 mod access;
 mod blocking;

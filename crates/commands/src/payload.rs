@@ -1,5 +1,5 @@
-//! Values as DUMP writes them: a type byte and the value as in a snapshot file, then a footer. A value is written in the oldest form that
-//! can say all of it, with the oldest version whose readers know that form, so that as many servers as possible take it.
+//! Values as DUMP writes them: a type byte and the value as in a snapshot file, then a footer. A value is written in the oldest
+//! form that can say all of it, with the oldest version whose readers know that form, so that as many servers as possible take it.
 //!
 //! A file for each type of collections.
 
@@ -140,7 +140,8 @@ pub fn expanded_len(payload: &[u8]) -> usize {
     payload.split_first().filter(|(kind, _)| **kind == types::STRING).map_or(0, |(_, content)| almandine_rdb::expanded_len(content))
 }
 
-/// Makes the value of a payload that of a key, whatever it had. Elements past their time are left out; without any others the key goes.
+/// Makes the value of a payload that of a key, whatever it had. Elements past their time are left out; without any others the
+/// key goes.
 ///
 /// # Errors
 /// When the payload is malformed, or the store is full; then nothing has changed.

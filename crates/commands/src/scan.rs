@@ -69,8 +69,8 @@ impl<'c> Scan<'c> {
         Ok(Self { cursor: cursor(args.at(2))?, options: ElementOptions::read(args, without_values) })
     }
 
-    /// Answers some elements of the collection that was found. `visit` says at which cursor the next call goes on. Nothing is answered when the options
-    /// are malformed, which [`Self::end`] tells.
+    /// Answers some elements of the collection that was found. `visit` says at which cursor the next call goes on. Nothing is
+    /// answered when the options are malformed, which [`Self::end`] tells.
     ///
     /// # Errors
     /// As `visit`.

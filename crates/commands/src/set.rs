@@ -1,7 +1,8 @@
 //! The set family: members, each once.
 //!
-//! All members at once are in [`whole`], members at random in [`random`] and [`pop`], SSCAN in [`scan`]. Commands on several sets: [`algebra`] answers unions,
-//! intersections and differences, [`store`] keeps them, [`card`] counts them, [`transfer`] moves a member.
+//! All members at once are in [`whole`], members at random in [`random`] and [`pop`], SSCAN in [`scan`]. Commands on several
+//! sets: [`algebra`] answers unions, intersections and differences, [`store`] keeps them, [`card`] counts them, [`transfer`]
+//! moves a member.
 
 mod access;
 mod algebra;

@@ -1,8 +1,8 @@
 //! The sorted set family: members in the order of their scores.
 //!
-//! Writes of scores are in [`add`], ranges in [`query`] (what they ask for), [`range`] (answers) and [`store`] (ZRANGESTORE), removals in [`remove`]
-//! and [`pop`], those that wait in [`blocking`], members at random in [`random`], ZSCAN in [`scan`]; several sorted sets together in [`algebra`], computed
-//! in [`combination`], their commands in [`combine`].
+//! Writes of scores are in [`add`], ranges in [`query`] (what they ask for), [`range`] (answers) and [`store`] (ZRANGESTORE),
+//! removals in [`remove`] and [`pop`], those that wait in [`blocking`], members at random in [`random`], ZSCAN in [`scan`];
+//! several sorted sets together in [`algebra`], computed in [`combination`], their commands in [`combine`].
 //! Members that expire, as in Garnet: [`expire`], [`ttl`] and [`collect`].
 
 mod access;

@@ -1,7 +1,8 @@
 //! The stream family: entries with ascending ids, and groups of consumers that read them.
 //!
-//! XADD is in [`add`], trims in [`trim`], ranges in [`range`], deletion in [`delete`]. XREAD and XREADGROUP are in [`read`] and [`readgroup`]; they never wait. Of
-//! groups, XGROUP is in [`group`], what is pending in [`pending`], [`ack`], [`claim`] and [`nack`]. XINFO is in [`info`], producers in [`producers`].
+//! XADD is in [`add`], trims in [`trim`], ranges in [`range`], deletion in [`delete`]. XREAD and XREADGROUP are in [`read`] and
+//! [`readgroup`]; they never wait. Of groups, XGROUP is in [`group`], what is pending in [`pending`], [`ack`], [`claim`] and
+//! [`nack`]. XINFO is in [`info`], producers in [`producers`].
 
 mod access;
 mod ack;

@@ -1,6 +1,7 @@
 //! The string family: values, and their conditional and expiring forms.
 //!
-//! Parts of values are in [`range`], counters in [`counter`], commands over several keys in [`many`], conditions on the current value in [`condition`], LCS in [`lcs`].
+//! Parts of values are in [`range`], counters in [`counter`], commands over several keys in [`many`], conditions on the current
+//! value in [`condition`], LCS in [`lcs`].
 
 mod condition;
 mod counter;

@@ -1,7 +1,7 @@
 //! LZF, the compression of long strings in snapshots; only the way back.
 //!
-//! A control byte below 32 announces that many and one more literal bytes. Otherwise its three highest bits are a length and its five
-//! lowest, with the byte that follows, a distance: copy length + 2 bytes from distance + 1 bytes back. The length 7 means
+//! A control byte below 32 announces that many and one more literal bytes. Otherwise its three highest bits are a length and its
+//! five lowest, with the byte that follows, a distance: copy length + 2 bytes from distance + 1 bytes back. The length 7 means
 //! that another byte, before the last of the distance, is added to it. Source and copy may overlap.
 
 /// What one compressed byte stands for at most: a reference of three bytes copies 264. Bounds what a forged length can reserve.

@@ -1,7 +1,7 @@
 //! Lengths and string objects, of which all the rest is made.
 //!
-//! A string is a length and its bytes, or one of four special forms: an integer of 1, 2 or 4 bytes, or compressed bytes. The two highest
-//! bits of the first byte say which:
+//! A string is a length and its bytes, or one of four special forms: an integer of 1, 2 or 4 bytes, or compressed bytes. The two
+//! highest bits of the first byte say which:
 //!
 //! ```text
 //! 00llllll                     a length below 64

@@ -1,8 +1,9 @@
 //! The cost of a command between the network and the store: `receive` called with ready pipelines, without sockets.
 //!
-//! `cargo run --release -p almandine-session --example receive` prints nanoseconds per command for several pipeline lengths, beside the
-//! same look-ups made on the keyspace alone. Arguments: number of keys, a name such as `GET256` to run nothing
-//! else, how many commands, and rules of ACL SETUSER for the user. MULTI is a transaction of ten commands. Pin it to one core and repeat it: single runs vary.
+//! `cargo run --release -p almandine-session --example receive` prints nanoseconds per command for several pipeline lengths,
+//! beside the same look-ups made on the keyspace alone. Arguments: number of keys, a name such as `GET256` to run nothing
+//! else, how many commands, and rules of ACL SETUSER for the user. MULTI is a transaction of ten commands. Pin it to one core
+//! and repeat it: single runs vary.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -221,8 +221,9 @@ pub fn in_later_words(theirs: Value, user: &str) -> Value {
     }
 }
 
-/// Calls in which Redis looks for keys elsewhere than it finds them when it executes: a destination of SORT that is called STORE, and a group or consumer behind
-/// the third argument of XREADGROUP that is called STREAMS, are taken for the option; of GEORADIUS with two destinations the first is checked and the last written.
+/// Calls in which Redis looks for keys elsewhere than it finds them when it executes: a destination of SORT that is called
+/// STORE, and a group or consumer behind the third argument of XREADGROUP that is called STREAMS, are taken for the option; of
+/// GEORADIUS with two destinations the first is checked and the last written.
 #[must_use]
 pub fn has_other_keys_in_redis(call: &[String]) -> bool {
     if call[0] == "sort" {

@@ -191,7 +191,8 @@ fn check_values(reply: &Value, keys: std::ops::Range<usize>) {
     assert!(wrong.is_none() && values.len() == keys.len(), "{:?}", wrong.map(|(number, _)| number));
 }
 
-/// What the commands of a pipeline need together is not in memory together: the next command gets what it needs, and only then those behind it.
+/// What the commands of a pipeline need together is not in memory together: the next command gets what it needs, and only then
+/// those behind it.
 #[test]
 fn commands_of_a_pipeline_that_need_too_much_together_run_one_after_the_other() {
     let server = start_with_large_values();
@@ -201,7 +202,8 @@ fn commands_of_a_pipeline_that_need_too_much_together_run_one_after_the_other() 
     check_values(&replies[1], second);
 }
 
-/// A transaction whose keys do not fit into memory together is refused before its first command, planned or alone; one whose keys fit is executed.
+/// A transaction whose keys do not fit into memory together is refused before its first command, planned or alone; one whose
+/// keys fit is executed.
 #[test]
 fn a_transaction_that_needs_too_much_is_refused() {
     let server = start_with_large_values();

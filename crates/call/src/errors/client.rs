@@ -32,7 +32,8 @@ pub const MONITOR_IN_TRANSACTION: CommandError = CommandError::Fixed(&"ERR MONIT
 /// A command on keys by who runs MONITOR.
 pub const MONITOR_ON_DATA: CommandError = CommandError::Fixed(&"ERR Replica can't interact with the keyspace");
 
-/// A command to a RESP2 connection that listens, where replies cannot be told from messages. `command` is the full name in lower case.
+/// A command to a RESP2 connection that listens, where replies cannot be told from messages. `command` is the full name in lower
+/// case.
 #[cold]
 #[must_use]
 pub fn only_listens(command: &str) -> CommandError {

@@ -1,9 +1,10 @@
 //! Every error text that a command answers.
 //!
-//! The texts are an interface: clients and suites compare prefix and wording with Redis. What commands of several families answer, and what the
-//! engine of a session asks for, is a variant of [`CommandError`], here. What one family answers is a constant of that family's file, or a function
-//! of it where something is inserted. Spelled elsewhere: the range errors of [`crate::number`], protocol errors (`resp`), the refusal of a
-//! connection (`net`), and the reasons of a refused CONFIG SET (`config`).
+//! The texts are an interface: clients and suites compare prefix and wording with Redis. What commands of several families
+//! answer, and what the engine of a session asks for, is a variant of [`CommandError`], here. What one family answers is a
+//! constant of that family's file, or a function of it where something is inserted. Spelled elsewhere: the range errors of
+//! [`crate::number`], protocol errors (`resp`), the refusal of a connection (`net`), and the reasons of a refused CONFIG SET
+//! (`config`).
 
 use std::borrow::Cow;
 use std::fmt;

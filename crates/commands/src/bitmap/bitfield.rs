@@ -271,8 +271,8 @@ impl Operation {
         (self.offset / 8) as usize..end
     }
 
-    /// Runs in the stretch that has the field, and says what to answer: the field, its old value for SET, its new one for INCRBY, `None` when
-    /// OVERFLOW FAIL holds it back.
+    /// Runs in the stretch that has the field, and says what to answer: the field, its old value for SET, its new one for
+    /// INCRBY, `None` when OVERFLOW FAIL holds it back.
     fn run(&self, stretch: &mut Stretch, count: &mut Count) -> Option<i64> {
         let offset = self.offset - 8 * stretch.first as u64;
         let old = self.encoding.get(&stretch.bytes, offset);

@@ -1,8 +1,8 @@
 //! Finding keys: by pattern, by cursor, at random.
 //!
-//! KEYS goes through the database as SCAN does, a slice at a time, and others have their turn between two of them. So it is of no single moment: keys
-//! that exist all the while are there once (INV-SCAN-1). Where others wait for its reply, as in EXEC, it goes through in one piece; with keys on a device, too,
-//! since what has been read for a slice would be gone with it.
+//! KEYS goes through the database as SCAN does, a slice at a time, and others have their turn between two of them. So it is of
+//! no single moment: keys that exist all the while are there once (INV-SCAN-1). Where others wait for its reply, as in EXEC, it
+//! goes through in one piece; with keys on a device, too, since what has been read for a slice would be gone with it.
 
 use almandine_call::computation::Computation;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall};

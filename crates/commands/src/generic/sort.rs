@@ -1,7 +1,8 @@
-//! SORT and SORT_RO: the elements of a list, a set or a sorted set in the order of numbers or bytes, theirs or those of keys that they name.
+//! SORT and SORT_RO: the elements of a list, a set or a sorted set in the order of numbers or bytes, theirs or those of keys
+//! that they name.
 //!
-//! [`options`] has what is asked for, [`table`] the elements and their order, [`pattern`] and [`values`] other keys. The result is answered
-//! ([`answer`]) or stored ([`store`]); many elements are sorted beside the commands of others ([`large`]).
+//! [`options`] has what is asked for, [`table`] the elements and their order, [`pattern`] and [`values`] other keys. The result
+//! is answered ([`answer`]) or stored ([`store`]); many elements are sorted beside the commands of others ([`large`]).
 
 mod answer;
 mod large;

@@ -1,5 +1,5 @@
-//! WAIT and WAITAOF: how far others have confirmed what was written. There are no replicas and no append-only file yet, so nobody has,
-//! and nobody will: who waits for somebody waits until the time is up.
+//! WAIT and WAITAOF: how far others have confirmed what was written. There are no replicas and no append-only file yet, so
+//! nobody has, and nobody will: who waits for somebody waits until the time is up.
 
 use almandine_call::blocking::{Block, Unanswered, timeout_in_milliseconds};
 use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, errors, number};

@@ -1,7 +1,7 @@
 //! What a search asks for.
 //!
-//! The centre may be a member, whose position is looked up where its name stands among the arguments: whether it is there is told before later
-//! arguments are looked at. So a query is read while the sorted set is open.
+//! The centre may be a member, whose position is looked up where its name stands among the arguments: whether it is there is
+//! told before later arguments are looked at. So a query is read while the sorted set is open.
 
 use almandine_call::{CommandError, Options, Stop, Word, errors, number};
 use almandine_datatypes::geo::{DistanceUnit, Point, Shape};

@@ -39,8 +39,8 @@ fn hcollect(call: &mut WriteCall<'_>) -> Outcome {
     })
 }
 
-/// Removes what is due of the collections that the command names, or of all of a kind. `open` does so for some elements of one, and says how many are
-/// left and when the next one expires.
+/// Removes what is due of the collections that the command names, or of all of a kind. `open` does so for some elements of one,
+/// and says how many are left and when the next one expires.
 pub(crate) fn collect(
     call: &mut WriteCall<'_>,
     kind: Kind,

@@ -111,7 +111,8 @@ pub(crate) struct Form {
 /// Reads FIELDS and everything before and behind it: what is not FIELDS goes to `option`, which says whether it is one.
 ///
 /// # Errors
-/// Those of `option`, and when FIELDS is missing or malformed. `unknown` makes the error for what is no option and stands before FIELDS.
+/// Those of `option`, and when FIELDS is missing or malformed. `unknown` makes the error for what is no option and stands before
+/// FIELDS.
 pub(crate) fn parse<'c>(
     args: Args<'c>,
     form: Form,
@@ -183,7 +184,8 @@ pub(crate) fn time_left(found: Option<Option<u64>>, base_ms: i64, unit: Unit) ->
     }
 }
 
-/// The point in time that an argument says, in milliseconds since 1970; it may be past. `command` is the name in lower case, for the error.
+/// The point in time that an argument says, in milliseconds since 1970; it may be past. `command` is the name in lower case, for
+/// the error.
 ///
 /// # Errors
 /// When it is no integer, negative, or too far away.

@@ -102,7 +102,8 @@ fn hsetex(call: &mut WriteCall<'_>) -> Outcome {
     Ok(())
 }
 
-/// States that the fields were set, and what became of them then: those that expire at once are gone, as is the key that was made for them.
+/// States that the fields were set, and what became of them then: those that expire at once are gone, as is the key that was
+/// made for them.
 fn tell(call: &mut WriteCall<'_>, fields: Fields<'_>, due: Due, (existed, emptied): (bool, bool)) {
     let (key, now_ms) = (call.key(1), call.now_ms().unsigned_abs());
     let is_past = matches!(due, Due::At(due) if due <= now_ms);

@@ -1,4 +1,5 @@
-//! What the commands of the family have in common: the first key as a list, to be read or to be changed; ends and indexes as arguments.
+//! What the commands of the family have in common: the first key as a list, to be read or to be changed; ends and indexes as
+//! arguments.
 
 use almandine_call::{CommandError, ReadCall, Stop, Word, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};

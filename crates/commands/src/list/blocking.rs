@@ -1,4 +1,5 @@
-//! Commands that wait until there is an element: BLPOP, BRPOP, BLMPOP, and those that move elements, BLMOVE, BRPOPLPUSH and BLMOVEM.
+//! Commands that wait until there is an element: BLPOP, BRPOP, BLMPOP, and those that move elements, BLMOVE, BRPOPLPUSH and
+//! BLMOVEM.
 
 use almandine_base::events::Classes;
 use almandine_call::blocking::{Block, Unanswered, timeout_in_seconds};

@@ -145,7 +145,8 @@ impl HowMany {
     }
 }
 
-/// Moves elements between the lists at the two first keys. Gives them as they lie in the destination. None: there are none, or too few.
+/// Moves elements between the lists at the two first keys. Gives them as they lie in the destination. None: there are none, or
+/// too few.
 ///
 /// # Errors
 /// When a key is of another type, or the store is full; then nothing has changed.

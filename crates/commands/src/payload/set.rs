@@ -8,7 +8,8 @@ use almandine_keyspace::{Key, Put, Refusal, Writer, types};
 use almandine_rdb::value::footer;
 use almandine_rdb::value::set::{self, Set, SetForm};
 
-/// The payload of a set. What is a listpack is written as a table, which all servers read, and which those that have such listpacks make one of again.
+/// The payload of a set. What is a listpack is written as a table, which all servers read, and which those that have such
+/// listpacks make one of again.
 pub(super) fn payload(of: &types::set::Set<'_>) -> Result<Vec<u8>, Refusal> {
     let members: Vec<Member<'_>> = of.try_iter().collect::<Result<_, _>>()?;
     let form = if of.encoding() == SetEncoding::IntSet { SetForm::Intset } else { SetForm::Table };

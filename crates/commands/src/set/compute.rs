@@ -1,8 +1,8 @@
-//! What several sets come to: a union, an intersection or a difference of them as they were at one time, computed in steps. Large ones are computed beside
-//! the commands of others, and answered while they are sent.
+//! What several sets come to: a union, an intersection or a difference of them as they were at one time, computed in steps.
+//! Large ones are computed beside the commands of others, and answered while they are sent.
 //!
-//! A reply begins with the number of members, so they are counted first. Nothing is kept of that: the members are found again when they are sent. What
-//! is gathered, of many sets, is the one thing that takes memory, beside a result that is stored.
+//! A reply begins with the number of members, so they are counted first. Nothing is kept of that: the members are found again
+//! when they are sent. What is gathered, of many sets, is the one thing that takes memory, beside a result that is stored.
 
 use almandine_call::computation::Computation;
 use almandine_datatypes::hyperloglog::{Registers, Way};

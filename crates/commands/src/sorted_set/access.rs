@@ -1,4 +1,5 @@
-//! What the commands of the family have in common: the first key as a sorted set, to be read or to be changed, and members in replies.
+//! What the commands of the family have in common: the first key as a sorted set, to be read or to be changed, and members in
+//! replies.
 
 use almandine_call::{ReadCall, Stop, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};

@@ -78,8 +78,8 @@ pub(super) fn store(call: &mut WriteCall<'_>, operation: Operation, command: &st
     })
 }
 
-/// Stores what is computed from some keys in the first one, and answers how many members it has. What is large is computed beside others; if a source
-/// has changed meanwhile, anew.
+/// Stores what is computed from some keys in the first one, and answers how many members it has. What is large is computed
+/// beside others; if a source has changed meanwhile, anew.
 pub(super) fn store_with<'c>(
     call: &mut WriteCall<'c>,
     keys: &[Key<'c>],

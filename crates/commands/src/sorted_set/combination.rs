@@ -1,7 +1,9 @@
-//! What several sorted sets come to: computed in steps, of values as they were at one time. Large ones are computed beside the commands of others.
+//! What several sorted sets come to: computed in steps, of values as they were at one time. Large ones are computed beside the
+//! commands of others.
 //!
-//! A union adds up all members of all sources. An intersection and a difference keep those members of the smallest, or the first, source that
-//! they find in the others, or do not find there. Sources are added up from the smallest on, as in Redis: sums of floats depend on it.
+//! A union adds up all members of all sources. An intersection and a difference keep those members of the smallest, or the
+//! first, source that they find in the others, or do not find there. Sources are added up from the smallest on, as in Redis:
+//! sums of floats depend on it.
 
 use std::ops::Range;
 
@@ -65,8 +67,8 @@ impl Weights {
         number(self.product(source, score))
     }
 
-    /// The same before it is made a number. Redis' intersections aggregate it so for all sources but the first: it turns a sum to 0 and is neither
-    /// less nor greater than another.
+    /// The same before it is made a number. Redis' intersections aggregate it so for all sources but the first: it turns a sum
+    /// to 0 and is neither less nor greater than another.
     fn product(&self, source: usize, score: f64) -> f64 {
         let weight = self.each.get(source).copied().unwrap_or(1.0);
         if self.alone { weight } else { weight * score }

@@ -1,4 +1,5 @@
-//! ZEXPIRE and its relatives, of Garnet: when members cease to exist. Their arguments and answers are those of HEXPIRE, with MEMBERS for FIELDS.
+//! ZEXPIRE and its relatives, of Garnet: when members cease to exist. Their arguments and answers are those of HEXPIRE, with
+//! MEMBERS for FIELDS.
 
 use almandine_base::events::Classes;
 use almandine_call::{Command, Handler, Outcome, WriteCall};

@@ -203,7 +203,8 @@ fn xread(call: &mut ReadCall<'_>) -> Outcome {
     }
 }
 
-/// The arguments with ids in some places, which are in ascending order, so that what is new when the command runs again is what came since it ran first.
+/// The arguments with ids in some places, which are in ascending order, so that what is new when the command runs again is what
+/// came since it ran first.
 fn resolved(args: Args<'_>, ids: &[(usize, StreamId)]) -> Option<ArgsBuf> {
     let mut owned = ArgsBuf::new();
     let mut next = ids.iter().peekable();

@@ -1,5 +1,5 @@
-//! XREADGROUP: entries that a group has not read, or that a consumer has not acknowledged. With BLOCK it waits for new ones, or until its group is
-//! gone.
+//! XREADGROUP: entries that a group has not read, or that a consumer has not acknowledged. With BLOCK it waits for new ones, or
+//! until its group is gone.
 
 use almandine_base::events::Classes;
 use almandine_call::blocking::Block;
@@ -36,8 +36,9 @@ pub(super) const XREADGROUP: Command = Command {
     run: Handler::Write(xreadgroup),
 };
 
-/// The keys, which the documentation says are read, and which change: the first half of what is behind STREAMS, the option. Redis takes for it the first such
-/// word from the fourth argument on, which may be the name of a group or a consumer; of calls that cannot be well-formed this says what Redis says.
+/// The keys, which the documentation says are read, and which change: the first half of what is behind STREAMS, the option.
+/// Redis takes for it the first such word from the fourth argument on, which may be the name of a group or a consumer; of calls
+/// that cannot be well-formed this says what Redis says.
 fn next_key<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> Option<(usize, Access)> {
     let is = |at: usize, word: &str| arg(at).eq_ignore_ascii_case(word.as_bytes());
     let (mut streams, mut access) = (option_streams(count, &is, true).filter(|at| *at >= 4 && at + 2 < count), Access::ReadRepair);
@@ -55,7 +56,8 @@ fn next_key<'a>(count: usize, arg: &dyn Fn(usize) -> &'a [u8], after: usize) -> 
     (next <= streams + (count - streams - 1) / 2).then_some((next, access))
 }
 
-/// Where STREAMS is, the option. `strictly`: none where STREAMS stands for a number, and with the options of later versions of Redis.
+/// Where STREAMS is, the option. `strictly`: none where STREAMS stands for a number, and with the options of later versions of
+/// Redis.
 fn option_streams(count: usize, is: &dyn Fn(usize, &str) -> bool, strictly: bool) -> Option<usize> {
     let mut at = 1;
     while at < count {

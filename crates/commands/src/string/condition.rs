@@ -1,4 +1,5 @@
-//! Conditions on a key's current value, for SET and DELEX: NX XX, IFEQ IFNE, and IFDEQ IFDNE, which compare a digest instead of the value.
+//! Conditions on a key's current value, for SET and DELEX: NX XX, IFEQ IFNE, and IFDEQ IFDNE, which compare a digest instead of
+//! the value.
 
 use almandine_base::events::Classes;
 use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors};

@@ -8,9 +8,9 @@ use super::sparse::{self, Set};
 use super::value::to_dense;
 use std::ops::Range;
 
-/// Raises a register of a value, which [`super::Hll`] has accepted, if it is less: which bytes of the value, as it is now, may be others;
-/// behind them nothing has moved. A sparse value of more than `sparse_bytes_max` bytes becomes a dense one. The cached cardinality is the
-/// caller's to say invalid.
+/// Raises a register of a value, which [`super::Hll`] has accepted, if it is less: which bytes of the value, as it is now, may
+/// be others; behind them nothing has moved. A sparse value of more than `sparse_bytes_max` bytes becomes a dense one. The
+/// cached cardinality is the caller's to say invalid.
 ///
 /// # Errors
 /// When the registers are not all there.

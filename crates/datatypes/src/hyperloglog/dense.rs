@@ -26,7 +26,8 @@ pub fn get(registers: &[u8; BYTES], index: usize) -> u8 {
     (u16::from_le_bytes([registers[at], registers[at + 1]]) >> shift & MAX) as u8
 }
 
-/// Raises the register `index` to `count` if it is less: where, and which two bytes are to be written there. `None` if it is not less.
+/// Raises the register `index` to `count` if it is less: where, and which two bytes are to be written there. `None` if it is not
+/// less.
 #[inline]
 #[must_use]
 pub fn raise(registers: &[u8; BYTES], index: usize, count: u8) -> Option<(usize, [u8; 2])> {

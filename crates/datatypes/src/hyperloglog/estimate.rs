@@ -1,5 +1,6 @@
 //! From the histogram of registers to the estimate: Otmar Ertl, *New cardinality estimation algorithms for HyperLogLog sketches*
-//! (arXiv:1702.01284), algorithm 6. Operations are in the order in which Redis makes them, so that every bit of the result is the same.
+//! (arXiv:1702.01284), algorithm 6. Operations are in the order in which Redis makes them, so that every bit of the result is
+//! the same.
 
 use super::histogram::Histogram;
 use super::shape::{REGISTERS, RUN_BITS};

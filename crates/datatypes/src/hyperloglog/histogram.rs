@@ -1,8 +1,8 @@
 //! How many registers have each value.
 //!
-//! Two neighbours at a time, as one number of 12 bits: half as many additions, and fewer of them wait for the one before on the same
-//! counter. Of two tables each gets every other pair, for the same reason, and words of zeroes are counted at once. At the end the tables are
-//! summed up.
+//! Two neighbours at a time, as one number of 12 bits: half as many additions, and fewer of them wait for the one before on the
+//! same counter. Of two tables each gets every other pair, for the same reason, and words of zeroes are counted at once. At the
+//! end the tables are summed up.
 
 use super::shape::{Corrupted, REGISTERS, Way};
 use super::{dense, sparse};
@@ -80,7 +80,8 @@ impl Histogram {
         pairs.sum()
     }
 
-    /// Of opcodes. Which comes next follows from the one before by arithmetic alone: a processor would guess wrong at every other one.
+    /// Of opcodes. Which comes next follows from the one before by arithmetic alone: a processor would guess wrong at every
+    /// other one.
     pub(super) fn of_sparse(opcodes: &[u8]) -> Result<Self, Corrupted> {
         // Two bytes describe one register at least.
         if opcodes.len() > 2 * REGISTERS {

@@ -1,7 +1,8 @@
 //! HyperLogLog: how many different elements there are, about, in 12 KB. The bytes are Redis'.
 //!
-//! An element's hash chooses one of 16384 registers, and the register keeps the longest run of zero bits, plus one, that the rest of such
-//! a hash has begun with. The estimate is made from how many registers have each value ([`estimate`]). The standard error is 0.81 %.
+//! An element's hash chooses one of 16384 registers, and the register keeps the longest run of zero bits, plus one, that the
+//! rest of such a hash has begun with. The estimate is made from how many registers have each value ([`estimate`]). The standard
+//! error is 0.81 %.
 //!
 //! ```text
 //! byte   0    4         5       8                      16

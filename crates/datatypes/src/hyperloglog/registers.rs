@@ -77,8 +77,8 @@ impl Registers {
         self.raw.iter().copied()
     }
 
-    /// Makes the union out of the value of a key that has been merged too, or [`super::EMPTY`]. It is dense if one of the values was, or if
-    /// it does not fit `sparse_bytes_max`.
+    /// Makes the union out of the value of a key that has been merged too, or [`super::EMPTY`]. It is dense if one of the values
+    /// was, or if it does not fit `sparse_bytes_max`.
     ///
     /// # Errors
     /// When the value is no such.

@@ -1,7 +1,7 @@
 //! Commands that wait: from the look that has found nothing to the place in the queues of their keys.
 //!
-//! A command that writes has its keys latched when it looks, and enters the queues under the same latches. One that reads has not: it runs once
-//! more under them, to make sure that there still is nothing (INV-BLOCK-2).
+//! A command that writes has its keys latched when it looks, and enters the queues under the same latches. One that reads has
+//! not: it runs once more under them, to make sure that there still is nothing (INV-BLOCK-2).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -35,7 +35,8 @@ pub(crate) struct Request {
 pub(crate) const NEVER: i64 = i64::MAX;
 
 impl Request {
-    /// It was run in vain: there may be something again at `again_ms`, as far as it has looked at all of its keys. Whether that is sooner than it was known.
+    /// It was run in vain: there may be something again at `again_ms`, as far as it has looked at all of its keys. Whether that
+    /// is sooner than it was known.
     pub(crate) fn look_again(&self, again_ms: Option<i64>, looked_at_all: bool) -> bool {
         let again_ms = again_ms.unwrap_or(NEVER);
         let before = if looked_at_all {
@@ -75,7 +76,8 @@ pub(crate) fn wait(
     Some(Box::new(Waiting { waiter, timeout_ms, unanswered }))
 }
 
-/// A command was run with a ready key for one that waits, and has found nothing. Its worker hears of it if there may be something for it sooner than was known.
+/// A command was run with a ready key for one that waits, and has found nothing. Its worker hears of it if there may be
+/// something for it sooner than was known.
 pub(crate) fn served_in_vain(accessor: &mut Accessor, context: &Context, client: &Client, waiter: &Waiter) {
     let again_ms = client.blocking.again_ms.take();
     let Some(request) = waiter.request().downcast_ref::<Request>() else { return };
@@ -87,8 +89,8 @@ pub(crate) fn served_in_vain(accessor: &mut Accessor, context: &Context, client:
     }
 }
 
-/// Runs a command once more that reads and has found nothing: under the latches of the keys that it waits for. If it still finds nothing, the
-/// client begins to wait under them.
+/// Runs a command once more that reads and has found nothing: under the latches of the keys that it waits for. If it still finds
+/// nothing, the client begins to wait under them.
 #[cold]
 pub(crate) fn read_again(
     execution: &mut Execution<'_>,

@@ -1,8 +1,9 @@
-//! Serving those who wait though no command has changed their keys: a key was removed by the store, or something has been pending long enough to be
-//! claimed (XREADGROUP with CLAIM).
+//! Serving those who wait though no command has changed their keys: a key was removed by the store, or something has been
+//! pending long enough to be claimed (XREADGROUP with CLAIM).
 //!
-//! The keys are latched and declared ready, and who waits for them is served as behind a change, in the order of arrival. When a waiter may get something
-//! is known from its last look ([`Request::look_again`]); each look by anybody brings it up to date, so that a thousand who wait for one stream do not all look.
+//! The keys are latched and declared ready, and who waits for them is served as behind a change, in the order of arrival. When a
+//! waiter may get something is known from its last look ([`Request::look_again`]); each look by anybody brings it up to date, so
+//! that a thousand who wait for one stream do not all look.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,7 +20,8 @@ use crate::service::receive::WorkerService;
 use crate::state::connection::Connection;
 use crate::state::worker::Worker;
 
-/// Milliseconds between two looks for a waiter that could not be served although its time has come: somebody else serves it, or clients are paused.
+/// Milliseconds between two looks for a waiter that could not be served although its time has come: somebody else serves it, or
+/// clients are paused.
 const RETRY_MS: u64 = 10;
 
 impl WorkerService {

@@ -1,8 +1,8 @@
 //! Serving those who wait for keys that a unit of work has made ready.
 //!
-//! It is done by the worker that has made them ready, before it releases their latches: so nobody takes what the first of the queue was
-//! promised (INV-BLOCK-1). The command of the one that waits runs as any other, a unit of work of its own; what it answers goes to the worker
-//! of its connection.
+//! It is done by the worker that has made them ready, before it releases their latches: so nobody takes what the first of the
+//! queue was promised (INV-BLOCK-1). The command of the one that waits runs as any other, a unit of work of its own; what it
+//! answers goes to the worker of its connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,8 +41,9 @@ const COPIED_BYTES_MAX: usize = 4 * 1024;
 /// Keys and answers for which memory is kept.
 const KEPT: usize = 256;
 
-/// Serves all whom the unit of work that has just ended has something for: its keys in the order in which they became ready, those who wait for a
-/// key in the order of their arrival, then those for whom these have made keys ready, and so on. The unit is still to be ended.
+/// Serves all whom the unit of work that has just ended has something for: its keys in the order in which they became ready,
+/// those who wait for a key in the order of their arrival, then those for whom these have made keys ready, and so on. The unit
+/// is still to be ended.
 #[cold]
 pub(crate) fn serve(server: &mut Server<'_>) {
     let (mut keys, mut answers) = (std::mem::take(&mut server.memory.keys), std::mem::take(&mut server.memory.answers));

@@ -1,7 +1,7 @@
 //! What may follow a command: an entry in the logs of large requests and replies, and word to clients that track its keys.
 //!
-//! Both are rare. For the first the loop asks one question per command: did it write more than [`AfterCommand::watch`] said? After a large chunk of
-//! input every command did. For the second a batch asks at its end whether any changes were noted.
+//! Both are rare. For the first the loop asks one question per command: did it write more than [`AfterCommand::watch`] said?
+//! After a large chunk of input every command did. For the second a batch asks at its end whether any changes were noted.
 
 use almandine_base::Output;
 use almandine_call::tracking::Broadcasts;
@@ -72,7 +72,8 @@ impl AfterCommand {
         }
     }
 
-    /// Tells the clients that track the keys that were changed since the last call; the client itself at the next end of a command or batch.
+    /// Tells the clients that track the keys that were changed since the last call; the client itself at the next end of a
+    /// command or batch.
     #[inline]
     pub(crate) fn tell_changes(&mut self, client: &mut Client, accessor: &mut Accessor, context: &Context) {
         if accessor.has_changes() {

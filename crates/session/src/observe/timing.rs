@@ -1,8 +1,9 @@
 //! How long commands take, without asking the clock for each.
 //!
-//! Fast commands that follow each other form a *segment*: the clock is read when it begins and when it ends, and each command gets an even
-//! share. Other commands are timed alone. So a pipeline of GETs costs two readings, not two per command. Where the true time of each
-//! command matters, because the operator wants to see microseconds in the slow log, all commands are timed alone (see `slow_path`).
+//! Fast commands that follow each other form a *segment*: the clock is read when it begins and when it ends, and each command
+//! gets an even share. Other commands are timed alone. So a pipeline of GETs costs two readings, not two per command. Where the
+//! true time of each command matters, because the operator wants to see microseconds in the slow log, all commands are timed
+//! alone (see `slow_path`).
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -113,8 +114,9 @@ impl Timing {
         start_ns
     }
 
-    /// As [`Timing::begin_alone`], of a command of a batch. What it is timed from is what the one before it was timed to, if that was timed alone, or the
-    /// begin of the batch: the clock is not read again. Its planning counts, as that of fast commands does.
+    /// As [`Timing::begin_alone`], of a command of a batch. What it is timed from is what the one before it was timed to, if
+    /// that was timed alone, or the begin of the batch: the clock is not read again. Its planning counts, as that of fast
+    /// commands does.
     pub(crate) fn begin_next(&mut self, context: &Context, client: &Client, dispatch: &Dispatch, now_ms: i64) -> u64 {
         if self.total > 0 {
             return self.begin_alone(context, client, dispatch, now_ms);
@@ -189,8 +191,8 @@ impl Timing {
         }
     }
 
-    /// Logs a segment of commands of `received` that took long: under its first command, with the number of commands that were timed
-    /// together.
+    /// Logs a segment of commands of `received` that took long: under its first command, with the number of commands that were
+    /// timed together.
     #[cold]
     pub(crate) fn note_segment(&self, context: &Context, client: &Client, received: Received<'_>, segment: &Segment) {
         let &Segment { elapsed_ns, commands, first } = segment;

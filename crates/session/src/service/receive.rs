@@ -164,8 +164,8 @@ impl WorkerService {
         activity.query_bytes.store(left, Relaxed);
     }
 
-    /// The bytes of the first `commands` commands of `input`. They are parsed again, because only a stop in the middle of a batch, which
-    /// is rare, needs to know.
+    /// The bytes of the first `commands` commands of `input`. They are parsed again, because only a stop in the middle of a
+    /// batch, which is rare, needs to know.
     #[cold]
     fn length_of(&mut self, connection: &mut Connection, input: &[u8], commands: usize) -> usize {
         connection.rewind();

@@ -1,7 +1,8 @@
-//! The clients of one worker by what they hold of memory, and `maxmemory-clients`: the largest are closed when all together hold too much.
+//! The clients of one worker by what they hold of memory, and `maxmemory-clients`: the largest are closed when all together hold
+//! too much.
 //!
-//! A client is looked at when what it holds has changed, and moves in the order only when it comes into another bucket; so the cost does not
-//! grow with the number of clients. Those under CLIENT NO-EVICT count, and are in no bucket.
+//! A client is looked at when what it holds has changed, and moves in the order only when it comes into another bucket; so the
+//! cost does not grow with the number of clients. Those under CLIENT NO-EVICT count, and are in no bucket.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -84,7 +85,8 @@ impl Sizes {
         }
     }
 
-    /// By how much the clients have grown, if it is much: what they hold counts against `maxmemory` and is allocated by nobody who looks at that.
+    /// By how much the clients have grown, if it is much: what they hold counts against `maxmemory` and is allocated by nobody
+    /// who looks at that.
     #[inline]
     pub(crate) fn take_growth(&mut self) -> Option<usize> {
         (self.grown >= GROWTH_BYTES).then(|| std::mem::take(&mut self.grown))

@@ -37,8 +37,8 @@ impl Worker {
     }
 }
 
-/// Whether a client may run this command now: authentication, its user's rights, memory, pause. `flags` are the command's; for EXEC those of
-/// what it executes.
+/// Whether a client may run this command now: authentication, its user's rights, memory, pause. `flags` are the command's; for
+/// EXEC those of what it executes.
 pub(crate) fn admit(
     context: &Context,
     client: &Client,

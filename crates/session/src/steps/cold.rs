@@ -1,7 +1,7 @@
 //! Running a batch of which records may be on the device: all are asked for at once, the connection waits, others go on.
 //!
-//! A command that still meets a cold record (its key was not declared, or moved meanwhile) stops the batch before it; what it needs is read,
-//! and the batch goes on with it.
+//! A command that still meets a cold record (its key was not declared, or moved meanwhile) stops the batch before it; what it
+//! needs is read, and the batch goes on with it.
 
 use almandine_base::Output;
 use almandine_keyspace::Stage;
@@ -44,8 +44,8 @@ impl Worker {
         *stage = self.accessor.detach();
     }
 
-    /// Goes on with a batch in which a command is pending: it computes, or it met a cold record although there was none when the batch
-    /// began.
+    /// Goes on with a batch in which a command is pending: it computes, or it met a cold record although there was none when the
+    /// batch began.
     #[cold]
     pub(crate) fn go_on_cold(
         &mut self,
@@ -66,8 +66,9 @@ impl Worker {
         self.run_cold(connection, received, out, stage, done)
     }
 
-    /// There is no room for what the next command needs beside what is staged, which the commands before it needed, or others behind it:
-    /// it gets all of the room. What it had may have moved meanwhile, so that it asked for the same once more; but not for ever.
+    /// There is no room for what the next command needs beside what is staged, which the commands before it needed, or others
+    /// behind it: it gets all of the room. What it had may have moved meanwhile, so that it asked for the same once more; but
+    /// not for ever.
     fn make_room(&mut self, connection: &mut Connection, stage: &mut Stage, alone: bool) {
         connection.waiting.made_room += 1;
         let is_too_much = alone && connection.waiting.made_room > 1;
@@ -105,7 +106,8 @@ impl Worker {
                 return if computes { self.await_computation(connection, done) } else { executed };
             }
             if connection.waiting.room_bytes != 0 {
-                // What has changed since it was read, or could not be read any more, has no claim to room beside what took its place.
+                // What has changed since it was read, or could not be read any more, has no claim to room beside what took its
+                // place.
                 self.accessor.forget_stale(&mut stage);
                 connection.waiting.room_bytes = stage.admitted_bytes();
             }

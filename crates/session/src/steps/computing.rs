@@ -50,7 +50,8 @@ impl Worker {
     }
 }
 
-/// Has what a command computes count against the budget, which it no longer does once a command has taken it. By how much that has changed.
+/// Has what a command computes count against the budget, which it no longer does once a command has taken it. By how much that
+/// has changed.
 pub(crate) fn count(context: &Context, computing: &mut Computing) -> isize {
     let bytes = computing.recount();
     if bytes != 0 {

@@ -6,8 +6,8 @@ use almandine_resp::Args;
 
 use crate::state::received::Received;
 
-/// Commands that are planned before the first of them runs. Enough to hide the latency of memory, and few enough that what was prefetched
-/// is still in the first cache level when it is used.
+/// Commands that are planned before the first of them runs. Enough to hide the latency of memory, and few enough that what was
+/// prefetched is still in the first cache level when it is used.
 pub(crate) const GROUP_COMMANDS_MAX: usize = 64;
 
 /// Most keys of one command that are prefetched.
@@ -19,7 +19,8 @@ const MEMO_SLOTS: usize = 16;
 /// One command of a group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Planned {
-    /// What runs; `None` when the command must be refused: unknown, called with a wrong number of arguments, or denied to the client's user.
+    /// What runs; `None` when the command must be refused: unknown, called with a wrong number of arguments, or denied to the
+    /// client's user.
     pub(crate) dispatch: Option<&'static Dispatch>,
     pub(crate) key: PlannedKey,
 }
@@ -43,8 +44,8 @@ impl Planner {
         &self.group[..self.len]
     }
 
-    /// Plans commands from `first` on and asks for their cache lines. The group ends at [`GROUP_COMMANDS_MAX`], at the end of the batch,
-    /// or behind a command after which the rest may mean something else.
+    /// Plans commands from `first` on and asks for their cache lines. The group ends at [`GROUP_COMMANDS_MAX`], at the end of
+    /// the batch, or behind a command after which the rest may mean something else.
     #[inline(always)]
     pub(crate) fn plan_group(&mut self, accessor: &mut Accessor, client: &Client, received: Received<'_>, first: usize) {
         accessor.begin_group();

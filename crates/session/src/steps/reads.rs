@@ -37,7 +37,8 @@ pub(crate) struct Reads {
     pieces: Pieces,
 }
 
-/// Pieces of large values on their way. They are few, because each takes some work when it has come, and all may come at the same time.
+/// Pieces of large values on their way. They are few, because each takes some work when it has come, and all may come at the
+/// same time.
 struct Pieces {
     in_flight: usize,
     /// What taking one has cost of late, in nanoseconds.
@@ -163,7 +164,8 @@ impl Reads {
         }
     }
 
-    /// Asks for the next of the records that a batch needs, if there are any that it was not asked for: as many as keep the device busy.
+    /// Asks for the next of the records that a batch needs, if there are any that it was not asked for: as many as keep the
+    /// device busy.
     pub(crate) fn request_next(&mut self, id: ConnectionId, accessor: &Accessor, waiting: &mut Waiting, stage: &mut Stage) {
         while waiting.reads == 0 && !waiting.needed.is_empty() {
             // The blocks of those before give way to their records.

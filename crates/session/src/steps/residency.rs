@@ -1,7 +1,7 @@
 //! Step 4, *residency*: which records of a batch are on the device, and asking for them.
 //!
-//! Before a batch runs, all of its keys are probed and what is cold is read together. A command that writes is asked again under its latches,
-//! before it changes anything; one that reads and has met a cold record has its reply cut off.
+//! Before a batch runs, all of its keys are probed and what is cold is read together. A command that writes is asked again under
+//! its latches, before it changes anything; one that reads and has met a cold record has its reply cut off.
 
 use almandine_call::{CommandError, Dispatch, Flags, Handler, Outcome, Stop, WriteCall};
 use almandine_command_spec::Access;
@@ -15,8 +15,8 @@ use crate::state::worker::Worker;
 use crate::steps::admit::{Admission, admit};
 use crate::steps::reads::TOGETHER_MAX;
 
-/// Bytes of records that a command may need from the device, in any case and as a part of `maxmemory`. They are in memory together, so one
-/// that needs more is refused.
+/// Bytes of records that a command may need from the device, in any case and as a part of `maxmemory`. They are in memory
+/// together, so one that needs more is refused.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 const MEMORY_SHARE: u64 = 4;
 /// Records that the commands of a batch ask for before the first of them runs.
@@ -103,8 +103,8 @@ pub(crate) fn need_of(access: Access) -> Need {
     }
 }
 
-/// Makes sure that what is known of the declared keys, which are locked, is at hand. One of several may be named twice, and removed before it is
-/// looked up again: then what lies behind it is at hand, too.
+/// Makes sure that what is known of the declared keys, which are locked, is at hand. One of several may be named twice, and
+/// removed before it is looked up again: then what lies behind it is at hand, too.
 #[cold]
 pub(crate) fn require(dispatch: &Dispatch, call: &mut WriteCall<'_>) -> Outcome {
     let args = call.args;

@@ -1,4 +1,5 @@
-//! What commands cost: each is run at n and at 2n, and what grows faster than n log n is found. Steps are counted (`almandine_base::steps`), not time.
+//! What commands cost: each is run at n and at 2n, and what grows faster than n log n is found. Steps are counted
+//! (`almandine_base::steps`), not time.
 //!
 //! Commands run as in the server, without sockets.
 

@@ -1,5 +1,5 @@
-//! Effects, replayed: whatever clients do on several workers, its effects in any interleaving of their keys give the same keys again; and so do
-//! a copy that was taken while they wrote and the effects behind it. Faults are found by the same.
+//! Effects, replayed: whatever clients do on several workers, its effects in any interleaving of their keys give the same keys
+//! again; and so do a copy that was taken while they wrote and the effects behind it. Faults are found by the same.
 //!
 //! Commands run as in the server, without sockets.
 
@@ -72,7 +72,8 @@ fn compare(expected: &Contents, found: &Contents) {
     assert!(more.is_empty(), "too much: {more:?}");
 }
 
-/// INV-EFFECT-1: a copy that is taken key by key while clients write, and the effects from then on up to a moment between two units of work.
+/// INV-EFFECT-1: a copy that is taken key by key while clients write, and the effects from then on up to a moment between two
+/// units of work.
 fn a_copy_and_later_effects_are_the_keys(seed: u64) {
     let rig = Rig::new();
     let (stop, started) = (AtomicBool::new(false), AtomicUsize::new(0));

@@ -1,6 +1,7 @@
 //! What the tree may still have of what the rules refuse. These tables only shrink: an allowance above what there is fails, too.
 //!
-//! When a rule says that an allowance is too large, lower it here, and take the row away when it says zero or names the rule's own limit.
+//! When a rule says that an allowance is too large, lower it here, and take the row away when it says zero or names the rule's
+//! own limit.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +25,10 @@ pub(super) const UNLOCKS: &[(&str, usize)] = &[("store", 4)];
 pub(super) const HIDDEN_SUBJECTS: &[(&str, usize)] = &[
     ("acl", 10),
     ("base", 10),
-    ("bench", 10),
-    ("call", 40),
+    ("call", 30),
     ("commands", 40),
     ("datatypes", 10),
     ("keyspace", 100),
-    ("lab", 20),
     ("node", 20),
     ("rdb", 10),
     ("server", 10),
@@ -38,28 +37,25 @@ pub(super) const HIDDEN_SUBJECTS: &[(&str, usize)] = &[
 ];
 
 /// Docs that only refer to another item, by crate.
-pub(super) const MERE_REFERENCES: &[(&str, usize)] = &[("commands", 1), ("datatypes", 1), ("keyspace", 29), ("server", 1)];
+pub(super) const MERE_REFERENCES: &[(&str, usize)] = &[("commands", 1), ("datatypes", 1), ("keyspace", 25), ("server", 1)];
 
 /// Lines wider than 132 columns, by crate.
 pub(super) const WIDE_LINES: &[(&str, usize)] = &[
     ("acl", 10),
     ("admin", 10),
-    ("base", 10),
     ("bench", 10),
-    ("call", 50),
-    ("command-spec", 10),
-    ("commands", 130),
+    ("call", 20),
+    ("commands", 60),
     ("config", 30),
-    ("datatypes", 20),
-    ("keyspace", 70),
-    ("lab", 20),
+    ("datatypes", 10),
+    ("lab", 10),
     ("node", 40),
     ("rdb", 10),
     ("resp", 10),
     ("server", 20),
-    ("session", 70),
-    ("testkit", 24),
-    ("xtask", 40),
+    ("session", 10),
+    ("testkit", 20),
+    ("xtask", 10),
 ];
 
 /// Public methods of types that have more than twenty.
@@ -101,8 +97,9 @@ fn slack(allowance: usize) -> usize {
 /// Problems, and notes.
 pub(super) type Found = (Vec<Problem>, Vec<Problem>);
 
-/// Counts by name against a table whose numbers only fall. `hint` says what is counted. What moves to another crate moves its allowance with it.
-/// An allowance that has become too large is a note, so that a change that mends much does not fail those that land with it.
+/// Counts by name against a table whose numbers only fall. `hint` says what is counted. What moves to another crate moves its
+/// allowance with it. An allowance that has become too large is a note, so that a change that mends much does not fail those
+/// that land with it.
 pub(super) fn falls(title: &str, table: &[(&str, usize)], counts: &BTreeMap<String, usize>, hint: &str) -> Found {
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
     for (name, present) in counts {

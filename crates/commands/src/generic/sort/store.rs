@@ -12,8 +12,8 @@ use super::options::{Get, Sorting};
 use super::values::{self, Values};
 use crate::list;
 
-/// Puts the sorted elements of the first key to another one, or removes that when there are none. Both are latched, and the keys that patterns
-/// lead to, from before it is looked whether the elements are the same until the result is there.
+/// Puts the sorted elements of the first key to another one, or removes that when there are none. Both are latched, and the keys
+/// that patterns lead to, from before it is looked whether the elements are the same until the result is there.
 pub(super) fn store(call: &mut WriteCall<'_>, destination: usize, mut sorting: Sorting) -> Outcome {
     let (key, destination) = (call.key(1), call.key(destination));
     let mut round = 0;

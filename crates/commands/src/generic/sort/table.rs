@@ -156,8 +156,8 @@ fn beginning(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// A text as C's `strtod` reads it: spaces before it and whatever stands behind a zero byte do not matter, nothing is zero. None: it is no
-/// number, or lies beyond doubles of full precision.
+/// A text as C's `strtod` reads it: spaces before it and whatever stands behind a zero byte do not matter, nothing is zero.
+/// None: it is no number, or lies beyond doubles of full precision.
 fn number(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {

@@ -1,7 +1,7 @@
 //! Values of other keys, which patterns of BY and GET lead to.
 //!
-//! Which keys these are is known when the elements are. They are latched together with what is sorted, so that all is of one moment; it is looked
-//! whether the elements are still the same. Where they are too many for that, each is read by itself.
+//! Which keys these are is known when the elements are. They are latched together with what is sorted, so that all is of one
+//! moment; it is looked whether the elements are still the same. Where they are too many for that, each is read by itself.
 
 use almandine_base::events::Classes;
 use almandine_call::{Context, Stop};

@@ -6,8 +6,8 @@
 //! 1vvvvvll              VAL    l + 1 registers are v + 1: 1 to 4 of 1 to 32
 //! ```
 //!
-//! The opcodes of a value describe 16384 registers. Which of several ways to write the same registers is taken follows from Redis: a run is
-//! split where a register is raised ([`raise`]), and neighbours are merged near by ([`edit`]).
+//! The opcodes of a value describe 16384 registers. Which of several ways to write the same registers is taken follows from
+//! Redis: a run is split where a register is raised ([`raise`]), and neighbours are merged near by ([`edit`]).
 
 mod edit;
 mod find;
@@ -58,7 +58,8 @@ static SHORT: [(u8, u8); 256] = {
     all
 };
 
-/// What an opcode with the byte behind it says, without a branch: the value of its registers, how many they are, and the bytes that it takes.
+/// What an opcode with the byte behind it says, without a branch: the value of its registers, how many they are, and the bytes
+/// that it takes.
 #[inline]
 pub(super) fn decode(opcode: u8, second: u8) -> (u8, u32, usize) {
     let (value, short) = SHORT[usize::from(opcode)];
