@@ -135,7 +135,9 @@ impl Computing {
         state.done
     }
 
-    /// Forgets a result that no command of the batch has taken, since the next one may be asked at another time.
+    /// Forgets a result that no command of the batch has taken, since the next one may be asked at another time. A batch that awaits
+    /// records before its first command has not ended: if the result went, records that leave memory again and again would have it
+    /// computed without end.
     #[inline]
     pub fn end_batch(&mut self) {
         if self.state.get_mut().as_ref().is_some_and(|state| state.done) {

@@ -28,6 +28,11 @@ const LEFT_OUT: &[(&str, &str, &str)] = &[
     ("slowlog.golden", "with a threshold of zero everything is logged", "it shows the command that makes keys cold"),
     ("slowlog.golden", "long arguments are cut", "it shows the command that makes keys cold"),
     ("slowlog.golden", "without room nothing is counted", "it shows the command that makes keys cold"),
+    (
+        "slowlog.golden",
+        "as many words as slowlog-max-argc allows, and how many there were",
+        "it shows the command that makes keys cold",
+    ),
     ("object.golden", "RESTORE says how often a key was used", "with a device uses are counted for the read cache only"),
     ("object.golden", "RESTORE says how long a key has been idle", "as below"),
     ("object.golden", "IDLETIME, REFCOUNT, FREQ", "the age of a key that comes back from the device is an estimate"),

@@ -8,8 +8,8 @@ use almandine_keyspace::types::Frozen;
 
 /// Squares of 64 × 64 cells that a step fills: some ten microseconds.
 const STEP: usize = 128;
-/// Squares from which on it is done beside the commands of others.
-const LARGE: usize = 2_048;
+/// Squares from which on it is done beside the commands of others: about a millisecond, two strings of 8 KiB.
+const LARGE: usize = 16_384;
 
 pub(super) const LCS: Command = Command {
     spec: CommandSpec {

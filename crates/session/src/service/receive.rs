@@ -110,7 +110,10 @@ impl WorkerService {
                 _ => executed,
             }
         };
-        connection.client.computing.end_batch();
+        // The command that takes the result is the first one, and runs again when its records are there.
+        if executed.commands > 0 || executed.end != BatchEnd::Awaits {
+            connection.client.computing.end_batch();
+        }
         if connection.client.computing.is_counted() {
             crate::steps::computing::count(&worker.context, &mut connection.client.computing);
         }
