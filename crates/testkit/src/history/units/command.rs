@@ -258,6 +258,9 @@ impl Unit {
                 if db != home {
                     sent.push(select(first_db + home));
                 }
+                if runs_alone(commands) {
+                    sent.push(vec![word("DBSIZE")]);
+                }
                 sent.push(vec![word("EXEC")]);
                 sent
             }
@@ -268,7 +271,7 @@ impl Unit {
         }
     }
 
-    /// Which elements of EXEC's reply answer its commands; the others are of SELECT.
+    /// Which elements of EXEC's reply answer its commands; the others are of SELECT and DBSIZE.
     #[must_use]
     pub fn answers(&self) -> Vec<bool> {
         let Self::Exec(commands) = self else { return Vec::new() };
@@ -283,8 +286,17 @@ impl Unit {
         if db != self.database() {
             answers.push(false);
         }
+        if runs_alone(commands) {
+            answers.push(false);
+        }
         answers
     }
+}
+
+/// Whether a transaction has DBSIZE in it, which may touch any key: half of those over both databases run alone, the others are
+/// planned.
+fn runs_alone(commands: &[Command]) -> bool {
+    commands.len().is_multiple_of(2) && commands.iter().any(|command| command.database() != commands[0].database())
 }
 
 /// SELECT of a database.
