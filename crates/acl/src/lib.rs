@@ -3,7 +3,7 @@
 //! **Is**: the rules of ACL SETUSER and of ACL files, in both directions; users as values; the questions whether a selector permits
 //! a command, a key, a channel, a database; passwords, which are kept as SHA-256 hashes.
 //! **Is not**: aware of clients, of a command's handler, of files, or of the caller: which questions a call raises, and what
-//! follows from the answers, is decided in `call`.
+//! follows from the answers, is decided in `handler`.
 //! **Invariants**: a [`User`] that others see never changes, a change makes another; what describes a user makes the same user
 //! again; no password is kept, only its hash, and hashes are compared in constant time.
 //! **Start reading at**: [`User::apply`], then [`Selector`].

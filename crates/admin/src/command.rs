@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Row, Table, Word, errors, help};
 use almandine_command_spec::describe::{self, Data};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Group, Traits};
 use almandine_datatypes::glob::{self, Case};
+use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, Row, Table, Word, errors, help};
 use almandine_resp::{Args, Reply};
 
 pub(super) const COMMANDS: &[&Command] = &[&COMMAND, &COUNT, &DOCS, &GETKEYS, &GETKEYSANDFLAGS, &HELP, &INFO, &LIST];

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_config::{Snapshot, Stated, parameter};
 use almandine_datatypes::glob::{self, Case};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, errors, help};
 
 use crate::operators::{FOR_OPERATORS, caller, is_local, outside_epoch};
 
@@ -42,7 +42,7 @@ const GET: Command = Command {
 };
 
 fn get(call: &mut AdminCall<'_>) -> Outcome {
-    let config = &call.context.node.config;
+    let config = &call.context.instance.config;
     let matches = |pattern: &[u8], name: &[u8]| glob::matches(pattern, name, Case::Insensitive);
     // By name in lower case: the name as the client spells it, and the value.
     let mut found: BTreeMap<Vec<u8>, (&[u8], String)> = BTreeMap::new();
@@ -95,15 +95,15 @@ fn set(call: &mut AdminCall<'_>) -> Outcome {
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
     let local = is_local(&call.client.shared);
     let mut outcome = Ok(());
-    outside_epoch(call, |node| {
+    outside_epoch(call, |instance| {
         // It waits for other changes, for the file system, and for workers that start.
-        outcome = node.configure(&pairs, local);
+        outcome = instance.configure(&pairs, local);
         if outcome.is_ok() && pairs.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"maxmemory")) {
-            node.keyspace.await_eviction(node.config.snapshot().settings.memory.maxmemory, EVICTION_WAIT_MAX);
+            instance.keyspace.await_eviction(instance.config.snapshot().settings.memory.maxmemory, EVICTION_WAIT_MAX);
         }
     });
     outcome.map_err(|error| errors::server::configuration(&error))?;
-    tracing::info!("CONFIG SET {} by {}", shown(&call.context.node.config.snapshot(), &pairs), caller(call));
+    tracing::info!("CONFIG SET {} by {}", shown(&call.context.instance.config.snapshot(), &pairs), caller(call));
     call.reply.ok();
     Ok(())
 }
@@ -132,7 +132,7 @@ const REWRITE: Command = Command {
     },
     run: Handler::Admin(|call| {
         let mut outcome = Ok(());
-        outside_epoch(call, |node| outcome = node.config.rewrite(Stated::AsNeeded, &node.user_lines()));
+        outside_epoch(call, |instance| outcome = instance.config.rewrite(Stated::AsNeeded, &instance.user_lines()));
         outcome.map_err(|problem| errors::server::configuration(&problem))?;
         call.reply.ok();
         Ok(())
@@ -148,7 +148,7 @@ const RESETSTAT: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        call.context.node.reset_statistics();
+        call.context.instance.reset_statistics();
         call.reply.ok();
         Ok(())
     }),

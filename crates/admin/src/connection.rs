@@ -2,12 +2,12 @@
 //! [`client`](crate::client).
 
 use almandine_acl::DEFAULT_USER;
-use almandine_call::{
+use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_datatypes::number::parse_i64;
+use almandine_handler::{
     AdminCall, Client, Command, CommandError, Handler, Options, Outcome, ReadCall, ReplyMode, Word, database, errors, follow,
     pubsub, tracking, transaction,
 };
-use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
-use almandine_datatypes::number::parse_i64;
 use almandine_resp::ProtocolVersion;
 
 use crate::names::client_name;
@@ -161,7 +161,7 @@ fn reply_hello(call: &mut AdminCall<'_>, version: ProtocolVersion) {
     let zone = call.context.settings().connections.availability_zone.clone();
     let mut reply = almandine_resp::Reply::new(call.reply.out, version);
     reply.map(7 + usize::from(!zone.is_empty()));
-    for (field, value) in [("server", "redis"), ("version", almandine_node::REDIS_VERSION)] {
+    for (field, value) in [("server", "redis"), ("version", almandine_instance::REDIS_VERSION)] {
         reply.bulk(field.as_bytes());
         reply.bulk(value.as_bytes());
     }
@@ -199,7 +199,9 @@ const AUTH: Command = Command {
 
 fn auth(call: &mut AdminCall<'_>) -> Outcome {
     match call.args.len() {
-        2 if call.context.node.acl.users().default_user().needs_no_password() => return Err(errors::acl::NO_PASSWORD_SET.into()),
+        2 if call.context.instance.acl.users().default_user().needs_no_password() => {
+            return Err(errors::acl::NO_PASSWORD_SET.into());
+        }
         2 => authenticate(call, DEFAULT_USER, call.args.at(1))?,
         3 => authenticate(call, call.args.at(1), call.args.at(2))?,
         _ => return Err(CommandError::Syntax.into()),
@@ -209,7 +211,7 @@ fn auth(call: &mut AdminCall<'_>) -> Outcome {
 }
 
 fn authenticate(call: &mut AdminCall<'_>, user: &[u8], password: &[u8]) -> Outcome {
-    if !call.client.authenticate(&call.context.node.acl, user, password) {
+    if !call.client.authenticate(&call.context.instance.acl, user, password) {
         follow::note_failed_authentication(call, user);
         return Err(errors::acl::WRONG_PASSWORD.into());
     }
@@ -231,10 +233,10 @@ const RESET: Command = Command {
 
 fn reset(call: &mut AdminCall<'_>) -> Outcome {
     reset_client(call.client);
-    call.client.forget_user(&call.context.node.acl);
+    call.client.forget_user(&call.context.instance.acl);
     call.accessor.set_quiet(false);
-    call.context.node.monitors.remove(&call.client.shared);
-    tracking::stop(call.client, &call.context.node);
+    call.context.instance.monitors.remove(&call.client.shared);
+    tracking::stop(call.client, &call.context.instance);
     pubsub::unsubscribe_all(call.client, call.context);
     transaction::end(call.client, call.accessor);
     call.reply.simple("RESET");
@@ -269,7 +271,7 @@ const SELECT: Command = Command {
 };
 
 fn select(call: &mut AdminCall<'_>) -> Outcome {
-    let db = database::parse(call.args.at(1), call.context.node.keyspace.databases())?;
+    let db = database::parse(call.args.at(1), call.context.instance.keyspace.databases())?;
     call.client.select(db);
     call.reply.ok();
     Ok(())

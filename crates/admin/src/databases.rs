@@ -1,9 +1,9 @@
 //! Whole databases: DBSIZE, FLUSHDB, FLUSHALL, SWAPDB. All are O(1): a database is a namespace of the store, and emptying it takes
 //! a fresh one.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, tracking};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, Word, errors, tracking};
 use almandine_resp::Args;
 
 use crate::operators::caller;
@@ -25,7 +25,7 @@ const DBSIZE: Command = Command {
 };
 
 fn dbsize(call: &mut ReadCall<'_>) -> Outcome {
-    call.reply.unsigned(call.context.node.keyspace.dbsize(call.client.db));
+    call.reply.unsigned(call.context.instance.keyspace.dbsize(call.client.db));
     Ok(())
 }
 
@@ -48,10 +48,10 @@ const FLUSHDB: Command = Command {
     spec: CommandSpec { name: "FLUSHDB", id: 416, summary: "Removes all keys from the current database.", ..FLUSH },
     run: Handler::Admin(|call| {
         check_mode(call.args)?;
-        let keys = call.context.node.keyspace.dbsize(call.client.db);
+        let keys = call.context.instance.keyspace.dbsize(call.client.db);
         tracing::debug!("FLUSHDB of database {} with {keys} keys by {}", call.client.db, caller(call));
         call.accessor.flush(&[call.client.db]);
-        tracking::emptied(call.client, &call.context.node);
+        tracking::emptied(call.client, &call.context.instance);
         call.reply.ok();
         Ok(())
     }),
@@ -69,7 +69,7 @@ const FLUSHALL: Command = Command {
         check_mode(call.args)?;
         tracing::debug!("FLUSHALL by {}", caller(call));
         call.accessor.flush_all();
-        tracking::emptied(call.client, &call.context.node);
+        tracking::emptied(call.client, &call.context.instance);
         call.reply.ok();
         Ok(())
     }),
@@ -104,7 +104,7 @@ fn swapdb(call: &mut AdminCall<'_>) -> Outcome {
     let number = |argument, error| parse_i64(argument).and_then(|number| i32::try_from(number).ok()).ok_or(error);
     let left = number(call.args.at(1), errors::generic::INVALID_FIRST_DATABASE)?;
     let right = number(call.args.at(2), errors::generic::INVALID_SECOND_DATABASE)?;
-    let keyspace = &call.context.node.keyspace;
+    let keyspace = &call.context.instance.keyspace;
     let database = |number| u16::try_from(number).ok().filter(|db| usize::from(*db) < keyspace.databases());
     let (left, right) = database(left).zip(database(right)).ok_or(CommandError::DatabaseOutOfRange)?;
     call.accessor.swap(left, right);

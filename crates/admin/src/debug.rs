@@ -4,13 +4,13 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
 use almandine_command_spec::{CommandSpec, Group, Traits};
 use almandine_commands::generic::encoding_of;
 use almandine_commands::payload;
 use almandine_config::Stated;
 use almandine_datatypes::glob::{self, Case};
 use almandine_datatypes::number::{parse_f64, parse_i64};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
 use almandine_keyspace::{Kind, Put, Slot};
 use almandine_resp::{ProtocolVersion, Reply};
 
@@ -49,21 +49,21 @@ const ANY: usize = usize::MAX;
 
 const SUBCOMMANDS: &[Subcommand] = &[
     subcommand("CHANGE-REPL-ID", "", "Gives the history of writes another name.", 0..=0, |call| {
-        call.context.node.change_replication_id();
+        call.context.instance.change_replication_id();
         call.reply.ok();
         Ok(())
     }),
     subcommand("CLIENT-ENFORCE-REPLY-LIST", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
     subcommand("CONFIG-REWRITE-FORCE-ALL", "", "CONFIG REWRITE that states every parameter.", 0..=0, |call| {
-        let node = &call.context.node;
-        let rewritten = node.config.rewrite(Stated::All, &node.user_lines());
+        let instance = &call.context.instance;
+        let rewritten = instance.config.rewrite(Stated::All, &instance.user_lines());
         rewritten.map_err(|problem| errors::server::configuration(&problem))?;
         call.reply.ok();
         Ok(())
     }),
     subcommand("DICT-RESIZING", "<0|1>", "Does nothing: accepted for scripts.", 1..=1, accept),
     subcommand("DIGEST", "", "A signature of all databases; zeroes when they are empty.", 0..=0, |call| {
-        let databases = call.context.node.keyspace.databases() as u16;
+        let databases = call.context.instance.keyspace.databases() as u16;
         let signature = digest::of_databases(call.accessor, databases)?;
         call.reply.simple(&signature);
         Ok(())
@@ -105,7 +105,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
         "Whether signals that ask for the end wait, until SHUTDOWN ABORT withdraws them.",
         1..=1,
         |call| {
-            call.context.node.shutdown.hold_signals(number::integer(call.args.at(2))? != 0);
+            call.context.instance.shutdown.hold_signals(number::integer(call.args.at(2))? != 0);
             call.reply.ok();
             Ok(())
         },
@@ -213,11 +213,11 @@ fn storage(call: &mut AdminCall<'_>) -> Outcome {
     if !Word(call.args.at(2)).is("EVICT") {
         return Err(errors::subcommand_syntax("DEBUG", call.args.at(1)).into());
     }
-    if call.context.node.keyspace.tier().is_none() {
+    if call.context.instance.keyspace.tier().is_none() {
         return Err(errors::server::NO_STORAGE_DEVICE.into());
     }
     let mut emptied = false;
-    outside_epoch(call, |node| emptied = node.keyspace.empty_memory(EVICT_TIMEOUT));
+    outside_epoch(call, |instance| emptied = instance.keyspace.empty_memory(EVICT_TIMEOUT));
     if !emptied {
         return Err(errors::server::STORAGE_DEVICE_SLOW.into());
     }
@@ -227,14 +227,14 @@ fn storage(call: &mut AdminCall<'_>) -> Outcome {
 
 fn set_active_expire(call: &mut AdminCall<'_>) -> Outcome {
     let active = parse_i64(call.args.at(2)).is_some_and(|value| value != 0);
-    call.context.node.keyspace.set_active_expiry(active);
+    call.context.instance.keyspace.set_active_expiry(active);
     call.reply.ok();
     Ok(())
 }
 
 fn set_skip_checksum_validation(call: &mut AdminCall<'_>) -> Outcome {
     let skip = parse_i64(call.args.at(2)).is_some_and(|value| value != 0);
-    call.context.node.run.payloads_unsummed.store(skip, Relaxed);
+    call.context.instance.run.payloads_unsummed.store(skip, Relaxed);
     call.reply.ok();
     Ok(())
 }

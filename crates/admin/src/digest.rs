@@ -1,9 +1,9 @@
 //! Signatures of data, to compare two servers: 40 hexadecimal digits that do not depend on the order of keys. They are not those of
 //! Redis.
 
-use almandine_call::Stop;
 use almandine_datatypes::stream::{Producers, StreamId, StreamObject};
 use almandine_datatypes::string::digest;
+use almandine_handler::Stop;
 use almandine_keyspace::types::hash::{Hash, Hashes};
 use almandine_keyspace::types::list::{List, Lists};
 use almandine_keyspace::types::set::{Set, Sets};

@@ -1,8 +1,8 @@
 //! FUNCTION: there is no library, and none can be loaded yet. All answers are those of a server that holds none.
 
-use almandine_call::{AdminCall, Command, Handler, Outcome, ReadCall, Word, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_commands::payload;
+use almandine_handler::{AdminCall, Command, Handler, Outcome, ReadCall, Word, errors, help};
 
 pub(super) const COMMANDS: &[&Command] = &[&FUNCTION, &DELETE, &DUMP, &FLUSH, &HELP, &KILL, &LIST, &LOAD, &RESTORE, &STATS];
 

@@ -1,9 +1,9 @@
 //! HOTKEYS: which keys take most of the time and of the network, from START to STOP.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome, Word, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
-use almandine_node::{HotKeysOptions, HotKeysReport};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Options, Outcome, Word, errors, help};
+use almandine_instance::{HotKeysOptions, HotKeysReport};
 
 /// The family.
 pub(crate) const COMMANDS: &[&Command] = &[&HOTKEYS, &GET, &HELP, &RESET, &START, &STOP];
@@ -59,7 +59,7 @@ const START: Command = Command {
 };
 
 fn start(call: &mut AdminCall<'_>) -> Outcome {
-    let hot_keys = &call.context.node.statistics.hot_keys;
+    let hot_keys = &call.context.instance.statistics.hot_keys;
     if hot_keys.is_active() {
         return Err(errors::server::HOT_KEYS_ACTIVE.into());
     }
@@ -123,7 +123,7 @@ const STOP: Command = Command {
     },
     // Null when there is nothing to stop.
     run: Handler::Admin(|call| {
-        if call.context.node.statistics.hot_keys.stop() {
+        if call.context.instance.statistics.hot_keys.stop() {
             call.reply.ok();
         } else {
             call.reply.null();
@@ -142,7 +142,7 @@ const RESET: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        if !call.context.node.statistics.hot_keys.reset() {
+        if !call.context.instance.statistics.hot_keys.reset() {
             return Err(errors::server::HOT_KEYS_NOT_STOPPED.into());
         }
         call.reply.ok();
@@ -160,7 +160,7 @@ const GET: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        match call.context.node.statistics.hot_keys.report() {
+        match call.context.instance.statistics.hot_keys.report() {
             None => call.reply.null(),
             Some(report) => write(call, &report),
         }

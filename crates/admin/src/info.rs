@@ -3,10 +3,10 @@
 
 use std::fmt::Write;
 
-use almandine_call::{AdminCall, Command, Handler, Outcome};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_config::sections::network::Network;
-use almandine_node::metrics::{self, Readings, Section};
+use almandine_handler::{AdminCall, Command, Handler, Outcome};
+use almandine_instance::metrics::{self, Readings, Section};
 
 pub(super) const COMMANDS: &[&Command] = &[&INFO];
 
@@ -79,7 +79,7 @@ fn info(call: &mut AdminCall<'_>) -> Outcome {
     let all = is_named("all") || is_named("everything");
     let default = all || names.is_empty() || is_named("default");
     let context = call.context;
-    let readings = Readings::take(&context.node);
+    let readings = Readings::take(&context.instance);
     let mut text = String::with_capacity(8 * 1024);
     for part in PARTS {
         let shown = match part.shown {
@@ -130,7 +130,7 @@ fn write_listeners(text: &mut String, network: &Network) {
 #[expect(clippy::cast_precision_loss, reason = "two decimals are shown")]
 fn write_commandstats(text: &mut String, call: &mut AdminCall<'_>) {
     for (index, entry) in call.context.table.rows().iter().enumerate() {
-        let totals = call.context.node.statistics.command(index);
+        let totals = call.context.instance.statistics.command(index);
         if totals.is_empty() {
             continue;
         }
@@ -148,7 +148,7 @@ fn write_commandstats(text: &mut String, call: &mut AdminCall<'_>) {
 }
 
 fn write_errorstats(text: &mut String, call: &mut AdminCall<'_>) {
-    for (prefix, count) in call.context.node.statistics.errors() {
+    for (prefix, count) in call.context.instance.statistics.errors() {
         let _ = write!(text, "errorstat_{prefix}:count={count}\r\n");
     }
 }
@@ -160,7 +160,7 @@ fn write_latencystats(text: &mut String, call: &mut AdminCall<'_>) {
         return;
     }
     for (index, entry) in call.context.table.rows().iter().enumerate() {
-        let Some(latency) = call.context.node.statistics.latency(index) else { continue };
+        let Some(latency) = call.context.instance.statistics.latency(index) else { continue };
         let percentiles = observe.latency_percentiles.iter();
         let percentiles = percentiles.map(|p| format!("p{p}={:.3}", latency.percentile_ns(*p) as f64 / 1000.0));
         let _ = write!(text, "latency_percentiles_usec_{}:{}\r\n", entry.name, percentiles.collect::<Vec<_>>().join(","));
@@ -168,7 +168,7 @@ fn write_latencystats(text: &mut String, call: &mut AdminCall<'_>) {
 }
 
 fn write_keyspace(text: &mut String, call: &mut AdminCall<'_>) {
-    let keyspace = &call.context.node.keyspace;
+    let keyspace = &call.context.instance.keyspace;
     for db in (0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok()) {
         let keys = keyspace.dbsize(db);
         if keys == 0 {

@@ -1,9 +1,9 @@
 //! LATENCY: spikes by event, and histograms by command.
 
-use almandine_call::{AdminCall, Command, Handler, Outcome, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
-use almandine_node::Histogram;
-use almandine_node::latency::LatencyEvent;
+use almandine_handler::{AdminCall, Command, Handler, Outcome, errors, help};
+use almandine_instance::Histogram;
+use almandine_instance::latency::LatencyEvent;
 
 use crate::operators::FOR_OPERATORS;
 use crate::sparkline;
@@ -41,7 +41,7 @@ const LATEST: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        let events = call.context.node.latency.events();
+        let events = call.context.instance.latency.events();
         call.reply.array(events.len());
         for (name, event) in events {
             let last = event.samples.back().copied();
@@ -76,7 +76,7 @@ const HISTORY: Command = Command {
 };
 
 fn event(call: &AdminCall<'_>, name: &[u8]) -> Option<LatencyEvent> {
-    call.context.node.latency.event(std::str::from_utf8(name).ok()?)
+    call.context.instance.latency.event(std::str::from_utf8(name).ok()?)
 }
 
 const RESET: Command = Command {
@@ -89,7 +89,7 @@ const RESET: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        let monitor = &call.context.node.latency;
+        let monitor = &call.context.instance.latency;
         let names = call.args.slice_from(2);
         let forgotten = if names.is_empty() {
             monitor.reset_all()
@@ -156,7 +156,7 @@ fn report(call: &AdminCall<'_>) -> String {
                 that long are then recorded."
             .to_owned();
     }
-    let events = call.context.node.latency.events();
+    let events = call.context.instance.latency.events();
     if events.is_empty() {
         return format!("No event has taken {threshold_ms} ms or longer.");
     }
@@ -202,7 +202,7 @@ fn histogram(call: &mut AdminCall<'_>) -> Outcome {
         let container = command.split('|').next().unwrap_or(command);
         names.iter().any(|name| [command, container].iter().any(|word| word.as_bytes().eq_ignore_ascii_case(name)))
     };
-    let statistics = &call.context.node.statistics;
+    let statistics = &call.context.instance.statistics;
     let entries = call.context.table.rows().iter().enumerate();
     let chosen = entries.filter(|(_, entry)| names.is_empty() || is_named(&entry.name));
     let found: Vec<_> = chosen.filter_map(|(index, entry)| Some((entry.name.as_str(), statistics.latency(index)?))).collect();

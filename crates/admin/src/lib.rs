@@ -1,7 +1,7 @@
 //! Commands on the server, its connections and its clients: what operators, tools and drivers ask. One file per topic.
 //!
-//! **Is**: ordinary functions, most of them on [`AdminCall`](almandine_call::AdminCall), which may change the connection and the
-//! node.
+//! **Is**: ordinary functions, most of them on [`AdminCall`](almandine_handler::AdminCall), which may change the connection and the
+//! instance.
 //! **Is not**: a place for what works on keys (`commands`).
 //! **Invariants**: as in `commands`. A handler that waits does so outside the batch's epoch.
 //! **Start reading at**: [`COMMANDS`], then the topic's file.
@@ -35,7 +35,7 @@ mod slowlog;
 mod sparkline;
 mod transactions;
 
-use almandine_call::Command;
+use almandine_handler::Command;
 
 /// All of them, topic by topic.
 pub const COMMANDS: &[&[&Command]] = &[

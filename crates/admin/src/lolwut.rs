@@ -1,8 +1,8 @@
 //! LOLWUT: an almandine, which is a garnet, and garnets grow as rhombic dodecahedra.
 
-use almandine_call::{Command, Handler, Outcome, ReadCall, Word, number};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
-use almandine_node::{REDIS_VERSION, VERSION};
+use almandine_handler::{Command, Handler, Outcome, ReadCall, Word, number};
+use almandine_instance::{REDIS_VERSION, VERSION};
 
 pub(super) const COMMANDS: &[&Command] = &[&LOLWUT];
 

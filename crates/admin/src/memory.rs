@@ -1,9 +1,9 @@
 //! MEMORY: where memory is used.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome, ReadCall, help};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Group, Traits};
-use almandine_node::DeviceState;
-use almandine_node::metrics::Readings;
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Options, Outcome, ReadCall, help};
+use almandine_instance::DeviceState;
+use almandine_instance::metrics::Readings;
 
 pub(super) const COMMANDS: &[&Command] = &[&MEMORY, &DOCTOR, &HELP, &MALLOC_STATS, &PURGE, &STATS, &USAGE];
 
@@ -80,8 +80,8 @@ enum Figure {
 
 fn stats(call: &mut AdminCall<'_>) -> Outcome {
     let context = call.context;
-    let readings = Readings::take(&context.node);
-    let keyspace = &context.node.keyspace;
+    let readings = Readings::take(&context.instance);
+    let keyspace = &context.instance.keyspace;
     let databases: Vec<u16> = (0..keyspace.databases() as u16).filter(|db| keyspace.dbsize(*db) > 0).collect();
     let keys: u64 = databases.iter().map(|db| keyspace.dbsize(*db)).sum();
     let (before, behind) = (before_databases(&readings), behind_databases(&readings, keys));
@@ -122,10 +122,10 @@ fn before_databases(readings: &Readings<'_>) -> Vec<Field> {
     vec![
         ("peak.allocated", Bytes(readings.peak_bytes)),
         ("total.allocated", Bytes(readings.used_bytes())),
-        ("startup.allocated", Bytes(readings.node.run.startup_bytes)),
+        ("startup.allocated", Bytes(readings.instance.run.startup_bytes)),
         ("replication.backlog", Bytes(0)),
         ("clients.slaves", Bytes(0)),
-        ("clients.normal", Bytes(readings.node.clients.memory.total())),
+        ("clients.normal", Bytes(readings.instance.clients.memory.total())),
         ("cluster.links", Bytes(0)),
         ("aof.buffer", Bytes(0)),
         ("lua.caches", Bytes(0)),
@@ -139,7 +139,7 @@ fn behind_databases(readings: &Readings<'_>, keys: u64) -> Vec<Field> {
     let (used, held, resident) = (readings.used_bytes(), readings.held_bytes(), readings.resident_bytes);
     let ratio = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     let difference = |left: u64, right: u64| i64::try_from(left).unwrap_or(i64::MAX).saturating_sub_unsigned(right);
-    let beyond_empty = used.saturating_sub(readings.node.run.startup_bytes);
+    let beyond_empty = used.saturating_sub(readings.instance.run.startup_bytes);
     vec![
         ("overhead.db.hashtable.lut", Bytes(readings.memory.index_bytes)),
         // The index grows a bucket at a time and needs no second table.
@@ -169,7 +169,7 @@ fn behind_databases(readings: &Readings<'_>, keys: u64) -> Vec<Field> {
 const DOCTOR: Command = Command {
     spec: CommandSpec { name: "MEMORY|DOCTOR", id: 440, summary: "Outputs a memory problems report.", ..SUBCOMMAND },
     run: Handler::Admin(|call| {
-        let report = report(&Readings::take(&call.context.node));
+        let report = report(&Readings::take(&call.context.instance));
         call.reply.verbatim("txt", report.as_bytes());
         Ok(())
     }),
@@ -180,7 +180,7 @@ const NOTEWORTHY_BYTES: u64 = 5 << 20;
 
 fn report(readings: &Readings<'_>) -> String {
     let (used, held, peak) = (readings.used_bytes(), readings.held_bytes(), readings.peak_bytes);
-    let storage = readings.node.gauges.storage.state();
+    let storage = readings.instance.gauges.storage.state();
     if used < NOTEWORTHY_BYTES && storage == DeviceState::Sound {
         return "This instance is empty or uses very little memory: there is nothing to diagnose.".to_owned();
     }

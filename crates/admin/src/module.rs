@@ -1,7 +1,7 @@
 //! MODULE: there are none, and none can be loaded.
 
-use almandine_call::{AdminCall, Command, Handler, Outcome, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_handler::{AdminCall, Command, Handler, Outcome, errors, help};
 
 use crate::operators::FOR_OPERATORS;
 

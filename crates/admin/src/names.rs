@@ -1,6 +1,6 @@
 //! Names of users and connections.
 
-use almandine_call::{CommandError, errors};
+use almandine_handler::{CommandError, errors};
 
 /// A name as CLIENT SETNAME accepts it: printable, without spaces.
 pub(crate) fn client_name(name: &[u8]) -> Result<String, CommandError> {

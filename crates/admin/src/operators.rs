@@ -2,17 +2,17 @@
 
 use std::net::SocketAddr;
 
-use almandine_call::AdminCall;
 use almandine_command_spec::Traits;
-use almandine_node::{ClientShared, Node};
+use almandine_handler::AdminCall;
+use almandine_instance::{ClientShared, Instance};
 
 /// What most commands for operators have in common.
 pub(crate) const FOR_OPERATORS: Traits = Traits { admin: true, noscript: true, loading: true, stale: true, ..Traits::NONE };
 
 /// Runs `work` outside the batch's epoch, so that a wait in it holds nothing up: memory is reclaimed meanwhile.
-pub(crate) fn outside_epoch(call: &mut AdminCall<'_>, work: impl FnOnce(&Node)) {
-    let node = &call.context.node;
-    call.accessor.outside_epoch(|| work(node));
+pub(crate) fn outside_epoch(call: &mut AdminCall<'_>, work: impl FnOnce(&Instance)) {
+    let instance = &call.context.instance;
+    call.accessor.outside_epoch(|| work(instance));
 }
 
 /// The caller, for the log.

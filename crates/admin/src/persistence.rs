@@ -1,7 +1,7 @@
 //! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE. Data is in memory only, so the first three refuse rather than pretend.
 
-use almandine_call::{Command, CommandError, Handler, Word, errors};
 use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
+use almandine_handler::{Command, CommandError, Handler, Word, errors};
 
 use crate::operators::FOR_OPERATORS;
 
@@ -68,7 +68,7 @@ const LASTSAVE: Command = Command {
     },
     // As in Redis, the start counts as a save.
     run: Handler::Read(|call| {
-        call.reply.integer(call.context.node.run.started_ms / 1000);
+        call.reply.integer(call.context.instance.run.started_ms / 1000);
         Ok(())
     }),
 };

@@ -1,9 +1,9 @@
 //! The process: TIME, SHUTDOWN, MONITOR.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Options, Outcome, errors};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Options, Outcome, errors};
+use almandine_instance::ShutdownRequest;
 use almandine_io::clock;
-use almandine_node::ShutdownRequest;
 use almandine_resp::Args;
 
 use crate::operators::FOR_OPERATORS;
@@ -54,7 +54,7 @@ const SHUTDOWN: Command = Command {
 fn shutdown(call: &mut AdminCall<'_>) -> Outcome {
     let Some(request) = parse_shutdown(call.args)? else {
         // One that has begun waits for nothing: only a signal that is held can be withdrawn.
-        if !call.context.node.shutdown.abort() {
+        if !call.context.instance.shutdown.abort() {
             return Err(errors::server::NO_SHUTDOWN.into());
         }
         tracing::warn!("Shutdown manually aborted.");
@@ -67,7 +67,7 @@ fn shutdown(call: &mut AdminCall<'_>) -> Outcome {
     }
     tracing::warn!("User requested shutdown...");
     call.client.closing = true;
-    call.context.node.shutdown.request(request);
+    call.context.instance.shutdown.request(request);
     Ok(())
 }
 
@@ -106,7 +106,7 @@ const MONITOR: Command = Command {
         if !call.reply.out.may_stream() {
             return Err(errors::client::MONITOR_IN_TRANSACTION.into());
         }
-        call.context.node.monitors.add(&call.client.shared);
+        call.context.instance.monitors.add(&call.client.shared);
         call.reply.ok();
         Ok(())
     }),

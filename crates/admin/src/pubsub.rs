@@ -1,9 +1,9 @@
-//! Publish/subscribe: the commands. Messages get to their listeners by the workers' mailboxes ([`almandine_node::pubsub`]).
+//! Publish/subscribe: the commands. Messages get to their listeners by the workers' mailboxes ([`almandine_instance::pubsub`]).
 
-use almandine_call::{AdminCall, Command, Handler, Outcome, ReadCall, errors, help, pubsub};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, KeySpec, Keys, Traits};
 use almandine_datatypes::glob::{self, Case};
-use almandine_node::pubsub::Topic;
+use almandine_handler::{AdminCall, Command, Handler, Outcome, ReadCall, errors, help, pubsub};
+use almandine_instance::pubsub::Topic;
 
 /// The family.
 pub(crate) const COMMANDS: &[&Command] = &[
@@ -58,7 +58,7 @@ const SPUBLISH: Command = Command {
 };
 
 fn publish(call: &mut ReadCall<'_>, shard: bool) -> Outcome {
-    let receivers = call.context.node.pubsub.publish(shard, call.args.at(1), call.args.at(2));
+    let receivers = call.context.instance.pubsub.publish(shard, call.args.at(1), call.args.at(2));
     call.reply.unsigned(receivers);
     Ok(())
 }
@@ -245,7 +245,7 @@ fn channels(call: &mut ReadCall<'_>, shard: bool) -> Outcome {
     }
     let pattern = call.args.get(2);
     let wanted = |name: &[u8]| pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Sensitive));
-    let names = call.context.node.pubsub.names(shard, wanted);
+    let names = call.context.instance.pubsub.names(shard, wanted);
     call.reply.array(names.len());
     names.iter().for_each(|name| call.reply.bulk(name));
     Ok(())
@@ -281,7 +281,7 @@ fn listeners(call: &mut ReadCall<'_>, shard: bool) -> Outcome {
     call.reply.array(names.len() * 2);
     for name in names.iter() {
         call.reply.bulk(name);
-        call.reply.unsigned(call.context.node.pubsub.listeners(shard, name));
+        call.reply.unsigned(call.context.instance.pubsub.listeners(shard, name));
     }
     Ok(())
 }
@@ -289,7 +289,7 @@ fn listeners(call: &mut ReadCall<'_>, shard: bool) -> Outcome {
 const NUMPAT: Command = Command {
     spec: CommandSpec { name: "PUBSUB|NUMPAT", id: 951, summary: "Returns a count of unique pattern subscriptions.", ..SUBCOMMAND },
     run: Handler::Read(|call| {
-        call.reply.unsigned(call.context.node.pubsub.patterns() as u64);
+        call.reply.unsigned(call.context.instance.pubsub.patterns() as u64);
         Ok(())
     }),
 };

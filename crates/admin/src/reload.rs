@@ -1,9 +1,9 @@
 //! DEBUG RELOAD: each value through the codecs of snapshot files and back. There is no file; what is tested is that nothing gets
 //! lost on the way.
 
-use almandine_call::{AdminCall, CommandError, Outcome, Word};
 use almandine_commands::payload;
 use almandine_config::Settings;
+use almandine_handler::{AdminCall, CommandError, Outcome, Word};
 use almandine_keyspace::{Accessor, Metadata, Put};
 
 /// Keys asked for in one step of a scan.
@@ -15,7 +15,7 @@ pub(super) fn reload(call: &mut AdminCall<'_>) -> Outcome {
     if !call.args.slice_from(2).iter().all(known) {
         return Err(CommandError::Syntax.into());
     }
-    for db in 0..call.context.node.keyspace.databases() as u16 {
+    for db in 0..call.context.instance.keyspace.databases() as u16 {
         let mut cursor = 0;
         loop {
             let mut keys: Vec<Vec<u8>> = Vec::with_capacity(STEP);

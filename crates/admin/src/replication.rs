@@ -1,8 +1,8 @@
 //! ROLE, REPLICAOF, SLAVEOF: a primary without replicas.
 
-use almandine_call::{AdminCall, Command, Handler, Outcome, Word, errors};
 use almandine_command_spec::{Arg, Category, CommandSpec, Deprecated, Group, Traits};
 use almandine_datatypes::number::parse_i64;
+use almandine_handler::{AdminCall, Command, Handler, Outcome, Word, errors};
 
 use crate::operators::FOR_OPERATORS;
 

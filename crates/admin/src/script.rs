@@ -1,7 +1,7 @@
 //! SCRIPT: no script is cached, and none can be loaded yet.
 
-use almandine_call::{AdminCall, Command, Handler, Outcome, ReadCall, Word, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_handler::{AdminCall, Command, Handler, Outcome, ReadCall, Word, errors, help};
 
 pub(super) const COMMANDS: &[&Command] = &[&SCRIPT, &DEBUG, &EXISTS, &FLUSH, &HELP, &KILL, &LOAD];
 

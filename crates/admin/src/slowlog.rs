@@ -1,10 +1,10 @@
 //! SLOWLOG, and COMMANDLOG of Valkey, whose log `slow` is the same log; it has two more, of large requests and of large replies.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Word, errors, help};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
-use almandine_node::slowlog::Shortened;
-use almandine_node::{CommandLogs, SlowEntry, SlowLog};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Word, errors, help};
+use almandine_instance::slowlog::Shortened;
+use almandine_instance::{CommandLogs, SlowEntry, SlowLog};
 
 pub(super) const COMMANDS: &[&Command] = &[
     &SLOWLOG,
@@ -55,7 +55,7 @@ const SLOWLOG_GET: Command = Command {
             3 => count(call.args.at(2))?,
             _ => return Err(errors::subcommand_syntax("SLOWLOG", call.args.at(1)).into()),
         };
-        reply_entries(call, call.context.node.logs.slow.newest(count), true);
+        reply_entries(call, call.context.instance.logs.slow.newest(count), true);
         Ok(())
     }),
 };
@@ -99,7 +99,7 @@ const SLOWLOG_LEN: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        call.reply.unsigned(call.context.node.logs.slow.len() as u64);
+        call.reply.unsigned(call.context.instance.logs.slow.len() as u64);
         Ok(())
     }),
 };
@@ -114,7 +114,7 @@ const SLOWLOG_RESET: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        call.context.node.logs.slow.reset();
+        call.context.instance.logs.slow.reset();
         call.reply.ok();
         Ok(())
     }),
@@ -179,7 +179,7 @@ const COMMANDLOG_GET: Command = Command {
     },
     run: Handler::Admin(|call| {
         let count = count(call.args.at(2))?;
-        reply_entries(call, log(&call.context.node.logs, call.args.at(3))?.newest(count), false);
+        reply_entries(call, log(&call.context.instance.logs, call.args.at(3))?.newest(count), false);
         Ok(())
     }),
 };
@@ -194,7 +194,7 @@ const COMMANDLOG_LEN: Command = Command {
         ..COMMANDLOG_SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        call.reply.unsigned(log(&call.context.node.logs, call.args.at(2))?.len() as u64);
+        call.reply.unsigned(log(&call.context.instance.logs, call.args.at(2))?.len() as u64);
         Ok(())
     }),
 };
@@ -210,7 +210,7 @@ const COMMANDLOG_RESET: Command = Command {
         ..COMMANDLOG_SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        log(&call.context.node.logs, call.args.at(2))?.reset();
+        log(&call.context.instance.logs, call.args.at(2))?.reset();
         call.reply.ok();
         Ok(())
     }),

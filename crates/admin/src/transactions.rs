@@ -1,7 +1,7 @@
 //! Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH. The session queues the commands between MULTI and EXEC, and executes them.
 
-use almandine_call::{AdminCall, Command, Handler, Outcome, errors, transaction};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
+use almandine_handler::{AdminCall, Command, Handler, Outcome, errors, transaction};
 
 /// The family.
 pub(crate) const COMMANDS: &[&Command] = &[&MULTI, &EXEC, &DISCARD, &WATCH, &UNWATCH];

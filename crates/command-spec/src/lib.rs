@@ -3,7 +3,7 @@
 //! **Is**: the constant data of a command ([`CommandSpec`]), what follows from it ([`Shape`]: arity, key positions, categories),
 //! the table
 //! that finds a command by name ([`Table`]), and the descriptions that COMMAND INFO and COMMAND DOCS give ([`describe`]).
-//! **Is not**: a place for behaviour. It knows no handler, no reply encoding and no list of commands; those live in `call` and
+//! **Is not**: a place for behaviour. It knows no handler, no reply encoding and no list of commands; those live in `handler` and
 //! above.
 //! **Invariants**: nothing that follows from the arguments is stated twice; what cannot follow from them is stated in the spec and
 //! says so.

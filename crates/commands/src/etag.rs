@@ -8,9 +8,9 @@
 //! A tag and a value are answered as an array of both; the value is nil where the client has it, or asked not to see it.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::number::parse_i64;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors};
 use almandine_keyspace::{Key, Kind, Occupied, Put, Slot, Value};
 use almandine_resp::Reply;
 

@@ -1,7 +1,7 @@
 //! Expiries as arguments: seconds or milliseconds, relative or absolute, checked as Redis checks them.
 
-use almandine_call::{CommandError, Options, Word, errors, number};
 use almandine_command_spec::Arg;
+use almandine_handler::{CommandError, Options, Word, errors, number};
 
 /// Seconds or milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! Commands on data: specification beside handler, one file per family.
 //!
-//! **Is**: the commands on keys, as ordinary functions on [`ReadCall`](almandine_call::ReadCall) or
-//! [`WriteCall`](almandine_call::WriteCall).
+//! **Is**: the commands on keys, as ordinary functions on [`ReadCall`](almandine_handler::ReadCall) or
+//! [`WriteCall`](almandine_handler::WriteCall).
 //! **Is not**: aware of the server and its clients (`admin`), nor of sockets, batches, locks or time: the session has parsed,
 //! checked, prefetched and locked before a handler runs.
 //! **Invariants**: a handler never waits and never does I/O; it replies exactly once, or returns an error, and then has replied
 //! nothing and written nothing; its permission is its type.
-//! **Start reading at**: [`string`] (`GET`, then `SET`), then [`almandine_call::call`].
+//! **Start reading at**: [`string`] (`GET`, then `SET`), then [`almandine_handler::call`].
 //!
 //! # Adding a command
 //!
@@ -47,20 +47,20 @@
 //!
 //! Conventions that keep the families alike:
 //! - `Handler::Read` reads keys or nothing at all (PING); `Handler::Write` is everything with the `write` trait;
-//!   `Handler::Admin` changes the connection or the node, or needs a whole database (FLUSHDB). After an Admin command the rest
+//!   `Handler::Admin` changes the connection or the instance, or needs a whole database (FLUSHDB). After an Admin command the rest
 //!   of the pipeline is planned anew.
 //! - A subcommand is a command of its own, named `CLIENT|KILL`; its arguments start behind both words. Its container lists the
 //!   specs in `subcommands` and has `Handler::Container`.
 //! - Check everything before the first write. Parse arguments first, in the order in which Redis reports their errors, then look
 //!   at keys.
-//! - Options are read with [`Options`](almandine_call::Options), numbers with [`number`](almandine_call::number), expiries with
-//!   [`expiry`].
+//! - Options are read with [`Options`](almandine_handler::Options), numbers with [`number`](almandine_handler::number), expiries
+//!   with [`expiry`].
 //! - Read commands call `looked_up` once per key.
 //! - `call.keys` and `call.reply` are fields so that a value borrowed from one can be written into the other.
 //! - The session latches the declared keys of a write command before it runs it, so reading and then writing is atomic. A
 //!   command that needs no such latch sets `self_locking`: because its one verb on its one key (`upsert`, `modify`) is atomic by
 //!   itself, which is faster (SET, INCR), or because it finds its keys at run time and locks through its `Writer`.
-//! - What values and not arguments bound (the algebra of sets, BITOP) is a [`Computation`](almandine_call::computation) when it
+//! - What values and not arguments bound (the algebra of sets, BITOP) is a [`Computation`](almandine_handler::computation) when it
 //!   is large.
 //! - A read command with several keys sees all of them as of one moment: the session latches them shared.
 
@@ -84,7 +84,7 @@ pub mod string;
 mod traits;
 mod value;
 
-use almandine_call::Command;
+use almandine_handler::Command;
 
 /// The families.
 pub const COMMANDS: &[&[&Command]] = &[

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use almandine_call::{CommandError, Word, number};
+use almandine_handler::{CommandError, Word, number};
 use almandine_io::entropy;
 use almandine_keyspace::Refusal;
 use almandine_resp::{Args, Reply};

@@ -1,7 +1,7 @@
 //! What SCAN and its relatives have in common: their cursor, which names they answer, and how those of collections answer them.
 
-use almandine_call::{CommandError, Options, Outcome, ReadCall, errors};
 use almandine_datatypes::glob::{self, Case};
+use almandine_handler::{CommandError, Options, Outcome, ReadCall, errors};
 use almandine_keyspace::Refusal;
 use almandine_resp::reply::write_header;
 use almandine_resp::{Args, Reply};

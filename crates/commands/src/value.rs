@@ -1,7 +1,7 @@
 //! Strings as commands read, answer and store them.
 
 use almandine_base::events::Classes;
-use almandine_call::{CommandError, Outcome, WriteCall};
+use almandine_handler::{CommandError, Outcome, WriteCall};
 use almandine_keyspace::{Key, Kind, Occupied, Put, Value};
 use almandine_resp::Reply;
 

@@ -10,41 +10,28 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-mod accessor;
+mod access;
+mod blocking;
 mod changes;
-mod databases;
-mod effects;
-mod events;
-mod hand_over;
-mod listeners;
-mod named;
-mod namespaces;
-mod reader;
-mod second_keys;
+mod key_table;
 pub mod types;
-mod unit;
-mod value;
-mod waiters;
-mod waiting;
 mod watch;
-mod watching;
-mod writer;
 
-pub use accessor::{Accessor, Key, Missing};
+pub use access::accessor::{Accessor, Key, Missing};
+pub use access::databases::{Keyspace, Options};
+pub use access::destinations::Filled;
+pub use access::reader::{Metadata, Reader, WrongKind};
+pub use access::value::{Owned, Value};
+pub use access::writer::Writer;
 #[cfg(debug_assertions)]
 pub use almandine_store::limit_allocations;
 pub use almandine_store::{
     Begin, Body, Change, Changes, CopyReads, Effect, EvictionOrder, EvictionPolicy, Fetch, Full, GlanceId, Kind, MemoryUse, Need,
     Occupied, Put, ReadyKey, RemovalReason, SharedValue, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
 };
-pub use databases::{Keyspace, Options};
-pub use hand_over::Secured;
-pub use listeners::{ChangedKey, KeyEvent};
-pub use reader::{Metadata, Reader, WrongKind};
-pub use second_keys::Filled;
+pub use blocking::queues::{Awaited, EndOfWait, WaitedKeys, Waiter, WaiterKeys};
+pub use blocking::serve_waiters::Secured;
+pub use changes::listeners::{ChangedKey, KeyEvent};
 pub use types::Refusal;
-pub use value::{Owned, Value};
-pub use waiters::{Awaited, EndOfWait, WaitedKeys, Waiter, WaiterKeys};
-pub use watch::Watcher;
-pub use watching::Watched;
-pub use writer::Writer;
+pub use watch::table::Watcher;
+pub use watch::watched_keys::Watched;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use almandine_instance::{Instance, Message, NetworkCounts};
 use almandine_io::{allocator, thread};
 use almandine_net::Handle;
-use almandine_node::{Message, NetworkCounts, Node};
 
 use crate::refusals::Refusals;
 use crate::storage::Watch;
@@ -18,18 +18,18 @@ const TURNS_BETWEEN_FIGURES: u32 = 50;
 /// Turns without a failure to accept after which that is over.
 const QUIET_TURNS: u32 = 20;
 
-/// Starts the thread; it ends with the node's shutdown.
-pub(crate) fn start(node: Arc<Node>, network: Handle<Message>, mut storage: Watch) -> io::Result<()> {
+/// Starts the thread; it ends with the instance's shutdown.
+pub(crate) fn start(instance: Arc<Instance>, network: Handle<Message>, mut storage: Watch) -> io::Result<()> {
     thread::spawn("control", move || {
         let waker = thread::Waker::new();
         let (mut accepting, mut refusals, mut turns) = (Accepting::default(), Refusals::default(), 0_u32);
-        while !node.shutdown.requested() {
-            turn(&node, &network);
-            storage.turn(&node);
-            refusals.turn(&node);
+        while !instance.shutdown.requested() {
+            turn(&instance, &network);
+            storage.turn(&instance);
+            refusals.turn(&instance);
             turns = turns.wrapping_add(1);
             if turns % TURNS_BETWEEN_FIGURES == 0 {
-                log_figures(&node);
+                log_figures(&instance);
             }
             accepting.turn(network.sum(|counters| &counters.accepts_failed));
             allocator::release_unused();
@@ -69,16 +69,16 @@ impl Accepting {
     }
 }
 
-fn turn(node: &Node, network: &Handle<Message>) {
-    node.sample();
-    let gauges = &node.gauges.network;
+fn turn(instance: &Instance, network: &Handle<Message>) {
+    instance.sample();
+    let gauges = &instance.gauges.network;
     gauges.output_pending_bytes.store(network.sum(|counters| &counters.output_pending_bytes), Relaxed);
     gauges.input_buffer_bytes.store(network.sum(|counters| &counters.input_buffer_bytes), Relaxed);
 }
 
 /// Sizes of databases for `loglevel verbose`, clients and memory for `debug`.
-fn log_figures(node: &Node) {
-    let keyspace = &node.keyspace;
+fn log_figures(instance: &Instance) {
+    let keyspace = &instance.keyspace;
     if tracing::enabled!(tracing::Level::DEBUG) {
         for db in (0..keyspace.databases()).filter_map(|db| u16::try_from(db).ok()) {
             let (keys, expires) = (keyspace.dbsize(db), keyspace.expires(db));
@@ -87,12 +87,12 @@ fn log_figures(node: &Node) {
             }
         }
     }
-    tracing::trace!("{} clients connected, {} bytes in use", node.clients.connected(), keyspace.used_memory());
+    tracing::trace!("{} clients connected, {} bytes in use", instance.clients.connected(), keyspace.used_memory());
 }
 
 /// Lets INFO read what the network counts.
-pub(crate) fn count_connections(node: &Node, network: Handle<Message>) {
-    node.gauges.network.install(move || NetworkCounts {
+pub(crate) fn count_connections(instance: &Instance, network: Handle<Message>) {
+    instance.gauges.network.install(move || NetworkCounts {
         rejected: network.sum(|counters| &counters.rejected),
         timed_out: network.sum(|counters| &counters.closed_by.timeout),
         output_limit: network.sum(|counters| &counters.closed_by.output_limit),
@@ -103,18 +103,18 @@ pub(crate) fn count_connections(node: &Node, network: Handle<Message>) {
 /// Has what connections hold count against `maxmemory`: their buffers, transactions, watched keys and subscriptions, and messages
 /// that wait for them. They are summed up when the store asks: a figure of a moment ago would evict keys, or refuse writes, for
 /// clients that have gone.
-pub(crate) fn count_buffers(node: &Arc<Node>, network: Handle<Message>) {
-    // The node holds the store, so the store must not hold the node.
-    let weak = Arc::downgrade(node);
-    node.keyspace.count_external_bytes(move || {
+pub(crate) fn count_buffers(instance: &Arc<Instance>, network: Handle<Message>) {
+    // The instance holds the store, so the store must not hold the instance.
+    let weak = Arc::downgrade(instance);
+    instance.keyspace.count_external_bytes(move || {
         let output = network.sum(|counters| &counters.output_memory_bytes);
         let input = network.sum(|counters| &counters.input_buffer_bytes);
-        let of_node = |node: Arc<Node>| {
-            let statistics = &node.statistics;
+        let of_node = |instance: Arc<Instance>| {
+            let statistics = &instance.statistics;
             statistics.device_buffer_bytes()
                 + statistics.computed_bytes()
-                + node.clients.memory.held()
-                + node.pubsub.payload_bytes()
+                + instance.clients.memory.held()
+                + instance.pubsub.payload_bytes()
         };
         output + input + weak.upgrade().map_or(0, of_node)
     });

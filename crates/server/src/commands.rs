@@ -2,7 +2,7 @@
 //!
 //! `ids.txt` pins each command's number for ever: the operation log will hold it.
 
-use almandine_call::Table;
+use almandine_handler::Table;
 
 use crate::unserved::UNSERVED;
 
@@ -18,7 +18,7 @@ pub(crate) fn table(renames: &[(&str, &str)]) -> Result<&'static Table, String> 
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use almandine_call::Handler;
+    use almandine_handler::Handler;
 
     use super::*;
 

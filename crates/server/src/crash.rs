@@ -9,11 +9,11 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError, Weak};
 
-use almandine_call::Table;
 use almandine_config::Settings;
+use almandine_handler::Table;
+use almandine_instance::Instance;
+use almandine_instance::metrics::{self, Readings, Section};
 use almandine_io::crash::{self, Crash};
-use almandine_node::Node;
-use almandine_node::metrics::{self, Readings, Section};
 
 use crate::log;
 
@@ -24,7 +24,7 @@ static EXIT: AtomicBool = AtomicBool::new(false);
 /// `debug-context`.
 static REMARK: Mutex<String> = Mutex::new(String::new());
 /// What a report reads, once the server runs.
-static SERVER: OnceLock<(Weak<Node>, &'static Table)> = OnceLock::new();
+static SERVER: OnceLock<(Weak<Instance>, &'static Table)> = OnceLock::new();
 
 /// Reports crashes from now on, and makes every panic one: latches may be held and the data in doubt (see the `session` crate).
 ///
@@ -56,9 +56,9 @@ pub(crate) fn configure(settings: &Settings) {
 }
 
 /// Gives reports their server.
-pub(crate) fn attach(node: Weak<Node>, table: &'static Table) {
+pub(crate) fn attach(instance: Weak<Instance>, table: &'static Table) {
     // There is one server per process.
-    let _ = SERVER.set((node, table));
+    let _ = SERVER.set((instance, table));
 }
 
 fn of_signal(crash: &Crash<'_>) {
@@ -82,7 +82,7 @@ fn of_signal(crash: &Crash<'_>) {
 fn begin(what: &str) {
     let thread = std::thread::current();
     log::urgent("=== ALMANDINE BUG REPORT START: Cut & paste starting from here ===");
-    log::urgent(&format!("Almandine {} {what}, in thread '{}'", almandine_node::VERSION, thread.name().unwrap_or("?")));
+    log::urgent(&format!("Almandine {} {what}, in thread '{}'", almandine_instance::VERSION, thread.name().unwrap_or("?")));
     // The thread that crashed may hold the lock.
     if let Ok(remark) = REMARK.try_lock()
         && !remark.is_empty()
@@ -95,8 +95,8 @@ fn begin(what: &str) {
 
 /// What the server was like.
 fn end() {
-    if let Some(node) = SERVER.get().and_then(|(node, _)| node.upgrade()) {
-        log::urgent(&format!("------ INFO OUTPUT ------{}", info(&node)));
+    if let Some(instance) = SERVER.get().and_then(|(instance, _)| instance.upgrade()) {
+        log::urgent(&format!("------ INFO OUTPUT ------{}", info(&instance)));
     }
     log::urgent("=== ALMANDINE BUG REPORT END. Please report it with these lines. ===");
 }
@@ -107,7 +107,7 @@ fn current_command() -> String {
     format!("{name} with {} arguments", running.arguments)
 }
 
-fn info(node: &Node) -> String {
+fn info(instance: &Instance) -> String {
     const SECTIONS: [Section; 9] = [
         Section::Server,
         Section::Clients,
@@ -119,7 +119,7 @@ fn info(node: &Node) -> String {
         Section::Cluster,
         Section::Storage,
     ];
-    let readings = Readings::take(node);
+    let readings = Readings::take(instance);
     let mut text = String::new();
     for section in SECTIONS {
         // Writing to a String does not fail.

@@ -1,7 +1,7 @@
 //! `almandine-server`: the composition root.
 //!
-//! **Is**: where configuration, keyspace, node, network and sessions are put together, and the process' life from command line to
-//! exit.
+//! **Is**: where configuration, keyspace, instance, network and sessions are put together, and the process' life from command
+//! line to exit.
 //! **Is not**: a place for behaviour: nothing depends on this crate.
 //! **Start reading at**: [`run`].
 

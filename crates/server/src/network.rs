@@ -7,8 +7,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use almandine_config::{SetError, Settings};
+use almandine_instance::Message;
 use almandine_net::Handle;
-use almandine_node::Message;
 
 use crate::listeners::{Failure, Listeners, On};
 use crate::workers::{self, Workers};

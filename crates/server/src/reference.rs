@@ -4,9 +4,9 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use almandine_call::{Table, help};
 use almandine_config::manual::{self, Shell};
-use almandine_node::metrics::METRICS;
+use almandine_handler::{Table, help};
+use almandine_instance::metrics::METRICS;
 
 use crate::commands;
 

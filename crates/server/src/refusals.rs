@@ -3,7 +3,7 @@
 //!
 //! The first refusal is told at once, those of the following while in one line.
 
-use almandine_node::Node;
+use almandine_instance::Instance;
 
 /// Turns of the control thread between two lines of one kind: a minute.
 const TURNS_BETWEEN: u32 = 600;
@@ -41,10 +41,10 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     /// Looks at the counters, and tells.
-    pub(crate) fn turn(&mut self, node: &Node) {
-        let totals = node.statistics.totals();
+    pub(crate) fn turn(&mut self, instance: &Instance) {
+        let totals = instance.statistics.totals();
         if let Some(commands) = self.unknown.turn(totals.unknown_commands) {
-            let name = node.statistics.unserved.take().unwrap_or_default();
+            let name = instance.statistics.unserved.take().unwrap_or_default();
             tracing::warn!(
                 "Refused {commands} commands that this server does not know or serve, among them '{name}' (unknown_commands in INFO)"
             );
@@ -52,9 +52,9 @@ impl Refusals {
         if let Some(commands) = self.out_of_memory.turn(totals.refused_out_of_memory) {
             tracing::warn!(
                 "Refused {commands} commands because memory is full: {} bytes of {} are used, and '{}' evicts nothing more",
-                node.keyspace.used_memory(),
-                node.keyspace.maxmemory(),
-                node.config.snapshot().settings.memory.maxmemory_policy.name()
+                instance.keyspace.used_memory(),
+                instance.keyspace.maxmemory(),
+                instance.config.snapshot().settings.memory.maxmemory_policy.name()
             );
         }
     }

@@ -5,15 +5,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use almandine_base::limits::STORE_THREADS_MAX;
-use almandine_call::Table;
 use almandine_config::choices::IoBackend;
 use almandine_config::{Config, Settings};
+use almandine_handler::Table;
+use almandine_instance::{Build, Instance, Mailbox, Message};
 use almandine_io::entropy;
 use almandine_io::reactor::{self, Choice, Kind};
 use almandine_io::signal::{Signal, Signals};
 use almandine_keyspace::{Keyspace, Storage};
 use almandine_net::Handle;
-use almandine_node::{Build, Mailbox, Message, Node};
 
 use crate::listeners::Listeners;
 use crate::network::Network;
@@ -106,28 +106,28 @@ fn serve(config: Config) -> io::Result<()> {
     let endpoints = listeners.endpoints().map(Arc::clone).collect();
     let options = almandine_net::Options { workers, active, reactor: selected.kind, endpoints, limits: Arc::clone(&limits) };
     let (handle, seats) = almandine_net::open::<Message>(options)?;
-    let node = Arc::new(Node::new(config, Arc::clone(&keyspace), workers, acl, run_id()));
-    node.workers.install((0..workers).map(|worker| mailbox(&handle, worker)).collect());
-    node.tracking.follow_changes();
-    node.publish_events();
-    node.follow_lost_keys();
-    let (waiting, stalled) = (Arc::downgrade(&node), Arc::clone(&node.keyspace));
+    let instance = Arc::new(Instance::new(config, Arc::clone(&keyspace), workers, acl, run_id()));
+    instance.workers.install((0..workers).map(|worker| mailbox(&handle, worker)).collect());
+    instance.tracking.follow_changes();
+    instance.publish_events();
+    instance.follow_lost_keys();
+    let (waiting, stalled) = (Arc::downgrade(&instance), Arc::clone(&instance.keyspace));
     stalled.on_stall_end(move || {
-        if let Some(node) = waiting.upgrade() {
-            node.workers.broadcast(&Message::StallEnd);
+        if let Some(instance) = waiting.upgrade() {
+            instance.workers.broadcast(&Message::StallEnd);
         }
     });
-    crash::attach(Arc::downgrade(&node), table);
-    node.gauges.storage.install(health);
-    node.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
-    watch_signals(signals, &node)?;
-    background::count_connections(&node, handle.clone());
-    background::count_buffers(&node, handle.clone());
-    background::start(Arc::clone(&node), handle.clone(), watch)?;
-    let workers = Workers::new(seats, handle.clone(), &node, table, settings.engine.pin_workers);
+    crash::attach(Arc::downgrade(&instance), table);
+    instance.gauges.storage.install(health);
+    instance.install_build(Build { allocator: ALLOCATOR, reactor: selected.kind.name() });
+    watch_signals(signals, &instance)?;
+    background::count_connections(&instance, handle.clone());
+    background::count_buffers(&instance, handle.clone());
+    background::start(Arc::clone(&instance), handle.clone(), watch)?;
+    let workers = Workers::new(seats, handle.clone(), &instance, table, settings.engine.pin_workers);
     let network = Arc::new(Network::new(handle.clone(), workers, listeners, settings.clone()));
     let changing = Arc::clone(&network);
-    node.install_applier(Box::new(move |settings, changed| {
+    instance.install_applier(Box::new(move |settings, changed| {
         apply::apply(settings, &limits, &keyspace, &changing)?;
         startup::warn_without_effect(changed.iter().copied().filter(|parameter| !parameter.effective));
         Ok(())
@@ -140,11 +140,11 @@ fn serve(config: Config) -> io::Result<()> {
     process::notify_ready(settings);
 
     // A worker that fails asks for the end as well.
-    let request = node.shutdown.wait();
+    let request = instance.shutdown.wait();
     if request.save != Some(false) {
-        startup::warn_of_loss(&node.keyspace);
+        startup::warn_of_loss(&instance.keyspace);
     }
-    tracing::warn!("Shutdown requested: closing {} connections", node.clients.connected());
+    tracing::warn!("Shutdown requested: closing {} connections", instance.clients.connected());
     handle.stop();
     let outcome = network.join();
     drop(pid_file);
@@ -183,7 +183,7 @@ fn run_id() -> String {
     id[..40].to_owned()
 }
 
-/// A worker's mailbox, as the node knows it.
+/// A worker's mailbox, as the instance knows it.
 struct WorkerMailbox {
     network: Handle<Message>,
     worker: usize,
@@ -217,18 +217,18 @@ fn mailbox(network: &Handle<Message>, worker: usize) -> Arc<dyn Mailbox> {
 }
 
 /// The first SIGTERM or SIGINT asks for the end, a second SIGINT does not wait for it. SIGHUP is ignored.
-fn watch_signals(signals: Signals, node: &Arc<Node>) -> io::Result<()> {
-    let node = Arc::clone(node);
+fn watch_signals(signals: Signals, instance: &Arc<Instance>) -> io::Result<()> {
+    let instance = Arc::clone(instance);
     signals.watch(move |signal| {
         match signal {
             Signal::HangUp => {}
-            Signal::Interrupt if node.shutdown.requested() => {
+            Signal::Interrupt if instance.shutdown.requested() => {
                 tracing::warn!("Received SIGINT again: exiting now.");
                 std::process::exit(1);
             }
             Signal::Terminate | Signal::Interrupt => {
                 tracing::warn!("Received {} scheduling shutdown...", signal.name());
-                node.shutdown.signal();
+                instance.shutdown.signal();
             }
         }
         true

@@ -7,7 +7,7 @@ use almandine_keyspace::Keyspace;
 
 /// The first lines: which server this is, and what it was told.
 pub(crate) fn introduce(config: &Config) {
-    tracing::info!("Almandine {} is starting, bits={}, pid={}", almandine_node::VERSION, usize::BITS, std::process::id());
+    tracing::info!("Almandine {} is starting, bits={}, pid={}", almandine_instance::VERSION, usize::BITS, std::process::id());
     match config.file() {
         Some(file) => tracing::info!("Configuration loaded from {}", file.display()),
         None => tracing::info!("No configuration file; name one as the first argument: almandine-server /path/to/almandine.conf"),
@@ -25,7 +25,7 @@ pub(crate) fn introduce(config: &Config) {
 /// What `always-show-logo` shows. Harnesses that start servers, that of Redis' own suite among them, wait for its line with the
 /// process id.
 fn logo(port: u16) -> String {
-    let (version, bits, pid) = (almandine_node::VERSION, usize::BITS, std::process::id());
+    let (version, bits, pid) = (almandine_instance::VERSION, usize::BITS, std::process::id());
     format!(
         "\n     ______\n    /\\____/\\      Almandine {version}, {bits} bit\n   /_/    \\_\\     Running in standalone mode\n   \\ \\    / /     Port: {port}\n    \\ \\__/ /      PID: {pid}\n     \\/__\\/\n"
     )

@@ -3,11 +3,11 @@
 use std::io;
 
 use almandine_acl::{Defaults, RuleError, UserError, Users, is_valid_name};
-use almandine_call::Table;
 use almandine_config::choices::ChannelsByDefault;
 use almandine_config::{Config, Settings};
+use almandine_handler::Table;
+use almandine_instance::Acl;
 use almandine_io::files;
-use almandine_node::Acl;
 
 /// Two sources would contradict each other; the words are Redis'.
 const TWO_SOURCES: &str = "Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is invalid. This setup \

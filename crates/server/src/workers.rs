@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use almandine_base::limits::WORKERS_MAX;
-use almandine_call::Table;
 use almandine_config::Settings;
+use almandine_handler::Table;
+use almandine_instance::{Instance, Message, ShutdownRequest};
 use almandine_io::thread;
 use almandine_net::{Handle, Worker};
-use almandine_node::{Message, Node, ShutdownRequest};
 use almandine_session::WorkerService;
 
 type Seat = Worker<Message>;
@@ -38,7 +38,7 @@ pub(crate) fn most(settings: &Settings) -> usize {
 /// What every worker needs.
 #[derive(Clone)]
 struct Common {
-    node: Weak<Node>,
+    instance: Weak<Instance>,
     table: &'static Table,
     pin: bool,
 }
@@ -59,8 +59,14 @@ struct State {
 
 impl Workers {
     /// Workers of which none runs yet.
-    pub(crate) fn new(seats: Vec<Seat>, network: Handle<Message>, node: &Arc<Node>, table: &'static Table, pin: bool) -> Self {
-        let common = Common { node: Arc::downgrade(node), table, pin };
+    pub(crate) fn new(
+        seats: Vec<Seat>,
+        network: Handle<Message>,
+        instance: &Arc<Instance>,
+        table: &'static Table,
+        pin: bool,
+    ) -> Self {
+        let common = Common { instance: Arc::downgrade(instance), table, pin };
         Self { common, network, state: Mutex::new(State { seats: seats.into(), threads: Vec::new() }) }
     }
 
@@ -92,9 +98,9 @@ impl Workers {
     pub(crate) fn activate(&self, active: usize) {
         let running = self.state().threads.len();
         debug_assert!(active <= running);
-        if let Some(node) = self.common.node.upgrade() {
+        if let Some(instance) = self.common.instance.upgrade() {
             // Before they have connections, for what concerns all connections is told to those that run.
-            node.workers.set_running(running, active);
+            instance.workers.set_running(running, active);
         }
         self.network.set_active(active);
     }
@@ -138,8 +144,8 @@ fn run(given: &Receiver<Seat>, report: &SyncSender<Option<(Seat, io::Error)>>, c
     {
         tracing::warn!("Worker {worker} is not pinned: {error}");
     }
-    let Some(node) = common.node.upgrade() else { return Ok(()) };
-    let accessor = node.keyspace.accessor().ok_or_else(|| io::Error::other("the store has no session left for a worker"));
+    let Some(instance) = common.instance.upgrade() else { return Ok(()) };
+    let accessor = instance.keyspace.accessor().ok_or_else(|| io::Error::other("the store has no session left for a worker"));
     let (reactor, accessor) = match seat.reactor().and_then(|reactor| Ok((reactor, accessor?))) {
         Ok(parts) => parts,
         Err(error) => {
@@ -148,10 +154,10 @@ fn run(given: &Receiver<Seat>, report: &SyncSender<Option<(Seat, io::Error)>>, c
         }
     };
     let _ = report.send(None);
-    let outcome = seat.run_on(reactor, WorkerService::new(Arc::clone(&node), common.table, accessor, worker)).map(drop);
+    let outcome = seat.run_on(reactor, WorkerService::new(Arc::clone(&instance), common.table, accessor, worker)).map(drop);
     if let Err(error) = &outcome {
         tracing::error!("Worker {worker} failed: {error}");
-        node.shutdown.request(ShutdownRequest::default());
+        instance.shutdown.request(ShutdownRequest::default());
     }
     outcome
 }

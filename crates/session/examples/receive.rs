@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use almandine_base::Output;
-use almandine_call::Table;
 use almandine_config::{Config, Startup};
+use almandine_handler::Table;
+use almandine_instance::{Acl, Instance};
 use almandine_io::socket::Address;
 use almandine_keyspace::{Accessor, Keyspace, Options, Put};
 use almandine_net::{Peer, Service};
-use almandine_node::{Acl, Node};
 use almandine_session::{Connection, WorkerService};
 
 /// Commands of one run, unless an argument says otherwise.
@@ -32,8 +32,8 @@ fn main() {
     let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).expect("a table");
     let acl = Acl::open(table.catalog());
     restrict(&acl, &std::env::args().nth(4).unwrap_or_default());
-    let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, acl, "0".repeat(40)));
-    let mut sessions = WorkerService::new(node, table, keyspace.accessor().expect("an accessor"), 0);
+    let instance = Arc::new(Instance::new(*config, Arc::clone(&keyspace), 1, acl, "0".repeat(40)));
+    let mut sessions = WorkerService::new(instance, table, keyspace.accessor().expect("an accessor"), 0);
     let local = Address::Ip("127.0.0.1:6379".parse().expect("an address"));
     let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
     let mut out = Output::new();

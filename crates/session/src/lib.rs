@@ -2,7 +2,7 @@
 //!
 //! **Is**: the [`net::Service`](almandine_net::Service) of the server. One [`WorkerService`] per worker serves all of its
 //! connections; a [`Connection`] is the private state of one.
-//! **Is not**: a place for what a command does (`commands`), for sockets (`net`) or for what all workers share (`node`). It
+//! **Is not**: a place for what a command does (`commands`), for sockets (`net`) or for what all workers share (`instance`). It
 //! knows no command by name: it branches on traits.
 //! **Invariants**: commands of one connection run in the order in which they came, and their replies leave in that order. The
 //! time is read once per batch, the epoch is entered once per batch. On the path of an ordinary batch nothing is allocated and

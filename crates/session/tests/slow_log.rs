@@ -8,12 +8,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use almandine_base::Output;
-use almandine_call::Table;
 use almandine_config::{Config, Startup};
+use almandine_handler::Table;
+use almandine_instance::{Acl, Instance};
 use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
 use almandine_net::{Peer, Service};
-use almandine_node::{Acl, Node};
 use almandine_session::WorkerService;
 
 /// Sends one batch of commands. The first arguments of all entries of the slow log behind it.
@@ -22,15 +22,15 @@ fn logged(lines: &str) -> Vec<Vec<String>> {
     let settings = ["--protected-mode", "no", "--slowlog-log-slower-than", "1000"].map(str::to_owned);
     let Ok(Startup::Run(config)) = Config::load(&settings) else { panic!("a configuration") };
     let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
-    let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
-    let mut sessions = WorkerService::new(Arc::clone(&node), table, keyspace.accessor().unwrap(), 0);
+    let instance = Arc::new(Instance::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
+    let mut sessions = WorkerService::new(Arc::clone(&instance), table, keyspace.accessor().unwrap(), 0);
     let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
     let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
     let mut out = Output::new();
     let mut connection = sessions.open(1, &peer, &mut out).unwrap();
     assert_eq!(sessions.receive(&mut connection, lines.as_bytes(), &mut out).consumed, lines.len());
     sessions.close(connection);
-    let entries = node.logs.slow.newest(usize::MAX);
+    let entries = instance.logs.slow.newest(usize::MAX);
     let words = |arguments: &[Vec<u8>]| arguments.iter().take(2).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
     entries.iter().map(|entry| words(&entry.arguments.words)).collect()
 }

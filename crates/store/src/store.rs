@@ -1,23 +1,23 @@
 //! The store: the handle that owns what sessions share together with the background threads.
 
-use crate::background::compactor::Compactor;
-use crate::background::flusher::Flusher;
+use crate::background::compact::compactor::Compactor;
+use crate::background::flush::flusher::Flusher;
 use crate::background::maintain::Maintenance;
 use crate::changes::Changes;
+use crate::changes::events::Event;
 use crate::counters::Totals;
-use crate::events::Event;
 use crate::evict::EvictionPolicy;
 use crate::evict::heat::HeatRule;
 use crate::full::Full;
-use crate::heap::SharedValue;
-use crate::key::Key;
 use crate::memory::MemoryUse;
 use crate::options::Options;
 use crate::progress::Work;
 use crate::record::Kind;
+use crate::record::heap::SharedValue;
+use crate::record::key::Key;
 use crate::session::Session;
 use crate::session::check::check_whole;
-use crate::shared::Inner;
+use crate::shared::Shared;
 use crate::shared::consumers::Consumer;
 use crate::tier::statistics::TierStatistics;
 use crate::tier::{CopyReads, Tier};
@@ -32,7 +32,7 @@ type Manual = (Maintenance, Option<(Flusher, Compactor)>);
 
 /// A store of records, in memory and, with a device, beyond, used through [`Session`]s.
 pub struct Store {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<Shared>,
     background: Vec<JoinHandle<()>>,
     manual: Option<Mutex<Manual>>,
 }
@@ -43,7 +43,7 @@ impl Store {
     /// # Errors
     /// When address space cannot be reserved or the background thread cannot be started.
     pub fn open(options: Options) -> io::Result<Self> {
-        let inner = Inner::new(options)?;
+        let inner = Shared::new(options)?;
         let maintenance = Maintenance::new(&inner).ok_or_else(|| io::Error::other("no epoch slot for the background"))?;
         let tier = (|| Some((Flusher::new(&inner)?, Compactor::new(&inner)?)))();
         // The first pages are ready before the first session is.

@@ -1,8 +1,8 @@
 //! ACL WHOAMI, USERS, LIST and GETUSER: which users there are.
 
 use almandine_acl::Selector;
-use almandine_call::{Command, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, ReadCall};
 use almandine_resp::Reply;
 
 use super::subcommand::{FOR_ANYBODY, SUBCOMMAND};
@@ -30,7 +30,7 @@ pub(super) const USERS: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Read(|call| {
-        let users = call.context.node.acl.users();
+        let users = call.context.instance.acl.users();
         call.reply.array(users.iter().len());
         users.iter().for_each(|user| call.reply.bulk(&user.name));
         Ok(())
@@ -46,7 +46,7 @@ pub(super) const LIST: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Read(|call| {
-        let users = call.context.node.acl.users();
+        let users = call.context.instance.acl.users();
         call.reply.array(users.iter().len());
         users.iter().for_each(|user| call.reply.bulk(&user.describe()));
         Ok(())
@@ -73,7 +73,7 @@ pub(super) const GETUSER: Command = Command {
 };
 
 fn getuser(call: &mut ReadCall<'_>) -> Outcome {
-    let users = call.context.node.acl.users();
+    let users = call.context.instance.acl.users();
     let Some(user) = users.find(call.args.at(2)) else {
         call.reply.null();
         return Ok(());

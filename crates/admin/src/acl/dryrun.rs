@@ -1,8 +1,8 @@
 //! ACL DRYRUN: whether a user may run a command, without running it.
 
 use almandine_acl::Reason;
-use almandine_call::{Command, Handler, Outcome, ReadCall, errors, rights};
 use almandine_command_spec::{Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, ReadCall, errors, rights};
 
 use super::subcommand::SUBCOMMAND;
 
@@ -21,7 +21,7 @@ pub(super) const DRYRUN: Command = Command {
 
 fn dryrun(call: &mut ReadCall<'_>) -> Outcome {
     let (name, args) = (call.args.at(2), call.args.slice_from(3));
-    let users = call.context.node.acl.users();
+    let users = call.context.instance.acl.users();
     let user = users.find(name).ok_or_else(|| errors::acl::dryrun_user(name))?;
     let table = call.context.table;
     let dispatch = table.resolve_known(args.at(0), args.get(1)).ok_or_else(|| errors::acl::dryrun_command(args.at(0)))?;

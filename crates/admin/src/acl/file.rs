@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use almandine_acl::{User, Users};
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, errors};
 use almandine_command_spec::CommandSpec;
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, errors};
 use almandine_io::files;
 
 use super::subcommand::SUBCOMMAND;
@@ -31,9 +31,9 @@ fn path(call: &AdminCall<'_>) -> Result<String, CommandError> {
 fn load(call: &mut AdminCall<'_>) -> Outcome {
     let path = path(call)?;
     let mut changed = Err(String::new());
-    outside_epoch(call, |node| {
-        let defaults = node.user_defaults();
-        changed = node.acl.change(|users, catalog| {
+    outside_epoch(call, |instance| {
+        let defaults = instance.user_defaults();
+        changed = instance.acl.change(|users, catalog| {
             let text = files::read(&path).map_err(|error| format!("Error loading ACLs, opening file '{path}': {error}"))?;
             let before = std::mem::replace(users, users.load(&path, &text, catalog, defaults)?);
             Ok(Changes::between(&before, users))
@@ -76,7 +76,7 @@ pub(super) const SAVE: Command = Command {
 fn save(call: &mut AdminCall<'_>) -> Outcome {
     let path = path(call)?;
     let mut saved = Ok(());
-    outside_epoch(call, |node| saved = files::replace(&path, node.acl.users().save()));
+    outside_epoch(call, |instance| saved = files::replace(&path, instance.acl.users().save()));
     if let Err(error) = saved {
         tracing::warn!("The users could not be saved in '{path}': {error}");
         return Err(errors::acl::FILE_NOT_SAVED.into());

@@ -1,8 +1,8 @@
 //! ACL LOG: what users were denied lately.
 
 use almandine_acl::Entry;
-use almandine_call::{AdminCall, Command, Handler, Outcome, Word, errors, number};
 use almandine_command_spec::{Arg, CommandSpec};
+use almandine_handler::{AdminCall, Command, Handler, Outcome, Word, errors, number};
 use almandine_io::clock;
 
 use super::subcommand::SUBCOMMAND;
@@ -24,7 +24,7 @@ pub(super) const LOG: Command = Command {
 };
 
 fn log(call: &mut AdminCall<'_>) -> Outcome {
-    let log = &call.context.node.acl.log;
+    let log = &call.context.instance.acl.log;
     let count = match call.args.get(2) {
         None => SHOWN,
         Some(_) if call.args.len() > 3 => return Err(errors::subcommand_syntax("ACL", call.args.at(1)).into()),

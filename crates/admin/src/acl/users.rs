@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use almandine_acl::{DEFAULT_USER, User, Users, is_valid_name};
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, errors, number};
 use almandine_command_spec::{Arg, CommandSpec};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, ReadCall, errors, number};
+use almandine_instance::Message;
+use almandine_instance::acl::clients_of;
 use almandine_io::entropy;
-use almandine_node::Message;
-use almandine_node::acl::clients_of;
 
 use super::subcommand::{FOR_ANYBODY, SUBCOMMAND};
 
@@ -34,9 +34,9 @@ fn setuser(call: &mut AdminCall<'_>) -> Outcome {
         return Err(errors::acl::INVALID_USER_NAME.into());
     }
     let rules: Vec<&[u8]> = call.args.slice_from(3).iter().collect();
-    let node = &call.context.node;
-    let defaults = node.user_defaults();
-    let changed = node.acl.change(|users, catalog| {
+    let instance = &call.context.instance;
+    let defaults = instance.user_defaults();
+    let changed = instance.acl.change(|users, catalog| {
         let before = users.find(name).cloned();
         users.set(name, &rules, catalog, defaults)?;
         Ok(before.zip(users.find(name).cloned()))
@@ -47,7 +47,7 @@ fn setuser(call: &mut AdminCall<'_>) -> Outcome {
     {
         check_subscriptions(call, &[after.id]);
     }
-    call.client.follow_users(&call.context.node.acl);
+    call.client.follow_users(&call.context.instance.acl);
     call.reply.ok();
     Ok(())
 }
@@ -64,25 +64,25 @@ pub(super) fn loses_channels(before: &User, after: &User) -> bool {
 /// Closes the clients of these users that listen to what they may not listen to any more. A client's worker looks: the question
 /// arrives behind every batch that it ran with the old rules.
 pub(super) fn check_subscriptions(call: &mut AdminCall<'_>, user_ids: &[u64]) {
-    let node = &call.context.node;
-    for client in clients_of(&node.clients, user_ids) {
+    let instance = &call.context.instance;
+    for client in clients_of(&instance.clients, user_ids) {
         if client.id != call.client.shared.id {
-            node.workers.send(client.worker, Message::CheckSubscriptions(client.id));
+            instance.workers.send(client.worker, Message::CheckSubscriptions(client.id));
         }
     }
-    call.client.follow_users(&node.acl);
+    call.client.follow_users(&instance.acl);
     call.client.closing |= call.client.listens_to_forbidden();
 }
 
 /// Closes the clients of users that are gone. The caller still gets its reply.
 pub(super) fn close_clients(call: &mut AdminCall<'_>, user_ids: &[u64]) {
-    let node = &call.context.node;
-    for client in clients_of(&node.clients, user_ids) {
+    let instance = &call.context.instance;
+    for client in clients_of(&instance.clients, user_ids) {
         if client.id != call.client.shared.id {
-            node.workers.kill(&client);
+            instance.workers.kill(&client);
         }
     }
-    call.client.follow_users(&node.acl);
+    call.client.follow_users(&instance.acl);
 }
 
 pub(super) const DELUSER: Command = Command {
@@ -103,7 +103,7 @@ fn deluser(call: &mut AdminCall<'_>) -> Outcome {
         return Err(errors::acl::DEFAULT_USER_STAYS.into());
     }
     let removed: Result<Vec<Arc<User>>, CommandError> =
-        call.context.node.acl.change(|users: &mut Users, _| Ok(names.iter().filter_map(|name| users.remove(name)).collect()));
+        call.context.instance.acl.change(|users: &mut Users, _| Ok(names.iter().filter_map(|name| users.remove(name)).collect()));
     let ids: Vec<u64> = removed?.iter().map(|user| user.id).collect();
     if !ids.is_empty() {
         close_clients(call, &ids);

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_acl::Users;
-use almandine_call::{CommandError, Options, Word, errors};
 use almandine_datatypes::number::parse_i64;
-use almandine_node::ClientShared;
+use almandine_handler::{CommandError, Options, Word, errors};
+use almandine_instance::ClientShared;
 
 /// The letters of CLIENT LIST's flags that a filter may name.
 const FLAGS: &[u8] = b"OSMPxtRBdrbuAUceTIiECN";

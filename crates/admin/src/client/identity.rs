@@ -1,7 +1,7 @@
 //! CLIENT ID, GETNAME, SETNAME, SETINFO and INFO: the names of a connection.
 
-use almandine_call::{AdminCall, Command, Handler, Outcome, Word, client_line, errors};
 use almandine_command_spec::{Arg, CommandSpec};
+use almandine_handler::{AdminCall, Command, Handler, Outcome, Word, client_line, errors};
 
 use super::subcommand::SUBCOMMAND;
 use crate::names::{client_name, printable};

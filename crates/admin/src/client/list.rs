@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::{AdminCall, Command, Handler, Options, Outcome, client_line, errors};
 use almandine_command_spec::{Arg, CommandSpec};
-use almandine_node::ClientShared;
+use almandine_handler::{AdminCall, Command, Handler, Options, Outcome, client_line, errors};
+use almandine_instance::ClientShared;
 
 use super::filter::{ClientFilter, Known};
 use super::subcommand::{FOR_OPERATORS, SUBCOMMAND};
@@ -75,12 +75,12 @@ pub(super) const LIST: Command = Command {
 };
 
 fn list(call: &mut AdminCall<'_>) -> Outcome {
-    let node = &call.context.node;
+    let instance = &call.context.instance;
     let filter = ClientFilter::for_list(
         Options::after(call.args, 2),
-        Known { databases: node.keyspace.databases(), users: &node.acl.users() },
+        Known { databases: instance.keyspace.databases(), users: &instance.acl.users() },
     )?;
-    let clients = &node.clients;
+    let clients = &instance.clients;
     // Those that are named come in the order of their names.
     let named = filter.ids.as_ref().map(|ids| ids.iter().filter_map(|id| clients.find(u64::try_from(*id).ok()?)).collect());
     let mut chosen: Vec<Arc<ClientShared>> = named.unwrap_or_else(|| clients.all());
@@ -134,18 +134,18 @@ fn kill(call: &mut AdminCall<'_>) -> Outcome {
     if call.args.len() == 3 {
         return kill_address(call, call.args.at(2));
     }
-    let node = &call.context.node;
-    let known = Known { databases: node.keyspace.databases(), users: &node.acl.users() };
+    let instance = &call.context.instance;
+    let known = Known { databases: instance.keyspace.databases(), users: &instance.acl.users() };
     let filter = ClientFilter::for_kill(Options::after(call.args, 2), known)?;
     let mut killed = 0;
-    for client in node.clients.all() {
+    for client in instance.clients.all() {
         let me = client.id == call.client.shared.id;
         if (me && filter.skip_me) || !filter.matches(&client, call.now_ms) {
             continue;
         }
         killed += 1;
         tracing::debug!("CLIENT KILL of client {} at {} by {}", client.id, client.address, caller(call));
-        if me { call.client.closing = true } else { node.workers.kill(&client) }
+        if me { call.client.closing = true } else { instance.workers.kill(&client) }
     }
     call.reply.integer(killed);
     Ok(())
@@ -153,14 +153,15 @@ fn kill(call: &mut AdminCall<'_>) -> Outcome {
 
 /// The old form. It may name the caller, which still gets the reply.
 fn kill_address(call: &mut AdminCall<'_>, address: &[u8]) -> Outcome {
-    let node = &call.context.node;
-    let found = node.clients.all().into_iter().find(|client| client.address.as_bytes() == address && !client.killed.load(Relaxed));
+    let instance = &call.context.instance;
+    let found =
+        instance.clients.all().into_iter().find(|client| client.address.as_bytes() == address && !client.killed.load(Relaxed));
     let client = found.ok_or(errors::client::NO_SUCH_CLIENT)?;
     tracing::debug!("CLIENT KILL of client {} at {} by {}", client.id, client.address, caller(call));
     if client.id == call.client.shared.id {
         call.client.closing = true
     } else {
-        node.workers.kill(&client)
+        instance.workers.kill(&client)
     }
     call.reply.ok();
     Ok(())

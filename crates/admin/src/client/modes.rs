@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, ReplyMode, Word, errors};
 use almandine_command_spec::{Arg, CommandSpec};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, ReplyMode, Word, errors};
 
 use super::subcommand::{FOR_OPERATORS, ON_OFF, SUBCOMMAND, on_or_off};
 

@@ -1,11 +1,11 @@
 //! CLIENT PAUSE, UNPAUSE and UNBLOCK: connections that wait.
 
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
 use almandine_command_spec::{Arg, CommandSpec};
 use almandine_datatypes::number::parse_i64;
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, Word, errors, number};
+use almandine_instance::{ClientShared, Instance, Message, PauseScope, Unblock, UnblockAnswer};
 use almandine_io::thread;
 use almandine_keyspace::EndOfWait;
-use almandine_node::{ClientShared, Message, Node, PauseScope, Unblock, UnblockAnswer};
 
 use super::subcommand::{FOR_OPERATORS, SUBCOMMAND};
 
@@ -37,10 +37,10 @@ fn pause(call: &mut AdminCall<'_>) -> Outcome {
         return Err(CommandError::TimeoutNegative.into());
     }
     let until_ms = timeout_ms.checked_add(call.now_ms).ok_or(CommandError::TimeoutOutOfRange)?;
-    let node = &call.context.node;
-    node.pause.start(scope, until_ms, call.now_ms);
+    let instance = &call.context.instance;
+    instance.pause.start(scope, until_ms, call.now_ms);
     // Until it is seen that the pause is over.
-    node.keyspace.hold_expiry(true);
+    instance.keyspace.hold_expiry(true);
     call.reply.ok();
     Ok(())
 }
@@ -56,10 +56,10 @@ pub(super) const UNPAUSE: Command = Command {
         ..SUBCOMMAND
     },
     run: Handler::Admin(|call| {
-        let node = &call.context.node;
-        node.pause.stop();
-        node.keyspace.hold_expiry(false);
-        node.workers.broadcast(&almandine_node::Message::Resume);
+        let instance = &call.context.instance;
+        instance.pause.stop();
+        instance.keyspace.hold_expiry(false);
+        instance.workers.broadcast(&almandine_instance::Message::Resume);
         call.reply.ok();
         Ok(())
     }),
@@ -90,14 +90,14 @@ fn unblock(call: &mut AdminCall<'_>) -> Outcome {
         Some(_) => return Err(errors::client::UNBLOCK_REASON.into()),
     };
     let id = number::integer(call.args.at(2))?;
-    let client = u64::try_from(id).ok().and_then(|id| call.context.node.clients.find(id));
-    let unblocked = client.is_some_and(|client| end_wait(&call.context.node, &client, answer));
+    let client = u64::try_from(id).ok().and_then(|id| call.context.instance.clients.find(id));
+    let unblocked = client.is_some_and(|client| end_wait(&call.context.instance, &client, answer));
     call.reply.integer(unblocked.into());
     Ok(())
 }
 
 /// Ends the wait of a client; false if it does not wait.
-fn end_wait(node: &Node, client: &ClientShared, answer: UnblockAnswer) -> bool {
+fn end_wait(instance: &Instance, client: &ClientShared, answer: UnblockAnswer) -> bool {
     let Some(waiter) = client.blocked.waiter() else { return false };
     loop {
         match waiter.end() {
@@ -107,6 +107,6 @@ fn end_wait(node: &Node, client: &ClientShared, answer: UnblockAnswer) -> bool {
             EndOfWait::Serving => thread::yield_now(),
         }
     }
-    node.workers.send(client.worker, Message::Unblock(Box::new(Unblock { client: client.id, answer })));
+    instance.workers.send(client.worker, Message::Unblock(Box::new(Unblock { client: client.id, answer })));
     true
 }

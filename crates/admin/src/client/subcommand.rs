@@ -1,7 +1,7 @@
 //! What CLIENT's subcommands have in common.
 
-use almandine_call::{CommandError, Word};
 use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_handler::{CommandError, Word};
 
 pub(super) const ABOUT_ME: Traits = Traits { noscript: true, loading: true, stale: true, ..Traits::NONE };
 pub(super) const FOR_OPERATORS: Traits = Traits { admin: true, ..ABOUT_ME };

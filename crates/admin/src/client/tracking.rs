@@ -2,9 +2,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::{AdminCall, ClientTracking, Command, CommandError, Handler, Options, Outcome, Word, errors, number, tracking};
 use almandine_command_spec::{Arg, CommandSpec};
-use almandine_node::TrackingOptions;
+use almandine_handler::{
+    AdminCall, ClientTracking, Command, CommandError, Handler, Options, Outcome, Word, errors, number, tracking,
+};
+use almandine_instance::TrackingOptions;
 
 use super::subcommand::{ON_OFF, SUBCOMMAND};
 
@@ -34,7 +36,7 @@ fn tracking(call: &mut AdminCall<'_>) -> Outcome {
     match Word(call.args.at(2)) {
         word if word.is("ON") => {}
         word if word.is("OFF") => {
-            tracking::stop(call.client, &call.context.node);
+            tracking::stop(call.client, &call.context.instance);
             call.reply.ok();
             return Ok(());
         }
@@ -46,7 +48,7 @@ fn tracking(call: &mut AdminCall<'_>) -> Outcome {
     if options.broadcast && prefixes.is_empty() {
         prefixes.push(b"");
     }
-    call.context.node.tracking.enable(&call.client.shared, options, &prefixes);
+    call.context.instance.tracking.enable(&call.client.shared, options, &prefixes);
     kept.extend(prefixes.into_iter().map(<[u8]>::to_vec));
     let caching_said = current.is_some_and(|current| current.caching_said);
     let prefix_bytes = kept.iter().map(Vec::len).sum();
@@ -68,7 +70,7 @@ fn parse<'c>(call: &AdminCall<'c>) -> Result<(TrackingOptions, Vec<&'c [u8]>), C
                     return Err(errors::tracking::REDIRECT_TWICE);
                 }
                 redirect = number::integer(options.value()?)?;
-                let target = u64::try_from(redirect).ok().and_then(|id| call.context.node.clients.find(id));
+                let target = u64::try_from(redirect).ok().and_then(|id| call.context.instance.clients.find(id));
                 given.redirect = target.ok_or(errors::tracking::REDIRECT_UNKNOWN)?.id;
             }
             o if o.is("PREFIX") && options.remaining() > 0 => prefixes.push(options.value()?),

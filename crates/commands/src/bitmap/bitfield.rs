@@ -4,9 +4,9 @@
 //! field, whether or not the write that needs it happens: OVERFLOW FAIL may leave zeros behind, as in Redis.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Keys, Traits};
 use almandine_datatypes::bitmap::field::{IntegerType, Overflow};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors};
 use almandine_keyspace::{Kind, Put, Slot};
 use almandine_resp::{Args, Reply};
 use std::ops::Range;

@@ -1,10 +1,10 @@
 //! BITOP: bitwise operations between strings, into another string.
 
 use almandine_base::events::Classes;
-use almandine_call::computation::Computation;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::bitmap::BitOperation;
+use almandine_handler::computation::Computation;
+use almandine_handler::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::{Kind, Put};
 

@@ -1,7 +1,7 @@
 //! COSCAN, of Garnet: through the elements of a collection of any type that can be scanned.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Stop};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, Stop};
 use almandine_keyspace::Kind;
 
 use crate::traits::SLOW_READ;

@@ -5,9 +5,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, Category, CommandSpec, Traits};
 use almandine_config::choices::{EvictionPolicy, VersionCheck};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_keyspace::Put;
 use almandine_rdb::value::footer::Leniency;
 
@@ -118,7 +118,7 @@ fn restore_options(call: &WriteCall<'_>) -> Result<RestoreOptions, CommandError>
 
 /// Whether maxmemory has room for a string, before memory is taken for it: beside what is there, where nothing gives way.
 fn has_room_for(call: &WriteCall<'_>, bytes: u64) -> bool {
-    let keyspace = &call.context.node.keyspace;
+    let keyspace = &call.context.instance.keyspace;
     let budget = keyspace.maxmemory();
     if budget == 0 || bytes == 0 {
         return true;
@@ -139,7 +139,7 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
     }
     let leniency = Leniency {
         any_version: call.context.settings().persistence.version_check == VersionCheck::Relaxed,
-        any_checksum: call.context.node.run.payloads_unsummed.load(Relaxed),
+        any_checksum: call.context.instance.run.payloads_unsummed.load(Relaxed),
     };
     if !has_room_for(call, payload::expanded_len(call.args.at(3)) as u64) {
         return Err(CommandError::OutOfMemory.into());

@@ -1,8 +1,8 @@
 //! Expiries: setting, removing and asking for the time at which a key ceases to exist.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_keyspace::Slot;
 
 use crate::traits::{CHANGE_BY_ONE_VERB, READ};

@@ -4,9 +4,9 @@
 //! no single moment: keys that exist all the while are there once (INV-SCAN-1). Where others wait for its reply, as in EXEC, it
 //! goes through in one piece; with keys on a device, too, since what has been read for a slice would be gone with it.
 
-use almandine_call::computation::Computation;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall};
 use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
+use almandine_handler::computation::Computation;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall};
 use almandine_io::entropy;
 use almandine_resp::reply::write_header;
 

@@ -1,9 +1,9 @@
 //! OBJECT: how a value is stored, in the words of Redis, whose names for encodings tools know.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Stop, errors, help};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_config::choices::{EncodingNames, EvictionPolicy};
 use almandine_datatypes::number::parse_i64;
+use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, Stop, errors, help};
 use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::types::list::Lists;
 use almandine_keyspace::types::set::Sets;

@@ -4,8 +4,8 @@
 //! travel by reference.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, database, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, WriteCall, database, errors};
 use almandine_keyspace::Kind;
 
 use crate::traits::CHANGE;
@@ -110,7 +110,7 @@ pub(super) const COPY: Command = Command {
 
 fn copy(call: &mut WriteCall<'_>) -> Outcome {
     let (source_db, source, destination) = (call.client.db, call.args.at(1), call.args.at(2));
-    let databases = call.context.node.keyspace.databases();
+    let databases = call.context.instance.keyspace.databases();
     let (mut destination_db, mut replace) = (source_db, false);
     let mut options = Options::after(call.args, 3);
     while let Some(option) = options.next() {
@@ -156,7 +156,7 @@ pub(super) const MOVE: Command = Command {
 
 fn move_key(call: &mut WriteCall<'_>) -> Outcome {
     let (from, name) = (call.client.db, call.args.at(1));
-    let to = database::parse(call.args.at(2), call.context.node.keyspace.databases())?;
+    let to = database::parse(call.args.at(2), call.context.instance.keyspace.databases())?;
     if from == to {
         return Err(errors::generic::SAME_OBJECT.into());
     }

@@ -1,9 +1,9 @@
 //! WAIT and WAITAOF: how far others have confirmed what was written. There are no replicas and no append-only file yet, so
 //! nobody has, and nobody will: who waits for somebody waits until the time is up.
 
-use almandine_call::blocking::{Block, Unanswered, timeout_in_milliseconds};
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, errors, number};
 use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
+use almandine_handler::blocking::{Block, Unanswered, timeout_in_milliseconds};
+use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, errors, number};
 
 const CATEGORIES: &[Category] = &[Category::Connection];
 

@@ -1,8 +1,8 @@
 //! Answering what a search has found, or storing it.
 
 use almandine_base::events::Classes;
-use almandine_call::{Outcome, ReadCall, Stop, WriteCall};
 use almandine_datatypes::geo::integer_of_score;
+use almandine_handler::{Outcome, ReadCall, Stop, WriteCall};
 use almandine_keyspace::types::sorted_set::{NewSortedSet, SortedSet, SortedSets};
 use almandine_keyspace::{Key, Kind, Put, Reader};
 use almandine_resp::{Args, Reply};

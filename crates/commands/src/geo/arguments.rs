@@ -1,7 +1,7 @@
 //! Positions, units and lengths as arguments.
 
-use almandine_call::{CommandError, errors, number};
 use almandine_datatypes::geo::{DistanceUnit, Point};
+use almandine_handler::{CommandError, errors, number};
 
 /// A position.
 ///

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use almandine_call::Stop;
 use almandine_datatypes::geo::{Found, Search, Shape};
+use almandine_handler::Stop;
 use almandine_keyspace::types::sorted_set::{Edge, SortedSet};
 
 use super::query::{Order, Query};

@@ -3,8 +3,8 @@
 //! The centre may be a member, whose position is looked up where its name stands among the arguments: whether it is there is
 //! told before later arguments are looked at. So a query is read while the sorted set is open.
 
-use almandine_call::{CommandError, Options, Stop, Word, errors, number};
 use almandine_datatypes::geo::{DistanceUnit, Point, Shape};
+use almandine_handler::{CommandError, Options, Stop, Word, errors, number};
 use almandine_keyspace::types::sorted_set::SortedSet;
 use almandine_resp::Args;
 

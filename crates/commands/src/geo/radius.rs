@@ -1,7 +1,7 @@
 //! GEORADIUS and GEORADIUSBYMEMBER, which GEOSEARCH has replaced, and their forms that cannot store.
 
-use almandine_call::{Command, Handler, Word};
 use almandine_command_spec::{Access, Arg, Begin, CommandSpec, Deprecated, Find, KeySpec, Keys};
+use almandine_handler::{Command, Handler, Word};
 
 use super::answer::{answer, answer_or_store};
 use super::query::Form;

@@ -1,7 +1,7 @@
 //! GEOSEARCH and GEOSEARCHSTORE.
 
-use almandine_call::{Command, Handler};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler};
 
 use super::answer::{answer, answer_or_store};
 use super::query::Form;

@@ -1,9 +1,9 @@
 //! What the commands of the family have in common: the first key as a hash, to be read or to be changed.
 
-use almandine_call::{ReadCall, Stop, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_datatypes::packed::FieldEntry;
+use almandine_handler::{ReadCall, Stop, WriteCall};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::hash::{Hash, HashLimits, HashMut, Hashes};
 use almandine_resp::Reply;

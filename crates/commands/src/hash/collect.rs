@@ -1,7 +1,7 @@
 //! HCOLLECT, of Garnet: removes fields that are past their time now, not when the background comes to them.
 
-use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
+use almandine_handler::{Command, Handler, Outcome, WriteCall};
 use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::{Key, Kind, Refusal, Writer};
 

@@ -1,10 +1,10 @@
 //! Fields that hold a number.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, Stop, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::number::{Extended, parse_i64};
 use almandine_datatypes::packed::Due;
+use almandine_handler::{Command, CommandError, Handler, Outcome, Stop, WriteCall, errors, number};
 
 use super::access::{HASH, change};
 use crate::traits::WRITE;

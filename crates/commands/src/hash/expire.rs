@@ -1,8 +1,8 @@
 //! HEXPIRE and its relatives: when fields cease to exist.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, WriteCall};
 
 use super::access::{HASH, change};
 use super::fields::{self, Element, FIELDS};

@@ -2,9 +2,9 @@
 //!
 //! Redis 7.4 wants options before FIELDS, Redis 8.4 takes them in any order; so do we.
 
-use almandine_call::{CommandError, Options, Word, errors, number};
 use almandine_command_spec::Arg;
 use almandine_datatypes::number::parse_i64;
+use almandine_handler::{CommandError, Options, Word, errors, number};
 use almandine_resp::Args;
 
 use crate::expiry::{Condition, Expiry, Unit};

@@ -1,8 +1,8 @@
 //! HGETEX and HGETDEL: fields that are read for the last time, or for the last time before they expire.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, WriteCall, errors};
 use almandine_keyspace::types::hash::Hashes;
 
 use super::access::{HASH, limits, reply_value};

@@ -1,8 +1,8 @@
 //! HIMPORT: hashes with the same fields, of which a connection then sends only the values.
 
 use almandine_base::events::Classes;
-use almandine_call::{AdminCall, Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::{Kind, Put};
 

@@ -1,8 +1,8 @@
 //! HRANDFIELD: fields at random, each as likely as any other.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::packed::FieldEntry;
+use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::hash::Hash;
 use almandine_resp::{ProtocolVersion, Reply};

@@ -1,9 +1,9 @@
 //! HSETEX: fields with values and the time at which they expire, under a condition.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::packed::Due;
+use almandine_handler::{Command, CommandError, Handler, Outcome, WriteCall, errors};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::hash::HashMut;
 

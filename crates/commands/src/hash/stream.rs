@@ -1,8 +1,8 @@
 //! Replies with all of a large hash, made from a snapshot while they are sent.
 
 use almandine_base::output::{Broken, Stream};
-use almandine_call::ReadCall;
 use almandine_datatypes::packed::FieldEntry;
+use almandine_handler::ReadCall;
 use almandine_keyspace::types::hash::{HashSnapshot, Hashes};
 use almandine_resp::Reply;
 use almandine_resp::reply::write_header;

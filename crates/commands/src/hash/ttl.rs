@@ -1,8 +1,8 @@
 //! HTTL and its relatives: when fields will cease to exist; HPERSIST: that they will not.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, ReadCall, WriteCall};
 
 use super::access::{HASH, change, look};
 use super::fields::{Element, FIELDS, NO_ELEMENT, NO_EXPIRY, only_fields, time_left};

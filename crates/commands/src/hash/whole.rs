@@ -1,7 +1,7 @@
 //! All fields of a hash at once.
 
-use almandine_call::{Command, Handler, Outcome, ReadCall, Stop};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_handler::{Command, Handler, Outcome, ReadCall, Stop};
 
 use super::access::{HASH, look_at_all};
 use super::stream::{self, Part};

@@ -1,8 +1,8 @@
 //! PFCOUNT: the estimate, of one key from its cache.
 
-use almandine_call::{Command, Handler, Outcome, Stop, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::hyperloglog::{self, CACHE};
+use almandine_handler::{Command, Handler, Outcome, Stop, WriteCall};
 use almandine_keyspace::Slot;
 
 use super::{debug, make_raw, open, scratch};

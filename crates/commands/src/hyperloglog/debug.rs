@@ -1,8 +1,8 @@
 //! PFDEBUG and PFSELFTEST, for tests of HyperLogLogs.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Stop, Word, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::hyperloglog::{self, Hll, Registers, Way, self_test, sparse};
+use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, Stop, Word, WriteCall, errors};
 use almandine_keyspace::{Kind, Occupied, Put, Slot};
 use std::sync::atomic::{AtomicBool, Ordering};
 

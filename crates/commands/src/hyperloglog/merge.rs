@@ -1,9 +1,9 @@
 //! PFMERGE: the union of several keys, into one of them or another.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::hyperloglog::{EMPTY, Merged};
+use almandine_handler::{Command, CommandError, Handler, Outcome, WriteCall};
 use almandine_keyspace::{Kind, Put, Slot};
 
 use super::scratch::{self, Scratch};

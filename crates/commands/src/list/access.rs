@@ -1,9 +1,9 @@
 //! What the commands of the family have in common: the first key as a list, to be read or to be changed; ends and indexes as
 //! arguments.
 
-use almandine_call::{CommandError, ReadCall, Stop, Word, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
+use almandine_handler::{CommandError, ReadCall, Stop, Word, WriteCall};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::list::{End, List, ListLimits, ListMut, Lists};
 use almandine_resp::Reply;

@@ -2,9 +2,9 @@
 //! BLMOVEM.
 
 use almandine_base::events::Classes;
-use almandine_call::blocking::{Block, Unanswered, timeout_in_seconds};
-use almandine_call::{Command, Handler, Options, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, KeySpec, Keys, Traits};
+use almandine_handler::blocking::{Block, Unanswered, timeout_in_seconds};
+use almandine_handler::{Command, Handler, Options, Outcome, WriteCall};
 use almandine_keyspace::Kind;
 use almandine_keyspace::types::list::{End, Lists};
 

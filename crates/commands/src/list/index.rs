@@ -1,8 +1,8 @@
 //! Elements by place, and how many there are.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, errors, number};
 
 use super::access::{LIST, change, look, place};
 use crate::traits::{READ, SLOW_READ, SLOW_WRITE};

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors};
 use almandine_keyspace::types::list::{End, ListLimits, Lists};
 use almandine_keyspace::{Key, Writer};
 use almandine_resp::Reply;

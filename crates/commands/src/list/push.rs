@@ -1,8 +1,8 @@
 //! Elements put at an end.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, WriteCall};
 use almandine_keyspace::types::list::End;
 
 use super::access::{LIST, change, pushed};

@@ -1,8 +1,8 @@
 //! Ranges of places: answered, or all that is kept.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, ReadCall, Stop, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_handler::{Command, Handler, Outcome, ReadCall, Stop, WriteCall, number};
 
 use super::access::{LIST, change, look, look_at_all, range};
 use super::stream;

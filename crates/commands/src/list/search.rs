@@ -1,9 +1,9 @@
 //! Elements that are looked for: LPOS, and LINSERT and LREM, which change what they find.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::number::parse_i64;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors, number};
 use almandine_keyspace::types::list::End;
 
 use super::access::{LIST, change, look_at_all};

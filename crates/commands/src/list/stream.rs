@@ -1,7 +1,7 @@
 //! Replies with a large part of a large list, made from a snapshot while they are sent.
 
 use almandine_base::output::{Broken, Stream};
-use almandine_call::ReadCall;
+use almandine_handler::ReadCall;
 use almandine_keyspace::types::list::{ListSnapshot, Lists};
 use almandine_resp::reply::write_header;
 

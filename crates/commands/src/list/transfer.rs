@@ -3,9 +3,9 @@
 //! They are put to their destination before they are taken from their source, so that a full store loses nothing.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated};
 use almandine_datatypes::number::parse_i64;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall};
 use almandine_keyspace::Writer;
 use almandine_keyspace::types::list::{End, ListLimits, Lists};
 use almandine_keyspace::{Key, Refusal};

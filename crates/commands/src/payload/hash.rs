@@ -1,9 +1,9 @@
 //! Payloads of hashes.
 
-use almandine_call::{Stop, errors};
 use almandine_config::Settings;
 use almandine_datatypes::packed::HashEncoding;
 use almandine_datatypes::packed::entry::DUE_MAX;
+use almandine_handler::{Stop, errors};
 use almandine_keyspace::types::hash;
 use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::{Key, Put, Refusal, Writer};

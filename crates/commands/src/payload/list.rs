@@ -1,8 +1,8 @@
 //! Payloads of lists.
 
-use almandine_call::{Stop, errors};
 use almandine_config::Settings;
 use almandine_datatypes::list::{ListEncoding, ListLimits};
+use almandine_handler::{Stop, errors};
 use almandine_keyspace::types::list;
 use almandine_keyspace::types::list::Lists;
 use almandine_keyspace::{Key, Put, Refusal, Writer};

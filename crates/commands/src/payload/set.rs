@@ -1,9 +1,9 @@
 //! Payloads of sets.
 
-use almandine_call::{Stop, errors};
 use almandine_config::Settings;
 use almandine_datatypes::packed::Member;
 use almandine_datatypes::set::SetEncoding;
+use almandine_handler::{Stop, errors};
 use almandine_keyspace::{Key, Put, Refusal, Writer, types};
 use almandine_rdb::value::footer;
 use almandine_rdb::value::set::{self, Set, SetForm};

@@ -1,7 +1,7 @@
 //! Payloads of sorted sets. Members that expire have a form of ours, which other servers refuse.
 
-use almandine_call::{Stop, errors};
 use almandine_config::Settings;
+use almandine_handler::{Stop, errors};
 use almandine_keyspace::types::sorted_set::{self, SortedSetEncoding, SortedSets};
 use almandine_keyspace::{Key, Put, Refusal, Writer};
 use almandine_rdb::value::sorted_set::{SortedSet, SortedSetForm, SortedSetThresholds};

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use almandine_call::call::{KeyAccess, KeyCall};
-use almandine_call::{ReadCall, Stop, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
+use almandine_handler::call::{KeyAccess, KeyCall};
+use almandine_handler::{ReadCall, Stop, WriteCall};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::set::{Set, SetLimits, SetMut, Sets};

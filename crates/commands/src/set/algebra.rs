@@ -1,9 +1,9 @@
 //! SUNION, SINTER and SDIFF: members of several sets.
 
 use almandine_base::output::{Broken, Stream};
-use almandine_call::{Command, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::set::{Position, SetOperation};
+use almandine_handler::{Command, Handler, Outcome, ReadCall};
 
 use super::access::{SET, freeze, look_up};
 use super::compute::{Combination, Goal, NO_LIMITS};

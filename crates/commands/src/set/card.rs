@@ -1,8 +1,8 @@
 //! SUNIONCARD, SINTERCARD and SDIFFCARD: how many members unions, intersections and differences have.
 
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys};
 use almandine_datatypes::set::SetOperation;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, number};
 
 use super::access::{SET, freeze, look_up};
 use super::compute::{Combination, Goal, NO_LIMITS};

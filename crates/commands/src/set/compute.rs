@@ -4,9 +4,9 @@
 //! A reply begins with the number of members, so they are counted first. Nothing is kept of that: the members are found again
 //! when they are sent. What is gathered, of many sets, is the one thing that takes memory, beside a result that is stored.
 
-use almandine_call::computation::Computation;
 use almandine_datatypes::hyperloglog::{Registers, Way};
 use almandine_datatypes::set::{Algebra, Count, Position, SetOperation, Source};
+use almandine_handler::computation::Computation;
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::set::{NewSet, SetLimits, Sets};

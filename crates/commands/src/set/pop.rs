@@ -1,9 +1,9 @@
 //! SPOP: takes members at random out, each as likely as any other.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::set::SetEncoding;
+use almandine_handler::{Command, CommandError, Handler, Outcome, WriteCall, number};
 use almandine_keyspace::types::set::Sets;
 
 use super::access::{SET, change};

@@ -1,7 +1,7 @@
 //! SRANDMEMBER: members at random, each as likely as any other.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, number};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::set::Set;
 use almandine_resp::Reply;

@@ -1,7 +1,7 @@
 //! SSCAN: through the members, some at a time.
 
-use almandine_call::{Command, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, ReadCall};
 
 use super::access::{SET, look_at_all};
 use crate::scan::Scan;

@@ -1,9 +1,9 @@
 //! SUNIONSTORE, SINTERSTORE and SDIFFSTORE: unions, intersections and differences as the value of a key.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::set::SetOperation;
+use almandine_handler::{Command, Handler, Outcome, WriteCall};
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::{Kind, Put};
 

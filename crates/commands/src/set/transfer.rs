@@ -1,8 +1,8 @@
 //! SMOVE: a member from one set to another.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, WriteCall};
 use almandine_keyspace::types::set::Moved;
 
 use super::access::SET;

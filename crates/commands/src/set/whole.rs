@@ -1,7 +1,7 @@
 //! SMEMBERS: all members of a set.
 
-use almandine_call::{Command, Handler, Outcome, ReadCall, Stop};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, ReadCall, Stop};
 use almandine_keyspace::types::set::Sets;
 
 use super::access::{SET, look_at_all};

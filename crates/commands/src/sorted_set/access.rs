@@ -1,9 +1,9 @@
 //! What the commands of the family have in common: the first key as a sorted set, to be read or to be changed, and members in
 //! replies.
 
-use almandine_call::{ReadCall, Stop, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
+use almandine_handler::{ReadCall, Stop, WriteCall};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::sorted_set::{Scored, SortedSet, SortedSetLimits, SortedSetMut, SortedSets};
 use almandine_resp::reply::write_header;

@@ -1,9 +1,9 @@
 //! ZADD and ZINCRBY: members and their scores.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::packed::Due;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, number};
 use almandine_keyspace::types::sorted_set::{SortedSetMut, Update};
 
 use super::access::{SORTED_SET, change};
@@ -49,7 +49,7 @@ impl Conditions {
     /// Takes the words that are options.
     fn take(options: &mut Options<'_>) -> Self {
         let mut conditions = Self::default();
-        while let Some(word) = options.peek().map(almandine_call::Word) {
+        while let Some(word) = options.peek().map(almandine_handler::Word) {
             match word {
                 w if w.is("NX") => conditions.absent = true,
                 w if w.is("XX") => conditions.present = true,

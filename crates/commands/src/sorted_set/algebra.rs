@@ -5,9 +5,9 @@ use almandine_keyspace::types::sorted_set::SortedSets;
 use std::ops::Range;
 
 use almandine_base::events::Classes;
-use almandine_call::call::{KeyAccess, KeyCall};
-use almandine_call::{CommandError, Options, Outcome, ReadCall, Stop, Word, WriteCall, errors, number};
 use almandine_datatypes::sorted_set::Aggregate;
+use almandine_handler::call::{KeyAccess, KeyCall};
+use almandine_handler::{CommandError, Options, Outcome, ReadCall, Stop, Word, WriteCall, errors, number};
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::{Key, Kind, Put, Reader};
 

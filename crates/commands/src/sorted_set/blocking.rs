@@ -1,9 +1,9 @@
 //! Commands that wait until there is a member: BZPOPMIN, BZPOPMAX and BZMPOP.
 
 use almandine_base::events::Classes;
-use almandine_call::blocking::{Block, timeout_in_seconds};
-use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
+use almandine_handler::blocking::{Block, timeout_in_seconds};
+use almandine_handler::{Command, Handler, Outcome, WriteCall};
 use almandine_keyspace::Kind;
 use almandine_keyspace::types::sorted_set::SortedSets;
 

@@ -1,7 +1,7 @@
 //! ZCOLLECT, of Garnet: removes members that are past their time now, not when the background comes to them.
 
-use almandine_call::{Command, Handler};
 use almandine_command_spec::{Access, Arg, CommandSpec, KeySpec, Keys, Traits};
+use almandine_handler::{Command, Handler};
 use almandine_keyspace::Kind;
 use almandine_keyspace::types::sorted_set::SortedSets;
 

@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use almandine_base::output::{Broken, Stream};
 use almandine_base::steps;
-use almandine_call::computation::Computation;
 use almandine_datatypes::packed::ELEMENTS_MAX;
 use almandine_datatypes::sorted_set::{Aggregate, Assembly, By, Sieve, Tally, number};
+use almandine_handler::computation::Computation;
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::set::{Set, Sets};

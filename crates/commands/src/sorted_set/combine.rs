@@ -1,7 +1,7 @@
 //! The commands of [`super::algebra`].
 
-use almandine_call::{Command, Handler};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler};
 
 use super::access::SORTED_SET;
 use super::algebra::{answer, count, store};

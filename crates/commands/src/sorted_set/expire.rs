@@ -2,8 +2,8 @@
 //! MEMBERS for FIELDS.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, WriteCall};
 
 use super::access::{SORTED_SET, change};
 use crate::expiry::{Expiry, Unit};

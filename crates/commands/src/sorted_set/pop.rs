@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, number};
 use almandine_keyspace::types::sorted_set::{SortedSetMut, SortedSets};
 use almandine_resp::{ProtocolVersion, Reply};
 

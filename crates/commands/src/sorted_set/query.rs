@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use almandine_call::{CommandError, Options, errors, number};
 use almandine_datatypes::string::range;
+use almandine_handler::{CommandError, Options, errors, number};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::sorted_set::{LexRange, ScoreRange, SortedSet};
 use almandine_resp::Args;

@@ -1,7 +1,7 @@
 //! ZRANDMEMBER: members at random, each as likely as any other.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::sorted_set::SortedSet;
 use almandine_resp::Reply;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use almandine_base::output::{Broken, Stream};
-use almandine_call::{Command, Handler, Outcome, ReadCall, Stop};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated};
+use almandine_handler::{Command, Handler, Outcome, ReadCall, Stop};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::sorted_set::{SortedSet, SortedSetSnapshot, SortedSets};
 use almandine_resp::Reply;

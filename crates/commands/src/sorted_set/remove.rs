@@ -1,8 +1,8 @@
 //! ZREM and its relatives: members that go, by name or by range.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_handler::{Command, Handler, Outcome, WriteCall, errors, number};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::sorted_set::{LexRange, ScoreRange, SortedSet};
 

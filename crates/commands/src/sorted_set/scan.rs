@@ -1,7 +1,7 @@
 //! ZSCAN: through the members, some at a time.
 
-use almandine_call::{Command, Handler, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, ReadCall};
 use almandine_resp::number;
 
 use super::access::{SORTED_SET, look_at_all};

@@ -1,7 +1,7 @@
 //! ZRANGESTORE: a range as a sorted set of its own.
 
-use almandine_call::{Command, Handler, Outcome, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, WriteCall};
 use almandine_keyspace::types::sorted_set::SortedSets;
 
 use super::access::SORTED_SET;

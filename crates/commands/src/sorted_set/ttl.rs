@@ -1,8 +1,8 @@
 //! ZTTL and its relatives, of Garnet: when members will cease to exist; ZPERSIST: that they will not.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, ReadCall, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, ReadCall, WriteCall};
 
 use super::access::{SORTED_SET, change, look};
 use crate::expiry::Unit;

@@ -1,10 +1,10 @@
 //! What the commands of the family have in common: the first key as a stream, to be read or to be changed.
 
 use almandine_base::events::Classes;
-use almandine_call::{ReadCall, Stop, WriteCall};
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_datatypes::stream::{NodeLimits, StreamObject};
+use almandine_handler::{ReadCall, Stop, WriteCall};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::{StreamMut, Streams};
 use almandine_resp::Reply;

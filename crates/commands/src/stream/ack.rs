@@ -1,8 +1,8 @@
 //! XACK and XACKDEL.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, Handler, Outcome, Stop, WriteCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
+use almandine_handler::{Command, Handler, Outcome, Stop, WriteCall};
 
 use super::access::{STREAM, change_existing, tell_miss};
 use super::delete::{Fate, IDS_ARG, policy_and_ids};

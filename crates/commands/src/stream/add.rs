@@ -1,9 +1,9 @@
 //! XADD and XSETID.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{ENTRY_MAX_BYTES, StreamId, Trim};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
 use almandine_resp::Args;
 
 use super::access::{STREAM, change, change_existing, limits};

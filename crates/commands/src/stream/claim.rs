@@ -1,9 +1,9 @@
 //! XCLAIM and XAUTOCLAIM: what is pending becomes another consumer's.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{NOBODY, Pending, StreamId};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, number};
 use almandine_keyspace::types::stream::{StreamMut, Streams};
 use almandine_keyspace::{Key, Refusal};
 use almandine_resp::Reply;

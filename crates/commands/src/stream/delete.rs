@@ -1,9 +1,9 @@
 //! XDEL and XDELEX.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, Word, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::StreamId;
+use almandine_handler::{Command, CommandError, Handler, Outcome, Word, WriteCall, errors, number};
 use almandine_resp::Args;
 
 use super::access::{STREAM, change_existing};

@@ -1,8 +1,8 @@
 //! XGROUP: groups and their consumers.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, help, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, help, number};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::{StreamMut, Streams};
 

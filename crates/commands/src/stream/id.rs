@@ -1,7 +1,7 @@
 //! Ids as arguments.
 
-use almandine_call::{CommandError, errors};
 use almandine_datatypes::stream::StreamId;
+use almandine_handler::{CommandError, errors};
 
 /// An id, `-` or `+`. An id without a number has `missing` for it.
 pub(super) fn parse(text: &[u8], missing: u64) -> Result<StreamId, CommandError> {
@@ -40,5 +40,5 @@ pub(super) fn end(text: &[u8]) -> Result<StreamId, CommandError> {
 
 /// A count, of which negative ones are none.
 pub(super) fn count(text: &[u8]) -> Result<u64, CommandError> {
-    Ok(almandine_call::number::integer(text)?.max(0).unsigned_abs())
+    Ok(almandine_handler::number::integer(text)?.max(0).unsigned_abs())
 }

@@ -1,8 +1,8 @@
 //! XINFO: what there is to know of streams, groups and consumers.
 
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors, help, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::stream::StreamObject;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors, help, number};
 use almandine_keyspace::Refusal;
 use almandine_resp::Reply;
 

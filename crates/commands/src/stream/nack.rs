@@ -1,8 +1,8 @@
 //! XNACK: what a consumer gives back to its group.
 
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{NOBODY, Pending, StreamId};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, errors, number};
 
 use super::access::{STREAM, change};
 use super::delete::IDS_ARG;

@@ -1,8 +1,8 @@
 //! XPENDING: what a group has delivered and nobody has acknowledged.
 
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, Word, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{Group, NOBODY, Pending, StreamId};
+use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, Word, errors, number};
 use almandine_keyspace::Refusal;
 use almandine_resp::Reply;
 

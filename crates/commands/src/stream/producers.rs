@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{Producers, StreamId};
 use almandine_datatypes::string::digest;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, errors, number};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::StreamMut;
 

@@ -1,8 +1,8 @@
 //! XRANGE and XREVRANGE.
 
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall};
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{StreamId, StreamObject};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall};
 use almandine_keyspace::Refusal;
 use almandine_resp::Reply;
 

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use almandine_base::steps;
-use almandine_call::blocking::{Block, timeout_in_milliseconds};
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors, number};
 use almandine_command_spec::{Access, Arg, Begin, CommandSpec, Find, KeySpec, Keys, Traits};
 use almandine_datatypes::stream::StreamId;
+use almandine_handler::blocking::{Block, timeout_in_milliseconds};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors, number};
 use almandine_keyspace::Kind;
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
 

@@ -2,10 +2,10 @@
 //! until its group is gone.
 
 use almandine_base::events::Classes;
-use almandine_call::blocking::Block;
-use almandine_call::{Command, Handler, Outcome, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Keys, Traits};
 use almandine_datatypes::stream::{Pending, StreamId};
+use almandine_handler::blocking::Block;
+use almandine_handler::{Command, Handler, Outcome, WriteCall, errors};
 use almandine_keyspace::types::stream::{StreamMut, Streams};
 use almandine_keyspace::{Awaited, Refusal};
 use almandine_resp::Reply;

@@ -2,8 +2,8 @@
 
 use almandine_base::object::Missing;
 use almandine_base::output::{Broken, Stream};
-use almandine_call::{ReadCall, Stop};
 use almandine_datatypes::stream::{StreamEntry, StreamId};
+use almandine_handler::{ReadCall, Stop};
 use almandine_keyspace::types::stream::{StreamSnapshot, Streams};
 use almandine_resp::reply::write_header;
 

@@ -1,9 +1,9 @@
 //! Trims: XTRIM, and the options of XADD.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_datatypes::stream::{Keep, NodeLimits, StreamId, Trim};
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, errors, number};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::StreamMut;
 

@@ -2,9 +2,9 @@
 //! the value.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::string::digest;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, Word, WriteCall, errors};
 use almandine_keyspace::Value;
 
 use crate::traits::{READ, WRITE};

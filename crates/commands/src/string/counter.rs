@@ -1,9 +1,9 @@
 //! Counters: strings that hold a number.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::number::{Extended, FloatError, add_texts};
+use almandine_handler::{Command, CommandError, Handler, Outcome, WriteCall, errors, number};
 use almandine_keyspace::{Kind, Put, Slot};
 
 use crate::traits::ONE_VERB;

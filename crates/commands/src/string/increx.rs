@@ -1,9 +1,9 @@
 //! INCREX: a counter with bounds and an expiry, in one step.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group};
 use almandine_datatypes::number::Extended;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, WriteCall, errors, number};
 use almandine_keyspace::{Put, Value};
 use almandine_resp::ProtocolVersion;
 

@@ -1,9 +1,9 @@
 //! LCS: the longest common subsequence of two strings. The algorithm is in [`almandine_datatypes::string::lcs`].
 
-use almandine_call::computation::Computation;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, Traits};
 use almandine_datatypes::string::lcs::{self, Comparison, Goal};
+use almandine_handler::computation::Computation;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors};
 use almandine_keyspace::types::Frozen;
 
 /// Squares of 64 × 64 cells that a step fills: some ten microseconds.

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use almandine_base::events::Classes;
 use almandine_base::steps;
-use almandine_call::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors};
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors};
 use almandine_keyspace::Kind;
 use almandine_resp::Args;
 

@@ -1,9 +1,9 @@
 //! Parts of strings and their length: APPEND, STRLEN, SETRANGE, GETRANGE and SUBSTR.
 
 use almandine_base::events::Classes;
-use almandine_call::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_command_spec::{Access, Arg, CommandSpec, Deprecated, Group, Traits};
 use almandine_datatypes::string::range::{extent, substring};
+use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, WriteCall, errors, number};
 use almandine_keyspace::{Kind, Put, Slot};
 
 use crate::traits::{ONE_VERB, READ};

@@ -1,7 +1,7 @@
 //! Why a key cannot be used as a type.
 
 use crate::Missing;
-use crate::reader::WrongKind;
+use crate::access::reader::WrongKind;
 use almandine_base::object;
 use almandine_store::Full;
 

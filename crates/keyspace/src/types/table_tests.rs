@@ -6,7 +6,7 @@ use super::list::{End, Lists};
 use super::set::Sets;
 use super::sorted_set::SortedSets;
 use super::testing::{batch, keyspace};
-use crate::value::OwnedBytes;
+use crate::access::value::OwnedBytes;
 use crate::{Accessor, Refusal};
 use almandine_datatypes::packed::Due;
 use almandine_store::{Kind, fits_inline};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use almandine_device::watched::{DeviceState, Health};
+use almandine_instance::Instance;
 use almandine_io::clock;
-use almandine_node::Node;
 
 use super::streak::{News, QUIET, Streak};
 
@@ -27,8 +27,8 @@ impl Watch {
     }
 
     /// Looks at the counters, and tells.
-    pub(super) fn turn(&mut self, node: &Node) {
-        let Some(tier) = node.keyspace.tier() else { return };
+    pub(super) fn turn(&mut self, instance: &Instance) {
+        let Some(tier) = instance.keyspace.tier() else { return };
         let now_ns = clock::monotonic_ns();
         let refused = self.health.state() != DeviceState::Sound;
         match self.writes.next(self.health.write_errors(), refused, now_ns) {

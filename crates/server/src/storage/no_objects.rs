@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use almandine_config::Settings;
 use almandine_device::Device;
-use almandine_node::Node;
+use almandine_instance::Instance;
 
 use super::Part;
 
@@ -26,5 +26,5 @@ impl Watch {
     }
 
     #[expect(clippy::unused_self, reason = "the signature is that of the feature")]
-    pub(crate) fn turn(&mut self, _: &Node) {}
+    pub(crate) fn turn(&mut self, _: &Instance) {}
 }

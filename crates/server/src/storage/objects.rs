@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_config::Settings;
 use almandine_config::choices::CommitTier;
 use almandine_device::{Device, ObjectDevice, ObjectOptions, ObjectReport, Tier, TierOptions, TieredDevice};
+use almandine_instance::Instance;
 use almandine_io::clock;
-use almandine_node::Node;
 
 use super::streak::{News, QUIET, Streak};
 use super::{PAGE_BYTES, Part};
@@ -76,8 +76,8 @@ impl Watch {
         Ok(tiers)
     }
 
-    /// Divides the directories' space, brings figures to the node, and tells of errors.
-    pub(crate) fn turn(&mut self, node: &Node) {
+    /// Divides the directories' space, brings figures to the instance, and tells of errors.
+    pub(crate) fn turn(&mut self, instance: &Instance) {
         if self.built.is_empty() {
             return;
         }
@@ -95,7 +95,7 @@ impl Watch {
             sum.delete_errors += report.delete_errors;
             sum.last_error = report.last_error.or(sum.last_error);
         }
-        let gauges = &node.gauges.objects;
+        let gauges = &instance.gauges.objects;
         gauges.directory_bytes.store(directory, Relaxed);
         gauges.backlog_bytes.store(backlog, Relaxed);
         gauges.bytes.store(bytes, Relaxed);

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use almandine_call::blocking::{Block, Waiting};
-use almandine_call::{Access, Client, Context, Dispatch, Outcome, PlannedKey, ReadCall, Stop};
+use almandine_handler::blocking::{Block, Waiting};
+use almandine_handler::{Access, Client, Context, Dispatch, Outcome, PlannedKey, ReadCall, Stop};
+use almandine_instance::fault::{self, Fault};
+use almandine_instance::{ClientShared, Message};
 use almandine_keyspace::{Accessor, Waiter, WaiterKeys, Writer};
-use almandine_node::fault::{self, Fault};
-use almandine_node::{ClientShared, Message};
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
 
 use crate::run::execution::Execution;
@@ -85,7 +85,7 @@ pub(crate) fn served_in_vain(accessor: &mut Accessor, context: &Context, client:
         return;
     }
     if request.look_again(again_ms, accessor.holds_all_of(waiter)) && fault::made() != Some(Fault::SoonerUntold) {
-        context.node.workers.send(request.shared.worker, Message::LookAgain(request.shared.id));
+        context.instance.workers.send(request.shared.worker, Message::LookAgain(request.shared.id));
     }
 }
 

@@ -5,13 +5,13 @@
 use std::collections::BTreeSet;
 
 use almandine_base::Output;
-use almandine_call::blocking::Waiting;
-use almandine_call::{CommandError, ReplyMode};
+use almandine_handler::blocking::Waiting;
+use almandine_handler::{CommandError, ReplyMode};
+use almandine_instance::statistics::CommandCounters;
+use almandine_instance::{Unblock, UnblockAnswer};
 use almandine_io::{clock, thread};
 use almandine_keyspace::{EndOfWait, Waiter};
 use almandine_net::{ConnectionId, Control};
-use almandine_node::statistics::CommandCounters;
-use almandine_node::{Unblock, UnblockAnswer};
 use almandine_resp::Reply;
 
 use crate::blocking::begin_wait::Request;

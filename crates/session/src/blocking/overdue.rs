@@ -8,10 +8,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use almandine_instance::fault::{self, Fault};
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, ReadyKey};
 use almandine_net::{ConnectionId, Control};
-use almandine_node::fault::{self, Fault};
 
 use crate::blocking::begin_wait::{NEVER, Request};
 use crate::blocking::serve_waiters::{self, Server};
@@ -56,7 +56,7 @@ impl WorkerService {
             let waiter = Arc::clone(&waiting.waiter);
             let Some(request) = waiter.request().downcast_ref::<Request>() else { continue };
             let is_due = |time: Option<u64>| time.is_some_and(|time| time <= now_ms);
-            let is_paused = self.worker.context.node.pause.active(clock::unix_ms()).is_some();
+            let is_paused = self.worker.context.instance.pause.active(clock::unix_ms()).is_some();
             if !is_paused && is_due(self.monotonic_ms(request.again_ms.load(Relaxed))) {
                 self.serve_unchanged(|accessor| accessor.keys_of(&waiter));
             }

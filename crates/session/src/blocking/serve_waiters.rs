@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use almandine_base::Output;
-use almandine_call::{Client, Context, follow};
+use almandine_handler::{Client, Context, follow};
+use almandine_instance::fault::{self, Fault};
+use almandine_instance::{Message, Unblock, UnblockAnswer};
 use almandine_io::thread;
 use almandine_keyspace::{Accessor, Missing, ReadyKey, Secured, Waiter};
-use almandine_node::fault::{self, Fault};
-use almandine_node::{Message, Unblock, UnblockAnswer};
 use bytes::Bytes;
 
 use crate::blocking::begin_wait::{Request, served_in_vain};
@@ -49,7 +49,7 @@ pub(crate) fn serve(server: &mut Server<'_>) {
     let (mut keys, mut answers) = (std::mem::take(&mut server.memory.keys), std::mem::take(&mut server.memory.answers));
     serve_all(server, &mut keys, &mut answers);
     for (worker, unblock) in answers.drain(..) {
-        server.context.node.workers.send(worker, Message::Unblock(Box::new(unblock)));
+        server.context.instance.workers.send(worker, Message::Unblock(Box::new(unblock)));
     }
     // Another session may have taken what was left.
     keys.clear();
@@ -148,7 +148,7 @@ impl Server<'_> {
         (client.db, client.version) = (waiter.db(), request.version);
         client.blocking.serving = Some(Arc::clone(&key.key));
         let (dispatch, args) = (context.table.dispatch(request.index), request.args.as_args());
-        client.follow_users(&context.node.acl);
+        client.follow_users(&context.instance.acl);
         if client.closing {
             // Its user is gone, so it is about to be closed.
             return false;

@@ -4,11 +4,11 @@
 //! After a large chunk of input every command did. For the second a batch asks at its end whether any changes were noted.
 
 use almandine_base::Output;
-use almandine_call::tracking::Broadcasts;
-use almandine_call::{Client, Context, Dispatch, Flags, redact, tracking};
 use almandine_config::Settings;
+use almandine_handler::tracking::Broadcasts;
+use almandine_handler::{Client, Context, Dispatch, Flags, redact, tracking};
+use almandine_instance::slowlog;
 use almandine_keyspace::Accessor;
-use almandine_node::slowlog;
 use almandine_resp::Args;
 
 use crate::observe::timing::log_entry;
@@ -58,7 +58,7 @@ impl AfterCommand {
     pub(crate) fn of(&mut self, execution: &mut Execution<'_>, dispatch: &Dispatch, args: Args<'_>, reply_bytes: usize) {
         let Execution { client, context, .. } = execution;
         if !dispatch.flags.any(Flags::SKIP_SLOWLOG) {
-            let logs = &context.node.logs;
+            let logs = &context.instance.logs;
             let spec = &context.table.row(dispatch.index).command.spec;
             let words_max = context.settings().observe.slowlog_words_max;
             let entry = |value: usize| log_entry(client, slowlog::shorten(redact::shown(spec, args), words_max), value as u64);
@@ -77,7 +77,7 @@ impl AfterCommand {
     #[inline]
     pub(crate) fn tell_changes(&mut self, client: &mut Client, accessor: &mut Accessor, context: &Context) {
         if accessor.has_changes() {
-            tracking::tell_changes(client, accessor, &context.node, &mut self.broadcasts);
+            tracking::tell_changes(client, accessor, &context.instance, &mut self.broadcasts);
         }
     }
 
@@ -85,7 +85,7 @@ impl AfterCommand {
     #[inline]
     pub(crate) fn finish_batch(&mut self, client: &mut Client, context: &Context, out: &mut Output) {
         if !self.broadcasts.is_empty() {
-            self.broadcasts.send(client, &context.node);
+            self.broadcasts.send(client, &context.instance);
             client.write_invalidations(out);
         }
     }
@@ -95,7 +95,7 @@ impl AfterCommand {
     /// Ends a batch of no client's.
     pub(crate) fn finish_of_nobody(&mut self, context: &Context) {
         if !self.broadcasts.is_empty() {
-            self.broadcasts.send_of_nobody(&context.node);
+            self.broadcasts.send_of_nobody(&context.instance);
         }
     }
 }

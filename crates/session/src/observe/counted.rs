@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use almandine_base::Output;
 use almandine_base::output::{Broken, Stream};
-use almandine_call::{Client, Context};
-use almandine_node::{ClientShared, Node};
+use almandine_handler::{Client, Context};
+use almandine_instance::{ClientShared, Instance};
 
 /// A stream whose slices are counted by the worker that makes them.
 struct Counted {
     stream: Box<dyn Stream>,
-    node: Arc<Node>,
+    instance: Arc<Instance>,
     worker: usize,
     client: Arc<ClientShared>,
 }
@@ -20,7 +20,7 @@ impl Stream for Counted {
         let before = out.len();
         let more = self.stream.next(limit, out);
         let made = (out.len() - before) as u64;
-        self.node.statistics.worker(self.worker).counters.net_output_bytes.add(made);
+        self.instance.statistics.worker(self.worker).counters.net_output_bytes.add(made);
         self.client.activity.record_output(made);
         more
     }
@@ -30,7 +30,7 @@ impl Stream for Counted {
 #[cold]
 pub(crate) fn count(out: &mut Output, context: &Context, client: &Client) {
     out.wrap_stream(|stream| {
-        let (node, worker, client) = (Arc::clone(&context.node), context.worker, Arc::clone(&client.shared));
-        Box::new(Counted { stream, node, worker, client })
+        let (instance, worker, client) = (Arc::clone(&context.instance), context.worker, Arc::clone(&client.shared));
+        Box::new(Counted { stream, instance, worker, client })
     });
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use almandine_call::Client;
+use almandine_handler::Client;
 use almandine_io::clock;
 
 /// Appends the line for one command, as Redis writes it: time, database, peer, quoted arguments, which hold no secrets any more.
@@ -37,10 +37,10 @@ fn write_byte(lines: &mut String, byte: u8) {
 }
 
 /// Gives the collected lines to everybody who listens.
-pub(crate) fn publish(lines: &mut String, node: &Arc<almandine_node::Node>) {
+pub(crate) fn publish(lines: &mut String, instance: &Arc<almandine_instance::Instance>) {
     if !lines.is_empty() {
         let bytes = bytes::Bytes::from(std::mem::take(lines));
-        node.monitors.publish(&bytes, &node.workers);
+        instance.monitors.publish(&bytes, &instance.workers);
     }
 }
 

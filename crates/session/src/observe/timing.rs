@@ -8,10 +8,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_config::Settings;
-use almandine_node::slowlog::Shortened;
-use almandine_node::{SlowEntry, WorkerStatistics, slowlog};
+use almandine_instance::slowlog::Shortened;
+use almandine_instance::{SlowEntry, WorkerStatistics, slowlog};
 
-use almandine_call::{Client, Context, Dispatch, Flags, Handler, redact};
+use almandine_handler::{Client, Context, Dispatch, Flags, Handler, redact};
 use almandine_io::clock;
 use almandine_resp::Args;
 
@@ -143,9 +143,9 @@ impl Timing {
         let end_ns = clock::monotonic_ns();
         // What was computed in slices has taken time before.
         let elapsed_ns = end_ns.saturating_sub(start_ns) + client.computing.take_spent_ns();
-        if matches!(dispatch.run, Handler::Admin(_)) && !context.view.is_current(&context.node.config) {
+        if matches!(dispatch.run, Handler::Admin(_)) && !context.view.is_current(&context.instance.config) {
             // CONFIG SET of the log's threshold is measured by the new one.
-            self.configure(&context.node.config.snapshot().settings);
+            self.configure(&context.instance.config.snapshot().settings);
         }
         self.record(context, client, dispatch, args, elapsed_ns);
         self.begin(end_ns);
@@ -211,7 +211,7 @@ impl Timing {
         let time_s = clock::unix_ms() / 1000;
         let elapsed_ms = elapsed_ns / 1_000_000;
         if self.spike_ms > 0 && elapsed_ms >= self.spike_ms {
-            context.node.latency.record(event, time_s, elapsed_ms);
+            context.instance.latency.record(event, time_s, elapsed_ms);
         }
         if elapsed_ns < self.slow_ns || secret {
             return;
@@ -221,7 +221,7 @@ impl Timing {
             arguments.words.push(format!("... ({together} commands timed together)").into_bytes());
         }
         let entry = log_entry(client, arguments, elapsed_ns / 1000);
-        context.node.logs.slow.add(entry, self.slowlog_len_max);
+        context.instance.logs.slow.add(entry, self.slowlog_len_max);
     }
 }
 

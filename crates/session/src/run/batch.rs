@@ -33,7 +33,7 @@ impl Worker {
                 return Executed { commands: done, end };
             }
             // What follows CONFIG SET follows the settings that it has made.
-            if out.len() > output_max || out.has_stream() || !self.context.view.is_current(&self.context.node.config) {
+            if out.len() > output_max || out.has_stream() || !self.context.view.is_current(&self.context.instance.config) {
                 break;
             }
         }

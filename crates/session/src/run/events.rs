@@ -8,10 +8,10 @@
 use std::time::Duration;
 
 use almandine_base::events::Classes;
-use almandine_call::{Dispatch, Flags, Outcome, Stop};
+use almandine_handler::{Dispatch, Flags, Outcome, Stop};
+use almandine_instance::fault::{self, Fault};
 use almandine_io::thread;
 use almandine_keyspace::Reader;
-use almandine_node::fault::{self, Fault};
 
 /// Whether a command that reads takes the latches of the keys that it declares: for the misses that it tells, or, of several
 /// keys, for those that have expired.

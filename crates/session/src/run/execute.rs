@@ -2,7 +2,9 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::{AdminCall, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, Stop, WriteCall, errors, transaction};
+use almandine_handler::{
+    AdminCall, CommandError, Dispatch, Flags, Handler, Outcome, ReadCall, Stop, WriteCall, errors, transaction,
+};
 use almandine_resp::{Args, Reply};
 
 use crate::blocking::begin_wait;
@@ -33,7 +35,7 @@ impl Worker {
     ) -> Executed {
         let Self { accessor, context, planner, timing, after_command, serving, now_ms, .. } = self;
         planner.plan_group(accessor, &connection.client, received, first);
-        let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
+        let refused = if context.instance.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
         let watched_bytes = after_command.watch(received.input.len());
         let group = planner.group();
         let mut ran = group.len();
@@ -56,7 +58,7 @@ impl Worker {
                 continue;
             };
             if dispatch.flags.any(refused) {
-                let error = out_of_memory(&context.node);
+                let error = out_of_memory(&context.instance);
                 count_refusal(context, dispatch, &error);
                 reply::error(context, execution.client, execution.out, &error);
                 continue;

@@ -1,7 +1,7 @@
 //! What running one connection's commands takes, borrowed from a worker and a connection for as long as a group runs.
 
 use almandine_base::Output;
-use almandine_call::{Client, Context};
+use almandine_handler::{Client, Context};
 use almandine_keyspace::Accessor;
 
 /// The parts that every step from here on needs.

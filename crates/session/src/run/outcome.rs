@@ -1,6 +1,6 @@
 //! What became of a command, and of a batch.
 //!
-//! A handler says why it has no reply ([`Stop`](almandine_call::Stop)). The runner replies errors, so that its caller has a
+//! A handler says why it has no reply ([`Stop`](almandine_handler::Stop)). The runner replies errors, so that its caller has a
 //! reply or a [`Pending`]. What a connection does next follows from the [`BatchEnd`], in one place ([`crate::service::receive`]).
 
 /// Why a command has no reply yet. It has changed nothing, and no counter shows that it ran: it runs again from its start.

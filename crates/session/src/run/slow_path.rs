@@ -5,8 +5,8 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::follow::Refused;
-use almandine_call::{Client, CommandError, Dispatch, Flags, ReplyMode, errors, follow, redact, tracking, transaction};
+use almandine_handler::follow::Refused;
+use almandine_handler::{Client, CommandError, Dispatch, Flags, ReplyMode, errors, follow, redact, tracking, transaction};
 use almandine_resp::Args;
 
 use crate::blocking::serve_waiters::{self, Server};
@@ -134,7 +134,7 @@ impl Worker {
         let planned = planner.plan_alone(accessor, connection.client.db, dispatch, args);
         let client = &mut connection.client;
         let lines_before = monitor_lines.len();
-        if context.node.monitors.active() && !dispatch.flags.any(Flags::SKIP_MONITOR) {
+        if context.instance.monitors.active() && !dispatch.flags.any(Flags::SKIP_MONITOR) {
             let spec = &context.table.row(dispatch.index).command.spec;
             monitor::write_line(monitor_lines, client, redact::shown(spec, args));
         }

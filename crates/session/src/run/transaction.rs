@@ -10,13 +10,13 @@
 
 use almandine_base::Output;
 use almandine_base::output::Mark;
-use almandine_call::{
+use almandine_command_spec::Access;
+use almandine_handler::{
     Client, CommandError, Dispatch, Flags, Outcome, Queue, Stop, Transaction, errors, follow, redact, tracking, transaction,
 };
-use almandine_command_spec::Access;
+use almandine_instance::fault::Fault;
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
-use almandine_node::fault::Fault;
 use almandine_resp::{Args, Batch, Reply};
 
 use crate::blocking::serve_waiters::{self, Server};
@@ -138,7 +138,7 @@ impl Worker {
         plans: &mut Vec<Planned>,
     ) -> Option<&'static Dispatch> {
         let Self { context, accessor, planner, .. } = self;
-        let refused = if context.node.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
+        let refused = if context.instance.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
         let not_here = QUEUED_ALWAYS.with(refused);
         accessor.plan_unit();
         for command in first..received.len() {
@@ -278,7 +278,7 @@ impl Worker {
     /// Shows a command to those who MONITOR.
     #[inline]
     pub(crate) fn show(&mut self, client: &Client, dispatch: &Dispatch, args: Args<'_>) {
-        if self.context.node.monitors.active() && !dispatch.flags.any(Flags::SKIP_MONITOR) {
+        if self.context.instance.monitors.active() && !dispatch.flags.any(Flags::SKIP_MONITOR) {
             let spec = &self.context.table.row(dispatch.index).command.spec;
             monitor::write_line(&mut self.monitor_lines, client, redact::shown(spec, args));
         }

@@ -4,8 +4,8 @@
 
 use almandine_base::Output;
 use almandine_base::events::Classes;
-use almandine_call::{Client, CommandError, Context, Dispatch, Flags, Handler, PlannedKey, database, follow, tracking};
 use almandine_command_spec::Access;
+use almandine_handler::{Client, CommandError, Context, Dispatch, Flags, Handler, PlannedKey, database, follow, tracking};
 use almandine_keyspace::{Accessor, Filled};
 use almandine_resp::{Args, Reply};
 
@@ -67,7 +67,7 @@ fn other_key(context: &Context, dispatch: &Dispatch, args: Args<'_>) -> Option<(
     if !dispatch.flags.any(Flags::OTHER_DATABASE) {
         return None;
     }
-    database::other_key(context.table.row(dispatch.index).command.spec.traits, args, context.node.keyspace.databases())
+    database::other_key(context.table.row(dispatch.index).command.spec.traits, args, context.instance.keyspace.databases())
 }
 
 /// The database that a command of a unit selects for those behind it, if it will not fail.
@@ -76,7 +76,7 @@ pub(crate) fn selected(context: &Context, client: &Client, db: u16, dispatch: &D
     if follow::refused_in(db, client, context.table, dispatch, args).is_some() {
         return None;
     }
-    database::parse(args.at(1), context.node.keyspace.databases()).ok()
+    database::parse(args.at(1), context.instance.keyspace.databases()).ok()
 }
 
 impl<'u> Unit<'u> {
@@ -149,7 +149,7 @@ impl Worker {
         Reply::new(out, client.version).array(unit.plans.len());
         out.set_whole(true);
         let watched_bytes = self.after_command.watch(unit.bytes);
-        let each = self.timing.exact || self.context.node.statistics.hot_keys.is_active();
+        let each = self.timing.exact || self.context.instance.statistics.hot_keys.is_active();
         for Command { number, db, dispatch, planned, args } in unit.commands() {
             debug_assert!(
                 unit.alone || client.db == db,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use almandine_base::limits::REPLY_COPY_BYTES_MAX;
-use almandine_call::Context;
+use almandine_handler::Context;
+use almandine_instance::pubsub::{Publication, Topic};
 use almandine_net::{ConnectionId, Control};
-use almandine_node::pubsub::{Publication, Topic};
 use almandine_resp::ProtocolVersion;
 use almandine_resp::reply::write_header;
 use bytes::Bytes;

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use almandine_base::Output;
 use almandine_base::limits::BATCH_COMMANDS_MAX;
-use almandine_call::{Access, Client, Kept, Table, pubsub, tracking, transaction};
+use almandine_handler::{Access, Client, Kept, Table, pubsub, tracking, transaction};
+use almandine_instance::fault::{self, Fault};
+use almandine_instance::{ClientOrigin, Instance, Message};
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_io::storage::{ReadDone, ReadRequest};
 use almandine_keyspace::Accessor;
 use almandine_net::{Buffers, ConnectionId, Control, Held, Next, OutputClass, Peer, Progress, Service};
-use almandine_node::fault::{self, Fault};
-use almandine_node::{ClientOrigin, Message, Node};
 use almandine_resp::{Batch, Parser, ProtocolVersion, Reply};
 
 use crate::blocking::end_wait::Deadlines;
@@ -50,9 +50,9 @@ pub struct WorkerService {
 impl WorkerService {
     /// The service of worker `worker`, with its own way to the data.
     #[must_use]
-    pub fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
+    pub fn new(instance: Arc<Instance>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
         let mut sessions = Self {
-            worker: Worker::new(node, table, accessor, worker),
+            worker: Worker::new(instance, table, accessor, worker),
             batch: Batch::new(),
             unix_ahead_ns: clock::unix_ahead_ns(),
             bulk_bytes_max: usize::MAX,
@@ -88,7 +88,7 @@ impl WorkerService {
         // CLIENT LIST shows a client the bytes of the commands that are being executed, its own.
         connection.client.shared.activity.query_bytes.store(input.len(), Relaxed);
         self.follow_configuration();
-        connection.client.follow_users(&self.worker.context.node.acl);
+        connection.client.follow_users(&self.worker.context.instance.acl);
         if connection.client.closing {
             return Executed { commands: 0, end: BatchEnd::Close };
         }
@@ -99,7 +99,7 @@ impl WorkerService {
         self.worker.timing.begin(start_ns);
         let Self { worker, batch, .. } = self;
         let received = Received { batch, input };
-        let executed = if worker.accessor.has_cold() || worker.context.node.keyspace.is_stalled() {
+        let executed = if worker.accessor.has_cold() || worker.context.instance.keyspace.is_stalled() {
             worker.execute_cold_batch(connection, received, out)
         } else {
             let executed = worker.execute_batch(connection, received, out, 0);
@@ -127,7 +127,7 @@ impl WorkerService {
         {
             timing.note_segment(context, &connection.client, received, &segment);
         }
-        monitor::publish(monitor_lines, &context.node);
+        monitor::publish(monitor_lines, &context.instance);
         executed
     }
 
@@ -143,7 +143,7 @@ impl WorkerService {
             }
             BatchEnd::Paused => {
                 if self.paused.enter(&mut connection.paused_at, connection.id) {
-                    self.worker.context.node.pause.connection_waits();
+                    self.worker.context.instance.pause.connection_waits();
                 }
                 Next::Pause
             }
@@ -185,20 +185,20 @@ impl WorkerService {
         if self.paused.is_empty() {
             return None;
         }
-        let end_ms = self.worker.context.node.pause.end_ms()?;
+        let end_ms = self.worker.context.instance.pause.end_ms()?;
         // Rounded up, so that it is over then.
         u64::try_from(end_ms - self.unix_ahead_ns / 1_000_000 + 1).ok()
     }
 
     fn resume_if_over(&mut self, control: &mut dyn Control<Connection>) {
-        if !self.paused.is_empty() && self.worker.context.node.pause.active(clock::unix_ms()).is_none() {
+        if !self.paused.is_empty() && self.worker.context.instance.pause.active(clock::unix_ms()).is_none() {
             self.resume_paused(control);
         }
     }
 
     fn resume_paused(&mut self, control: &mut dyn Control<Connection>) {
         let paused = self.paused.take();
-        self.worker.context.node.pause.connections_go_on(paused.len());
+        self.worker.context.instance.pause.connections_go_on(paused.len());
         paused.into_iter().for_each(|id| control.resume(id));
     }
 }
@@ -210,14 +210,14 @@ impl Service for WorkerService {
     fn open(&mut self, id: ConnectionId, peer: &Peer, out: &mut Output) -> Option<Connection> {
         self.follow_configuration();
         let context = &self.worker.context;
-        let access = Access::of_default(&context.node.acl);
+        let access = Access::of_default(&context.instance.acl);
         if protected::refuses(context.settings(), access.user(), peer) {
             context.statistics().counters.connections_rejected.add(1);
             Reply::new(out, ProtocolVersion::Resp2).error(protected::DENIED);
             return None;
         }
         context.statistics().counters.connections_received.add(1);
-        let shared = context.node.clients.connect(ClientOrigin {
+        let shared = context.instance.clients.connect(ClientOrigin {
             id,
             worker: peer.worker,
             address: peer.remote.to_string(),
@@ -276,12 +276,12 @@ impl Service for WorkerService {
         pubsub::unsubscribe_all(&mut connection.client, &self.worker.context);
         connection.client.computing.forget();
         crate::steps::computing::count(&self.worker.context, &mut connection.client.computing);
-        let node = &self.worker.context.node;
-        tracking::stop(&mut connection.client, node);
-        node.monitors.remove(&connection.client.shared);
-        node.clients.disconnect(connection.id);
+        let instance = &self.worker.context.instance;
+        tracking::stop(&mut connection.client, instance);
+        instance.monitors.remove(&connection.client.shared);
+        instance.clients.disconnect(connection.id);
         if self.paused.leave(connection.paused_at) {
-            node.pause.connections_go_on(1);
+            instance.pause.connections_go_on(1);
         }
         self.worker.reads.forget(connection.id, &mut connection.waiting);
     }
@@ -301,12 +301,12 @@ impl Service for WorkerService {
             }
             Message::Invalidate { client, origin, keys } => match (control.connection(client), origin) {
                 (Some((connection, out)), _) => connection.client.write_invalidation(&keys, origin.is_some(), out),
-                (None, Some(origin)) => self.worker.context.node.tracking.redirect_broken(origin, client),
+                (None, Some(origin)) => self.worker.context.instance.tracking.redirect_broken(origin, client),
                 (None, None) => {}
             },
             Message::CheckSubscriptions(id) => {
                 let forbidden = control.connection(id).is_some_and(|(connection, _)| {
-                    connection.client.follow_users(&self.worker.context.node.acl);
+                    connection.client.follow_users(&self.worker.context.instance.acl);
                     connection.client.closing || connection.client.listens_to_forbidden()
                 });
                 if forbidden && fault::made() != Some(Fault::ListenersKept) {
@@ -322,7 +322,7 @@ impl Service for WorkerService {
             }
             Message::EvictClients => {
                 // What follows is up to [`WorkerService::has_work`], by the limit as it is now.
-                self.worker.context.node.clients.memory.hear(self.worker.context.worker);
+                self.worker.context.instance.clients.memory.hear(self.worker.context.worker);
                 self.follow_configuration();
             }
             Message::Unblock(unblock) => self.unblock(*unblock, control),
@@ -386,7 +386,7 @@ impl Service for WorkerService {
     fn note_buffers(&mut self, connection: &mut Connection, buffers: Buffers) {
         self.sizes.note(connection, buffers, &self.worker.context);
         if let Some(bytes) = self.sizes.take_growth()
-            && self.worker.context.node.keyspace.maxmemory() > 0
+            && self.worker.context.instance.keyspace.maxmemory() > 0
         {
             let Worker { accessor, now_ms, .. } = &mut self.worker;
             accessor.begin_batch(*now_ms);
@@ -398,7 +398,7 @@ impl Service for WorkerService {
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {
         self.unix_ahead_ns = clock::unix_ahead_ns();
         self.worker.context.statistics().device_buffer_bytes.store(self.worker.reads.memory_bytes() as u64, Relaxed);
-        self.worker.context.node.keyspace.forget_waiting();
+        self.worker.context.instance.keyspace.forget_waiting();
         self.resume_if_over(control);
     }
 

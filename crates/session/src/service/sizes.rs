@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::Context;
 use almandine_config::Settings;
+use almandine_handler::Context;
+use almandine_instance::client::bucket;
+use almandine_instance::{ClientShared, Instance, Message};
 use almandine_net::{Buffers, ConnectionId, Control};
-use almandine_node::client::bucket;
-use almandine_node::{ClientShared, Message, Node};
 
 use crate::state::connection::Connection;
 
@@ -68,7 +68,7 @@ impl Sizes {
     }
 
     fn count(&mut self, connection: &mut Connection, (bytes, held): (usize, usize), bucket: Option<u8>, context: &Context) {
-        let memory = &context.node.clients.memory;
+        let memory = &context.instance.clients.memory;
         let size = &mut connection.size;
         self.grown = (self.grown + bytes).saturating_sub(size.bytes);
         memory.change(context.worker, (size.bytes, size.held), (bytes, held));
@@ -99,24 +99,24 @@ impl Sizes {
     /// Whether this worker has to close clients.
     #[inline]
     pub(crate) fn is_due(&self, context: &Context) -> bool {
-        self.limit > 0 && context.node.clients.memory.is_turn_of(context.worker, self.limit)
+        self.limit > 0 && context.instance.clients.memory.is_turn_of(context.worker, self.limit)
     }
 
     /// Tells another worker if it is its turn to close clients.
     #[inline]
     pub(crate) fn tell_others(&self, context: &Context) {
         if self.limit > 0
-            && let Some(worker) = context.node.clients.memory.to_be_told(context.worker, self.limit)
+            && let Some(worker) = context.instance.clients.memory.to_be_told(context.worker, self.limit)
         {
-            context.node.workers.send(worker, Message::EvictClients);
+            context.instance.workers.send(worker, Message::EvictClients);
         }
     }
 
     /// Closes the largest clients, as long as that is this worker's turn. Of one bucket the oldest goes first.
     #[cold]
     pub(crate) fn evict(&mut self, context: &Context, control: &mut dyn Control<Connection>) {
-        let node = &context.node;
-        let _closing = node.clients.memory.begin_closing();
+        let instance = &context.instance;
+        let _closing = instance.clients.memory.begin_closing();
         let mut closed = 0;
         while self.is_due(context)
             && let Some(top) = self.top()
@@ -128,13 +128,13 @@ impl Sizes {
             } else {
                 // It is being closed already, and counts until it is gone.
                 self.order.remove(&(top, id));
-                node.clients.memory.set_top(context.worker, self.top());
+                instance.clients.memory.set_top(context.worker, self.top());
                 continue;
             }
             control.kill(id, false);
             closed += 1;
         }
-        report(node, context.worker, closed);
+        report(instance, context.worker, closed);
     }
 }
 
@@ -148,9 +148,9 @@ fn announce(shared: &ClientShared) {
     tracing::debug!("Evicting client {} {}", shared.id, shared.address);
 }
 
-fn report(node: &Node, worker: usize, closed: u64) {
+fn report(instance: &Instance, worker: usize, closed: u64) {
     if closed > 0 {
-        node.statistics.worker(worker).counters.clients_evicted.add(closed);
+        instance.statistics.worker(worker).counters.clients_evicted.add(closed);
         tracing::info!("Closed {closed} clients, because all together held more than maxmemory-clients");
     }
 }

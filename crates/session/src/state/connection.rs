@@ -1,6 +1,6 @@
 //! The private state of one connection: how far its input is parsed, its client, and what it waits for.
 
-use almandine_call::Client;
+use almandine_handler::Client;
 use almandine_keyspace::Stage;
 use almandine_net::ConnectionId;
 use almandine_resp::{Limits, Parser};

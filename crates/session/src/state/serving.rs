@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use almandine_base::Output;
+use almandine_instance::Unblock;
 use almandine_keyspace::ReadyKey;
-use almandine_node::Unblock;
 
 /// What those who wait are answered, by the worker of their connection. It is sent when all of them are served, by another
 /// session too: who has heard of his share sees that of the others.

@@ -1,6 +1,6 @@
 //! Memory that the units of a worker use one after the other, so that a transaction allocates nothing.
 
-use almandine_call::Queue;
+use almandine_handler::Queue;
 
 use crate::steps::plan::Planned;
 

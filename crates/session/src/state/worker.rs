@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use almandine_call::{Context, Table};
 use almandine_config::config::View;
+use almandine_handler::{Context, Table};
+use almandine_instance::Instance;
+use almandine_instance::fault::{self, Fault};
 use almandine_io::clock;
 use almandine_keyspace::Accessor;
 use almandine_net::ConnectionId;
-use almandine_node::Node;
-use almandine_node::fault::{self, Fault};
 
 use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
@@ -43,16 +43,16 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(node: Arc<Node>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
+    pub(crate) fn new(instance: Arc<Instance>, table: &'static Table, accessor: Accessor, worker: usize) -> Self {
         if let Some(fault) = fault::made() {
             tracing::warn!("A step is left out on purpose: {fault:?}");
         }
-        let view = View::new(&node.config);
-        let reads = Reads::new(node.keyspace.maxmemory(), node.workers.active().max(1));
+        let view = View::new(&instance.config);
+        let reads = Reads::new(instance.keyspace.maxmemory(), instance.workers.active().max(1));
         let (timing, after_command) = (Timing::new(table.rows().len(), view.settings()), AfterCommand::new(view.settings()));
         Self {
             accessor,
-            context: Context { node, table, view, worker, subscribers: RefCell::default() },
+            context: Context { instance, table, view, worker, subscribers: RefCell::default() },
             planner: Planner::new(table),
             timing,
             after_command,
@@ -69,7 +69,7 @@ impl Worker {
     /// Looks for a change of the configuration. Whether there was one.
     #[inline]
     pub(crate) fn follow_configuration(&mut self) -> bool {
-        let changed = self.context.view.refresh(&self.context.node.config);
+        let changed = self.context.view.refresh(&self.context.instance.config);
         if changed {
             self.reconfigure();
         }

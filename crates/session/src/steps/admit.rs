@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::{Client, CommandError, Context, Denial, Dispatch, Flags, Handler, errors, follow};
 use almandine_command_spec::Group;
-use almandine_node::{DeviceState, Node, PauseScope};
+use almandine_handler::{Client, CommandError, Context, Denial, Dispatch, Flags, Handler, errors, follow};
+use almandine_instance::{DeviceState, Instance, PauseScope};
 use almandine_resp::Args;
 
 use crate::state::connection::Connection;
@@ -29,11 +29,11 @@ impl Worker {
     /// Whether commands of all connections must be.
     #[inline]
     pub(crate) fn watches_each(&self) -> bool {
-        let node = &self.context.node;
+        let instance = &self.context.instance;
         self.timing.exact
-            || node.monitors.active()
-            || node.statistics.hot_keys.is_active()
-            || node.pause.active(self.now_ms).is_some()
+            || instance.monitors.active()
+            || instance.statistics.hot_keys.is_active()
+            || instance.pause.active(self.now_ms).is_some()
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn admit(
     flags: Flags,
     now_ms: i64,
 ) -> Admission {
-    let node = &context.node;
+    let instance = &context.instance;
     if !client.access.is_admitted() && !dispatch.flags.any(Flags::NO_AUTH) {
         return Admission::Refused(errors::acl::AUTHENTICATION_REQUIRED);
     }
@@ -57,8 +57,8 @@ pub(crate) fn admit(
     if let Some(refused) = follow::refused(client, context.table, dispatch, args) {
         return Admission::Denied(refused.denial);
     }
-    if flags.any(Flags::DENY_OOM) && node.keyspace.over_limit() {
-        return Admission::Refused(out_of_memory(node));
+    if flags.any(Flags::DENY_OOM) && instance.keyspace.over_limit() {
+        return Admission::Refused(out_of_memory(instance));
     }
     if client.only_listens() && !dispatch.flags.any(Flags::SUBSCRIBED) {
         return Admission::Refused(errors::client::only_listens(&context.table.row(dispatch.index).name));
@@ -66,7 +66,7 @@ pub(crate) fn admit(
     if client.shared.modes.monitor.load(Relaxed) && is_about_data(context, dispatch) {
         return Admission::Refused(errors::client::MONITOR_ON_DATA);
     }
-    match node.pause.active(now_ms) {
+    match instance.pause.active(now_ms) {
         Some(PauseScope::All) => Admission::Paused,
         Some(PauseScope::Writes) if flags.any(Flags::MAY_WRITE) => Admission::Paused,
         _ => Admission::Granted,
@@ -137,7 +137,7 @@ fn unknown(context: &Context, args: Args<'_>) -> CommandError {
 /// Counts a command that is not served, and keeps its name for the log.
 fn note_unknown(context: &Context, args: Args<'_>) {
     context.statistics().counters.unknown_commands.add(1);
-    context.node.statistics.unserved.note(args.at(0));
+    context.instance.statistics.unserved.note(args.at(0));
 }
 
 /// A command that is not served and yet answers as a server without such things does: a client learns that there is no cluster, or
@@ -150,8 +150,8 @@ fn answered<'c>(context: &'c Context, name: &[u8], subcommand: Option<&[u8]>) ->
 
 /// Why there is no memory: the limit, or the storage below it.
 #[cold]
-pub(crate) fn out_of_memory(node: &Node) -> CommandError {
-    match node.gauges.storage.state() {
+pub(crate) fn out_of_memory(instance: &Instance) -> CommandError {
+    match instance.gauges.storage.state() {
         DeviceState::Sound => CommandError::OutOfMemory,
         DeviceState::Full => CommandError::StorageFull,
         DeviceState::Failing => CommandError::StorageFailing,

@@ -20,7 +20,7 @@ impl Worker {
     /// Runs the batch while records may be on the device.
     #[cold]
     pub(crate) fn execute_cold_batch(&mut self, connection: &mut Connection, received: Received<'_>, out: &mut Output) -> Executed {
-        if self.context.node.keyspace.is_stalled() && self.writes(received) {
+        if self.context.instance.keyspace.is_stalled() && self.writes(received) {
             self.reads.stalled.push(connection.id);
             return Executed { commands: 0, end: BatchEnd::Awaits };
         }

@@ -1,9 +1,9 @@
-//! Computations of commands, in slices between the rounds of the worker; see [`almandine_call::computation`].
+//! Computations of commands, in slices between the rounds of the worker; see [`almandine_handler::computation`].
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use almandine_call::Context;
-use almandine_call::computation::Computing;
+use almandine_handler::Context;
+use almandine_handler::computation::Computing;
 use almandine_io::clock;
 use almandine_net::Control;
 
@@ -33,7 +33,7 @@ impl Worker {
             computing.spend(clock::monotonic_ns().saturating_sub(start_ns));
             if count(&self.context, computing) > 0 {
                 // What it has gathered counts, and so may be what there is no room for.
-                let keyspace = &self.context.node.keyspace;
+                let keyspace = &self.context.instance.keyspace;
                 keyspace.refresh_over_limit();
                 if !ended && keyspace.over_limit() {
                     computing.refuse();

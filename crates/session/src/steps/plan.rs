@@ -1,6 +1,6 @@
 //! Step 1, *plan*: which handlers a group of commands runs and on which keys. The keys are hashed, and their buckets prefetched.
 
-use almandine_call::{Client, Context, Dispatch, Flags, Handler, PlannedKey, Table, rights};
+use almandine_handler::{Client, Context, Dispatch, Flags, Handler, PlannedKey, Table, rights};
 use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 

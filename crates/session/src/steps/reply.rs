@@ -1,7 +1,7 @@
 //! Step 6, *reply*, where a handler has written none: errors, and the ends of connections.
 
 use almandine_base::Output;
-use almandine_call::{Client, CommandError, Context};
+use almandine_handler::{Client, CommandError, Context};
 use almandine_net::Next;
 use almandine_resp::{ProtocolError, Reply};
 

@@ -3,10 +3,10 @@
 //! Before a batch runs, all of its keys are probed and what is cold is read together. A command that writes is asked again under
 //! its latches, before it changes anything; one that reads and has met a cold record has its reply cut off.
 
-use almandine_call::{CommandError, Dispatch, Flags, Handler, Outcome, Stop, WriteCall};
 use almandine_command_spec::Access;
+use almandine_handler::{CommandError, Dispatch, Flags, Handler, Outcome, Stop, WriteCall};
+use almandine_instance::fault::{self, Fault};
 use almandine_keyspace::{Accessor, Filled, Missing, Need, Stage};
-use almandine_node::fault::{self, Fault};
 use almandine_resp::Args;
 
 use crate::state::connection::Connection;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use almandine_base::events::Classes;
 use almandine_base::{Output, steps};
-use almandine_call::Table;
 use almandine_config::{Config, Startup};
+use almandine_handler::Table;
+use almandine_instance::{Acl, Instance};
 use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
 use almandine_net::{ConnectionId, Control, Next, Peer, Service};
-use almandine_node::{Acl, Node};
 use almandine_session::{Connection, WorkerService};
 
 /// A worker with one client.
@@ -54,8 +54,8 @@ impl Rig {
             panic!("a configuration")
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
-        let node = Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40));
-        let mut sessions = WorkerService::new(Arc::new(node), table, keyspace.accessor().unwrap(), 0);
+        let instance = Instance::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40));
+        let mut sessions = WorkerService::new(Arc::new(instance), table, keyspace.accessor().unwrap(), 0);
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
         let peer = Peer { remote: local.clone(), local, worker: 0, descriptor: 0 };
         let mut out = Output::new();

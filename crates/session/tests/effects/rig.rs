@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 
 use almandine_base::Output;
-use almandine_call::Table;
 use almandine_config::{Config, Startup};
+use almandine_handler::Table;
+use almandine_instance::{Acl, Instance};
 use almandine_io::clock;
 use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
 use almandine_net::{Peer, Service};
-use almandine_node::{Acl, Node};
 use almandine_session::WorkerService;
 use almandine_testkit::random::Random;
 
@@ -26,7 +26,7 @@ pub(crate) const DATABASES: u16 = 3;
 /// Workers with clients.
 pub(crate) struct Rig {
     pub(crate) keyspace: Arc<Keyspace>,
-    node: Arc<Node>,
+    instance: Arc<Instance>,
     table: &'static Table,
     /// What was handed over, batch by batch.
     kept: Arc<Mutex<Vec<Kept>>>,
@@ -49,13 +49,13 @@ impl Rig {
             panic!("a configuration")
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
-        let node = Node::new(*config, Arc::clone(&keyspace), WORKERS, Acl::open(table.catalog()), "0".repeat(40));
-        Self { keyspace, node: Arc::new(node), table, kept, between_batches: RwLock::new(()) }
+        let instance = Instance::new(*config, Arc::clone(&keyspace), WORKERS, Acl::open(table.catalog()), "0".repeat(40));
+        Self { keyspace, instance: Arc::new(instance), table, kept, between_batches: RwLock::new(()) }
     }
 
     /// One worker with one client, which sends so many pipelines, or until it is told to stop.
     pub(crate) fn run(&self, worker: usize, pipelines: usize, seed: u64, stop: &AtomicBool) {
-        let mut sessions = WorkerService::new(Arc::clone(&self.node), self.table, self.keyspace.accessor().unwrap(), worker);
+        let mut sessions = WorkerService::new(Arc::clone(&self.instance), self.table, self.keyspace.accessor().unwrap(), worker);
         let local = Address::Ip("127.0.0.1:6379".parse().unwrap());
         let peer = Peer { remote: local.clone(), local, worker, descriptor: 0 };
         let (mut out, mut random) = (Output::new(), Random::new(seed));

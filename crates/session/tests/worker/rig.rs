@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use almandine_base::{Output, steps};
-use almandine_call::Table;
 use almandine_config::{Config, Startup};
+use almandine_handler::Table;
+use almandine_instance::{Acl, Instance};
 use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
 use almandine_net::{Peer, Service};
-use almandine_node::{Acl, Node};
 use almandine_session::WorkerService;
 
 type Connection = <WorkerService as Service>::Connection;
@@ -17,7 +17,7 @@ type Connection = <WorkerService as Service>::Connection;
 /// One worker, and the clients that a test has opened.
 pub(crate) struct Rig {
     sessions: WorkerService,
-    node: Arc<Node>,
+    instance: Arc<Instance>,
     clients: Vec<Option<Connection>>,
 }
 
@@ -40,14 +40,14 @@ impl Rig {
             panic!("a configuration")
         };
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
-        let node = Arc::new(Node::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
-        let sessions = WorkerService::new(Arc::clone(&node), table, keyspace.accessor().unwrap(), 0);
-        Self { sessions, node, clients: Vec::new() }
+        let instance = Arc::new(Instance::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
+        let sessions = WorkerService::new(Arc::clone(&instance), table, keyspace.accessor().unwrap(), 0);
+        Self { sessions, instance, clients: Vec::new() }
     }
 
     /// Transactions that have run alone.
     pub(crate) fn units_alone(&self) -> u64 {
-        self.node.statistics.totals().units_alone
+        self.instance.statistics.totals().units_alone
     }
 
     /// Opens a client and returns its number.

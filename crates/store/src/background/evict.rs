@@ -8,7 +8,7 @@ use crate::expiry::feed::Notice;
 use crate::expiry::wheel::{Soonest, Wheel};
 use crate::record::Header;
 use crate::session::Session;
-use crate::session::evict::evict;
+use crate::session::heat::evict::evict;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -4,20 +4,20 @@
 //! expiries, frees the records of emptied namespaces, evacuates sparse pages, frees large values, moves the epoch, tells of
 //! removed keys and compares memory with the budget. It sleeps until a session wakes it or the expiry wheel turns.
 
-use super::evacuate::{self, EvacuationPhase};
 use super::evict::{Ageing, age_at_rest, evict_ahead};
 use super::pace::Pace;
-use super::rebuild::Rebuild;
-use super::reclaim::reclaim_expired;
 use super::sweep::Sweeper;
+use crate::background::compact::evacuate::{self, EvacuationPhase};
+use crate::background::expire::rebuild::Rebuild;
+use crate::background::expire::reclaim::reclaim_expired;
 use crate::expiry::wheel::{TICK_MS, Wheel};
 use crate::free::ForgetClosed;
 use crate::index::{BUCKETS_MIN, KEYS_PER_BUCKET, Resize, Resized};
 use crate::log::{PAGE_WORDS, PAGES_AHEAD};
 use crate::session::Session;
 use crate::session::remove::{Damaged, drop_lost};
-use crate::shared::Inner;
-use crate::tier::stage::{Fetcher, Lookup, Stage, Why};
+use crate::shared::Shared;
+use crate::tier::read::stage::{Fetcher, Lookup, Stage, Why};
 use almandine_epoch::Run;
 use almandine_io::{allocator, clock, thread};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ struct Forgetting {
 
 /// The background's state.
 pub(crate) struct Maintenance {
-    store: Arc<Inner>,
+    store: Arc<Shared>,
     session: Session,
     pace: Pace,
     resize: Resize,
@@ -82,7 +82,7 @@ pub(crate) struct Maintenance {
 }
 
 impl Maintenance {
-    pub(crate) fn new(store: &Arc<Inner>) -> Option<Self> {
+    pub(crate) fn new(store: &Arc<Shared>) -> Option<Self> {
         Some(Self {
             store: Arc::clone(store),
             session: Session::open(store)?,

@@ -4,21 +4,12 @@
 //! namespaces and evacuates sparse pages. With a device two more run: `flusher`, whose steps are in `flush`, and `compactor`,
 //! whose steps are in `compact` and `expire`. All of them use sessions; nothing below knows of them.
 
-mod compact;
-pub(crate) mod compactor;
-mod empty;
-mod evacuate;
+pub(crate) mod compact;
 mod evict;
-mod expire;
-mod flush;
-pub(crate) mod flusher;
-mod image;
+pub(crate) mod expire;
+pub(crate) mod flush;
 pub(crate) mod maintain;
-mod mixed;
 #[cfg(all(test, loom))]
 mod model;
 mod pace;
-mod rebuild;
-mod reclaim;
-mod salvage;
 mod sweep;

@@ -10,8 +10,8 @@
 
 use super::flush::{self, FlushPhase};
 use crate::fault::{self, Fault};
-use crate::shared::Inner;
-use crate::tier::stage::Stage;
+use crate::shared::Shared;
+use crate::tier::read::stage::Stage;
 use crate::{Kind, Met, Options, Put, Session, Slot, Storage};
 use almandine_device::MemoryDevice;
 use almandine_epoch::{Progress, Run};
@@ -29,7 +29,7 @@ const WRONG: &str = "a session met what was never there";
 
 /// A store with a key whose page is on the device and still in memory: the next steps of the flusher evict it.
 struct Rig {
-    store: Arc<Inner>,
+    store: Arc<Shared>,
     namespace: u16,
     flush: Run<FlushPhase>,
 }
@@ -39,7 +39,7 @@ impl Rig {
         let device = || Arc::new(MemoryDevice::new());
         let storage = Some(Storage { pages: device(), values: device() });
         let options = Options { sessions_max: 2, memory_bytes_max: 1 << 24, storage, background: false, ..Options::default() };
-        let store = Inner::new(options).expect("a small store");
+        let store = Shared::new(options).expect("a small store");
         let namespace = store.namespaces.allocate().expect("a namespace");
         let mut rig = Self { flush: flush::start(&store).expect("a session"), store, namespace };
         let mut session = rig.session();

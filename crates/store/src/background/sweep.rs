@@ -10,7 +10,7 @@ use crate::index::entry::Entry;
 use crate::session::Session;
 use crate::session::remove::{drop_latched, uncount};
 use crate::session::scan::range_len;
-use crate::shared::Inner;
+use crate::shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -107,7 +107,7 @@ impl Sweep {
 
 /// All buckets have been looked at that may have records of the namespaces. `cold`: addresses on the device that may be theirs;
 /// `None`: all of the pages that have records of several namespaces may have some.
-fn end_walk(store: &Inner, session: &Session, namespaces: Vec<u16>, cold: Option<Vec<u64>>) -> Sweep {
+fn end_walk(store: &Shared, session: &Session, namespaces: Vec<u16>, cold: Option<Vec<u64>>) -> Sweep {
     debug_assert!(
         cold.is_none() || namespaces.iter().all(|it| store.namespaces.regions.are_known(*it)),
         "INV-SCAN-2: what is known is all"
@@ -126,7 +126,7 @@ fn end_walk(store: &Inner, session: &Session, namespaces: Vec<u16>, cold: Option
 }
 
 /// Nothing of these namespaces is in the index any more, but for entries that could not be read if the sweep was not `complete`.
-fn end_sweep(store: &Inner, session: &Session, namespaces: Vec<u16>, complete: bool) {
+fn end_sweep(store: &Shared, session: &Session, namespaces: Vec<u16>, complete: bool) {
     store.background.progress.namespaces_swept.fetch_add(namespaces.len() as u64, Ordering::Relaxed);
     for &namespace in &namespaces {
         let (records, with_expiry) = store.counters.namespace_totals(namespace);
@@ -212,7 +212,7 @@ fn sweep_noted(session: &mut Session, pace: &mut Pace, namespaces: &[u16], walk:
 }
 
 /// Frees the records of dropped namespaces in one latched bucket, as far as they are in memory or on pages of one namespace.
-fn sweep_bucket(store: &Inner, session: &mut Session, number: u64) {
+fn sweep_bucket(store: &Shared, session: &mut Session, number: u64) {
     let head = session.local.head;
     debug_assert!(store.index.bucket(number).is_latched_exclusively(), "INV-LATCH-1: who drops entries holds the latch");
     store.background.progress.buckets_swept.fetch_add(1, Ordering::Relaxed);

@@ -3,18 +3,18 @@
 use super::bucket::Bucket;
 
 /// The exclusive latch of one bucket, held for as long as this exists.
-pub(crate) struct Exclusive<'i> {
+pub(crate) struct ExclusiveLatch<'i> {
     bucket: &'i Bucket,
     number: u64,
 }
 
 /// A shared hold of one bucket, for as long as this exists.
-pub(crate) struct Shared<'i> {
+pub(crate) struct SharedLatch<'i> {
     bucket: &'i Bucket,
     number: u64,
 }
 
-impl<'i> Exclusive<'i> {
+impl<'i> ExclusiveLatch<'i> {
     #[inline]
     pub(super) fn take(bucket: &'i Bucket, number: u64) -> Self {
         bucket.lock_exclusive();
@@ -40,7 +40,7 @@ impl<'i> Exclusive<'i> {
     }
 }
 
-impl Drop for Exclusive<'_> {
+impl Drop for ExclusiveLatch<'_> {
     #[inline]
     fn drop(&mut self) {
         debug_assert!(self.bucket.is_latched_exclusively(), "INV-LATCH-1: released holds were taken");
@@ -48,7 +48,7 @@ impl Drop for Exclusive<'_> {
     }
 }
 
-impl<'i> Shared<'i> {
+impl<'i> SharedLatch<'i> {
     #[inline]
     pub(super) fn take(bucket: &'i Bucket, number: u64) -> Self {
         bucket.lock_shared();
@@ -80,7 +80,7 @@ impl<'i> Shared<'i> {
     }
 }
 
-impl Drop for Shared<'_> {
+impl Drop for SharedLatch<'_> {
     #[inline]
     fn drop(&mut self) {
         debug_assert!(self.bucket.is_latched_shared(), "INV-LATCH-1: released holds were taken");
@@ -95,14 +95,14 @@ mod tests {
     #[test]
     fn an_attempt_that_fails_leaves_no_trace() {
         let bucket = Bucket::new();
-        let exclusive = Exclusive::take(&bucket, 3);
-        assert!(Shared::attempt(&bucket, 3).is_none());
+        let exclusive = ExclusiveLatch::take(&bucket, 3);
+        assert!(SharedLatch::attempt(&bucket, 3).is_none());
         assert!(bucket.is_latched_exclusively());
         drop(exclusive);
         assert!(!bucket.is_latched());
-        let shared = Shared::attempt(&bucket, 3).expect("nobody holds it");
+        let shared = SharedLatch::attempt(&bucket, 3).expect("nobody holds it");
         assert!(bucket.is_latched() && !bucket.is_latched_exclusively() && shared.number() == 3);
-        let other = Shared::attempt(&bucket, 3).expect("readers share it");
+        let other = SharedLatch::attempt(&bucket, 3).expect("readers share it");
         drop(shared);
         assert!(bucket.is_latched());
         drop(other);

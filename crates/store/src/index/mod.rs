@@ -24,14 +24,14 @@ use crate::sync::{AtomicU64, Ordering};
 use almandine_base::steps;
 use bucket::{Bucket, Seen};
 use entry::{Entry, Tag};
-use latch::Shared;
+use latch::SharedLatch;
 use overflow::OverflowArea;
 use std::io;
 use table::Table;
 
 pub(crate) use chain::Position;
 pub(crate) use glance::Glance;
-pub(crate) use latch::Exclusive;
+pub(crate) use latch::ExclusiveLatch;
 pub(crate) use resize::{Resize, Resized};
 
 /// Fewest buckets; a power of two.
@@ -169,7 +169,7 @@ impl Index {
 
     /// Latches the bucket of `hash` exclusively. Nothing else may be latched by the caller.
     #[inline]
-    pub(crate) fn lock_exclusive(&self, hash: u64) -> Exclusive<'_> {
+    pub(crate) fn lock_exclusive(&self, hash: u64) -> ExclusiveLatch<'_> {
         loop {
             let latch = self.latch(Self::bucket_of(hash, self.len()));
             // A bucket that split meanwhile may have taken the key elsewhere; one that is latched cannot split any more
@@ -183,7 +183,7 @@ impl Index {
 
     /// As [`Index::lock_exclusive`], for a hash that belonged to bucket `number` a moment ago.
     #[inline]
-    pub(crate) fn lock_expected(&self, hash: u64, number: u64) -> Exclusive<'_> {
+    pub(crate) fn lock_expected(&self, hash: u64, number: u64) -> ExclusiveLatch<'_> {
         let latch = self.latch(number);
         debug_assert_eq!(latch.number(), number, "INV-LATCH-1: a guard proves a hold");
         if Self::bucket_of(hash, self.len()) == number {
@@ -195,7 +195,7 @@ impl Index {
 
     /// Takes a shared hold of the bucket of `hash`. Nothing else may be latched by the caller.
     #[inline]
-    pub(crate) fn lock_shared(&self, hash: u64) -> Shared<'_> {
+    pub(crate) fn lock_shared(&self, hash: u64) -> SharedLatch<'_> {
         loop {
             let latch = self.latch_shared(Self::bucket_of(hash, self.len()));
             if Self::bucket_of(hash, self.len()) == latch.number() {
@@ -206,27 +206,27 @@ impl Index {
 
     /// Latches a bucket exclusively.
     #[inline]
-    pub(crate) fn latch(&self, number: u64) -> Exclusive<'_> {
-        Exclusive::take(self.bucket(number), number)
+    pub(crate) fn latch(&self, number: u64) -> ExclusiveLatch<'_> {
+        ExclusiveLatch::take(self.bucket(number), number)
     }
 
     /// Takes a shared hold of a bucket.
     #[inline]
-    pub(crate) fn latch_shared(&self, number: u64) -> Shared<'_> {
-        Shared::take(self.bucket(number), number)
+    pub(crate) fn latch_shared(&self, number: u64) -> SharedLatch<'_> {
+        SharedLatch::take(self.bucket(number), number)
     }
 
     /// Latches a bucket for a caller that holds others, lower ones. None: the server, which holds latches, waits for another
     /// one out of order, perhaps for one of the caller's. It must release all of its own then and begin anew (INV-LATCH-3).
     #[inline]
-    pub(crate) fn latch_next(&self, number: u64) -> Option<Exclusive<'_>> {
-        Exclusive::take_unless(self.bucket(number), number, || self.gives_way())
+    pub(crate) fn latch_next(&self, number: u64) -> Option<ExclusiveLatch<'_>> {
+        ExclusiveLatch::take_unless(self.bucket(number), number, || self.gives_way())
     }
 
     /// As [`Index::latch_next`], shared.
     #[inline]
-    pub(crate) fn latch_next_shared(&self, number: u64) -> Option<Shared<'_>> {
-        Shared::take_unless(self.bucket(number), number, || self.gives_way())
+    pub(crate) fn latch_next_shared(&self, number: u64) -> Option<SharedLatch<'_>> {
+        SharedLatch::take_unless(self.bucket(number), number, || self.gives_way())
     }
 
     fn gives_way(&self) -> bool {
@@ -235,11 +235,11 @@ impl Index {
 
     /// Latches the bucket of `hash` for the session that serves waiters, which holds others in no order; unless `gives_up` says
     /// so while another holder has to be waited for.
-    pub(crate) fn latch_out_of_order(&self, hash: u64, mut gives_up: impl FnMut() -> bool) -> Option<Exclusive<'_>> {
+    pub(crate) fn latch_out_of_order(&self, hash: u64, mut gives_up: impl FnMut() -> bool) -> Option<ExclusiveLatch<'_>> {
         self.out_of_order.fetch_add(1, Ordering::SeqCst);
         let latch = loop {
             let number = Self::bucket_of(hash, self.len());
-            match Exclusive::take_unless(self.bucket(number), number, &mut gives_up) {
+            match ExclusiveLatch::take_unless(self.bucket(number), number, &mut gives_up) {
                 Some(latch) if Self::bucket_of(hash, self.len()) != number => drop(latch),
                 latch => break latch,
             }
@@ -256,11 +256,11 @@ impl Index {
 
     /// Takes a shared hold of a glance's bucket, if that is possible at once and the bucket is as it was seen.
     #[inline]
-    pub(crate) fn latch_glanced(&self, glance: &Glance) -> Option<Shared<'_>> {
+    pub(crate) fn latch_glanced(&self, glance: &Glance) -> Option<SharedLatch<'_>> {
         debug_assert!(glance.number < self.buckets_max, "INV-INDEX-1: a bucket within what is reserved");
         let bucket = self.bucket(glance.number);
         // Only a session that holds no other latch, or waits for none meanwhile, may hold this one (INV-LATCH-3).
-        Shared::attempt(bucket, glance.number).filter(|_| bucket.is_version_of(glance.seen))
+        SharedLatch::attempt(bucket, glance.number).filter(|_| bucket.is_version_of(glance.seen))
     }
 
     /// Releases a bucket whose latch was kept.

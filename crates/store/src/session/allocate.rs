@@ -1,14 +1,14 @@
 //! Space for records: from freed pieces first, else from the session's chunk of the tail; and its way back.
 
-use super::local::Local;
 use crate::counters::add;
 use crate::fault;
 use crate::free::REMAINDER_MIN;
 use crate::full::Full;
-use crate::heap;
 use crate::log::{Chunk, Log, PAGE_WORDS};
+use crate::record::heap;
 use crate::record::{Header, Record, UNITS_MAX};
-use crate::shared::Inner;
+use crate::session::thread_state::ThreadState;
+use crate::shared::Shared;
 use std::sync::atomic::Ordering;
 
 /// Words of a chunk that are counted as taken together, so that memory in use does not grow by a whole chunk at once.
@@ -18,7 +18,7 @@ const WAKE_WORDS: u64 = PAGE_WORDS / 4;
 
 /// Space for a record of `units` words: its address, and the words it got (sometimes a little more).
 #[inline]
-pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
+pub(crate) fn allocate(store: &Shared, local: &mut ThreadState, units: usize) -> Result<(u64, usize), Full> {
     debug_assert!((1..=UNITS_MAX).contains(&units), "INV-LOG-2: a record has words");
     debug_assert!(local.participant.is_inside(), "INV-FREE-1: space is taken and used within one epoch");
     if fault::allocation_fails() {
@@ -38,7 +38,7 @@ pub(crate) fn allocate(store: &Inner, local: &mut Local, units: usize) -> Result
 
 /// Space from the part of the chunk that is not counted yet, else from a new one.
 #[cold]
-fn allocate_uncounted(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
+fn allocate_uncounted(store: &Shared, local: &mut ThreadState, units: usize) -> Result<(u64, usize), Full> {
     let missing = (units as u64).saturating_sub(local.chunk.rest());
     if missing <= local.chunk.uncounted && store.log.is_mutable(local.chunk.next) {
         count_chunk(store, local, missing.max(COUNTED_WORDS));
@@ -48,14 +48,14 @@ fn allocate_uncounted(store: &Inner, local: &mut Local, units: usize) -> Result<
 }
 
 /// Counts at most `words` more of the chunk as taken.
-fn count_chunk(store: &Inner, local: &mut Local, words: u64) {
+fn count_chunk(store: &Shared, local: &mut ThreadState, words: u64) {
     let words = words.min(local.chunk.uncounted);
     local.chunk.uncounted -= words;
     local.chunk.end += words;
     add(&store.thread(local).taken_words, words as i64);
 }
 
-fn reuse(store: &Inner, local: &mut Local, address: u64, got: usize, units: usize) -> usize {
+fn reuse(store: &Shared, local: &mut ThreadState, address: u64, got: usize, units: usize) -> usize {
     debug_assert!(is_dead(store, address, got), "INV-FREE-1: only dead space is used again");
     debug_assert!(got >= units, "INV-FREE-1: a space that is used again is large enough");
     let rest = got - units;
@@ -74,7 +74,7 @@ fn reuse(store: &Inner, local: &mut Local, address: u64, got: usize, units: usiz
     used
 }
 
-fn allocate_from_new_chunk(store: &Inner, local: &mut Local, units: usize) -> Result<(u64, usize), Full> {
+fn allocate_from_new_chunk(store: &Shared, local: &mut ThreadState, units: usize) -> Result<(u64, usize), Full> {
     abandon_chunk(store, local);
     let chunk = store.log.take_chunk().ok_or(Full)?;
     store.threads.active_pages[local.thread].store(Log::page_of(chunk.next), Ordering::Release);
@@ -94,7 +94,7 @@ fn allocate_from_new_chunk(store: &Inner, local: &mut Local, units: usize) -> Re
 }
 
 /// Space for a cached copy of `units` words.
-pub(crate) fn allocate_cached(store: &Inner, local: &mut Local, units: usize) -> Option<u64> {
+pub(crate) fn allocate_cached(store: &Shared, local: &mut ThreadState, units: usize) -> Option<u64> {
     debug_assert!(local.participant.is_inside(), "INV-TIER-1: a page does not leave memory under who writes into it");
     if store.log.is_mutable(local.cache_chunk.next)
         && let Some(address) = local.cache_chunk.take(units)
@@ -112,7 +112,7 @@ pub(crate) fn allocate_cached(store: &Inner, local: &mut Local, units: usize) ->
 }
 
 /// Turns the unused rest of the session's chunk into free pieces.
-pub(crate) fn abandon_chunk(store: &Inner, local: &mut Local) {
+pub(crate) fn abandon_chunk(store: &Shared, local: &mut ThreadState) {
     count_chunk(store, local, u64::MAX);
     if store.tier.is_some() && !store.log.is_mutable(local.chunk.next) {
         // The page was closed meanwhile: what is left of the chunk has gone with it, as zeroes.
@@ -129,25 +129,25 @@ pub(crate) fn abandon_chunk(store: &Inner, local: &mut Local) {
     }
 }
 
-fn is_dead(store: &Inner, address: u64, units: usize) -> bool {
+fn is_dead(store: &Shared, address: u64, units: usize) -> bool {
     // SAFETY: the space was freed and belongs to this session.
     let header = unsafe { store.log.record(address) }.header();
     header.has(Header::DEAD) && header.units() == units
 }
 
-fn write_dead(store: &Inner, address: u64, units: usize) {
+fn write_dead(store: &Shared, address: u64, units: usize) {
     debug_assert!((1..=UNITS_MAX).contains(&units), "INV-LOG-2: dead space leads to the next record, too");
     // SAFETY: the space belongs to this session.
     unsafe { store.log.record(address) }.set_header(Header::dead(units));
 }
 
-fn count_dead(store: &Inner, local: &Local, address: u64, units: usize) {
+fn count_dead(store: &Shared, local: &ThreadState, address: u64, units: usize) {
     store.log.pages.count_free(local.thread, Log::page_of(address), units as i32);
     add(&store.thread(local).free_words, units as i64);
 }
 
 /// Declares a record dead that the index no longer reaches. Its heap value and key must have been taken out or moved.
-pub(crate) fn retire(store: &Inner, local: &mut Local, address: u64, record: Record, header: Header) {
+pub(crate) fn retire(store: &Shared, local: &mut ThreadState, address: u64, record: Record, header: Header) {
     let units = header.units();
     debug_assert!(!header.has(Header::DEAD), "INV-FREE-1: a record dies once");
     debug_assert_eq!(record.header().units(), units, "INV-LOG-2: what dies keeps its length");
@@ -157,7 +157,7 @@ pub(crate) fn retire(store: &Inner, local: &mut Local, address: u64, record: Rec
 }
 
 /// Cuts a live record down to `units` words and retires the rest, if that is worth it.
-pub(crate) fn trim(store: &Inner, local: &mut Local, address: u64, record: Record, header: Header, units: usize) -> Header {
+pub(crate) fn trim(store: &Shared, local: &mut ThreadState, address: u64, record: Record, header: Header, units: usize) -> Header {
     debug_assert!(header.units() >= units, "INV-LOG-2: a record is cut within its space");
     let rest = header.units() - units;
     if rest < REMAINDER_MIN {
@@ -174,7 +174,7 @@ pub(crate) fn trim(store: &Inner, local: &mut Local, address: u64, record: Recor
 }
 
 /// Drops a record's heap value.
-pub(crate) fn drop_heap_value(store: &Inner, local: &Local, record: Record, header: Header) {
+pub(crate) fn drop_heap_value(store: &Shared, local: &ThreadState, record: Record, header: Header) {
     if header.has(Header::HEAP_VALUE) {
         // SAFETY: the record is out of the index, so it gives its reference up.
         let value = unsafe { heap::from_handle(record.value_handle(header)) };
@@ -183,13 +183,13 @@ pub(crate) fn drop_heap_value(store: &Inner, local: &Local, record: Record, head
 }
 
 /// Lets go of a heap value; a large one is freed in the background.
-pub(crate) fn release_heap_value(store: &Inner, local: &Local, value: heap::SharedValue) {
+pub(crate) fn release_heap_value(store: &Shared, local: &ThreadState, value: heap::SharedValue) {
     add(&store.thread(local).heap_bytes, -(value.memory_bytes() as i64));
     store.discard(value);
 }
 
 /// Frees a record's heap key once no reader can see it.
-pub(crate) fn drop_heap_key(store: &Inner, local: &mut Local, record: Record, header: Header) {
+pub(crate) fn drop_heap_key(store: &Shared, local: &mut ThreadState, record: Record, header: Header) {
     if header.has(Header::HEAP_KEY) {
         let handle = record.key_handle();
         // SAFETY: read inside the epoch, before the key is given up.

@@ -1,15 +1,15 @@
 //! A session's batches: entering the epoch, leaving it, and what is due at their ends.
 
 use super::allocate;
-use super::evict::make_room;
-use super::local::Local;
 use crate::fault::{self, Fault};
-use crate::heap::SharedValue;
 use crate::index::Peek;
-use crate::key::{GlanceId, Key};
 use crate::log::NO_PAGE;
 use crate::record::WORD;
-use crate::shared::Inner;
+use crate::record::heap::SharedValue;
+use crate::record::key::{GlanceId, Key};
+use crate::session::heat::evict::make_room;
+use crate::session::thread_state::ThreadState;
+use crate::shared::Shared;
 use crate::sync::Backoff;
 use almandine_epoch::Participant;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ const LIMBO_BEFORE_BUMP: usize = 128;
 const SETTLE_PER_BATCH: usize = 1024;
 /// A thread's session with the store. Enter it, do a batch of operations, leave it.
 pub struct Session {
-    pub(crate) store: Arc<Inner>,
-    pub(crate) local: Local,
+    pub(crate) store: Arc<Shared>,
+    pub(crate) local: ThreadState,
 }
 
 impl Session {
@@ -32,21 +32,21 @@ impl Session {
     }
 
     /// A session with a thread number and an epoch slot of its own; none when all are taken.
-    pub(crate) fn open(store: &Arc<Inner>) -> Option<Self> {
+    pub(crate) fn open(store: &Arc<Shared>) -> Option<Self> {
         let thread = store.take_thread()?;
         Self::register(store, thread, store.epoch.register())
     }
 
     /// As [`Session::open`], for a session that others may keep out while they are alone ([`Session::enter_alone`]).
-    pub(crate) fn open_gated(store: &Arc<Inner>) -> Option<Self> {
+    pub(crate) fn open_gated(store: &Arc<Shared>) -> Option<Self> {
         let thread = store.take_thread()?;
         Self::register(store, thread, store.epoch.register_gated())
     }
 
-    fn register(store: &Arc<Inner>, thread: usize, participant: Option<Participant>) -> Option<Self> {
+    fn register(store: &Arc<Shared>, thread: usize, participant: Option<Participant>) -> Option<Self> {
         debug_assert!(thread < store.counters.threads.len(), "each thread has counters of its own");
         match participant {
-            Some(participant) => Some(Self { store: Arc::clone(store), local: Local::new(participant, thread) }),
+            Some(participant) => Some(Self { store: Arc::clone(store), local: ThreadState::new(participant, thread) }),
             None => {
                 store.release_thread(thread);
                 None

@@ -10,7 +10,7 @@ use crate::index::entry::Entry;
 use crate::index::{BUCKETS_MIN, Index};
 use crate::log::{Log, PageState};
 use crate::record::{Header, Record, UNITS_MAX};
-use crate::shared::Inner;
+use crate::shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -52,7 +52,7 @@ impl Session {
 }
 
 /// Checks a bucket that is latched: its entries, their records, and what they say of each other.
-fn check_bucket(store: &Inner, head: u64, number: u64) {
+fn check_bucket(store: &Shared, head: u64, number: u64) {
     let bucket = store.index.bucket(number);
     debug_assert!(bucket.is_latched(), "INV-LATCH-1: a bucket is checked under its latch");
     check_density(store, number);
@@ -68,7 +68,7 @@ fn check_bucket(store: &Inner, head: u64, number: u64) {
 }
 
 /// INV-INDEX-3.
-fn check_density(store: &Inner, number: u64) {
+fn check_density(store: &Shared, number: u64) {
     let bucket = store.index.bucket(number);
     let own: Vec<bool> = bucket.entries.iter().map(|cell| cell.load(Ordering::Acquire) != 0).collect();
     let used = own.iter().take_while(|used| **used).count();
@@ -85,7 +85,7 @@ fn check_density(store: &Inner, number: u64) {
 }
 
 /// The record of an entry that is in memory.
-fn check_record(store: &Inner, number: u64, entry: Entry) {
+fn check_record(store: &Shared, number: u64, entry: Entry) {
     let address = entry.address();
     let page = Log::page_of(address);
     debug_assert_ne!(store.log.pages.state(page), PageState::Absent, "INV-TIER-1: page {page} is above the head and not in memory");
@@ -111,7 +111,7 @@ fn check_record(store: &Inner, number: u64, entry: Entry) {
 }
 
 /// No key and no address stands twice, as far as records are in memory.
-fn check_distinct(store: &Inner, entries: &[Entry]) {
+fn check_distinct(store: &Shared, entries: &[Entry]) {
     // Above the newest head: below it, two sessions may still disagree about what is in memory.
     let head = store.log.head();
     let resident: Vec<u64> = entries.iter().map(|entry| entry.address()).filter(|address| *address >= head).collect();
@@ -133,7 +133,7 @@ fn check_distinct(store: &Inner, entries: &[Entry]) {
 }
 
 /// Checks a store without users: every bucket, the counts of keys, and the accounting of pages.
-pub(crate) fn check_whole(store: &Arc<Inner>) {
+pub(crate) fn check_whole(store: &Arc<Shared>) {
     let buckets = store.index.len();
     if buckets > WHOLE_MAX || Arc::strong_count(store) != 1 {
         return;

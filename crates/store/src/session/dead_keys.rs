@@ -3,8 +3,8 @@
 //! A key dies under a latch, so its session only notes it. It is freed at the end of a batch, when its epoch is safe; or by the
 //! background, if the session ends before.
 
-use crate::heap::HeapKey;
 use crate::record::INLINE_KEY_MAX;
+use crate::record::heap::HeapKey;
 use almandine_epoch::{Deferred, Epoch};
 
 /// Bytes of dead keys from which on a session begins an epoch itself instead of waiting for others to do so.

@@ -4,36 +4,26 @@
 //! counters. From below: space for records (`allocate`, `remove`), making room (`evict`), batches (`batch`), and the verbs:
 //! `read`, `entry` (upsert, modify and delete are ways to use an entry), `lock`, `scan`, and `cold` for what is on a device.
 
-mod ahead;
 pub(crate) mod allocate;
 mod batch;
+pub(crate) mod blocking;
 pub(crate) mod check;
-mod cold;
-pub(crate) mod copies;
+pub(crate) mod cold;
 mod dead_keys;
-pub(crate) mod desk;
-mod entry;
-pub(crate) mod evict;
+pub(crate) mod entry;
 pub(crate) mod found;
-mod glances;
-mod hand_over;
-mod heat;
-mod held;
-mod local;
-mod lock;
-#[cfg(all(test, loom))]
-mod model;
+pub(crate) mod heat;
 mod notes;
+pub(crate) mod plan;
 mod read;
 pub(crate) mod remove;
 pub(crate) mod scan;
-mod staged;
+pub(crate) mod thread_state;
 mod touched;
 mod view;
-mod warmer;
 
-pub use ahead::Expected;
 pub use batch::Session;
 pub use cold::{Met, Need};
 pub use entry::{Occupied, Pair, Slot, Vacant};
+pub use plan::ahead::Expected;
 pub use view::View;

@@ -1,18 +1,18 @@
 //! Notes: a session writes down what it changes, and what it removes by itself, and counts it.
 
 use super::batch::Session;
-use super::local::Local;
 use super::view::View;
+use crate::changes::events::Event;
 use crate::changes::{Body, Change, Effect, RemovalReason};
 use crate::counters::add;
-use crate::events::Event;
 use crate::fault::{self, Fault};
 use crate::index::Index;
-use crate::key::{GlanceId, Key};
 use crate::namespace::NO_NAMESPACE;
-use crate::put::Put;
+use crate::record::key::{GlanceId, Key};
+use crate::record::put::Put;
 use crate::record::{Header, Kind, Record};
-use crate::shared::Inner;
+use crate::session::thread_state::ThreadState;
+use crate::shared::Shared;
 use crate::shared::consumers::Consumer;
 
 /// Consumers for which changes are noted.
@@ -54,10 +54,10 @@ impl Act<'_> {
     }
 }
 
-impl Inner {
+impl Shared {
     /// Counts a change that the session was asked for, and tells the consumers. The key's bucket is latched exclusively.
     #[inline]
-    pub(crate) fn note_change(&self, local: &mut Local, key: &Key<'_>, act: Act<'_>) {
+    pub(crate) fn note_change(&self, local: &mut ThreadState, key: &Key<'_>, act: Act<'_>) {
         debug_assert!(local.participant.is_inside(), "INV-CHANGE-1: a change belongs to a batch, which tells it at its end");
         add(&self.thread(local).changes, 1);
         let wanted = self.consumers.wanted();
@@ -68,7 +68,7 @@ impl Inner {
 
     #[cold]
     #[inline(never)]
-    fn tell_change(&self, local: &mut Local, wanted: u32, key: &Key<'_>, act: Act<'_>) {
+    fn tell_change(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, act: Act<'_>) {
         debug_assert_ne!(wanted, 0, "INV-CHANGE-1: while nobody wants to know nothing is noted");
         if wanted & Consumer::Watch as u32 != 0
             && let Some(listener) = self.consumers.under_latch.get()
@@ -113,7 +113,7 @@ impl Inner {
         }
     }
 
-    fn push(&self, local: &mut Local, wanted: u32, key: &Key<'_>, removal: Option<RemovalReason>, effect: Effect<'_>) {
+    fn push(&self, local: &mut ThreadState, wanted: u32, key: &Key<'_>, removal: Option<RemovalReason>, effect: Effect<'_>) {
         let Key { namespace, bytes, hash, .. } = *key;
         let mut change = Change { namespace, generation: 0, key: bytes, removal, effect: None, sequence: 0, ends_group: false };
         if wanted & Consumer::Effects as u32 != 0 {
@@ -131,15 +131,15 @@ impl Inner {
 
     /// Counts an expired record that is about to be removed, and notes it. Its bucket is latched exclusively.
     #[inline]
-    pub(crate) fn note_expired(&self, local: &mut Local, record: Record, header: Header) {
+    pub(crate) fn note_expired(&self, local: &mut ThreadState, record: Record, header: Header) {
         debug_assert!(record.is_expired(header, local.now_ms), "INV-EXP-1: only what is due is removed");
         add(&self.thread(local).expired, 1);
         self.note_removal(local, record, header, RemovalReason::Expired);
     }
 
-    /// As [`Inner::note_expired`], for a record that is evicted.
+    /// As [`Shared::note_expired`], for a record that is evicted.
     #[inline]
-    pub(crate) fn note_evicted(&self, local: &mut Local, record: Record, header: Header) {
+    pub(crate) fn note_evicted(&self, local: &mut ThreadState, record: Record, header: Header) {
         debug_assert!(self.tier.is_none(), "INV-TIER-1: with a device nothing is evicted");
         add(&self.thread(local).evicted, 1);
         self.note_removal(local, record, header, RemovalReason::Evicted);
@@ -147,13 +147,13 @@ impl Inner {
 
     /// Notes a record that is given up because its bytes on the device are damaged, but for its key. Its bucket is latched
     /// exclusively.
-    pub(crate) fn note_damaged(&self, local: &mut Local, record: Record, header: Header) {
+    pub(crate) fn note_damaged(&self, local: &mut ThreadState, record: Record, header: Header) {
         debug_assert!(!header.has(Header::HEAP_KEY), "INV-EFFECT-1: the key of what is removed by name can be read");
         self.note_removal(local, record, header, RemovalReason::Damaged);
     }
 
     /// Notes that a record is given up of which nothing tells the key. `namespace` is 0 when nothing tells that either.
-    pub(crate) fn note_lost(&self, local: &mut Local, namespace: u16) {
+    pub(crate) fn note_lost(&self, local: &mut ThreadState, namespace: u16) {
         if self.consumers.wanted() & Consumer::Effects as u32 == 0 {
             return;
         }
@@ -164,7 +164,7 @@ impl Inner {
     }
 
     #[inline]
-    fn note_removal(&self, local: &mut Local, record: Record, header: Header, reason: RemovalReason) {
+    fn note_removal(&self, local: &mut ThreadState, record: Record, header: Header, reason: RemovalReason) {
         let wanted = self.consumers.wanted();
         if wanted & (NOTED | EVENTS | WAIT) != 0 {
             self.note_wanted(local, wanted, record, header, reason);
@@ -173,7 +173,7 @@ impl Inner {
 
     #[cold]
     #[inline(never)]
-    fn note_wanted(&self, local: &mut Local, wanted: u32, record: Record, header: Header, reason: RemovalReason) {
+    fn note_wanted(&self, local: &mut ThreadState, wanted: u32, record: Record, header: Header, reason: RemovalReason) {
         let hash = self.hash_of(record, header);
         debug_assert!(
             self.index.bucket(Index::bucket_of(hash, self.index.len())).is_latched_exclusively(),
@@ -195,7 +195,7 @@ impl Inner {
     }
 }
 
-impl Inner {
+impl Shared {
     /// Whether events are told. The key's bucket is latched exclusively.
     #[inline]
     pub(crate) fn tells_events(&self) -> bool {
@@ -204,7 +204,7 @@ impl Inner {
 
     /// Tells an event of a key whose bucket is latched exclusively: at once where the latch is for this one verb, else when the
     /// owner of the latches says so, which is before they are released (INV-EVENT-1).
-    pub(crate) fn note_event(&self, local: &mut Local, namespace: u16, key: &[u8], event: Event<'_>) {
+    pub(crate) fn note_event(&self, local: &mut ThreadState, namespace: u16, key: &[u8], event: Event<'_>) {
         debug_assert!(
             self.index.bucket(Index::bucket_of(self.hash(namespace, key), self.index.len())).is_latched_exclusively(),
             "INV-EVENT-1: what the store does is told before anybody else can change the key"

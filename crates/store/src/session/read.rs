@@ -1,12 +1,12 @@
 //! Read: without a latch for values in the record, by a validated copy; under a shared latch for heap values and long ones.
 
 use super::batch::Session;
-use super::staged::Unknown;
 use super::view::View;
 use crate::counters::add;
 use crate::index::Glance;
-use crate::key::Key;
+use crate::record::key::Key;
 use crate::record::{Header, Kind};
+use crate::session::cold::staged::Unknown;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 

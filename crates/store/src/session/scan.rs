@@ -9,10 +9,10 @@ use super::batch::Session;
 use super::view::View;
 use crate::index::Index;
 use crate::index::entry::Entry;
-use crate::key::{GlanceId, Key};
 use crate::log::Log;
+use crate::namespace::regions;
 use crate::record::Header;
-use crate::regions;
+use crate::record::key::{GlanceId, Key};
 use crate::tier::pages::PageInfo;
 use std::sync::Arc;
 

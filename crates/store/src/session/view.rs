@@ -1,6 +1,6 @@
 //! What a reader sees of a record.
 
-use crate::heap::{self, SharedValue};
+use crate::record::heap::{self, SharedValue};
 use crate::record::{Header, Kind, Record, WORD};
 use almandine_base::object::Object;
 use std::marker::PhantomData;

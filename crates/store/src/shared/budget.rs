@@ -1,20 +1,20 @@
 //! The memory budget: what is used, what is left, and what is exceeded.
 
-use super::Inner;
+use super::Shared;
 use crate::evict::{EvictionOrder, EvictionPolicy};
-use crate::heap::{outliving_bytes, outliving_object_bytes};
 use crate::log::{PAGE_BYTES, PAGES_AHEAD};
 use crate::memory::MemoryUse;
 use crate::record::WORD;
+use crate::record::heap::{outliving_bytes, outliving_object_bytes};
 use crate::tier::Tier;
-use crate::tier::staging::Admitted;
+use crate::tier::read::room::Admitted;
 use almandine_io::memory;
 use std::sync::atomic::Ordering;
 
 /// The background evicts until one part in this number of the budget is unused.
 const HEADROOM_SHARE: u64 = 256;
 
-impl Inner {
+impl Shared {
     pub(crate) fn memory(&self) -> MemoryUse {
         let totals = self.counters.totals();
         let words = |words: i64| words.max(0) as u64 * WORD as u64;

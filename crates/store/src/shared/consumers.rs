@@ -7,10 +7,10 @@
 //! While there is no consumer, a change costs one load of a word that is hardly ever written.
 
 use crate::changes::Changes;
-use crate::events::EventListener;
-use crate::key::Key;
+use crate::changes::events::EventListener;
 use crate::namespace::NAMESPACES;
 use crate::record::Kind;
+use crate::record::key::Key;
 use crate::shared::written::{self, SharedLine};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

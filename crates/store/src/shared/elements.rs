@@ -1,10 +1,10 @@
 //! Elements of collections that expire, whether they are packed or an object.
 
-use super::Inner;
-use crate::heap;
+use super::Shared;
+use crate::record::heap;
 use crate::record::{Header, Kind, Record};
 
-impl Inner {
+impl Shared {
     /// When the first element of a value expires, in milliseconds since the Unix epoch. The record's bucket is latched, or the
     /// record is staged.
     pub(crate) fn next_due(&self, record: Record, header: Header) -> Option<i64> {

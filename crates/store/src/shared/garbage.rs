@@ -1,6 +1,6 @@
 //! Large values without a holder, on their way to be freed in the background, a part at a time.
 
-use crate::heap::{HeapValue, SharedValue};
+use crate::record::heap::{HeapValue, SharedValue};
 use almandine_io::thread::Waker;
 use crossbeam_queue::SegQueue;
 use std::sync::Arc;

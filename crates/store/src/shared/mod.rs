@@ -12,13 +12,13 @@ use crate::counters::Counters;
 use crate::evict::Eviction;
 use crate::expiry::feed::Feed;
 use crate::free::SharedFree;
-use crate::heap::SharedValue;
 use crate::index::{Index, KEYS_PER_BUCKET};
 use crate::log::{Log, NO_PAGE};
 use crate::namespace::Namespaces;
 use crate::options::Options;
 use crate::progress::Progress;
-use crate::session::desk::HandOvers;
+use crate::record::heap::SharedValue;
+use crate::session::blocking::latch_coordinator::LatchCoordinator;
 use crate::tier::Tier;
 use almandine_epoch::Epoch;
 use almandine_io::memory;
@@ -79,10 +79,10 @@ pub(crate) struct Budget {
 }
 
 /// Everything that sessions share.
-pub(crate) struct Inner {
+pub(crate) struct Shared {
     pub(crate) epoch: Arc<Epoch>,
     pub(crate) index: Index,
-    pub(crate) hand_overs: HandOvers,
+    pub(crate) latch_coordinator: LatchCoordinator,
     pub(crate) log: Log,
     pub(crate) counters: Counters,
     pub(crate) namespaces: Namespaces,
@@ -99,7 +99,7 @@ pub(crate) struct Inner {
     pub(crate) tier: Option<Tier>,
 }
 
-impl Inner {
+impl Shared {
     pub(crate) fn new(mut options: Options) -> io::Result<Arc<Self>> {
         let own = if options.storage.is_some() { OWN_THREADS + TIER_THREADS } else { OWN_THREADS };
         options.sessions_max = options.sessions_max.clamp(1, almandine_base::limits::STORE_THREADS_MAX - own);
@@ -121,7 +121,7 @@ impl Inner {
         Ok(Arc::new(Self {
             epoch: Arc::new(Epoch::new(threads)),
             index,
-            hand_overs: HandOvers::default(),
+            latch_coordinator: LatchCoordinator::default(),
             log,
             counters: Counters::new(threads)?,
             namespaces: Namespaces::new()?,

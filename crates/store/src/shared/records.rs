@@ -1,11 +1,11 @@
 //! Records by their keys: whose a record is, and what its key's hash is.
 
-use super::Inner;
-use crate::heap::HeapKey;
-use crate::key::Key;
+use super::Shared;
+use crate::record::heap::HeapKey;
+use crate::record::key::Key;
 use crate::record::{Header, Record};
 
-impl Inner {
+impl Shared {
     /// The live record of `key` at `address`, if that is what is there.
     #[inline]
     pub(crate) fn match_record(&self, address: u64, key: &Key<'_>) -> Option<(Record, Header)> {

@@ -13,7 +13,7 @@
 //! what has died is given back, only until it shrinks. While evacuation finds nothing to do the ceiling moves up, so that no writer
 //! waits in vain.
 
-use super::Inner;
+use super::Shared;
 use crate::log::PAGE_WORDS;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -67,7 +67,7 @@ impl Stall {
     }
 }
 
-impl Inner {
+impl Shared {
     /// Whether writers should wait: because the device is behind, or compaction in memory.
     #[inline]
     pub(crate) fn is_stalled(&self) -> bool {

@@ -10,7 +10,7 @@
 use super::Tier;
 use super::extent::Extent;
 use super::write::ExtentWriter;
-use crate::heap::HeapValue;
+use crate::record::heap::HeapValue;
 use almandine_base::object::{ImageCursor, Kind, Missing, Object, Types};
 use std::io;
 

@@ -16,8 +16,6 @@
 //! INV-TIER-1: `head <= read_only`, and pages leave in their order. INV-TIER-2: a key has one entry, wherever its
 //! record is. INV-TIER-3: what a page on the device says is used only if its checksum holds.
 
-pub(crate) mod admission;
-mod arriving;
 mod empty;
 pub(crate) mod extent;
 pub(crate) mod image;
@@ -26,8 +24,7 @@ pub(crate) mod mixed;
 mod model;
 pub(crate) mod pages;
 pub(crate) mod pressure;
-pub(crate) mod stage;
-pub(crate) mod staging;
+pub(crate) mod read;
 pub(crate) mod statistics;
 pub(crate) mod write;
 
@@ -35,7 +32,6 @@ use crate::log::{Log, PAGE_BYTES};
 use crate::memory::MemoryUse;
 use crate::namespace::Namespaces;
 use crate::shared::garbage::Garbage;
-use admission::Admission;
 use almandine_base::object::Types;
 use almandine_device::Device;
 use almandine_io::thread::Waker;
@@ -44,7 +40,9 @@ use empty::Emptying;
 use mixed::MixedSweep;
 use pages::{DevicePages, PageInfo};
 use pressure::{LIMIT_PAGES_MIN, Pressure};
-use staging::Staging;
+use read::admission::Admission;
+use read::room;
+use read::room::Staging;
 use statistics::{Counters, TierStatistics};
 use std::io;
 use std::sync::Arc;
@@ -280,7 +278,7 @@ impl Tier {
     }
 
     /// Sets what is called when there is room again. Once per store.
-    pub(crate) fn on_stall_end(&self, call: staging::RoomCall) {
+    pub(crate) fn on_stall_end(&self, call: room::RoomCall) {
         // A second call would belong to a second server over one store, which there is not.
         let _ = self.staging.on_room.set(call);
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use almandine_call::{KeyAccess, KeyCall, Outcome, Stop};
+use almandine_handler::{KeyAccess, KeyCall, Outcome, Stop};
 use almandine_keyspace::types::{Elements, Frozen};
 use almandine_keyspace::{Key, Reader, Refusal};
 use almandine_resp::reply::write_header;

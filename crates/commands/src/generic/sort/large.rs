@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use almandine_base::output::{Broken, Stream};
-use almandine_call::Stop;
-use almandine_call::computation::Computation;
+use almandine_handler::Stop;
+use almandine_handler::computation::Computation;
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::list::NewList;
 

@@ -1,6 +1,6 @@
 //! What SORT is asked for.
 
-use almandine_call::{CommandError, Options, errors};
+use almandine_handler::{CommandError, Options, errors};
 use almandine_resp::Args;
 
 use super::pattern::{self, Pattern};

@@ -1,7 +1,7 @@
 //! SORT that stores its result.
 
 use almandine_base::events::Classes;
-use almandine_call::{Outcome, Stop, WriteCall};
+use almandine_handler::{Outcome, Stop, WriteCall};
 use almandine_keyspace::types::Frozen;
 use almandine_keyspace::types::list::{Lists, NewList};
 use almandine_keyspace::{Key, Kind, Need, Put};

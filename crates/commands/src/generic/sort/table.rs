@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use almandine_call::{CommandError, errors};
 use almandine_datatypes::number::parse_f64;
+use almandine_handler::{CommandError, errors};
 
 /// Bytes of a block; a longer element has one of its own.
 const BLOCK: usize = 256 << 10;

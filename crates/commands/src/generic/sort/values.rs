@@ -4,7 +4,7 @@
 //! moment; it is looked whether the elements are still the same. Where they are too many for that, each is read by itself.
 
 use almandine_base::events::Classes;
-use almandine_call::{Context, Stop};
+use almandine_handler::{Context, Stop};
 use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::{Kind, Reader, Refusal};
 

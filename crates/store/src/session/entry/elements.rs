@@ -1,11 +1,11 @@
 //! Collections under their exclusive latch: changing an object, and the times at which elements expire.
 
 use super::{Act, Guard, Occupied, Payload, Slot};
+use crate::changes::events::Event;
 use crate::changes::push_element;
-use crate::events::Event;
 use crate::full::Full;
-use crate::heap;
-use crate::key::Key;
+use crate::record::heap;
+use crate::record::key::Key;
 use crate::record::{Header, Kind};
 use crate::session::Session;
 use crate::shared::consumers::Consumer;

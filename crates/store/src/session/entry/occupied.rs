@@ -3,8 +3,8 @@
 use super::{Before, Occupied, Payload, Put, Vacant, Written, zeroes};
 use crate::counters::add;
 use crate::full::Full;
-use crate::heap::{self, HeapValue, SharedValue};
-use crate::key::Key;
+use crate::record::heap::{self, HeapValue, SharedValue};
+use crate::record::key::Key;
 use crate::record::{Header, INLINE_KEY_MAX, Kind, WORD};
 use crate::session::allocate::{drop_heap_value, retire, trim};
 use crate::session::notes::Act;

@@ -7,15 +7,15 @@
 use super::{Act, Before, Guard, Occupied, Payload, Put, Slot, Vacant, Written};
 use crate::counters::add;
 use crate::full::Full;
-use crate::heap::HeapKey;
 use crate::index::Index;
 use crate::index::entry::Entry;
-use crate::key::Key;
+use crate::record::heap::HeapKey;
+use crate::record::key::Key;
 use crate::record::{Header, INLINE_KEY_MAX, Kind, Record};
 use crate::session::allocate::{drop_heap_key, drop_heap_value, retire};
 use crate::session::batch::Session;
 use crate::session::cold::Need;
-use crate::shared::Inner;
+use crate::shared::Shared;
 use std::sync::atomic::Ordering;
 
 /// Pairs up to this number are compared with each other to find a key that is named twice.
@@ -194,7 +194,7 @@ impl Session {
     #[inline]
     fn occupied<'s>(&'s mut self, pair: &Pair<'s>, old: &Old) -> Option<Occupied<'s>> {
         let guard = self.guard(pair);
-        let store: &'s Inner = guard.store;
+        let store: &'s Shared = guard.store;
         let same = |address: u64| (address == old.address).then_some(());
         let found = store.index.find_latched(guard.number, pair.key.hash, same);
         debug_assert!(found.is_some(), "INV-WHOLE-1: an entry stays as it was looked up for as long as its bucket is latched");

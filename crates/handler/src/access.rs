@@ -1,0 +1,90 @@
+//! Who a client is, and the newest that it knows of its user.
+
+use std::sync::Arc;
+
+use almandine_acl::User;
+use almandine_instance::Acl;
+use almandine_instance::fault::{self, Fault};
+
+/// Who a client is, and what it may do.
+#[derive(Clone, Debug)]
+pub struct Access {
+    user: Arc<User>,
+    /// Which users these are; see [`Acl::version`].
+    version: u64,
+    /// Somebody authenticated, or nobody had to when the connection came.
+    authenticated: bool,
+    /// It may run commands beyond those for anybody: it is authenticated, or nobody has to be now.
+    admitted: bool,
+    /// Something is forbidden to it.
+    restricted: bool,
+}
+
+impl Access {
+    /// A new connection: the default user's.
+    #[must_use]
+    pub fn of_default(acl: &Acl) -> Self {
+        // The number is read first: a change in between makes the user old, never too new.
+        let version = acl.version();
+        let user = Arc::clone(acl.users().default_user());
+        let open = user.is_open();
+        let restricted = !user.is_unrestricted();
+        Self { user, version, authenticated: open, admitted: open, restricted }
+    }
+
+    /// A connection that has authenticated as `user`.
+    pub(crate) fn of(user: Arc<User>) -> Self {
+        let restricted = !user.is_unrestricted();
+        Self { user, version: 0, authenticated: true, admitted: true, restricted }
+    }
+
+    /// Whether no user has changed since.
+    #[inline]
+    pub(crate) fn is_current(&self, acl: &Acl) -> bool {
+        self.version == acl.version()
+    }
+
+    /// Takes changes of users over. False when the client's user is gone: it is nobody then.
+    #[cold]
+    pub(crate) fn refresh(&mut self, acl: &Acl) -> bool {
+        let version = acl.version();
+        if fault::made() == Some(Fault::RightsKept) {
+            self.version = version;
+            return true;
+        }
+        let users = acl.users();
+        let same = users.find(&self.user.name).filter(|user| user.id == self.user.id);
+        let exists = same.is_some();
+        let user = Arc::clone(same.unwrap_or_else(|| users.default_user()));
+        let authenticated = exists && self.authenticated;
+        let admitted = authenticated || exists && users.default_user().is_open();
+        *self = Self { version, authenticated, admitted, restricted: !user.is_unrestricted(), user };
+        exists
+    }
+
+    /// The user.
+    #[must_use]
+    pub fn user(&self) -> &Arc<User> {
+        &self.user
+    }
+
+    /// Whether somebody has authenticated.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        self.authenticated
+    }
+
+    /// Whether it may run commands beyond AUTH, HELLO, QUIT and RESET.
+    #[inline]
+    #[must_use]
+    pub fn is_admitted(&self) -> bool {
+        self.admitted
+    }
+
+    /// Whether commands have to be checked.
+    #[inline]
+    #[must_use]
+    pub fn is_restricted(&self) -> bool {
+        self.restricted
+    }
+}

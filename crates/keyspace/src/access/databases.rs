@@ -1,0 +1,295 @@
+//! The logical databases: each is, at any time, one namespace of the store.
+
+use crate::Accessor;
+use crate::access::namespaces::Namespaces;
+use crate::blocking::queues::Waiters;
+use crate::changes::listeners::Listeners;
+use crate::types::TypeTable;
+use crate::watch::table::Watches;
+use almandine_base::limits::DATABASES_MAX;
+use almandine_datatypes::hash::Placement;
+use almandine_store::{EvictionPolicy, MemoryUse, Store, Totals, Work};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a keyspace is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Number of logical databases.
+    pub databases: usize,
+    /// Memory budget in bytes; 0 for none.
+    pub maxmemory: u64,
+    /// The store's own options.
+    pub store: almandine_store::Options,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { databases: 16, maxmemory: 0, store: almandine_store::Options::default() }
+    }
+}
+
+/// All databases of a server.
+pub struct Keyspace {
+    pub(crate) store: Store,
+    pub(crate) types: Arc<TypeTable>,
+    pub(crate) namespaces: Arc<Namespaces>,
+    pub(crate) watches: Arc<Watches>,
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) listeners: Arc<Listeners>,
+}
+
+impl Keyspace {
+    /// Opens empty databases.
+    ///
+    /// # Errors
+    /// When the store cannot be opened.
+    pub fn open(options: Options) -> io::Result<Arc<Self>> {
+        // Who knows where fields lie could choose those that collide.
+        let types = Arc::new(TypeTable { placement: Placement::new(options.store.seed.rotate_left(32)) });
+        let mut store_options = options.store;
+        store_options.types = Some(types.clone());
+        let store = Store::open(store_options)?;
+        let databases = options.databases.clamp(1, DATABASES_MAX);
+        let namespaces: Vec<u16> =
+            (0..databases).map(|_| store.allocate_namespace()).collect::<Result<_, _>>().map_err(io::Error::other)?;
+        let namespaces = Arc::new(Namespaces::new(&namespaces));
+        store.set_budget(options.maxmemory);
+        let watches = Arc::new(Watches::new());
+        let told = Arc::clone(&watches);
+        store.on_change(move |key| told.changed(key));
+        let waiters = Arc::new(Waiters::new());
+        let asked = Arc::clone(&waiters);
+        store.on_awaited(move |key, kind| asked.note(key, kind));
+        let keyspace = Self { store, types, namespaces, watches, waiters, listeners: Arc::default() };
+        keyspace.listen();
+        keyspace.listen_to_events();
+        Ok(Arc::new(keyspace))
+    }
+
+    /// Access for one worker thread; none when all sessions of the store are taken.
+    #[must_use]
+    pub fn accessor(self: &Arc<Self>) -> Option<Accessor> {
+        Some(Accessor::new(Arc::clone(self), self.store.session()?))
+    }
+
+    /// What the background does, once, for a keyspace without one.
+    pub fn maintain(&self, now_ms: i64) {
+        self.store.maintain(now_ms);
+    }
+
+    /// Number of databases.
+    #[must_use]
+    pub fn databases(&self) -> usize {
+        self.namespaces.len()
+    }
+
+    /// The namespace of a database, within a batch: none is swapped meanwhile (INV-NS-2).
+    #[inline]
+    pub(crate) fn namespace(&self, db: u16) -> u16 {
+        self.namespaces.namespace(db)
+    }
+
+    /// Keys in a database, expired ones that nobody has noticed yet included. Exact, O(threads).
+    #[must_use]
+    pub fn dbsize(&self, db: u16) -> u64 {
+        self.store.namespace_len(self.namespaces.settled(db)).0
+    }
+
+    /// Keys with an expiry in a database.
+    #[must_use]
+    pub fn expires(&self, db: u16) -> u64 {
+        self.store.namespace_len(self.namespaces.settled(db)).1
+    }
+
+    fn replace_namespace(&self, db: u16) -> u64 {
+        let keys = self.dbsize(db);
+        if keys == 0 {
+            return 0;
+        }
+        let fresh = loop {
+            match self.store.allocate_namespace() {
+                Ok(namespace) => break namespace,
+                // 65,000 emptied namespaces wait for their sweep, which takes a moment.
+                Err(_) => almandine_io::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        self.store.drop_namespace(self.namespaces.replace(db, fresh));
+        keys
+    }
+
+    /// Waits until what is used is within `budget`, which has been set, nothing more can be evicted, or the time is over.
+    /// Outside an epoch.
+    pub fn await_eviction(&self, budget: u64, within: Duration) {
+        const STEP: Duration = Duration::from_millis(1);
+        let steps = within.as_millis() / STEP.as_millis();
+        for _ in 0..steps {
+            if budget == 0 || self.tier().is_some() || self.used_memory() <= budget || self.over_limit() {
+                break;
+            }
+            almandine_io::thread::sleep(STEP);
+        }
+    }
+
+    /// The memory budget in bytes; 0: none.
+    #[must_use]
+    pub fn maxmemory(&self) -> u64 {
+        self.store.budget_bytes()
+    }
+
+    /// Sets the memory budget in bytes; 0 for none.
+    pub fn set_maxmemory(&self, bytes: u64) {
+        self.store.set_budget(bytes);
+    }
+
+    /// Sets what gives way when the budget is used up.
+    pub fn set_eviction(&self, policy: EvictionPolicy) {
+        self.store.set_eviction(policy);
+    }
+
+    /// Sets the time in which frequencies of use go down by one step while nothing is evicted; 0: they do not.
+    pub fn set_frequency_decay(&self, time: Duration) {
+        self.store.set_frequency_decay_ms(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
+    }
+
+    /// Whether commands that need memory must be refused: the budget is used up and nothing can be evicted.
+    #[inline]
+    #[must_use]
+    pub fn over_limit(&self) -> bool {
+        self.store.is_over_limit() && self.is_still_over_limit()
+    }
+
+    /// What was used may be free again: clients that did not read have gone, say.
+    #[cold]
+    fn is_still_over_limit(&self) -> bool {
+        self.store.refresh_over_limit();
+        self.store.is_over_limit()
+    }
+
+    /// Compares memory in use with the budget at once.
+    pub fn refresh_over_limit(&self) {
+        self.store.refresh_over_limit();
+    }
+
+    /// Sets who says how much memory outside the store (client buffers) counts against the budget. Once.
+    pub fn count_external_bytes(&self, bytes: impl Fn() -> u64 + Send + Sync + 'static) {
+        self.store.count_external_bytes(bytes);
+    }
+
+    /// Whether expired keys are removed in the background; they are unless told otherwise.
+    pub fn set_active_expiry(&self, active: bool) {
+        self.store.set_reclaiming(active);
+    }
+
+    /// Says whether keys that have expired stay for now, so that nothing changes (CLIENT PAUSE); readers do not see them.
+    pub fn hold_expiry(&self, held: bool) {
+        self.store.hold_expiry(held);
+    }
+
+    /// Memory by use.
+    #[must_use]
+    pub fn memory(&self) -> MemoryUse {
+        self.store.memory()
+    }
+
+    /// What the tier below memory has done; nothing without a device.
+    #[must_use]
+    pub fn tier(&self) -> Option<almandine_store::TierStatistics> {
+        self.store.tier()
+    }
+
+    /// Sets what becomes of records that were read from the device, how much of its space may be dead, and how many bytes a second
+    /// collecting that may read.
+    pub fn set_tier(&self, copy_reads: almandine_store::CopyReads, garbage_max: f64, compaction_bytes_per_second: u64) {
+        self.store.set_copy_reads(copy_reads);
+        self.store.set_compaction(garbage_max, compaction_bytes_per_second);
+    }
+
+    /// Makes all keys cold: everything that is in memory leaves for the device. False when that is not possible in time.
+    #[must_use]
+    pub fn empty_memory(&self, within: Duration) -> bool {
+        self.store.empty_memory(within)
+    }
+
+    /// Whether commands that write should wait, because the device, or compaction in memory, is slower than they are.
+    #[inline]
+    #[must_use]
+    pub fn is_stalled(&self) -> bool {
+        self.store.is_stalled()
+    }
+
+    /// Sets what is called, by a background thread, when they may go on.
+    pub fn on_stall_end(&self, call: impl Fn() + Send + Sync + 'static) {
+        self.store.on_stall_end(call);
+    }
+
+    /// Bytes that count against the budget.
+    #[must_use]
+    pub fn used_memory(&self) -> u64 {
+        self.memory().used_bytes()
+    }
+
+    /// Sums of all sessions' counters: hits, misses, expired keys and so on.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.store.totals()
+    }
+
+    /// What the background has done so far.
+    #[must_use]
+    pub fn work(&self) -> Work {
+        self.store.work()
+    }
+
+    /// Buckets of the hash index.
+    #[must_use]
+    pub fn index_buckets(&self) -> u64 {
+        self.store.index_buckets()
+    }
+}
+
+impl Accessor {
+    /// Empties databases in O(1), for everybody at once (INV-NS-2); their records are freed in the background. Returns how many
+    /// keys they held.
+    pub fn flush(&mut self, dbs: &[u16]) -> u64 {
+        self.alone(|accessor| {
+            let mut keys = 0;
+            accessor.remap(dbs, false, |keyspace| keys = dbs.iter().map(|&db| keyspace.replace_namespace(db)).sum());
+            accessor.count_changes(keys.cast_signed());
+            keys
+        })
+    }
+
+    /// As [`Accessor::flush`], for all databases.
+    pub fn flush_all(&mut self) -> u64 {
+        let dbs: Vec<u16> = (0..self.keyspace.databases() as u16).collect();
+        self.flush(&dbs)
+    }
+
+    /// Changes the namespaces of databases, with all that follows from it. The caller is alone.
+    fn remap(&mut self, dbs: &[u16], swapped: bool, remap: impl FnOnce(&Keyspace)) {
+        let before: Vec<u16> = dbs.iter().map(|&db| self.keyspace.namespace(db)).collect();
+        self.remap_waiting(dbs, |accessor| accessor.remap_watched(dbs, swapped, remap));
+        // The commands behind it in the same unit mean the databases as they are now.
+        self.namespaces.clear();
+        for (&db, before) in dbs.iter().zip(before) {
+            let namespace = self.keyspace.namespace(db);
+            if namespace != before {
+                self.session.note_database(db, namespace);
+            }
+        }
+    }
+
+    /// Swaps the contents of two databases, for everybody at once (INV-NS-2).
+    pub fn swap(&mut self, left: u16, right: u16) {
+        if left == right {
+            self.count_changes(1);
+            return;
+        }
+        self.alone(|accessor| {
+            accessor.remap(&[left, right], true, |keyspace| keyspace.namespaces.swap(left, right));
+            accessor.count_changes(1);
+        });
+    }
+}

@@ -1,0 +1,172 @@
+//! What those who wait may need beside the key that they wait for: the destination of BLMOVE.
+//!
+//! Whoever makes a key ready serves those who wait for it under the latches of his unit of work (INV-BLOCK-1), and no latch is
+//! held while something is read from the device (INV-LATCH-2). So where records may be on a device, a command that may make keys
+//! ready makes sure before its first change that serving will have all that it needs: it latches the destinations of those who
+//! will be served together with its own keys, those of who waits for these destinations, too, and so on, and asks for what is
+//! not in memory. Nobody begins to wait for a key that is latched, so what is found under the latches is all there is.
+//!
+//! Of a long queue only so many are looked at as the command has elements for, and some more, since others may leave meanwhile.
+
+use crate::access::accessor::Unit;
+use crate::{Accessor, Missing, Reader};
+use almandine_store::Need;
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+/// A key of a command that may get elements, for each of which somebody who waits can be served.
+#[derive(Clone, Copy, Debug)]
+pub struct Filled<'k> {
+    /// Its database.
+    pub db: u16,
+    /// The key.
+    pub key: &'k [u8],
+    /// At most how many elements it gets.
+    pub elements: usize,
+}
+
+/// Waiters of a queue that are looked at beside those that there are elements for.
+const SPARE: usize = 16;
+/// Keys that are latched together for those who wait, at most. Of more, those beyond are read between two holds
+/// ([`Accessor::read_between`]).
+const KEYS_MAX: usize = 1 << 10;
+/// Times that a command takes its latches anew, because somebody has begun to wait meanwhile.
+const PLANS_MAX: usize = 64;
+
+/// A key that serving needs.
+struct Needed {
+    db: u16,
+    key: Box<[u8]>,
+    hash: u64,
+}
+
+impl Accessor {
+    /// Whether anybody waits for keys.
+    #[inline]
+    #[must_use]
+    pub fn has_waiters(&self) -> bool {
+        self.keyspace.waiters.any.load(Ordering::Relaxed)
+    }
+
+    /// Notes what must be read from the device before those who wait for a key can be served. A look ahead: without latches.
+    pub fn probe_for_waiters(&mut self, filled: Filled<'_>) {
+        let needed = self.needed_to_serve(&[filled]);
+        let _ = self.require_all_of(&needed);
+    }
+
+    /// A unit of work that has just begun and may fill a key for which somebody waits holds all of its keys exclusively: serving
+    /// may change one that its commands only read, and nobody is to come between. It may release its latches for a moment.
+    pub fn hold_for_waiters(&mut self, filled: &[Filled<'_>]) {
+        let is_waited_for =
+            |filled: &Filled<'_>| filled.elements > 0 && self.keyspace.waiters.is_waited_for(&self.key(filled.db, filled.key));
+        if self.unit == Unit::Planned && self.modes.contains(&false) && filled.iter().any(is_waited_for) {
+            self.modes.fill(true);
+            self.session.unlock_all();
+            self.session.lock_each(&self.hashes, &self.modes);
+        }
+    }
+
+    /// Makes sure that a unit of work that has just begun will have all that it takes to serve those whom it makes ready. It may
+    /// release its latches for a moment.
+    ///
+    /// # Errors
+    /// When something has to be read from the device first.
+    pub fn secure_waiters_of_unit(&mut self, filled: &[Filled<'_>]) -> Result<(), Missing> {
+        debug_assert!(self.in_unit(), "INV-BLOCK-1: what serving needs is latched with the unit");
+        if self.is_alone() || !self.has_waiters() {
+            return Ok(());
+        }
+        self.secure_waiters(filled, |accessor, needed| {
+            accessor.hashes.extend(needed.iter().map(|key| key.hash));
+            accessor.modes.extend(needed.iter().map(|_| true));
+            accessor.session.unlock_all();
+            accessor.session.lock_each(&accessor.hashes, &accessor.modes);
+        })
+    }
+
+    fn secure_waiters(&mut self, filled: &[Filled<'_>], latch: impl Fn(&mut Self, &[Needed])) -> Result<(), Missing> {
+        for _ in 0..PLANS_MAX {
+            let needed = self.needed_to_serve(filled);
+            if needed.iter().all(|key| self.session.holds_exclusively(key.hash)) {
+                return self.require_all_of(&needed);
+            }
+            latch(self, &needed);
+        }
+        // Whoever came meanwhile is served as in memory, see `hand_over`.
+        Ok(())
+    }
+
+    /// What cannot be read is the error of who needs it.
+    fn require_all_of(&mut self, needed: &[Needed]) -> Result<(), Missing> {
+        let mut outcome = Ok(());
+        for Needed { db, key, .. } in needed {
+            if self.require_all(self.key(*db, key), Need::Read) == Err(Missing::Cold) {
+                outcome = Err(Missing::Cold);
+            }
+        }
+        outcome
+    }
+
+    /// Those of these keys that somebody waits for, what serving them may change beside, and so on.
+    fn needed_to_serve(&self, filled: &[Filled<'_>]) -> Vec<Needed> {
+        let (mut needed, mut known, mut elements) = (Vec::new(), HashSet::new(), Vec::new());
+        for filled in filled.iter().filter(|filled| filled.elements > 0) {
+            let key = self.key(filled.db, filled.key);
+            if self.keyspace.waiters.is_waited_for(&key) && known.insert(key.hash) {
+                needed.push(Needed { db: filled.db, key: filled.key.into(), hash: key.hash });
+                elements.push(filled.elements);
+            }
+        }
+        let mut next = 0;
+        while next < needed.len() && needed.len() < KEYS_MAX {
+            let count = elements[next];
+            let key = self.key(needed[next].db, &needed[next].key);
+            for waiter in self.keyspace.waiters.first(&key, count.saturating_add(SPARE).min(KEYS_MAX)) {
+                let Some(other) = waiter.other() else { continue };
+                let hash = self.key(waiter.db(), other).hash;
+                if known.insert(hash) {
+                    needed.push(Needed { db: waiter.db(), key: other.into(), hash });
+                    elements.push(count);
+                }
+            }
+            next += 1;
+        }
+        needed
+    }
+}
+
+impl Reader<'_> {
+    /// As [`Accessor::has_waiters`].
+    #[must_use]
+    pub fn has_waiters(&self) -> bool {
+        self.accessor.has_waiters()
+    }
+
+    /// As [`Reader::secure_waiters`], for keys each of which may get any number of elements.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn secure_all_waiters<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>) -> Result<(), Missing> {
+        if !self.accessor.has_cold() || !self.has_waiters() {
+            return Ok(());
+        }
+        let filled: Vec<Filled<'_>> = keys.map(|(db, key)| Filled { db, key, elements: usize::MAX }).collect();
+        self.secure_waiters(&filled)
+    }
+
+    /// As [`Accessor::secure_waiters_of_unit`], for a command that has just latched its keys exclusively: all of them are named.
+    ///
+    /// # Errors
+    /// As there; then the command must not have changed anything.
+    pub fn secure_waiters(&mut self, filled: &[Filled<'_>]) -> Result<(), Missing> {
+        if !self.accessor.has_cold() || !self.has_waiters() || self.accessor.unit != Unit::Command {
+            return Ok(());
+        }
+        self.accessor.secure_waiters(filled, |accessor, needed| {
+            let own = filled.iter().map(|filled| accessor.key(filled.db, filled.key).hash);
+            let hashes: Vec<u64> = own.chain(needed.iter().map(|key| key.hash)).collect();
+            accessor.session.unlock_all();
+            accessor.session.lock_all(&hashes, true);
+        })
+    }
+}

@@ -1,0 +1,12 @@
+//! Access: databases, units of work, and what a command may do with a key.
+//!
+//! **Start reading at**: [`accessor`].
+
+pub(crate) mod accessor;
+pub(crate) mod databases;
+pub(crate) mod destinations;
+pub(crate) mod namespaces;
+pub(crate) mod reader;
+pub(crate) mod unit;
+pub(crate) mod value;
+pub(crate) mod writer;

@@ -1,0 +1,258 @@
+//! Writing: a reader that may also change keys.
+
+use crate::access::value::{Owned, OwnedBytes};
+use crate::{Accessor, Key, Missing, Reader};
+use almandine_store::{Full, HeapValue, Kind, Need, Occupied, Pair, Put, SharedValue, Slot, fits_inline};
+use std::ops::{Deref, DerefMut};
+
+/// Read and write access to one database. A verb on one key latches it by itself; several keys change together after
+/// [`Writer::hold`], or when the command declares them. Dropping it releases what it holds.
+pub struct Writer<'w> {
+    reader: Reader<'w>,
+}
+
+impl<'w> Deref for Writer<'w> {
+    type Target = Reader<'w>;
+
+    fn deref(&self) -> &Reader<'w> {
+        &self.reader
+    }
+}
+
+impl DerefMut for Writer<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.reader
+    }
+}
+
+impl Drop for Writer<'_> {
+    /// A command is a unit of work, unless it is one of several.
+    #[inline]
+    fn drop(&mut self) {
+        if !self.reader.accessor.in_unit() {
+            self.reader.accessor.session.end_group();
+        }
+    }
+}
+
+impl<'w> Writer<'w> {
+    #[inline]
+    pub(crate) fn new(accessor: &'w mut Accessor, db: u16) -> Self {
+        Self { reader: Reader::new(accessor, db) }
+    }
+
+    /// Takes hold of keys of any databases that the command does not declare: they change together, and all that is known of
+    /// them is at hand. Before the first change, and once per writer.
+    ///
+    /// # Errors
+    /// When something has to be read from the device first; then the command must not have changed anything.
+    pub fn hold<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])> + Clone) -> Result<(), Missing> {
+        self.reader.lock_keys(keys.clone(), true);
+        let mut outcome = self.reader.secure_all_waiters(keys.clone());
+        for (db, key) in keys {
+            // All of them, so that all are read together.
+            outcome = outcome.and(self.require_in(db, key));
+        }
+        outcome
+    }
+
+    /// As [`Writer::hold`], for one key of this database.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn hold_one(&mut self, key: Key<'_>) -> Result<(), Missing> {
+        self.lock_one(key);
+        self.require(key)
+    }
+
+    /// Latches keys of this database exclusively. Once per writer.
+    pub fn lock_all<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
+        let db = self.reader.db;
+        self.reader.lock_keys(keys.map(|key| (db, key)), true);
+    }
+
+    /// Latches one key of this database exclusively.
+    #[inline]
+    pub fn lock_one(&mut self, key: Key<'_>) {
+        // While events are told, commands of one verb are latched before they begin, too.
+        if !self.reader.accessor.in_unit() && !self.reader.accessor.session.holds_latches() {
+            let key = self.reader.current(key);
+            self.reader.accessor.session.lock_all(&[key.hash], true);
+        }
+    }
+
+    /// Makes sure that all that is known of a locked key is at hand. Before a command reads what it is about to change.
+    ///
+    /// # Errors
+    /// When something has to be read from the device first; then the command must not have changed anything.
+    pub fn require(&mut self, key: Key<'_>) -> Result<(), Missing> {
+        self.require_for(key, Need::Read, false)
+    }
+
+    /// As [`Writer::require`], for what the command needs the key for. `again`: it may remove the key and look it up again.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn require_for(&mut self, key: Key<'_>, need: Need, again: bool) -> Result<(), Missing> {
+        if !self.reader.accessor.has_cold() {
+            return Ok(());
+        }
+        let key = self.reader.current(key);
+        if again { self.reader.accessor.require_all(key, need) } else { self.reader.accessor.require(key, need) }
+    }
+
+    /// As [`Writer::require`], for a key of any database.
+    fn require_in(&mut self, db: u16, key: &[u8]) -> Result<(), Missing> {
+        if !self.reader.accessor.has_cold() {
+            return Ok(());
+        }
+        let namespace = self.reader.namespace_of(db);
+        let key = self.reader.accessor.session.key(namespace, key);
+        self.reader.accessor.require(key, Need::Read)
+    }
+
+    /// Sets a key to a string, whatever it was.
+    ///
+    /// # Errors
+    /// When the store is full, or when a record has to be read first, which [`Accessor::check_met`] tells; then nothing has
+    /// changed.
+    #[inline]
+    pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
+        let key = self.reader.current(key);
+        self.reader.accessor.session.upsert(key, value, put)
+    }
+
+    /// As [`Writer::upsert`], of a value that need not be copied when it is large.
+    ///
+    /// # Errors
+    /// As for [`Writer::upsert`].
+    pub fn upsert_owned(&mut self, key: Key<'_>, value: Vec<u8>, put: Put) -> Result<(), Full> {
+        let key = self.reader.current(key);
+        if fits_inline(key.bytes.len(), value.len()) {
+            return self.upsert(key, &value, put);
+        }
+        let value = SharedValue::new(HeapValue::string(value));
+        match self.modify_to_replace(key) {
+            Slot::Occupied(mut entry) => entry.replace_shared(Kind::String, value, put),
+            Slot::Vacant(entry) => entry.insert_shared(Kind::String, value, put),
+        }
+    }
+
+    /// Sets locked keys to strings, each with when it expires: all of them or none. Of several pairs with one key the last one
+    /// counts.
+    ///
+    /// # Errors
+    /// As for [`Writer::upsert`].
+    pub fn upsert_all<'k>(&mut self, pairs: impl Iterator<Item = (&'k [u8], &'k [u8], Option<i64>)>) -> Result<(), Full> {
+        let pairs: Vec<Pair<'k>> = pairs.map(|(key, value, expiry_ms)| Pair { key: self.key(key), value, expiry_ms }).collect();
+        self.reader.accessor.session.upsert_all(&pairs)
+    }
+
+    /// A key under its latch, present or absent. An expired key is absent.
+    #[inline]
+    pub fn modify<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+        let key = self.reader.current(key);
+        self.reader.accessor.session.entry(key)
+    }
+
+    /// As [`Writer::modify`], for a caller that replaces the record whatever it was.
+    pub(crate) fn modify_to_replace<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+        let key = self.reader.current(key);
+        self.reader.accessor.session.entry_to_replace(key)
+    }
+
+    /// Removes a key; whether it was there.
+    #[inline]
+    pub fn delete(&mut self, key: Key<'_>) -> bool {
+        let key = self.reader.current(key);
+        self.reader.accessor.session.delete(key)
+    }
+
+    /// Says that what the command has done counts as so many changes more, or fewer, than keys that it has changed.
+    pub fn count_changes(&mut self, more: i64) {
+        self.reader.accessor.count_changes(more);
+    }
+
+    /// Makes a key as old as if it had not been used for `idle_ms`, as precisely as ages are told apart ([`Reader::idle_ms`]).
+    pub fn set_idle_ms(&mut self, key: Key<'_>, idle_ms: i64) {
+        let key = self.reader.current(key);
+        self.reader.accessor.session.set_idle_ms(key, idle_ms);
+    }
+
+    /// Makes a key as warm as [`Reader::frequency`] says, 0 to 7; nothing happens while frequencies are not counted.
+    pub fn set_frequency(&mut self, key: Key<'_>, steps: u64) {
+        let key = self.reader.current(key);
+        self.reader.accessor.session.set_frequency(key, steps);
+    }
+
+    fn slot<'s>(&'s mut self, db: u16, key: &'s [u8]) -> Slot<'s> {
+        let namespace = self.reader.namespace_of(db);
+        let key = self.reader.accessor.session.key(namespace, key);
+        self.reader.accessor.session.entry(key)
+    }
+
+    /// A copy of a key's value, of any database.
+    pub fn copy(&mut self, db: u16, key: &[u8]) -> Option<Owned> {
+        match self.slot(db, key) {
+            Slot::Occupied(entry) => Some(owned(&entry)),
+            Slot::Vacant(_) => None,
+        }
+    }
+
+    /// Puts a value to a key of any database, replacing what was there.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn put(&mut self, db: u16, key: &[u8], value: Owned) -> Result<(), Full> {
+        let Owned { kind, put, mut bytes } = value;
+        if let OwnedBytes::Inline(packed) = &bytes
+            && !fits_inline(key.len(), packed.len())
+            && let Some(object) = self.reader.accessor.keyspace.types.unpacked(kind, packed)
+        {
+            bytes = OwnedBytes::Shared(object);
+        }
+        let namespace = self.reader.namespace_of(db);
+        let key = self.reader.accessor.session.key(namespace, key);
+        match (self.reader.accessor.session.entry_to_replace(key), bytes) {
+            (Slot::Occupied(mut entry), OwnedBytes::Inline(bytes)) => entry.replace(kind, &bytes, put),
+            (Slot::Occupied(mut entry), OwnedBytes::Shared(value)) => entry.replace_shared(kind, value, put),
+            (Slot::Vacant(entry), OwnedBytes::Inline(bytes)) => entry.insert(kind, &bytes, put),
+            (Slot::Vacant(entry), OwnedBytes::Shared(value)) => entry.insert_shared(kind, value, put),
+        }
+    }
+
+    /// Puts a value that a key has to another key, of any database, and removes the first. Both are latched. That is one change,
+    /// told of the first key before the second, as Redis does.
+    ///
+    /// # Errors
+    /// When the store is full; then nothing has changed.
+    pub fn transfer(&mut self, (from_db, from): (u16, &[u8]), (db, key): (u16, &[u8]), value: Owned) -> Result<(), Full> {
+        self.put(db, key, value)?;
+        if let Slot::Occupied(entry) = self.slot(from_db, from) {
+            entry.remove();
+        }
+        self.reader.accessor.session.join_changes();
+        Ok(())
+    }
+
+    /// The type of the value of a key of any database.
+    pub fn kind_in(&mut self, db: u16, key: &[u8]) -> Option<Kind> {
+        match self.slot(db, key) {
+            Slot::Occupied(entry) => Some(entry.kind()),
+            Slot::Vacant(_) => None,
+        }
+    }
+
+    /// Whether a key of any database exists. Unlike [`Reader::exists`] it works under a lock plan that spans databases.
+    pub fn exists_in(&mut self, db: u16, key: &[u8]) -> bool {
+        matches!(self.slot(db, key), Slot::Occupied(_))
+    }
+}
+
+fn owned(entry: &Occupied<'_>) -> Owned {
+    let bytes = match entry.shared() {
+        Some(value) => OwnedBytes::Shared(value),
+        None => OwnedBytes::Inline(entry.value().to_vec()),
+    };
+    Owned { kind: entry.kind(), put: entry.put(), bytes }
+}

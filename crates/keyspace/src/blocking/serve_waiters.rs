@@ -1,0 +1,67 @@
+//! Serving those who wait and whose commands change another key than the one that is ready, as BLMOVE does.
+//!
+//! A unit of work holds the latches of the keys that it has made ready, and must not release them before it has the latch of the
+//! other key, too (INV-BLOCK-1). Where records may be on a device it has that already ([`crate::access::destinations`]). Else it
+//! is a latch out of order, which one session at a time takes, for all ([`Session::secure`](almandine_store::Session::secure)).
+
+use crate::access::accessor::Unit;
+use crate::{Accessor, Missing};
+use almandine_store::{Fetcher, Need, ReadyKey};
+use std::collections::VecDeque;
+
+/// Whether a session has what it needs to serve somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secured {
+    /// It has.
+    Yes,
+    /// It had to release its latches for a moment, since something had to be read from the device: what it knows of the ready
+    /// keys is void.
+    Again,
+    /// Another session has served all in its place. It holds no latches any more.
+    Elsewhere,
+}
+
+impl Accessor {
+    /// Makes sure that this session holds the latch of another key of a database, too, and that it is at hand, while it serves
+    /// those who wait for `current`. `keys` are ready, too, and come next.
+    pub fn secure(&mut self, db: u16, other: &[u8], current: &ReadyKey, keys: &mut VecDeque<ReadyKey>) -> Secured {
+        let key = self.key(db, other);
+        if !self.is_alone() {
+            keys.extend(self.session.take_ready());
+            keys.push_front(current.clone());
+            if !self.session.secure(key.hash, keys) {
+                return Secured::Elsewhere;
+            }
+            keys.pop_front();
+        }
+        if self.has_cold() && self.require(key, Need::Read) == Err(Missing::Cold) {
+            return self.read_between(current, keys);
+        }
+        Secured::Yes
+    }
+
+    /// All whom this session had something for are served. If it serves for others and was given more meanwhile, these keys are
+    /// next: true.
+    pub fn take_over(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
+        self.session.take_over(keys)
+    }
+
+    /// Reads what was missed from the device, between two holds of the latches: no latch is held across I/O. The worker waits;
+    /// those who wait for keys are still the first in their queues, but others may change the keys meanwhile. That is so only
+    /// where more is needed than a command secures before it changes anything ([`crate::access::destinations`]).
+    pub fn read_between(&mut self, current: &ReadyKey, keys: &mut VecDeque<ReadyKey>) -> Secured {
+        if self.is_alone() {
+            return if self.read_missing() { Secured::Again } else { Secured::Yes };
+        }
+        debug_assert_eq!(self.unit, Unit::Planned, "INV-BLOCK-1: who waits is served within a unit of work");
+        keys.extend(self.session.take_ready());
+        self.session.unlock_all();
+        let mut stage = self.session.detach();
+        self.session.stage_blocking(&mut self.wanted, &mut stage, &mut Fetcher::default());
+        self.session.attach(stage);
+        keys.push_front(current.clone());
+        self.session.hold_again(keys);
+        keys.pop_front();
+        Secured::Again
+    }
+}

@@ -1,0 +1,478 @@
+//! Waiting for keys, and serving who waits.
+//!
+//! A unit of work that has changed a key which is waited for keeps its latches to its end ([`Accessor::has_ready`]); then its
+//! worker serves those who wait, one after the other, and releases the latches ([`Accessor::end_unit`]).
+
+use crate::access::accessor::Unit;
+use crate::blocking::queues::{Awaited, Queue, WaitedKeys, Waiter, WaiterKeys};
+use crate::key_table::Name;
+use crate::{Accessor, Keyspace, Missing, Writer};
+use almandine_base::steps;
+use almandine_io::thread;
+use almandine_store::{Consumer, Key, Kind, Need, ReadyKey, Slot};
+use std::any::Any;
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+/// Keys whose queues a waiter leaves within one epoch: memory that others free waits for the end of the longest.
+const LEFT_AT_ONCE: usize = 1024;
+
+impl Keyspace {
+    /// Counts waiters up or down; while there are any, changes are told to them. They still are when the last one is gone, until
+    /// [`Keyspace::forget_waiting`].
+    fn count_waiting(&self, more: isize) {
+        let mut told = self.waiters.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.waiting = told.waiting.saturating_add_signed(more);
+        self.waiters.any.store(told.waiting > 0, Ordering::Relaxed);
+        if told.waiting > 0 && !told.told {
+            told.told = true;
+            self.store.tell_changes(Consumer::Wait, true);
+        }
+    }
+
+    /// If nobody waits, changes are told no more. From time to time.
+    pub fn forget_waiting(&self) {
+        let mut told = self.waiters.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.told && told.waiting == 0 {
+            told.told = false;
+            self.store.tell_changes(Consumer::Wait, false);
+        }
+    }
+
+    /// Installs who is told of keys that the store has removed by itself, as those that have expired, and whose end somebody
+    /// waits to hear of: on any thread, under the key's latch. Whoever is told has somebody serve those who wait, by
+    /// [`Accessor::make_ready`]. A second call changes nothing.
+    pub fn on_lost(&self, listener: impl Fn(ReadyKey) + Send + Sync + 'static) {
+        let waiters = Arc::clone(&self.waiters);
+        self.store.on_lost(move |key| {
+            if waiters.misses(key) {
+                listener(ReadyKey { namespace: key.namespace, key: key.bytes.into(), hash: key.hash });
+            }
+        });
+    }
+
+    /// How many keys are waited for.
+    #[must_use]
+    pub fn waited_keys(&self) -> WaitedKeys {
+        self.waiters.waited_keys()
+    }
+}
+
+impl Writer<'_> {
+    /// Begins to wait for keys of this database. All of them are latched, and have been since it was found that none of them has
+    /// anything for the waiter.
+    pub fn wait(&mut self, keys: WaiterKeys, awaited: Awaited, request: Box<dyn Any + Send + Sync>) -> Arc<Waiter> {
+        let keyspace = Arc::clone(&self.accessor.keyspace);
+        // Before it enters a queue: who changes a key behind these latches is told.
+        keyspace.count_waiting(1);
+        let waiter = keyspace.waiters.make(self.db, awaited, keys, request);
+        for key in waiter.keys() {
+            let key = self.key(key);
+            debug_assert!(
+                self.accessor.is_alone() || self.accessor.session.holds(key.hash),
+                "INV-BLOCK-2: who begins to wait holds the latch"
+            );
+            keyspace.waiters.enter(&key, &waiter);
+        }
+        waiter
+    }
+}
+
+impl Accessor {
+    /// A waiter whose wait has ended leaves the queues of its keys, if it has not, within a batch; outside of a unit of work the
+    /// epoch is left between some keys and the next ones.
+    pub fn leave_queues(&mut self, waiter: &Waiter) {
+        if !waiter.leave() {
+            return;
+        }
+        for (number, key) in waiter.keys().enumerate() {
+            if number > 0 && number.is_multiple_of(LEFT_AT_ONCE) {
+                self.renew_epoch();
+            }
+            let key = self.key(waiter.db(), key);
+            self.keyspace.waiters.leave(&key, waiter);
+        }
+        self.keyspace.count_waiting(-1);
+    }
+
+    /// A waiter that was just served leaves the queues of its keys. Of one with many keys that is left to the worker of its
+    /// connection, which has no latches: until then, its places are passed over.
+    pub fn leave_served(&mut self, waiter: &Waiter) {
+        debug_assert!(waiter.has_ended(), "INV-BLOCK-3: only a wait that has ended leaves its queues");
+        if waiter.keys().nth(LEFT_AT_ONCE).is_none() {
+            self.leave_queues(waiter);
+        }
+    }
+
+    /// Whether the unit of work that has just ended has made keys ready for which somebody waits. Then its latches are still
+    /// held, and who waits must be served before [`Accessor::end_unit`].
+    #[inline]
+    #[must_use]
+    pub fn has_ready(&self) -> bool {
+        self.session.has_ready()
+    }
+
+    /// Begins a unit of work in which keys are ready that it has not changed, as far as somebody waits for them: they were
+    /// removed before, or those who wait may have something because time has passed. Those who wait are served as behind a
+    /// change, and the unit is ended in any case.
+    pub fn make_ready(&mut self, keys: Vec<ReadyKey>) {
+        self.plan_unit();
+        self.hashes.extend(keys.iter().map(|ready| ready.hash));
+        self.modes.extend(keys.iter().map(|_| true));
+        self.begin_unit();
+        for ready in keys {
+            if self.keyspace.waiters.note_unchanged(&key_of(&ready)) {
+                self.session.add_ready(ready);
+            }
+        }
+    }
+
+    /// The keys of one who waits, for [`Accessor::make_ready`], within a batch.
+    #[must_use]
+    pub fn keys_of(&self, waiter: &Waiter) -> Vec<ReadyKey> {
+        let ready = |bytes: &[u8]| {
+            let Key { namespace, hash, .. } = self.key(waiter.db(), bytes);
+            ReadyKey { namespace, key: bytes.into(), hash }
+        };
+        waiter.keys().map(ready).collect()
+    }
+
+    /// Whether this unit of work may change all keys of one who waits.
+    #[must_use]
+    pub fn holds_all_of(&mut self, waiter: &Waiter) -> bool {
+        let reader = self.reader(waiter.db());
+        waiter.keys().all(|key| reader.holds(reader.key(key)))
+    }
+
+    /// Begins to serve those who wait for the keys that are ready: `ready` gets these, in the order in which they became so.
+    pub fn begin_to_serve(&mut self, ready: &mut VecDeque<ReadyKey>) {
+        self.session.move_ready(ready);
+        if !self.in_unit() {
+            // A verb that latches by itself has changed something.
+            self.plan_unit();
+            self.hashes.extend(ready.iter().map(|ready| ready.hash));
+            self.modes.extend(ready.iter().map(|_| true));
+            self.begin_unit();
+        }
+    }
+
+    /// Ends a unit of work, though it has made keys ready: for the proof that this would be noticed.
+    pub fn release_early(&mut self) {
+        if self.in_unit() {
+            self.end_unit();
+        } else {
+            self.session.unlock_all();
+        }
+        thread::yield_now();
+    }
+
+    /// Takes the keys that were made ready while others were served.
+    pub fn take_ready(&mut self, ready: &mut VecDeque<ReadyKey>) {
+        self.session.move_ready(ready);
+    }
+
+    /// The turn of a ready key has come: when it is changed from now on, it is ready again.
+    pub fn take_turn(&mut self, ready: &ReadyKey) {
+        self.keyspace.waiters.take_turn(&key_of(ready));
+    }
+
+    /// Whether anybody waits for a ready key still, for whatever type.
+    #[must_use]
+    pub fn is_waited_for(&self, ready: &ReadyKey) -> bool {
+        self.keyspace.waiters.is_waited_for(&key_of(ready))
+    }
+
+    /// The first who waits for a ready key that is of this type now, or gone, of those behind the waiter `last`.
+    #[must_use]
+    pub fn next_waiter(&self, ready: &ReadyKey, kind: Option<Kind>, last: Option<&Waiter>) -> Option<Arc<Waiter>> {
+        self.keyspace.waiters.behind(&key_of(ready), last.map_or(0, Waiter::ticket), kind)
+    }
+
+    /// The type that a ready key has now, if it is there.
+    ///
+    /// # Errors
+    /// When it must be read from the device first, or cannot be.
+    pub fn kind_of_ready(&mut self, ready: &ReadyKey) -> Result<Option<Kind>, Missing> {
+        debug_assert!(self.in_unit(), "INV-BLOCK-1: who waits is served under the latches of the unit that made the key ready");
+        let key = key_of(ready);
+        if self.has_cold() {
+            self.require(key, Need::Read)?;
+        }
+        Ok(match self.session.entry(key) {
+            Slot::Occupied(entry) => Some(entry.kind()),
+            Slot::Vacant(_) => None,
+        })
+    }
+
+    /// A command that was served has ended: what it has done is a unit of work of its own for those who want effects.
+    pub fn end_served(&mut self) {
+        self.session.end_group();
+        self.namespaces.clear();
+    }
+
+    /// Ends what a command has latched; it stays if keys were made ready.
+    #[inline]
+    pub(crate) fn end_command(&mut self) {
+        if self.session.end_command() {
+            self.unit = Unit::Planned;
+        }
+        self.namespaces.clear();
+    }
+
+    /// Does something to the namespaces of databases, alone. Who waits for keys of them goes on waiting for those that the
+    /// databases have then, and where there are such keys they are ready.
+    pub(crate) fn remap_waiting(&mut self, dbs: &[u16], remap: impl FnOnce(&mut Self)) {
+        debug_assert!(self.is_alone(), "INV-NS-2: what databases hold changes for everybody at once");
+        let keyspace = Arc::clone(&self.keyspace);
+        let before = self.by_namespace(dbs);
+        let moved: Vec<(Name, Queue)> = keyspace.waiters.take_namespaces(|namespace| before.contains_key(&namespace));
+        remap(self);
+        // What the transaction has done before may have noted a key for the queue that it had then.
+        let noted: HashSet<ReadyKey> = self.session.ready().iter().cloned().collect();
+        for (name, queue) in moved {
+            steps::take(1);
+            let Some(&db) = before.get(&name.namespace) else { continue };
+            let is_ready = self.may_exist(db, &name.key) || queue.tells_gone();
+            let key = self.key(db, &name.key);
+            let ready = ReadyKey { namespace: key.namespace, key: key.bytes.into(), hash: key.hash };
+            let is_noted = noted.contains(&ready);
+            if is_ready && !is_noted {
+                self.session.add_ready(ready);
+            }
+            keyspace.waiters.put(&key, queue, is_ready || is_noted);
+        }
+    }
+}
+
+fn key_of(ready: &ReadyKey) -> Key<'_> {
+    let ReadyKey { namespace, key, hash } = ready;
+    Key { namespace: *namespace, glance: almandine_store::GlanceId::default(), bytes: key, hash: *hash }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::list::{End, ListLimits, Lists};
+    use crate::{EndOfWait, Options};
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicU64;
+    use std::thread;
+    use std::time::Duration;
+
+    fn keyspace() -> Arc<Keyspace> {
+        let store = almandine_store::Options { background: false, ..Default::default() };
+        Keyspace::open(Options { store, ..Options::default() }).unwrap()
+    }
+
+    fn limits() -> ListLimits {
+        ListLimits::new(-2)
+    }
+
+    const LISTS: Awaited = Awaited { kind: Kind::List, or_gone: false };
+
+    /// What those who wait are given.
+    type Given = Arc<Mutex<Vec<Vec<u8>>>>;
+
+    fn pop(writer: &mut Writer<'_>, key: &[u8]) -> Option<Vec<u8>> {
+        let key = writer.key(key);
+        let mut list = writer.write_as::<Lists>(key, limits()).unwrap();
+        let mut element = None;
+        if list.existed() {
+            list.pop(End::Left, 1, |bytes| element = Some(bytes.to_vec())).unwrap();
+            list.commit().unwrap();
+        }
+        element
+    }
+
+    /// BLPOP of one key: an element, or a place in the queue.
+    fn pop_or_wait(accessor: &mut Accessor, db: u16, name: &[u8], given: &Given) -> Result<Vec<u8>, Arc<Waiter>> {
+        let mut writer = accessor.writer(db);
+        let key = writer.key(name);
+        writer.lock_one(key);
+        match pop(&mut writer, name) {
+            Some(element) => Ok(element),
+            None => {
+                let keys = WaiterKeys::new([name].into_iter(), None);
+                Err(writer.wait(keys, LISTS, Box::new(Arc::clone(given))))
+            }
+        }
+    }
+
+    /// RPUSH, and what follows it.
+    fn push(accessor: &mut Accessor, db: u16, name: &[u8], element: &[u8]) {
+        let mut writer = accessor.writer(db);
+        let key = writer.key(name);
+        writer.lock_one(key);
+        let mut list = writer.write_as::<Lists>(key, limits()).unwrap();
+        list.push(End::Right, element).unwrap();
+        list.commit().unwrap();
+        drop(writer);
+        serve(accessor);
+    }
+
+    fn serve(accessor: &mut Accessor) {
+        if !accessor.has_ready() {
+            return;
+        }
+        let mut keys = VecDeque::new();
+        accessor.begin_to_serve(&mut keys);
+        for ready in keys.drain(..) {
+            let mut last: Option<Arc<Waiter>> = None;
+            while let Ok(kind) = accessor.kind_of_ready(&ready)
+                && let Some(waiter) = accessor.next_waiter(&ready, kind, last.as_deref())
+            {
+                if waiter.begin_to_serve() {
+                    let element = pop(&mut accessor.writer(waiter.db()), &ready.key).expect("what the waiter was promised");
+                    waiter.request().downcast_ref::<Given>().unwrap().lock().unwrap().push(element);
+                    waiter.served();
+                    accessor.leave_queues(&waiter);
+                }
+                last = Some(waiter);
+            }
+            accessor.take_turn(&ready);
+        }
+        accessor.take_ready(&mut keys);
+        assert!(keys.is_empty(), "what who waited has taken makes nothing ready");
+        accessor.end_unit();
+    }
+
+    /// INV-BLOCK-1, INV-BLOCK-2 and INV-BLOCK-3: of what several threads push, take, wait for and cease to wait for, nothing is
+    /// lost, doubled, or left beside somebody who waits.
+    #[test]
+    fn nothing_is_lost_between_looking_and_waiting() {
+        const ELEMENTS: u64 = 30_000;
+        let keyspace = keyspace();
+        let (pushed, taken) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+        let producer = |keyspace: &Arc<Keyspace>| {
+            let mut accessor = keyspace.accessor().unwrap();
+            loop {
+                let number = pushed.fetch_add(1, Ordering::Relaxed);
+                if number >= ELEMENTS {
+                    return;
+                }
+                accessor.begin_batch(0);
+                push(&mut accessor, 0, if number.is_multiple_of(3) { b"a" } else { b"b" }, &number.to_le_bytes());
+                accessor.end_batch();
+            }
+        };
+        let consumer = |keyspace: &Arc<Keyspace>, name: &[u8]| {
+            let (mut accessor, given) = (keyspace.accessor().unwrap(), Given::default());
+            let mut own = Vec::new();
+            for round in 0u64.. {
+                accessor.begin_batch(0);
+                let looked = pop_or_wait(&mut accessor, 0, name, &given);
+                accessor.end_batch();
+                match looked {
+                    Ok(element) => own.push(element),
+                    Err(waiter) => {
+                        let patience = if round.is_multiple_of(2) { 20 } else { 20_000 };
+                        let is_over = || (0..patience).all(|_| given.lock().unwrap().is_empty());
+                        while is_over() && waiter.end() == EndOfWait::Serving {}
+                        while waiter.end() == EndOfWait::Serving {}
+                        accessor.begin_batch(0);
+                        accessor.leave_queues(&waiter);
+                        accessor.end_batch();
+                        own.append(&mut given.lock().unwrap());
+                        if pushed.load(Ordering::Relaxed) >= ELEMENTS && round.is_multiple_of(64) {
+                            break;
+                        }
+                    }
+                }
+            }
+            taken.lock().unwrap().append(&mut own);
+        };
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| producer(&keyspace));
+            }
+            for name in [b"a", b"b", b"b"] {
+                scope.spawn(|| consumer(&keyspace, name));
+            }
+        });
+        let (mut accessor, mut taken) = (keyspace.accessor().unwrap(), taken.into_inner().unwrap());
+        accessor.begin_batch(0);
+        for name in [b"a", b"b"] {
+            while let Ok(element) = pop_or_wait(&mut accessor, 0, name, &Given::default()) {
+                taken.push(element);
+            }
+        }
+        accessor.end_batch();
+        let mut numbers: Vec<u64> = taken.iter().map(|element| u64::from_le_bytes((**element).try_into().unwrap())).collect();
+        numbers.sort_unstable();
+        assert!(numbers.iter().copied().eq(0..ELEMENTS), "{} of {ELEMENTS}", numbers.len());
+    }
+
+    /// INV-BLOCK-2: those who wait for a key are served in the order of their arrival; places of those who are gone are passed
+    /// over.
+    #[test]
+    fn a_queue_is_served_from_its_front() {
+        const WAITERS: usize = 500;
+        let keyspace = keyspace();
+        let mut accessor = keyspace.accessor().unwrap();
+        accessor.begin_batch(0);
+        let given: Vec<Given> = (0..WAITERS).map(|_| Given::default()).collect();
+        let waiters: Vec<Arc<Waiter>> =
+            given.iter().map(|given| pop_or_wait(&mut accessor, 0, b"k", given).expect_err("nothing is there")).collect();
+        assert_eq!(keyspace.waited_keys().keys, 1);
+        let gone = |number: usize| !number.is_multiple_of(3);
+        for number in (0..WAITERS).rev().filter(|number| gone(*number)) {
+            assert_eq!(waiters[number].end(), EndOfWait::Now);
+            assert_eq!(waiters[number].end(), EndOfWait::Before);
+            accessor.leave_queues(&waiters[number]);
+            accessor.leave_queues(&waiters[number]);
+        }
+        let left: Vec<usize> = (0..WAITERS).filter(|number| !gone(*number)).collect();
+        for number in &left {
+            push(&mut accessor, 0, b"k", &number.to_le_bytes());
+            assert_eq!(*given[*number].lock().unwrap(), [number.to_le_bytes()]);
+        }
+        assert_eq!((keyspace.waited_keys().keys, keyspace.waiters.told.lock().unwrap().waiting), (0, 0));
+        push(&mut accessor, 0, b"k", b"left");
+        assert!(!accessor.has_ready() && pop_or_wait(&mut accessor, 0, b"k", &given[0]).is_ok());
+        keyspace.forget_waiting();
+        assert!(!keyspace.waiters.told.lock().unwrap().told);
+        accessor.end_batch();
+    }
+
+    /// INV-BLOCK-3: whoever is served with one key, perhaps in vain, is not passed over for another that is ready at the same time.
+    #[test]
+    fn who_is_served_with_one_key_is_not_passed_over_for_another() {
+        for in_vain in [false, true] {
+            let waiter = keyspace().waiters.make(0, LISTS, WaiterKeys::default(), Box::new(()));
+            assert!(waiter.begin_to_serve());
+            thread::scope(|scope| {
+                let other = scope.spawn(|| waiter.begin_to_serve());
+                thread::sleep(Duration::from_millis(20));
+                assert!(!other.is_finished(), "it is not decided yet");
+                if in_vain {
+                    waiter.go_on_waiting()
+                } else {
+                    waiter.served()
+                }
+                assert_eq!(other.join().unwrap(), in_vain);
+            });
+        }
+    }
+
+    #[test]
+    fn a_wait_stays_with_its_database() {
+        let keyspace = keyspace();
+        let mut accessor = keyspace.accessor().unwrap();
+        accessor.begin_batch(0);
+        let given = Given::default();
+        assert!(pop_or_wait(&mut accessor, 1, b"k", &given).is_err());
+        push(&mut accessor, 0, b"k", b"other database");
+        push(&mut accessor, 1, b"other", b"key");
+        accessor.flush(&[0, 1]);
+        assert!(!accessor.has_ready());
+        push(&mut accessor, 2, b"k", b"swapped");
+        accessor.swap(1, 3);
+        assert!(!accessor.has_ready() && given.lock().unwrap().is_empty());
+        accessor.swap(1, 2);
+        assert!(accessor.has_ready() && accessor.is_alone());
+        serve(&mut accessor);
+        assert_eq!(*given.lock().unwrap(), [b"swapped"]);
+        accessor.end_batch();
+    }
+}

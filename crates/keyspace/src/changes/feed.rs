@@ -1,0 +1,146 @@
+//! Changes of keys, as the store notes them, with databases in place of namespaces.
+
+use crate::access::namespaces::Namespaces;
+use crate::changes::listeners::ChangedKey;
+use crate::{Accessor, Keyspace};
+use almandine_store::{Change, Consumer, Effect};
+use std::sync::Arc;
+
+impl Keyspace {
+    /// Has the store tell of what it notes and no accessor takes. Once, when it was opened.
+    pub(crate) fn listen(&self) {
+        let (namespaces, listeners) = (Arc::clone(&self.namespaces), Arc::clone(&self.listeners));
+        self.store.on_changes(move |changes| {
+            if let Some(listener) = listeners.effects.get() {
+                listener(changes);
+            }
+            if let Some(listener) = listeners.keys.get() {
+                listener(&changes.untold().filter_map(|change| name(&namespaces, &change)).collect::<Vec<_>>());
+            }
+        });
+    }
+
+    /// Installs who is told of the changes that no accessor takes ([`Accessor::drain_changes`]), soon after they were made, on
+    /// any thread: of keys that expire or give way in the background, above all. A second call changes nothing. Those of one
+    /// session come in their order. Keys of a database that was emptied meanwhile are left out.
+    pub fn on_changes(&self, listener: impl Fn(&[ChangedKey<'_>]) + Send + Sync + 'static) {
+        let _ = self.listeners.keys.set(Box::new(listener));
+    }
+
+    /// Whether changes are noted from now on: each of a key that is found from now on.
+    pub fn note_changes(&self, note: bool) {
+        self.store.tell_changes(Consumer::Keys, note);
+    }
+}
+
+impl Accessor {
+    /// Whether the batch has changed anything since [`Accessor::drain_changes`], while changes are noted.
+    #[inline]
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        self.session.has_changes()
+    }
+
+    /// Takes the changes that this accessor has made in its batch, in their order, and the removals that it came upon.
+    pub fn drain_changes(&mut self, mut each: impl FnMut(ChangedKey<'_>)) {
+        let namespaces = &self.keyspace.namespaces;
+        self.session.drain_changes(|change| {
+            if let Some(changed) = name(namespaces, &change) {
+                each(changed);
+            }
+        });
+    }
+
+    /// Adds to the count of changes.
+    pub(crate) fn count_changes(&mut self, more: i64) {
+        self.session.count_changes(more);
+    }
+}
+
+/// A change with its database; none when that was emptied.
+fn name<'c>(namespaces: &Namespaces, change: &Change<'c>) -> Option<ChangedKey<'c>> {
+    let Change { namespace, key, removal, .. } = *change;
+    if matches!(change.effect, Some(Effect::Database(_) | Effect::Lost)) {
+        return None;
+    }
+    Some(ChangedKey { db: namespaces.database(namespace)?, key, removal })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Put};
+    use almandine_store::RemovalReason;
+    use std::sync::Mutex;
+
+    type Told = Vec<(u16, Vec<u8>, Option<RemovalReason>)>;
+
+    fn keyspace() -> Arc<Keyspace> {
+        let store = almandine_store::Options { background: false, ..Default::default() };
+        Keyspace::open(Options { store, ..Options::default() }).unwrap()
+    }
+
+    fn put(accessor: &mut Accessor, db: u16, key: &[u8], expiry_ms: Option<i64>) {
+        let mut writer = accessor.writer(db);
+        let key = writer.key(key);
+        writer.upsert(key, b"", Put { expiry_ms, ..Put::default() }).unwrap();
+    }
+
+    fn drained(accessor: &mut Accessor) -> Told {
+        let mut told = Vec::new();
+        accessor.drain_changes(|changed| told.push((changed.db, changed.key.to_vec(), changed.removal)));
+        assert!(!accessor.has_changes());
+        told
+    }
+
+    #[test]
+    fn an_accessor_takes_its_changes_and_what_it_came_upon() {
+        let keyspace = keyspace();
+        let mut accessor = keyspace.accessor().unwrap();
+        accessor.begin_batch(1_000);
+        put(&mut accessor, 0, b"unheard", None);
+        assert!(!accessor.has_changes());
+        keyspace.note_changes(true);
+        put(&mut accessor, 3, b"a", Some(2_000));
+        put(&mut accessor, 0, b"b", None);
+        assert_eq!(drained(&mut accessor), [(3, b"a".to_vec(), None), (0, b"b".to_vec(), None)]);
+        accessor.end_batch();
+        accessor.begin_batch(2_000);
+        let mut writer = accessor.writer(3);
+        let key = writer.key(b"a");
+        assert!(!writer.delete(key));
+        drop(writer);
+        put(&mut accessor, 3, b"a", None);
+        let expired = Some(RemovalReason::Expired);
+        assert_eq!(drained(&mut accessor), [(3, b"a".to_vec(), expired), (3, b"a".to_vec(), None)]);
+        keyspace.note_changes(false);
+        put(&mut accessor, 3, b"a", None);
+        assert!(!accessor.has_changes());
+        accessor.end_batch();
+    }
+
+    #[test]
+    fn what_nobody_takes_comes_with_its_database() {
+        let keyspace = keyspace();
+        let told: Arc<Mutex<Told>> = Arc::default();
+        let ear = Arc::clone(&told);
+        let owned = |changed: &ChangedKey<'_>| (changed.db, changed.key.to_vec(), changed.removal);
+        keyspace.on_changes(move |changes| ear.lock().unwrap().extend(changes.iter().map(owned)));
+        let mut accessor = keyspace.accessor().unwrap();
+        accessor.begin_batch(1_000);
+        for db in [3, 0, 7] {
+            put(&mut accessor, db, b"k", Some(2_000));
+        }
+        keyspace.note_changes(true);
+        // Before a database is emptied, for keys of it have no name then.
+        put(&mut accessor, 7, b"k", None);
+        accessor.flush(&[7]);
+        accessor.end_batch();
+        assert_eq!(std::mem::take(&mut *told.lock().unwrap()), [(7, b"k".to_vec(), None)]);
+        keyspace.store.maintain(2_000);
+        let mut told = told.lock().unwrap();
+        told.sort_unstable_by_key(|(db, ..)| *db);
+        let expired = |db| (db, b"k".to_vec(), Some(RemovalReason::Expired));
+        assert_eq!(told[..], [expired(0), expired(3)]);
+    }
+}

@@ -1,0 +1,216 @@
+//! Images: a closed page as it goes to the device.
+//!
+//! The copy is made word by word, because sessions may still declare records of a closed page dead; what the copy then says of
+//! such a record does not matter, for the index no longer points to it. Handles of heap values and keys become extents.
+
+use crate::log::PAGE_WORDS;
+use crate::record::heap::{self, HeapKey, SharedValue};
+use crate::record::{Header, Record, WORD};
+use crate::session::Session;
+use crate::shared::Shared;
+use crate::tier::extent::Extent;
+use crate::tier::pages::{Contents, DevicePages, PageInfo};
+use crate::tier::write::ExtentWriter;
+use crate::tier::{self, Tier};
+use almandine_io::storage::Buffer;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A record with heap objects, in an image under construction.
+struct Heavy {
+    at: usize,
+    header: Header,
+    key: Option<Vec<u8>>,
+    value: Option<SharedValue>,
+}
+
+/// Copies a closed page into `image`. The extents that it refers to have been written then.
+pub(in crate::background) fn make(
+    session: &mut Session,
+    tier: &Tier,
+    page: u64,
+    image: &mut Buffer,
+    extents: &mut ExtentWriter,
+) -> io::Result<Contents> {
+    debug_assert_eq!(image.len(), PAGE_WORDS as usize * WORD, "INV-TIER-3: an image is one of a whole page");
+    let mut contents = Contents::default();
+    let mut heavy = Vec::new();
+    copy(session, page, image, &mut contents, &mut heavy);
+    let mut written = Vec::new();
+    let mut outcome = heavy.iter().try_for_each(|record| write_heavy(tier, record, image, extents, &mut written));
+    debug_assert!(outcome.is_err() || written.len() >= heavy.len(), "INV-TIER-3: what is on the heap has an extent");
+    // Their records may have gone meanwhile.
+    heavy.into_iter().filter_map(|record| record.value).for_each(|value| session.release(value));
+    // Also after a failure, so that nothing of this page is written with the next one.
+    outcome = outcome.and(extents.finish(tier));
+    if let Err(error) = outcome {
+        tier.free_extents(written);
+        return Err(error);
+    }
+    debug_assert!(written.iter().all(|extent| extent.blocks() != 0), "INV-TIER-3: an extent has blocks");
+    contents.extent_blocks = written.iter().map(|extent| extent.blocks() as u32).sum();
+    Ok(contents)
+}
+
+fn copy(session: &mut Session, page: u64, image: &mut Buffer, contents: &mut Contents, heavy: &mut Vec<Heavy>) {
+    let store = std::sync::Arc::clone(&session.store);
+    session.enter(session.now_ms());
+    // SAFETY: a closed page is released only by the flusher, which is what runs this.
+    let words = unsafe { store.log.page_words(page) };
+    let mut at = 0usize;
+    while at < words.len() {
+        let header = Header(words[at].load(Ordering::Acquire));
+        let units = header.units();
+        if units == 0 {
+            let next = (at / crate::log::CHUNK_WORDS as usize + 1) * crate::log::CHUNK_WORDS as usize;
+            image[at * WORD..next * WORD].fill(0);
+            at = next;
+            continue;
+        }
+        put(image, at, header.0);
+        debug_assert!(at + units <= words.len(), "INV-LOG-2: records tile their page");
+        let end = (at + units).min(words.len());
+        for (target, word) in image[(at + 1) * WORD..end * WORD].chunks_exact_mut(WORD).zip(&words[at + 1..end]) {
+            target.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        // Records of dropped namespaces too: until they are swept the index points to them.
+        if !header.has(Header::DEAD) {
+            if header.has(Header::HEAP_VALUE) || header.has(Header::HEAP_KEY) {
+                match take_heavy(&store, page, at, header, &words[at]) {
+                    Some(record) => {
+                        let lengths = [record.key.as_ref().map(Vec::len), record.value.as_ref().map(|value| value.device_bytes())];
+                        count(contents, header, DevicePages::weight(units, lengths));
+                        heavy.push(record);
+                    }
+                    None => put(image, at, Header::dead(units).0),
+                }
+            } else {
+                count(contents, header, units as u32);
+            }
+        }
+        at = end;
+    }
+    session.leave();
+}
+
+fn count(contents: &mut Contents, header: Header, words: u32) {
+    debug_assert!(words as usize >= header.units(), "INV-LOG-2: a record weighs its words and its extents");
+    contents.live_words += words;
+    contents.records += 1;
+    contents.volatile += u32::from(header.has(Header::EXPIRY));
+    contents.largest = contents.largest.max(header.units() as u32);
+    contents.namespace = match contents.namespace {
+        0 => u32::from(header.namespace()),
+        same if same == u32::from(header.namespace()) => same,
+        _ => PageInfo::MIXED,
+    };
+}
+
+fn put(image: &mut [u8], index: usize, word: u64) {
+    if let Some(target) = image.get_mut(index * WORD..(index + 1) * WORD) {
+        target.copy_from_slice(&word.to_ne_bytes());
+    }
+}
+
+/// References to the heap objects of a record, if the index still points to it.
+fn take_heavy(store: &Shared, page: u64, at: usize, header: Header, word: &AtomicU64) -> Option<Heavy> {
+    // SAFETY: a record of a page that stays in memory meanwhile, inside the epoch.
+    let record = unsafe { Record::new(word) };
+    debug_assert!((at as u64) < PAGE_WORDS, "INV-LOG-2: a record begins within its page");
+    let address = page * PAGE_WORDS + at as u64;
+    let hash = store.hash_of(record, header);
+    let latch = store.index.lock_shared(hash);
+    let number = latch.number();
+    let found = store.index.find_latched(number, hash, |candidate| (candidate == address).then_some(()));
+    found.map(|_| Heavy {
+        at,
+        header,
+        key: header.has(Header::HEAP_KEY).then(|| store.key_of(record, header).to_vec()),
+        // SAFETY: the latch is held and the record is the index's, so it has its reference.
+        value: header.has(Header::HEAP_VALUE).then(|| unsafe { heap::share(record.value_handle(header)) }),
+    })
+}
+
+fn write_heavy(
+    tier: &Tier,
+    record: &Heavy,
+    image: &mut Buffer,
+    extents: &mut ExtentWriter,
+    written: &mut Vec<Extent>,
+) -> io::Result<()> {
+    debug_assert!(record.key.is_some() || record.value.is_some(), "only what is on the heap needs extents");
+    if let Some(key) = &record.key {
+        let extent = extents.put(tier, key)?;
+        written.push(extent);
+        put(image, record.at + 1, extent.to_word());
+    }
+    if let Some(value) = &record.value {
+        let extent = match value.as_object() {
+            None => extents.put(tier, value.as_ref().as_ref())?,
+            Some(object) => tier::image::write(tier, extents, object, value.device_bytes())?,
+        };
+        written.push(extent);
+        put(image, record.at + record.header.value_word(), extent.to_word());
+    }
+    Ok(())
+}
+
+/// Calls `visit` for each record of an image that was live when it was made.
+pub(in crate::background) fn walk(image: &mut Buffer, page: u64, mut visit: impl FnMut(u64, Record, Header)) {
+    let base = image.as_mut_ptr().cast::<AtomicU64>();
+    let words = image.len() / WORD;
+    let mut at = 0usize;
+    while at < words {
+        // SAFETY: inside the buffer, which is aligned to more than a word.
+        let record = unsafe { Record::new(base.add(at)) };
+        let header = record.header();
+        let units = header.units();
+        if units == 0 || at + units > words {
+            at = (at / crate::log::CHUNK_WORDS as usize + 1) * crate::log::CHUNK_WORDS as usize;
+            continue;
+        }
+        if !header.has(Header::DEAD) {
+            visit(page * PAGE_WORDS + at as u64, record, header);
+        }
+        at += units;
+    }
+}
+
+/// The extents that an image's records refer to.
+pub(in crate::background) fn extents(image: &mut Buffer, page: u64) -> Vec<Extent> {
+    let mut extents = Vec::new();
+    walk(image, page, |_, record, header| {
+        if header.has(Header::HEAP_KEY) {
+            extents.push(Extent::from_word(record.key_handle()));
+        }
+        if header.has(Header::HEAP_VALUE) {
+            extents.push(Extent::from_word(record.value_handle(header)));
+        }
+    });
+    extents
+}
+
+/// Drops the heap objects of the records of a page that leaves memory; how many bytes. No session reaches them any more.
+pub(in crate::background) fn drop_heavy(session: &mut Session, page: u64) -> i64 {
+    let store = std::sync::Arc::clone(&session.store);
+    debug_assert!(page < crate::log::Log::page_of(store.log.head()), "INV-TIER-1: only pages below the head leave");
+    let mut bytes = 0;
+    // SAFETY: the page is below the head for every session, and released only after this.
+    unsafe {
+        store.log.walk_page(page, |_, record, header| {
+            if header.has(Header::HEAP_VALUE) {
+                let value = heap::from_handle(record.value_handle(header));
+                bytes += value.memory_bytes() as i64;
+                store.discard(value);
+            }
+            if header.has(Header::HEAP_KEY) {
+                bytes += HeapKey::bytes(record.key_handle()).len() as i64;
+                HeapKey::free(record.key_handle());
+            }
+        });
+    }
+    if bytes != 0 {
+        crate::counters::add(&store.thread(&session.local).heap_bytes, -bytes);
+    }
+    bytes
+}

@@ -1,0 +1,256 @@
+//! Cold keys: what a session does about records that are on the device only.
+//!
+//! A look-up that needs such a record uses the attached stage, or notes the address and answers as if the key were not there.
+//! The runner of commands asks afterwards whether an address was noted ([`Session::take_met_cold`]); then the answer is void. For
+//! commands that change something it asks before, under the command's latches ([`Session::probe`]), so that none begins that
+//! could not finish.
+
+pub(crate) mod copies;
+pub(crate) mod staged;
+
+use super::batch::Session;
+use crate::record::key::Key;
+use crate::record::{Header, Record};
+use crate::session::cold::copies::keep_warm;
+use crate::tier::read::room::Admitted;
+use crate::tier::read::stage::{Begin, Fetch, Fetcher, Lookup, Stage, Why};
+use almandine_io::storage::Buffer;
+use std::io;
+
+/// For which use a key's record must be in memory or staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// To be read, perhaps in order to be changed.
+    Read,
+    /// To be replaced or removed, whatever it was. One that can never be read again does not stand in the way of that.
+    Overwrite,
+}
+
+/// What [`Session::take_met_cold`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// No look-up missed anything.
+    Nothing,
+    /// Some did: the addresses were appended, and the answers given since are void.
+    Cold,
+    /// Some needed a record that cannot be read from the device: the answers given since are void, and it is an error.
+    Failed,
+}
+
+impl Session {
+    /// Whether records may be on a device: whether any of this file's methods has a use.
+    #[inline]
+    #[must_use]
+    pub fn has_cold(&self) -> bool {
+        self.local.head != 0
+    }
+
+    /// Attaches staged records, which look-ups use until [`Session::detach`].
+    pub fn attach(&mut self, stage: Stage) {
+        debug_assert!(self.local.cold.stage.is_empty(), "INV-TIER-3: a batch has one stage");
+        self.local.cold.stage = stage;
+    }
+
+    /// Takes the attached records back, after making cached copies of those that are worth it. Inside a batch.
+    pub fn detach(&mut self) -> Stage {
+        let stage = std::mem::take(&mut self.local.cold.stage);
+        if !stage.is_empty() {
+            keep_warm(&self.store, &mut self.local, &stage);
+        }
+        stage
+    }
+
+    /// Attaches staged records for a thread of the store.
+    pub(crate) fn attach_quietly(&mut self, stage: Stage) {
+        debug_assert!(self.local.cold.stage.is_empty(), "INV-TIER-3: a batch has one stage");
+        self.local.cold.stage = stage;
+    }
+
+    /// Takes the attached records back without making cached copies.
+    pub(crate) fn detach_quietly(&mut self) -> Stage {
+        std::mem::take(&mut self.local.cold.stage)
+    }
+
+    /// What the attached stage has at an address; for the store's own threads.
+    pub(crate) fn staged(&self, address: u64) -> Lookup {
+        self.local.cold.stage.get(address)
+    }
+
+    /// What look-ups since the last call have missed; the addresses go to `wanted`.
+    pub fn take_met_cold(&mut self, wanted: &mut Vec<u64>) -> Met {
+        let met = self.local.cold.met.get_mut();
+        let any = !met.is_empty();
+        wanted.append(met);
+        if self.local.cold.failed.take() {
+            Met::Failed
+        } else if any {
+            Met::Cold
+        } else {
+            Met::Nothing
+        }
+    }
+
+    /// Whether a record is unreadable in this batch because there is no room for it.
+    #[must_use]
+    pub fn lacks_room(&self) -> bool {
+        self.local.cold.stage.lacks_room()
+    }
+
+    /// Whether look-ups since the last call of [`Session::take_met_cold`] have missed something.
+    #[must_use]
+    pub fn has_missed(&self) -> bool {
+        self.local.cold.has_missed()
+    }
+
+    /// Notes a cold record that a scan came across; the staged one if there is one.
+    pub(super) fn scan_cold(&self, address: u64) -> Option<(Record, Header)> {
+        debug_assert!(address < self.local.head, "INV-TIER-1: cold is what lies below the head");
+        match self.local.cold.stage.get(address) {
+            Lookup::Ready(record, header) => return Some((record, header)),
+            Lookup::Failed => self.local.cold.failed.set(true),
+            // Its key cannot be known any more.
+            Lookup::Damaged => {}
+            Lookup::Absent => self.local.cold.met.borrow_mut().push(address),
+        }
+        None
+    }
+
+    /// Adds to `wanted` the addresses of records that must be staged before `key` can be used: none if its record is in memory
+    /// or staged. Inside a batch, with or without the key's latch. Returns false when that cannot be known, because the device
+    /// does not say.
+    pub fn probe(&self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
+        self.probe_until(key, need, true, wanted)
+    }
+
+    /// As [`Session::probe`], for a key that is used several times and may be removed in between: its record, once found, does not
+    /// end the search. Other records with its tag are staged, too, because a look-up meets them when the key is gone.
+    pub fn probe_all(&self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
+        self.probe_until(key, need, false, wanted)
+    }
+
+    fn probe_until(&self, key: Key<'_>, need: Need, first: bool, wanted: &mut Vec<u64>) -> bool {
+        if !self.has_cold() {
+            return true;
+        }
+        debug_assert!(
+            self.local.participant.is_inside(),
+            "INV-TIER-1: what is above the head stays in memory within the batch only"
+        );
+        let (store, head) = (&*self.store, self.local.head);
+        let from = wanted.len();
+        loop {
+            let (mut found, mut unreadable) = (false, false);
+            let mut look = |address: u64| {
+                let is_key = if address >= head {
+                    store.match_record(address, &key).is_some()
+                } else {
+                    match self.local.cold.stage.get(address) {
+                        Lookup::Ready(record, header) => store.matches_key(record, header, &key),
+                        Lookup::Absent => {
+                            wanted.push(address);
+                            false
+                        }
+                        Lookup::Failed => {
+                            unreadable = true;
+                            false
+                        }
+                        Lookup::Damaged => {
+                            unreadable |= need == Need::Read;
+                            false
+                        }
+                    }
+                };
+                found |= is_key;
+                (is_key && first).then_some(())
+            };
+            let valid = if let Some(number) = self.held_bucket(key.hash) {
+                let _ = store.index.find_latched(number, key.hash, look);
+                true
+            } else {
+                let entered = store.index.begin_read(key.hash);
+                let walked = store.index.find_optimistic(entered, |_, entry| look(entry.address()));
+                store.index.bucket(entered.number).validate(entered.seen) && walked.is_ok()
+            };
+            if !valid || found && first {
+                wanted.truncate(from);
+            }
+            if valid {
+                return found || !unreadable;
+            }
+        }
+    }
+
+    /// Plans the reads of the records at these addresses, which it takes out of `wanted`.
+    pub fn plan(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
+        match &self.store.tier {
+            Some(tier) => tier.plan(wanted, Why::CLIENT, stage, fetches),
+            None => wanted.clear(),
+        }
+    }
+
+    /// Bytes of the records at these addresses on the device, about.
+    #[must_use]
+    pub fn estimate(&self, wanted: &[u64]) -> u64 {
+        debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
+        self.store.tier.as_ref().map_or(0, |tier| tier.estimate(wanted))
+    }
+
+    /// Says that the records at these addresses cannot be had: a command that needs one gets an error.
+    pub fn give_up(&self, wanted: &mut Vec<u64>, stage: &mut Stage) {
+        debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
+        wanted.drain(..).for_each(|address| stage.fail(address));
+    }
+
+    /// Forgets large values that were staged and are no key's any more: it was changed or moved since they were read. Inside a
+    /// batch.
+    pub fn forget_stale(&self, stage: &mut Stage) {
+        debug_assert!(self.local.participant.is_inside(), "INV-TIER-1: the index is looked at within the batch");
+        let store = &*self.store;
+        stage.forget_large(|address, record, header| {
+            let entered = store.index.begin_read(store.hash_of(record, header));
+            let found = store.index.find_optimistic(entered, |_, entry| (entry.address() == address).then_some(()));
+            // A session that changes the bucket meanwhile may change this key: it is left for the next time.
+            found == Ok(None) && store.index.bucket(entered.number).validate(entered.seen)
+        });
+    }
+
+    /// Asks for room for the large value that a read is the beginning of, beside the `held` bytes of others of the same batch.
+    pub fn admit(&self, stage: &mut Stage, fetch: &mut Fetch, held: u64) -> Begin {
+        let Some(tier) = self.store.tier.as_ref().filter(|_| fetch.needs() != 0) else { return Begin::Now };
+        match self.store.admit(tier, fetch.needs(), held) {
+            Admitted::Now(room) => {
+                fetch.take_room(room);
+                Begin::Now
+            }
+            Admitted::Later => Begin::Later,
+            Admitted::Never => {
+                stage.refuse(fetch.address(), held == 0);
+                Begin::Never
+            }
+        }
+    }
+
+    /// Asks the cache for what [`Session::accept`] needs to know of a read.
+    #[inline]
+    pub fn prefetch_fetched(&self, fetch: &Fetch) {
+        if let Some(tier) = &self.store.tier {
+            tier.prefetch_fetched(fetch);
+        }
+    }
+
+    /// Takes a finished read into the stage. `fetches` gets the reads that it shows to be needed too.
+    pub fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
+        if let Some(tier) = &self.store.tier {
+            tier.accept(stage, fetch, buffer, result, fetches);
+        }
+    }
+
+    /// Reads the records at these addresses, blocking; for threads that may. Outside a batch.
+    pub fn stage_blocking(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetcher: &mut Fetcher) {
+        debug_assert!(!self.holds_latches(), "INV-LATCH-2: a latch is never held across I/O");
+        match &self.store.tier {
+            Some(tier) => tier.stage_blocking(stage, wanted, Why::CLIENT, fetcher),
+            None => wanted.clear(),
+        }
+    }
+}

@@ -1,0 +1,480 @@
+//! Entries: a key under its exclusive latch, present or absent, and everything that can be done with it.
+//!
+//! Upsert, modify and delete are uses of an entry. A change happens in place when the record is mutable and the new state
+//! fits; else a new record is written and the index entry is pointed to it, in one store. The user of an entry does not know
+//! which. Dropping an entry releases the latch, unless it belongs to a lock plan.
+
+mod elements;
+mod occupied;
+mod prepared;
+
+pub use prepared::Pair;
+
+use super::allocate::{allocate, release_heap_value};
+use super::batch::Session;
+use super::cold::Need;
+use super::notes::Act;
+use super::remove::{Damaged, count_live, drop_lost};
+use crate::counters::add;
+use crate::expiry::feed::Notice;
+use crate::fault::{self, Fault};
+use crate::full::Full;
+use crate::index::{ExclusiveLatch, Index, Position};
+use crate::record::heap::{self, HeapValue, SharedValue};
+use crate::record::key::Key;
+use crate::record::put::Put;
+use crate::record::{Header, INLINE_KEY_MAX, Kind, Record, Shape, UNITS_MAX, WORD, fits_inline};
+use crate::session::cold::staged::Unknown;
+use crate::session::thread_state::ThreadState;
+use crate::shared::Shared;
+use std::sync::Arc;
+
+/// Bytes that a value may grow by without a look at the budget.
+const LARGE_GROWTH: usize = 1 << 20;
+
+/// A key under its exclusive latch.
+pub enum Slot<'s> {
+    /// There is no live record.
+    Vacant(Vacant<'s>),
+    /// There is one.
+    Occupied(Occupied<'s>),
+}
+
+/// The latch on a key's bucket.
+struct Guard<'s> {
+    store: &'s Shared,
+    local: &'s mut ThreadState,
+    number: u64,
+    /// None: it belongs to the session's lock plan.
+    _latch: Option<ExclusiveLatch<'s>>,
+    key: Key<'s>,
+}
+
+/// A key without a record.
+pub struct Vacant<'s> {
+    guard: Guard<'s>,
+    before: Before,
+}
+
+/// What is known of a vacant key's past.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// It has no record.
+    Nothing,
+    /// It had one, most probably, which could not be read any more and was given up.
+    Lost,
+    /// An entry may be the key's and could not be compared with it: nothing may be inserted.
+    Unknown,
+}
+
+/// A key with a record.
+pub struct Occupied<'s> {
+    guard: Guard<'s>,
+    position: Position<'s>,
+    record: Record,
+    header: Header,
+}
+
+/// A record that has been written and that no entry leads to yet.
+#[derive(Clone, Copy)]
+struct Written {
+    address: u64,
+    record: Record,
+    header: Header,
+}
+
+/// A value on its way into a record.
+enum Payload<'v> {
+    Inline(&'v [u8]),
+    Heap(SharedValue),
+}
+
+/// Zeroes, as the system hands them out: they take no time, and no memory until they are read or written.
+fn zeroes(len: usize, capacity: usize) -> Vec<u8> {
+    debug_assert!(len <= capacity, "zeroes are cut to their length, never added to");
+    let mut value = vec![0; capacity];
+    value.truncate(len);
+    value
+}
+
+impl Session {
+    /// Latches a key exclusively (or uses the lock plan's latch) and looks it up. An expired record is removed. A key that is
+    /// not known to be absent, because a record has to be read first, looks vacant and takes nothing
+    /// ([`Session::take_met_cold`]).
+    #[inline]
+    pub fn entry<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+        self.look_up(key, Need::Read)
+    }
+
+    /// Looks a key up under its exclusive latch: each entry that may be the key's is compared with it, in memory or staged
+    /// (INV-TIER-2). So a key for which there is no entry can get one, and a replacement since the record was read is seen.
+    #[inline]
+    fn look_up<'s>(&'s mut self, key: Key<'s>, need: Need) -> Slot<'s> {
+        let held = self.held_bucket(key.hash);
+        debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: a record is used in the epoch in which it was found");
+        debug_assert!(held.is_some() || !self.holds_latches(), "a command changes a key that its lock plan does not hold");
+        if held.is_none() {
+            self.look_at_budget();
+        }
+        let Self { store, local } = self;
+        let store: &'s Shared = store;
+        let early =
+            fault::is_made(Fault::LookBeforeLatch).then(|| find(store, local, Index::bucket_of(key.hash, store.index.len()), &key));
+        let (number, latch) = match held {
+            Some(number) => (number, None),
+            None => {
+                let latch = match local.glances.of(&key) {
+                    Some(glance) => store.index.lock_expected(key.hash, glance.number),
+                    None => store.index.lock_exclusive(key.hash),
+                };
+                (latch.number(), Some(latch))
+            }
+        };
+        debug_assert!(store.index.bucket(number).is_latched_exclusively(), "INV-LATCH-1: an entry is looked up under its latch");
+        debug_assert_eq!(key.hash, store.hash(key.namespace, key.bytes), "INV-INDEX-1: a key's hash leads to its bucket");
+        local.touched.note(key.hash);
+        let (found, mut unknown) = early.unwrap_or_else(|| find(store, local, number, &key));
+        if fault::is_made(Fault::InsertBlindly) && need == Need::Overwrite {
+            unknown = Unknown::default();
+        }
+        let guard = Guard { store, local, number, _latch: latch, key };
+        match found {
+            Some((position, (record, header))) => guard.slot(position, record, header),
+            None if unknown.is_empty() => Slot::Vacant(Vacant { guard, before: Before::Nothing }),
+            None => guard.unknown_slot(&unknown, need),
+        }
+    }
+
+    /// Sets a key whatever was there before.
+    ///
+    /// # Errors
+    /// When the store is full, or when a record has to be read first ([`Session::take_met_cold`]); then nothing has changed.
+    #[inline]
+    pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
+        match self.look_up(key, Need::Overwrite) {
+            Slot::Occupied(mut occupied) => occupied.replace(Kind::String, value, put),
+            Slot::Vacant(vacant) => vacant.insert(Kind::String, value, put),
+        }
+    }
+
+    /// As [`Session::entry`], for a caller that replaces the record whatever it was: one that can never be read again is given up.
+    pub fn entry_to_replace<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+        self.look_up(key, Need::Overwrite)
+    }
+
+    /// Removes a key; whether it was there.
+    #[inline]
+    pub fn delete(&mut self, key: Key<'_>) -> bool {
+        match self.look_up(key, Need::Overwrite) {
+            Slot::Occupied(occupied) => {
+                occupied.remove();
+                true
+            }
+            Slot::Vacant(mut vacant) => {
+                if vacant.before == Before::Lost {
+                    vacant.guard.say_changed(Act::Remove);
+                }
+                vacant.before == Before::Lost
+            }
+        }
+    }
+}
+
+/// A record with the entry that points to it.
+type Entered<'s> = (Position<'s>, (Record, Header));
+
+/// The record of a key in its latched bucket, in memory or staged, and the entries that could not be compared with the key.
+#[inline]
+fn find<'s>(store: &'s Shared, local: &ThreadState, number: u64, key: &Key<'_>) -> (Option<Entered<'s>>, Unknown) {
+    let head = local.head;
+    let mut unknown = Unknown::default();
+    if let Some(found) = find_glanced(store, local, number, key) {
+        return (Some(found), unknown);
+    }
+    let found = store.index.find_latched(number, key.hash, |address| {
+        if address < head {
+            return local.cold.match_staged(store, address, key, &mut unknown);
+        }
+        store.match_record(address, key)
+    });
+    (found, unknown)
+}
+
+/// As [`find`], where a glance saw the entry. None when that was not the key's, or the entry has changed since.
+#[inline]
+fn find_glanced<'s>(store: &'s Shared, local: &ThreadState, number: u64, key: &Key<'_>) -> Option<Entered<'s>> {
+    let glance = local.glances.of(key).filter(|glance| glance.number == number)?;
+    if !store.index.bucket(number).is_version_of(glance.seen) {
+        return None;
+    }
+    let position = store.index.position(glance);
+    let address = glance.entry.address();
+    // Another address is one that this holder of the latch has entered itself.
+    if address < local.head || position.entry().address() != address {
+        return None;
+    }
+    Some((position, store.match_record(address, key)?))
+}
+
+impl<'s> Guard<'s> {
+    /// What a key with this record in memory or staged is.
+    #[inline]
+    fn slot(self, position: Position<'s>, record: Record, header: Header) -> Slot<'s> {
+        debug_assert!(!header.has(Header::DEAD), "INV-LOG-1: an entry leads to a live record");
+        debug_assert_eq!(header.namespace(), self.key.namespace, "INV-NS-1: a key is found in its own namespace");
+        if record.is_expired(header, self.local.now_ms) {
+            return self.expired_slot(position, record, header);
+        }
+        self.local.heat.warm(self.store, || position, position.entry());
+        Slot::Occupied(Occupied { guard: self, position, record, header })
+    }
+
+    #[cold]
+    fn expired_slot(self, position: Position<'s>, record: Record, header: Header) -> Slot<'s> {
+        self.store.note_expired(self.local, record, header);
+        Slot::Vacant(Occupied { guard: self, position, record, header }.unlink())
+    }
+
+    /// What a key is with entries that may be its own and could not be compared. One that is lost for good is no reason to refuse
+    /// what replaces it; but a command that has missed something else changes nothing.
+    #[cold]
+    fn unknown_slot(mut self, unknown: &Unknown, need: Need) -> Slot<'s> {
+        if need == Need::Overwrite && unknown.is_lost() && !self.local.cold.has_missed() {
+            self.drop_damaged();
+            return Slot::Vacant(Vacant { guard: self, before: Before::Lost });
+        }
+        self.local.cold.miss(unknown);
+        Slot::Vacant(Vacant { guard: self, before: Before::Unknown })
+    }
+
+    /// Gives the key's damaged records up. One of another key, whose hash has the same tag, goes with them: it is as lost.
+    fn drop_damaged(&mut self) {
+        let (store, head) = (self.store, self.local.head);
+        loop {
+            let cold = &self.local.cold;
+            let damaged = |address: u64| (address < head && cold.is_damaged(address)).then_some(());
+            let Some((position, ())) = store.index.find_latched(self.number, self.key.hash, damaged) else { return };
+            drop_lost(store, self.local, self.number, position, Damaged::Met(self.key.namespace));
+        }
+    }
+}
+
+impl Guard<'_> {
+    /// Says what was done to the key.
+    #[inline]
+    fn say_changed(&mut self, act: Act<'_>) {
+        debug_assert!(
+            self.store.index.bucket(self.number).is_latched_exclusively(),
+            "INV-CHANGE-1: a change is said before anybody else can look at the key"
+        );
+        self.store.note_change(self.local, &self.key, act);
+    }
+
+    /// Says that the last change, or the next one, counts as this many further ones.
+    fn count_changes(&self, more: i64) {
+        add(&self.store.thread(self.local).changes, more);
+    }
+
+    fn count_live(&self, live: i64, volatile: i64) {
+        count_live(self.store, self.local, self.key.namespace, live, volatile);
+    }
+
+    /// Entries of the key, as far as this session can tell.
+    fn entries(&self) -> usize {
+        let (store, local, mut entries) = (self.store, &*self.local, 0);
+        let _ = store.index.find_latched(self.number, self.key.hash, |address| {
+            let found = if address >= local.head {
+                store.match_record(address, &self.key)
+            } else {
+                local.cold.match_staged(store, address, &self.key, &mut Unknown::default())
+            };
+            entries += usize::from(found.is_some());
+            None::<()>
+        });
+        entries
+    }
+
+    /// Tells the background about an expiry that no earlier notice covers.
+    fn announce(&mut self, before: Option<i64>, after: Option<i64>) {
+        if let Some(at_ms) = after
+            && before.is_none_or(|before| at_ms < before)
+            && self.store.expiry.feed.push(self.local.thread, Notice { hash: self.key.hash, at_ms })
+        {
+            self.store.background.waker.wake();
+        }
+    }
+
+    /// Writes a new record for the guard's key; `slack` more bytes of value capacity than needed.
+    fn write(&mut self, kind: Kind, payload: Payload<'_>, put: Put, key_handle: u64, slack: usize) -> Result<Written, Full> {
+        debug_assert_eq!(
+            self.key.bytes.len() > INLINE_KEY_MAX,
+            key_handle != 0,
+            "INV-LOG-2: a key that does not fit its record has a handle there"
+        );
+        let mut flags = 0;
+        let handle_bytes;
+        let heap_key;
+        let key_field = if self.key.bytes.len() > INLINE_KEY_MAX {
+            flags |= Header::HEAP_KEY;
+            heap_key = key_handle.to_ne_bytes();
+            &heap_key[..]
+        } else {
+            self.key.bytes
+        };
+        if put.expiry_ms.is_some() {
+            flags |= Header::EXPIRY;
+        }
+        if put.etag.is_some() {
+            flags |= Header::ETAG;
+        }
+        if put.edited {
+            flags |= Header::EDITED;
+        }
+        let value_len = match &payload {
+            Payload::Inline(bytes) => bytes.len(),
+            Payload::Heap(_) => {
+                flags |= Header::HEAP_VALUE;
+                WORD
+            }
+        };
+        debug_assert!(self.store.index.bucket(self.number).is_latched_exclusively(), "INV-LATCH-1: who writes holds the latch");
+        let shape = Shape { namespace: self.key.namespace, key_len: key_field.len(), value_len, flags, kind };
+        let units = (shape.units() + slack / WORD).min(UNITS_MAX);
+        let (address, got) = match allocate(self.store, self.local, units) {
+            Ok(space) => space,
+            Err(Full) => {
+                if let Payload::Heap(value) = payload {
+                    release_heap_value(self.store, self.local, value);
+                }
+                return Err(Full);
+            }
+        };
+        // SAFETY: freshly allocated space of `got` words that only this session knows.
+        let record = unsafe { self.store.log.record(address) };
+        let header = shape.header(got);
+        let value = match payload {
+            Payload::Inline(bytes) => bytes,
+            Payload::Heap(value) => {
+                handle_bytes = heap::into_handle(value).to_ne_bytes();
+                &handle_bytes[..]
+            }
+        };
+        record.initialise(header, key_field, value, put.expiry_ms, put.etag);
+        Ok(Written { address, record, header })
+    }
+
+    fn count_heap(&mut self, value: &HeapValue) {
+        self.local.allocated.words += value.memory_bytes() / WORD;
+        add(&self.store.thread(self.local).heap_bytes, value.memory_bytes() as i64);
+    }
+
+    /// Whether a value of this many bytes lies in the key's record.
+    #[inline]
+    fn fits_inline(&self, value_len: usize) -> bool {
+        fits_inline(self.key.bytes.len(), value_len)
+    }
+
+    /// Refuses a value that grows by so much that the budget has no room for it. What is small is not looked at: it is evicted for.
+    fn require_room(&self, bytes: usize) -> Result<(), Full> {
+        if bytes < LARGE_GROWTH || self.store.has_room_for(bytes as u64) { Ok(()) } else { Err(Full) }
+    }
+
+    fn payload<'v>(&mut self, value: &'v [u8]) -> Payload<'v> {
+        if self.fits_inline(value.len()) { Payload::Inline(value) } else { self.heap_payload(value.to_vec()) }
+    }
+
+    fn heap_payload<'v>(&mut self, value: Vec<u8>) -> Payload<'v> {
+        debug_assert!(!self.fits_inline(value.len()), "a value that fits is in its record, which can be moved");
+        let value = HeapValue::string(value);
+        self.count_heap(&value);
+        Payload::Heap(Arc::new(value))
+    }
+}
+
+impl Slot<'_> {
+    /// Says that the change that follows counts as this many further ones.
+    pub fn count_changes(&mut self, more: i64) {
+        let guard = match self {
+            Self::Vacant(vacant) => &vacant.guard,
+            Self::Occupied(occupied) => &occupied.guard,
+        };
+        guard.count_changes(more);
+    }
+}
+
+impl<'s> Vacant<'s> {
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> Key<'s> {
+        self.guard.key
+    }
+
+    /// Inserts a value.
+    ///
+    /// # Errors
+    /// When the store is full, or when the key is not known to be absent.
+    #[inline]
+    pub fn insert(mut self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
+        let payload = self.guard.payload(value);
+        self.insert_payload(kind, payload, put)
+    }
+
+    /// Inserts a value of zeroes up to `offset`, and `bytes` behind them.
+    ///
+    /// # Errors
+    /// When the store is full, or the budget has no room for it.
+    pub fn insert_at(self, kind: Kind, offset: usize, bytes: &[u8], put: Put) -> Result<(), Full> {
+        self.insert_parts(kind, offset + bytes.len(), std::iter::once((offset, bytes)), put)
+    }
+
+    /// Inserts a value of zeroes of this length, with some parts in it, each at its offset.
+    ///
+    /// # Errors
+    /// As for [`Vacant::insert_at`].
+    pub fn insert_parts<'p>(
+        mut self,
+        kind: Kind,
+        len: usize,
+        parts: impl Iterator<Item = (usize, &'p [u8])>,
+        put: Put,
+    ) -> Result<(), Full> {
+        self.guard.require_room(len)?;
+        let mut value = zeroes(len, len);
+        parts.for_each(|(offset, bytes)| value[offset..offset + bytes.len()].copy_from_slice(bytes));
+        if self.guard.fits_inline(len) {
+            return self.insert(kind, &value, put);
+        }
+        let payload = self.guard.heap_payload(value);
+        self.insert_payload(kind, payload, put)
+    }
+
+    /// Inserts a heap value without copying it.
+    ///
+    /// # Errors
+    /// As for [`Vacant::insert`].
+    pub fn insert_shared(mut self, kind: Kind, value: SharedValue, put: Put) -> Result<(), Full> {
+        if kind == Kind::String && self.guard.fits_inline(value.as_ref().as_ref().len()) {
+            return self.insert(kind, value.as_ref().as_ref(), put);
+        }
+        self.guard.count_heap(&value);
+        self.insert_payload(kind, Payload::Heap(value), put)
+    }
+
+    fn insert_payload(mut self, kind: Kind, payload: Payload<'_>, put: Put) -> Result<(), Full> {
+        if self.before == Before::Unknown {
+            // A second entry of the key may not come to be (INV-TIER-2). The caller's answer is void anyway.
+            if let Payload::Heap(value) = payload {
+                release_heap_value(self.guard.store, self.guard.local, value);
+            }
+            return Err(Full);
+        }
+        let guard = &mut self.guard;
+        let written = guard.prepare(kind, payload, put, 0)?;
+        if guard.link(&written, 0).is_err() {
+            guard.forget(written);
+            return Err(Full);
+        }
+        guard.count_new(kind, &written, put);
+        Ok(())
+    }
+}
