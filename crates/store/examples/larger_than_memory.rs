@@ -86,12 +86,12 @@ impl User {
         let (name, value) = (name_of(number), value_of(number, version));
         self.until_staged(|session, namespace, wanted| {
             let key = session.key(namespace, &name);
-            let readable = session.probe(key, Need::Overwrite, wanted);
+            let readable = session.cold().probe(key, Need::Overwrite, wanted);
             assert!(readable, "the device cannot give a record");
             if wanted.is_empty() {
                 // Moved meanwhile, it may be missed all the same: then nothing has changed, and the batch runs again.
                 let done = session.upsert(key, &value, Put::default());
-                assert!(done.is_ok() || session.has_missed(), "the store is full");
+                assert!(done.is_ok() || session.cold().has_missed(), "the store is full");
             }
         });
     }
@@ -105,7 +105,7 @@ impl User {
                 let key = session.key(namespace, &name);
                 session.lock_all(&[key.hash], true);
                 // Nothing is changed before everything that may be the key's has been read.
-                let readable = session.probe(key, Need::Read, wanted);
+                let readable = session.cold().probe(key, Need::Read, wanted);
                 match (readable && wanted.is_empty()).then(|| session.entry(key)) {
                     Some(Slot::Occupied(entry)) if number % 100 == 7 => entry.remove(),
                     Some(Slot::Occupied(mut entry)) => entry.append(b"!").unwrap(),
@@ -139,13 +139,13 @@ impl User {
             self.session.enter(0);
             self.session.attach(stage);
             batch(&mut self.session, self.namespace, &mut wanted);
-            assert_ne!(self.session.take_met_cold(&mut wanted), Met::Failed, "the device cannot give a record");
+            assert_ne!(self.session.cold().take_met(&mut wanted), Met::Failed, "the device cannot give a record");
             stage = self.session.detach();
             self.session.leave();
             if wanted.is_empty() {
                 return self.fetcher.reclaim(&mut stage);
             }
-            self.session.stage_blocking(&mut wanted, &mut stage, &mut self.fetcher);
+            self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher);
         }
     }
 }

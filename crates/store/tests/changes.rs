@@ -321,13 +321,13 @@ fn with_a_device_only_expired_keys_are_told() {
         let key = session.key(namespace, b"met");
         assert!(session.read(key, |_| ()).is_none());
         session.remove_met_expired(key);
-        let met = session.take_met_cold(&mut wanted);
+        let met = session.cold().take_met(&mut wanted);
         stage = session.detach();
         session.leave();
         if met == Met::Nothing {
             break;
         }
-        session.stage_blocking(&mut wanted, &mut stage, &mut fetcher);
+        session.cold().stage_blocking(&mut wanted, &mut stage, &mut fetcher);
     }
     let mut met = BTreeMap::new();
     wait_until("the one that was met", || {

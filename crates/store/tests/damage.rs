@@ -59,12 +59,12 @@ impl Rig {
             self.session.attach(stage);
             let key = self.session.key(namespace, name.as_bytes());
             let set = self.session.upsert(key, value, Put { expiry_ms, ..Put::default() });
-            let met = self.session.take_met_cold(&mut wanted);
+            let met = self.session.cold().take_met(&mut wanted);
             stage = self.session.detach();
             self.session.leave();
             match met {
                 Met::Nothing => return set.is_ok(),
-                Met::Cold => self.session.stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
+                Met::Cold => self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
                 Met::Failed => return true,
             }
         }
@@ -86,12 +86,12 @@ impl Rig {
                 }
                 value
             });
-            let met = self.session.take_met_cold(&mut wanted);
+            let met = self.session.cold().take_met(&mut wanted);
             stage = self.session.detach();
             self.session.leave();
             match met {
                 Met::Nothing => return found,
-                Met::Cold => self.session.stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
+                Met::Cold => self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
                 Met::Failed => panic!("key {number} can not be read"),
             }
         }

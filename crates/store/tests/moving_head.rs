@@ -52,12 +52,12 @@ impl Rig {
             self.late.enter(NOW_MS);
             self.late.attach(stage);
             let result = run(&mut self.late, self.namespace);
-            let met = self.late.take_met_cold(&mut wanted);
+            let met = self.late.cold().take_met(&mut wanted);
             stage = self.late.detach();
             self.late.leave();
             match met {
                 Met::Nothing => return result,
-                Met::Cold => self.late.stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
+                Met::Cold => self.late.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
                 Met::Failed => panic!("the device gave an error"),
             }
         }
@@ -68,7 +68,7 @@ impl Rig {
     fn early<R>(&mut self, run: Step<'_, R>) -> R {
         let result = run(&mut self.early, self.namespace);
         let mut wanted = Vec::new();
-        assert_eq!(self.early.take_met_cold(&mut wanted), Met::Nothing, "the early session has the key in memory");
+        assert_eq!(self.early.cold().take_met(&mut wanted), Met::Nothing, "the early session has the key in memory");
         result
     }
 
@@ -86,7 +86,7 @@ impl Rig {
             let key = self.late.key(self.namespace, name.as_bytes());
             let _ = self.late.upsert(key, &[b'.'; 1000], Put::default());
             // One whose tag is that of a key on the device is left out, because it would have to be read.
-            let left_out = self.late.take_met_cold(&mut Vec::new()) != Met::Nothing;
+            let left_out = self.late.cold().take_met(&mut Vec::new()) != Met::Nothing;
             self.live_fillers += u64::from(!left_out);
             self.late.leave();
         }
@@ -96,7 +96,7 @@ impl Rig {
     /// Whether a session has to read something before it can use the key.
     fn is_cold(session: &Session, namespace: u16) -> bool {
         let mut wanted = Vec::new();
-        let _ = session.probe(session.key(namespace, KEY), Need::Read, &mut wanted);
+        let _ = session.cold().probe(session.key(namespace, KEY), Need::Read, &mut wanted);
         !wanted.is_empty()
     }
 
@@ -191,7 +191,7 @@ fn about_to_leave(first: bool) -> Rig {
     }
     rig.late(&mut Rig::set(b"old"));
     assert!(rig.move_head(), "the key leaves memory");
-    assert_eq!(rig.early.has_cold(), !first);
+    assert_eq!(rig.early.cold().is_possible(), !first);
     rig
 }
 
@@ -240,9 +240,9 @@ fn what_was_read_before_the_key_changed_is_not_used() {
         let (mut stage, mut wanted) = (Stage::default(), Vec::new());
         rig.late.enter(NOW_MS);
         let key = rig.late.key(rig.namespace, KEY);
-        assert!(rig.late.probe(key, Need::Read, &mut wanted));
+        assert!(rig.late.cold().probe(key, Need::Read, &mut wanted));
         rig.late.leave();
-        rig.late.stage_blocking(&mut wanted, &mut stage, &mut rig.fetcher);
+        rig.late.cold().stage_blocking(&mut wanted, &mut stage, &mut rig.fetcher);
         if removed {
             assert!(rig.early(&mut Rig::delete));
         } else {
@@ -252,7 +252,7 @@ fn what_was_read_before_the_key_changed_is_not_used() {
         rig.late.attach(stage);
         let found = Rig::get(&mut rig.late, rig.namespace);
         Rig::append(b"!")(&mut rig.late, rig.namespace);
-        assert_eq!(rig.late.take_met_cold(&mut wanted), Met::Nothing);
+        assert_eq!(rig.late.cold().take_met(&mut wanted), Met::Nothing);
         rig.late.detach();
         rig.late.leave();
         rig.end();

@@ -139,12 +139,12 @@ impl Rig {
             self.session.enter(0);
             self.session.attach(stage);
             let result = work(&mut self.session, self.namespace);
-            let met = self.session.take_met_cold(&mut wanted);
+            let met = self.session.cold().take_met(&mut wanted);
             stage = self.session.detach();
             self.session.leave();
             match met {
                 Met::Nothing => return Some(result),
-                Met::Cold => self.session.stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
+                Met::Cold => self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
                 Met::Failed => return None,
             }
         }

@@ -43,14 +43,14 @@ impl Client {
             self.session.enter(self.now_ms);
             self.session.attach(stage);
             let result = run(&mut self.session, self.namespace);
-            let met = self.session.take_met_cold(&mut wanted);
+            let met = self.session.cold().take_met(&mut wanted);
             stage = self.session.detach();
             self.session.leave();
             match met {
                 Met::Nothing => return result,
                 Met::Cold => {
                     self.cold_waits += 1;
-                    self.session.stage_blocking(&mut wanted, &mut stage, &mut self.fetcher);
+                    self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher);
                 }
                 Met::Failed => panic!("the device gave an error"),
             }
@@ -83,11 +83,11 @@ impl Client {
             self.session.attach(stage);
             let key = self.session.key(self.namespace, key);
             self.session.lock_all(&[key.hash], true);
-            assert!(self.session.probe(key, Need::Read, &mut wanted), "the device gave an error");
+            assert!(self.session.cold().probe(key, Need::Read, &mut wanted), "the device gave an error");
             if wanted.is_empty() {
                 let result = run(self.session.entry(key));
                 self.session.unlock_all();
-                assert_eq!(self.session.take_met_cold(&mut wanted), Met::Nothing);
+                assert_eq!(self.session.cold().take_met(&mut wanted), Met::Nothing);
                 self.session.detach();
                 self.session.leave();
                 return result;
@@ -96,7 +96,7 @@ impl Client {
             stage = self.session.detach();
             self.session.leave();
             self.cold_waits += 1;
-            self.session.stage_blocking(&mut wanted, &mut stage, &mut self.fetcher);
+            self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher);
         }
     }
 

@@ -55,13 +55,13 @@ impl Rig {
             self.session.enter(self.now_ms);
             self.session.attach(stage);
             let result = command(&mut self.session, self.namespace);
-            let met = self.session.take_met_cold(&mut wanted);
+            let met = self.session.cold().take_met(&mut wanted);
             stage = self.session.detach();
             self.session.leave();
             match met {
                 Met::Nothing => return Ok(result),
                 Met::Failed => return Err(Unreadable),
-                Met::Cold => self.session.stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
+                Met::Cold => self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
             }
         }
         panic!("a record moves whenever it is looked for");

@@ -71,7 +71,7 @@ impl Rig {
             session.lock_all(&hashes, true);
             for key in keys {
                 let key = session.key(self.namespace, key);
-                assert!(session.probe(key, Need::Read, &mut wanted));
+                assert!(session.cold().probe(key, Need::Read, &mut wanted));
             }
             let ready = wanted.is_empty();
             let result = ready.then(|| work(session, self.namespace));
@@ -80,10 +80,10 @@ impl Rig {
             session.leave();
             match result {
                 Some(result) => {
-                    assert_eq!(session.take_met_cold(&mut wanted), Met::Nothing);
+                    assert_eq!(session.cold().take_met(&mut wanted), Met::Nothing);
                     return result;
                 }
-                None => session.stage_blocking(&mut wanted, &mut self.stage, &mut self.fetcher),
+                None => session.cold().stage_blocking(&mut wanted, &mut self.stage, &mut self.fetcher),
             }
         }
     }
@@ -367,12 +367,12 @@ fn what_is_looked_up_behind_a_removal_is_at_hand() {
             session.attach(stage);
             let key = session.key(rig.namespace, name);
             session.lock_all(&[key.hash], true);
-            assert!(session.probe_all(key, Need::Read, &mut wanted));
+            assert!(session.cold().probe_all(key, Need::Read, &mut wanted));
             let ready = wanted.is_empty();
             if ready {
                 assert!(session.delete(key));
                 assert!(
-                    session.read(key, |_| ()).is_none() && !session.has_missed(),
+                    session.read(key, |_| ()).is_none() && !session.cold().has_missed(),
                     "a record with the tag of {name:?} was not read"
                 );
             }
@@ -383,7 +383,7 @@ fn what_is_looked_up_behind_a_removal_is_at_hand() {
                 break;
             }
             beside += wanted.len();
-            session.stage_blocking(&mut wanted, &mut stage, &mut rig.fetcher);
+            session.cold().stage_blocking(&mut wanted, &mut stage, &mut rig.fetcher);
         }
     }
     assert_ne!(beside, 0, "no two keys had one tag");

@@ -150,7 +150,7 @@ impl Accessor {
     #[inline]
     #[must_use]
     pub fn has_cold(&self) -> bool {
-        self.session.has_cold()
+        self.session.cold().is_possible()
     }
 
     /// Gives the batch records that were read from the device.
@@ -165,7 +165,7 @@ impl Accessor {
 
     /// Notes what must be read from the device before `key` can be used. An unreadable record is met when it is used.
     pub fn probe(&mut self, key: Key<'_>, need: Need) {
-        let _ = self.session.probe(key, need, &mut self.wanted);
+        let _ = self.session.cold().probe(key, need, &mut self.wanted);
     }
 
     /// As [`Accessor::probe`], for a key that is about to be used.
@@ -174,7 +174,7 @@ impl Accessor {
     /// When a record must be read first, or cannot be.
     pub(crate) fn require(&mut self, key: Key<'_>, need: Need) -> Result<(), Missing> {
         let before = self.wanted.len();
-        let readable = self.session.probe(key, need, &mut self.wanted);
+        let readable = self.session.cold().probe(key, need, &mut self.wanted);
         self.required(readable, before)
     }
 
@@ -184,7 +184,7 @@ impl Accessor {
     /// As there.
     pub(crate) fn require_all(&mut self, key: Key<'_>, need: Need) -> Result<(), Missing> {
         let before = self.wanted.len();
-        let readable = self.session.probe_all(key, need, &mut self.wanted);
+        let readable = self.session.cold().probe_all(key, need, &mut self.wanted);
         self.required(readable, before)
     }
 
@@ -202,7 +202,7 @@ impl Accessor {
     /// # Errors
     /// When something was on the device; then what was answered since is void.
     pub fn check_met(&mut self) -> Result<(), Missing> {
-        match self.session.take_met_cold(&mut self.wanted) {
+        match self.session.cold().take_met(&mut self.wanted) {
             Met::Nothing => Ok(()),
             Met::Cold => Err(Missing::Cold),
             Met::Failed => Err(Missing::Unreadable),
@@ -212,7 +212,7 @@ impl Accessor {
     /// Forgets what look-ups have missed, for those whose answer did not depend on it.
     pub fn forget_met(&mut self) {
         let before = self.wanted.len();
-        let _ = self.session.take_met_cold(&mut self.wanted);
+        let _ = self.session.cold().take_met(&mut self.wanted);
         self.wanted.truncate(before);
     }
 
@@ -234,12 +234,12 @@ impl Accessor {
 
     /// Turns what was noted as needed into reads.
     pub fn plan(&mut self, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
-        self.session.plan(&mut self.wanted, stage, fetches);
+        self.session.cold().plan(&mut self.wanted, stage, fetches);
     }
 
     /// As [`Accessor::plan`], for what [`Accessor::take_wanted`] gave; it is taken out of `wanted`.
     pub fn plan_some(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
-        self.session.plan(wanted, stage, fetches);
+        self.session.cold().plan(wanted, stage, fetches);
     }
 
     /// Bytes of the records that have been noted as needed, about.
@@ -248,39 +248,39 @@ impl Accessor {
         // Commands of a unit may need a record several times.
         self.wanted.sort_unstable();
         self.wanted.dedup();
-        self.session.estimate(&self.wanted)
+        self.session.cold().estimate(&self.wanted)
     }
 
     /// Forgets large values that were staged and are no key's any more.
     pub fn forget_stale(&self, stage: &mut Stage) {
-        self.session.forget_stale(stage);
+        self.session.cold().forget_stale(stage);
     }
 
     /// Asks for room for the large value that a read is the beginning of, beside the `held` bytes of others of the same batch.
     pub fn admit(&self, stage: &mut Stage, fetch: &mut Fetch, held: u64) -> Begin {
-        self.session.admit(stage, fetch, held)
+        self.session.cold().admit(stage, fetch, held)
     }
 
     /// Whether what cannot be read cannot because there is no room for it.
     #[must_use]
     pub fn lacks_room(&self) -> bool {
-        self.session.lacks_room()
+        self.session.cold().lacks_room()
     }
 
     /// Says that what was noted as needed cannot be had.
     pub fn give_up(&mut self, stage: &mut Stage) {
-        self.session.give_up(&mut self.wanted, stage);
+        stage.give_up(&mut self.wanted);
     }
 
     /// Asks the cache for what taking a finished read in needs to know.
     #[inline]
     pub fn prefetch_fetched(&self, fetch: &Fetch) {
-        self.session.prefetch_fetched(fetch);
+        self.session.cold().prefetch_fetched(fetch);
     }
 
     /// Takes a finished read into a stage. `fetches` gets what it shows to be needed too.
     pub fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
-        self.session.accept(stage, fetch, buffer, result, fetches);
+        self.session.cold().accept(stage, fetch, buffer, result, fetches);
     }
 
     /// A key of a database with its hash.

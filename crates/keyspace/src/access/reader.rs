@@ -310,7 +310,7 @@ impl<'w> Reader<'w> {
                 true => session.scan_part(namespace, walk.cursor, visit),
                 false => session.scan(namespace, walk.cursor, 1, visit),
             };
-            if self.accessor.session.has_met_cold() {
+            if self.accessor.session.cold().has_met() {
                 self.accessor.random_walk = Some(walk);
                 return false;
             }
@@ -381,7 +381,7 @@ mod tests {
             }
             let mut wanted = accessor.take_wanted();
             asked += wanted.len();
-            accessor.session.stage_blocking(&mut wanted, &mut stage, &mut fetcher);
+            accessor.session.cold().stage_blocking(&mut wanted, &mut stage, &mut fetcher);
         }
         panic!("no random key after {asked} records");
     }

@@ -119,7 +119,7 @@ impl Accessor {
             return false;
         }
         let mut stage = self.session.detach();
-        self.session.stage_blocking(&mut self.wanted, &mut stage, &mut Fetcher::default());
+        self.session.cold().stage_blocking(&mut self.wanted, &mut stage, &mut Fetcher::default());
         self.session.attach(stage);
         true
     }

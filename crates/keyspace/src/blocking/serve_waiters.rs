@@ -57,7 +57,7 @@ impl Accessor {
         keys.extend(self.session.take_ready());
         self.session.unlock_all();
         let mut stage = self.session.detach();
-        self.session.stage_blocking(&mut self.wanted, &mut stage, &mut Fetcher::default());
+        self.session.cold().stage_blocking(&mut self.wanted, &mut stage, &mut Fetcher::default());
         self.session.attach(stage);
         keys.push_front(current.clone());
         self.session.hold_again(keys);

@@ -149,7 +149,7 @@ impl Reader<'_> {
     pub fn end_events(&mut self, void: bool) {
         let session = &mut self.accessor.session;
         if session.has_events() {
-            let void = void || session.has_met_cold();
+            let void = void || session.cold().has_met();
             session.tell_events(void);
         }
     }

@@ -28,7 +28,7 @@ pub(super) fn batch_at<R>(accessor: &mut Accessor, now_ms: i64, mut work: impl F
         match (result, met) {
             (Ok(result), Ok(())) => return result,
             (Err(refusal @ (Refusal::WrongKind | Refusal::Full)), Ok(())) => panic!("{refusal:?}"),
-            _ => accessor.session.stage_blocking(&mut accessor.wanted, &mut stage, &mut fetcher),
+            _ => accessor.session.cold().stage_blocking(&mut accessor.wanted, &mut stage, &mut fetcher),
         }
     }
     panic!("never at hand");

@@ -363,7 +363,7 @@ mod tests {
         let key = session.key(namespace, name.as_bytes());
         // A new key whose tag is that of one on the device is left out.
         let _ = session.upsert(key, &[b'.'; 900], Put::default());
-        let _ = session.take_met_cold(&mut Vec::new());
+        let _ = session.cold().take_met(&mut Vec::new());
         session.leave();
     }
 
@@ -384,7 +384,7 @@ mod tests {
         (0..50).for_each(|_| store.maintain(NOW_MS));
         let mut wanted = Vec::new();
         session.enter(NOW_MS);
-        session.probe(session.key(namespace, name.as_bytes()), crate::Need::Read, &mut wanted);
+        session.cold().probe(session.key(namespace, name.as_bytes()), crate::Need::Read, &mut wanted);
         session.leave();
         let latch = index.lock_exclusive(hash);
         let number = latch.number();

@@ -100,13 +100,13 @@ fn run<R>(session: &mut Session, mut command: impl FnMut(&mut Session) -> R) -> 
         session.enter(0);
         session.attach(stage);
         let result = command(session);
-        let met = session.take_met_cold(&mut wanted);
+        let met = session.cold().take_met(&mut wanted);
         stage = session.detach();
         session.leave();
         match met {
             Met::Nothing => return result,
             Met::Failed => panic!("the device does not fail"),
-            Met::Cold => session.plan(&mut wanted, &mut stage, &mut fetches),
+            Met::Cold => session.cold().plan(&mut wanted, &mut stage, &mut fetches),
         }
         while let Some(fetch) = fetches.pop() {
             let mut buffer = Buffer::new(fetch.bytes);
@@ -114,7 +114,7 @@ fn run<R>(session: &mut Session, mut command: impl FnMut(&mut Session) -> R) -> 
                 Source::Blocking { source, offset } => source.read_at(*offset, &mut buffer),
                 Source::File { .. } => panic!("the device is memory"),
             };
-            session.accept(&mut stage, fetch, buffer, result, &mut fetches);
+            session.cold().accept(&mut stage, fetch, buffer, result, &mut fetches);
         }
     }
     panic!("a record moves whenever it is looked for");

@@ -23,7 +23,7 @@ mod touched;
 mod view;
 
 pub use batch::Session;
-pub use cold::{Met, Need};
+pub use cold::{Cold, Met, Need};
 pub use entry::{Occupied, Pair, Slot, Vacant};
 pub use plan::ahead::Expected;
 pub use view::View;

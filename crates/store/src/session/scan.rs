@@ -149,12 +149,6 @@ impl Session {
         info.is_some_and(|info| info.namespace() != PageInfo::MIXED && info.namespace() != u32::from(namespace))
     }
 
-    /// Whether look-ups have come across records that must be read from the device, so that what they answered is void.
-    #[must_use]
-    pub fn has_met_cold(&self) -> bool {
-        !self.local.cold.met.borrow().is_empty()
-    }
-
     /// Lets go of what was read in this batch, for long walks; nothing may be latched.
     pub fn refresh(&mut self) {
         debug_assert!(!self.holds_latches(), "INV-LATCH-2: no latch outlives its epoch");

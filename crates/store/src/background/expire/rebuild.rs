@@ -167,14 +167,14 @@ mod tests {
             session.attach(stage);
             let key = session.key(namespace, name.as_bytes());
             let done = session.upsert(key, b"value", Put { expiry_ms, ..Put::default() });
-            assert!(done.is_ok() || session.has_missed());
-            let met = session.take_met_cold(&mut wanted);
+            assert!(done.is_ok() || session.cold().has_missed());
+            let met = session.cold().take_met(&mut wanted);
             stage = session.detach();
             session.leave();
             if met == Met::Nothing {
                 return;
             }
-            session.stage_blocking(&mut wanted, &mut stage, &mut Fetcher::default());
+            session.cold().stage_blocking(&mut wanted, &mut stage, &mut Fetcher::default());
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
         }
         session.enter(NOW_MS);
         let (mut wanted, name) = (Vec::new(), b"cold:0");
-        assert!(session.probe(session.key(namespace, name), Need::Read, &mut wanted));
+        assert!(session.cold().probe(session.key(namespace, name), Need::Read, &mut wanted));
         session.leave();
         assert!(!wanted.is_empty(), "the key is on the device");
         store.maintain(NOW_MS);

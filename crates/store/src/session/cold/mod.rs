@@ -1,9 +1,8 @@
 //! Cold keys: what a session does about records that are on the device only.
 //!
 //! A look-up that needs such a record uses the attached stage, or notes the address and answers as if the key were not there.
-//! The runner of commands asks afterwards whether an address was noted ([`Session::take_met_cold`]); then the answer is void. For
-//! commands that change something it asks before, under the command's latches ([`Session::probe`]), so that none begins that
-//! could not finish.
+//! The runner of commands asks afterwards whether an address was noted ([`Cold::take_met`]); then the answer is void. For commands
+//! that change something it asks before, under the command's latches ([`Cold::probe`]), so that none begins that could not finish.
 
 pub(crate) mod copies;
 pub(crate) mod staged;
@@ -26,7 +25,7 @@ pub enum Need {
     Overwrite,
 }
 
-/// What [`Session::take_met_cold`] found.
+/// What [`Cold::take_met`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met {
     /// No look-up missed anything.
@@ -38,11 +37,11 @@ pub enum Met {
 }
 
 impl Session {
-    /// Whether records may be on a device: whether any of this file's methods has a use.
+    /// What a session has to do with records that are on the device only.
     #[inline]
     #[must_use]
-    pub fn has_cold(&self) -> bool {
-        self.local.head != 0
+    pub fn cold(&self) -> Cold<'_> {
+        Cold { session: self }
     }
 
     /// Attaches staged records, which look-ups use until [`Session::detach`].
@@ -76,32 +75,6 @@ impl Session {
         self.local.cold.stage.get(address)
     }
 
-    /// What look-ups since the last call have missed; the addresses go to `wanted`.
-    pub fn take_met_cold(&mut self, wanted: &mut Vec<u64>) -> Met {
-        let met = self.local.cold.met.get_mut();
-        let any = !met.is_empty();
-        wanted.append(met);
-        if self.local.cold.failed.take() {
-            Met::Failed
-        } else if any {
-            Met::Cold
-        } else {
-            Met::Nothing
-        }
-    }
-
-    /// Whether a record is unreadable in this batch because there is no room for it.
-    #[must_use]
-    pub fn lacks_room(&self) -> bool {
-        self.local.cold.stage.lacks_room()
-    }
-
-    /// Whether look-ups since the last call of [`Session::take_met_cold`] have missed something.
-    #[must_use]
-    pub fn has_missed(&self) -> bool {
-        self.local.cold.has_missed()
-    }
-
     /// Notes a cold record that a scan came across; the staged one if there is one.
     pub(super) fn scan_cold(&self, address: u64) -> Option<(Record, Header)> {
         debug_assert!(address < self.local.head, "INV-TIER-1: cold is what lies below the head");
@@ -114,29 +87,76 @@ impl Session {
         }
         None
     }
+}
+
+/// What a session has to do with records that are on the device only.
+#[derive(Clone, Copy)]
+pub struct Cold<'s> {
+    session: &'s Session,
+}
+
+impl Cold<'_> {
+    /// Whether records may be on a device: whether any of these methods has a use.
+    #[inline]
+    #[must_use]
+    pub fn is_possible(self) -> bool {
+        self.session.local.head != 0
+    }
+
+    /// What look-ups since the last call have missed; the addresses go to `wanted`.
+    pub fn take_met(self, wanted: &mut Vec<u64>) -> Met {
+        let mut met = self.session.local.cold.met.borrow_mut();
+        let any = !met.is_empty();
+        wanted.append(&mut met);
+        if self.session.local.cold.failed.take() {
+            Met::Failed
+        } else if any {
+            Met::Cold
+        } else {
+            Met::Nothing
+        }
+    }
+
+    /// Whether look-ups have come across records that must be read from the device, so that what they answered is void.
+    #[must_use]
+    pub fn has_met(self) -> bool {
+        !self.session.local.cold.met.borrow().is_empty()
+    }
+
+    /// Whether a record is unreadable in this batch because there is no room for it.
+    #[must_use]
+    pub fn lacks_room(self) -> bool {
+        self.session.local.cold.stage.lacks_room()
+    }
+
+    /// Whether look-ups since the last call of [`Cold::take_met`] have missed something.
+    #[must_use]
+    pub fn has_missed(self) -> bool {
+        self.session.local.cold.has_missed()
+    }
 
     /// Adds to `wanted` the addresses of records that must be staged before `key` can be used: none if its record is in memory
     /// or staged. Inside a batch, with or without the key's latch. Returns false when that cannot be known, because the device
     /// does not say.
-    pub fn probe(&self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
+    pub fn probe(self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
         self.probe_until(key, need, true, wanted)
     }
 
-    /// As [`Session::probe`], for a key that is used several times and may be removed in between: its record, once found, does not
+    /// As [`Cold::probe`], for a key that is used several times and may be removed in between: its record, once found, does not
     /// end the search. Other records with its tag are staged, too, because a look-up meets them when the key is gone.
-    pub fn probe_all(&self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
+    pub fn probe_all(self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
         self.probe_until(key, need, false, wanted)
     }
 
-    fn probe_until(&self, key: Key<'_>, need: Need, first: bool, wanted: &mut Vec<u64>) -> bool {
-        if !self.has_cold() {
+    fn probe_until(self, key: Key<'_>, need: Need, first: bool, wanted: &mut Vec<u64>) -> bool {
+        if !self.is_possible() {
             return true;
         }
         debug_assert!(
-            self.local.participant.is_inside(),
+            self.session.local.participant.is_inside(),
             "INV-TIER-1: what is above the head stays in memory within the batch only"
         );
-        let (store, head) = (&*self.store, self.local.head);
+        let (store, head) = (&*self.session.store, self.session.local.head);
         let from = wanted.len();
         loop {
             let (mut found, mut unreadable) = (false, false);
@@ -144,7 +164,7 @@ impl Session {
                 let is_key = if address >= head {
                     store.match_record(address, &key).is_some()
                 } else {
-                    match self.local.cold.stage.get(address) {
+                    match self.session.local.cold.stage.get(address) {
                         Lookup::Ready(record, header) => store.matches_key(record, header, &key),
                         Lookup::Absent => {
                             wanted.push(address);
@@ -163,7 +183,7 @@ impl Session {
                 found |= is_key;
                 (is_key && first).then_some(())
             };
-            let valid = if let Some(number) = self.held_bucket(key.hash) {
+            let valid = if let Some(number) = self.session.held_bucket(key.hash) {
                 let _ = store.index.find_latched(number, key.hash, look);
                 true
             } else {
@@ -181,8 +201,8 @@ impl Session {
     }
 
     /// Plans the reads of the records at these addresses, which it takes out of `wanted`.
-    pub fn plan(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
-        match &self.store.tier {
+    pub fn plan(self, wanted: &mut Vec<u64>, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
+        match &self.session.store.tier {
             Some(tier) => tier.plan(wanted, Why::CLIENT, stage, fetches),
             None => wanted.clear(),
         }
@@ -190,22 +210,16 @@ impl Session {
 
     /// Bytes of the records at these addresses on the device, about.
     #[must_use]
-    pub fn estimate(&self, wanted: &[u64]) -> u64 {
+    pub fn estimate(self, wanted: &[u64]) -> u64 {
         debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
-        self.store.tier.as_ref().map_or(0, |tier| tier.estimate(wanted))
-    }
-
-    /// Says that the records at these addresses cannot be had: a command that needs one gets an error.
-    pub fn give_up(&self, wanted: &mut Vec<u64>, stage: &mut Stage) {
-        debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
-        wanted.drain(..).for_each(|address| stage.fail(address));
+        self.session.store.tier.as_ref().map_or(0, |tier| tier.estimate(wanted))
     }
 
     /// Forgets large values that were staged and are no key's any more: it was changed or moved since they were read. Inside a
     /// batch.
-    pub fn forget_stale(&self, stage: &mut Stage) {
-        debug_assert!(self.local.participant.is_inside(), "INV-TIER-1: the index is looked at within the batch");
-        let store = &*self.store;
+    pub fn forget_stale(self, stage: &mut Stage) {
+        debug_assert!(self.session.local.participant.is_inside(), "INV-TIER-1: the index is looked at within the batch");
+        let store = &*self.session.store;
         stage.forget_large(|address, record, header| {
             let entered = store.index.begin_read(store.hash_of(record, header));
             let found = store.index.find_optimistic(entered, |_, entry| (entry.address() == address).then_some(()));
@@ -215,9 +229,9 @@ impl Session {
     }
 
     /// Asks for room for the large value that a read is the beginning of, beside the `held` bytes of others of the same batch.
-    pub fn admit(&self, stage: &mut Stage, fetch: &mut Fetch, held: u64) -> Begin {
-        let Some(tier) = self.store.tier.as_ref().filter(|_| fetch.needs() != 0) else { return Begin::Now };
-        match self.store.admit(tier, fetch.needs(), held) {
+    pub fn admit(self, stage: &mut Stage, fetch: &mut Fetch, held: u64) -> Begin {
+        let Some(tier) = self.session.store.tier.as_ref().filter(|_| fetch.needs() != 0) else { return Begin::Now };
+        match self.session.store.admit(tier, fetch.needs(), held) {
             Admitted::Now(room) => {
                 fetch.take_room(room);
                 Begin::Now
@@ -230,25 +244,25 @@ impl Session {
         }
     }
 
-    /// Asks the cache for what [`Session::accept`] needs to know of a read.
+    /// Asks the cache for what [`Cold::accept`] needs to know of a read.
     #[inline]
-    pub fn prefetch_fetched(&self, fetch: &Fetch) {
-        if let Some(tier) = &self.store.tier {
+    pub fn prefetch_fetched(self, fetch: &Fetch) {
+        if let Some(tier) = &self.session.store.tier {
             tier.prefetch_fetched(fetch);
         }
     }
 
     /// Takes a finished read into the stage. `fetches` gets the reads that it shows to be needed too.
-    pub fn accept(&self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
-        if let Some(tier) = &self.store.tier {
+    pub fn accept(self, stage: &mut Stage, fetch: Fetch, buffer: Buffer, result: io::Result<()>, fetches: &mut Vec<Fetch>) {
+        if let Some(tier) = &self.session.store.tier {
             tier.accept(stage, fetch, buffer, result, fetches);
         }
     }
 
     /// Reads the records at these addresses, blocking; for threads that may. Outside a batch.
-    pub fn stage_blocking(&self, wanted: &mut Vec<u64>, stage: &mut Stage, fetcher: &mut Fetcher) {
-        debug_assert!(!self.holds_latches(), "INV-LATCH-2: a latch is never held across I/O");
-        match &self.store.tier {
+    pub fn stage_blocking(self, wanted: &mut Vec<u64>, stage: &mut Stage, fetcher: &mut Fetcher) {
+        debug_assert!(!self.session.holds_latches(), "INV-LATCH-2: a latch is never held across I/O");
+        match &self.session.store.tier {
             Some(tier) => tier.stage_blocking(stage, wanted, Why::CLIENT, fetcher),
             None => wanted.clear(),
         }

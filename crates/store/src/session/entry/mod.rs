@@ -100,7 +100,7 @@ fn zeroes(len: usize, capacity: usize) -> Vec<u8> {
 impl Session {
     /// Latches a key exclusively (or uses the lock plan's latch) and looks it up. An expired record is removed. A key that is
     /// not known to be absent, because a record has to be read first, looks vacant and takes nothing
-    /// ([`Session::take_met_cold`]).
+    /// ([`crate::Cold::take_met`]).
     #[inline]
     pub fn entry<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
         self.look_up(key, Need::Read)
@@ -148,7 +148,7 @@ impl Session {
     /// Sets a key whatever was there before.
     ///
     /// # Errors
-    /// When the store is full, or when a record has to be read first ([`Session::take_met_cold`]); then nothing has changed.
+    /// When the store is full, or when a record has to be read first ([`crate::Cold::take_met`]); then nothing has changed.
     #[inline]
     pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
         match self.look_up(key, Need::Overwrite) {

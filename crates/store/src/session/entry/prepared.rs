@@ -69,7 +69,7 @@ impl Session {
     /// them; without a plan they are latched together meanwhile.
     ///
     /// # Errors
-    /// When the store is full, or when a record has to be read first ([`Session::take_met_cold`]); then nothing has changed.
+    /// When the store is full, or when a record has to be read first ([`crate::Cold::take_met`]); then nothing has changed.
     pub fn upsert_all(&mut self, pairs: &[Pair<'_>]) -> Result<(), Full> {
         if let [pair] = pairs {
             return self.upsert(pair.key, pair.value, pair.put());

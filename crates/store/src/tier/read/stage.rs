@@ -356,6 +356,12 @@ impl Stage {
         std::mem::take(&mut self.refused)
     }
 
+    /// Says that the records at these addresses cannot be had: a command that needs one gets an error.
+    pub fn give_up(&mut self, wanted: &mut Vec<u64>) {
+        debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
+        wanted.drain(..).for_each(|address| self.fail(address));
+    }
+
     /// Notes that records were given up because there is no room for them.
     pub fn note_lack_of_room(&mut self) {
         self.lacks_room = true;
