@@ -129,7 +129,7 @@ fn of_sorted_set(set: &SortedSet<'_>) -> Result<Vec<u8>, Refusal> {
 fn of_stream(stream: &StreamObject) -> Result<Vec<u8>, Refusal> {
     let mut sum = Signature::default();
     let known = |number: Option<u64>| number.map_or(-1i128, i128::from).to_le_bytes();
-    for entry in stream.range(StreamId::MIN, StreamId::MAX)? {
+    for entry in stream.entries().range(StreamId::MIN, StreamId::MAX)? {
         let entry = entry?;
         let (id, mut parts) = (entry.id.text(), Vec::with_capacity(1 + 2 * entry.fields.len()));
         parts.push(&*id);
@@ -139,7 +139,7 @@ fn of_stream(stream: &StreamObject) -> Result<Vec<u8>, Refusal> {
     let ends =
         [&stream.last_id().text()[..], &stream.max_deleted().text(), &stream.entries_added().to_le_bytes()].map(<[u8]>::to_vec);
     add(&mut sum, &signature(&[&ends[0], &ends[1], &ends[2]]));
-    for group in stream.groups() {
+    for group in stream.groups().iter() {
         let name = group.name();
         add(&mut sum, &signature(&[name, &group.last_id().text(), &known(group.entries_read())]));
         for (_, consumer) in group.consumers() {

@@ -79,13 +79,14 @@ fn the_same_nodes_as_redis() {
         (0..random.of(&[1, 20, 600])).for_each(|_| add(&mut random, &mut commands, &mut ours, limits));
         commands.push(words("XGROUP CREATE s g 0"));
         commands.push(words("XGROUP CREATE s 12 $"));
-        ours.create_group(b"g", StreamId::MIN, Some(0));
-        ours.create_group(b"12", ours.last_id(), None);
+        let last_id = ours.last_id();
+        ours.groups_mut().create(b"g", StreamId::MIN, Some(0));
+        ours.groups_mut().create(b"12", last_id, None);
         let replies = oracle.ask_all(&commands);
         assert!(replies.iter().all(|reply| !matches!(reply, Reply::Error(_))), "{replies:?}");
         let theirs = oracle.ask(&[b"DUMP", b"s"]);
-        ours.set_group(0, ours.last_id(), None);
-        ours.set_group(1, StreamId::MIN, None);
+        ours.groups_mut().change(0, |group| group.set_read(last_id, None));
+        ours.groups_mut().change(1, |group| group.set_read(StreamId::MIN, None));
         let (form, payload) = written(&ours);
         assert_eq!(form, StreamForm::Plain);
         assert_eq!(theirs.text(), payload, "seed {seed}");
@@ -94,7 +95,7 @@ fn the_same_nodes_as_redis() {
         let mut commands = Vec::new();
         for _ in 0..200 {
             let all: Vec<StreamId> =
-                ours.range(StreamId::MIN, StreamId::MAX).expect("all").map(|entry| entry.expect("all").id).collect();
+                ours.entries().range(StreamId::MIN, StreamId::MAX).expect("all").map(|entry| entry.expect("all").id).collect();
             if random.below(2) == 0 && !all.is_empty() {
                 let id = random.of(&all[all.len() - all.len().min(5)..]);
                 commands.push(words(&format!("XDEL s {}-{}", id.ms, id.seq)));
@@ -105,7 +106,7 @@ fn the_same_nodes_as_redis() {
         }
         oracle.ask_all(&commands);
         let nodes = oracle.ask(&[b"XINFO", b"STREAM", b"s"]).array()[3].integer();
-        assert_eq!(nodes, ours.nodes().expect("all is in memory") as i64, "seed {seed}");
+        assert_eq!(nodes, ours.entries().radix_tree().expect("all is in memory").0 as i64, "seed {seed}");
     }
 }
 
@@ -141,10 +142,10 @@ fn with_everything() -> StreamObject {
     let mut stream = StreamObject::new();
     let limits = NodeLimits { bytes: 4096, entries: 10 };
     (1..=30).for_each(|ms| stream.append(StreamId::new(ms, 3), [(&b"f"[..], &b"v"[..])].into_iter(), limits));
-    stream.create_group(b"g", StreamId::MIN, Some(0));
-    let (number, _) = stream.ensure_consumer(0, b"c", 5);
-    stream.touch(0, number, 9, Some(7));
-    stream.ensure_consumer(0, b"idle", 6);
+    stream.groups_mut().create(b"g", StreamId::MIN, Some(0));
+    let (number, _) = stream.groups_mut().change(0, |group| group.ensure_consumer(b"c", 5)).expect("a group");
+    stream.groups_mut().change(0, |group| group.touch(number, 9, Some(7))).expect("a group");
+    stream.groups_mut().change(0, |group| group.ensure_consumer(b"idle", 6)).expect("a group");
     stream.deliver(0, Some(number), (12, 11), &mut |_| ()).expect("all is in memory");
     stream
 }
@@ -167,11 +168,15 @@ fn younger_forms() {
         (StreamForm::Released, types::STREAM_LISTPACKS_5, 13),
     ] {
         if expected == StreamForm::Producers {
-            stream.configure_producers(ProducerLimits { seconds: 7, ids: 2 });
-            ["1", "a", "b"].iter().for_each(|iid| stream.put_producer_id(b"p", iid.as_bytes(), StreamId::new(1, 2), true));
-            stream.count_duplicate();
+            stream.producers_mut().configure(ProducerLimits { seconds: 7, ids: 2 });
+            ["1", "a", "b"].iter().for_each(|iid| stream.producers_mut().put(b"p", iid.as_bytes(), StreamId::new(1, 2), true));
+            stream.producers_mut().count_duplicate();
         } else if expected == StreamForm::Released {
-            stream.pend(0, Pending { id: StreamId::new(3, 3), time: 0, count: u64::MAX >> 1, owner: NOBODY }).expect("memory");
+            stream
+                .groups_mut()
+                .change(0, |group| group.pend(Pending { id: StreamId::new(3, 3), time: 0, count: u64::MAX >> 1, owner: NOBODY }))
+                .unwrap()
+                .expect("memory");
         }
         let (form, payload) = written(&stream);
         assert_eq!((form, form.value_type(), form.version()), (expected, value_type, version));
@@ -187,7 +192,7 @@ fn younger_forms() {
 #[test]
 fn an_older_form() {
     let mut stream = with_everything();
-    stream.remove_group(b"g");
+    stream.groups_mut().remove(b"g");
     let (_, payload) = written(&stream);
     let content = &payload[1..payload.len() - 10];
     // The first id, the highest deleted one, entries added and groups: each a byte.
@@ -196,7 +201,7 @@ fn an_older_form() {
     older.extend_from_slice(&[1, 1, b'g', 30, 3, 0, 0]);
     let read = stream::read(types::STREAM_LISTPACKS, &mut &older[..]).expect("a stream");
     assert_eq!((read.len(), read.entries_added(), read.max_deleted()), (30, 30, StreamId::MIN));
-    assert_eq!(read.group(b"g").expect("a group").entries_read(), Some(30));
+    assert_eq!(read.groups().get(b"g").expect("a group").entries_read(), Some(30));
 }
 
 /// Bytes that were changed give an error or a stream that is sound.

@@ -36,7 +36,7 @@ fn acknowledge(call: &mut WriteCall<'_>) -> Result<i64, Stop> {
     let found = change_existing(call)?;
     statistics.looked_up(found.is_some());
     let Some(mut stream) = found else { return Ok(0) };
-    let Some(group) = stream.look()?.find_group(group) else { return Ok(0) };
+    let Some(group) = stream.look()?.groups().find(group) else { return Ok(0) };
     let mut acknowledged = 0;
     for id in id::all(words.iter())? {
         acknowledged += i64::from(stream.acknowledge(group, id)?);
@@ -63,7 +63,7 @@ fn xackdel(call: &mut WriteCall<'_>) -> Outcome {
     let (name, (policy, ids)) = (call.args.at(2), policy_and_ids(call.args, 3)?);
     let mut fates = vec![Fate::Absent; ids.len()];
     if let Some(mut stream) = change_existing(call)?
-        && let Some(group) = stream.look()?.find_group(name)
+        && let Some(group) = stream.look()?.groups().find(name)
     {
         for (id, fate) in ids.iter().zip(&mut fates) {
             let acknowledged = stream.acknowledge(group, *id)?;

@@ -202,7 +202,7 @@ fn xsetid(call: &mut WriteCall<'_>) -> Outcome {
         }
     }
     let Some(mut stream) = change_existing(call)? else { return Err(CommandError::NoSuchKey.into()) };
-    let (top, before) = (stream.look()?.last().map(|entry| entry.id), stream.look()?);
+    let (top, before) = (stream.look()?.entries().last().map(|entry| entry.id), stream.look()?);
     if top.is_some_and(|top| last_id < top) {
         return Err(errors::stream::LAST_ID_BELOW_TOP.into());
     }

@@ -76,7 +76,7 @@ fn claim_options(mut options: Options<'_>, now: i64) -> Result<Claim, CommandErr
 
 /// Takes a group of the first key, and says its number. The errors are those of claims.
 fn group_of(stream: &StreamMut<'_>, key: &[u8], name: &[u8]) -> Result<usize, Stop> {
-    let group = if stream.existed() { stream.look()?.find_group(name) } else { None };
+    let group = if stream.existed() { stream.look()?.groups().find(name) } else { None };
     group.ok_or_else(|| errors::stream::no_key_or_group(key, name).into())
 }
 
@@ -93,7 +93,7 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
     let ids: Vec<StreamId> = words.iter().map_while(|text| StreamId::parse(text, 0)).collect();
     let claim = claim_options(Options::after(args, 5 + ids.len()), now)?;
     let time = claim.time.filter(|time| (0..=now).contains(time)).unwrap_or(now).unsigned_abs();
-    let read = stream.look()?.nth_group(group).map(|group| (group.last_id(), group.entries_read()));
+    let read = stream.look()?.groups().nth(group).map(|group| (group.last_id(), group.entries_read()));
     if let Some((_, read)) = read.filter(|(last_id, _)| claim.last_id > *last_id) {
         stream.set_group(group, claim.last_id, read)?;
         stream.count(1);
@@ -161,7 +161,7 @@ fn tell(call: &mut WriteCall<'_>, key: Key<'_>, claimant: &Claimant<'_>) {
 }
 
 fn answer(stream: &StreamMut<'_>, id: StreamId, id_only: bool, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    match stream.look()?.get(id)? {
+    match stream.look()?.entries().get(id)? {
         Some(entry) if !id_only => write_entry(reply, &entry),
         _ => write_id(reply, id),
     }
@@ -255,7 +255,7 @@ fn candidates(
     (count, idle_min, now): (u64, i64, i64),
 ) -> Result<(Vec<Pending>, StreamId), Refusal> {
     let looked = stream.look()?;
-    let Some(group) = looked.nth_group(group) else { return Ok((Vec::new(), StreamId::MIN)) };
+    let Some(group) = looked.groups().nth(group) else { return Ok((Vec::new(), StreamId::MIN)) };
     let (mut seen, mut attempts) = (Vec::new(), count.saturating_mul(ATTEMPTS));
     for pending in group.pending_from(start) {
         let pending = pending?;
@@ -264,7 +264,7 @@ fn candidates(
         }
         attempts -= 1;
         let is_idle = idle_min <= 0 || now.saturating_sub_unsigned(pending.time) >= idle_min;
-        if is_idle || looked.get(pending.id)?.is_none() {
+        if is_idle || looked.entries().get(pending.id)?.is_none() {
             seen.push(pending);
         }
     }

@@ -13,7 +13,7 @@ pub(super) fn write(stream: &StreamObject, count: u64, reply: &mut Reply<'_>) ->
     write_common(stream, 2, reply)?;
     reply.bulk(b"entries");
     let (array, mut len) = (reply.begin_array(), 0);
-    for entry in stream.range(StreamId::MIN, StreamId::MAX)?.take(limit) {
+    for entry in stream.entries().range(StreamId::MIN, StreamId::MAX)?.take(limit) {
         write_entry(reply, &entry?);
         len += 1;
     }
@@ -21,7 +21,7 @@ pub(super) fn write(stream: &StreamObject, count: u64, reply: &mut Reply<'_>) ->
     reply.bulk(b"groups");
     reply.array(stream.groups().len());
     let counters = stream.counters()?;
-    stream.groups().try_for_each(|group| write_group(&counters, group, limit, reply))
+    stream.groups().iter().try_for_each(|group| write_group(&counters, group, limit, reply))
 }
 
 /// Answers how far a group has come.
@@ -63,7 +63,7 @@ fn write_group(counters: &StreamCounters, group: &Group, limit: usize, reply: &m
     }
     reply.finish_array(array, len);
     reply.bulk(b"consumers");
-    reply.array(group.consumers_len());
+    reply.array(group.consumers().len());
     for (number, consumer) in group.consumers() {
         reply.map(5);
         reply.bulk(b"name");

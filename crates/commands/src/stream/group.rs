@@ -94,7 +94,7 @@ fn open<'s>(call: &'s mut WriteCall<'_>) -> Result<StreamMut<'s>, Stop> {
 fn open_group<'s>(call: &'s mut WriteCall<'_>) -> Result<(StreamMut<'s>, usize), Stop> {
     let (key, group) = (call.args.at(2), call.args.at(3));
     let stream = open(call)?;
-    let Some(index) = stream.look()?.find_group(group) else { return Err(errors::stream::no_group(group, key).into()) };
+    let Some(index) = stream.look()?.groups().find(group) else { return Err(errors::stream::no_group(group, key).into()) };
     Ok((stream, index))
 }
 
@@ -198,7 +198,7 @@ pub(super) const CREATECONSUMER: Command = Command {
 fn createconsumer(call: &mut WriteCall<'_>) -> Outcome {
     let consumer = call.args.at(4);
     let (mut stream, group) = open_group(call)?;
-    let is_known = stream.look()?.nth_group(group).and_then(|group| group.find_consumer(consumer)).is_some();
+    let is_known = stream.look()?.groups().nth(group).and_then(|group| group.find_consumer(consumer)).is_some();
     if !is_known {
         stream.consumer(group, consumer)?;
     }

@@ -90,7 +90,7 @@ pub(super) fn write_common(stream: &StreamObject, more: usize, reply: &mut Reply
     reply.map(7 + if producers.is_some() { 6 } else { 0 } + more);
     reply.bulk(b"length");
     reply.unsigned(stream.len());
-    let (keys, nodes) = stream.radix_tree()?;
+    let (keys, nodes) = stream.entries().radix_tree()?;
     reply.bulk(b"radix-tree-keys");
     reply.unsigned(keys as u64);
     reply.bulk(b"radix-tree-nodes");
@@ -125,7 +125,7 @@ fn summary(stream: &StreamObject, reply: &mut Reply<'_>) -> Result<(), Refusal> 
     write_common(stream, 3, reply)?;
     reply.bulk(b"groups");
     reply.unsigned(stream.groups().len() as u64);
-    for (name, entry) in [(&b"first-entry"[..], stream.first()?), (b"last-entry", stream.last())] {
+    for (name, entry) in [(&b"first-entry"[..], stream.entries().first()?), (b"last-entry", stream.entries().last())] {
         reply.bulk(name);
         match entry {
             Some(entry) => write_entry(reply, &entry),
@@ -152,12 +152,12 @@ fn groups(call: &mut ReadCall<'_>) -> Outcome {
     let found = look_at(call, 2, |stream, reply| {
         let counters = stream.counters()?;
         reply.array(stream.groups().len());
-        for group in stream.groups() {
+        for group in stream.groups().iter() {
             reply.map(6 + usize::from(group.released() > 0));
             reply.bulk(b"name");
             reply.bulk(group.name());
             reply.bulk(b"consumers");
-            reply.unsigned(group.consumers_len() as u64);
+            reply.unsigned(group.consumers().len() as u64);
             reply.bulk(b"pending");
             reply.unsigned(group.pending());
             reply.bulk(b"last-delivered-id");
@@ -187,8 +187,8 @@ fn consumers(call: &mut ReadCall<'_>) -> Outcome {
     let (key, name, now) = (call.args.at(2), call.args.at(3), call.now_ms());
     let since = |time: u64| now.saturating_sub_unsigned(time).max(0);
     let found = look_at(call, 2, |stream, reply| {
-        let Some(group) = stream.group(name) else { return Ok(false) };
-        reply.array(group.consumers_len());
+        let Some(group) = stream.groups().get(name) else { return Ok(false) };
+        reply.array(group.consumers().len());
         for (_, consumer) in group.consumers() {
             reply.map(4);
             reply.bulk(b"name");

@@ -83,7 +83,7 @@ fn xnack(call: &mut WriteCall<'_>) -> Outcome {
     let (key, name, mode) = (call.args.at(1), call.args.at(2), Word(call.args.at(3)));
     let parsed = parse(call);
     let mut stream = change(call)?;
-    let group = if stream.existed() { stream.look()?.find_group(name) } else { None };
+    let group = if stream.existed() { stream.look()?.groups().find(name) } else { None };
     let Some(group) = group else { return Err(errors::stream::no_key_or_group(key, name).into()) };
     let mode = match mode {
         word if word.is("SILENT") => Mode::Silent,

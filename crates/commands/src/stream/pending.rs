@@ -74,7 +74,7 @@ fn xpending(call: &mut ReadCall<'_>) -> Outcome {
     let filter = parse(call)?;
     let (key, name, now) = (call.args.at(1), call.args.at(2), call.now_ms());
     let found = look(call, |stream, reply| {
-        let Some(group) = stream.group(name) else { return Ok(false) };
+        let Some(group) = stream.groups().get(name) else { return Ok(false) };
         match &filter {
             None => summary(group, reply)?,
             Some(filter) => list(group, filter, now, reply)?,

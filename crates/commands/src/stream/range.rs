@@ -92,12 +92,12 @@ fn answer(
     if start > end {
         // No entries; both ends would be looked up for nothing.
     } else if backwards {
-        for entry in stream.backwards(start, end)?.take(limit) {
+        for entry in stream.entries().backwards(start, end)?.take(limit) {
             write_entry(reply, &entry?);
             len += 1;
         }
     } else {
-        for entry in stream.range(start, end)?.take(limit) {
+        for entry in stream.entries().range(start, end)?.take(limit) {
             write_entry(reply, &entry?);
             len += 1;
         }

@@ -172,16 +172,16 @@ fn xread(call: &mut ReadCall<'_>) -> Outcome {
         let from = after.as_ref().ok().and_then(|after| after.next());
         look_at(call, position, |stream, reply| {
             newest = stream.last_id();
-            if let Some(from) = from.filter(|from| stream.last().is_some_and(|last| *from <= last.id)) {
+            if let Some(from) = from.filter(|from| stream.entries().last().is_some_and(|last| *from <= last.id)) {
                 served.begin(reply, key);
                 let (array, mut len) = (reply.begin_array(), 0);
-                for entry in stream.range(from, StreamId::MAX)?.take(limit) {
+                for entry in stream.entries().range(from, StreamId::MAX)?.take(limit) {
                     write_entry(reply, &entry?);
                     len += 1;
                 }
                 reply.finish_array(array, len);
             } else if text == b"+"
-                && let Some(last) = stream.last()
+                && let Some(last) = stream.entries().last()
             {
                 served.begin(reply, key);
                 reply.array(1);

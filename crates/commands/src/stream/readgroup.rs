@@ -93,7 +93,7 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
     // All is checked before anything changes.
     for position in call.candidates_together(reading.places()) {
         let (key, name, text) = (call.key(position), call.args.at(position), call.args.at(position + reading.len));
-        let found = call.keys.read_as::<Streams, _>(key, |stream| Ok((*stream)?.find_group(group).is_some()))?;
+        let found = call.keys.read_as::<Streams, _>(key, |stream| Ok((*stream)?.groups().find(group).is_some()))?;
         call.looked_up(key, found.is_some());
         if found != Some(true) {
             return Err(errors::stream::no_group_to_read(name, group).into());
@@ -112,7 +112,7 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
         let (key, name) = (call.key(position), call.args.at(position));
         let WriteCall { keys, reply, .. } = call;
         let mut stream = keys.write_as::<Streams>(key, ())?;
-        let Some(number) = stream.look()?.find_group(group) else {
+        let Some(number) = stream.look()?.groups().find(group) else {
             return Err(errors::stream::no_group_to_read(name, group).into());
         };
         let is_new;
@@ -157,8 +157,8 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
 fn has_some(stream: &StreamMut<'_>, group: usize, reading: &Reading<'_>) -> Result<bool, Refusal> {
     let now = stream.now();
     let looked = stream.look()?;
-    let Some(group) = looked.nth_group(group) else { return Ok(false) };
-    if looked.last().is_some_and(|last| last.id > group.last_id()) {
+    let Some(group) = looked.groups().nth(group) else { return Ok(false) };
+    if looked.entries().last().is_some_and(|last| last.id > group.last_id()) {
         return Ok(true);
     }
     let Some(idle) = reading.claim else { return Ok(false) };
@@ -169,7 +169,7 @@ fn has_some(stream: &StreamMut<'_>, group: usize, reading: &Reading<'_>) -> Resu
 fn claimable_ms(stream: &StreamMut<'_>, group: usize, reading: &Reading<'_>) -> Result<Option<i64>, Refusal> {
     let Some(idle) = reading.claim else { return Ok(None) };
     let looked = stream.look()?;
-    let oldest = looked.nth_group(group).map_or(Ok(None), |group| group.oldest_pending())?;
+    let oldest = looked.groups().nth(group).map_or(Ok(None), |group| group.oldest_pending())?;
     Ok(oldest.and_then(|oldest| i64::try_from(oldest.time.saturating_add(idle)).ok()))
 }
 
@@ -220,12 +220,12 @@ fn claim(
     let before = now.saturating_sub(idle);
     let (mut claimed, mut passed) = (0, Vec::new());
     while claimed < count {
-        let oldest = stream.look()?.nth_group(group).map_or(Ok(None), |group| group.oldest_pending())?;
+        let oldest = stream.look()?.groups().nth(group).map_or(Ok(None), |group| group.oldest_pending())?;
         let Some(oldest) = oldest.filter(|oldest| oldest.time <= before && oldest.time < Pending::PASSED) else { break };
         // Until all are found, they are out of the way.
         stream.pend(group, Pending { time: Pending::PASSED, ..oldest })?;
         let looked = stream.look()?;
-        let Some(entry) = looked.get(oldest.id)? else {
+        let Some(entry) = looked.entries().get(oldest.id)? else {
             passed.push(oldest);
             continue;
         };
@@ -252,19 +252,19 @@ fn own(
     let (now, limit) = (stream.now(), reading.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)));
     let from = after.next().unwrap_or(StreamId::MAX);
     let looked = stream.look()?;
-    let ids: Vec<StreamId> = match looked.nth_group(group) {
+    let ids: Vec<StreamId> = match looked.groups().nth(group) {
         Some(group) => group.owned_from(owner, from).take(limit).collect::<Result<_, _>>()?,
         None => Vec::new(),
     };
     reply.array(ids.len());
     for id in ids {
         let looked = stream.look()?;
-        let Some(entry) = looked.get(id)? else {
+        let Some(entry) = looked.entries().get(id)? else {
             write_gone(reply, id);
             continue;
         };
         write_entry(reply, &entry);
-        let pending = looked.nth_group(group).map_or(Ok(None), |group| group.get_pending(id))?;
+        let pending = looked.groups().nth(group).map_or(Ok(None), |group| group.get_pending(id))?;
         if let Some(pending) = pending {
             stream.pend(group, Pending { time: now, count: pending.count.saturating_add(1), ..pending })?;
         }

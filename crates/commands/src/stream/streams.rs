@@ -21,9 +21,9 @@ impl Stream for EntryStream {
         let (start, end) = self.ids;
         let stream = self.snapshot.object().ok_or(Broken)?;
         let stopped_at = if self.backwards {
-            write_all(stream.backwards(start, end).map_err(|_| Broken)?, &mut self.left, limit, out)?
+            write_all(stream.entries().backwards(start, end).map_err(|_| Broken)?, &mut self.left, limit, out)?
         } else {
-            write_all(stream.range(start, end).map_err(|_| Broken)?, &mut self.left, limit, out)?
+            write_all(stream.entries().range(start, end).map_err(|_| Broken)?, &mut self.left, limit, out)?
         };
         let Some(id) = stopped_at else { return Ok(false) };
         self.ids = if self.backwards { (start, id) } else { (id, end) };
@@ -82,7 +82,8 @@ pub(super) fn stream_range(
     let key = call.key(1);
     let Some(snapshot) = call.keys.snapshot_as::<Streams>(key) else { return Ok(false) };
     let Some(stream) = snapshot.object() else { return Ok(false) };
-    let in_range = |()| Ok::<_, almandine_keyspace::Refusal>(stream.rank_behind(end)?.saturating_sub(stream.rank(start)?));
+    let in_range =
+        |()| Ok::<_, almandine_keyspace::Refusal>(stream.entries().rank_behind(end)?.saturating_sub(stream.entries().rank(start)?));
     let len = in_range(())?.min(count.unwrap_or(u64::MAX));
     call.looked_up(key, true);
     call.reply.array(usize::try_from(len).unwrap_or(usize::MAX));

@@ -161,7 +161,7 @@ impl TrimOptions {
 
 /// Trims, and says how many entries are gone.
 pub(super) fn apply(stream: &mut StreamMut<'_>, trim: &Trim, policy: Policy) -> Result<u64, Refusal> {
-    if policy == Policy::Keep || stream.look()?.groups().len() == 0 {
+    if policy == Policy::Keep || stream.look()?.groups().is_empty() {
         return stream.trim(trim);
     }
     if policy == Policy::Acknowledged {
@@ -171,9 +171,9 @@ pub(super) fn apply(stream: &mut StreamMut<'_>, trim: &Trim, policy: Policy) -> 
         }
         return Ok(ids.len() as u64);
     }
-    let count = stream.look()?.trimmed(trim)?;
-    if stream.look()?.groups().any(|group| group.pending() > 0) {
-        let first = stream.look()?.range(StreamId::MIN, StreamId::MAX)?.take(count as usize);
+    let count = stream.look()?.entries().trimmed(trim)?;
+    if stream.look()?.groups().iter().any(|group| group.pending() > 0) {
+        let first = stream.look()?.entries().range(StreamId::MIN, StreamId::MAX)?.take(count as usize);
         let ids: Vec<StreamId> = first.map(|entry| entry.map(|entry| entry.id)).collect::<Result<_, _>>()?;
         ids.into_iter().try_for_each(|id| stream.drop_references(id))?;
     }
@@ -190,20 +190,20 @@ fn acknowledged(stream: &StreamMut<'_>, trim: &Trim) -> Result<Vec<StreamId>, Re
         Keep::From(from) => id < from,
     };
     if !trim.approximate {
-        for entry in stream.range(StreamId::MIN, StreamId::MAX)? {
+        for entry in stream.entries().range(StreamId::MIN, StreamId::MAX)? {
             let id = entry?.id;
             if !exceeds(ids.len(), id) {
                 break;
             }
-            if !stream.is_referenced(id)? {
+            if !stream.groups().is_referenced(id)? {
                 ids.push(id);
             }
         }
         return Ok(ids);
     }
-    let (mut entries, mut rank) = (stream.range(StreamId::MIN, StreamId::MAX)?, 0);
+    let (mut entries, mut rank) = (stream.entries().range(StreamId::MIN, StreamId::MAX)?, 0);
     while rank < len {
-        let (count, last) = stream.node(rank)?;
+        let (count, last) = stream.entries().node(rank)?;
         let mut node = Vec::new();
         for entry in entries.by_ref().take(count as usize) {
             node.push(entry?.id);
@@ -217,7 +217,7 @@ fn acknowledged(stream: &StreamMut<'_>, trim: &Trim) -> Result<Vec<StreamId>, Re
         }
         let mut is_free = true;
         for id in &node {
-            is_free = is_free && !stream.is_referenced(*id)?;
+            is_free = is_free && !stream.groups().is_referenced(*id)?;
         }
         if is_free {
             ids.append(&mut node);

@@ -20,5 +20,7 @@ pub use chunk::{NewStreamNode, NodeLimits, StreamNode};
 pub use entry::{EntryFields, StreamEntry};
 pub use group::{Consumer, Group, NOBODY, Pending};
 pub use id::{IdText, StreamId};
-pub use object::{ENTRY_MAX_BYTES, Keep, StreamBackwards, StreamCounters, StreamIter, StreamObject, Trim};
+pub use object::{
+    ENTRY_MAX_BYTES, Keep, StreamBackwards, StreamCounters, StreamEntries, StreamGroups, StreamIter, StreamObject, Trim,
+};
 pub use producers::{ProducerLimits, Producers};

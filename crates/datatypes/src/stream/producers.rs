@@ -113,8 +113,9 @@ impl Producers {
         id.filter(|id| id.ms.saturating_add(self.limits.seconds * 1000) > now)
     }
 
-    /// Keeps an id; the oldest of the producer go, if they are too many.
-    pub(super) fn put(&mut self, producer: &[u8], iid: &[u8], id: StreamId) {
+    /// Keeps a producer's id for an entry, `counted` as one that was added now; the oldest of the producer go, if they are too many.
+    pub fn put(&mut self, producer: &[u8], iid: &[u8], id: StreamId, counted: bool) {
+        self.added += u64::from(counted);
         let is_new = !self.all.contains_key(producer);
         let known = self.all.entry(producer.into()).or_default();
         self.bytes += if is_new { id_bytes(producer) + size_of::<Producer>() } else { 0 };
@@ -129,34 +130,42 @@ impl Producers {
         }
     }
 
-    /// Forgets ids that are past their time, and producers without any. Says whether there were some.
-    pub(super) fn expire(&mut self, now: u64) -> bool {
+    /// Forgets ids that are past their time, and producers without any.
+    pub fn expire(&mut self, now: u64) {
         self.swept = now;
         let seconds = self.limits.seconds;
         let is_due = |id: StreamId| id.ms.saturating_add(seconds * 1000) <= now;
-        let (mut bytes, mut forgot) = (0, false);
+        let mut bytes = 0;
         self.all.retain(|name, producer| {
             while let Some(id) = producer.order.front().and_then(|iid| producer.ids.get(iid))
                 && is_due(*id)
             {
                 bytes += producer.remove_oldest();
-                forgot = true;
             }
             let stays = !producer.order.is_empty();
             bytes += if stays { 0 } else { id_bytes(name) + size_of::<Producer>() };
             stays
         });
         self.bytes -= bytes;
-        forgot
     }
 
     /// Keeps more or less from now on; what was known is forgotten if that is a change.
-    pub(super) fn configure(&mut self, limits: ProducerLimits) {
+    pub fn configure(&mut self, limits: ProducerLimits) {
         if limits != self.limits {
             self.all.clear();
             self.bytes = 0;
         }
         self.limits = limits;
+    }
+
+    /// Counts an entry that was not added because it was there.
+    pub fn count_duplicate(&mut self) {
+        self.duplicates += 1;
+    }
+
+    /// Says how many entries with ids of producers were ever added, and how many were there before.
+    pub fn set_counts(&mut self, added: u64, duplicates: u64) {
+        (self.added, self.duplicates) = (added, duplicates);
     }
 
     pub(super) fn memory(&self) -> usize {

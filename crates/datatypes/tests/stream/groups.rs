@@ -12,7 +12,7 @@ const LIMITS: NodeLimits = NodeLimits { bytes: 0, entries: 10 };
 fn change_group(random: &mut Random, stream: &mut StreamObject, model: &mut Model) {
     let names: Vec<Vec<u8>> = model.groups.keys().cloned().collect();
     let Some(name) = (!names.is_empty()).then(|| random.pick(&names).clone()) else { return };
-    let (index, counters) = (stream.find_group(&name).unwrap(), stream.counters().unwrap());
+    let (index, counters) = (stream.groups().find(&name).unwrap(), stream.counters().unwrap());
     let ids: Vec<StreamId> = model.entries().map(|(id, _)| *id).collect();
     let entries: Vec<_> = model.entries().map(|(id, pairs)| (*id, pairs.clone())).collect();
     let group = model.groups.get_mut(&name).unwrap();
@@ -20,20 +20,23 @@ fn change_group(random: &mut Random, stream: &mut StreamObject, model: &mut Mode
     let now = random.below(1000) as u64;
     match random.below(10) {
         0 => {
-            let (number, is_new) = stream.ensure_consumer(index, &consumer, now);
+            let (number, is_new) = stream.groups_mut().change(index, |group| group.ensure_consumer(&consumer, now)).unwrap();
             assert_eq!(is_new, !group.consumers.contains_key(&consumer));
-            stream.touch(index, number, now, Some(now + 1));
+            stream.groups_mut().change(index, |group| group.touch(number, now, Some(now + 1))).unwrap();
             group.consumers.insert(consumer, (now, Some(now + 1)));
         }
         1 => {
             let mine = |owner: &Option<Vec<u8>>| owner.as_ref() == Some(&consumer);
             let expected = group.pending.values().filter(|(owner, ..)| mine(owner)).count() as u64;
             let is_there = group.consumers.remove(&consumer).is_some();
-            assert_eq!(stream.remove_consumer(index, &consumer).unwrap(), is_there.then_some(expected));
+            assert_eq!(
+                stream.groups_mut().change(index, |group| group.remove_consumer(&consumer)).unwrap().unwrap(),
+                is_there.then_some(expected)
+            );
             group.pending.retain(|_, (owner, ..)| !mine(owner));
         }
         2..5 => {
-            let (number, _) = stream.ensure_consumer(index, &consumer, now);
+            let (number, _) = stream.groups_mut().change(index, |group| group.ensure_consumer(&consumer, now)).unwrap();
             group.consumers.entry(consumer.clone()).or_insert((now, None));
             let (acknowledged, count) = (random.chance(20), random.below(30));
             let mut told = Vec::new();
@@ -52,22 +55,33 @@ fn change_group(random: &mut Random, stream: &mut StreamObject, model: &mut Mode
             let pending: Vec<StreamId> = group.pending.keys().copied().collect();
             let from = random.below(pending.len());
             for id in pending[from..].iter().take(random.below(40)) {
-                assert_eq!(stream.acknowledge(index, *id).unwrap(), group.pending.remove(id).is_some());
-                assert!(!stream.acknowledge(index, *id).unwrap());
+                assert_eq!(
+                    stream.groups_mut().change(index, |group| group.acknowledge(*id)).unwrap().unwrap(),
+                    group.pending.remove(id).is_some()
+                );
+                assert!(!stream.groups_mut().change(index, |group| group.acknowledge(*id)).unwrap().unwrap());
             }
         }
         8 if !ids.is_empty() => {
             let (id, owner) = (*random.pick(&ids), random.chance(50));
-            let number = if owner { stream.ensure_consumer(index, &consumer, now).0 } else { NOBODY };
+            let number = if owner {
+                stream.groups_mut().change(index, |group| group.ensure_consumer(&consumer, now)).unwrap().0
+            } else {
+                NOBODY
+            };
             if owner {
                 group.consumers.entry(consumer.clone()).or_insert((now, None));
             }
-            stream.pend(index, Pending { id, time: now, count: 7, owner: number }).unwrap();
+            stream
+                .groups_mut()
+                .change(index, |group| group.pend(Pending { id, time: now, count: 7, owner: number }))
+                .unwrap()
+                .unwrap();
             group.pending.insert(id, (owner.then_some(consumer), now, 7));
         }
         _ => {
             let id = ids.get(random.below(ids.len().max(1))).copied().unwrap_or(StreamId::MIN);
-            stream.set_group(index, id, None);
+            stream.groups_mut().change(index, |group| group.set_read(id, None)).unwrap();
             (group.last_id, group.read) = (id, None);
         }
     }
@@ -88,12 +102,12 @@ pub(crate) fn build(seed: u64, steps: usize) -> (StreamObject, Model) {
             5 => {
                 let name = format!("group {}", random.below(6)).into_bytes();
                 let is_new = !model.groups.contains_key(&name);
-                assert_eq!(stream.create_group(&name, StreamId::MIN, Some(0)), is_new);
+                assert_eq!(stream.groups_mut().create(&name, StreamId::MIN, Some(0)), is_new);
                 model.groups.entry(name).or_insert(ModelGroup { read: Some(0), ..ModelGroup::default() });
             }
             6 if random.chance(10) => {
                 let name = format!("group {}", random.below(6)).into_bytes();
-                assert_eq!(stream.remove_group(&name), model.groups.remove(&name).is_some());
+                assert_eq!(stream.groups_mut().remove(&name), model.groups.remove(&name).is_some());
             }
             7 => {
                 let first = model.entries().next().map(|(id, _)| *id);
@@ -126,16 +140,17 @@ fn references() {
     let mut stream = StreamObject::new();
     let id = |ms| StreamId::new(ms, 0);
     (1..=3).for_each(|ms| append(&mut stream, id(ms), &vec![(b"f".to_vec(), b"v".to_vec())], LIMITS));
-    assert!(!stream.is_referenced(id(1)).unwrap());
-    assert!(stream.create_group(b"one", StreamId::MIN, None) && stream.create_group(b"two", id(2), None));
+    assert!(!stream.groups().is_referenced(id(1)).unwrap());
+    assert!(stream.groups_mut().create(b"one", StreamId::MIN, None) && stream.groups_mut().create(b"two", id(2), None));
     // Nobody of the first group has read it.
-    assert!(stream.is_referenced(id(1)).unwrap());
-    let (consumer, _) = stream.ensure_consumer(0, b"c", 0);
+    assert!(stream.groups().is_referenced(id(1)).unwrap());
+    let (consumer, _) = stream.groups_mut().change(0, |group| group.ensure_consumer(b"c", 0)).unwrap();
     stream.deliver(0, Some(consumer), (2, 0), &mut |_| ()).unwrap();
-    assert!(stream.is_referenced(id(1)).unwrap());
-    assert!(stream.acknowledge(0, id(1)).unwrap());
-    assert!(!stream.is_referenced(id(1)).unwrap());
-    stream.pend(1, Pending { id: id(2), time: 0, count: 1, owner: NOBODY }).unwrap();
-    assert_eq!(stream.drop_references(id(2)).unwrap(), 2);
-    assert!(!stream.is_referenced(id(2)).unwrap());
+    assert!(stream.groups().is_referenced(id(1)).unwrap());
+    assert!(stream.groups_mut().change(0, |group| group.acknowledge(id(1))).unwrap().unwrap());
+    assert!(!stream.groups().is_referenced(id(1)).unwrap());
+    stream.groups_mut().change(1, |group| group.pend(Pending { id: id(2), time: 0, count: 1, owner: NOBODY })).unwrap().unwrap();
+    let mut acknowledge = |group| stream.groups_mut().change(group, |group| group.acknowledge(id(2))).unwrap().unwrap();
+    assert!(acknowledge(0) && acknowledge(1));
+    assert!(!stream.groups().is_referenced(id(2)).unwrap());
 }

@@ -42,12 +42,12 @@ fn images_come_back() {
 #[test]
 fn producers_come_back() {
     let mut stream = StreamObject::new();
-    stream.configure_producers(ProducerLimits { seconds: 5, ids: 3 });
+    stream.producers_mut().configure(ProducerLimits { seconds: 5, ids: 3 });
     for n in 0..5u64 {
-        stream.put_producer_id(b"p", n.to_string().as_bytes(), StreamId::new(n, 1), true);
-        stream.put_producer_id(&n.to_le_bytes(), b"", StreamId::new(n, 0), true);
+        stream.producers_mut().put(b"p", n.to_string().as_bytes(), StreamId::new(n, 1), true);
+        stream.producers_mut().put(&n.to_le_bytes(), b"", StreamId::new(n, 0), true);
     }
-    stream.count_duplicate();
+    stream.producers_mut().count_duplicate();
     let again = read(&parts(&stream, 20));
     let all = |stream: &StreamObject| -> Vec<_> {
         let producers = stream.producers().unwrap();

@@ -116,16 +116,16 @@ pub(crate) fn assert_equal(stream: &StreamObject, model: &Model) {
     stream.check();
     assert_eq!((stream.len(), stream.elements() as u64), (model.len(), model.len()));
     assert_eq!((stream.last_id(), stream.max_deleted(), stream.entries_added()), (model.last_id, model.max_deleted, model.added));
-    assert_eq!(stream.nodes().unwrap(), model.nodes.len());
+    assert_eq!(stream.entries().radix_tree().unwrap().0, model.nodes.len());
     let all: Vec<(StreamId, Pairs)> = model.entries().map(|(id, pairs)| (*id, pairs.clone())).collect();
-    let ours = stream.range(StreamId::MIN, StreamId::MAX).unwrap().map(|entry| owned(entry.unwrap()));
+    let ours = stream.entries().range(StreamId::MIN, StreamId::MAX).unwrap().map(|entry| owned(entry.unwrap()));
     assert!(ours.eq(all.iter().cloned()), "entries differ");
-    let ours = stream.backwards(StreamId::MIN, StreamId::MAX).unwrap().map(|entry| owned(entry.unwrap()));
+    let ours = stream.entries().backwards(StreamId::MIN, StreamId::MAX).unwrap().map(|entry| owned(entry.unwrap()));
     assert!(ours.eq(all.iter().rev().cloned()), "entries differ backwards");
-    assert_eq!(stream.first().unwrap().map(owned), all.first().cloned());
-    assert_eq!(stream.last().map(owned), all.last().cloned());
-    assert!(stream.groups().map(Group::name).eq(model.groups.keys()));
-    for (group, expected) in stream.groups().zip(model.groups.values()) {
+    assert_eq!(stream.entries().first().unwrap().map(owned), all.first().cloned());
+    assert_eq!(stream.entries().last().map(owned), all.last().cloned());
+    assert!(stream.groups().iter().map(Group::name).eq(model.groups.keys()));
+    for (group, expected) in stream.groups().iter().zip(model.groups.values()) {
         assert_eq!((group.last_id(), group.entries_read()), (expected.last_id, expected.read));
         let consumers = group.consumers().map(|(_, consumer)| (consumer.name.to_vec(), (consumer.seen, consumer.active)));
         assert!(consumers.eq(expected.consumers.iter().map(|(name, times)| (name.clone(), *times))));

@@ -27,11 +27,11 @@ fn check_ranges(random: &mut Random, stream: &StreamObject, model: &Model) {
     let (start, end) = (any_id(random, model), any_id(random, model));
     let expected: Vec<_> =
         model.entries().filter(|(id, _)| (start..=end).contains(id)).map(|(id, pairs)| (*id, pairs.clone())).collect();
-    let found = stream.range(start, end).unwrap().map(|entry| owned(entry.unwrap()));
+    let found = stream.entries().range(start, end).unwrap().map(|entry| owned(entry.unwrap()));
     assert!(found.eq(expected.iter().cloned()), "{start:?} to {end:?}");
-    let found = stream.backwards(start, end).unwrap().map(|entry| owned(entry.unwrap()));
+    let found = stream.entries().backwards(start, end).unwrap().map(|entry| owned(entry.unwrap()));
     assert!(found.eq(expected.iter().rev().cloned()), "{start:?} to {end:?}, backwards");
-    let found = stream.get(start).unwrap().map(owned);
+    let found = stream.entries().get(start).unwrap().map(owned);
     assert_eq!(found, model.entries().find(|(id, _)| **id == start).map(|(id, pairs)| (*id, pairs.clone())));
 }
 
@@ -64,7 +64,7 @@ fn run(seed: u64, entries_max: usize, steps: usize) {
             }
             90..92 if entries_max > 0 => {
                 let trim = any_trim(&mut random, &model);
-                let count = stream.trimmed(&trim).unwrap();
+                let count = stream.entries().trimmed(&trim).unwrap();
                 stream.skip(count).unwrap();
                 assert_eq!(count, model.trim(&trim), "{trim:?}");
             }
@@ -104,7 +104,7 @@ fn nodes_are_full_by_their_bytes() {
         append(&mut stream, StreamId::new(n, 0), &vec![(b"f".to_vec(), vec![b'v'; 100])], NodeLimits { bytes: 1000, entries: 100 });
     }
     // Of Redis 7.0: 8 of them in a listpack of at most 1000 bytes.
-    assert_eq!(stream.nodes().unwrap(), 13);
-    let count = stream.trimmed(&Trim { keep: Keep::Newest(50), approximate: true, limit: None }).unwrap();
+    assert_eq!(stream.entries().radix_tree().unwrap().0, 13);
+    let count = stream.entries().trimmed(&Trim { keep: Keep::Newest(50), approximate: true, limit: None }).unwrap();
     assert_eq!(count, 48);
 }

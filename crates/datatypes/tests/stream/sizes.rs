@@ -28,10 +28,14 @@ fn bytes_per_entry() {
 fn bytes_per_pending_entry() {
     let mut stream = filled(10_000);
     let before = stream.memory();
-    stream.create_group(b"g", StreamId::MIN, Some(0));
-    let (owner, _) = stream.ensure_consumer(0, b"c", 0);
+    stream.groups_mut().create(b"g", StreamId::MIN, Some(0));
+    let (owner, _) = stream.groups_mut().change(0, |group| group.ensure_consumer(b"c", 0)).unwrap();
     for n in 0..10_000 {
-        stream.pend(0, Pending { id: StreamId::new(n, 0), time: n, count: 1, owner }).unwrap();
+        stream
+            .groups_mut()
+            .change(0, |group| group.pend(Pending { id: StreamId::new(n, 0), time: n, count: 1, owner }))
+            .unwrap()
+            .unwrap();
     }
     let per_entry = (stream.memory() - before) as f64 / 10_000.0;
     assert!(per_entry <= 85.0, "{per_entry:.1} bytes");

@@ -65,7 +65,6 @@ pub(super) const WIDE_TYPES: &[(&str, usize)] = &[
     ("datatypes::ListObject", 22),
     ("datatypes::SetObject", 23),
     ("datatypes::SortedSetObject", 27),
-    ("datatypes::StreamObject", 47),
     ("keyspace::Accessor", 74),
     ("keyspace::Keyspace", 35),
     ("keyspace::Reader", 40),

@@ -5,7 +5,7 @@ use almandine_base::object::Missing;
 use super::block::{Block, NodeLimits, Room};
 use crate::stream::StreamId;
 use crate::stream::entry::{EntryFields, StreamEntry};
-use crate::stream::object::StreamObject;
+use crate::stream::object::{StreamEntries, StreamObject};
 
 /// Blocks of a node that is read are full by their own limits alone.
 const UNLIMITED: NodeLimits = NodeLimits { bytes: 0, entries: 0 };
@@ -75,7 +75,7 @@ impl NewStreamNode {
     }
 }
 
-impl StreamObject {
+impl StreamEntries {
     /// The nodes in order.
     pub fn payload_nodes(&self) -> impl Iterator<Item = Result<StreamNode<'_>, Missing>> {
         let mut rank = 0;
@@ -83,12 +83,14 @@ impl StreamObject {
             if rank >= self.len() {
                 return None;
             }
-            let block = self.entries.block(rank).map(|(block, _)| block);
+            let block = self.block(rank).map(|(block, _)| block);
             rank = block.map_or(u64::MAX, |block| rank + block.len() as u64);
             Some(block.map(StreamNode))
         })
     }
+}
 
+impl StreamObject {
     /// Appends a node. `total` is how many entries it ever had, `bytes` their size as a listpack, `last` the id of the last one.
     /// None: it is not behind all others.
     pub fn push_node(&mut self, node: NewStreamNode, (total, bytes, last): (u32, u32, StreamId)) -> Option<()> {

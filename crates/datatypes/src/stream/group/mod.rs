@@ -46,8 +46,7 @@ pub struct Group {
 
 impl Group {
     /// A group without consumers.
-    #[must_use]
-    pub fn new(name: &[u8], last_id: StreamId, read: Option<u64>) -> Self {
+    pub(super) fn new(name: &[u8], last_id: StreamId, read: Option<u64>) -> Self {
         Self {
             name: name.into(),
             last_id,
@@ -88,12 +87,6 @@ impl Group {
     #[must_use]
     pub fn released(&self) -> u64 {
         self.released
-    }
-
-    /// How many consumers there are.
-    #[must_use]
-    pub fn consumers_len(&self) -> usize {
-        self.names.len()
     }
 
     /// The consumers with their numbers, by name.
@@ -161,8 +154,13 @@ impl Group {
         self.pending.oldest()
     }
 
-    /// The number of the consumer with this name, which is made if it is not there. Says whether it was.
-    pub(super) fn ensure_consumer(&mut self, name: &[u8], now: u64) -> (u32, bool) {
+    /// Says how far the group has read.
+    pub fn set_read(&mut self, last_id: StreamId, read: Option<u64>) {
+        (self.last_id, self.read) = (last_id, read);
+    }
+
+    /// The number of the consumer with this name, which is made if it is not there. Says whether it was made.
+    pub fn ensure_consumer(&mut self, name: &[u8], now: u64) -> (u32, bool) {
         let index = match self.place(name) {
             Ok(number) => return (number, false),
             Err(index) => index,
@@ -183,14 +181,19 @@ impl Group {
         (number, true)
     }
 
-    pub(super) fn touch(&mut self, number: u32, seen: u64, active: Option<u64>) {
+    /// Says when a consumer was last heard of, and when it last got something.
+    pub fn touch(&mut self, number: u32, seen: u64, active: Option<u64>) {
         if let Some(Some(consumer)) = self.consumers.get_mut(number as usize) {
             (consumer.seen, consumer.active) = (seen, active);
         }
     }
 
-    /// Takes a consumer away with all that it has. Says how many entries that were; None: there is no such consumer.
-    pub(super) fn remove_consumer(&mut self, name: &[u8]) -> Result<Option<u64>, Missing> {
+    /// Takes a consumer away with all that it has not acknowledged. Says how many entries that were; None: there is no such
+    /// consumer.
+    ///
+    /// # Errors
+    /// [`Missing`]: a part of the list is not in memory; some may be gone.
+    pub fn remove_consumer(&mut self, name: &[u8]) -> Result<Option<u64>, Missing> {
         let Ok(number) = self.place(name) else { return Ok(None) };
         let mut gone = 0;
         loop {
@@ -216,7 +219,10 @@ impl Group {
     }
 
     /// Says that an entry is pending, whatever it was before.
-    pub(super) fn pend(&mut self, pending: Pending) -> Result<(), Missing> {
+    ///
+    /// # Errors
+    /// [`Missing`]: a part of the list is not in memory.
+    pub fn pend(&mut self, pending: Pending) -> Result<(), Missing> {
         debug_assert!(pending.owner == NOBODY || self.consumer(pending.owner).is_some(), "the owner is a consumer");
         let before = self.pending.put(pending)?;
         if let Some(before) = before {
@@ -227,7 +233,10 @@ impl Group {
     }
 
     /// Says that an entry is not pending. Says whether it was.
-    pub(super) fn acknowledge(&mut self, id: StreamId) -> Result<bool, Missing> {
+    ///
+    /// # Errors
+    /// [`Missing`]: a part of the list is not in memory.
+    pub fn acknowledge(&mut self, id: StreamId) -> Result<bool, Missing> {
         let gone = self.pending.remove(id)?;
         if let Some(gone) = gone {
             self.count(gone.owner, |count| *count -= 1);

@@ -44,21 +44,13 @@ pub struct Trim {
     pub keep: Keep,
     /// Whether it takes whole nodes only.
     pub approximate: bool,
-    /// Entries that it takes at most, in whole nodes. None: any number.
+    /// StreamEntries that it takes at most, in whole nodes. None: any number.
     pub limit: Option<u64>,
 }
 
-/// The node at the front.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::stream) struct Front {
-    pub(in crate::stream) blocks: usize,
-    pub(in crate::stream) entries: u64,
-    /// Of the last entry that the node ever had.
-    pub(in crate::stream) last: StreamId,
-}
-
+/// The entries of a stream.
 #[derive(Clone, Debug)]
-pub(in crate::stream) struct Entries {
+pub struct StreamEntries {
     /// All blocks but the last. None if that is the only one.
     pub(in crate::stream) older: Option<Tree<Block>>,
     /// The last block; empty if there is no entry at all.
@@ -67,15 +59,23 @@ pub(in crate::stream) struct Entries {
     radix: Option<Size>,
 }
 
-impl Default for Entries {
+impl Default for StreamEntries {
     fn default() -> Self {
         Self { older: None, tail: Block::default(), radix: Some(Size::default()) }
     }
 }
 
-impl Entries {
-    pub(in crate::stream) fn len(&self) -> u64 {
+impl StreamEntries {
+    /// How many entries there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
         self.older.as_ref().map_or(0, Tree::len) + self.tail.len() as u64
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     pub(in crate::stream) fn memory(&self) -> usize {
@@ -100,7 +100,10 @@ impl Entries {
     }
 
     /// How many entries have a lower id.
-    pub(in crate::stream) fn rank(&self, id: StreamId) -> Result<u64, Missing> {
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn rank(&self, id: StreamId) -> Result<u64, Missing> {
         let before = self.older.as_ref().map_or(0, Tree::len);
         match &self.older {
             Some(older) if id <= self.tail.header().base => {
@@ -112,16 +115,33 @@ impl Entries {
         }
     }
 
-    pub(in crate::stream) fn first(&self) -> Result<Option<StreamEntry<'_>>, Missing> {
+    /// How many entries have this id or a lower one.
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn rank_behind(&self, id: StreamId) -> Result<u64, Missing> {
+        id.next().map_or(Ok(self.len()), |next| self.rank(next))
+    }
+
+    /// The first entry.
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn first(&self) -> Result<Option<StreamEntry<'_>>, Missing> {
         Ok(self.front()?.nth(0))
     }
 
-    pub(in crate::stream) fn last(&self) -> Option<StreamEntry<'_>> {
+    /// The last entry.
+    #[must_use]
+    pub fn last(&self) -> Option<StreamEntry<'_>> {
         self.tail.nth(self.tail.len().checked_sub(1)?)
     }
 
     /// An entry.
-    pub(in crate::stream) fn get(&self, id: StreamId) -> Result<Option<StreamEntry<'_>>, Missing> {
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn get(&self, id: StreamId) -> Result<Option<StreamEntry<'_>>, Missing> {
         let block = match &self.older {
             Some(older) if id < self.tail.header().base => older.leaf(&mut ById { id, rank: 0 })?,
             _ => &self.tail,
@@ -129,18 +149,20 @@ impl Entries {
         Ok(block.find(id).and_then(|index| block.nth(index)))
     }
 
-    /// Entries from one id to another, both included.
-    pub(in crate::stream) fn range(&self, start: StreamId, end: StreamId) -> Result<StreamIter<'_>, Missing> {
+    /// StreamEntries from one id to another, both included.
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn range(&self, start: StreamId, end: StreamId) -> Result<StreamIter<'_>, Missing> {
         Ok(StreamIter::new(self, self.rank(start)?, end))
     }
 
     /// The same, from the last to the first.
-    pub(in crate::stream) fn backwards(&self, start: StreamId, end: StreamId) -> Result<StreamBackwards<'_>, Missing> {
-        let count = match end.next() {
-            Some(next) => self.rank(next)?,
-            None => self.len(),
-        };
-        Ok(StreamBackwards::new(self, count, start))
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn backwards(&self, start: StreamId, end: StreamId) -> Result<StreamBackwards<'_>, Missing> {
+        Ok(StreamBackwards::new(self, self.rank_behind(end)?, start))
     }
 
     /// Appends an entry, whose id is above all others.
@@ -201,6 +223,14 @@ impl Entries {
             // What is left of a node begins at what is left.
             if was_front && front.len() > 0 && front.continues() { size.with(self, front.header().base).ok() } else { Some(size) }
         });
+    }
+
+    /// How many keys and nodes the radix tree has in which Redis would keep the stream. It has a key for each of Redis' nodes.
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn radix_tree(&self) -> Result<(usize, usize), Missing> {
+        self.radix().map(|size| (size.keys, size.nodes()))
     }
 
     /// The size of the radix tree with the first ids of nodes.
@@ -305,23 +335,27 @@ impl Entries {
         Ok(())
     }
 
-    /// The node at a rank, where one begins.
-    pub(in crate::stream) fn node(&self, rank: u64) -> Result<Front, Missing> {
-        let (mut node, mut rank) = (Front { blocks: 0, entries: 0, last: StreamId::MIN }, rank);
-        while rank < self.len() {
-            let (block, _) = self.block(rank)?;
-            if node.blocks > 0 && !block.continues() {
+    /// How many entries the node at a rank has, where one begins, and the id of the last one that it ever had.
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn node(&self, rank: u64) -> Result<(u64, StreamId), Missing> {
+        let (mut entries, mut last) = (0, StreamId::MIN);
+        while rank + entries < self.len() {
+            let (block, _) = self.block(rank + entries)?;
+            if entries > 0 && !block.continues() {
                 break;
             }
-            let len = block.len() as u64;
-            node = Front { blocks: node.blocks + 1, entries: node.entries + len, last: block.header().last };
-            rank += len;
+            (entries, last) = (entries + block.len() as u64, block.header().last);
         }
-        Ok(node)
+        Ok((entries, last))
     }
 
     /// How many entries a trim takes from the front.
-    pub(in crate::stream) fn trimmed(&self, trim: &Trim) -> Result<u64, Missing> {
+    ///
+    /// # Errors
+    /// [`Missing`]: a block is not in memory.
+    pub fn trimmed(&self, trim: &Trim) -> Result<u64, Missing> {
         let len = self.len();
         let exact = match trim.keep {
             Keep::Newest(max) => len.saturating_sub(max),
@@ -332,15 +366,15 @@ impl Entries {
         }
         let mut taken = 0;
         while taken < len {
-            let node = self.node(taken)?;
+            let (entries, last) = self.node(taken)?;
             let is_within = match trim.keep {
-                Keep::Newest(max) => len - taken > max && len - taken - node.entries >= max,
-                Keep::From(id) => node.last < id,
+                Keep::Newest(max) => len - taken > max && len - taken - entries >= max,
+                Keep::From(id) => last < id,
             };
-            if !is_within || trim.limit.is_some_and(|limit| taken + node.entries > limit) {
+            if !is_within || trim.limit.is_some_and(|limit| taken + entries > limit) {
                 break;
             }
-            taken += node.entries;
+            taken += entries;
         }
         Ok(taken)
     }

@@ -121,7 +121,7 @@ impl Writer<'_> {
             place = match place {
                 Place::Entries(rank) if rank < stream.len() => Place::Entries(self.write_block(stream, rank)?),
                 Place::Entries(_) => Place::Groups(0, 0),
-                Place::Groups(index, at) => match stream.nth_group(index) {
+                Place::Groups(index, at) => match stream.groups.nth(index) {
                     Some(group) => match self.write_group(group, at)? {
                         Some(at) => Place::Groups(index, at),
                         None => Place::Groups(index + 1, 0),
@@ -261,35 +261,37 @@ fn read_entry(stream: &mut StreamObject, tag: u8, bytes: &[u8]) -> Option<()> {
         }
         GROUP => {
             let (last_id, read) = (take_id(rest)?, take_known(rest)?);
-            stream.create_group(rest, last_id, read).then_some(())?;
+            stream.groups.create(rest, last_id, read).then_some(())?;
         }
         CONSUMER => {
             let (seen, active) = (take_u64(rest)?, take_known(rest)?);
-            stream.nth_group(last_group)?;
-            let (number, is_new) = stream.ensure_consumer(last_group, rest, seen);
-            is_new.then_some(())?;
-            stream.touch(last_group, number, seen, active);
+            let is_new = stream.groups.change(last_group, |group| {
+                let (number, is_new) = group.ensure_consumer(rest, seen);
+                group.touch(number, seen, active);
+                is_new
+            });
+            is_new?.then_some(())?;
         }
         PENDING => {
-            let numbers: Vec<u32> = stream.nth_group(last_group)?.consumers().map(|(number, _)| number).collect();
+            let numbers: Vec<u32> = stream.groups.nth(last_group)?.consumers().map(|(number, _)| number).collect();
             if !rest.len().is_multiple_of(PENDING_BYTES) {
                 return None;
             }
             while !rest.is_empty() {
                 let (id, time, count, place) = (take_id(rest)?, take_u64(rest)?, take_u64(rest)?, take_u32(rest)?);
                 let owner = if place == NOBODY { NOBODY } else { *numbers.get(place as usize)? };
-                stream.pend(last_group, Pending { id, time, count, owner }).ok()?;
+                stream.groups.change(last_group, |group| group.pend(Pending { id, time, count, owner }))?.ok()?;
             }
         }
         PRODUCERS => {
-            stream.configure_producers(ProducerLimits { seconds: take_u64(rest)?, ids: take_u64(rest)? });
+            stream.producers_mut().configure(ProducerLimits { seconds: take_u64(rest)?, ids: take_u64(rest)? });
             let (added, duplicates) = (take_u64(rest)?, take_u64(rest)?);
-            stream.set_producer_counts(added, duplicates);
+            stream.producers_mut().set_counts(added, duplicates);
         }
         PRODUCER => {
             let (id, len) = (take_id(rest)?, take_u32(rest)?);
             let (name, iid) = rest.split_at_checked(len as usize)?;
-            stream.put_producer_id(name, iid, id, false);
+            stream.producers_mut().put(name, iid, id, false);
         }
         _ => return None,
     }

@@ -1,17 +1,17 @@
-//! Entries in order, either way. No memory is taken: each block is found from the root.
+//! StreamEntries in order, either way. No memory is taken: each block is found from the root.
 
 use almandine_base::object::Missing;
 use almandine_base::steps;
 
-use super::entries::Entries;
+use super::entries::StreamEntries;
 use crate::stream::StreamId;
 use crate::stream::chunk::block::Block;
 use crate::stream::entry::StreamEntry;
 
-/// Entries, ascending. Ends after an error.
+/// StreamEntries, ascending. Ends after an error.
 #[derive(Clone, Debug)]
 pub struct StreamIter<'a> {
-    entries: &'a Entries,
+    entries: &'a StreamEntries,
     block: Option<&'a Block>,
     /// The next one in the block.
     index: usize,
@@ -21,7 +21,7 @@ pub struct StreamIter<'a> {
 }
 
 impl<'a> StreamIter<'a> {
-    pub(in crate::stream) fn new(entries: &'a Entries, rank: u64, end: StreamId) -> Self {
+    pub(in crate::stream) fn new(entries: &'a StreamEntries, rank: u64, end: StreamId) -> Self {
         Self { entries, block: None, index: 0, rank, end }
     }
 }
@@ -58,21 +58,21 @@ impl<'a> Iterator for StreamIter<'a> {
     }
 }
 
-/// Entries, descending. Ends after an error.
+/// StreamEntries, descending. Ends after an error.
 #[derive(Clone, Debug)]
 pub struct StreamBackwards<'a> {
-    entries: &'a Entries,
+    entries: &'a StreamEntries,
     block: Option<&'a Block>,
-    /// Entries in the block before those that were given.
+    /// StreamEntries in the block before those that were given.
     index: usize,
-    /// Entries before the block.
+    /// StreamEntries before the block.
     rank: u64,
     start: StreamId,
 }
 
 impl<'a> StreamBackwards<'a> {
     /// Begins with the last of the `count` first entries.
-    pub(in crate::stream) fn new(entries: &'a Entries, count: u64, start: StreamId) -> Self {
+    pub(in crate::stream) fn new(entries: &'a StreamEntries, count: u64, start: StreamId) -> Self {
         Self { entries, block: None, index: 0, rank: count, start }
     }
 }

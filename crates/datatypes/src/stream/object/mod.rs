@@ -8,7 +8,8 @@ mod iter;
 mod radix;
 
 pub use counters::StreamCounters;
-pub use entries::{Keep, Trim};
+pub use entries::{Keep, StreamEntries, Trim};
+pub use groups::StreamGroups;
 pub use iter::{StreamBackwards, StreamIter};
 
 use std::any::Any;
@@ -16,13 +17,8 @@ use std::sync::Arc;
 
 use almandine_base::object::{Damaged, ImageCursor, Kind, Missing, Object};
 
-use crate::tree::{SHARED_BYTES, size_class};
-
-use self::entries::Entries;
 use super::StreamId;
 use super::chunk::block::NodeLimits;
-use super::entry::StreamEntry;
-use super::group::Group;
 use super::producers::Producers;
 
 /// Elements of an entry that Redis does not take are larger, in bytes of all fields and values.
@@ -31,14 +27,11 @@ pub const ENTRY_MAX_BYTES: usize = super::chunk::block::LISTPACK_MAX_BYTES;
 /// A stream of any number of entries, with its groups.
 #[derive(Clone, Debug, Default)]
 pub struct StreamObject {
-    pub(super) entries: Entries,
+    pub(super) entries: StreamEntries,
     pub(super) last_id: StreamId,
     pub(super) max_deleted: StreamId,
     pub(super) added: u64,
-    /// By name.
-    pub(super) groups: Arc<[Arc<Group>]>,
-    /// Bytes of the groups.
-    pub(super) group_bytes: usize,
+    pub(super) groups: StreamGroups,
     pub(super) producers: Option<Arc<Producers>>,
     /// Parts of an image that were read.
     pub(super) parts: u32,
@@ -63,6 +56,23 @@ impl StreamObject {
         self.len() == 0
     }
 
+    /// The entries.
+    #[must_use]
+    pub fn entries(&self) -> &StreamEntries {
+        &self.entries
+    }
+
+    /// The groups.
+    #[must_use]
+    pub fn groups(&self) -> &StreamGroups {
+        &self.groups
+    }
+
+    /// The groups, to be changed.
+    pub fn groups_mut(&mut self) -> &mut StreamGroups {
+        &mut self.groups
+    }
+
     /// The id of the last entry that was added.
     #[must_use]
     pub fn last_id(&self) -> StreamId {
@@ -81,84 +91,13 @@ impl StreamObject {
         self.added
     }
 
-    /// How many nodes Redis would have.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
-    pub fn nodes(&self) -> Result<usize, Missing> {
-        Ok(self.entries.radix()?.keys)
-    }
-
-    /// How many keys and nodes the radix tree has in which Redis would keep the stream.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
-    pub fn radix_tree(&self) -> Result<(usize, usize), Missing> {
-        let size = self.entries.radix()?;
-        Ok((size.keys, size.nodes()))
-    }
-
     /// What a group's progress is reckoned by.
     ///
     /// # Errors
     /// [`Missing`]: a block is not in memory.
     pub fn counters(&self) -> Result<StreamCounters, Missing> {
-        let first = self.first()?.map_or(StreamId::MIN, |entry| entry.id);
+        let first = self.entries.first()?.map_or(StreamId::MIN, |entry| entry.id);
         Ok(StreamCounters { len: self.len(), added: self.added, first, last: self.last_id, max_deleted: self.max_deleted })
-    }
-
-    /// The first entry.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
-    pub fn first(&self) -> Result<Option<StreamEntry<'_>>, Missing> {
-        self.entries.first()
-    }
-
-    /// The last entry.
-    #[must_use]
-    pub fn last(&self) -> Option<StreamEntry<'_>> {
-        self.entries.last()
-    }
-
-    /// An entry.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
-    pub fn get(&self, id: StreamId) -> Result<Option<StreamEntry<'_>>, Missing> {
-        self.entries.get(id)
-    }
-
-    /// Entries from one id to another, both included.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
-    pub fn range(&self, start: StreamId, end: StreamId) -> Result<StreamIter<'_>, Missing> {
-        self.entries.range(start, end)
-    }
-
-    /// The same entries, the last one first.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
-    pub fn backwards(&self, start: StreamId, end: StreamId) -> Result<StreamBackwards<'_>, Missing> {
-        self.entries.backwards(start, end)
-    }
-
-    /// How many entries have a lower id.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
-    pub fn rank(&self, id: StreamId) -> Result<u64, Missing> {
-        self.entries.rank(id)
-    }
-
-    /// How many entries have this id or a lower one.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
-    pub fn rank_behind(&self, id: StreamId) -> Result<u64, Missing> {
-        id.next().map_or(Ok(self.len()), |next| self.entries.rank(next))
     }
 
     /// Appends an entry, whose id is above the last one.
@@ -181,22 +120,6 @@ impl StreamObject {
         Ok(removed)
     }
 
-    /// How many entries a trim takes from the front.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
-    pub fn trimmed(&self, trim: &Trim) -> Result<u64, Missing> {
-        self.entries.trimmed(trim)
-    }
-
-    /// How many entries the node at a rank has, where one begins, and the id of the last one that it ever had.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
-    pub fn node(&self, rank: u64) -> Result<(u64, StreamId), Missing> {
-        self.entries.node(rank).map(|node| (node.entries, node.last))
-    }
-
     /// Takes the first entries away.
     ///
     /// # Errors
@@ -216,13 +139,16 @@ impl StreamObject {
         self.producers.as_deref()
     }
 
-    pub(super) fn producers_mut(&mut self) -> &mut Producers {
+    /// The producers, to be changed; from now on there are some.
+    pub fn producers_mut(&mut self) -> &mut Producers {
         Arc::make_mut(self.producers.get_or_insert_default())
     }
 
-    /// Tells `fetch` what is read first when an entry is added.
-    pub fn prefetch_end(&self, fetch: &mut dyn FnMut(*const u8)) {
-        self.entries.tail.prefetch(fetch);
+    /// Forgets what producers' ids are past their time.
+    pub fn expire_producers(&mut self, now: u64) {
+        if self.producers.is_some() {
+            self.producers_mut().expire(now);
+        }
     }
 
     /// Panics unless all is sound. Takes time in proportion to the size. For tests.
@@ -235,15 +161,14 @@ impl StreamObject {
         self.entries.tail.check((&StreamId::MIN, None), &());
         assert_eq!(self.entries.radix(), radix::count(&self.entries), "INV-STREAM-1: the size of the radix tree is known");
         let ids: Vec<StreamId> = self
+            .entries
             .range(StreamId::MIN, StreamId::MAX)
             .expect("all is in memory")
             .map(|entry| entry.expect("all is in memory").id)
             .collect();
         assert!(ids.is_sorted_by(|one, other| one < other) && ids.len() as u64 == self.len(), "INV-STREAM-1: ids ascend");
         assert!(ids.last().is_none_or(|last| *last <= self.last_id), "INV-STREAM-1: no entry is behind the last id");
-        assert!(self.groups.is_sorted_by(|one, other| one.name < other.name));
-        self.groups.iter().for_each(|group| group.check());
-        assert_eq!(self.group_bytes, self.groups.iter().map(|group| group.memory()).sum::<usize>());
+        self.groups.check();
     }
 }
 
@@ -265,9 +190,8 @@ impl Object for StreamObject {
     }
 
     fn memory(&self) -> usize {
-        let groups = if self.groups.is_empty() { 0 } else { size_class(SHARED_BYTES + size_of_val(&*self.groups)) };
         let producers = self.producers.as_ref().map_or(0, |producers| producers.memory());
-        size_of::<Self>() + self.entries.memory() + groups + self.group_bytes + producers
+        size_of::<Self>() + self.entries.memory() + self.groups.memory() + producers
     }
 
     fn snapshot(&self) -> Box<dyn Object> {
@@ -297,14 +221,12 @@ impl Object for StreamObject {
             return false;
         }
         self.entries.older = None;
-        // Groups that a snapshot has, too, are its.
-        let groups = Arc::get_mut(&mut self.groups).unwrap_or_default();
-        groups.iter_mut().filter_map(Arc::get_mut).all(|group| group.release(limit))
+        self.groups.release(limit)
     }
 
     fn prefetch(&self, step: u32, _hash: u64, fetch: &mut dyn FnMut(*const u8)) {
         if step == 0 {
-            self.prefetch_end(fetch);
+            self.entries.tail.prefetch(fetch);
         }
     }
 }

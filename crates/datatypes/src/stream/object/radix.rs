@@ -8,7 +8,7 @@ use almandine_base::object::Missing;
 
 use crate::tree::ByRank;
 
-use super::entries::Entries;
+use super::entries::StreamEntries;
 use crate::stream::StreamId;
 
 /// Bytes of a key.
@@ -29,18 +29,18 @@ impl Size {
     }
 
     /// After a key has come, which `entries` have.
-    pub(in crate::stream) fn with(self, entries: &Entries, key: StreamId) -> Result<Self, Missing> {
+    pub(in crate::stream) fn with(self, entries: &StreamEntries, key: StreamId) -> Result<Self, Missing> {
         Ok(Self { keys: self.keys + 1, nodes: self.nodes + nodes_of(entries, key)? })
     }
 
     /// After a key has gone.
-    pub(in crate::stream) fn without(self, entries: &Entries, key: StreamId) -> Result<Self, Missing> {
+    pub(in crate::stream) fn without(self, entries: &StreamEntries, key: StreamId) -> Result<Self, Missing> {
         Ok(Self { keys: self.keys.saturating_sub(1), nodes: self.nodes.saturating_sub(nodes_of(entries, key)?) })
     }
 }
 
 /// The size, found by going through all blocks.
-pub(in crate::stream) fn count(entries: &Entries) -> Result<Size, Missing> {
+pub(in crate::stream) fn count(entries: &StreamEntries) -> Result<Size, Missing> {
     let mut keys = Vec::new();
     if let Some(older) = &entries.older {
         for block in older.leaves(&mut ByRank(0)) {
@@ -81,7 +81,7 @@ fn nodes(keys: &[u128], from: u32) -> usize {
 }
 
 /// How many nodes more there are with a key than without it.
-fn nodes_of(entries: &Entries, key: StreamId) -> Result<usize, Missing> {
+fn nodes_of(entries: &StreamEntries, key: StreamId) -> Result<usize, Missing> {
     let own = number(key);
     // The other keys around a place.
     let before = |place: u128| -> Result<Option<u128>, Missing> {
@@ -145,7 +145,7 @@ mod tests {
             (state >> 33) % bound
         };
         for round in 0..40 {
-            let (mut entries, mut last, mut ids) = (Entries::default(), StreamId::MIN, Vec::new());
+            let (mut entries, mut last, mut ids) = (StreamEntries::default(), StreamId::MIN, Vec::new());
             for _ in 0..300 {
                 if ids.is_empty() || random(3) > 0 {
                     let step = [1, 1, 200, 70_000, 1 << 33][random(5) as usize];

@@ -1,6 +1,7 @@
 //! Groups of a stream under its latch. The number of a group holds until one comes or goes.
 
-use almandine_datatypes::stream::{NOBODY, Pending, StreamEntry, StreamId};
+use almandine_base::object::Missing;
+use almandine_datatypes::stream::{Group, NOBODY, Pending, StreamEntry, StreamId, StreamObject};
 
 use super::StreamMut;
 use super::edits::StreamEdit;
@@ -10,7 +11,7 @@ use crate::types::collection::{EditBytes, Editable};
 impl StreamMut<'_> {
     /// The name of a group, to be noted; empty where effects are not wanted.
     fn group_name(&self, group: usize) -> Result<Box<[u8]>, Refusal> {
-        let name = || Ok(self.look()?.nth_group(group).map(|group| group.name().into()).unwrap_or_default());
+        let name = || Ok(self.look()?.groups().nth(group).map(|group| group.name().into()).unwrap_or_default());
         if self.draft.is_noted() { name() } else { Ok(Box::default()) }
     }
 
@@ -19,8 +20,20 @@ impl StreamMut<'_> {
         if !self.draft.is_noted() {
             return Ok(None);
         }
-        let consumer = self.look()?.nth_group(group).and_then(|group| group.consumer(consumer));
+        let consumer = self.look()?.groups().nth(group).and_then(|group| group.consumer(consumer));
         Ok(consumer.map(|consumer| (&*consumer.name).into()))
+    }
+
+    /// Changes a group as an edit says, which is noted and counts as `counted` changes.
+    fn edit_group<R: Default>(
+        &mut self,
+        group: usize,
+        edit: StreamEdit<'_>,
+        counted: i64,
+        change: impl FnOnce(&mut Group) -> Result<R, Missing>,
+    ) -> Result<R, Refusal> {
+        let change = |stream: &mut StreamObject| stream.groups_mut().change(group, change).unwrap_or_else(|| Ok(R::default()));
+        Ok(self.edit(edit, counted, change)??)
     }
 
     /// What is pending with an id.
@@ -28,7 +41,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When a part of the list is not in memory.
     pub fn pending(&self, group: usize, id: StreamId) -> Result<Option<Pending>, Refusal> {
-        Ok(self.look()?.nth_group(group).map_or(Ok(None), |group| group.get_pending(id))?)
+        Ok(self.look()?.groups().nth(group).map_or(Ok(None), |group| group.get_pending(id))?)
     }
 
     /// Whether a group has not read an entry, or not acknowledged it.
@@ -36,7 +49,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When a part of a list is not in memory.
     pub fn is_referenced(&self, id: StreamId) -> Result<bool, Refusal> {
-        Ok(self.look()?.is_referenced(id)?)
+        Ok(self.look()?.groups().is_referenced(id)?)
     }
 
     /// Adds a group, which counts as a change. Says no, and changes nothing, if there is one of this name.
@@ -44,10 +57,10 @@ impl StreamMut<'_> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn create_group(&mut self, group: &[u8], last_id: StreamId, read: Option<u64>) -> Result<bool, Refusal> {
-        if self.look()?.find_group(group).is_some() {
+        if self.look()?.groups().find(group).is_some() {
             return Ok(false);
         }
-        self.edit(StreamEdit::CreateGroup { group, last_id, read }, 1, |stream| stream.create_group(group, last_id, read))
+        self.edit(StreamEdit::CreateGroup { group, last_id, read }, 1, |stream| stream.groups_mut().create(group, last_id, read))
     }
 
     /// Takes a group away, which counts as a change. Says whether it was there.
@@ -55,10 +68,10 @@ impl StreamMut<'_> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn remove_group(&mut self, group: &[u8]) -> Result<bool, Refusal> {
-        if self.look()?.find_group(group).is_none() {
+        if self.look()?.groups().find(group).is_none() {
             return Ok(false);
         }
-        self.edit(StreamEdit::RemoveGroup { group }, 1, |stream| stream.remove_group(group))
+        self.edit(StreamEdit::RemoveGroup { group }, 1, |stream| stream.groups_mut().remove(group))
     }
 
     /// Says how far a group has read. That does not count as a change.
@@ -68,7 +81,10 @@ impl StreamMut<'_> {
     pub fn set_group(&mut self, group: usize, last_id: StreamId, read: Option<u64>) -> Result<(), Refusal> {
         let name = self.group_name(group)?;
         let edit = StreamEdit::SetGroup { group: &name, last_id, read };
-        self.edit(edit, 0, |stream| stream.set_group(group, last_id, read))
+        self.edit_group(group, edit, 0, |group| {
+            group.set_read(last_id, read);
+            Ok(())
+        })
     }
 
     /// The number of the consumer with a name, which was heard of now. One that is not there is made, which counts as a change;
@@ -78,20 +94,20 @@ impl StreamMut<'_> {
     /// When the store is full; then nothing has changed.
     pub fn consumer(&mut self, group: usize, consumer: &[u8]) -> Result<(u32, bool), Refusal> {
         let (now, name) = (self.now(), self.group_name(group)?);
-        let known = self.look()?.nth_group(group).and_then(|group| {
+        let known = self.look()?.groups().nth(group).and_then(|group| {
             let number = group.find_consumer(consumer)?;
             group.consumer(number).map(|consumer| (consumer.seen, consumer.active))
         });
         let active = known.and_then(|(_, active)| active);
         if known.is_some_and(|(seen, _)| seen == now) {
-            let found = self.look()?.nth_group(group).and_then(|group| group.find_consumer(consumer));
+            let found = self.look()?.groups().nth(group).and_then(|group| group.find_consumer(consumer));
             return Ok((found.unwrap_or(NOBODY), false));
         }
         let edit = StreamEdit::Touch { group: &name, consumer, seen: now, active };
-        self.edit(edit, i64::from(known.is_none()), |stream| {
-            let (number, is_new) = stream.ensure_consumer(group, consumer, now);
-            stream.touch(group, number, now, active);
-            (number, is_new)
+        self.edit_group(group, edit, i64::from(known.is_none()), |group| {
+            let (number, is_new) = group.ensure_consumer(consumer, now);
+            group.touch(number, now, active);
+            Ok((number, is_new))
         })
     }
 
@@ -103,7 +119,10 @@ impl StreamMut<'_> {
         let (now, name, consumer_name) =
             (self.now(), self.group_name(group)?, self.consumer_name(group, consumer)?.unwrap_or_default());
         let edit = StreamEdit::Touch { group: &name, consumer: &consumer_name, seen: now, active: Some(now) };
-        self.edit(edit, 0, |stream| stream.touch(group, consumer, now, Some(now)))
+        self.edit_group(group, edit, 0, |group| {
+            group.touch(consumer, now, Some(now));
+            Ok(())
+        })
     }
 
     /// Takes a consumer away, which counts as a change. Says how many entries it had not acknowledged; None: there is no such
@@ -112,11 +131,12 @@ impl StreamMut<'_> {
     /// # Errors
     /// When a part of the list is not in memory, or the store is full.
     pub fn remove_consumer(&mut self, group: usize, consumer: &[u8]) -> Result<Option<u64>, Refusal> {
-        if self.look()?.nth_group(group).and_then(|group| group.find_consumer(consumer)).is_none() {
+        if self.look()?.groups().nth(group).and_then(|group| group.find_consumer(consumer)).is_none() {
             return Ok(None);
         }
         let name = self.group_name(group)?;
-        Ok(self.edit(StreamEdit::RemoveConsumer { group: &name, consumer }, 1, |stream| stream.remove_consumer(group, consumer))??)
+        let edit = StreamEdit::RemoveConsumer { group: &name, consumer };
+        self.edit_group(group, edit, 1, |group| group.remove_consumer(consumer))
     }
 
     /// Says that an entry is pending. That does not count as a change.
@@ -127,7 +147,7 @@ impl StreamMut<'_> {
         let (name, consumer) = (self.group_name(group)?, self.consumer_name(group, pending.owner)?);
         let Pending { id, time, count, .. } = pending;
         let edit = StreamEdit::Pend { group: &name, consumer: consumer.as_deref(), id, time, count };
-        Ok(self.edit(edit, 0, |stream| stream.pend(group, pending))??)
+        self.edit_group(group, edit, 0, |group| group.pend(pending))
     }
 
     /// Says that an entry is not pending, which counts as a change if it was. Says whether it was.
@@ -135,12 +155,13 @@ impl StreamMut<'_> {
     /// # Errors
     /// As [`StreamMut::pend`].
     pub fn acknowledge(&mut self, group: usize, id: StreamId) -> Result<bool, Refusal> {
-        let pending = self.look()?.nth_group(group).map_or(Ok(None), |group| group.get_pending(id))?;
+        let pending = self.look()?.groups().nth(group).map_or(Ok(None), |group| group.get_pending(id))?;
         if pending.is_none() {
             return Ok(false);
         }
         let name = self.group_name(group)?;
-        Ok(self.edit(StreamEdit::Acknowledge { group: &name, id }, 1, |stream| stream.acknowledge(group, id))??)
+        let edit = StreamEdit::Acknowledge { group: &name, id };
+        self.edit_group(group, edit, 1, |group| group.acknowledge(id))
     }
 
     /// Says that an entry is pending in no group.
@@ -178,7 +199,7 @@ impl StreamMut<'_> {
         if noted {
             let name = self.group_name(group)?;
             let owner = consumer.map_or(Ok(None), |consumer| self.consumer_name(group, consumer))?;
-            let end = self.look()?.nth_group(group).map(|group| (group.last_id(), group.entries_read()));
+            let end = self.look()?.groups().nth(group).map(|group| (group.last_id(), group.entries_read()));
             self.draft.note(|out| {
                 if owner.is_some() {
                     let pend =
@@ -193,22 +214,23 @@ impl StreamMut<'_> {
 
     /// An edit of groups, done again.
     pub(super) fn replay_group(&mut self, edit: StreamEdit<'_>) -> Result<(), Refusal> {
-        let number = |this: &Self, name: &[u8]| Ok::<_, Refusal>(this.look()?.find_group(name).unwrap_or(usize::MAX));
+        let number = |this: &Self, name: &[u8]| Ok::<_, Refusal>(this.look()?.groups().find(name).unwrap_or(usize::MAX));
         match edit {
             StreamEdit::CreateGroup { group, last_id, read } => drop(self.create_group(group, last_id, read)?),
             StreamEdit::RemoveGroup { group } => drop(self.remove_group(group)?),
             StreamEdit::SetGroup { group, last_id, read } => self.set_group(number(self, group)?, last_id, read)?,
             StreamEdit::Touch { group, consumer, seen, active } => {
                 let group = number(self, group)?;
-                self.edit(edit, 0, |stream| {
-                    let (number, _) = stream.ensure_consumer(group, consumer, seen);
-                    stream.touch(group, number, seen, active);
+                self.edit_group(group, edit, 0, |group| {
+                    let (number, _) = group.ensure_consumer(consumer, seen);
+                    group.touch(number, seen, active);
+                    Ok(())
                 })?;
             }
             StreamEdit::RemoveConsumer { group, consumer } => drop(self.remove_consumer(number(self, group)?, consumer)?),
             StreamEdit::Pend { group, consumer, id, time, count } => {
                 let group = number(self, group)?;
-                let looked = self.look()?.nth_group(group);
+                let looked = self.look()?.groups().nth(group);
                 let owner = match consumer {
                     None => Some(NOBODY),
                     Some(name) => looked.and_then(|group| group.find_consumer(name)),

@@ -13,7 +13,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When its block is not in memory.
     pub fn has(&self, id: StreamId) -> Result<bool, Refusal> {
-        Ok(self.look()?.get(id)?.is_some())
+        Ok(self.look()?.entries().get(id)?.is_some())
     }
 
     /// Does what an edit says, and notes it. It counts as `counted` changes.
@@ -55,7 +55,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When its block is not in memory, or the store is full; then nothing has changed.
     pub fn remove(&mut self, id: StreamId) -> Result<bool, Refusal> {
-        if self.look()?.get(id)?.is_none() {
+        if self.look()?.entries().get(id)?.is_none() {
             return Ok(false);
         }
         Ok(self.edit(StreamEdit::Remove { id }, 1, |stream| stream.remove(id))??)
@@ -66,7 +66,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// As [`StreamMut::remove`].
     pub fn trim(&mut self, trim: &Trim) -> Result<u64, Refusal> {
-        let count = self.look()?.trimmed(trim)?;
+        let count = self.look()?.entries().trimmed(trim)?;
         self.skip(count)?;
         Ok(count)
     }
@@ -105,7 +105,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn configure_producers(&mut self, limits: ProducerLimits) -> Result<(), Refusal> {
-        self.edit(StreamEdit::ConfigureProducers(limits), 1, |stream| stream.configure_producers(limits))
+        self.edit(StreamEdit::ConfigureProducers(limits), 1, |stream| stream.producers_mut().configure(limits))
     }
 
     /// Keeps a producer's id for an entry. `counted`: as one that was added now.
@@ -114,7 +114,7 @@ impl StreamMut<'_> {
     /// When the store is full; then nothing has changed.
     pub fn put_producer_id(&mut self, producer: &[u8], iid: &[u8], id: StreamId, counted: bool) -> Result<(), Refusal> {
         let edit = StreamEdit::PutProducerId { producer, iid, id, counted };
-        self.edit(edit, i64::from(!counted), |stream| stream.put_producer_id(producer, iid, id, counted))
+        self.edit(edit, i64::from(!counted), |stream| stream.producers_mut().put(producer, iid, id, counted))
     }
 
     /// Counts an entry that was not added because it was there.
@@ -122,7 +122,7 @@ impl StreamMut<'_> {
     /// # Errors
     /// When the store is full; then nothing has changed.
     pub fn count_duplicate(&mut self) -> Result<(), Refusal> {
-        self.edit(StreamEdit::CountDuplicate, 1, StreamObject::count_duplicate)
+        self.edit(StreamEdit::CountDuplicate, 1, |stream| stream.producers_mut().count_duplicate())
     }
 
     /// Forgets what producers' ids are past their time, now and then.

@@ -33,7 +33,7 @@ fn read_stream(value_type: u8, input: &mut &[u8]) -> Option<StreamObject> {
         read_id(input)?;
         (max_deleted, added) = (read_id(input)?, read_number(input)?);
     }
-    let is_behind = stream.last().is_some_and(|last| last.id > last_id);
+    let is_behind = stream.entries().last().is_some_and(|last| last.id > last_id);
     if len != stream.len() || is_behind {
         return None;
     }
@@ -120,28 +120,29 @@ fn read_group(value_type: u8, stream: &mut StreamObject, input: &mut &[u8]) -> O
     } else {
         stream.counters().ok()?.read_up_to(last_id)
     };
-    stream.create_group(&name, last_id, read).then_some(())?;
-    let group = stream.find_group(&name)?;
+    let groups = stream.groups_mut();
+    groups.create(&name, last_id, read).then_some(())?;
+    let group = groups.find(&name)?;
     let pending = read_length(input)?;
     for _ in 0..pending {
         let id = raw_id(array(input)?);
         let (time, count) = (u64::from_le_bytes(array(input)?), read_number(input)?);
-        if stream.nth_group(group)?.get_pending(id).ok()?.is_some() {
+        if groups.nth(group)?.get_pending(id).ok()?.is_some() {
             return None;
         }
-        stream.pend(group, Pending { id, time, count, owner: NOBODY }).ok()?;
+        groups.change(group, |group| group.pend(Pending { id, time, count, owner: NOBODY }))?.ok()?;
     }
     for _ in 0..read_length(input)? {
         let name = read_text(input)?;
         let seen = u64::from_le_bytes(array(input)?);
         let active = if value_type >= types::STREAM_LISTPACKS_3 { u64::from_le_bytes(array(input)?) } else { seen };
-        let (number, is_new) = stream.ensure_consumer(group, &name, seen);
+        let (number, is_new) = groups.change(group, |group| group.ensure_consumer(&name, seen))?;
         is_new.then_some(())?;
-        stream.touch(group, number, seen, Some(active).filter(|active| *active != NEVER));
+        groups.change(group, |group| group.touch(number, seen, Some(active).filter(|active| *active != NEVER)))?;
         for _ in 0..read_length(input)? {
             let id = raw_id(array(input)?);
-            let pending = stream.nth_group(group)?.get_pending(id).ok()?.filter(|pending| pending.owner == NOBODY)?;
-            stream.pend(group, Pending { owner: number, ..pending }).ok()?;
+            let pending = groups.nth(group)?.get_pending(id).ok()?.filter(|pending| pending.owner == NOBODY)?;
+            groups.change(group, |group| group.pend(Pending { owner: number, ..pending }))?.ok()?;
         }
     }
     let mut released = 0;
@@ -149,10 +150,10 @@ fn read_group(value_type: u8, stream: &mut StreamObject, input: &mut &[u8]) -> O
         released = read_number(input)?;
         for _ in 0..released {
             let id = raw_id(array(input)?);
-            stream.nth_group(group)?.get_pending(id).ok()?.filter(|pending| pending.owner == NOBODY)?;
+            groups.nth(group)?.get_pending(id).ok()?.filter(|pending| pending.owner == NOBODY)?;
         }
     }
-    (stream.nth_group(group)?.released() == released).then_some(())
+    (groups.nth(group)?.released() == released).then_some(())
 }
 
 fn read_producers(stream: &mut StreamObject, input: &mut &[u8]) -> Option<()> {
@@ -167,11 +168,12 @@ fn read_producers(stream: &mut StreamObject, input: &mut &[u8]) -> Option<()> {
     }
     let (added, duplicates) = (read_number(input)?, read_number(input)?);
     if limits == ProducerLimits::default() && ids.is_empty() && added == 0 {
-        // Nobody ever sent one.
+        // There was never one.
         return Some(());
     }
-    stream.configure_producers(limits);
-    ids.iter().for_each(|(name, iid, id)| stream.put_producer_id(name, iid, *id, false));
-    stream.set_producer_counts(added, duplicates);
+    let kept = stream.producers_mut();
+    kept.configure(limits);
+    ids.iter().for_each(|(name, iid, id)| kept.put(name, iid, *id, false));
+    kept.set_counts(added, duplicates);
     Some(())
 }

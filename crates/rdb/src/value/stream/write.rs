@@ -24,8 +24,8 @@ pub fn write(stream: &StreamObject, out: &mut Vec<u8>) -> Result<StreamForm, Mis
 fn write_stream(stream: &StreamObject, out: &mut Vec<u8>) -> Result<StreamForm, Missing> {
     let form = form(stream);
     out.push(form.value_type());
-    write_number(stream.payload_nodes().count() as u64, out);
-    for node in stream.payload_nodes() {
+    write_number(stream.entries().payload_nodes().count() as u64, out);
+    for node in stream.entries().payload_nodes() {
         let node = node?;
         write_bytes(&raw(node.base()), out);
         write_bytes(&listpack(&node), out);
@@ -37,7 +37,7 @@ fn write_stream(stream: &StreamObject, out: &mut Vec<u8>) -> Result<StreamForm, 
     }
     write_number(counters.added, out);
     write_number(stream.groups().len() as u64, out);
-    for group in stream.groups() {
+    for group in stream.groups().iter() {
         write_group(group, form, out)?;
     }
     if form >= StreamForm::Producers {
@@ -48,8 +48,8 @@ fn write_stream(stream: &StreamObject, out: &mut Vec<u8>) -> Result<StreamForm, 
 
 /// The oldest form that says all there is.
 fn form(stream: &StreamObject) -> StreamForm {
-    let mut consumers = stream.groups().flat_map(Group::consumers);
-    if stream.groups().any(|group| group.released() > 0) {
+    let mut consumers = stream.groups().iter().flat_map(Group::consumers);
+    if stream.groups().iter().any(|group| group.released() > 0) {
         StreamForm::Released
     } else if stream.producers().is_some() {
         StreamForm::Producers
@@ -117,7 +117,7 @@ fn write_group(group: &Group, form: StreamForm, out: &mut Vec<u8>) -> Result<(),
         out.extend_from_slice(&pending.time.to_le_bytes());
         write_number(pending.count, out);
     }
-    write_number(group.consumers_len() as u64, out);
+    write_number(group.consumers().len() as u64, out);
     for (number, consumer) in group.consumers() {
         write_string(&consumer.name, out);
         out.extend_from_slice(&consumer.seen.to_le_bytes());
