@@ -157,6 +157,7 @@ impl Faults {
     /// Writes some blocks and not others; at least one is missing.
     fn tear(&self, offset: u64, data: &[u8], dice: &mut Dice) -> io::Result<()> {
         let missing = Self::some_blocks(data.len(), dice) / BLOCK_BYTES;
+        debug_assert!(data.is_empty() || missing * BLOCK_BYTES < data.len(), "a torn write lacks a block");
         for (i, block) in data.chunks(BLOCK_BYTES).enumerate() {
             if i != missing && dice.hits(500_000) {
                 self.device.write(offset + (i * BLOCK_BYTES) as u64, block)?;

@@ -69,6 +69,7 @@ impl BlockingSource for Held {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         for (at, part) in parts(offset, buffer.len()) {
             let state = self.state();
+            debug_assert!(within(at) + part.len() <= CHUNK_BYTES as usize, "a part lies in one chunk");
             let chunk = state.chunks.get(&(at / CHUNK_BYTES));
             match chunk.filter(|_| state.ranges.contains(at, at + part.len() as u64)) {
                 Some(chunk) => buffer[part.clone()].copy_from_slice(&chunk[within(at)..within(at) + part.len()]),
@@ -87,6 +88,7 @@ impl Device for MemoryDevice {
             let chunk = state.chunks.entry(at / CHUNK_BYTES).or_insert_with(|| vec![0; CHUNK_BYTES as usize].into_boxed_slice());
             chunk[within(at)..within(at) + part.len()].copy_from_slice(&data[part.clone()]);
             state.ranges.insert(at, at + part.len() as u64);
+            debug_assert!(state.chunks.contains_key(&(at / CHUNK_BYTES)), "what is held has a chunk");
         }
         Ok(())
     }
@@ -107,6 +109,7 @@ impl Device for MemoryDevice {
         for index in touched.iter().filter(|index| free(index)) {
             chunks.remove(index);
         }
+        debug_assert_eq!(chunks.is_empty(), ranges.is_empty(), "D1: chunks are those of what is held");
         Ok(())
     }
 

@@ -28,6 +28,8 @@ impl Ranges {
             (first, last) = (first.min(b), last.max(e));
         }
         self.ends.insert(first, last);
+        debug_assert!(had <= end - begin, "ranges do not overlap, so none counts twice");
+        debug_assert!(first <= begin && end <= last && self.is_apart(first, last), "ranges that touch are one");
         let new = end - begin - had;
         self.bytes += new;
         new
@@ -50,8 +52,18 @@ impl Ranges {
                 break;
             }
         }
+        debug_assert!(had <= end.saturating_sub(begin) && had <= self.bytes, "no more is removed than was there");
+        debug_assert!(!self.touches(begin, end), "nothing of the range is left");
         self.bytes -= had;
+        debug_assert_eq!(self.bytes == 0, self.ends.is_empty(), "the sum is that of the ranges");
         had
+    }
+
+    /// Whether no other range overlaps or touches one that is in the set.
+    fn is_apart(&self, begin: u64, end: u64) -> bool {
+        self.ends.get(&begin) == Some(&end)
+            && self.ends.range(..begin).next_back().is_none_or(|(_, e)| *e < begin)
+            && self.ends.range(begin + 1..=end).next().is_none()
     }
 
     /// The end of the range that holds this offset.
@@ -73,6 +85,7 @@ impl Ranges {
         for (begin, end) in other.iter() {
             rest.remove(begin, end);
         }
+        debug_assert!(rest.bytes <= self.bytes && rest.bytes + other.bytes >= self.bytes, "each byte is in the other set or stays");
         rest
     }
 

@@ -82,6 +82,7 @@ impl Shards {
             let part = usize::try_from(stripe - at % stripe).unwrap_or(bytes).min(bytes - done);
             done += part;
             let (round, shard) = (at / stripe / count, at / stripe % count);
+            debug_assert_eq!(self.below(at, shard), round * stripe + at % stripe, "parts and discards agree where an offset lies");
             let device = &self.devices[usize::try_from(shard).ok()?];
             (part > 0).then(|| Part { device, offset: round * stripe + at % stripe, range: done - part..done })
         })
@@ -120,13 +121,17 @@ impl Device for ShardedDevice {
     fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
         error::check_range("discard", offset, bytes)?;
         let mut result = Ok(());
+        let mut given_back = 0;
         for (shard, device) in (0..).zip(&self.shards.devices) {
             let (begin, end) = (self.shards.below(offset, shard), self.shards.below(offset + bytes, shard));
+            debug_assert!(begin <= end, "what is below an offset grows with it");
+            given_back += end - begin;
             if begin < end {
                 // An error of one is no reason to leave space taken on the others.
                 result = result.and(device.discard(begin, end - begin));
             }
         }
+        debug_assert_eq!(given_back, bytes, "the shards' parts are the range");
         result
     }
 

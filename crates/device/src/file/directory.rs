@@ -73,6 +73,13 @@ impl Directory {
                 size
             }
         };
+        debug_assert!(segment_bytes > 0 && segment_bytes.is_multiple_of(BLOCK_BYTES as u64), "read_format refuses others");
+        debug_assert!(indices.is_sorted_by(|a, b| a < b), "a segment has one name");
+        debug_assert_eq!(
+            read_format(&path.join(FORMAT))?.map(|(bytes, _)| bytes),
+            Some(segment_bytes),
+            "what is written is read back"
+        );
         let direct = options.direct && probe_direct(&path.join(PROBE))?;
         let directory = Self { path, direct, removed, _lock: lock };
         directory.sync()?;
@@ -111,7 +118,7 @@ fn segment_path(directory: &Path, index: u64) -> PathBuf {
 
 /// The index in a segment's name; none for any other name.
 fn segment_index(name: &str) -> Option<u64> {
-    let index = name.strip_suffix(SUFFIX)?.parse().ok()?;
+    let index: u64 = name.strip_suffix(SUFFIX)?.parse().ok()?;
     (format!("{index:012}{SUFFIX}") == name).then_some(index)
 }
 
@@ -182,6 +189,7 @@ fn read_format(path: &Path) -> io::Result<Option<(u64, String)>> {
 fn write_format(directory: &Path, segment_bytes: u64, label: &str) -> io::Result<()> {
     let path = directory.join(FORMAT_NEW);
     let label = label.replace('\n', " ");
+    debug_assert!(segment_bytes.is_multiple_of(BLOCK_BYTES as u64), "read_format refuses other sizes");
     let write = || -> io::Result<()> {
         let mut file = files::create(&path)?;
         write!(file, "{FIRST_LINE}\nsegment-bytes {segment_bytes}\nlabel {label}\n")?;

@@ -192,9 +192,11 @@ impl Files {
             return Ok(segment);
         }
         let segment = Arc::new(Segment::open(index, self.directory.segment_path(index), self.directory.direct())?);
-        segment.begin_write();
+        let begun = segment.begin_write();
+        debug_assert!(begun, "a new segment is not deleted");
         let mut segments = Vec::clone(&self.segments.load());
         let place = segments.partition_point(|s| s.index() < index);
+        debug_assert!(segments.get(place).is_none_or(|s| s.index() > index), "a segment is in the table once");
         segments.insert(place, Arc::clone(&segment));
         self.segments.store(Arc::new(segments));
         self.directory_dirty.store(true, Ordering::Release);
@@ -205,6 +207,7 @@ impl Files {
     fn delete_if_empty(&self, segment: &Segment, begin: u64, end: u64) -> io::Result<()> {
         let _changing = locked(&self.changing);
         if segment.delete_if_empty(begin, end, &self.used)? {
+            debug_assert!(self.find(segment.index()).is_some(), "only a segment of the table is deleted");
             let left = self.segments.load().iter().filter(|s| s.index() != segment.index()).map(Arc::clone).collect();
             self.segments.store(Arc::new(left));
             self.directory_dirty.store(true, Ordering::Release);
@@ -235,6 +238,7 @@ impl Device for FileDevice {
         error::check_transfer("write", offset, data)?;
         for (index, position, part) in self.files.parts(offset, data.len()) {
             let end = position + part.len() as u64;
+            debug_assert!(end <= self.files.segment_bytes, "a part lies in one segment");
             let segment = self.files.begin_write(index)?;
             let written = segment.file().write_all_at(&data[part.clone()], position);
             segment.end_write(position, if written.is_ok() { end } else { position }, &self.files.used);
@@ -256,6 +260,7 @@ impl Device for FileDevice {
         for segment in segments[first..].iter().take_while(|s| self.files.begin(s) < end) {
             let begin = self.files.begin(segment);
             let (first, last) = (offset.saturating_sub(begin), (end - begin).min(size));
+            debug_assert!(first < last, "the segments of the range alone are looked at");
             segment.discard(first, last, &self.files.used)?;
             if segment.is_empty() {
                 self.files.delete_if_empty(segment, first, last)?;
@@ -276,6 +281,7 @@ impl Device for FileDevice {
         if result.is_ok() && self.files.directory_dirty.swap(false, Ordering::AcqRel) {
             result = self.files.directory.sync();
         }
+        debug_assert!(!*failed, "D3: no sync is tried after one that failed");
         *failed = result.is_err();
         result
     }

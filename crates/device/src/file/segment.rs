@@ -55,6 +55,7 @@ impl Segment {
         while let Some((begin, end)) =
             almandine_io::file::next_data(&self.file, from).map_err(|e| error::at_path("look for data in", &self.path, &e))?
         {
+            debug_assert!(from <= begin && begin < end, "data is found in ascending order");
             state.held.insert(begin / block * block, end.next_multiple_of(block));
             from = end;
         }
@@ -63,6 +64,7 @@ impl Segment {
                 format!("{} is longer than a segment of {segment_bytes} bytes: it is not ours, move it away", self.path.display());
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
+        debug_assert!(state.stuck.is_empty() && state.writers == 0, "a segment is recovered before it is used");
         Ok(state.held.bytes())
     }
 
@@ -78,10 +80,14 @@ impl Segment {
     /// Ends a write of this range; counts the space it takes.
     pub(super) fn end_write(&self, begin: u64, end: u64, used: &AtomicU64) {
         let mut state = locked(&self.state);
+        debug_assert!(state.writers > 0 && !state.deleted, "a write ends that has begun, and keeps its segment");
+        debug_assert!(begin <= end, "a write that failed ends where it began");
         state.writers -= 1;
         self.dirty.store(true, Ordering::Release);
         let new = state.held.insert(begin, end);
-        used.fetch_add(new - state.stuck.remove(begin, end), Ordering::Relaxed);
+        let stuck = state.stuck.remove(begin, end);
+        debug_assert!(stuck <= new, "D1: what is stuck is not held");
+        used.fetch_add(new - stuck, Ordering::Relaxed);
     }
 
     /// Gives a range back; counts the space that this frees. A file in which nothing else is held is left to be deleted.
@@ -94,10 +100,11 @@ impl Segment {
             state.stuck.insert(b.max(begin), e.min(end));
         }
         state.held.remove(begin, end);
+        debug_assert!(state.held.is_empty() || !state.held.touches(begin, end), "D2: only the range is discarded, and all of it");
         // A write that failed may have left something that is not counted as held.
         let punch = !state.held.is_empty() || state.writers > 0;
         if punch && self.punch(begin, end)? {
-            used.fetch_sub(state.stuck.remove(begin, end), Ordering::Relaxed);
+            give_back(used, state.stuck.remove(begin, end));
         }
         Ok(())
     }
@@ -112,16 +119,17 @@ impl Segment {
         if state.writers == 0 && state.held.is_empty() {
             self.delete()?;
             state.deleted = true;
-            used.fetch_sub(state.stuck.bytes(), Ordering::Relaxed);
+            give_back(used, state.stuck.bytes());
             return Ok(true);
         }
         if state.stuck.touches(begin, end) && self.punch(begin, end)? {
-            used.fetch_sub(state.stuck.remove(begin, end), Ordering::Relaxed);
+            give_back(used, state.stuck.remove(begin, end));
         }
         Ok(false)
     }
 
     fn punch(&self, begin: u64, end: u64) -> io::Result<bool> {
+        debug_assert!(begin < end && begin.is_multiple_of(BLOCK_BYTES as u64), "holes are whole blocks");
         self.dirty.store(true, Ordering::Release);
         almandine_io::file::punch_hole(&self.file, begin, end - begin)
             .map_err(|e| error::at_path("give back space of", &self.path, &e))
@@ -149,4 +157,10 @@ impl Segment {
         }
         Ok(())
     }
+}
+
+/// Counts space that is free again.
+fn give_back(used: &AtomicU64, bytes: u64) {
+    let before = used.fetch_sub(bytes, Ordering::Relaxed);
+    debug_assert!(bytes <= before, "D1: {bytes} bytes are given back of {before}");
 }

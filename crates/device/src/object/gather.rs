@@ -94,10 +94,12 @@ impl Objects {
         let (begin, end) = (position as usize, position as usize + data.len());
         let mut open = gathering.change();
         let object = open.get_or_insert_with(|| Open { index, data: Vec::new(), uploaded: false, changed: true });
+        debug_assert_eq!(object.index, index, "one object at a time is under construction");
         let grown = end.saturating_sub(object.data.len());
         object.data.resize(object.data.len() + grown, 0);
         object.data[begin..end].copy_from_slice(data);
         object.changed = true;
+        debug_assert!(object.data.len() as u64 <= self.object_bytes, "an object is one range of offsets");
         let offset = index * self.object_bytes + position;
         let mut state = self.change();
         state.lengths.insert(index, object.data.len() as u64);
@@ -121,6 +123,7 @@ impl Objects {
                 .map_err(|e| self.failed(Failed::Write, index * self.object_bytes, bytes, &e))?;
         }
         let mut open = gathering.change();
+        debug_assert!(open.as_ref().is_some_and(|object| object.index == index), "the object's lock keeps it there");
         if !keep {
             *open = None;
         } else if let Some(object) = open.as_mut() {

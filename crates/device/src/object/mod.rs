@@ -194,6 +194,7 @@ impl Objects {
         }
         let mut state = self.change();
         for (index, object) in found {
+            debug_assert!(object.size <= self.object_bytes, "an object is one range of offsets");
             let begin = index * self.object_bytes;
             state.held.insert(begin, begin + object.size);
             state.lengths.insert(index, object.size);
@@ -285,6 +286,7 @@ impl Objects {
             whole
         };
         let new_length = whole.len() as u64;
+        debug_assert!(length <= new_length && new_length <= self.object_bytes, "an object grows, within its range of offsets");
         self.runtime.block_on(self.store.put(&self.path(index), whole.into())).map_err(|e| failed(Failed::Write, &e))?;
         let mut state = self.change();
         state.lengths.insert(index, new_length);
@@ -297,6 +299,7 @@ impl Objects {
     fn give_back(&self, index: u64, begin: u64, end: u64) -> io::Result<()> {
         let _alone = self.lock(index);
         let object = index * self.object_bytes;
+        debug_assert!(object <= begin && begin <= end && end <= object + self.object_bytes, "the range is one object's");
         self.change().held.remove(begin, end);
         if self.state().held.touches(object, object + self.object_bytes) {
             return Ok(());
@@ -309,6 +312,8 @@ impl Objects {
         }
         let mut state = self.change();
         let length = state.lengths.remove(&index).unwrap_or(0);
+        debug_assert!(length <= state.bytes, "D1: the sum is that of the lengths");
+        debug_assert!(!state.lengths.is_empty() || state.bytes == length, "D1: without objects nothing is used");
         state.bytes -= length;
         Ok(())
     }

@@ -29,6 +29,7 @@ pub(super) struct Write {
 
 impl Write {
     pub(super) fn copy(offset: u64, bytes: &[u8]) -> Self {
+        debug_assert!(bytes.len().is_multiple_of(BLOCK_BYTES), "writes are whole blocks");
         let mut data = Buffer::new(bytes.len());
         data.copy_from_slice(bytes);
         Self { offset, data }
@@ -205,6 +206,7 @@ impl Level {
             }
             let excess = excess + slack;
             let Some((begin, end)) = self.with_held(|held| first_common(held, &held_after)) else { return false };
+            debug_assert!(begin < end && self.holds(begin, end), "what is forgotten is held here, and below");
             let end = end.min(begin + excess);
             self.change_held(|held| held.remove(begin, end));
             self.forgotten.fetch_add(end - begin, Ordering::Relaxed);
@@ -215,6 +217,7 @@ impl Level {
 
     pub(super) fn queue(&self, write: &Arc<Write>) {
         let mut queue = self.locked();
+        debug_assert_eq!(queue.bytes == 0, queue.entries.is_empty(), "the backlog is that of the queue");
         queue.bytes += write.data.len() as u64;
         let current = [(write.offset, write.end())].into_iter().collect();
         queue.entries.push_back(Entry { write: Arc::clone(write), current });
@@ -270,6 +273,7 @@ impl Level {
     fn write_parts(&self, write: &Write, parts: &Ranges) -> Result<(), Failure> {
         let _writing = self.forgetting.read();
         for (begin, end) in parts.iter() {
+            debug_assert!(write.offset <= begin && end <= write.end(), "parts lie within their write");
             let part = (begin - write.offset) as usize..(end - write.offset) as usize;
             self.device.write(begin, &write.data[part]).map_err(Failure::Device)?;
         }
@@ -280,6 +284,7 @@ impl Level {
     fn written(&self, parts: &Ranges, ok: bool) -> Ranges {
         let mut queue = self.locked();
         let gone = queue.entries.front().map(|entry| parts.without(&entry.current)).unwrap_or_default();
+        debug_assert!(gone.bytes() <= parts.bytes(), "what is no longer current was a part of the write");
         if ok && let Some(entry) = queue.pop_entry() {
             self.change_held(|held| {
                 for (begin, end) in entry.current.iter() {
@@ -307,6 +312,7 @@ impl Level {
 impl Queue {
     fn pop_entry(&mut self) -> Option<Entry> {
         let entry = self.entries.pop_front()?;
+        debug_assert!(entry.write.data.len() as u64 <= self.bytes, "the backlog is that of the queue");
         self.bytes -= entry.write.data.len() as u64;
         Some(entry)
     }

@@ -207,6 +207,7 @@ impl Tiers {
 
     /// Forgets ranges that later tiers hold, until this tier can take this many bytes more; false when those are too few.
     fn make_room(&self, place: usize, bytes: u64) -> bool {
+        debug_assert!(place + 1 < self.levels.len() || !self.levels[place].forgets(), "the last tier keeps everything");
         self.levels[place].forget(bytes, |offset| self.held_after(place, offset))
     }
 
@@ -221,8 +222,11 @@ impl BlockingSource for Tiers {
         let mut at = offset;
         while at < end {
             let rest = &mut buffer[(at - offset) as usize..];
-            at += self.read_piece(at, rest)? as u64;
+            let read = self.read_piece(at, rest)?;
+            debug_assert!(read > 0, "each piece brings the end nearer");
+            at += read as u64;
         }
+        debug_assert_eq!(at, end, "pieces do not reach beyond the buffer");
         Ok(())
     }
 }
@@ -272,6 +276,7 @@ impl Device for TieredDevice {
                 level.queue(&write);
             }
         }
+        debug_assert!(!now.is_empty(), "the commit tier is one of the tiers");
         self.tiers.held().insert(offset, offset + bytes);
         Ok(())
     }
