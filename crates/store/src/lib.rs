@@ -74,7 +74,7 @@ pub use record::heap::{HeapValue, SharedValue};
 pub use record::key::{GlanceId, Key, ReadyKey};
 pub use record::put::Put;
 pub use record::{Kind, fits_inline};
-pub use session::{Cold, Expected, Met, Need, Occupied, Pair, Session, Slot, Vacant, View};
+pub use session::{Cold, Expected, Heat, Met, Need, Occupied, Pair, Session, Slot, Vacant, View};
 pub use shared::consumers::Consumer;
 pub use shared::written::{SHARED_LINES, SharedLine, shared_lines_written};
 pub use store::Store;

@@ -331,11 +331,11 @@ fn idle_times_and_frequencies_follow_use() {
     let mut session = store.session().unwrap();
     put(&mut session, namespace, 1, b"v", None);
     put(&mut session, namespace, 2, b"v", None);
-    let idle = |session: &Session, number: u64| session.idle_ms(session.key(namespace, &number.to_le_bytes())).unwrap();
+    let idle = |session: &Session, number: u64| session.heat().idle_ms(session.key(namespace, &number.to_le_bytes())).unwrap();
     assert_eq!((idle(&session, 1), idle(&session, 2)), (0, 0));
     wait_until("time makes keys idle", || idle(&session, 1) >= 4_000);
     session.enter(1_000);
-    assert!(session.quietly(|session| session.read(session.key(namespace, &1u64.to_le_bytes()), |_| ())).is_some());
+    assert!(session.heat().quietly(|session| session.read(session.key(namespace, &1u64.to_le_bytes()), |_| ())).is_some());
     session.leave();
     assert!(idle(&session, 1) >= 4_000, "a quiet look is no use");
     assert!(has(&mut session, namespace, 1));
@@ -344,7 +344,7 @@ fn idle_times_and_frequencies_follow_use() {
     let (store, namespace) = store_with(EvictionOrder::Frequency, false, 0, false);
     let mut session = store.session().unwrap();
     put(&mut session, namespace, 1, b"v", None);
-    let heat = |session: &Session| session.heat(session.key(namespace, &1u64.to_le_bytes())).unwrap();
+    let heat = |session: &Session| session.heat().of(session.key(namespace, &1u64.to_le_bytes())).unwrap();
     let before = heat(&session);
     assert!(has(&mut session, namespace, 1) && has(&mut session, namespace, 1));
     assert!(heat(&session) > before);

@@ -107,7 +107,7 @@ impl Accessor {
     /// Says whether keys get no warmer by being used from now on (CLIENT NO-TOUCH).
     #[inline]
     pub fn set_quiet(&self, quiet: bool) {
-        self.session.set_quiet(quiet);
+        self.session.heat().set_quiet(quiet);
     }
 
     /// Says within a batch that it is later now.

@@ -216,7 +216,7 @@ impl<'w> Reader<'w> {
     /// What is known about a key. Looking is no use of it: it gets no warmer.
     pub fn metadata(&mut self, key: Key<'_>) -> Option<Metadata> {
         let key = self.current(key);
-        let found = self.accessor.session.quietly(|session| session.read(key, Metadata::of));
+        let found = self.accessor.session.heat().quietly(|session| session.read(key, Metadata::of));
         if found.is_none() {
             self.accessor.session.remove_met_expired(key);
         }
@@ -226,19 +226,19 @@ impl<'w> Reader<'w> {
     /// Milliseconds since the last use of a key, at least, as precise as the clock hand's laps. Not while frequencies are counted.
     pub fn idle_ms(&mut self, key: Key<'_>) -> Option<i64> {
         let key = self.current(key);
-        self.accessor.session.idle_ms(key)
+        self.accessor.session.heat().idle_ms(key)
     }
 
     /// How often a key was used of late, 0 to 7. Only while frequencies are counted.
     pub fn frequency(&mut self, key: Key<'_>) -> Option<u64> {
         let key = self.current(key);
-        self.accessor.session.heat(key)
+        self.accessor.session.heat().of(key)
     }
 
     /// Whether a key exists. Looking is no use of it: it gets no warmer.
     pub fn exists(&mut self, key: Key<'_>) -> bool {
         let key = self.current(key);
-        let found = self.accessor.session.quietly(|session| session.read(key, |_| ()).is_some());
+        let found = self.accessor.session.heat().quietly(|session| session.read(key, |_| ()).is_some());
         if !found {
             self.accessor.session.remove_met_expired(key);
         }
@@ -248,7 +248,7 @@ impl<'w> Reader<'w> {
     /// As [`Reader::exists`], and the key gets warmer, whoever asks.
     pub fn touch(&mut self, key: Key<'_>) -> bool {
         let key = self.current(key);
-        let found = self.accessor.session.loudly(|session| session.read(key, |_| ()).is_some());
+        let found = self.accessor.session.heat().loudly(|session| session.read(key, |_| ()).is_some());
         if !found {
             self.accessor.session.remove_met_expired(key);
         }
@@ -258,7 +258,7 @@ impl<'w> Reader<'w> {
     /// As [`Reader::exists`], and nothing is removed.
     pub(crate) fn peek(&mut self, key: Key<'_>) -> bool {
         let key = self.current(key);
-        self.accessor.session.quietly(|session| session.read(key, |_| ()).is_some())
+        self.accessor.session.heat().quietly(|session| session.read(key, |_| ()).is_some())
     }
 
     /// As [`Accessor::has_cold`].

@@ -25,5 +25,6 @@ mod view;
 pub use batch::Session;
 pub use cold::{Cold, Met, Need};
 pub use entry::{Occupied, Pair, Slot, Vacant};
+pub use heat::Heat;
 pub use plan::ahead::Expected;
 pub use view::View;
