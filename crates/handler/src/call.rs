@@ -315,10 +315,10 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
 
     /// As [`KeyCall::candidates`]; of a command that has waited also those whose keys the unit of work has latched: so it
     /// answers all that this unit has made ready. Those of other units come later.
-    pub fn candidates_together(&self, keys: Range<usize>) -> Vec<usize> {
-        let (serving, reader) = (self.client.blocking.serving.as_ref(), self.keys.reader());
-        let is_one = |bytes: &[u8]| serving.is_none_or(|ready| **ready == *bytes || reader.holds(reader.key(bytes)));
-        keys.filter(|&at| is_one(self.args.at(at))).collect()
+    pub fn candidates_together(&mut self, keys: Range<usize>) -> Vec<usize> {
+        let (args, serving, reader) = (self.args, self.client.blocking.serving.as_ref(), self.keys.reader_mut());
+        let mut is_one = |bytes: &[u8]| serving.is_none_or(|ready| **ready == *bytes || reader.holds(reader.key(bytes)));
+        keys.filter(|&at| is_one(args.at(at))).collect()
     }
 
     /// Lets the client wait, for the command has found nothing. Returns what the command must return.

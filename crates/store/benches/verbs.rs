@@ -68,15 +68,15 @@ fn run(session: &mut Session, namespace: u16, numbers: impl Iterator<Item = u64>
         session.enter(0);
         let mut count = 0;
         let mut expected = [(0u64, GlanceId::default()); GROUP];
-        session.forget_glances();
+        session.ahead().forget_glances();
         for number in numbers.by_ref().take(GROUP) {
             texts[count][..8].copy_from_slice(&number.to_le_bytes());
             texts[count][8..].copy_from_slice(b"key-----");
-            let hash = session.hash(namespace, &texts[count]);
-            expected[count] = (hash, session.expect(hash));
+            let hash = session.key(namespace, &texts[count]).hash;
+            expected[count] = (hash, session.ahead().expect(hash));
             count += 1;
         }
-        session.glance();
+        session.ahead().glance();
         for (text, &(hash, glance)) in texts[..count].iter().zip(&expected) {
             verb(session, Key { namespace, glance, bytes: text, hash });
         }

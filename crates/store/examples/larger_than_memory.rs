@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn run(directory: &Path, keys: u64, memory_bytes: u64) -> Result<(), Box<dyn Error>> {
     let device = |part: &str| FileDevice::open(directory.join(part), &FileOptions::default());
     let storage = Storage { pages: Arc::new(device("log")?), values: Arc::new(device("values")?) };
-    let store = Store::open(Options { storage: Some(storage), ..Options::default() })?;
+    let store = Arc::new(Store::open(Options { storage: Some(storage), ..Options::default() })?);
     store.set_budget(memory_bytes);
     // So that what is read again and again stays in memory.
     store.set_heat_rule(HeatRule::Uses);
@@ -35,7 +35,8 @@ fn run(directory: &Path, keys: u64, memory_bytes: u64) -> Result<(), Box<dyn Err
     let load: fn(&mut User, &[u64]) = |user, group| group.iter().for_each(|&number| user.set(number, 0));
     for (name, work) in [("loaded", load), ("changed", User::change), ("compared", User::compare)] {
         let part = &|half: &[u64]| {
-            let mut user = User { session: store.session().unwrap(), namespace, fetcher: Fetcher::default() };
+            let mut user =
+                User { store: Arc::clone(&store), session: store.session().unwrap(), namespace, fetcher: Fetcher::default() };
             half.chunks(GROUP).for_each(|group| work(&mut user, group));
         };
         thread::scope(|scope| {
@@ -72,6 +73,7 @@ fn final_value(number: u64) -> Option<Vec<u8>> {
 
 /// One thread's way to use a store that is larger than memory.
 struct User {
+    store: Arc<Store>,
     session: Session,
     namespace: u16,
     fetcher: Fetcher,
@@ -80,7 +82,7 @@ struct User {
 impl User {
     /// Sets a key whatever was there. What may be its record on the device is read first; a new key needs nothing.
     fn set(&mut self, number: u64, version: u64) {
-        while self.session.is_stalled() {
+        while self.store.is_stalled() {
             thread::sleep(Duration::from_micros(200));
         }
         let (name, value) = (name_of(number), value_of(number, version));
@@ -103,7 +105,7 @@ impl User {
             let name = name_of(number);
             self.until_staged(|session, namespace, wanted| {
                 let key = session.key(namespace, &name);
-                session.lock_all(&[key.hash], true);
+                session.plan().lock_all(&[key.hash], true);
                 // Nothing is changed before everything that may be the key's has been read.
                 let readable = session.cold().probe(key, Need::Read, wanted);
                 match (readable && wanted.is_empty()).then(|| session.entry(key)) {
@@ -112,7 +114,7 @@ impl User {
                     Some(Slot::Vacant(_)) => panic!("key {number} is missing"),
                     None => assert!(readable, "the device cannot give a record"),
                 }
-                session.unlock_all();
+                session.plan().unlock_all();
             });
         }
     }

@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut cursor = 0;
     loop {
         session.enter(0);
-        cursor = session.scan(words, cursor, 1000, |word, view| {
+        cursor = session.keys(words).scan(cursor, 1000, |word, view| {
             let count = view.bytes().and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
             counts.push((count, String::from_utf8_lossy(word).into_owned()));
         });

@@ -74,7 +74,9 @@ pub use record::heap::{HeapValue, SharedValue};
 pub use record::key::{GlanceId, Key, ReadyKey};
 pub use record::put::Put;
 pub use record::{Kind, fits_inline};
-pub use session::{Cold, Expected, Heat, Met, Need, Occupied, Pair, Session, Slot, Vacant, View};
+pub use session::{
+    Ahead, Cold, Expected, Heat, Keys, Met, Need, Notes, Occupied, Pair, Plan, ReadyKeys, Session, Slot, Vacant, View,
+};
 pub use shared::consumers::Consumer;
 pub use shared::written::{SHARED_LINES, SharedLine, shared_lines_written};
 pub use store::Store;

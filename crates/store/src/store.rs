@@ -305,7 +305,7 @@ impl Store {
     }
 
     /// Installs the call that says whether a changed key has waiters: it is of a type now, or gone. The session notes it then
-    /// ([`crate::Session::has_ready`]). It is asked under the latch of the key's bucket, for [`Consumer::Wait`]; a second call
+    /// ([`crate::ReadyKeys`]). It is asked under the latch of the key's bucket, for [`Consumer::Wait`]; a second call
     /// changes nothing.
     pub fn on_awaited(&self, awaited: impl Fn(&Key<'_>, Option<Kind>) -> bool + Send + Sync + 'static) {
         let _ = self.inner.consumers.awaited.set(Box::new(awaited));

@@ -60,7 +60,7 @@ fn has(session: &mut Session, now_ms: i64, namespace: u16, key: &[u8]) -> bool {
     session.enter(now_ms);
     let key = session.key(namespace, key);
     let found = session.read(key, |_| ()).is_some();
-    session.remove_met_expired(key);
+    session.notes().remove_met_expired(key);
     session.leave();
     found
 }
@@ -145,7 +145,7 @@ fn each_change_is_noted_and_counted_once() {
         let before = store.totals().changes;
         verb(&mut session);
         let mut count = 0;
-        session.drain_changes(|change| {
+        session.notes().drain_changes(|change| {
             assert_eq!((change.namespace, change.key, change.removal), (namespace, &b"k"[..], None), "{what}");
             count += 1;
         });
@@ -183,7 +183,7 @@ fn each_change_is_noted_and_counted_once() {
 fn noted_off(session: &mut Session, namespace: u16) -> usize {
     session.upsert(session.key(namespace, b"k"), b"v", Put::default()).unwrap();
     let mut count = 0;
-    session.drain_changes(|_| count += 1);
+    session.notes().drain_changes(|_| count += 1);
     count
 }
 
@@ -320,7 +320,7 @@ fn with_a_device_only_expired_keys_are_told() {
         session.attach(stage);
         let key = session.key(namespace, b"met");
         assert!(session.read(key, |_| ()).is_none());
-        session.remove_met_expired(key);
+        session.notes().remove_met_expired(key);
         let met = session.cold().take_met(&mut wanted);
         stage = session.detach();
         session.leave();

@@ -142,14 +142,15 @@ fn lock_plans_are_atomic() {
                     session.enter(0);
                     let (from, to) = ((round + writer) % ACCOUNTS, (round * 5 + 1) % ACCOUNTS);
                     let (from, to) = (from.to_le_bytes(), to.to_le_bytes());
-                    session.lock_all(&[session.hash(namespace, &from), session.hash(namespace, &to)], true);
+                    let hashes = [&from, &to].map(|key| session.key(namespace, key).hash);
+                    session.plan().lock_all(&hashes, true);
                     for (account, change) in [(&from, -1i64), (&to, 1)] {
                         if let Slot::Occupied(mut entry) = session.entry(session.key(namespace, account)) {
                             let balance = i64::from_le_bytes(entry.value().try_into().unwrap()) + change;
                             entry.write_at(0, &balance.to_le_bytes()).unwrap();
                         }
                     }
-                    session.unlock_all();
+                    session.plan().unlock_all();
                     // Growth must not disturb lock plans.
                     let bytes = (1_000 + round * 2 + writer).to_le_bytes();
                     session.upsert(session.key(namespace, &bytes), b"", Put::default()).unwrap();
@@ -163,8 +164,8 @@ fn lock_plans_are_atomic() {
             let keys: Vec<_> = (0..ACCOUNTS).map(u64::to_le_bytes).collect();
             while !stop.load(Ordering::Relaxed) {
                 session.enter(0);
-                let hashes: Vec<_> = keys.iter().map(|key| session.hash(namespace, key)).collect();
-                session.lock_all(&hashes, false);
+                let hashes: Vec<_> = keys.iter().map(|key| session.key(namespace, key).hash).collect();
+                session.plan().lock_all(&hashes, false);
                 let sum: i64 = keys
                     .iter()
                     .map(|key| {
@@ -173,7 +174,7 @@ fn lock_plans_are_atomic() {
                             .unwrap()
                     })
                     .sum();
-                session.unlock_all();
+                session.plan().unlock_all();
                 session.leave();
                 assert_eq!(sum, 100 * ACCOUNTS as i64);
             }
@@ -195,12 +196,12 @@ fn lock_plans_of_many_keys_are_atomic_while_the_index_is_resized() {
             let mut session = store.session().unwrap();
             for stamp in stamps {
                 session.enter(0);
-                let hashes: Vec<_> = keys.iter().map(|key| session.hash(namespace, key)).collect();
-                session.lock_all(&hashes, true);
+                let hashes: Vec<_> = keys.iter().map(|key| session.key(namespace, key).hash).collect();
+                session.plan().lock_all(&hashes, true);
                 for key in &keys {
                     session.upsert(session.key(namespace, key), &stamp.to_le_bytes(), Put::default()).unwrap();
                 }
-                session.unlock_all();
+                session.plan().unlock_all();
                 session.leave();
             }
         };
@@ -223,11 +224,11 @@ fn lock_plans_of_many_keys_are_atomic_while_the_index_is_resized() {
         let mut plans = 0;
         while !stop.load(Ordering::Relaxed) || !changes.is_finished() {
             session.enter(0);
-            let hashes: Vec<_> = keys.iter().map(|key| session.hash(namespace, key)).collect();
-            session.lock_all(&hashes, false);
+            let hashes: Vec<_> = keys.iter().map(|key| session.key(namespace, key).hash).collect();
+            session.plan().lock_all(&hashes, false);
             let stamps: HashSet<_> =
                 keys.iter().map(|key| session.read(session.key(namespace, key), |view| view.bytes().unwrap().to_vec())).collect();
-            session.unlock_all();
+            session.plan().unlock_all();
             session.leave();
             assert_eq!(stamps.len(), 1, "all keys have the stamp of one plan");
             plans += 1;
@@ -278,7 +279,7 @@ fn a_scan_sees_every_key_that_stays() {
                 let mut cursor = 0;
                 loop {
                     session.enter(0);
-                    cursor = session.scan(namespace, cursor, 20, |key, _| {
+                    cursor = session.keys(namespace).scan(cursor, 20, |key, _| {
                         let number = u64::from_le_bytes(key.try_into().unwrap());
                         assert!(number >= STAY || seen.insert(number), "{number} seen twice");
                     });

@@ -209,7 +209,7 @@ fn the_budget_holds_while_sessions_compete() {
         session.enter(1_000);
         let (mut cursor, mut seen) = (0, 0);
         loop {
-            cursor = session.scan(namespace, cursor, 1_000, |_, _| seen += 1);
+            cursor = session.keys(namespace).scan(cursor, 1_000, |_, _| seen += 1);
             if cursor == 0 {
                 break;
             }

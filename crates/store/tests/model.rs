@@ -138,7 +138,7 @@ fn run(seed: u64, steps: usize, options: Options) {
     let mut cursor = 0;
     let mut seen = HashMap::new();
     loop {
-        cursor = session.scan(namespace, cursor, 10, |key, _| {
+        cursor = session.keys(namespace).scan(cursor, 10, |key, _| {
             assert!(seen.insert(key.to_vec(), ()).is_none(), "seen twice");
         });
         if cursor == 0 {

@@ -56,12 +56,12 @@ fn a_read_writes_no_shared_line_and_a_change_its_bucket() {
         }
     }
     // Several keys under one plan: each bucket once, whatever is done there.
-    let hashes = [&b"key"[..], b"none"].map(|name| session.hash(namespace, name));
+    let hashes = [&b"key"[..], b"none"].map(|name| session.key(namespace, name).hash);
     let planned = lines(&mut session, |session| {
-        session.lock_all(&hashes, true);
+        session.plan().lock_all(&hashes, true);
         get(session);
         set(b"third")(session);
-        session.unlock_all();
+        session.plan().unlock_all();
     });
     assert_eq!(planned, [(Bucket, 2), (Stripe, 1)]);
 }

@@ -23,7 +23,8 @@ fn tiered(budget: u64) -> Store {
 }
 
 /// A thread's way to use cold keys: it blocks on the device.
-struct Client {
+struct Client<'s> {
+    store: &'s Store,
     session: Session,
     namespace: u16,
     fetcher: Fetcher,
@@ -31,9 +32,16 @@ struct Client {
     cold_waits: u64,
 }
 
-impl Client {
-    fn new(store: &Store, namespace: u16) -> Self {
-        Self { session: store.session().expect("a session"), namespace, fetcher: Fetcher::default(), now_ms: 0, cold_waits: 0 }
+impl<'s> Client<'s> {
+    fn new(store: &'s Store, namespace: u16) -> Self {
+        Self {
+            store,
+            session: store.session().expect("a session"),
+            namespace,
+            fetcher: Fetcher::default(),
+            now_ms: 0,
+            cold_waits: 0,
+        }
     }
 
     /// Runs a read until it met nothing cold.
@@ -82,17 +90,17 @@ impl Client {
             self.session.enter(self.now_ms);
             self.session.attach(stage);
             let key = self.session.key(self.namespace, key);
-            self.session.lock_all(&[key.hash], true);
+            self.session.plan().lock_all(&[key.hash], true);
             assert!(self.session.cold().probe(key, Need::Read, &mut wanted), "the device gave an error");
             if wanted.is_empty() {
                 let result = run(self.session.entry(key));
-                self.session.unlock_all();
+                self.session.plan().unlock_all();
                 assert_eq!(self.session.cold().take_met(&mut wanted), Met::Nothing);
                 self.session.detach();
                 self.session.leave();
                 return result;
             }
-            self.session.unlock_all();
+            self.session.plan().unlock_all();
             stage = self.session.detach();
             self.session.leave();
             self.cold_waits += 1;
@@ -101,7 +109,7 @@ impl Client {
     }
 
     fn await_room(&self) {
-        while self.session.is_stalled() {
+        while self.store.is_stalled() {
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
     }
@@ -131,7 +139,7 @@ impl Client {
         loop {
             let (next, some) = self.read(|session, namespace| {
                 let mut some = Vec::new();
-                let next = session.scan(namespace, cursor, 100, |key, _| some.push(key.to_vec()));
+                let next = session.keys(namespace).scan(cursor, 100, |key, _| some.push(key.to_vec()));
                 (next, some)
             });
             all.extend(some);

@@ -67,15 +67,15 @@ impl Rig {
         loop {
             session.enter(NOW_MS);
             session.attach(std::mem::take(&mut self.stage));
-            let hashes: Vec<u64> = keys.iter().map(|key| session.hash(self.namespace, key)).collect();
-            session.lock_all(&hashes, true);
+            let hashes: Vec<u64> = keys.iter().map(|key| session.key(self.namespace, key).hash).collect();
+            session.plan().lock_all(&hashes, true);
             for key in keys {
                 let key = session.key(self.namespace, key);
                 assert!(session.cold().probe(key, Need::Read, &mut wanted));
             }
             let ready = wanted.is_empty();
             let result = ready.then(|| work(session, self.namespace));
-            session.unlock_all();
+            session.plan().unlock_all();
             self.stage = session.detach();
             session.leave();
             match result {
@@ -95,7 +95,7 @@ impl Rig {
                 .iter()
                 .map(|(key, value, expiry_ms)| Pair { key: session.key(namespace, key), value, expiry_ms: *expiry_ms })
                 .collect();
-            session.upsert_all(&pairs)
+            session.plan().upsert_all(&pairs)
         })
     }
 
@@ -241,7 +241,7 @@ fn entries_that_were_made_go_again() {
     let session = rig.session.as_ref().unwrap();
     let buckets = rig.store.index_buckets();
     assert!(buckets.is_power_of_two());
-    let in_one = |name: &Vec<u8>| session.hash(rig.namespace, name) % buckets == 7;
+    let in_one = |name: &Vec<u8>| session.key(rig.namespace, name).hash % buckets == 7;
     let names: Vec<Vec<u8>> = (0..).map(|number: u64| number.to_le_bytes().to_vec()).filter(in_one).take(40).collect();
     let pairs = pairs_of(&names, 10, None);
     assert!(rig.set_all(&pairs[..3]).is_ok());
@@ -296,8 +296,9 @@ fn without_a_plan_the_keys_are_latched_together() {
         session.enter(NOW_MS);
         let value = vec![b'v'; len];
         let keys: Vec<_> = names.iter().map(|name| session.key(rig.namespace, name)).collect();
-        let outcome =
-            session.upsert_all(&keys.into_iter().map(|key| Pair { key, value: &value, expiry_ms: None }).collect::<Vec<_>>());
+        let outcome = session
+            .plan()
+            .upsert_all(&keys.into_iter().map(|key| Pair { key, value: &value, expiry_ms: None }).collect::<Vec<_>>());
         session.leave();
         outcome
     };
@@ -320,13 +321,13 @@ fn keys_that_come_several_at_a_time_are_all_scanned() {
             session.enter(NOW_MS);
             let pair = |name| Pair { key: session.key(rig.namespace, name), value: b"value", expiry_ms: None };
             let pairs: Vec<Pair<'_>> = names.iter().map(|name| pair(name)).collect();
-            session.upsert_all(&pairs).unwrap();
+            session.plan().upsert_all(&pairs).unwrap();
             session.leave();
         }
         let (mut cursor, mut seen) = (0, 0);
         loop {
             session.enter(NOW_MS);
-            cursor = session.scan(rig.namespace, cursor, 1000, |_, _| seen += 1);
+            cursor = session.keys(rig.namespace).scan(cursor, 1000, |_, _| seen += 1);
             session.leave();
             if cursor == 0 {
                 break;
@@ -366,7 +367,7 @@ fn what_is_looked_up_behind_a_removal_is_at_hand() {
             session.enter(NOW_MS);
             session.attach(stage);
             let key = session.key(rig.namespace, name);
-            session.lock_all(&[key.hash], true);
+            session.plan().lock_all(&[key.hash], true);
             assert!(session.cold().probe_all(key, Need::Read, &mut wanted));
             let ready = wanted.is_empty();
             if ready {
@@ -376,7 +377,7 @@ fn what_is_looked_up_behind_a_removal_is_at_hand() {
                     "a record with the tag of {name:?} was not read"
                 );
             }
-            session.unlock_all();
+            session.plan().unlock_all();
             stage = session.detach();
             session.leave();
             if ready {

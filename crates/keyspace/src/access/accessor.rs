@@ -58,8 +58,8 @@ pub(crate) struct RandomWalk {
 }
 
 impl RandomWalk {
-    pub(crate) fn new(session: &Session, namespace: u16, random: u64) -> Self {
-        let part = session.random_cursor(namespace, random);
+    pub(crate) fn new(session: &mut Session, namespace: u16, random: u64) -> Self {
+        let part = session.keys(namespace).random_cursor(random);
         let start = part.unwrap_or(random >> 16);
         Self { namespace, random, start, cursor: start, wrapped: false, in_part: part.is_some() }
     }
@@ -131,17 +131,17 @@ impl Accessor {
     /// Does something between two commands of a batch that may wait for the background.
     pub fn outside_epoch(&mut self, work: impl FnOnce()) {
         let (now_ms, open) = (self.session.now_ms(), self.in_unit());
-        self.session.hold_group(open);
+        self.session.notes().hold_group(open);
         self.session.leave();
         work();
         self.session.enter(now_ms);
-        self.session.hold_group(false);
+        self.session.notes().hold_group(false);
     }
 
     /// Leaves the epoch for a moment in the middle of long work that depends on nothing it has looked at before. Not within a
     /// unit of work.
     pub(crate) fn renew_epoch(&mut self) {
-        if !self.in_unit() && !self.session.holds_latches() {
+        if !self.in_unit() && !self.session.plan().holds_any() {
             self.outside_epoch(|| {});
         }
     }
@@ -293,14 +293,14 @@ impl Accessor {
     /// Begins a group of keys that are used together.
     #[inline]
     pub fn begin_group(&mut self) {
-        self.session.forget_glances();
+        self.session.ahead().forget_glances();
         self.elements.clear();
     }
 
     /// A key of the group: asks the cache for its index bucket. The result belongs into the [`Key`].
     #[inline]
     pub fn expect(&mut self, hash: u64) -> GlanceId {
-        self.session.expect(hash)
+        self.session.ahead().expect(hash)
     }
 
     /// An element of the collection at an expected key will be looked up, and perhaps changed.
@@ -313,10 +313,10 @@ impl Accessor {
     #[inline(always)]
     pub fn prefetch_records(&mut self) {
         // A single key gains nothing: its bucket would be waited for at once.
-        if self.session.expected() > 1 {
-            self.session.glance();
+        if self.session.ahead().expected() > 1 {
+            self.session.ahead().glance();
             if self.elements.len() > 1 && !self.in_unit() {
-                self.session.prefetch_elements(&self.elements);
+                self.session.ahead().prefetch_elements(&self.elements);
             }
         }
     }

@@ -276,7 +276,7 @@ impl Accessor {
         for (&db, before) in dbs.iter().zip(before) {
             let namespace = self.keyspace.namespace(db);
             if namespace != before {
-                self.session.note_database(db, namespace);
+                self.session.notes().note_database(db, namespace);
             }
         }
     }

@@ -61,8 +61,8 @@ impl Accessor {
             |filled: &Filled<'_>| filled.elements > 0 && self.keyspace.waiters.is_waited_for(&self.key(filled.db, filled.key));
         if self.unit == Unit::Planned && self.modes.contains(&false) && filled.iter().any(is_waited_for) {
             self.modes.fill(true);
-            self.session.unlock_all();
-            self.session.lock_each(&self.hashes, &self.modes);
+            self.session.plan().unlock_all();
+            self.session.plan().lock_each(&self.hashes, &self.modes);
         }
     }
 
@@ -79,15 +79,15 @@ impl Accessor {
         self.secure_waiters(filled, |accessor, needed| {
             accessor.hashes.extend(needed.iter().map(|key| key.hash));
             accessor.modes.extend(needed.iter().map(|_| true));
-            accessor.session.unlock_all();
-            accessor.session.lock_each(&accessor.hashes, &accessor.modes);
+            accessor.session.plan().unlock_all();
+            accessor.session.plan().lock_each(&accessor.hashes, &accessor.modes);
         })
     }
 
     fn secure_waiters(&mut self, filled: &[Filled<'_>], latch: impl Fn(&mut Self, &[Needed])) -> Result<(), Missing> {
         for _ in 0..PLANS_MAX {
             let needed = self.needed_to_serve(filled);
-            if needed.iter().all(|key| self.session.holds_exclusively(key.hash)) {
+            if needed.iter().all(|key| self.session.plan().holds_exclusively(key.hash)) {
                 return self.require_all_of(&needed);
             }
             latch(self, &needed);
@@ -165,8 +165,8 @@ impl Reader<'_> {
         self.accessor.secure_waiters(filled, |accessor, needed| {
             let own = filled.iter().map(|filled| accessor.key(filled.db, filled.key).hash);
             let hashes: Vec<u64> = own.chain(needed.iter().map(|key| key.hash)).collect();
-            accessor.session.unlock_all();
-            accessor.session.lock_all(&hashes, true);
+            accessor.session.plan().unlock_all();
+            accessor.session.plan().lock_all(&hashes, true);
         })
     }
 }

@@ -79,8 +79,8 @@ impl<'w> Reader<'w> {
 
     /// Whether the unit of work may look at a key, and change it, without another latch.
     #[must_use]
-    pub fn holds(&self, key: Key<'_>) -> bool {
-        self.accessor.is_alone() || self.accessor.session.holds_exclusively(key.hash)
+    pub fn holds(&mut self, key: Key<'_>) -> bool {
+        self.accessor.is_alone() || self.accessor.session.plan().holds_exclusively(key.hash)
     }
 
     /// The database.
@@ -116,7 +116,7 @@ impl<'w> Reader<'w> {
     /// Releases all latches, so that another set of keys can be locked.
     pub fn unlock(&mut self) {
         if !self.accessor.in_unit() {
-            self.accessor.session.unlock_all();
+            self.accessor.session.plan().unlock_all();
         }
     }
 
@@ -128,10 +128,10 @@ impl<'w> Reader<'w> {
         hashes.clear();
         for (db, key) in keys {
             let namespace = self.namespace_of(db);
-            hashes.push(self.accessor.session.hash(namespace, key));
+            hashes.push(self.accessor.session.key(namespace, key).hash);
         }
         if !hashes.is_empty() {
-            self.accessor.session.lock_all(&hashes, exclusive);
+            self.accessor.session.plan().lock_all(&hashes, exclusive);
         }
         self.accessor.hashes = hashes;
     }
@@ -164,7 +164,7 @@ impl<'w> Reader<'w> {
             (view.kind(), Put { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() }, shared)
         });
         let Some((kind, put, shared)) = found else {
-            session.remove_met_expired(key);
+            session.notes().remove_met_expired(key);
             return None;
         };
         let bytes = shared.map_or(Held::Copied(scratch), Held::Shared);
@@ -208,7 +208,7 @@ impl<'w> Reader<'w> {
                 // An attempt that was not valid has written something.
                 out.truncate(mark);
             }
-            self.accessor.session.remove_met_expired(key);
+            self.accessor.session.notes().remove_met_expired(key);
         }
         result.transpose()
     }
@@ -218,7 +218,7 @@ impl<'w> Reader<'w> {
         let key = self.current(key);
         let found = self.accessor.session.heat().quietly(|session| session.read(key, Metadata::of));
         if found.is_none() {
-            self.accessor.session.remove_met_expired(key);
+            self.accessor.session.notes().remove_met_expired(key);
         }
         found
     }
@@ -240,7 +240,7 @@ impl<'w> Reader<'w> {
         let key = self.current(key);
         let found = self.accessor.session.heat().quietly(|session| session.read(key, |_| ()).is_some());
         if !found {
-            self.accessor.session.remove_met_expired(key);
+            self.accessor.session.notes().remove_met_expired(key);
         }
         found
     }
@@ -250,7 +250,7 @@ impl<'w> Reader<'w> {
         let key = self.current(key);
         let found = self.accessor.session.heat().loudly(|session| session.read(key, |_| ()).is_some());
         if !found {
-            self.accessor.session.remove_met_expired(key);
+            self.accessor.session.notes().remove_met_expired(key);
         }
         found
     }
@@ -281,7 +281,7 @@ impl<'w> Reader<'w> {
         if self.accessor.keyspace.store.namespace_len(self.namespace).0 == 0 {
             return 0;
         }
-        self.accessor.session.scan(self.namespace, cursor, count, |key, view| visit(key, Metadata::of(view)))
+        self.accessor.session.keys(self.namespace).scan(cursor, count, |key, view| visit(key, Metadata::of(view)))
     }
 
     /// Puts some key of the database into `target`; false if there is none. `random` chooses where to look. When that has met
@@ -307,8 +307,8 @@ impl<'w> Reader<'w> {
             };
             let session = &mut self.accessor.session;
             let cursor = match walk.in_part {
-                true => session.scan_part(namespace, walk.cursor, visit),
-                false => session.scan(namespace, walk.cursor, 1, visit),
+                true => session.keys(namespace).scan_part(walk.cursor, visit),
+                false => session.keys(namespace).scan(walk.cursor, 1, visit),
             };
             if self.accessor.session.cold().has_met() {
                 self.accessor.random_walk = Some(walk);
@@ -323,7 +323,7 @@ impl<'w> Reader<'w> {
                 return false;
             }
             // The walk may be long where other databases are large: it does not hold memory up.
-            self.accessor.session.refresh();
+            self.accessor.session.keys(namespace).refresh();
         }
     }
 }

@@ -34,7 +34,7 @@ impl Accessor {
     #[inline]
     pub fn plan_key<'k>(&mut self, db: u16, key: &'k [u8], write: bool) -> Key<'k> {
         let key = self.key(db, key);
-        self.session.prefetch(key.hash);
+        self.session.ahead().prefetch(key.hash);
         self.hashes.push(key.hash);
         self.modes.push(write);
         key
@@ -44,7 +44,7 @@ impl Accessor {
     pub fn begin_unit(&mut self) {
         debug_assert!(!self.in_unit(), "a unit has no other one in it");
         if !self.hashes.is_empty() {
-            self.session.lock_each(&self.hashes, &self.modes);
+            self.session.plan().lock_each(&self.hashes, &self.modes);
         }
         self.unit = Unit::Planned;
     }
@@ -66,7 +66,7 @@ impl Accessor {
     /// Begins a unit that may touch anything: waits until all other workers have ended their batches.
     pub fn begin_alone(&mut self) {
         debug_assert!(!self.in_unit(), "a unit has no other one in it");
-        self.session.enter_alone();
+        self.session.plan().begin_alone();
         self.unit = Unit::Alone;
     }
 
@@ -75,17 +75,17 @@ impl Accessor {
         self.tell_left();
         match std::mem::take(&mut self.unit) {
             Unit::Command => debug_assert!(false, "a unit ends once"),
-            Unit::Planned => self.session.unlock_all(),
-            Unit::Alone => self.session.leave_alone(),
+            Unit::Planned => self.session.plan().unlock_all(),
+            Unit::Alone => self.session.plan().end_alone(),
         }
-        self.session.end_group();
+        self.session.notes().end_group();
         self.namespaces.clear();
     }
 
     /// After reads under latches: removes those of their keys that were found past their time, as a read by itself does. Within
     /// a unit that is left to its end.
     pub fn remove_expired<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>) {
-        if self.in_unit() || !self.session.has_met_expired() || self.session.holds_expiry() {
+        if self.in_unit() || !self.session.notes().has_met_expired() || self.session.notes().holds_expiry() {
             return;
         }
         for (db, key) in keys {
@@ -93,7 +93,7 @@ impl Accessor {
             // Looking at it removes it.
             let _ = self.writer(db).modify(key);
         }
-        self.session.forget_met_expired();
+        self.session.notes().forget_met_expired();
     }
 
     /// Does something alone, within a unit that is alone already or in one of its own.

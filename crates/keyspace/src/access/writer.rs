@@ -30,7 +30,7 @@ impl Drop for Writer<'_> {
     #[inline]
     fn drop(&mut self) {
         if !self.reader.accessor.in_unit() {
-            self.reader.accessor.session.end_group();
+            self.reader.accessor.session.notes().end_group();
         }
     }
 }
@@ -75,9 +75,9 @@ impl<'w> Writer<'w> {
     #[inline]
     pub fn lock_one(&mut self, key: Key<'_>) {
         // While events are told, commands of one verb are latched before they begin, too.
-        if !self.reader.accessor.in_unit() && !self.reader.accessor.session.holds_latches() {
+        if !self.reader.accessor.in_unit() && !self.reader.accessor.session.plan().holds_any() {
             let key = self.reader.current(key);
-            self.reader.accessor.session.lock_all(&[key.hash], true);
+            self.reader.accessor.session.plan().lock_all(&[key.hash], true);
         }
     }
 
@@ -145,7 +145,7 @@ impl<'w> Writer<'w> {
     /// As for [`Writer::upsert`].
     pub fn upsert_all<'k>(&mut self, pairs: impl Iterator<Item = (&'k [u8], &'k [u8], Option<i64>)>) -> Result<(), Full> {
         let pairs: Vec<Pair<'k>> = pairs.map(|(key, value, expiry_ms)| Pair { key: self.key(key), value, expiry_ms }).collect();
-        self.reader.accessor.session.upsert_all(&pairs)
+        self.reader.accessor.session.plan().upsert_all(&pairs)
     }
 
     /// A key under its latch, present or absent. An expired key is absent.
@@ -231,7 +231,7 @@ impl<'w> Writer<'w> {
         if let Slot::Occupied(entry) = self.slot(from_db, from) {
             entry.remove();
         }
-        self.reader.accessor.session.join_changes();
+        self.reader.accessor.session.notes().join_changes();
         Ok(())
     }
 

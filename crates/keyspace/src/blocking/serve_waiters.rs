@@ -2,7 +2,7 @@
 //!
 //! A unit of work holds the latches of the keys that it has made ready, and must not release them before it has the latch of the
 //! other key, too (INV-BLOCK-1). Where records may be on a device it has that already ([`crate::access::destinations`]). Else it
-//! is a latch out of order, which one session at a time takes, for all ([`Session::secure`](almandine_store::Session::secure)).
+//! is a latch out of order, which one session at a time takes, for all ([`ReadyKeys::secure`](almandine_store::ReadyKeys::secure)).
 
 use crate::access::accessor::Unit;
 use crate::{Accessor, Missing};
@@ -27,9 +27,9 @@ impl Accessor {
     pub fn secure(&mut self, db: u16, other: &[u8], current: &ReadyKey, keys: &mut VecDeque<ReadyKey>) -> Secured {
         let key = self.key(db, other);
         if !self.is_alone() {
-            keys.extend(self.session.take_ready());
+            keys.extend(self.session.ready().take());
             keys.push_front(current.clone());
-            if !self.session.secure(key.hash, keys) {
+            if !self.session.ready().secure(key.hash, keys) {
                 return Secured::Elsewhere;
             }
             keys.pop_front();
@@ -43,7 +43,7 @@ impl Accessor {
     /// All whom this session had something for are served. If it serves for others and was given more meanwhile, these keys are
     /// next: true.
     pub fn take_over(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
-        self.session.take_over(keys)
+        self.session.ready().take_over(keys)
     }
 
     /// Reads what was missed from the device, between two holds of the latches: no latch is held across I/O. The worker waits;
@@ -54,13 +54,13 @@ impl Accessor {
             return if self.read_missing() { Secured::Again } else { Secured::Yes };
         }
         debug_assert_eq!(self.unit, Unit::Planned, "INV-BLOCK-1: who waits is served within a unit of work");
-        keys.extend(self.session.take_ready());
-        self.session.unlock_all();
+        keys.extend(self.session.ready().take());
+        self.session.plan().unlock_all();
         let mut stage = self.session.detach();
         self.session.cold().stage_blocking(&mut self.wanted, &mut stage, &mut Fetcher::default());
         self.session.attach(stage);
         keys.push_front(current.clone());
-        self.session.hold_again(keys);
+        self.session.ready().hold_again(keys);
         keys.pop_front();
         Secured::Again
     }

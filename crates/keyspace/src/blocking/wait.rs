@@ -70,7 +70,7 @@ impl Writer<'_> {
         for key in waiter.keys() {
             let key = self.key(key);
             debug_assert!(
-                self.accessor.is_alone() || self.accessor.session.holds(key.hash),
+                self.accessor.is_alone() || self.accessor.session.plan().holds(key.hash),
                 "INV-BLOCK-2: who begins to wait holds the latch"
             );
             keyspace.waiters.enter(&key, &waiter);
@@ -109,8 +109,8 @@ impl Accessor {
     /// held, and who waits must be served before [`Accessor::end_unit`].
     #[inline]
     #[must_use]
-    pub fn has_ready(&self) -> bool {
-        self.session.has_ready()
+    pub fn has_ready(&mut self) -> bool {
+        !self.session.ready().is_empty()
     }
 
     /// Begins a unit of work in which keys are ready that it has not changed, as far as somebody waits for them: they were
@@ -123,7 +123,7 @@ impl Accessor {
         self.begin_unit();
         for ready in keys {
             if self.keyspace.waiters.note_unchanged(&key_of(&ready)) {
-                self.session.add_ready(ready);
+                self.session.ready().add(ready);
             }
         }
     }
@@ -141,13 +141,16 @@ impl Accessor {
     /// Whether this unit of work may change all keys of one who waits.
     #[must_use]
     pub fn holds_all_of(&mut self, waiter: &Waiter) -> bool {
-        let reader = self.reader(waiter.db());
-        waiter.keys().all(|key| reader.holds(reader.key(key)))
+        let mut reader = self.reader(waiter.db());
+        waiter.keys().all(|key| {
+            let key = reader.key(key);
+            reader.holds(key)
+        })
     }
 
     /// Begins to serve those who wait for the keys that are ready: `ready` gets these, in the order in which they became so.
     pub fn begin_to_serve(&mut self, ready: &mut VecDeque<ReadyKey>) {
-        self.session.move_ready(ready);
+        self.session.ready().move_to(ready);
         if !self.in_unit() {
             // A verb that latches by itself has changed something.
             self.plan_unit();
@@ -162,14 +165,14 @@ impl Accessor {
         if self.in_unit() {
             self.end_unit();
         } else {
-            self.session.unlock_all();
+            self.session.plan().unlock_all();
         }
         thread::yield_now();
     }
 
     /// Takes the keys that were made ready while others were served.
     pub fn take_ready(&mut self, ready: &mut VecDeque<ReadyKey>) {
-        self.session.move_ready(ready);
+        self.session.ready().move_to(ready);
     }
 
     /// The turn of a ready key has come: when it is changed from now on, it is ready again.
@@ -207,14 +210,14 @@ impl Accessor {
 
     /// A command that was served has ended: what it has done is a unit of work of its own for those who want effects.
     pub fn end_served(&mut self) {
-        self.session.end_group();
+        self.session.notes().end_group();
         self.namespaces.clear();
     }
 
     /// Ends what a command has latched; it stays if keys were made ready.
     #[inline]
     pub(crate) fn end_command(&mut self) {
-        if self.session.end_command() {
+        if self.session.plan().end_command() {
             self.unit = Unit::Planned;
         }
         self.namespaces.clear();
@@ -229,7 +232,7 @@ impl Accessor {
         let moved: Vec<(Name, Queue)> = keyspace.waiters.take_namespaces(|namespace| before.contains_key(&namespace));
         remap(self);
         // What the transaction has done before may have noted a key for the queue that it had then.
-        let noted: HashSet<ReadyKey> = self.session.ready().iter().cloned().collect();
+        let noted: HashSet<ReadyKey> = self.session.ready().list().iter().cloned().collect();
         for (name, queue) in moved {
             steps::take(1);
             let Some(&db) = before.get(&name.namespace) else { continue };
@@ -238,7 +241,7 @@ impl Accessor {
             let ready = ReadyKey { namespace: key.namespace, key: key.bytes.into(), hash: key.hash };
             let is_noted = noted.contains(&ready);
             if is_ready && !is_noted {
-                self.session.add_ready(ready);
+                self.session.ready().add(ready);
             }
             keyspace.waiters.put(&key, queue, is_ready || is_noted);
         }

@@ -30,13 +30,13 @@ impl Accessor {
     /// [`Accessor::drain_changes`].
     pub fn drain_effects(&mut self, each: impl FnMut(Change<'_>)) {
         debug_assert!(!self.in_unit(), "the effects of a unit come together");
-        self.session.drain_effects(each);
+        self.session.notes().drain_effects(each);
     }
 
     /// The generation of keys that a database has.
     #[must_use]
-    pub fn generation(&self, db: u16) -> u64 {
-        self.session.generation(self.keyspace.namespace(db))
+    pub fn generation(&mut self, db: u16) -> u64 {
+        self.session.notes().generation(self.keyspace.namespace(db))
     }
 }
 
@@ -44,8 +44,9 @@ impl Reader<'_> {
     /// The sequence of the last effect on a key that is latched: the value that is read under this latch has it and all before
     /// it, and none that comes later.
     #[must_use]
-    pub fn last_sequence(&self, key: Key<'_>) -> u64 {
-        self.accessor.session.last_sequence(self.current(key))
+    pub fn last_sequence(&mut self, key: Key<'_>) -> u64 {
+        let key = self.current(key);
+        self.accessor.session.notes().last_sequence(key)
     }
 }
 

@@ -68,8 +68,8 @@ impl Accessor {
     /// Tells what was stated outside of any command, as where a client is served that has waited.
     #[inline]
     pub(crate) fn tell_left(&mut self) {
-        if self.session.has_events() {
-            self.session.tell_events(false);
+        if self.session.notes().has_events() {
+            self.session.notes().tell_events(false);
         }
     }
 
@@ -115,7 +115,7 @@ impl Reader<'_> {
     #[inline(never)]
     pub fn state(&mut self, class: Classes, name: &'static str, key: Key<'_>) {
         let key = self.current(key);
-        self.accessor.session.state_event(key.namespace, key.bytes, class.bits(), name, &[]);
+        self.accessor.session.notes().state_event(key.namespace, key.bytes, class.bits(), name, &[]);
     }
 
     /// As [`Reader::state`], for a key of any database.
@@ -123,7 +123,7 @@ impl Reader<'_> {
     #[inline(never)]
     pub fn state_in(&mut self, db: u16, class: Classes, name: &'static str, key: &[u8]) {
         let namespace = self.namespace_of(db);
-        self.accessor.session.state_event(namespace, key, class.bits(), name, &[]);
+        self.accessor.session.notes().state_event(namespace, key, class.bits(), name, &[]);
     }
 
     /// As [`Reader::state`], about elements of the key.
@@ -133,13 +133,13 @@ impl Reader<'_> {
         if self.publishes_elements(class) {
             elements.for_each(|element| push_element(&mut encoded, element));
         }
-        self.accessor.session.state_event(key.namespace, key.bytes, class.bits(), name, &encoded);
+        self.accessor.session.notes().state_event(key.namespace, key.bytes, class.bits(), name, &encoded);
     }
 
     /// Takes back that keys were made, for a command that states so itself: these keys, in order.
     pub fn take_created(&mut self) -> Vec<Vec<u8>> {
         let mut created = Vec::new();
-        self.accessor.session.take_created(|key| created.push(key.to_vec()));
+        self.accessor.session.notes().take_created(|key| created.push(key.to_vec()));
         created
     }
 
@@ -148,9 +148,9 @@ impl Reader<'_> {
     #[inline]
     pub fn end_events(&mut self, void: bool) {
         let session = &mut self.accessor.session;
-        if session.has_events() {
+        if session.notes().has_events() {
             let void = void || session.cold().has_met();
-            session.tell_events(void);
+            session.notes().tell_events(void);
         }
     }
 }

@@ -37,14 +37,14 @@ impl Accessor {
     /// Whether the batch has changed anything since [`Accessor::drain_changes`], while changes are noted.
     #[inline]
     #[must_use]
-    pub fn has_changes(&self) -> bool {
-        self.session.has_changes()
+    pub fn has_changes(&mut self) -> bool {
+        self.session.notes().has_changes()
     }
 
     /// Takes the changes that this accessor has made in its batch, in their order, and the removals that it came upon.
     pub fn drain_changes(&mut self, mut each: impl FnMut(ChangedKey<'_>)) {
         let namespaces = &self.keyspace.namespaces;
-        self.session.drain_changes(|change| {
+        self.session.notes().drain_changes(|change| {
             if let Some(changed) = name(namespaces, &change) {
                 each(changed);
             }
@@ -53,7 +53,7 @@ impl Accessor {
 
     /// Adds to the count of changes.
     pub(crate) fn count_changes(&mut self, more: i64) {
-        self.session.count_changes(more);
+        self.session.notes().count_changes(more);
     }
 }
 

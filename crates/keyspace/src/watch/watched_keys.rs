@@ -48,11 +48,11 @@ impl Accessor {
             self.require(key, almandine_store::Need::Read)?;
         }
         let watched = self.enter_watch(db, key, watcher)?;
-        if watched != Watched::Absent || !self.session.has_met_expired() || self.session.holds_expiry() {
+        if watched != Watched::Absent || !self.session.notes().has_met_expired() || self.session.notes().holds_expiry() {
             return Ok(watched);
         }
         self.leave_watch(key, watcher);
-        self.session.remove_met_expired(key);
+        self.session.notes().remove_met_expired(key);
         self.enter_watch(db, key, watcher)
     }
 
@@ -65,7 +65,7 @@ impl Accessor {
             keyspace.count_watched(-1);
             return Ok(Watched::Before);
         }
-        self.session.forget_met_expired();
+        self.session.notes().forget_met_expired();
         // Behind the entry, and under the latch: a change that this look misses finds the entry.
         let mut reader = self.reader(db);
         reader.lock_shared(&[(db, key.bytes)]);

@@ -1,7 +1,7 @@
 //! Changes: what a session has done to keys, noted for the consumers.
 //!
 //! A session notes a change while it holds the latch of the key's bucket, so before another session can see it (INV-CHANGE-1).
-//! Its owner takes the notes when it likes ([`crate::Session::drain_changes`]): a worker after a command, whose client has made
+//! Its owner takes the notes when it likes ([`crate::Notes::drain_changes`]): a worker after a command, whose client has made
 //! the changes. Notes that are left when the batch ends go to the listener of [`crate::Store::on_changes`], outside of every
 //! latch and epoch; so do the removals of the background's threads. Without a consumer, nothing is noted.
 //!

@@ -7,15 +7,15 @@ use std::sync::Arc;
 pub struct Key<'k> {
     /// The namespace that the key is in.
     pub namespace: u16,
-    /// What [`crate::Session::expect`] said of the key, if it was asked.
+    /// What [`crate::Ahead::expect`] said of the key, if it was asked.
     pub glance: GlanceId,
     /// The key itself.
     pub bytes: &'k [u8],
-    /// Its hash, from [`crate::Session::hash`].
+    /// Its hash, from [`crate::Session::key`].
     pub hash: u64,
 }
 
-/// The number of a key in its group, see [`crate::Session::expect`]. The default is none.
+/// The number of a key in its group, see [`crate::Ahead::expect`]. The default is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GlanceId(u16);
 

@@ -2,7 +2,6 @@
 
 use super::allocate;
 use crate::fault::{self, Fault};
-use crate::index::Peek;
 use crate::log::NO_PAGE;
 use crate::record::WORD;
 use crate::record::heap::SharedValue;
@@ -10,7 +9,6 @@ use crate::record::key::{GlanceId, Key};
 use crate::session::heat::evict::make_room;
 use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
-use crate::sync::Backoff;
 use almandine_epoch::Participant;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,7 +25,7 @@ pub struct Session {
 
 impl Session {
     /// Drops a heap value that was shared. One without another holder that takes long to free is freed in the background.
-    pub fn release(&self, value: SharedValue) {
+    pub(crate) fn release(&self, value: SharedValue) {
         self.store.discard(value);
     }
 
@@ -37,7 +35,7 @@ impl Session {
         Self::register(store, thread, store.epoch.register())
     }
 
-    /// As [`Session::open`], for a session that others may keep out while they are alone ([`Session::enter_alone`]).
+    /// As [`Session::open`], for a session that others may keep out while they are alone ([`crate::Plan::begin_alone`]).
     pub(crate) fn open_gated(store: &Arc<Shared>) -> Option<Self> {
         let thread = store.take_thread()?;
         Self::register(store, thread, store.epoch.register_gated())
@@ -55,11 +53,14 @@ impl Session {
     }
 
     /// Begins a batch: from here on, what is read stays readable. `now_ms` is the time by which records expire.
+    ///
+    /// No guard ends the batch by its drop: a worker keeps its session in one struct with what the commands of the batch change,
+    /// and leaves the epoch for a moment in the middle of a unit of work. Debug builds check INV-LATCH-2 instead.
     #[inline]
     pub fn enter(&mut self, now_ms: i64) {
         debug_assert!(self.local.held.is_empty(), "INV-LATCH-2: a batch begins without latches");
         self.local.now_ms = now_ms;
-        self.forget_glances();
+        self.local.glances.clear();
         if fault::is_made(Fault::HeadBeforeEnter) {
             self.local.head = self.store.log.head();
         }
@@ -92,33 +93,6 @@ impl Session {
         }
     }
 
-    /// Between two operations of a batch: waits until all other sessions of [`crate::Store::session`] have ended their batches,
-    /// and keeps them from beginning others until [`Session::leave_alone`]. What lies between is one step for every observer,
-    /// whatever it touches.
-    pub fn enter_alone(&mut self) {
-        debug_assert!(!self.holds_latches(), "INV-LATCH-2: whoever waits for others holds none of them up");
-        let now_ms = self.local.now_ms;
-        self.leave();
-        self.local.participant.ask_alone();
-        let mut backoff = Backoff::new();
-        while !self.local.participant.is_alone() {
-            backoff.wait();
-        }
-        self.enter(now_ms);
-    }
-
-    /// Lets the others go on, within the batch.
-    pub fn leave_alone(&mut self) {
-        debug_assert!(!self.holds_latches(), "INV-LATCH-2: what was done alone holds nobody up");
-        self.local.participant.end_alone();
-    }
-
-    /// Whether writers should wait; see [`crate::Store::is_stalled`].
-    #[must_use]
-    pub fn is_stalled(&self) -> bool {
-        self.store.is_stalled()
-    }
-
     /// Makes room when enough has been allocated since the last look. Inside the epoch, without latches.
     #[inline]
     pub(crate) fn look_at_budget(&mut self) {
@@ -148,7 +122,7 @@ impl Session {
     /// The hash of a key.
     #[inline]
     #[must_use]
-    pub fn hash(&self, namespace: u16, key: &[u8]) -> u64 {
+    pub(crate) fn hash(&self, namespace: u16, key: &[u8]) -> u64 {
         self.store.hash(namespace, key)
     }
 
@@ -157,71 +131,6 @@ impl Session {
     #[must_use]
     pub fn key<'k>(&self, namespace: u16, bytes: &'k [u8]) -> Key<'k> {
         Key { namespace, glance: GlanceId::default(), bytes, hash: self.hash(namespace, bytes) }
-    }
-
-    /// Begins a group of keys, and forgets the one before.
-    #[inline]
-    pub fn forget_glances(&mut self) {
-        self.local.glances.clear();
-    }
-
-    /// A key will be used soon, together with others of its group: asks the cache for its bucket. The result belongs into the
-    /// [`Key`].
-    #[inline]
-    pub fn expect(&mut self, hash: u64) -> GlanceId {
-        self.local.glances.expect(&self.store.index, hash)
-    }
-
-    /// Asks the cache for the bucket of a key that a lock plan will have.
-    #[inline]
-    pub fn prefetch(&self, hash: u64) {
-        self.store.index.prefetch(hash);
-    }
-
-    /// How many keys are expected.
-    #[inline]
-    #[must_use]
-    pub fn expected(&self) -> usize {
-        self.local.glances.len()
-    }
-
-    /// Glances at the buckets of the expected keys and asks the cache for their records. Inside the batch in which the keys are
-    /// used.
-    #[inline]
-    pub fn glance(&mut self) {
-        debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: an address is used in the epoch in which it was read");
-        self.local.glances.look(&self.store.index, &self.store.log, self.local.head);
-    }
-
-    /// Asks the cache for the bucket of a hash.
-    #[inline]
-    pub fn prefetch_bucket(&self, hash: u64) {
-        self.store.index.prefetch(hash);
-    }
-
-    /// Asks the cache for the record that the bucket of a hash (already asked for) points to. Returns false when the key
-    /// may be in an overflow bucket: then that is on its way, and [`Session::prefetch_overflow`] asks for the record later.
-    #[inline]
-    pub fn prefetch_record(&self, hash: u64) -> bool {
-        match self.store.index.peek(hash) {
-            Peek::Record(address) => {
-                // What is on the device has no line to ask for.
-                if address >= self.local.head {
-                    self.store.log.prefetch(address);
-                }
-                true
-            }
-            Peek::Nothing => true,
-            Peek::Overflow => false,
-        }
-    }
-
-    /// The second half of [`Session::prefetch_record`] for keys in overflow buckets.
-    #[inline]
-    pub fn prefetch_overflow(&self, hash: u64) {
-        if let Some(address) = self.store.index.peek_overflow(hash) {
-            self.store.log.prefetch(address);
-        }
     }
 
     /// Says of what the batch has unlinked that it died in this epoch or before.

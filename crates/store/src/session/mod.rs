@@ -1,8 +1,10 @@
 //! A session: one thread's way into the store.
 //!
 //! It owns what its thread needs to work alone (`local`): an epoch slot, a chunk of the tail, bins of freed space, its
-//! counters. From below: space for records (`allocate`, `remove`), making room (`evict`), batches (`batch`), and the verbs:
-//! `read`, `entry` (upsert, modify and delete are ways to use an entry), `lock`, `scan`, and `cold` for what is on a device.
+//! counters. From below: space for records (`allocate`, `remove`), making room (`heat::evict`), batches (`batch`), and the verbs:
+//! `read` and `entry` (upsert, modify and delete are ways to use an entry). The rest is in handles, which borrow the session for a
+//! call: [`Plan`] for latches, [`Ahead`] for prefetching, [`Notes`] for changes and events, [`ReadyKeys`] for waiters, [`Keys`] for
+//! scans, [`Heat`], and [`Cold`] for what is on a device.
 
 pub(crate) mod allocate;
 mod batch;
@@ -23,8 +25,12 @@ mod touched;
 mod view;
 
 pub use batch::Session;
+pub use blocking::ready_keys::ReadyKeys;
 pub use cold::{Cold, Met, Need};
 pub use entry::{Occupied, Pair, Slot, Vacant};
 pub use heat::Heat;
-pub use plan::ahead::Expected;
+pub use notes::Notes;
+pub use plan::Plan;
+pub use plan::ahead::{Ahead, Expected};
+pub use scan::Keys;
 pub use view::View;

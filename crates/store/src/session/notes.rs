@@ -218,117 +218,16 @@ impl Shared {
 }
 
 impl Session {
-    /// States an event of a key that is latched, or that all others are kept from. `elements` as [`crate::elements`] reads them.
-    pub fn state_event(&mut self, namespace: u16, key: &[u8], class: u32, name: &'static str, elements: &[u8]) {
-        self.local.notes.events.push(namespace, key, Event::Stated { class, name, elements });
-    }
-
-    /// Whether events are kept that have not been told.
+    /// What the session has noted: changes, events, and records past their time that reads have met.
     #[inline]
-    #[must_use]
-    pub fn has_events(&self) -> bool {
-        !self.local.notes.events.is_empty()
-    }
-
-    /// Tells the events of a command, while its keys are latched still. One that is `void` begins anew, and will state its own
-    /// again.
-    #[cold]
-    #[inline(never)]
-    pub fn tell_events(&mut self, void: bool) {
-        let Self { store, local } = self;
-        local.notes.events.tell(void, store.consumers.events.get());
-    }
-
-    /// Takes the events out that say that a key was made, for a command that states them itself.
-    pub fn take_created(&mut self, each: impl FnMut(&[u8])) {
-        self.local.notes.events.take_created(each);
-    }
-
-    /// Whether changes have been noted since [`Session::drain_changes`].
-    #[inline]
-    #[must_use]
-    pub fn has_changes(&self) -> bool {
-        self.local.notes.changes.has_untold()
-    }
-
-    /// Tells the changes that have been noted, in their order, once. Within the batch; what is left when it ends goes to the
-    /// listener of [`crate::Store::on_changes`].
-    pub fn drain_changes(&mut self, each: impl FnMut(Change<'_>)) {
-        debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: what a batch has left is given to the listener");
-        self.local.notes.changes.untold().for_each(each);
-        self.local.notes.changes.set_told();
-    }
-
-    /// Takes the changes with their effects, behind a unit of work and behind [`Session::drain_changes`]. What is left when the
-    /// batch ends goes to the listener of [`crate::Store::on_changes`].
-    pub fn drain_effects(&mut self, each: impl FnMut(Change<'_>)) {
-        debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: what a batch has left is given to the listener");
-        debug_assert!(!self.local.notes.group_open, "INV-EFFECT-1: the effects of a unit of work come together");
-        self.local.notes.changes.iter().for_each(each);
-        self.local.notes.changes.clear();
+    pub fn notes(&mut self) -> Notes<'_> {
+        Notes { session: self }
     }
 
     /// Whether the batch leaves changes for the listener.
     #[inline]
     pub(super) fn leaves_changes(&self) -> bool {
         !self.local.notes.changes.is_empty() && !self.local.notes.group_open
-    }
-
-    /// Says that the last two verbs, which have changed two latched keys, were one change, of the second key first.
-    pub fn join_changes(&mut self) {
-        debug_assert!(
-            self.holds_latches() || self.local.participant.has_gate_closed(),
-            "INV-CHANGE-1: nobody sees one key changed alone"
-        );
-        self.count_changes(-1);
-        if self.store.consumers.wanted() & NOTED != 0 {
-            self.local.notes.changes.swap_last();
-        }
-    }
-
-    /// Says that a unit of work has ended, of which every observer sees all changes or none.
-    #[inline]
-    pub fn end_group(&mut self) {
-        if !self.local.notes.changes.is_empty() {
-            self.local.notes.changes.end_group();
-        }
-    }
-
-    /// Whether a unit of work goes on although the batch ends: its changes are kept meanwhile.
-    pub fn hold_group(&mut self, open: bool) {
-        debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: a batch that ends gives what it has noted");
-        self.local.notes.group_open = open;
-    }
-
-    /// Notes that a database consists of a namespace from now on. No other session changes databases meanwhile.
-    pub fn note_database(&mut self, db: u16, namespace: u16) {
-        debug_assert!(self.local.participant.is_inside(), "INV-CHANGE-1: a change belongs to a batch, which tells it at its end");
-        let consumers = &self.store.consumers;
-        if consumers.wanted() & Consumer::Effects as u32 != 0 {
-            let (effect, generation) = (Some(Effect::Database(db)), consumers.generation(namespace));
-            let sequence = consumers.next_database();
-            let change = Change { namespace, generation, key: b"", removal: None, effect, sequence, ends_group: false };
-            self.local.notes.changes.push(&change);
-        }
-    }
-
-    /// The number that a namespace has for as long as it has these contents ([`Change::generation`]).
-    #[must_use]
-    pub fn generation(&self, namespace: u16) -> u64 {
-        self.store.consumers.generation(namespace)
-    }
-
-    /// The sequence of the last effect on a key whose bucket is latched: a copy of the value made under the same latch has all
-    /// effects up to this one, and none behind it.
-    #[must_use]
-    pub fn last_sequence(&self, key: Key<'_>) -> u64 {
-        debug_assert!(self.holds_latches(), "INV-EFFECT-1: value and sequence are of the same moment");
-        self.store.consumers.last_sequence(key.hash)
-    }
-
-    /// Adds to the count of changes: of those that concern no single key, or where one step is several changes, or several are one.
-    pub fn count_changes(&mut self, more: i64) {
-        add(&self.store.thread(&self.local).changes, more);
     }
 
     /// Gives the changes that the owner has not taken to the listener. Outside of every latch and epoch.
@@ -347,5 +246,152 @@ impl Session {
             listener(&self.local.notes.changes);
         }
         self.local.notes.changes.clear();
+    }
+}
+
+/// What the session has noted: changes, events, and records past their time that reads have met.
+pub struct Notes<'s> {
+    session: &'s mut Session,
+}
+
+impl Notes<'_> {
+    /// States an event of a key that is latched, or that all others are kept from. `elements` as [`crate::elements`] reads them.
+    pub fn state_event(&mut self, namespace: u16, key: &[u8], class: u32, name: &'static str, elements: &[u8]) {
+        self.session.local.notes.events.push(namespace, key, Event::Stated { class, name, elements });
+    }
+
+    /// Whether events are kept that have not been told.
+    #[inline]
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        !self.session.local.notes.events.is_empty()
+    }
+
+    /// Tells the events of a command, while its keys are latched still. One that is `void` begins anew, and will state its own
+    /// again.
+    #[cold]
+    #[inline(never)]
+    pub fn tell_events(&mut self, void: bool) {
+        let Session { store, local } = &mut *self.session;
+        local.notes.events.tell(void, store.consumers.events.get());
+    }
+
+    /// Takes the events out that say that a key was made, for a command that states them itself.
+    pub fn take_created(&mut self, each: impl FnMut(&[u8])) {
+        self.session.local.notes.events.take_created(each);
+    }
+
+    /// Whether changes have been noted since [`Notes::drain_changes`].
+    #[inline]
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        self.session.local.notes.changes.has_untold()
+    }
+
+    /// Tells the changes that have been noted, in their order, once. Within the batch; what is left when it ends goes to the
+    /// listener of [`crate::Store::on_changes`].
+    pub fn drain_changes(&mut self, each: impl FnMut(Change<'_>)) {
+        debug_assert!(self.session.local.participant.is_inside(), "INV-CHANGE-1: what a batch has left is given to the listener");
+        self.session.local.notes.changes.untold().for_each(each);
+        self.session.local.notes.changes.set_told();
+    }
+
+    /// Takes the changes with their effects, behind a unit of work and behind [`Notes::drain_changes`]. What is left when the
+    /// batch ends goes to the listener of [`crate::Store::on_changes`].
+    pub fn drain_effects(&mut self, each: impl FnMut(Change<'_>)) {
+        debug_assert!(self.session.local.participant.is_inside(), "INV-CHANGE-1: what a batch has left is given to the listener");
+        debug_assert!(!self.session.local.notes.group_open, "INV-EFFECT-1: the effects of a unit of work come together");
+        self.session.local.notes.changes.iter().for_each(each);
+        self.session.local.notes.changes.clear();
+    }
+
+    /// Says that the last two verbs, which have changed two latched keys, were one change, of the second key first.
+    pub fn join_changes(&mut self) {
+        debug_assert!(
+            self.session.holds_latches() || self.session.local.participant.has_gate_closed(),
+            "INV-CHANGE-1: nobody sees one key changed alone"
+        );
+        self.count_changes(-1);
+        if self.session.store.consumers.wanted() & NOTED != 0 {
+            self.session.local.notes.changes.swap_last();
+        }
+    }
+
+    /// Says that a unit of work has ended, of which every observer sees all changes or none.
+    #[inline]
+    pub fn end_group(&mut self) {
+        if !self.session.local.notes.changes.is_empty() {
+            self.session.local.notes.changes.end_group();
+        }
+    }
+
+    /// Whether a unit of work goes on although the batch ends: its changes are kept meanwhile.
+    pub fn hold_group(&mut self, open: bool) {
+        debug_assert!(self.session.local.participant.is_inside(), "INV-CHANGE-1: a batch that ends gives what it has noted");
+        self.session.local.notes.group_open = open;
+    }
+
+    /// Notes that a database consists of a namespace from now on. No other session changes databases meanwhile.
+    pub fn note_database(&mut self, db: u16, namespace: u16) {
+        debug_assert!(
+            self.session.local.participant.is_inside(),
+            "INV-CHANGE-1: a change belongs to a batch, which tells it at its end"
+        );
+        let consumers = &self.session.store.consumers;
+        if consumers.wanted() & Consumer::Effects as u32 != 0 {
+            let (effect, generation) = (Some(Effect::Database(db)), consumers.generation(namespace));
+            let sequence = consumers.next_database();
+            let change = Change { namespace, generation, key: b"", removal: None, effect, sequence, ends_group: false };
+            self.session.local.notes.changes.push(&change);
+        }
+    }
+
+    /// The number that a namespace has for as long as it has these contents ([`Change::generation`]).
+    #[must_use]
+    pub fn generation(&self, namespace: u16) -> u64 {
+        self.session.store.consumers.generation(namespace)
+    }
+
+    /// The sequence of the last effect on a key whose bucket is latched: a copy of the value made under the same latch has all
+    /// effects up to this one, and none behind it.
+    #[must_use]
+    pub fn last_sequence(&self, key: Key<'_>) -> u64 {
+        debug_assert!(self.session.holds_latches(), "INV-EFFECT-1: value and sequence are of the same moment");
+        self.session.store.consumers.last_sequence(key.hash)
+    }
+
+    /// Adds to the count of changes: of those that concern no single key, or where one step is several changes, or several are one.
+    pub fn count_changes(&mut self, more: i64) {
+        debug_assert!(self.session.local.participant.is_inside(), "INV-CHANGE-1: a change belongs to a batch");
+        add(&self.session.store.thread(&self.session.local).changes, more);
+    }
+
+    /// Removes `key` if a read since the last call has met an expired record, so that counts follow what readers see. Where its
+    /// bucket is latched shared it is left to a later call, or to the background.
+    #[inline]
+    pub fn remove_met_expired(&mut self, key: Key<'_>) {
+        if self.session.local.notes.met_expired.get() && !self.session.holds_expiry() && self.session.may_change(key.hash) {
+            self.session.local.notes.met_expired.set(false);
+            // Looking the key up for a change removes it if it is due.
+            drop(self.session.entry(key));
+        }
+    }
+
+    /// Forgets that a read has met one.
+    pub fn forget_met_expired(&mut self) {
+        self.session.local.notes.met_expired.set(false);
+    }
+
+    /// Whether a read has met an expired record that is not removed yet.
+    #[inline]
+    #[must_use]
+    pub fn has_met_expired(&self) -> bool {
+        self.session.local.notes.met_expired.get()
+    }
+
+    /// Whether what has expired is to stay for now.
+    #[must_use]
+    pub fn holds_expiry(&self) -> bool {
+        self.session.holds_expiry()
     }
 }

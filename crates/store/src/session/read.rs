@@ -30,39 +30,16 @@ impl Session {
         if self.holds_latches() { self.read_held(key, &mut visit) } else { self.read_free(key, &mut visit) }
     }
 
-    /// Removes `key` if a read since the last call has met an expired record, so that counts follow what readers see. Where its
-    /// bucket is latched shared it is left to a later call, or to the background.
-    #[inline]
-    pub fn remove_met_expired(&mut self, key: Key<'_>) {
-        if self.local.notes.met_expired.get() && !self.holds_expiry() && self.may_change(key.hash) {
-            self.local.notes.met_expired.set(false);
-            // Looking the key up for a change removes it if it is due.
-            drop(self.entry(key));
-        }
-    }
-
     /// Whether a key can be changed: no latches are held, or its own exclusively.
-    fn may_change(&self, hash: u64) -> bool {
+    pub(in crate::session) fn may_change(&self, hash: u64) -> bool {
         let is_exclusive = |number| self.store.index.bucket(number).is_latched_exclusively();
         !self.holds_latches() || self.held_bucket(hash).is_some_and(is_exclusive)
     }
 
-    /// Forgets that a read has met one.
-    pub fn forget_met_expired(&mut self) {
-        self.local.notes.met_expired.set(false);
-    }
-
     /// Whether what has expired is to stay for now.
     #[must_use]
-    pub fn holds_expiry(&self) -> bool {
+    pub(crate) fn holds_expiry(&self) -> bool {
         self.store.expiry.held.load(Ordering::Relaxed)
-    }
-
-    /// Whether a read has met an expired record that is not removed yet.
-    #[inline]
-    #[must_use]
-    pub fn has_met_expired(&self) -> bool {
-        self.local.notes.met_expired.get()
     }
 
     /// Removes `key` if its record is past its time and no lock plan is held.

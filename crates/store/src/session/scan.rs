@@ -36,17 +36,11 @@ struct Until {
 }
 
 impl Session {
-    /// Visits keys from `cursor` (0 to begin) on, until at least `count` were seen or ten times as many buckets were, and
-    /// returns the cursor to go on with, 0 at the end. Expired keys are left out, and removed. Not under a lock plan: it
-    /// latches buckets in an order of its own (INV-LATCH-3).
-    pub fn scan(&mut self, namespace: u16, cursor: u64, count: usize, visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
-        self.scan_until(namespace, cursor, Until { count, part_ends: false }, visit)
-    }
-
-    /// As [`Session::scan`], for all keys from `cursor` on to the end of its part ([`Session::random_cursor`]). Returns the
-    /// cursor behind it.
-    pub fn scan_part(&mut self, namespace: u16, cursor: u64, visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
-        self.scan_until(namespace, cursor, Until { count: usize::MAX, part_ends: true }, visit)
+    /// All keys of a namespace.
+    #[inline]
+    pub fn keys(&mut self, namespace: u16) -> Keys<'_> {
+        debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
+        Keys { session: self, namespace }
     }
 
     fn scan_until(&mut self, namespace: u16, cursor: u64, until: Until, mut visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
@@ -133,16 +127,6 @@ impl Session {
 }
 
 impl Session {
-    /// A cursor of [`Session::scan`] at which a part of the keyspace begins that has keys of the namespace, as far as that is
-    /// known: none of a namespace with many keys. Each such part is as likely.
-    #[must_use]
-    pub fn random_cursor(&self, namespace: u16, random: u64) -> Option<u64> {
-        debug_assert_ne!(namespace, 0, "INV-NS-1: zero names no namespace");
-        let noted = &self.store.namespaces.regions;
-        let begin = if noted.are_known(namespace) { noted.any(namespace, random)? } else { return None };
-        Some(begin >> CURSOR_SHIFT)
-    }
-
     /// Whether all records of the page on the device that holds `address` belong to another namespace: then none needs to be read.
     fn is_of_another(&self, address: u64, namespace: u16) -> bool {
         let info = self.store.tier.as_ref().and_then(|tier| tier.pages.info(Log::page_of(address)));
@@ -150,14 +134,49 @@ impl Session {
     }
 
     /// Lets go of what was read in this batch, for long walks; nothing may be latched.
-    pub fn refresh(&mut self) {
+    fn refresh(&mut self) {
         debug_assert!(!self.holds_latches(), "INV-LATCH-2: no latch outlives its epoch");
         // What a glance has seen may be freed in the next epoch.
-        self.forget_glances();
+        self.local.glances.clear();
         self.local.participant.refresh();
         let head = self.store.log.head();
         debug_assert!(head >= self.local.head, "INV-TIER-1: the head only grows");
         self.local.head = head;
+    }
+}
+
+/// All keys of a namespace.
+pub struct Keys<'s> {
+    session: &'s mut Session,
+    namespace: u16,
+}
+
+impl Keys<'_> {
+    /// Visits keys from `cursor` (0 to begin) on, until at least `count` were seen or ten times as many buckets were, and
+    /// returns the cursor to go on with, 0 at the end. Expired keys are left out, and removed. Not under a lock plan: it
+    /// latches buckets in an order of its own (INV-LATCH-3).
+    pub fn scan(&mut self, cursor: u64, count: usize, visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
+        self.session.scan_until(self.namespace, cursor, Until { count, part_ends: false }, visit)
+    }
+
+    /// As [`Keys::scan`], for all keys from `cursor` on to the end of its part ([`Keys::random_cursor`]). Returns the
+    /// cursor behind it.
+    pub fn scan_part(&mut self, cursor: u64, visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
+        self.session.scan_until(self.namespace, cursor, Until { count: usize::MAX, part_ends: true }, visit)
+    }
+
+    /// A cursor of [`Keys::scan`] at which a part of the keyspace begins that has keys of the namespace, as far as that is
+    /// known: none of a namespace with many keys. Each such part is as likely.
+    #[must_use]
+    pub fn random_cursor(&self, random: u64) -> Option<u64> {
+        let noted = &self.session.store.namespaces.regions;
+        let begin = if noted.are_known(self.namespace) { noted.any(self.namespace, random)? } else { return None };
+        Some(begin >> CURSOR_SHIFT)
+    }
+
+    /// Lets go of what was read in this batch, for long walks; nothing may be latched.
+    pub fn refresh(&mut self) {
+        self.session.refresh();
     }
 }
 
@@ -213,17 +232,18 @@ mod tests {
         (0..10).for_each(|_| store.maintain(0));
         assert!(store.index_buckets() > 4 * BUCKETS_PER_EPOCH as u64);
         session.enter(0);
-        session.expect(session.hash(namespace, b"another"));
-        session.glance();
+        let hash = session.hash(namespace, b"another");
+        session.ahead().expect(hash);
+        session.ahead().glance();
         let (mut seen, mut begun, mut over) = (0, None, false);
-        let cursor = session.scan(namespace, 0, usize::MAX, |_, _| {
+        let cursor = session.keys(namespace).scan(0, usize::MAX, |_, _| {
             seen += 1;
             let epoch = &store.inner.epoch;
             let begun = *begun.get_or_insert_with(|| epoch.bump());
             over |= epoch.safe() >= begun;
         });
         assert_eq!((cursor, seen, over), (0, KEYS, true), "what others free during a scan is not kept to its end");
-        assert_eq!(session.expected(), 0, "INV-FREE-1: what was seen in an epoch is used in that epoch");
+        assert_eq!(session.ahead().expected(), 0, "INV-FREE-1: what was seen in an epoch is used in that epoch");
         session.leave();
     }
 }

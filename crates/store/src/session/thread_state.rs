@@ -28,7 +28,7 @@ const QUANTUM_SHARE: u64 = 1024;
 
 /// What operations leave to what comes after them.
 #[derive(Default)]
-pub(in crate::session) struct Notes {
+pub(in crate::session) struct Noted {
     /// Whether a read has met a record past its time.
     pub(in crate::session) met_expired: Cell<bool>,
     /// Changes since the owner asked last, while there is a consumer.
@@ -69,7 +69,7 @@ pub(crate) struct ThreadState {
     pub(crate) allocated: Allocated,
     /// Scratch space of eviction: buckets and entries.
     pub(crate) victims: Vec<(u64, Entry)>,
-    pub(in crate::session) notes: Notes,
+    pub(in crate::session) notes: Noted,
     /// What debug builds check when the batch ends.
     pub(in crate::session) touched: Touched,
 }
@@ -91,7 +91,7 @@ impl ThreadState {
             heat: Warmer::new(thread),
             allocated: Allocated { words: 0, quantum_words: QUANTUM_BYTES_MIN as usize / WORD },
             victims: Vec::with_capacity(64),
-            notes: Notes::default(),
+            notes: Noted::default(),
             touched: Touched::default(),
         }
     }

@@ -72,7 +72,6 @@ pub(super) const WIDE_TYPES: &[(&str, usize)] = &[
     ("keyspace::Writer", 36),
     ("resp::Reply", 34),
     ("store::Occupied", 24),
-    ("store::Session", 88),
     ("store::Store", 34),
 ];
 

@@ -46,7 +46,7 @@ impl Writer<'_> {
         let placement = accessor.keyspace.types.placement;
         let Accessor { session, scratch, .. } = accessor;
         scratch.clear();
-        let slot = session.entry_of_elements(key);
+        let slot = session.entry(key).expire_elements();
         let (mut stored, mut due, mut edits) = (false, None, None);
         if let Slot::Occupied(entry) = &slot {
             if entry.kind() != C::KIND {

@@ -84,7 +84,7 @@ impl Reader<'_> {
             }
         });
         if value.is_none() {
-            session.remove_met_expired(key);
+            session.notes().remove_met_expired(key);
         }
         Frozen { value, keyspace: Arc::clone(keyspace), now }
     }

@@ -106,7 +106,7 @@ impl Reader<'_> {
         });
         match seen.transpose()? {
             None => {
-                self.accessor.session.remove_met_expired(key);
+                self.accessor.session.notes().remove_met_expired(key);
                 Ok(None)
             }
             Some(Seen::Done(result)) => Ok(result),
@@ -117,7 +117,7 @@ impl Reader<'_> {
             Some(Seen::Shared(value)) => {
                 let object = value.as_object().and_then(downcast::<C>).zip(look);
                 let result = object.map_or(Ok(None), |(object, look)| unless_expired(Contents::Object(object), now, look));
-                self.accessor.session.release(value);
+                self.accessor.keyspace.store.release(value);
                 result
             }
         }

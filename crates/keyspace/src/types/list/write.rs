@@ -20,7 +20,7 @@ impl Writer<'_> {
     /// Frees what was cut off a list: at once if it is little, else in the background.
     pub fn discard(&mut self, trimmed: Trimmed) {
         for object in trimmed.0 {
-            self.accessor.session.release(SharedValue::new(HeapValue::object(Box::new(object))));
+            self.accessor.keyspace.store.release(SharedValue::new(HeapValue::object(Box::new(object))));
         }
     }
 }

@@ -34,7 +34,7 @@ impl Writer<'_> {
             }
         };
         if added {
-            self.accessor.session.join_changes();
+            self.accessor.session.notes().join_changes();
             self.count_changes(1);
         }
         Ok(Some(Moved { added, emptied }))

@@ -83,7 +83,7 @@ fn expire_hash(session: &mut Session, store: &Shared, tier: &Tier, hash: u64) {
     for (namespace, key) in elements {
         let key = session.key(namespace, &key);
         // Looking at it removes them.
-        drop(session.entry_of_elements(key));
+        drop(session.entry(key).expire_elements());
     }
     if absent {
         // It left memory between the look and the latch.

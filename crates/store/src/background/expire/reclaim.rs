@@ -94,7 +94,7 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
     for (namespace, key) in elements {
         let key = session.key(namespace, &key);
         // Looking at it removes them.
-        drop(session.entry_of_elements(key));
+        drop(session.entry(key).expire_elements());
     }
 }
 

@@ -29,79 +29,87 @@ impl Shared {
 const READY_KEPT: usize = 64;
 
 impl Session {
+    /// The keys that a unit of work has made ready for their waiters, and the latches that serving takes.
+    #[inline]
+    pub fn ready(&mut self) -> ReadyKeys<'_> {
+        ReadyKeys { session: self }
+    }
+
     /// Whether the unit of work has made keys ready.
     #[inline]
     #[must_use]
-    pub fn has_ready(&self) -> bool {
+    pub(crate) fn has_ready(&self) -> bool {
         !self.local.notes.ready.is_empty()
-    }
-
-    /// The keys that the unit of work has made ready.
-    #[must_use]
-    pub fn ready(&self) -> &[ReadyKey] {
-        &self.local.notes.ready
-    }
-
-    /// Says that a key is ready, for another reason than a change of its own.
-    pub fn add_ready(&mut self, ready: ReadyKey) {
-        debug_assert!(!self.local.notes.ready.contains(&ready), "INV-BLOCK-1: a key is noted once before its turn");
-        self.local.notes.ready.push(ready);
-    }
-
-    /// As [`Session::take_ready`], behind those that are in `keys`.
-    pub fn move_ready(&mut self, keys: &mut VecDeque<ReadyKey>) {
-        let ready = &mut self.local.notes.ready;
-        debug_assert!(keys.back().is_none_or(|last| !ready.contains(last)), "INV-BLOCK-1: a key is noted once before its turn");
-        keys.extend(ready.drain(..));
-        ready.shrink_to(READY_KEPT);
-    }
-
-    /// Takes the keys that were made ready, in their order.
-    pub fn take_ready(&mut self) -> Vec<ReadyKey> {
-        std::mem::take(&mut self.local.notes.ready)
-    }
-
-    /// Whether the session holds the latch of the bucket where a hash belongs, exclusively.
-    #[must_use]
-    pub fn holds_exclusively(&self, hash: u64) -> bool {
-        self.local.held.holds_exclusively(&self.store.index, hash)
-    }
-
-    /// Makes sure that the session holds the latch of the bucket of a hash, too, while it serves the waiters for `keys`: these
-    /// are ready, and it holds their latches. False: another session has served them all instead, and this one holds nothing
-    /// any more.
-    pub fn secure(&mut self, hash: u64, keys: &mut VecDeque<ReadyKey>) -> bool {
-        let is_held = self.serving().secure(hash, keys);
-        debug_assert!(is_held == self.holds_exclusively(hash), "INV-LATCH-1: what is latched is known to be held");
-        is_held
-    }
-
-    /// All waiters of this session's ready keys are served. Whether it was given more by others meanwhile: then these keys are
-    /// next.
-    pub fn take_over(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
-        self.serving().take_over(keys)
-    }
-
-    /// Latches the buckets of `keys` again, between two keys of which nothing was held.
-    pub fn hold_again(&mut self, keys: &mut VecDeque<ReadyKey>) {
-        debug_assert!(!self.holds_latches(), "INV-LATCH-3: one lock plan at a time");
-        let hashes: Vec<u64> = keys.iter().map(|ready| ready.hash).collect();
-        if self.local.held.is_server {
-            // In no order, since it may have been given one of them.
-            hashes.iter().for_each(|&hash| self.serving().hold_another(hash, keys));
-        } else {
-            self.lock_all(&hashes, true);
-        }
     }
 
     fn serving(&mut self) -> Serving<'_> {
         let Self { store, local } = self;
         Serving { index: &store.index, latch_coordinator: &store.latch_coordinator, held: &mut local.held }
     }
+}
 
-    /// Whether the session holds the latch of the bucket where a hash belongs.
+/// The keys that a unit of work has made ready for their waiters, and the latches that serving takes.
+pub struct ReadyKeys<'s> {
+    session: &'s mut Session,
+}
+
+impl ReadyKeys<'_> {
+    /// Whether there are none.
+    #[inline]
     #[must_use]
-    pub fn holds(&self, hash: u64) -> bool {
-        self.held_bucket(hash).is_some()
+    pub fn is_empty(&self) -> bool {
+        !self.session.has_ready()
+    }
+
+    /// The keys that the unit of work has made ready.
+    #[must_use]
+    pub fn list(&self) -> &[ReadyKey] {
+        &self.session.local.notes.ready
+    }
+
+    /// Says that a key is ready, for another reason than a change of its own.
+    pub fn add(&mut self, ready: ReadyKey) {
+        debug_assert!(!self.session.local.notes.ready.contains(&ready), "INV-BLOCK-1: a key is noted once before its turn");
+        self.session.local.notes.ready.push(ready);
+    }
+
+    /// As [`ReadyKeys::take`], behind those that are in `keys`.
+    pub fn move_to(&mut self, keys: &mut VecDeque<ReadyKey>) {
+        let ready = &mut self.session.local.notes.ready;
+        debug_assert!(keys.back().is_none_or(|last| !ready.contains(last)), "INV-BLOCK-1: a key is noted once before its turn");
+        keys.extend(ready.drain(..));
+        ready.shrink_to(READY_KEPT);
+    }
+
+    /// Takes the keys that were made ready, in their order.
+    pub fn take(&mut self) -> Vec<ReadyKey> {
+        std::mem::take(&mut self.session.local.notes.ready)
+    }
+
+    /// Makes sure that the session holds the latch of the bucket of a hash, too, while it serves the waiters for `keys`: these
+    /// are ready, and it holds their latches. False: another session has served them all instead, and this one holds nothing
+    /// any more.
+    pub fn secure(&mut self, hash: u64, keys: &mut VecDeque<ReadyKey>) -> bool {
+        let is_held = self.session.serving().secure(hash, keys);
+        debug_assert!(is_held == self.session.plan().holds_exclusively(hash), "INV-LATCH-1: what is latched is known to be held");
+        is_held
+    }
+
+    /// All waiters of this session's ready keys are served. Whether it was given more by others meanwhile: then these keys are
+    /// next.
+    pub fn take_over(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
+        self.session.serving().take_over(keys)
+    }
+
+    /// Latches the buckets of `keys` again, between two keys of which nothing was held.
+    pub fn hold_again(&mut self, keys: &mut VecDeque<ReadyKey>) {
+        debug_assert!(!self.session.holds_latches(), "INV-LATCH-3: one lock plan at a time");
+        let hashes: Vec<u64> = keys.iter().map(|ready| ready.hash).collect();
+        if self.session.local.held.is_server {
+            // In no order, since it may have been given one of them.
+            hashes.iter().for_each(|&hash| self.session.serving().hold_another(hash, keys));
+        } else {
+            self.session.plan().lock_all(&hashes, true);
+        }
     }
 }

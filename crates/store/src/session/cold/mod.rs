@@ -106,6 +106,7 @@ impl Cold<'_> {
     /// What look-ups since the last call have missed; the addresses go to `wanted`.
     pub fn take_met(self, wanted: &mut Vec<u64>) -> Met {
         let mut met = self.session.local.cold.met.borrow_mut();
+        debug_assert!(!met.contains(&0), "INV-LOG-1: no record is at address 0");
         let any = !met.is_empty();
         wanted.append(&mut met);
         if self.session.local.cold.failed.take() {

@@ -5,9 +5,7 @@ use crate::changes::events::Event;
 use crate::changes::push_element;
 use crate::full::Full;
 use crate::record::heap;
-use crate::record::key::Key;
 use crate::record::{Header, Kind};
-use crate::session::Session;
 use crate::shared::consumers::Consumer;
 use almandine_base::object::Object;
 
@@ -66,6 +64,12 @@ impl Occupied<'_> {
         self.guard.store.next_due(self.record, self.header)
     }
 
+    /// Whether that time has come.
+    #[inline]
+    fn is_due(&self) -> bool {
+        self.next_due().is_some_and(|due| due <= self.guard.local.now_ms)
+    }
+
     pub(super) fn announce_elements(&mut self, before: Option<i64>) {
         let after = self.next_due();
         self.guard.announce(before, after);
@@ -75,7 +79,8 @@ impl Occupied<'_> {
 impl<'s> Occupied<'s> {
     /// Removes elements that are due at `now`, a bounded number of them. What is left is filed anew; a value without elements goes.
     #[cold]
-    fn expire_elements(mut self, now: u64) -> Slot<'s> {
+    fn expire_elements(mut self) -> Slot<'s> {
+        let now = self.guard.local.now_ms.max(0) as u64;
         let mut expired = Vec::new();
         let left = match self.object() {
             Some(_) => self.expire_in_object(now, &mut expired),
@@ -145,15 +150,13 @@ impl<'s> Occupied<'s> {
     }
 }
 
-impl Session {
-    /// As [`Session::entry`], for a collection: elements that are past their time are removed first, a bounded number of them.
+impl Slot<'_> {
+    /// Removes the elements of a collection that are past their time, a bounded number of them.
     #[inline]
-    pub fn entry_of_elements<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
-        let now_ms = self.now_ms();
-        match self.entry(key) {
-            Slot::Occupied(entry) if entry.kind() != Kind::String && entry.next_due().is_some_and(|due| due <= now_ms) => {
-                entry.expire_elements(now_ms.max(0) as u64)
-            }
+    #[must_use]
+    pub fn expire_elements(self) -> Self {
+        match self {
+            Self::Occupied(entry) if entry.kind() != Kind::String && entry.is_due() => entry.expire_elements(),
             slot => slot,
         }
     }

@@ -15,6 +15,7 @@ use crate::record::{Header, INLINE_KEY_MAX, Kind, Record};
 use crate::session::allocate::{drop_heap_key, drop_heap_value, retire};
 use crate::session::batch::Session;
 use crate::session::cold::Need;
+use crate::session::plan::Plan;
 use crate::shared::Shared;
 use std::sync::atomic::Ordering;
 
@@ -64,7 +65,7 @@ enum Step {
     Insert(Written),
 }
 
-impl Session {
+impl Plan<'_> {
     /// Sets all keys, whatever was there before. Of several pairs with one key the last one counts. The lock plan has all of
     /// them; without a plan they are latched together meanwhile.
     ///
@@ -72,19 +73,21 @@ impl Session {
     /// When the store is full, or when a record has to be read first ([`crate::Cold::take_met`]); then nothing has changed.
     pub fn upsert_all(&mut self, pairs: &[Pair<'_>]) -> Result<(), Full> {
         if let [pair] = pairs {
-            return self.upsert(pair.key, pair.value, pair.put());
+            return self.session.upsert(pair.key, pair.value, pair.put());
         }
-        if self.holds_latches() {
-            return self.upsert_latched(pairs);
+        if self.session.holds_latches() {
+            return self.session.upsert_latched(pairs);
         }
         // Within a unit that is alone, where each verb latches by itself.
         let hashes: Vec<u64> = pairs.iter().map(|pair| pair.key.hash).collect();
         self.lock_all(&hashes, true);
-        let outcome = self.upsert_latched(pairs);
+        let outcome = self.session.upsert_latched(pairs);
         self.unlock_all();
         outcome
     }
+}
 
+impl Session {
     fn upsert_latched(&mut self, pairs: &[Pair<'_>]) -> Result<(), Full> {
         debug_assert!(self.holds_latches(), "INV-WHOLE-1: what is changed together is latched together");
         let superseded = superseded(pairs);

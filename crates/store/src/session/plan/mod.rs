@@ -10,55 +10,16 @@ pub(crate) mod held;
 use crate::index::{Index, Peek};
 use crate::session::batch::Session;
 use crate::session::plan::held::Modes;
+use crate::sync::Backoff;
 
 /// Keys whose cache lines are asked for together.
 const GROUP: usize = 16;
 
 impl Session {
-    /// Latches the buckets of all `hashes`, exclusively or shared, until [`Session::unlock_all`]. Nothing may be held yet.
-    pub fn lock_all(&mut self, hashes: &[u64], exclusive: bool) {
-        debug_assert!(self.local.held.is_empty(), "INV-LATCH-3: one lock plan at a time");
-        self.look_at_budget();
-        let index = &self.store.index;
-        let held = &mut self.local.held;
-        if let [hash] = hashes {
-            held.take_one(index, *hash, exclusive);
-            return;
-        }
-        held.take(index, hashes, Modes::All(exclusive));
-        self.fetch_ahead(0);
-    }
-
-    /// As [`Session::lock_all`], each key's bucket exclusively or shared as `exclusive` says of the hash in its place.
-    pub fn lock_each(&mut self, hashes: &[u64], exclusive: &[bool]) {
-        debug_assert!(self.local.held.is_empty(), "INV-LATCH-3: one lock plan at a time");
-        debug_assert_eq!(hashes.len(), exclusive.len(), "INV-LATCH-3: each key has its mode");
-        self.look_at_budget();
-        self.local.held.take(&self.store.index, hashes, Modes::Each(exclusive));
-        self.fetch_ahead(0);
-    }
-
-    /// Releases all latches.
+    /// The lock plan: the latches that a command, or a unit of several, holds.
     #[inline]
-    pub fn unlock_all(&mut self) {
-        if self.holds_latches() {
-            self.local.held.release(&self.store.index);
-        }
-    }
-
-    /// Releases the latches of a command that has ended. Not if it has made a key with waiters ready: then the latches stay, so
-    /// that no other client takes what is there for the first waiter (INV-BLOCK-1). Says whether they have.
-    #[inline]
-    #[must_use = "latches that stay must be released later"]
-    pub fn end_command(&mut self) -> bool {
-        if !self.holds_latches() {
-            return false;
-        }
-        if self.has_ready() {
-            return true;
-        }
-        self.local.held.release(&self.store.index);
-        false
+    pub fn plan(&mut self) -> Plan<'_> {
+        Plan { session: self }
     }
 
     /// The bucket of `hash` if the session holds its latch.
@@ -80,7 +41,7 @@ impl Session {
     /// Whether the session holds any latch.
     #[inline]
     #[must_use]
-    pub fn holds_latches(&self) -> bool {
+    pub(crate) fn holds_latches(&self) -> bool {
         !self.local.held.is_empty()
     }
 
@@ -100,5 +61,101 @@ impl Session {
             }
         }
         group(1).filter_map(|&hash| index.peek_overflow(hash)).for_each(|address| log.prefetch(address));
+    }
+}
+
+/// The lock plan: the latches that a command, or a unit of several, holds.
+pub struct Plan<'s> {
+    pub(in crate::session) session: &'s mut Session,
+}
+
+impl Plan<'_> {
+    /// Latches the buckets of all `hashes`, exclusively or shared, until [`Plan::unlock_all`]. Nothing may be held yet.
+    pub fn lock_all(&mut self, hashes: &[u64], exclusive: bool) {
+        debug_assert!(self.session.local.held.is_empty(), "INV-LATCH-3: one lock plan at a time");
+        self.session.look_at_budget();
+        let index = &self.session.store.index;
+        let held = &mut self.session.local.held;
+        if let [hash] = hashes {
+            held.take_one(index, *hash, exclusive);
+            return;
+        }
+        held.take(index, hashes, Modes::All(exclusive));
+        self.session.fetch_ahead(0);
+    }
+
+    /// As [`Plan::lock_all`], each key's bucket exclusively or shared as `exclusive` says of the hash in its place.
+    pub fn lock_each(&mut self, hashes: &[u64], exclusive: &[bool]) {
+        debug_assert!(self.session.local.held.is_empty(), "INV-LATCH-3: one lock plan at a time");
+        debug_assert_eq!(hashes.len(), exclusive.len(), "INV-LATCH-3: each key has its mode");
+        self.session.look_at_budget();
+        self.session.local.held.take(&self.session.store.index, hashes, Modes::Each(exclusive));
+        self.session.fetch_ahead(0);
+    }
+
+    /// Releases all latches.
+    #[inline]
+    pub fn unlock_all(&mut self) {
+        if self.session.holds_latches() {
+            self.session.local.held.release(&self.session.store.index);
+        }
+        debug_assert!(!self.session.holds_latches(), "INV-LATCH-2: a plan is released as a whole");
+    }
+
+    /// Releases the latches of a command that has ended. Not if it has made a key with waiters ready: then the latches stay, so
+    /// that no other client takes what is there for the first waiter (INV-BLOCK-1). Says whether they have.
+    #[inline]
+    #[must_use = "latches that stay must be released later"]
+    pub fn end_command(&mut self) -> bool {
+        if !self.session.holds_latches() {
+            return false;
+        }
+        if self.session.has_ready() {
+            return true;
+        }
+        self.session.local.held.release(&self.session.store.index);
+        false
+    }
+
+    /// Whether any latch is held.
+    #[inline]
+    #[must_use]
+    pub fn holds_any(&self) -> bool {
+        self.session.holds_latches()
+    }
+
+    /// Whether the session holds the latch of the bucket where a hash belongs.
+    #[must_use]
+    pub fn holds(&self, hash: u64) -> bool {
+        self.session.held_bucket(hash).is_some()
+    }
+
+    /// Whether the session holds the latch of the bucket where a hash belongs, exclusively.
+    #[must_use]
+    pub fn holds_exclusively(&self, hash: u64) -> bool {
+        self.session.local.held.holds_exclusively(&self.session.store.index, hash)
+    }
+
+    /// Between two operations of a batch: waits until all other sessions of [`crate::Store::session`] have ended their batches,
+    /// and keeps them from beginning others until [`Plan::end_alone`]. What lies between is one step for every observer,
+    /// whatever it touches.
+    pub fn begin_alone(&mut self) {
+        debug_assert!(!self.session.holds_latches(), "INV-LATCH-2: whoever waits for others holds none of them up");
+        let now_ms = self.session.local.now_ms;
+        self.session.leave();
+        self.session.local.participant.ask_alone();
+        let mut backoff = Backoff::new();
+        while !self.session.local.participant.is_alone() {
+            backoff.wait();
+        }
+        self.session.enter(now_ms);
+        debug_assert!(self.session.local.participant.has_gate_closed(), "INV-NS-2: no other session begins a batch");
+    }
+
+    /// Lets the others go on, within the batch.
+    pub fn end_alone(&mut self) {
+        debug_assert!(self.session.local.participant.has_gate_closed(), "INV-NS-2: what ends alone has begun alone");
+        debug_assert!(!self.session.holds_latches(), "INV-LATCH-2: what was done alone holds nobody up");
+        self.session.local.participant.end_alone();
     }
 }

@@ -1,6 +1,6 @@
 //! Staging: records of cold keys, read from the device into buffers of their own, for one batch of one connection.
 //!
-//! The session asks which records its batch needs ([`crate::Session::probe`]), plans their reads ([`crate::Session::plan`]),
+//! The session asks which records its batch needs ([`crate::Cold::probe`]), plans their reads ([`crate::Cold::plan`]),
 //! has them read by a worker's ring or a thread of the pool, hands the buffers over ([`crate::Session::accept`]), and runs the
 //! batch with the stage attached. A record on the device never changes, so a staged one is exact for as long as the index
 //! points to its address.
