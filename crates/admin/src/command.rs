@@ -267,16 +267,7 @@ fn keys_of(row: &Row, full: Args<'_>) -> Result<Vec<(usize, Access)>, CommandErr
     }
 }
 
-const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "COMMAND|HELP",
-        id: 414,
-        since: "5.0.0",
-        summary: "Returns helpful text about the different subcommands.",
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const HELP: Command = help::command("COMMAND|HELP", 414, CommandSpec { since: "5.0.0", ..SUBCOMMAND });
 
 /// Writes a description in the version of the protocol that the client speaks.
 fn write(reply: &mut Reply<'_>, data: &Data) {

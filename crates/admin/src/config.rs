@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_command_spec::{Arg, CommandSpec, Group};
 use almandine_config::{Snapshot, Stated, parameter};
 use almandine_datatypes::glob::{self, Case};
 use almandine_handler::{AdminCall, Command, CommandError, Handler, Outcome, errors, help};
@@ -154,14 +154,4 @@ const RESETSTAT: Command = Command {
     }),
 };
 
-const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "CONFIG|HELP",
-        id: 406,
-        since: "5.0.0",
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const HELP: Command = help::command("CONFIG|HELP", 406, CommandSpec { since: "5.0.0", ..SUBCOMMAND });

@@ -353,16 +353,16 @@ const SAMPLES: &[Sample] = &[
         }
     }),
     ("attrib", |reply| {
-        if reply.attribute(1) {
-            reply.bulk(b"key-popularity");
-            reply.array(2);
-            reply.bulk(b"key:123");
-            reply.integer(90);
+        if reply.version() == ProtocolVersion::Resp3 {
+            reply.raw(b"|1\r\n$14\r\nkey-popularity\r\n*2\r\n$7\r\nkey:123\r\n:90\r\n");
         }
         reply.bulk(b"Some real reply following the attribute");
     }),
-    ("verbatim", |reply| reply.verbatim("txt", b"This is a verbatim\nstring")),
+    ("verbatim", |reply| reply.verbatim(b"This is a verbatim\nstring")),
     ("true", |reply| reply.boolean(true)),
     ("false", |reply| reply.boolean(false)),
-    ("bignum", |reply| reply.big_number("1234567999999999999999999999999999999")),
+    ("bignum", |reply| match reply.version() {
+        ProtocolVersion::Resp2 => reply.bulk(b"1234567999999999999999999999999999999"),
+        ProtocolVersion::Resp3 => reply.raw(b"(1234567999999999999999999999999999999\r\n"),
+    }),
 ];

@@ -95,16 +95,7 @@ fn flush(call: &mut AdminCall<'_>) -> Outcome {
     Ok(())
 }
 
-const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "FUNCTION|HELP",
-        id: 480,
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const HELP: Command = help::command("FUNCTION|HELP", 480, SUBCOMMAND);
 
 const KILL: Command = Command {
     spec: CommandSpec {

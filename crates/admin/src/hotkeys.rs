@@ -217,14 +217,4 @@ fn list<'r>(call: &mut AdminCall<'_>, name: &str, keys: impl ExactSizeIterator<I
     }
 }
 
-const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "HOTKEYS|HELP",
-        id: 1065,
-        since: "8.6.1",
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const HELP: Command = help::command("HOTKEYS|HELP", 1065, CommandSpec { since: "8.6.1", ..SUBCOMMAND });

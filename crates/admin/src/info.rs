@@ -107,7 +107,7 @@ fn info(call: &mut AdminCall<'_>) -> Outcome {
             Content::Written(write) => write(&mut text, call),
         }
     }
-    call.reply.verbatim("txt", text.as_bytes());
+    call.reply.verbatim(text.as_bytes());
     Ok(())
 }
 

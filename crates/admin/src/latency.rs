@@ -1,6 +1,6 @@
 //! LATENCY: spikes by event, and histograms by command.
 
-use almandine_command_spec::{Arg, CommandSpec, Group, Traits};
+use almandine_command_spec::{Arg, CommandSpec, Group};
 use almandine_handler::{AdminCall, Command, Handler, Outcome, errors, help};
 use almandine_instance::Histogram;
 use almandine_instance::latency::LatencyEvent;
@@ -113,7 +113,7 @@ const GRAPH: Command = Command {
         let name = call.args.at(2);
         let event = event(call, name).ok_or_else(|| errors::server::no_latency_samples(name))?;
         let graph = graph(&String::from_utf8_lossy(name), &event, call.now_ms / 1000);
-        call.reply.verbatim("txt", graph.as_bytes());
+        call.reply.verbatim(graph.as_bytes());
         Ok(())
     }),
 };
@@ -144,7 +144,7 @@ const DOCTOR: Command = Command {
     },
     run: Handler::Admin(|call| {
         let report = report(call);
-        call.reply.verbatim("txt", report.as_bytes());
+        call.reply.verbatim(report.as_bytes());
         Ok(())
     }),
 };
@@ -238,17 +238,7 @@ fn steps(histogram: &Histogram) -> Vec<(u64, u64)> {
     steps
 }
 
-const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "LATENCY|HELP",
-        id: 436,
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        tips: &[],
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const HELP: Command = help::command("LATENCY|HELP", 436, SUBCOMMAND);
 
 #[cfg(test)]
 mod tests {

@@ -39,7 +39,7 @@ fn lolwut(call: &mut ReadCall<'_>) -> Outcome {
     let turn = minute.rem_euclid(60) as f64 * 0.1 + 0.35;
     let mut art = draw(turn);
     art.push_str(&format!("\nAlmandine ver. {VERSION}\nRedis ver. {REDIS_VERSION}\n"));
-    call.reply.verbatim("txt", art.as_bytes());
+    call.reply.verbatim(art.as_bytes());
     Ok(())
 }
 

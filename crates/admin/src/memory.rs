@@ -170,7 +170,7 @@ const DOCTOR: Command = Command {
     spec: CommandSpec { name: "MEMORY|DOCTOR", id: 440, summary: "Outputs a memory problems report.", ..SUBCOMMAND },
     run: Handler::Admin(|call| {
         let report = report(&Readings::take(&call.context.instance));
-        call.reply.verbatim("txt", report.as_bytes());
+        call.reply.verbatim(report.as_bytes());
         Ok(())
     }),
 };
@@ -250,14 +250,4 @@ const MALLOC_STATS: Command = Command {
     }),
 };
 
-const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "MEMORY|HELP",
-        id: 443,
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        tips: &[],
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const HELP: Command = help::command("MEMORY|HELP", 443, SUBCOMMAND);

@@ -82,14 +82,4 @@ fn refuse(_: &mut AdminCall<'_>) -> Outcome {
     Err(errors::server::protected_command("MODULE", "enable-module-command").into())
 }
 
-const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "MODULE|HELP",
-        id: 459,
-        since: "5.0.0",
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const HELP: Command = help::command("MODULE|HELP", 459, CommandSpec { since: "5.0.0", ..SUBCOMMAND });

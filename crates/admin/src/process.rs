@@ -24,8 +24,7 @@ const TIME: Command = Command {
     run: Handler::Read(|call| {
         let now_us = clock::unix_us();
         call.reply.array(2);
-        call.reply.bulk_integer(now_us / 1_000_000);
-        call.reply.bulk_integer(now_us % 1_000_000);
+        [now_us / 1_000_000, now_us % 1_000_000].iter().for_each(|part| call.reply.bulk(part.to_string().as_bytes()));
         Ok(())
     }),
 };

@@ -294,15 +294,4 @@ const NUMPAT: Command = Command {
     }),
 };
 
-const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "PUBSUB|HELP",
-        id: 950,
-        since: "6.2.0",
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        categories: Some(&[]),
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const HELP: Command = help::command("PUBSUB|HELP", 950, CommandSpec { since: "6.2.0", categories: Some(&[]), ..SUBCOMMAND });

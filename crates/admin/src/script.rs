@@ -100,17 +100,7 @@ fn flush(call: &mut AdminCall<'_>) -> Outcome {
     Ok(())
 }
 
-const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "SCRIPT|HELP",
-        id: 490,
-        since: "5.0.0",
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const HELP: Command = help::command("SCRIPT|HELP", 490, CommandSpec { since: "5.0.0", ..SUBCOMMAND });
 
 const KILL: Command = Command {
     spec: CommandSpec {

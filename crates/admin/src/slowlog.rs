@@ -20,7 +20,6 @@ pub(super) const COMMANDS: &[&Command] = &[
 ];
 
 const FOR_OPERATORS: Traits = Traits { admin: true, loading: true, stale: true, ..Traits::NONE };
-const HELP_TRAITS: Traits = Traits { loading: true, stale: true, ..Traits::NONE };
 
 const SLOWLOG: Command = Command {
     spec: CommandSpec {
@@ -120,17 +119,7 @@ const SLOWLOG_RESET: Command = Command {
     }),
 };
 
-const SLOWLOG_HELP: Command = Command {
-    spec: CommandSpec {
-        name: "SLOWLOG|HELP",
-        id: 423,
-        since: "6.2.0",
-        summary: "Returns helpful text about the different subcommands.",
-        traits: HELP_TRAITS,
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const SLOWLOG_HELP: Command = help::command("SLOWLOG|HELP", 423, CommandSpec { since: "6.2.0", ..SUBCOMMAND });
 
 const COMMANDLOG: Command = Command {
     spec: CommandSpec {
@@ -216,13 +205,4 @@ const COMMANDLOG_RESET: Command = Command {
     }),
 };
 
-const COMMANDLOG_HELP: Command = Command {
-    spec: CommandSpec {
-        name: "COMMANDLOG|HELP",
-        id: 428,
-        summary: "Returns helpful text about the different subcommands.",
-        traits: HELP_TRAITS,
-        ..COMMANDLOG_SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const COMMANDLOG_HELP: Command = help::command("COMMANDLOG|HELP", 428, COMMANDLOG_SUBCOMMAND);

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::limits;
+
 /// The rest of a reply cannot be had: the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
@@ -115,6 +117,15 @@ impl Output {
         let Some(mut stream) = self.stream.take() else { return Ok(()) };
         while stream.next(usize::MAX, &mut self.bytes)? {}
         Ok(())
+    }
+
+    /// Appends what is shared: much is sent from where it is, without a copy.
+    pub fn append(&mut self, value: Bytes) {
+        if value.len() <= limits::REPLY_COPY_BYTES_MAX {
+            self.bytes.extend_from_slice(&value);
+        } else {
+            self.attach(value);
+        }
     }
 
     /// Appends a large value by reference.

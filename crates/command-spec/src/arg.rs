@@ -216,7 +216,7 @@ impl Arg {
 
     /// How many words the argument takes at least.
     #[must_use]
-    pub const fn words_min(&self) -> i16 {
+    pub(crate) const fn words_min(&self) -> i16 {
         if self.optional {
             return 0;
         }
@@ -234,7 +234,7 @@ impl Arg {
 
     /// Whether the argument always takes [`words_min`](Self::words_min) words.
     #[must_use]
-    pub const fn is_fixed(&self) -> bool {
+    pub(crate) const fn is_fixed(&self) -> bool {
         if self.optional || self.multiple {
             return false;
         }

@@ -1,16 +1,22 @@
 //! HELP of a container, derived from its subcommands' specs.
 
-use almandine_command_spec::{Arg, ArgKind, CommandSpec};
+use almandine_command_spec::{Arg, ArgKind, CommandSpec, Traits};
 
 use crate::call::AdminCall;
+use crate::command::{Command, Handler};
 use crate::stop::Outcome;
+
+/// The HELP of a container, with what its subcommands have in common.
+#[must_use]
+pub const fn command(name: &'static str, id: u16, common: CommandSpec) -> Command {
+    let traits = Traits { loading: true, stale: true, ..Traits::NONE };
+    let summary = "Returns helpful text about the different subcommands.";
+    Command { spec: CommandSpec { name, id, summary, traits, tips: &[], ..common }, run: Handler::Admin(reply) }
+}
 
 /// Answers HELP for the container that the call names: for each subcommand its syntax and, indented, its summary; HELP itself
 /// comes last.
-///
-/// # Errors
-/// None.
-pub fn reply(call: &mut AdminCall<'_>) -> Outcome {
+fn reply(call: &mut AdminCall<'_>) -> Outcome {
     let table = call.context.table;
     let Some(container) = table.lookup(call.args.at(0)).map(|dispatch| table.row(dispatch.index)) else { return Ok(()) };
     let spec = &container.command.spec;

@@ -31,15 +31,16 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Appends the error's text: what follows `-ERR ` on the wire.
-    pub fn write_to(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"Protocol error: ");
-        out.extend_from_slice(self.reason().as_bytes());
+    /// The error's text: what follows `-` on the wire.
+    #[must_use]
+    pub fn message(&self) -> Vec<u8> {
+        let mut message = [b"ERR Protocol error: ", self.reason().as_bytes()].concat();
         if let Self::ExpectedBulk { found } = *self {
             // Redis echoes the byte raw, except those that would end the reply.
             let shown = if matches!(found, b'\r' | b'\n') { b' ' } else { found };
-            out.extend_from_slice(&[shown, b'\'']);
+            message.extend_from_slice(&[shown, b'\'']);
         }
+        message
     }
 
     fn reason(&self) -> &'static str {
@@ -59,9 +60,7 @@ impl ProtocolError {
 
 impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = Vec::new();
-        self.write_to(&mut text);
-        f.write_str(&String::from_utf8_lossy(&text))
+        f.write_str(&String::from_utf8_lossy(&self.message()[b"ERR ".len()..]))
     }
 }
 

@@ -50,25 +50,25 @@ fn write(value: &Value, reply: &mut Reply<'_>) {
     }
     match value {
         Value::Simple(text) => reply.simple(str::from_utf8(text).expect("printable")),
-        Value::Error(text) => reply.error_bytes(text),
+        Value::Error(text) => reply.error(text),
         Value::Integer(value) => reply.integer(*value),
         Value::Bulk(bytes) => reply.bulk(bytes),
         Value::NullBulk | Value::Null => reply.null(),
         Value::NullArray => reply.null_array(),
         Value::Boolean(value) => reply.boolean(*value),
         Value::Double(text) => reply.double(text.parse().expect("a double")),
-        Value::BigNumber(digits) => reply.big_number(digits),
-        Value::BlobError(text) => reply.blob_error(text),
-        Value::Verbatim { text, .. } => reply.verbatim("txt", text),
+        Value::BigNumber(digits) => reply.raw(format!("({digits}\r\n").as_bytes()),
+        Value::BlobError(text) => reply.raw(&[format!("!{}\r\n", text.len()).as_bytes(), text, b"\r\n"].concat()),
+        Value::Verbatim { text, .. } => reply.verbatim(text),
         Value::Array(elements) => {
-            let array = reply.begin_array();
+            let array = reply.begin();
             elements.iter().for_each(|element| write(element, reply));
-            reply.finish_array(array, elements.len());
+            array.end_array(reply, elements.len());
         }
         Value::Set(elements) => {
-            let set = reply.begin_set();
+            let set = reply.begin();
             elements.iter().for_each(|element| write(element, reply));
-            reply.finish_set(set, elements.len());
+            set.end_set(reply, elements.len());
         }
         Value::Push(elements) => {
             reply.push(elements.len());
@@ -79,9 +79,8 @@ fn write(value: &Value, reply: &mut Reply<'_>) {
             pairs(map, reply);
         }
         Value::Attributed { attributes, reply: inner } => {
-            if reply.attribute(attributes.len()) {
-                pairs(attributes, reply);
-            }
+            reply.raw(format!("|{}\r\n", attributes.len()).as_bytes());
+            pairs(attributes, reply);
             write(inner, reply);
         }
     }

@@ -7,7 +7,7 @@ mod log;
 mod subcommand;
 mod users;
 
-use almandine_command_spec::{Arg, Category, CommandSpec, Group, Traits};
+use almandine_command_spec::{Arg, Category, CommandSpec, Group};
 use almandine_handler::{Command, Handler, Outcome, ReadCall, errors, help};
 
 use subcommand::{FOR_ANYBODY, SUBCOMMAND};
@@ -87,13 +87,4 @@ fn cat(call: &mut ReadCall<'_>) -> Outcome {
     Ok(())
 }
 
-const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "ACL|HELP",
-        id: 473,
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const HELP: Command = help::command("ACL|HELP", 473, SUBCOMMAND);

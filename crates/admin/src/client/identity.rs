@@ -104,6 +104,6 @@ fn info(call: &mut AdminCall<'_>) -> Outcome {
     let arguments_bytes = client_line::arguments_bytes(call.args);
     client_line::write(&mut text, &call.client.shared, call.context.table, call.now_ms, arguments_bytes);
     text.push('\n');
-    call.reply.verbatim("txt", text.as_bytes());
+    call.reply.verbatim(text.as_bytes());
     Ok(())
 }

@@ -93,7 +93,7 @@ fn list(call: &mut AdminCall<'_>) -> Outcome {
         client_line::write(&mut lines, &client, call.context.table, call.now_ms, arguments_bytes);
         lines.push('\n');
     }
-    call.reply.verbatim("txt", lines.as_bytes());
+    call.reply.verbatim(lines.as_bytes());
     Ok(())
 }
 

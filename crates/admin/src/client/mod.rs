@@ -8,7 +8,7 @@ mod pause;
 mod subcommand;
 mod tracking;
 
-use almandine_command_spec::{CommandSpec, Group, Traits};
+use almandine_command_spec::{CommandSpec, Group};
 use almandine_handler::{Command, Handler, help};
 
 use subcommand::SUBCOMMAND;
@@ -73,14 +73,4 @@ const CLIENT: Command = Command {
     run: Handler::Container,
 };
 
-const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "CLIENT|HELP",
-        id: 76,
-        since: "5.0.0",
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        ..SUBCOMMAND
-    },
-    run: Handler::Admin(help::reply),
-};
+const HELP: Command = help::command("CLIENT|HELP", 76, CommandSpec { since: "5.0.0", ..SUBCOMMAND });

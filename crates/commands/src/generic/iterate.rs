@@ -81,7 +81,7 @@ fn keys(call: &mut ReadCall<'_>) -> Outcome {
         }
     }
     call.reply.array(found.len);
-    found.pieces.into_iter().for_each(|piece| call.reply.raw_owned(piece));
+    found.pieces.into_iter().for_each(|piece| call.reply.out.append(piece.into()));
     Ok(())
 }
 

@@ -185,17 +185,7 @@ fn about_key(call: &mut ReadCall<'_>, number: impl FnOnce(Metadata) -> Result<i6
     Ok(())
 }
 
-pub(super) const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "OBJECT|HELP",
-        id: 224,
-        since: "6.2.0",
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        ..CommandSpec::BLANK
-    },
-    run: Handler::Admin(help::reply),
-};
+pub(super) const HELP: Command = help::command("OBJECT|HELP", 224, CommandSpec { since: "6.2.0", ..CommandSpec::BLANK });
 
 #[cfg(test)]
 mod tests {

@@ -71,7 +71,7 @@ fn different(
     now: u64,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    let array = reply.begin_array();
+    let array = reply.begin();
     let mut len = 0;
     let mut answer = |entry: FieldEntry<'_>| len += write(reply, entry, with_values);
     if count >= hash.len() {
@@ -84,7 +84,7 @@ fn different(
     } else {
         hash.sample(count, &mut || random.next(), &mut answer)?;
     }
-    reply.finish_array(array, len);
+    array.end_array(reply, len);
     Ok(())
 }
 
@@ -113,13 +113,13 @@ fn independent(
     if are_too_many(count) {
         return Ok(false);
     }
-    let (array, mut len) = (reply.begin_array(), 0);
+    let (array, mut len) = (reply.begin(), 0);
     let fits = draw_each(reply, count, |reply| {
         let picked = pick(hash, random)?;
         len += picked.map_or(0, |entry| write(reply, entry, with_values));
         Ok(picked.is_some())
     })?;
-    reply.finish_array(array, len);
+    array.end_array(reply, len);
     Ok(fits)
 }
 

@@ -46,7 +46,7 @@ fn answer(call: &mut ReadCall<'_>, part: Part, may_stream: bool) -> Result<bool,
         if may_stream && hash.is_large() {
             return Ok(false);
         }
-        let (array, mut len) = (if part.is_pairs() { reply.begin_map() } else { reply.begin_array() }, 0);
+        let (array, mut len) = (reply.begin(), 0);
         hash.visit(|entry| {
             if !matches!(part, Part::Values) {
                 reply.bulk(entry.field);
@@ -57,9 +57,9 @@ fn answer(call: &mut ReadCall<'_>, part: Part, may_stream: bool) -> Result<bool,
             len += 1;
         })?;
         if part.is_pairs() {
-            reply.finish_map(array, len)
+            array.end_map(reply, len)
         } else {
-            reply.finish_array(array, len)
+            array.end_array(reply, len)
         }
         Ok(true)
     })?;

@@ -146,7 +146,7 @@ impl Search {
 fn lpos(call: &mut ReadCall<'_>) -> Outcome {
     let (element, search) = (call.args.at(2), Search::parse(Options::after(call.args, 3))?);
     let found = look_at_all(call, |list, reply| {
-        let array = search.count.map(|_| reply.begin_array());
+        let array = search.count.map(|_| reply.begin());
         let (mut skipped, mut found) = (search.skipped, 0);
         list.find(search.end, element, search.limit, &mut |place| {
             if skipped > 0 {
@@ -158,7 +158,7 @@ fn lpos(call: &mut ReadCall<'_>) -> Outcome {
             found < search.count.unwrap_or(1)
         })?;
         match array {
-            Some(array) => reply.finish_array(array, found),
+            Some(array) => array.end_array(reply, found),
             None if found == 0 => reply.null(),
             None => {}
         }

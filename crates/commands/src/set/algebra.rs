@@ -57,13 +57,13 @@ fn answer(call: &mut ReadCall<'_>, operation: SetOperation) -> Outcome {
     }
     look_up(call, 1, &combination.sources);
     let (reply, mut len) = (&mut call.reply, 0);
-    let set = reply.begin_set();
+    let set = reply.begin();
     combination.visit(Position::default(), usize::MAX, &mut |member| {
         reply.bulk(member);
         len += 1;
         true
     })?;
-    reply.finish_set(set, len);
+    set.end_set(reply, len);
     Ok(())
 }
 

@@ -99,7 +99,7 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
         stream.count(1);
     }
     let mut claimant = Claimant { name: args.at(3), number: None, is_new: false };
-    let (array, mut len, mut changes) = (reply.begin_array(), 0, 0);
+    let (array, mut len, mut changes) = (reply.begin(), 0, 0);
     for id in ids {
         let before = stream.pending(group, id)?;
         if !stream.has(id)? {
@@ -121,7 +121,7 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
     claimant.finish(&mut stream, group)?;
     stream.count(changes);
     stream.commit()?;
-    reply.finish_array(array, len);
+    array.end_array(reply, len);
     tell(call, key, &claimant);
     Ok(())
 }
@@ -223,7 +223,7 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
     let (mut gone, mut changes) = (Vec::new(), 0);
     reply.array(3);
     write_id(reply, next);
-    let (array, mut len) = (reply.begin_array(), 0);
+    let (array, mut len) = (reply.begin(), 0);
     for before in seen {
         if !stream.has(before.id)? {
             stream.acknowledge(group, before.id)?;
@@ -240,7 +240,7 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
     claimant.finish(&mut stream, group)?;
     stream.count(changes);
     stream.commit()?;
-    reply.finish_array(array, len);
+    array.end_array(reply, len);
     reply.array(gone.len());
     gone.into_iter().for_each(|id| write_id(reply, id));
     tell(call, key, &claimant);

@@ -12,12 +12,12 @@ pub(super) fn write(stream: &StreamObject, count: u64, reply: &mut Reply<'_>) ->
     let limit = if count == 0 { usize::MAX } else { usize::try_from(count).unwrap_or(usize::MAX) };
     write_common(stream, 2, reply)?;
     reply.bulk(b"entries");
-    let (array, mut len) = (reply.begin_array(), 0);
+    let (array, mut len) = (reply.begin(), 0);
     for entry in stream.entries().range(StreamId::MIN, StreamId::MAX)?.take(limit) {
         write_entry(reply, &entry?);
         len += 1;
     }
-    reply.finish_array(array, len);
+    array.end_array(reply, len);
     reply.bulk(b"groups");
     reply.array(stream.groups().len());
     let counters = stream.counters()?;
@@ -52,7 +52,7 @@ fn write_group(counters: &StreamCounters, group: &Group, limit: usize, reply: &m
     reply.bulk(b"pel-count");
     reply.unsigned(group.pending());
     reply.bulk(b"pending");
-    let (array, mut len) = (reply.begin_array(), 0);
+    let (array, mut len) = (reply.begin(), 0);
     for pending in group.pending_from(StreamId::MIN).take(limit) {
         let pending = pending?;
         reply.array(4);
@@ -61,7 +61,7 @@ fn write_group(counters: &StreamCounters, group: &Group, limit: usize, reply: &m
         write_deliveries(&pending, reply);
         len += 1;
     }
-    reply.finish_array(array, len);
+    array.end_array(reply, len);
     reply.bulk(b"consumers");
     reply.array(group.consumers().len());
     for (number, consumer) in group.consumers() {
@@ -75,7 +75,7 @@ fn write_group(counters: &StreamCounters, group: &Group, limit: usize, reply: &m
         reply.bulk(b"pel-count");
         reply.unsigned(consumer.pending);
         reply.bulk(b"pending");
-        let (array, mut len) = (reply.begin_array(), 0);
+        let (array, mut len) = (reply.begin(), 0);
         for id in group.owned_from(number, StreamId::MIN).take(limit) {
             let Some(pending) = group.get_pending(id?)? else { continue };
             reply.array(3);
@@ -83,7 +83,7 @@ fn write_group(counters: &StreamCounters, group: &Group, limit: usize, reply: &m
             write_deliveries(&pending, reply);
             len += 1;
         }
-        reply.finish_array(array, len);
+        array.end_array(reply, len);
     }
     Ok(())
 }

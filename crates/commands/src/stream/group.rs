@@ -234,13 +234,4 @@ fn delconsumer(call: &mut WriteCall<'_>) -> Outcome {
     Ok(())
 }
 
-pub(super) const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "XGROUP|HELP",
-        id: 899,
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        ..STREAM
-    },
-    run: Handler::Admin(help::reply),
-};
+pub(super) const HELP: Command = help::command("XGROUP|HELP", 899, STREAM);

@@ -1,6 +1,6 @@
 //! XINFO: what there is to know of streams, groups and consumers.
 
-use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
+use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::StreamObject;
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, errors, help, number};
 use almandine_keyspace::Refusal;
@@ -23,16 +23,7 @@ pub(super) const XINFO: Command = Command {
     run: Handler::Container,
 };
 
-pub(super) const HELP: Command = Command {
-    spec: CommandSpec {
-        name: "XINFO|HELP",
-        id: 904,
-        summary: "Returns helpful text about the different subcommands.",
-        traits: Traits { loading: true, stale: true, ..Traits::NONE },
-        ..STREAM
-    },
-    run: Handler::Admin(help::reply),
-};
+pub(super) const HELP: Command = help::command("XINFO|HELP", 904, STREAM);
 
 pub(super) const XINFO_STREAM: Command = Command {
     spec: CommandSpec {

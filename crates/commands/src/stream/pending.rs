@@ -95,14 +95,14 @@ fn summary(group: &Group, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     };
     write_id(reply, first);
     write_id(reply, last);
-    let (array, mut len) = (reply.begin_array(), 0);
+    let (array, mut len) = (reply.begin(), 0);
     for (_, consumer) in group.consumers().filter(|(_, consumer)| consumer.pending > 0) {
         reply.array(2);
         reply.bulk(&consumer.name);
         reply.bulk(itoa::Buffer::new().format(consumer.pending).as_bytes());
         len += 1;
     }
-    reply.finish_array(array, len);
+    array.end_array(reply, len);
     Ok(())
 }
 
@@ -116,7 +116,7 @@ fn list(group: &Group, filter: &Filter<'_>, now: i64, reply: &mut Reply<'_>) -> 
         Some(owner) => owner,
         None => None,
     };
-    let (array, mut len) = (reply.begin_array(), 0);
+    let (array, mut len) = (reply.begin(), 0);
     let mut answer = |pending: Pending| {
         let idle = now.saturating_sub_unsigned(pending.time);
         reply.array(4);
@@ -157,6 +157,6 @@ fn list(group: &Group, filter: &Filter<'_>, now: i64, reply: &mut Reply<'_>) -> 
             }
         }
     }
-    reply.finish_array(array, len);
+    array.end_array(reply, len);
     Ok(())
 }

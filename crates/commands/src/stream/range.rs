@@ -87,7 +87,7 @@ fn answer(
         reply.null_array();
         return Ok(());
     }
-    let (array, mut len) = (reply.begin_array(), 0);
+    let (array, mut len) = (reply.begin(), 0);
     let limit = usize::try_from(count).unwrap_or(usize::MAX);
     if start > end {
         // No entries; both ends would be looked up for nothing.
@@ -102,6 +102,6 @@ fn answer(
             len += 1;
         }
     }
-    reply.finish_array(array, len);
+    array.end_array(reply, len);
     Ok(())
 }

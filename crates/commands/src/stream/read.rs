@@ -129,7 +129,7 @@ impl Served {
     pub(super) fn begin(&mut self, reply: &mut Reply<'_>, key: &[u8]) {
         let in_map = reply.version() == ProtocolVersion::Resp3;
         if self.array.is_none() {
-            self.array = Some(if in_map { reply.begin_map() } else { reply.begin_array() });
+            self.array = Some(reply.begin());
         }
         self.len += 1;
         if !in_map {
@@ -146,8 +146,8 @@ impl Served {
     pub(super) fn finish(self, reply: &mut Reply<'_>) {
         match self.array {
             None => reply.null_array(),
-            Some(array) if reply.version() == ProtocolVersion::Resp3 => reply.finish_map(array, self.len),
-            Some(array) => reply.finish_array(array, self.len),
+            Some(array) if reply.version() == ProtocolVersion::Resp3 => array.end_map(reply, self.len),
+            Some(array) => array.end_array(reply, self.len),
         }
     }
 }
@@ -174,12 +174,12 @@ fn xread(call: &mut ReadCall<'_>) -> Outcome {
             newest = stream.last_id();
             if let Some(from) = from.filter(|from| stream.entries().last().is_some_and(|last| *from <= last.id)) {
                 served.begin(reply, key);
-                let (array, mut len) = (reply.begin_array(), 0);
+                let (array, mut len) = (reply.begin(), 0);
                 for entry in stream.entries().range(from, StreamId::MAX)?.take(limit) {
                     write_entry(reply, &entry?);
                     len += 1;
                 }
-                reply.finish_array(array, len);
+                array.end_array(reply, len);
             } else if text == b"+"
                 && let Some(last) = stream.entries().last()
             {

@@ -180,7 +180,7 @@ fn new(
     reading: &Reading<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    let array = reply.begin_array();
+    let array = reply.begin();
     let mut left = reading.count.unwrap_or(u64::MAX);
     let mut len = 0;
     if let Some(idle) = reading.claim {
@@ -205,7 +205,7 @@ fn new(
     if len > 0 {
         stream.set_active(group, owner)?;
     }
-    reply.finish_array(array, len as usize);
+    array.end_array(reply, len as usize);
     Ok(())
 }
 

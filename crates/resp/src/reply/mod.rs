@@ -2,12 +2,15 @@
 //!
 //! A handler says what it means (a map, a double, a null) and the writer picks the encoding. In RESP2 the newer types fall back as
 //! in Redis: map, set and push to an array, double, verbatim and big number to a bulk string, boolean to an integer, null to the
-//! null bulk string; attributes are left out. Aggregates are written as a header, then their elements by the caller; the writer
+//! null bulk string. Aggregates are written as a header, then their elements by the caller; the writer
 //! does not count them.
 
-use crate::error::ProtocolError;
+mod deferred;
+
+pub use deferred::Deferred;
+
 use crate::number;
-use almandine_base::{Output, limits};
+use almandine_base::Output;
 use bytes::Bytes;
 
 /// The version of the protocol that a client speaks; chosen by `HELLO`.
@@ -28,18 +31,6 @@ pub struct Reply<'o> {
     version: ProtocolVersion,
 }
 
-/// An aggregate whose number of elements is not known yet. It ends with `finish_array`, `finish_map` or `finish_set`; one that does
-/// not end must be cut off with [`Output::truncate`].
-#[derive(Debug)]
-#[must_use = "an aggregate without its count is not a reply"]
-pub struct Deferred {
-    /// Where the header is to be.
-    at: usize,
-}
-
-/// Room that a deferred header takes in advance: `*N\r\n` with one digit.
-const DEFERRED_HEADER: [u8; 4] = *b"*0\r\n";
-
 impl<'o> Reply<'o> {
     /// A writer that appends to `out`.
     #[inline]
@@ -55,13 +46,6 @@ impl<'o> Reply<'o> {
         self.version
     }
 
-    /// The same writer for a shorter time.
-    #[inline]
-    #[must_use]
-    pub fn reborrow(&mut self) -> Reply<'_> {
-        Reply { out: self.out, version: self.version }
-    }
-
     #[inline]
     fn resp3(&self) -> bool {
         self.version == ProtocolVersion::Resp3
@@ -71,14 +55,6 @@ impl<'o> Reply<'o> {
     #[inline]
     pub fn raw(&mut self, encoded: &[u8]) {
         self.out.bytes.extend_from_slice(encoded);
-    }
-
-    /// As [`Reply::raw`]; much is sent from where it is, without a copy.
-    pub fn raw_owned(&mut self, encoded: Vec<u8>) {
-        if encoded.len() <= limits::REPLY_COPY_BYTES_MAX {
-            return self.raw(&encoded);
-        }
-        self.out.attach(encoded.into());
     }
 
     /// `+OK`.
@@ -94,35 +70,16 @@ impl<'o> Reply<'o> {
         self.line(b'+', status.as_bytes());
     }
 
-    /// An error: its prefix, a space, and the text, as in `ERR no such key`. Ends of line inside become spaces.
-    pub fn error(&mut self, message: &str) {
-        self.error_bytes(message.as_bytes());
-    }
-
-    /// An error that quotes bytes from the client, which need not be UTF-8.
-    pub fn error_bytes(&mut self, message: &[u8]) {
+    /// An error: its prefix, a space, and the text, as in `ERR no such key`. What it quotes from the client need not be UTF-8. Ends of
+    /// line inside become spaces.
+    pub fn error(&mut self, message: impl AsRef<[u8]>) {
+        let message = message.as_ref();
         let is_end_of_line = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let end = message.len() - message.iter().rev().take_while(|byte| is_end_of_line(byte)).count();
         let bytes = &mut self.out.bytes;
         bytes.push(b'-');
         bytes.extend(message[..end].iter().map(|byte| if is_end_of_line(byte) { b' ' } else { *byte }));
         bytes.extend_from_slice(b"\r\n");
-    }
-
-    /// The error that ends a connection whose client violated the protocol.
-    pub fn protocol_error(&mut self, error: &ProtocolError) {
-        self.raw(b"-ERR ");
-        error.write_to(&mut self.out.bytes);
-        self.raw(b"\r\n");
-    }
-
-    /// An error of any length, as a bulk; in RESP2 a plain error.
-    pub fn blob_error(&mut self, message: &[u8]) {
-        if self.resp3() {
-            self.blob(b'!', message);
-        } else {
-            self.error_bytes(message);
-        }
     }
 
     /// A string.
@@ -133,21 +90,13 @@ impl<'o> Reply<'o> {
 
     /// A string that is shared: a large one is sent from where it is, without a copy.
     pub fn bulk_shared(&mut self, value: Bytes) {
-        if value.len() <= limits::REPLY_COPY_BYTES_MAX {
-            return self.bulk(&value);
-        }
         self.header(b'$', value.len());
-        self.out.attach(value);
+        self.out.append(value);
         self.raw(b"\r\n");
     }
 
-    /// An integer as a string.
-    pub fn bulk_integer(&mut self, value: i64) {
-        self.bulk(itoa::Buffer::new().format(value).as_bytes());
-    }
-
     /// A double as a string, also in RESP3.
-    pub fn bulk_double(&mut self, value: f64) {
+    fn bulk_double(&mut self, value: f64) {
         let at = self.out.bytes.len();
         // Of the texts of doubles, all but the shortest need two digits of length.
         self.raw(b"$00\r\n");
@@ -211,24 +160,13 @@ impl<'o> Reply<'o> {
         self.raw(b"\r\n");
     }
 
-    /// An integer of any size, as decimal text; a string in RESP2.
-    pub fn big_number(&mut self, digits: &str) {
-        if self.resp3() {
-            self.line(b'(', digits.as_bytes());
-        } else {
-            self.bulk(digits.as_bytes());
-        }
-    }
-
-    /// Text for people, with its format: `txt` or `mkd`. A string in RESP2.
-    pub fn verbatim(&mut self, format: &str, text: &[u8]) {
-        debug_assert_eq!(format.len(), 3, "the format of a verbatim string has three letters");
+    /// Text for people. A string in RESP2.
+    pub fn verbatim(&mut self, text: &[u8]) {
         if !self.resp3() {
             return self.bulk(text);
         }
         self.header(b'=', text.len() + 4);
-        self.raw(format.as_bytes());
-        self.raw(b":");
+        self.raw(b"txt:");
         self.raw(text);
         self.raw(b"\r\n");
     }
@@ -257,68 +195,9 @@ impl<'o> Reply<'o> {
         self.header(if self.resp3() { b'>' } else { b'*' }, len);
     }
 
-    /// The header of `pairs` attributes of the reply that follows. Where this is false nothing was written, and the pairs must not
-    /// be written either.
-    #[must_use = "in RESP2 the attributes must be left out"]
-    pub fn attribute(&mut self, pairs: usize) -> bool {
-        if self.resp3() {
-            self.header(b'|', pairs);
-        }
-        self.resp3()
-    }
-
     /// Starts an array, a set or a map whose length is known only at its end.
-    pub fn begin_array(&mut self) -> Deferred {
-        let at = self.out.bytes.len();
-        self.raw(&DEFERRED_HEADER);
-        Deferred { at }
-    }
-
-    /// As [`begin_array`](Self::begin_array).
-    pub fn begin_set(&mut self) -> Deferred {
-        self.begin_array()
-    }
-
-    /// As [`begin_array`](Self::begin_array).
-    pub fn begin_map(&mut self) -> Deferred {
-        self.begin_array()
-    }
-
-    /// Ends an array of `len` elements.
-    pub fn finish_array(&mut self, deferred: Deferred, len: usize) {
-        self.finish(deferred, b'*', len);
-    }
-
-    /// Ends a set of `len` elements.
-    pub fn finish_set(&mut self, deferred: Deferred, len: usize) {
-        self.finish(deferred, if self.resp3() { b'~' } else { b'*' }, len);
-    }
-
-    /// Ends a map of `pairs` keys and values.
-    pub fn finish_map(&mut self, deferred: Deferred, pairs: usize) {
-        if self.resp3() { self.finish(deferred, b'%', pairs) } else { self.finish(deferred, b'*', 2 * pairs) }
-    }
-
-    /// Writes the header of a deferred aggregate, moving its elements when the count has more than one digit.
-    fn finish(&mut self, Deferred { at }: Deferred, lead: u8, len: usize) {
-        let bytes = &mut self.out.bytes;
-        bytes[at] = lead;
-        if len < 10 {
-            bytes[at + 1] = b'0' + len as u8;
-            return;
-        }
-        let mut buffer = itoa::Buffer::new();
-        let digits = buffer.format(len).as_bytes();
-        let more = digits.len() - 1;
-        let (elements, end) = (at + DEFERRED_HEADER.len(), bytes.len());
-        bytes.resize(end + more, 0);
-        bytes.copy_within(elements..end, elements + more);
-        bytes[at + 1..][..digits.len()].copy_from_slice(digits);
-        bytes[elements + more - 2..][..2].copy_from_slice(b"\r\n");
-        // Attachments are in order, and those of the elements are the last.
-        for (offset, _) in self.out.attachments.iter_mut().rev().take_while(|(offset, _)| *offset >= elements) {
-            *offset += more;
-        }
+    pub fn begin(&mut self) -> Deferred {
+        Deferred::begin(self)
     }
 
     /// `lead`, `text`, end of line.

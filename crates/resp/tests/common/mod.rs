@@ -33,9 +33,7 @@ pub(crate) fn parse(input: &[u8], cuts: &[usize], limits: &Limits, commands_max:
             }
             match parsed {
                 Err(error) => {
-                    let mut text = Vec::new();
-                    error.write_to(&mut text);
-                    return Outcome { commands, end: Err(String::from_utf8_lossy(&text).into_owned()) };
+                    return Outcome { commands, end: Err(error.to_string()) };
                 }
                 Ok(parsed) => {
                     assert!(parsed.consumed <= chunk.len());

@@ -11,7 +11,7 @@ use crate::state::connection::Connection;
 #[cold]
 pub(crate) fn error(context: &Context, client: &Client, out: &mut Output, error: &CommandError) {
     context.statistics().error_replied(&error.text());
-    Reply::new(out, client.version).error_bytes(error.bytes());
+    Reply::new(out, client.version).error(error.bytes());
 }
 
 /// So many commands wait for EXEC.
@@ -26,7 +26,7 @@ pub(crate) fn queued(out: &mut Output, commands: usize) {
 #[cold]
 pub(crate) fn violation(connection: &Connection, error: &ProtocolError, out: &mut Output) -> Next {
     tracing::debug!("Protocol error from client {}: {error}", connection.client.shared.address);
-    Reply::new(out, connection.client.version).protocol_error(error);
+    Reply::new(out, connection.client.version).error(error.message());
     Next::CloseAfterFlush
 }
 

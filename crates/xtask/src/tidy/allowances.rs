@@ -60,7 +60,6 @@ pub(super) const WIDE_LINES: &[(&str, usize)] = &[
 
 /// Public methods of types that have more than twenty.
 pub(super) const WIDE_TYPES: &[(&str, usize)] = &[
-    ("command-spec::Arg", 22),
     ("datatypes::HashObject", 25),
     ("datatypes::ListObject", 22),
     ("datatypes::SetObject", 23),
@@ -70,7 +69,6 @@ pub(super) const WIDE_TYPES: &[(&str, usize)] = &[
     ("keyspace::Reader", 40),
     ("keyspace::StreamMut", 29),
     ("keyspace::Writer", 36),
-    ("resp::Reply", 34),
     ("store::Occupied", 24),
     ("store::Store", 34),
 ];
