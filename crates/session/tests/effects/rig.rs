@@ -93,7 +93,7 @@ impl Rig {
     }
 
     pub(crate) fn generations(&self) -> BTreeMap<u16, u64> {
-        let accessor = self.keyspace.accessor().unwrap();
+        let mut accessor = self.keyspace.accessor().unwrap();
         (0..DATABASES).map(|db| (db, accessor.generation(db))).collect()
     }
 
