@@ -213,7 +213,7 @@ fn storage(call: &mut AdminCall<'_>) -> Outcome {
     if !Word(call.args.at(2)).is("EVICT") {
         return Err(errors::subcommand_syntax("DEBUG", call.args.at(1)).into());
     }
-    if call.context.instance.keyspace.tier().is_none() {
+    if call.context.instance.keyspace.figures().tier().is_none() {
         return Err(errors::server::NO_STORAGE_DEVICE.into());
     }
     let mut emptied = false;
@@ -227,7 +227,7 @@ fn storage(call: &mut AdminCall<'_>) -> Outcome {
 
 fn set_active_expire(call: &mut AdminCall<'_>) -> Outcome {
     let active = parse_i64(call.args.at(2)).is_some_and(|value| value != 0);
-    call.context.instance.keyspace.set_active_expiry(active);
+    call.context.instance.keyspace.settings().set_reclaiming(active);
     call.reply.ok();
     Ok(())
 }

@@ -104,7 +104,7 @@ impl Instance {
     /// named by `run_id`.
     #[must_use]
     pub fn new(config: Config, keyspace: Arc<Keyspace>, workers: usize, acl: Acl, run_id: String) -> Self {
-        let startup_bytes = keyspace.used_memory();
+        let startup_bytes = keyspace.figures().used_bytes();
         let (clients, mailboxes) = (Arc::new(Clients::new(workers)), Arc::new(Workers::default()));
         let tracking = Tracking::new(Arc::clone(&keyspace), Arc::clone(&clients), Arc::clone(&mailboxes));
         Self {
@@ -139,17 +139,17 @@ impl Instance {
         }
     }
 
-    /// Publishes keyspace events, of the classes that [`Keyspace::tell_events`] names. Once, before there are any.
+    /// Publishes keyspace events, of the classes that [`tell_events`](almandine_keyspace::Listeners::tell_events) names. Once, before there are any.
     pub fn publish_events(&self) {
         let pubsub = Arc::clone(&self.pubsub);
-        self.keyspace.on_events(move |event| pubsub.publish_event(event));
+        self.keyspace.listeners().on_events(move |event| pubsub.publish_event(event));
     }
 
     /// Has a worker serve the clients that wait for the end of a key when the store removes it by itself. Called once, before there
     /// are clients.
     pub fn follow_lost_keys(&self) {
         let workers = Arc::clone(&self.workers);
-        self.keyspace.on_lost(move |key| workers.send_to_some(key.hash >> 32, Message::Lost(key)));
+        self.keyspace.listeners().on_lost(move |key| workers.send_to_some(key.hash >> 32, Message::Lost(key)));
     }
 
     /// Installs what makes changed settings effective; a second call changes nothing.
@@ -211,13 +211,13 @@ impl Instance {
         let now_ms = clock::unix_ms();
         self.gauges.rates.sample(now_ms, self.statistics.totals());
         self.statistics.hot_keys.expire(now_ms);
-        self.keyspace.hold_expiry(self.pause.active(now_ms).is_some());
+        self.keyspace.settings().hold_expiry(self.pause.active(now_ms).is_some());
         if self.pause.active(now_ms).is_some() {
             // It may have begun between the look and the word.
-            self.keyspace.hold_expiry(true);
+            self.keyspace.settings().hold_expiry(true);
         }
         self.tracking.limit_quietly(self.config.snapshot().settings.connections.tracking_keys_max);
-        self.note_memory(self.keyspace.used_memory());
+        self.note_memory(self.keyspace.figures().used_bytes());
     }
 
     /// Notes that `bytes` are in use, and returns the highest use so far.
@@ -228,7 +228,7 @@ impl Instance {
     /// The keyspace's counters since the last CONFIG RESETSTAT; its gauges as they are.
     #[must_use]
     pub fn store_totals(&self) -> almandine_keyspace::Totals {
-        let (mut totals, before) = (self.keyspace.totals(), *lock(&self.run.since_reset.baseline));
+        let (mut totals, before) = (self.keyspace.figures().totals(), *lock(&self.run.since_reset.baseline));
         totals.expired -= before.expired;
         totals.evicted -= before.evicted;
         totals
@@ -237,16 +237,16 @@ impl Instance {
     /// Large values and emptied databases that the background has freed since the last CONFIG RESETSTAT.
     #[must_use]
     pub fn freed_objects(&self) -> u64 {
-        freed(&self.keyspace.work()).saturating_sub(self.run.since_reset.freed.load(Relaxed))
+        freed(&self.keyspace.figures().work()).saturating_sub(self.run.since_reset.freed.load(Relaxed))
     }
 
     /// CONFIG RESETSTAT.
     pub fn reset_statistics(&self) {
         self.statistics.reset();
         self.gauges.network.reset();
-        self.run.since_reset.freed.store(freed(&self.keyspace.work()), Relaxed);
-        *lock(&self.run.since_reset.baseline) = self.keyspace.totals();
-        self.run.since_reset.peak_bytes.store(self.keyspace.used_memory(), Relaxed);
+        self.run.since_reset.freed.store(freed(&self.keyspace.figures().work()), Relaxed);
+        *lock(&self.run.since_reset.baseline) = self.keyspace.figures().totals();
+        self.run.since_reset.peak_bytes.store(self.keyspace.figures().used_bytes(), Relaxed);
     }
 
     /// 40 hexadecimal digits that name this history of writes.

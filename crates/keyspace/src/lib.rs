@@ -26,11 +26,13 @@ pub use access::writer::Writer;
 #[cfg(debug_assertions)]
 pub use almandine_store::limit_allocations;
 pub use almandine_store::{
-    Begin, Body, Change, Changes, CopyReads, Effect, EvictionOrder, EvictionPolicy, Fetch, Full, GlanceId, Kind, MemoryUse, Need,
-    Occupied, Put, ReadyKey, RemovalReason, SharedValue, Slot, Stage, Storage, TierStatistics, Totals, Vacant, Work,
+    Begin, Body, Change, Changes, CopyReads, Effect, EvictionOrder, EvictionPolicy, Fetch, Figures, Full, GlanceId, Kind,
+    MemoryUse, Need, Occupied, Put, ReadyKey, RemovalReason, Settings, SharedValue, Slot, Stage, Storage, TierStatistics, Totals,
+    Vacant, Work,
 };
 pub use blocking::queues::{Awaited, EndOfWait, WaitedKeys, Waiter, WaiterKeys};
 pub use blocking::serve_waiters::Secured;
+pub use changes::feed::Listeners;
 pub use changes::listeners::{ChangedKey, KeyEvent};
 pub use types::Refusal;
 pub use watch::table::Watcher;

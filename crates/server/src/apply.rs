@@ -37,20 +37,20 @@ pub(crate) fn apply(settings: &Settings, limits: &Limits, keyspace: &Keyspace, n
     set_eviction(settings, keyspace);
     // A server that runs takes it, as Redis does: writes are then refused until there is room.
     if let Err(problem) = crate::storage::check_budget(settings)
-        && settings.memory.maxmemory != keyspace.maxmemory()
+        && settings.memory.maxmemory != keyspace.figures().budget_bytes()
     {
         tracing::warn!("{problem}. Writes are refused until it is raised");
     }
-    let (maxmemory, used) = (settings.memory.maxmemory, keyspace.used_memory());
-    if maxmemory != keyspace.maxmemory() && (1..used).contains(&maxmemory) {
+    let (maxmemory, used) = (settings.memory.maxmemory, keyspace.figures().used_bytes());
+    if maxmemory != keyspace.figures().budget_bytes() && (1..used).contains(&maxmemory) {
         tracing::warn!(
             "maxmemory is now {maxmemory} bytes, less than the {used} in use: maxmemory-policy evicts keys, or writes are refused"
         );
     }
     oom_score::apply(settings)?;
-    keyspace.set_maxmemory(settings.memory.maxmemory);
+    keyspace.settings().set_budget(settings.memory.maxmemory);
     set_storage(settings, keyspace);
-    keyspace.tell_events(settings.observe.keyspace_events);
+    keyspace.listeners().tell_events(settings.observe.keyspace_events);
     log::configure(settings);
     crash::configure(settings);
     title::follow(settings);
@@ -61,11 +61,8 @@ pub(crate) fn apply(settings: &Settings, limits: &Limits, keyspace: &Keyspace, n
 /// Makes what can change of the storage effective.
 pub(crate) fn set_storage(settings: &Settings, keyspace: &Keyspace) {
     let storage = &settings.storage;
-    keyspace.set_tier(
-        crate::storage::copy_reads(settings),
-        f64::from(storage.garbage_max_percent) / 100.0,
-        storage.compaction_bytes_per_second,
-    );
+    keyspace.settings().set_copy_reads(crate::storage::copy_reads(settings));
+    keyspace.settings().set_compaction(f64::from(storage.garbage_max_percent) / 100.0, storage.compaction_bytes_per_second);
 }
 
 /// Makes `maxmemory-policy` and what goes with it effective.
@@ -80,8 +77,8 @@ pub(crate) fn set_eviction(settings: &Settings, keyspace: &Keyspace) {
         Policy::VolatileRandom => (EvictionOrder::Random, true),
         Policy::VolatileTtl => (EvictionOrder::Expiry, true),
     };
-    keyspace.set_frequency_decay(Duration::from_secs(settings.memory.lfu_decay_minutes.saturating_mul(60)));
-    keyspace.set_eviction(EvictionPolicy { order, volatile_only });
+    keyspace.settings().set_frequency_decay(Duration::from_secs(settings.memory.lfu_decay_minutes.saturating_mul(60)));
+    keyspace.settings().set_eviction(EvictionPolicy { order, volatile_only });
 }
 
 fn set_limits(limits: &Limits, settings: &Settings) {

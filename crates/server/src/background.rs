@@ -87,7 +87,7 @@ fn log_figures(instance: &Instance) {
             }
         }
     }
-    tracing::trace!("{} clients connected, {} bytes in use", instance.clients.connected(), keyspace.used_memory());
+    tracing::trace!("{} clients connected, {} bytes in use", instance.clients.connected(), keyspace.figures().used_bytes());
 }
 
 /// Lets INFO read what the network counts.
@@ -106,7 +106,7 @@ pub(crate) fn count_connections(instance: &Instance, network: Handle<Message>) {
 pub(crate) fn count_buffers(instance: &Arc<Instance>, network: Handle<Message>) {
     // The instance holds the store, so the store must not hold the instance.
     let weak = Arc::downgrade(instance);
-    instance.keyspace.count_external_bytes(move || {
+    instance.keyspace.settings().count_external_bytes(move || {
         let output = network.sum(|counters| &counters.output_memory_bytes);
         let input = network.sum(|counters| &counters.input_buffer_bytes);
         let of_node = |instance: Arc<Instance>| {

@@ -52,8 +52,8 @@ impl Refusals {
         if let Some(commands) = self.out_of_memory.turn(totals.refused_out_of_memory) {
             tracing::warn!(
                 "Refused {commands} commands because memory is full: {} bytes of {} are used, and '{}' evicts nothing more",
-                instance.keyspace.used_memory(),
-                instance.keyspace.maxmemory(),
+                instance.keyspace.figures().used_bytes(),
+                instance.keyspace.figures().budget_bytes(),
                 instance.config.snapshot().settings.memory.maxmemory_policy.name()
             );
         }

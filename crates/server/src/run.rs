@@ -93,7 +93,7 @@ fn serve(config: Config) -> io::Result<()> {
     let keyspace = Keyspace::open(keyspace_options(settings, workers, storage))?;
     apply::set_eviction(settings, &keyspace);
     apply::set_storage(settings, &keyspace);
-    keyspace.tell_events(settings.observe.keyspace_events);
+    keyspace.listeners().tell_events(settings.observe.keyspace_events);
     let limits = apply::limits(settings);
     let selected = reactor::select(backend(settings.engine.io_backend))?;
     if let Some(reason) = &selected.reason {
@@ -112,7 +112,7 @@ fn serve(config: Config) -> io::Result<()> {
     instance.publish_events();
     instance.follow_lost_keys();
     let (waiting, stalled) = (Arc::downgrade(&instance), Arc::clone(&instance.keyspace));
-    stalled.on_stall_end(move || {
+    stalled.listeners().on_stall_end(move || {
         if let Some(instance) = waiting.upgrade() {
             instance.workers.broadcast(&Message::StallEnd);
         }

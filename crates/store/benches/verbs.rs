@@ -21,7 +21,7 @@ fn main() {
         let start = Instant::now();
         run(&mut session, namespace, 0..keys, |session, key| session.upsert(key, b"01234567", Put::default()).expect("room"));
         let load = start.elapsed().as_nanos() as f64 / keys as f64;
-        while store.index_buckets() < keys / 6 {
+        while store.figures().index_buckets() < keys / 6 {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         let random = |seed: u64| (0..OPERATIONS as u64).map(move |step| mix(step + seed) % keys);
@@ -39,7 +39,7 @@ fn main() {
                 session.upsert(key, b"76543210", Put::default()).expect("room");
             });
         });
-        let memory = store.memory();
+        let memory = store.figures().memory();
         let per_key = |bytes: u64| bytes as f64 / keys as f64;
         println!(
             "{keys:>12} {get:>10.1} {set:>10.1} {load:>10.1} {:>12.1} {:>12.1}",

@@ -26,9 +26,9 @@ fn run(directory: &Path, keys: u64, memory_bytes: u64) -> Result<(), Box<dyn Err
     let device = |part: &str| FileDevice::open(directory.join(part), &FileOptions::default());
     let storage = Storage { pages: Arc::new(device("log")?), values: Arc::new(device("values")?) };
     let store = Arc::new(Store::open(Options { storage: Some(storage), ..Options::default() })?);
-    store.set_budget(memory_bytes);
+    store.settings().set_budget(memory_bytes);
     // So that what is read again and again stays in memory.
-    store.set_heat_rule(HeatRule::Uses);
+    store.settings().set_heat_rule(HeatRule::Uses);
     let namespace = store.allocate_namespace()?;
     let numbers: Vec<u64> = (0..keys).collect();
     let (first, second) = numbers.split_at(numbers.len() / 2);
@@ -43,11 +43,12 @@ fn run(directory: &Path, keys: u64, memory_bytes: u64) -> Result<(), Box<dyn Err
             let threads = [first, second].map(|half| scope.spawn(move || part(half)));
             threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a thread panicked"))
         })?;
-        let (memory, tier) = (store.memory(), store.tier().ok_or("no device")?);
+        let (memory, tier) = (store.figures().memory(), store.figures().tier().ok_or("no device")?);
         let (in_memory, on_device) = (memory.log_resident_bytes + memory.beside_log_bytes(), tier.device_bytes);
         println!("{name:8} {} MiB in memory, {} MiB on the device, {} reads so far", in_memory >> 20, on_device >> 20, tier.reads);
     }
-    let (count, expected) = (store.namespace_len(namespace).0, numbers.iter().filter(|&&n| final_value(n).is_some()).count());
+    let (count, expected) =
+        (store.figures().namespace_len(namespace).0, numbers.iter().filter(|&&n| final_value(n).is_some()).count());
     println!("{count} keys, {expected} expected");
     if count == expected as u64 { Ok(()) } else { Err("the count is wrong".into()) }
 }

@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (count, word) in counts.iter().take(10) {
         println!("{count:8} {word}");
     }
-    println!("{} different words", store.namespace_len(words).0);
+    println!("{} different words", store.figures().namespace_len(words).0);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! **Is**: a concurrent map from byte keys to values, for many threads: reads take no latch and write no shared memory, writes
 //! latch one cache line. Records live in a log with in-place updates; dead space is reused or compacted; expiry, namespaces
 //! that empty in O(1), counts and a scan that survives resizing are part of it. What does not fit the memory budget goes to a
-//! device, if there is one ([`Options::storage`]), or is evicted ([`Store::set_eviction`]).
+//! device, if there is one ([`Options::storage`]), or is evicted ([`Settings::set_eviction`]).
 //! **Is not**: aware of commands, protocols or databases. A session does no I/O: it says which records it needs, and its caller
 //! reads them. A session takes the time of a batch from its caller; the background threads read the clock.
 //! **Invariants**: INV-READ-1, INV-LATCH-1…4, INV-WHOLE-1, INV-INDEX-1…3, INV-LOG-1…2, INV-TIER-1…3, INV-FREE-1, INV-NS-1,
@@ -43,9 +43,11 @@ mod counters;
 mod evict;
 mod expiry;
 mod fault;
+mod figures;
 mod free;
 mod full;
 mod index;
+mod listeners;
 mod log;
 mod memory;
 mod namespace;
@@ -53,6 +55,7 @@ mod options;
 mod progress;
 mod record;
 mod session;
+mod settings;
 mod shared;
 mod store;
 mod sync;
@@ -65,8 +68,10 @@ pub use evict::heat::HeatRule;
 pub use evict::{EvictionOrder, EvictionPolicy};
 #[cfg(debug_assertions)]
 pub use fault::limit_allocations;
+pub use figures::Figures;
 pub use full::Full;
 pub use index::prefetch;
+pub use listeners::Listeners;
 pub use memory::MemoryUse;
 pub use options::Options;
 pub use progress::Work;
@@ -77,6 +82,7 @@ pub use record::{Kind, fits_inline};
 pub use session::{
     Ahead, Cold, Expected, Heat, Keys, Met, Need, Notes, Occupied, Pair, Plan, ReadyKeys, Session, Slot, Vacant, View,
 };
+pub use settings::Settings;
 pub use shared::consumers::Consumer;
 pub use shared::written::{SHARED_LINES, SharedLine, shared_lines_written};
 pub use store::Store;

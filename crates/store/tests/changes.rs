@@ -29,8 +29,8 @@ impl Ear {
         let ear = Self::default();
         let told = ear.clone();
         let removal = |change: Change<'_>| Some((change.key.to_vec(), change.removal?));
-        store.on_changes(move |changes| told.0.lock().unwrap().extend(changes.iter().filter_map(removal)));
-        store.tell_changes(Consumer::Keys, true);
+        store.listeners().on_changes(move |changes| told.0.lock().unwrap().extend(changes.iter().filter_map(removal)));
+        store.listeners().tell_changes(Consumer::Keys, true);
         ear
     }
 
@@ -115,22 +115,22 @@ fn each_way_to_expire_is_told_once() {
 fn nobody_hears_while_nobody_listens_and_emptied_namespaces_are_no_removals() {
     let (store, namespace) = open(false);
     let ear = Ear::on(&store);
-    store.tell_changes(Consumer::Keys, false);
+    store.listeners().tell_changes(Consumer::Keys, false);
     let mut session = store.session().unwrap();
     put(&mut session, 1_000, namespace, b"a", b"", Some(2_000));
     store.maintain(3_000);
     assert!(!has(&mut session, 3_000, namespace, b"a"));
-    store.tell_changes(Consumer::Keys, true);
+    store.listeners().tell_changes(Consumer::Keys, true);
     store.maintain(3_000);
     assert!(ear.take().is_empty());
 
     put(&mut session, 3_000, namespace, b"b", b"", None);
     store.drop_namespace(namespace);
-    assert_eq!((store.work().namespaces_waiting, store.work().namespaces_swept), (1, 0));
+    assert_eq!((store.figures().work().namespaces_waiting, store.figures().work().namespaces_swept), (1, 0));
     for _ in 0..10 {
         store.maintain(3_000);
     }
-    assert_eq!((store.work().namespaces_waiting, store.work().namespaces_swept), (0, 1));
+    assert_eq!((store.figures().work().namespaces_waiting, store.figures().work().namespaces_swept), (0, 1));
     assert!(ear.take().is_empty());
 }
 
@@ -138,18 +138,18 @@ fn nobody_hears_while_nobody_listens_and_emptied_namespaces_are_no_removals() {
 #[test]
 fn each_change_is_noted_and_counted_once() {
     let (store, namespace) = open(false);
-    store.tell_changes(Consumer::Keys, true);
+    store.listeners().tell_changes(Consumer::Keys, true);
     let mut session = store.session().unwrap();
     session.enter(1_000);
     let mut noted = |what: &str, verb: &mut dyn FnMut(&mut Session)| {
-        let before = store.totals().changes;
+        let before = store.figures().totals().changes;
         verb(&mut session);
         let mut count = 0;
         session.notes().drain_changes(|change| {
             assert_eq!((change.namespace, change.key, change.removal), (namespace, &b"k"[..], None), "{what}");
             count += 1;
         });
-        assert_eq!(store.totals().changes - before, count, "{what}");
+        assert_eq!(store.figures().totals().changes - before, count, "{what}");
         count
     };
     let key = |session: &Session| session.key(namespace, b"k");
@@ -173,10 +173,10 @@ fn each_change_is_noted_and_counted_once() {
         assert_eq!(noted("mark", &mut |s| occupied(s, &mut |entry| entry.mark_edited().unwrap())), 0);
         assert_eq!(noted("delete", &mut |s| assert!(s.delete(key(s)))), 1);
     }
-    store.tell_changes(Consumer::Keys, false);
-    let before = store.totals().changes;
+    store.listeners().tell_changes(Consumer::Keys, false);
+    let before = store.figures().totals().changes;
     assert_eq!(noted_off(&mut session, namespace), 0);
-    assert_eq!(store.totals().changes - before, 1, "counted whether or not anybody listens");
+    assert_eq!(store.figures().totals().changes - before, 1, "counted whether or not anybody listens");
     session.leave();
 }
 
@@ -191,8 +191,8 @@ fn noted_off(session: &mut Session, namespace: u16) -> usize {
 fn what_gives_way_is_told_by_every_policy() {
     for order in [EvictionOrder::Recency, EvictionOrder::Frequency, EvictionOrder::Random, EvictionOrder::Expiry] {
         let (store, namespace) = open(false);
-        store.set_eviction(EvictionPolicy { order, volatile_only: order == EvictionOrder::Expiry });
-        store.set_budget(6 * MIB);
+        store.settings().set_eviction(EvictionPolicy { order, volatile_only: order == EvictionOrder::Expiry });
+        store.settings().set_budget(6 * MIB);
         let ear = Ear::on(&store);
         let mut session = store.session().unwrap();
         let mut told = BTreeMap::new();
@@ -211,7 +211,7 @@ fn what_gives_way_is_told_by_every_policy() {
             let key = name(number);
             assert_eq!(has(&mut session, 1_000, namespace, &key), !told.contains_key(&key), "{order:?} {number}");
         }
-        assert_eq!(store.totals().evicted, told.len() as i64);
+        assert_eq!(store.figures().totals().evicted, told.len() as i64);
     }
 }
 
@@ -221,20 +221,20 @@ fn what_gives_way_is_told_by_every_policy() {
 fn who_finds_a_key_hears_of_its_removal() {
     const KEYS: u64 = 40_000;
     let (store, namespace) = open(true);
-    store.set_eviction(EvictionPolicy { order: EvictionOrder::Random, volatile_only: false });
-    store.set_budget(4 * MIB);
+    store.settings().set_eviction(EvictionPolicy { order: EvictionOrder::Random, volatile_only: false });
+    store.settings().set_budget(4 * MIB);
     // Like the table of tracked keys: set before the read, taken when the removal is told.
     let copies: Arc<Vec<AtomicBool>> = Arc::new((0..KEYS).map(|_| AtomicBool::new(false)).collect());
     let told = Arc::new(AtomicU64::new(0));
     let (held, count) = (Arc::clone(&copies), Arc::clone(&told));
-    store.on_changes(move |changes| {
+    store.listeners().on_changes(move |changes| {
         for removal in changes.iter().filter(|change| change.removal.is_some()) {
             let number: u64 = std::str::from_utf8(removal.key).unwrap().parse().unwrap();
             held[number as usize].store(false, Ordering::SeqCst);
             count.fetch_add(1, Ordering::Relaxed);
         }
     });
-    store.tell_changes(Consumer::Keys, true);
+    store.listeners().tell_changes(Consumer::Keys, true);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for part in 0..2 {
@@ -282,8 +282,8 @@ fn with_a_device_only_expired_keys_are_told() {
     let store = Store::open(Options { memory_bytes_max: 1 << 30, storage: Some(storage), ..Options::default() }).unwrap();
     let namespace = store.allocate_namespace().unwrap();
     // As a server sets it, whatever there is below memory.
-    store.set_eviction(EvictionPolicy { order: EvictionOrder::Recency, volatile_only: false });
-    store.set_budget(64 * MIB);
+    store.settings().set_eviction(EvictionPolicy { order: EvictionOrder::Recency, volatile_only: false });
+    store.settings().set_budget(64 * MIB);
     let ear = Ear::on(&store);
     let mut session = store.session().unwrap();
     let due_ms = clock::unix_ms() + 1_500;
@@ -293,7 +293,7 @@ fn with_a_device_only_expired_keys_are_told() {
         put(&mut session, clock::unix_ms(), namespace, &name(number), &[3; 400], expiry_ms);
     }
     assert!(store.empty_memory(Duration::from_secs(10)));
-    assert!(store.tier().unwrap().pages_flushed > 0);
+    assert!(store.figures().tier().unwrap().pages_flushed > 0);
     let mut told: BTreeMap<_, Vec<_>> = ear.take();
     assert!(clock::unix_ms() >= due_ms || told.is_empty(), "{told:?}");
     wait_until("all that is due", || {

@@ -74,7 +74,7 @@ fn readers_never_see_a_torn_value() {
         }
     });
     assert!(reads.load(Ordering::Relaxed) > 1000);
-    assert!(store.work().buckets_split > 10_000, "the index grew meanwhile");
+    assert!(store.figures().work().buckets_split > 10_000, "the index grew meanwhile");
 }
 
 /// INV-LATCH-1: one writer at a time.
@@ -233,7 +233,7 @@ fn lock_plans_of_many_keys_are_atomic_while_the_index_is_resized() {
             assert_eq!(stamps.len(), 1, "all keys have the stamp of one plan");
             plans += 1;
         }
-        assert!(plans > 0 && store.index_buckets() > 0);
+        assert!(plans > 0 && store.figures().index_buckets() > 0);
     });
 }
 
@@ -294,6 +294,6 @@ fn a_scan_sees_every_key_that_stays() {
         });
     });
     assert!(scans.load(Ordering::Relaxed) >= 3);
-    let work = store.work();
+    let work = store.figures().work();
     assert!(work.buckets_split > 0 && work.buckets_merged > 0, "{work:?}");
 }

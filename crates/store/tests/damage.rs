@@ -42,8 +42,8 @@ impl Rig {
             ..Options::default()
         };
         let store = Store::open(options).expect("a store");
-        store.set_budget(16 * MIB);
-        store.set_compaction(0.99, 1 << 40);
+        store.settings().set_budget(16 * MIB);
+        store.settings().set_compaction(0.99, 1 << 40);
         let session = store.session().expect("a session");
         let namespace = store.allocate_namespace().expect("a namespace");
         let fetcher = Fetcher::default();
@@ -137,7 +137,7 @@ impl Rig {
     }
 
     fn tier(&self) -> almandine_store::TierStatistics {
-        self.store.tier().expect("a device")
+        self.store.figures().tier().expect("a device")
     }
 }
 
@@ -165,14 +165,14 @@ fn a_bad_block_costs_its_own_records_and_writing_goes_on() {
     let expiry_ms = Some(START_MS + 1_000_000_000);
     let mut rig = rig_with_keys(KEYS, expiry_ms);
     rig.damage(10 * 4096, 8192);
-    assert_eq!((rig.tier().records_lost, rig.store.namespace_len(rig.namespace)), (0, (KEYS, KEYS)));
+    assert_eq!((rig.tier().records_lost, rig.store.figures().namespace_len(rig.namespace)), (0, (KEYS, KEYS)));
     // Twice as many pages as the table has places for.
     rig.churn(130);
     let tier = rig.tier();
     assert_eq!(tier.pages_salvaged, 1, "{tier:?}");
     let lost = tier.records_lost;
     assert!((8..=11).contains(&lost), "two blocks hold eight records or so: {lost}");
-    assert_eq!(rig.store.namespace_len(rig.namespace), (KEYS - lost, KEYS - lost), "the lost are counted no more");
+    assert_eq!(rig.store.figures().namespace_len(rig.namespace), (KEYS - lost, KEYS - lost), "the lost are counted no more");
     let mut missing = 0;
     for number in 0..KEYS {
         match rig.get(number) {
@@ -181,7 +181,7 @@ fn a_bad_block_costs_its_own_records_and_writing_goes_on() {
         }
     }
     assert_eq!(missing, lost);
-    assert_eq!(rig.store.totals().live as u64, KEYS - lost);
+    assert_eq!(rig.store.figures().totals().live as u64, KEYS - lost);
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn tell_of_losses(rig: &Rig) -> Told {
     let told = Told::default();
     let ear = Arc::clone(&told);
     let namespace = rig.namespace;
-    rig.store.on_changes(move |changes| {
+    rig.store.listeners().on_changes(move |changes| {
         let (keys, nameless) = &mut *ear.lock().expect("no panic");
         for change in changes.iter().filter(|change| change.removal == Some(RemovalReason::Damaged)) {
             assert_eq!((change.namespace, change.sequence != 0), (namespace, true));
@@ -256,7 +256,7 @@ fn tell_of_losses(rig: &Rig) -> Told {
             }
         }
     });
-    rig.store.tell_changes(Consumer::Effects, true);
+    rig.store.listeners().tell_changes(Consumer::Effects, true);
     told
 }
 
@@ -292,13 +292,17 @@ fn records_with_damaged_values_are_removed_by_name() {
     let mut garbage = Buffer::new(1 << 20);
     garbage.fill(0xA5);
     (0..rig.values.used_bytes() / MIB).for_each(|at| rig.values.write(at * MIB, &garbage).expect("room"));
-    assert_eq!(rig.store.namespace_len(rig.namespace), (KEYS + 20, 20));
+    assert_eq!(rig.store.figures().namespace_len(rig.namespace), (KEYS + 20, 20));
     rig.churn(130);
     let tier = rig.tier();
     let (keys, nameless) = told.lock().expect("no panic").clone();
     assert!(keys.len() as u64 == tier.records_lost && nameless == 0 && keys.len() > 10, "{keys:?} {nameless} {tier:?}");
     let left = 20 - tier.records_lost;
-    assert_eq!(rig.store.namespace_len(rig.namespace), (KEYS + left, left), "they are counted no more, with their expiries");
+    assert_eq!(
+        rig.store.figures().namespace_len(rig.namespace),
+        (KEYS + left, left),
+        "they are counted no more, with their expiries"
+    );
     for number in 0..20 {
         let name = format!("key:{}", KEYS + number).into_bytes();
         assert_eq!(rig.get(KEYS + number), (!keys.contains(&name)).then(|| vec![number as u8; 400_000]), "{number}");

@@ -22,8 +22,8 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 fn store_with(order: EvictionOrder, volatile_only: bool, budget: u64, background: bool) -> (Store, u16) {
     let store = Store::open(Options { background, ..Options::default() }).unwrap();
     let namespace = store.allocate_namespace().unwrap();
-    store.set_eviction(EvictionPolicy { order, volatile_only });
-    store.set_budget(budget);
+    store.settings().set_eviction(EvictionPolicy { order, volatile_only });
+    store.settings().set_budget(budget);
     (store, namespace)
 }
 
@@ -77,9 +77,9 @@ fn policies_for_volatile_keys_spare_the_others_and_end_when_there_are_none() {
         assert!(!store.is_over_limit(), "{order:?}");
         assert!((KEPT..60_000).any(|number| has(&mut session, namespace, number)));
         assert_eq!((0..KEPT).filter(|&number| !has(&mut session, namespace, number)).count(), 0, "{order:?}");
-        let (live, volatile) = store.namespace_len(namespace);
+        let (live, volatile) = store.figures().namespace_len(namespace);
         assert_eq!(live - volatile, KEPT);
-        assert_eq!(store.totals().evicted as u64, 60_000 - live, "{order:?}: counted");
+        assert_eq!(store.figures().totals().evicted as u64, 60_000 - live, "{order:?}: counted");
         // More that may not go: the volatile ones are evicted to the last, then there is nothing left.
         for number in 100_000..140_000 {
             if store.is_over_limit() {
@@ -94,8 +94,8 @@ fn policies_for_volatile_keys_spare_the_others_and_end_when_there_are_none() {
             store.maintain(1_000);
         }
         assert!(store.is_over_limit(), "{order:?}");
-        assert_eq!(store.namespace_len(namespace).1, 0, "{order:?}: all volatile keys are gone");
-        store.set_eviction(EvictionPolicy { order: EvictionOrder::Random, volatile_only: false });
+        assert_eq!(store.figures().namespace_len(namespace).1, 0, "{order:?}: all volatile keys are gone");
+        store.settings().set_eviction(EvictionPolicy { order: EvictionOrder::Random, volatile_only: false });
         assert!(!store.is_over_limit(), "{order:?}: all keys may go now");
     }
 }
@@ -119,7 +119,7 @@ fn what_is_used_stays_and_what_is_not_goes() {
         }
         let kept = (0..1_000).filter(|&number| has(&mut session, namespace, number)).count();
         assert!(kept >= 995, "{order:?}: {kept} of 1000 keys in use are left");
-        assert!(store.totals().evicted > 150_000);
+        assert!(store.figures().totals().evicted > 150_000);
     }
 }
 
@@ -189,7 +189,7 @@ fn the_budget_holds_while_sessions_compete() {
             let watcher = scope.spawn(|| {
                 let mut most = 0;
                 while !stop.load(Ordering::Relaxed) {
-                    most = most.max(store.memory().used_bytes());
+                    most = most.max(store.figures().memory().used_bytes());
                     assert!(!store.is_over_limit(), "writes go on");
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -201,9 +201,9 @@ fn the_budget_holds_while_sessions_compete() {
         });
         assert!(most <= BUDGET + BUDGET / 50, "{sizes:?}: {most} of {BUDGET}");
         assert!(most >= BUDGET - BUDGET / 20, "{sizes:?}: the budget is used: {most}");
-        let totals = store.totals();
+        let totals = store.figures().totals();
         assert!(totals.evicted > 10_000 && totals.revivified > 10_000, "{totals:?}");
-        wait_until("the background rests", || store.memory().used_bytes() <= BUDGET - BUDGET / 256);
+        wait_until("the background rests", || store.figures().memory().used_bytes() <= BUDGET - BUDGET / 256);
         std::thread::sleep(Duration::from_millis(20));
         let mut session = store.session().unwrap();
         session.enter(1_000);
@@ -215,9 +215,9 @@ fn the_budget_holds_while_sessions_compete() {
             }
         }
         session.leave();
-        assert_eq!(store.namespace_len(namespace).0, seen, "{sizes:?}: counts are exact");
+        assert_eq!(store.figures().namespace_len(namespace).0, seen, "{sizes:?}: counts are exact");
         wait_until("free space is within its bound", || {
-            let memory = store.memory();
+            let memory = store.figures().memory();
             let log = memory.log_live_bytes;
             memory.log_resident_bytes <= log + log / 5 + 16 * MIB
         });
@@ -231,18 +231,18 @@ fn a_budget_just_above_the_empty_store_is_kept_closely_and_evicts_before_it_refu
         let volatile_only = order == EvictionOrder::Expiry;
         let (store, namespace) = store_with(order, volatile_only, 0, false);
         let mut session = store.session().unwrap();
-        let budget = store.memory().used_bytes() + 100 * 1024;
-        store.set_budget(budget);
+        let budget = store.figures().memory().used_bytes() + 100 * 1024;
+        store.settings().set_budget(budget);
         for number in 0..20_000 {
             put(&mut session, namespace, number, &[1; 100], volatile_only.then_some(1_000_000 + number as i64));
             if number % 10 == 0 {
                 store.maintain(1_000);
             }
-            let used = store.memory().used_bytes();
+            let used = store.figures().memory().used_bytes();
             assert!(used <= budget + 4 * 1024, "{order:?}: {used} used of {budget} after {number}");
             assert!(!store.is_over_limit(), "{order:?}: refused after {number}");
         }
-        assert!(store.namespace_len(namespace).0 > 200, "{order:?}");
+        assert!(store.figures().namespace_len(namespace).0 > 200, "{order:?}");
     }
 }
 
@@ -255,10 +255,10 @@ fn the_only_key_that_may_go_is_found_at_once() {
             let options = Options { background: false, keys_expected: 100_000, ..Options::default() };
             let store = Store::open(options).unwrap();
             let namespace = store.allocate_namespace().unwrap();
-            store.set_eviction(EvictionPolicy { order, volatile_only: true });
+            store.settings().set_eviction(EvictionPolicy { order, volatile_only: true });
             let mut session = store.session().unwrap();
             put(&mut session, namespace, round, b"x", Some(1_000_000));
-            store.set_budget(store.memory().used_bytes() + 100 * 1024);
+            store.settings().set_budget(store.figures().memory().used_bytes() + 100 * 1024);
             put(&mut session, namespace, 1_000, &[1; 200 * 1024], None);
             assert!(!has(&mut session, namespace, round), "{order:?}, round {round}");
         }
@@ -269,7 +269,7 @@ fn the_only_key_that_may_go_is_found_at_once() {
 fn what_is_counted_beside_the_store_makes_room_for_itself() {
     let (store, namespace) = store_with(EvictionOrder::Recency, false, 8 * MIB, false);
     static BESIDE: AtomicU64 = AtomicU64::new(0);
-    store.count_external_bytes(|| BESIDE.load(Ordering::Relaxed));
+    store.settings().count_external_bytes(|| BESIDE.load(Ordering::Relaxed));
     let mut session = store.session().unwrap();
     (0..50).for_each(|number| put(&mut session, namespace, number, &[1; 100_000], None));
     for _ in 0..40 {
@@ -279,10 +279,10 @@ fn what_is_counted_beside_the_store_makes_room_for_itself() {
         session.leave();
         // Large values are freed by the background.
         store.maintain(1_000);
-        let used = store.memory().used_bytes();
+        let used = store.figures().memory().used_bytes();
         assert!(used <= 8 * MIB, "{used}");
     }
-    assert!(store.totals().evicted > 0 && !store.is_over_limit());
+    assert!(store.figures().totals().evicted > 0 && !store.is_over_limit());
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn nothing_goes_without_a_policy() {
         }
     });
     assert!(store.is_over_limit());
-    assert_eq!((store.namespace_len(namespace).0, store.totals().evicted), (60_000, 0));
+    assert_eq!((store.figures().namespace_len(namespace).0, store.figures().totals().evicted), (60_000, 0));
 }
 
 #[test]
@@ -311,15 +311,15 @@ fn a_lower_budget_and_a_large_value_take_effect_quickly() {
         put(&mut session, namespace, number, &[1; 200], None);
     }
     let start = Instant::now();
-    store.set_budget(16 * MIB);
-    wait_until("the lower budget holds", || store.memory().used_bytes() <= 16 * MIB);
+    store.settings().set_budget(16 * MIB);
+    wait_until("the lower budget holds", || store.figures().memory().used_bytes() <= 16 * MIB);
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    assert!(store.namespace_len(namespace).0 > 20_000, "no more goes than must");
+    assert!(store.figures().namespace_len(namespace).0 > 20_000, "no more goes than must");
     put(&mut session, namespace, 1 << 40, &vec![1; 12 << 20], None);
-    wait_until("small ones are evicted to the large value", || store.memory().used_bytes() <= 16 * MIB);
+    wait_until("small ones are evicted to the large value", || store.figures().memory().used_bytes() <= 16 * MIB);
     // One that can never fit: it goes, as everything does, and the store goes on.
     put(&mut session, namespace, 1 << 41, &vec![1; 20 << 20], None);
-    wait_until("the impossible is gone", || store.memory().used_bytes() <= 16 * MIB);
+    wait_until("the impossible is gone", || store.figures().memory().used_bytes() <= 16 * MIB);
     assert!(!has(&mut session, namespace, 1 << 41));
     put(&mut session, namespace, 1, &[1; 200], None);
     assert!(has(&mut session, namespace, 1) && !store.is_over_limit());

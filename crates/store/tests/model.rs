@@ -146,7 +146,7 @@ fn run(seed: u64, steps: usize, options: Options) {
         }
     }
     assert_eq!(seen.len(), model.len());
-    assert_eq!(store.namespace_len(namespace).0, model.len() as u64, "a scan removes what it meets expired");
+    assert_eq!(store.figures().namespace_len(namespace).0, model.len() as u64, "a scan removes what it meets expired");
     for (key, entry) in &model {
         assert_eq!(read(&session, namespace, key).as_ref(), Some(entry));
         assert!(session.delete(session.key(namespace, key)));
@@ -154,14 +154,14 @@ fn run(seed: u64, steps: usize, options: Options) {
     session.leave();
     // What expired unnoticed is still counted; everything else is gone, and so is every byte on the heap.
     session.enter(i64::MAX - 1);
-    let left = store.namespace_len(namespace).0;
+    let left = store.figures().namespace_len(namespace).0;
     for number in 0..3000u64 {
         let key = if number < 10 { vec![b'k'; 4000 + number as usize * 50] } else { format!("key:{number}").into_bytes() };
         session.delete(session.key(namespace, &key));
     }
     session.leave();
-    assert_eq!((store.namespace_len(namespace), left > 3000), ((0, 0), false));
-    assert_eq!(store.memory().heap_bytes, 0, "seed {seed}: heap values are all released");
+    assert_eq!((store.figures().namespace_len(namespace), left > 3000), ((0, 0), false));
+    assert_eq!(store.figures().memory().heap_bytes, 0, "seed {seed}: heap values are all released");
 }
 
 /// INV-INDEX-3 is asserted on the way: thousands of keys come and go in a small index.
@@ -187,7 +187,7 @@ fn a_key_of_a_dropped_namespace_never_comes_back() {
     let mut session = store.session().unwrap();
     for round in 0..50u64 {
         let namespace = store.allocate_namespace().unwrap();
-        assert_eq!(store.namespace_len(namespace), (0, 0));
+        assert_eq!(store.figures().namespace_len(namespace), (0, 0));
         session.enter(0);
         for number in 0..1000u64 {
             let bytes = number.to_le_bytes();
@@ -201,6 +201,6 @@ fn a_key_of_a_dropped_namespace_never_comes_back() {
             store.maintain(0);
         }
     }
-    assert_eq!(store.work().namespaces_swept, 50);
-    assert_eq!(store.totals().live, 0);
+    assert_eq!(store.figures().work().namespaces_swept, 50);
+    assert_eq!(store.figures().totals().live, 0);
 }

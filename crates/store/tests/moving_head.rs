@@ -35,7 +35,7 @@ impl Rig {
         let storage = Storage { pages: Arc::clone(&faulty) as Arc<dyn Device>, values: Arc::new(MemoryDevice::new()) };
         let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), background: false, ..Options::default() };
         let store = Store::open(options).expect("a store");
-        store.set_budget(16 * MIB);
+        store.settings().set_budget(16 * MIB);
         let (early, late) = (store.session().expect("a session"), store.session().expect("a session"));
         let namespace = store.allocate_namespace().expect("a namespace");
         Self { store, faulty, early, late, namespace, fetcher: Fetcher::default(), fillers: 0, live_fillers: 0 }
@@ -177,7 +177,7 @@ impl Rig {
                 self.store.maintain(NOW_MS);
             }
         }
-        let live = self.store.namespace_len(self.namespace).0;
+        let live = self.store.figures().namespace_len(self.namespace).0;
         assert_eq!(live, others + u64::from(value.is_some()), "INV-TIER-2: each key counts once");
     }
 }

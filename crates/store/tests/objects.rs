@@ -126,7 +126,7 @@ impl Rig {
         let options =
             Options { memory_bytes_max: 1 << 30, storage: Some(storage), types: Some(Arc::new(Piles)), ..Options::default() };
         let store = Store::open(options).expect("a store");
-        store.set_budget(256 << 20);
+        store.settings().set_budget(256 << 20);
         let session = store.session().expect("a session");
         let namespace = store.allocate_namespace().expect("a namespace");
         Self { store, session, namespace, fetcher: Fetcher::default(), values }
@@ -191,11 +191,11 @@ fn objects_of_all_sizes_come_back() {
         rig.set(&number.to_string(), &Pile::new(len, number as u8));
     }
     rig.make_cold();
-    let reads = rig.store.tier().expect("a device").reads;
+    let reads = rig.store.figures().tier().expect("a device").reads;
     for (number, len) in lengths().enumerate() {
         assert_eq!(rig.get(&number.to_string()), Some(Pile::new(len, number as u8).elements), "{len} bytes");
     }
-    assert!(rig.store.tier().expect("a device").reads > reads, "they were on the device");
+    assert!(rig.store.figures().tier().expect("a device").reads > reads, "they were on the device");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn damage_of_any_piece_is_found() {
 fn compaction_moves_objects_and_frees_their_space() {
     const PILES: usize = 8;
     let mut rig = Rig::new();
-    rig.store.set_compaction(0.3, 1 << 40);
+    rig.store.settings().set_compaction(0.3, 1 << 40);
     let name = |number: usize| format!("pile:{number}");
     let len = |number: usize| 700_000 + number * 100_000;
     // The first ones stay, the others are set anew again and again.
@@ -241,7 +241,7 @@ fn compaction_moves_objects_and_frees_their_space() {
         assert!(Instant::now() < deadline, "{} bytes for {live}", rig.values.used_bytes());
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(rig.store.tier().expect("a device").pages_compacted > 0);
+    assert!(rig.store.figures().tier().expect("a device").pages_compacted > 0);
     rig.make_cold();
     for number in 0..PILES {
         let round = if number < PILES / 2 { 0 } else { 19 };

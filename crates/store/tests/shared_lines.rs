@@ -44,7 +44,7 @@ fn a_read_writes_no_shared_line_and_a_change_its_bucket() {
     let first = lines(&mut session, set(b"value"));
     assert_eq!(first.iter().find(|(line, _)| *line == Bucket), Some(&(Bucket, 1)), "{first:?}");
     for effects in [false, true] {
-        store.tell_changes(Consumer::Effects, effects);
+        store.listeners().tell_changes(Consumer::Effects, effects);
         let changed = if effects { vec![(Bucket, 1), (Stripe, 1)] } else { vec![(Bucket, 1)] };
         for _ in 0..3 {
             assert_eq!(lines(&mut session, get), [], "a GET, effects: {effects}");

@@ -87,23 +87,23 @@ fn a_sweep_that_waits_for_the_device_holds_nobody_up() {
     let device = Arc::new(Gated::default());
     let storage = Storage { pages: Arc::clone(&device) as Arc<dyn Device>, values: Arc::new(MemoryDevice::new()) };
     let store = Store::open(Options { memory_bytes_max: 1 << 30, storage: Some(storage), ..Options::default() }).expect("a store");
-    store.set_budget(16 << 20);
+    store.settings().set_budget(16 << 20);
     // Compaction reads nothing.
-    store.set_compaction(0.99, 1 << 30);
+    store.settings().set_compaction(0.99, 1 << 30);
     let namespaces = [(); 2].map(|()| store.allocate_namespace().expect("a namespace"));
     let mut session = store.session().expect("a session");
     for number in 0..40_000 {
         set(&store, &mut session, namespaces[number as usize % 2], number, None);
     }
-    wait_until("pages have left memory", || store.tier().expect("a device").pages_evicted > 5);
+    wait_until("pages have left memory", || store.figures().tier().expect("a device").pages_evicted > 5);
     device.set_closed(true);
     store.drop_namespace(namespaces[0]);
     wait_until("the sweep waits for the device", || device.waiting() != 0);
-    let expired = store.totals().expired;
+    let expired = store.figures().totals().expired;
     set(&store, &mut session, namespaces[1], 100_000, Some(almandine_io::clock::unix_ms() + 100));
-    wait_until("a key expires meanwhile", || store.totals().expired > expired);
-    assert_eq!((device.waiting(), store.work().namespaces_swept), (1, 0));
+    wait_until("a key expires meanwhile", || store.figures().totals().expired > expired);
+    assert_eq!((device.waiting(), store.figures().work().namespaces_swept), (1, 0));
     device.set_closed(false);
-    wait_until("the namespace is swept", || store.work().namespaces_swept == 1);
-    assert_eq!(store.namespace_len(namespaces[0]), (0, 0));
+    wait_until("the namespace is swept", || store.figures().work().namespaces_swept == 1);
+    assert_eq!(store.figures().namespace_len(namespaces[0]), (0, 0));
 }

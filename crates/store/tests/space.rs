@@ -45,7 +45,7 @@ fn churn_stays_within_its_bound_and_loses_nothing() {
         session.leave();
     }
     let live = || {
-        let memory = store.memory();
+        let memory = store.figures().memory();
         (memory.log_resident_bytes, memory.log_live_bytes + memory.log_live_bytes / 4 + (16 << 20))
     };
     wait_until("resident within 1.25 x live + 16 MiB", || {
@@ -59,8 +59,8 @@ fn churn_stays_within_its_bound_and_loses_nothing() {
     }
     session.leave();
     let total: u64 = lengths.iter().flatten().map(|&len| len as u64).sum();
-    assert!(store.memory().log_live_bytes < total + 64 * KEYS, "accounting: {:?}", store.memory());
-    assert!(store.totals().revivified > 100_000);
+    assert!(store.figures().memory().log_live_bytes < total + 64 * KEYS, "accounting: {:?}", store.figures().memory());
+    assert!(store.figures().totals().revivified > 100_000);
 }
 
 /// Without a background that keeps up, memory passes its bound by no more than what a batch writes: then writers wait, until
@@ -70,7 +70,7 @@ fn writers_wait_for_compaction_before_memory_passes_its_bound() {
     let store = Store::open(Options { background: false, ..Options::default() }).unwrap();
     let ends = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
     let count = std::sync::Arc::clone(&ends);
-    store.on_stall_end(move || {
+    store.listeners().on_stall_end(move || {
         count.fetch_add(1, Ordering::Relaxed);
     });
     let namespace = store.allocate_namespace().unwrap();
@@ -95,7 +95,7 @@ fn writers_wait_for_compaction_before_memory_passes_its_bound() {
         session.upsert(session.key(namespace, &(number % KEYS).to_le_bytes()), &value, Put::default()).unwrap();
         session.leave();
         if number % 1_000 == 0 {
-            let memory = store.memory();
+            let memory = store.figures().memory();
             let bound = memory.log_live_bytes + memory.log_live_bytes / 4 + (40 << 20);
             assert!(memory.log_resident_bytes <= bound, "{number}: {memory:?}");
         }
@@ -123,7 +123,7 @@ fn deleted_and_emptied_memory_goes_back_to_the_system() {
             session.upsert(session.key(namespace, &number.to_le_bytes()), &[7; 200], Put::default()).unwrap();
             session.leave();
         }
-        assert!(store.memory().log_resident_bytes > 40 << 20);
+        assert!(store.figures().memory().log_resident_bytes > 40 << 20);
         if round == 1 {
             for number in 0..200_000u64 {
                 session.enter(0);
@@ -133,11 +133,11 @@ fn deleted_and_emptied_memory_goes_back_to_the_system() {
         } else {
             store.drop_namespace(namespace);
         }
-        wait_until("pages are released", || store.memory().log_resident_bytes <= 24 << 20);
-        assert_eq!(store.namespace_len(namespace).0, 0);
+        wait_until("pages are released", || store.figures().memory().log_resident_bytes <= 24 << 20);
+        assert_eq!(store.figures().namespace_len(namespace).0, 0);
     }
-    wait_until("the index shrinks", || store.memory().index_bytes < 2 << 20);
-    assert!(store.work().pages_evacuated > 20);
+    wait_until("the index shrinks", || store.figures().memory().index_bytes < 2 << 20);
+    assert!(store.figures().work().pages_evacuated > 20);
 }
 
 /// INV-EXP-1: whatever way an expiry came about, its key goes when it is due.
@@ -158,12 +158,12 @@ fn due_keys_are_reclaimed_soon_and_others_are_not() {
         session.upsert(key, b"v", Put { expiry_ms: Some(start + after), ..Put::default() }).unwrap();
         session.leave();
     }
-    wait_until("all due keys are gone", || store.namespace_len(namespace).0 == KEYS / 10);
+    wait_until("all due keys are gone", || store.figures().namespace_len(namespace).0 == KEYS / 10);
     let lag = almandine_io::clock::unix_ms() - (start + 3_000);
-    assert_eq!(store.namespace_len(namespace), (KEYS / 10, KEYS / 10));
+    assert_eq!(store.figures().namespace_len(namespace), (KEYS / 10, KEYS / 10));
     assert!(lag < 10_000, "the last due key went {lag} ms late");
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(store.namespace_len(namespace).0, KEYS / 10, "keys with time left stay");
+    assert_eq!(store.figures().namespace_len(namespace).0, KEYS / 10, "keys with time left stay");
 }
 
 /// INV-EXP-1: a wheel full of stale entries is rebuilt, gives its memory back, and forgets no key.
@@ -184,14 +184,14 @@ fn a_rebuilt_wheel_forgets_no_key() {
         }
         session.leave();
     }
-    assert_eq!(store.namespace_len(namespace), (KEEP, KEEP));
+    assert_eq!(store.figures().namespace_len(namespace), (KEEP, KEEP));
     // The rebuild goes in steps.
     (0..1_000).for_each(|_| store.maintain(1_000));
-    assert!(store.memory().expiry_bytes < 1 << 20, "stale entries are dropped: {:?}", store.memory());
+    assert!(store.figures().memory().expiry_bytes < 1 << 20, "stale entries are dropped: {:?}", store.figures().memory());
     store.maintain(19_000);
-    assert_eq!(store.namespace_len(namespace), (KEEP, KEEP));
+    assert_eq!(store.figures().namespace_len(namespace), (KEEP, KEEP));
     store.maintain(20_500);
-    assert_eq!(store.namespace_len(namespace), (0, 0));
+    assert_eq!(store.figures().namespace_len(namespace), (0, 0));
 }
 
 /// INV-LOG-1: half of the data expires, in no order; at rest next to nothing of its space is left, and nothing else is lost.
@@ -215,9 +215,9 @@ fn what_expires_leaves_memory_when_the_store_comes_to_rest() {
         session.leave();
     }
     let stay = (0..KEYS).filter(|&number| !mix(number + 1).is_multiple_of(2)).count() as u64;
-    wait_until("due keys are gone", || store.namespace_len(namespace) == (stay, 0));
+    wait_until("due keys are gone", || store.figures().namespace_len(namespace) == (stay, 0));
     wait_until("a tenth of what is taken is free at most", || {
-        let memory = store.memory();
+        let memory = store.figures().memory();
         assert_eq!(memory.heap_bytes, 0, "values up to 16,000 bytes lie in the log, whose pages can be emptied");
         memory.log_free_bytes <= memory.log_live_bytes / 9
             && memory.log_resident_bytes <= memory.log_live_bytes / 9 * 10 + (24 << 20)
@@ -246,12 +246,12 @@ fn compaction_comes_to_rest_whatever_the_size_of_records() {
         let mut before = u64::MAX;
         wait_until("no page is evacuated for a second", || {
             std::thread::sleep(Duration::from_secs(1));
-            let (now, memory) = (store.work().pages_evacuated, store.memory());
+            let (now, memory) = (store.figures().work().pages_evacuated, store.figures().memory());
             let is_compact = memory.log_resident_bytes < memory.log_live_bytes / 8 * 9 + (16 << 20);
             // Before it is compact it rests only because its thread has no turn.
             std::mem::replace(&mut before, now) == now && is_compact
         });
-        let memory = store.memory();
+        let memory = store.figures().memory();
         assert!(memory.log_live_bytes < keys * (len as u64 + 40) + (1 << 20), "{memory:?}");
     }
 }
@@ -274,7 +274,7 @@ fn room_to_grow_is_not_moved_along() {
         session.leave();
     }
     let packed = 1_008 + 16;
-    assert!(store.memory().log_live_bytes > KEYS * (packed + 200), "{:?}", store.memory());
+    assert!(store.figures().memory().log_live_bytes > KEYS * (packed + 200), "{:?}", store.figures().memory());
     for number in (0..KEYS).filter(|number| !mix(*number).is_multiple_of(4)) {
         session.enter(0);
         session.delete(session.key(namespace, &number.to_le_bytes()));
@@ -282,7 +282,7 @@ fn room_to_grow_is_not_moved_along() {
     }
     // Most survivors are moved; their space joins that of the dead.
     wait_until("few records have room to spare", || {
-        store.memory().log_live_bytes < store.namespace_len(namespace).0 * (packed + 100) + (1 << 20)
+        store.figures().memory().log_live_bytes < store.figures().namespace_len(namespace).0 * (packed + 100) + (1 << 20)
     });
     session.enter(0);
     for number in (0..KEYS).filter(|number| mix(*number).is_multiple_of(4)) {
@@ -323,7 +323,7 @@ fn values_of_any_length_take_expiry_and_tag_and_grow() {
         session.leave();
         store.maintain(1_000);
     }
-    assert_eq!((store.namespace_len(namespace), store.memory().heap_bytes), ((0, 0), 0));
+    assert_eq!((store.figures().namespace_len(namespace), store.figures().memory().heap_bytes), ((0, 0), 0));
 }
 
 /// A write far behind the end of a value is refused before it takes memory that the budget does not have, and takes none for
@@ -334,7 +334,7 @@ fn a_gap_of_zeroes_is_asked_for_before_it_is_made() {
     let store = Store::open(Options { background: false, ..Options::default() }).unwrap();
     let namespace = store.allocate_namespace().unwrap();
     let mut session = store.session().unwrap();
-    store.set_budget(64 << 20);
+    store.settings().set_budget(64 << 20);
     session.enter(0);
     session.upsert(session.key(namespace, b"short"), &[7; 100], Put::default()).unwrap();
     session.upsert(session.key(namespace, b"long"), &[7; 100_000], Put::default()).unwrap();
@@ -345,11 +345,15 @@ fn a_gap_of_zeroes_is_asked_for_before_it_is_made() {
             Slot::Occupied(mut occupied) => occupied.write_at(offset, b"end"),
         }
     };
-    let heap_bytes = store.memory().heap_bytes;
+    let heap_bytes = store.figures().memory().heap_bytes;
     for key in [&b"new"[..], b"short", b"long"] {
         assert!(write(&mut session, key, GAP).is_err());
     }
-    assert_eq!((store.memory().heap_bytes, store.namespace_len(namespace).0), (heap_bytes, 2), "nothing has changed");
+    assert_eq!(
+        (store.figures().memory().heap_bytes, store.figures().namespace_len(namespace).0),
+        (heap_bytes, 2),
+        "nothing has changed"
+    );
     // Within the budget, beside what is there.
     for (key, offset) in [(&b"new"[..], 10 << 20), (b"short", 10 << 20), (b"long", 10 << 20), (b"tiny", 20)] {
         write(&mut session, key, offset).unwrap();
@@ -361,9 +365,9 @@ fn a_gap_of_zeroes_is_asked_for_before_it_is_made() {
         }
     }
     assert!(write(&mut session, b"another", 60 << 20).is_err(), "there is not so much left");
-    store.set_budget(0);
+    store.settings().set_budget(0);
     write(&mut session, b"new", GAP).unwrap();
     write(&mut session, b"another", GAP).unwrap();
-    assert!(store.memory().heap_bytes > 2 * GAP as u64);
+    assert!(store.figures().memory().heap_bytes > 2 * GAP as u64);
     session.leave();
 }

@@ -25,8 +25,8 @@ fn sweep_beside(keys: u64, storage: Option<Storage>) -> (u64, u64) {
     let options = Options { memory_bytes_max: 1 << 30, storage, background: false, ..Options::default() };
     let store = Store::open(options).expect("a store");
     if tiered {
-        store.set_budget(16 << 20);
-        store.set_compaction(0.99, 1 << 40);
+        store.settings().set_budget(16 << 20);
+        store.settings().set_compaction(0.99, 1 << 40);
     }
     let mut session = store.session().expect("a session");
     let [small, large, other] = [(); 3].map(|()| store.allocate_namespace().expect("a namespace"));
@@ -40,22 +40,22 @@ fn sweep_beside(keys: u64, storage: Option<Storage>) -> (u64, u64) {
         }
     }
     (0..200).for_each(|_| store.maintain(NOW_MS));
-    let held = store.namespace_len(small).0;
+    let held = store.figures().namespace_len(small).0;
     assert!(held >= SMALL - 2, "{held}");
-    let read = || store.tier().map_or(0, |tier| tier.read_bytes);
-    let before = (store.work().buckets_swept, read());
-    let others = store.namespace_len(large).0 + store.namespace_len(other).0;
+    let read = || store.figures().tier().map_or(0, |tier| tier.read_bytes);
+    let before = (store.figures().work().buckets_swept, read());
+    let others = store.figures().namespace_len(large).0 + store.figures().namespace_len(other).0;
     store.drop_namespace(small);
     for _ in 0..100_000 {
-        if store.work().namespaces_swept == 1 {
+        if store.figures().work().namespaces_swept == 1 {
             break;
         }
         store.maintain(NOW_MS);
     }
-    assert_eq!((store.work().namespaces_swept, store.namespace_len(small)), (1, (0, 0)));
-    assert_eq!(store.totals().live as u64, others, "the others keep theirs");
+    assert_eq!((store.figures().work().namespaces_swept, store.figures().namespace_len(small)), (1, (0, 0)));
+    assert_eq!(store.figures().totals().live as u64, others, "the others keep theirs");
     assert_eq!(store.allocate_namespace(), Ok(small), "INV-NS-1: it is used again");
-    (store.work().buckets_swept - before.0, read() - before.1)
+    (store.figures().work().buckets_swept - before.0, read() - before.1)
 }
 
 #[test]

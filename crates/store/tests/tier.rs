@@ -18,7 +18,7 @@ fn tiered(budget: u64) -> Store {
     let storage = Storage { pages: Arc::new(MemoryDevice::new()), values: Arc::new(MemoryDevice::new()) };
     let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), ..Options::default() };
     let store = Store::open(options).expect("a store");
-    store.set_budget(budget);
+    store.settings().set_budget(budget);
     store
 }
 
@@ -175,7 +175,7 @@ fn value_of(dice: &mut Dice) -> Vec<u8> {
 
 fn against_a_map(mode: CopyReads, seed: u64) {
     let store = tiered(16 * MIB);
-    store.set_copy_reads(mode);
+    store.settings().set_copy_reads(mode);
     let namespace = store.allocate_namespace().expect("a namespace");
     let mut client = Client::new(&store, namespace);
     let mut model: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
@@ -217,13 +217,13 @@ fn against_a_map(mode: CopyReads, seed: u64) {
     for (key, value) in &model {
         assert_eq!(client.get(key).as_ref(), Some(value), "{}", String::from_utf8_lossy(&key[..key.len().min(20)]));
     }
-    let statistics = store.tier().expect("a device");
+    let statistics = store.figures().tier().expect("a device");
     assert!(statistics.pages_flushed > 10 && statistics.pages_evicted > 10, "{statistics:?}");
     assert!(client.cold_waits > 1000, "{}", client.cold_waits);
     let mut expected: Vec<_> = model.keys().cloned().collect();
     expected.sort_unstable();
     assert_eq!(client.keys(), expected);
-    assert_eq!(store.namespace_len(namespace).0, model.len() as u64, "INV-TIER-2: each key counts once");
+    assert_eq!(store.figures().namespace_len(namespace).0, model.len() as u64, "INV-TIER-2: each key counts once");
     assert_eq!(statistics.corrupt_blocks + statistics.read_errors + statistics.write_errors, 0, "{statistics:?}");
 }
 
@@ -257,7 +257,7 @@ fn new_keys_read_next_to_nothing_and_the_count_is_exact_at_all_times() {
             client.set(format!("key:{number}").as_bytes(), &[round as u8; 100], Put::default());
             if number.is_multiple_of(20_000) {
                 let expected = if round == 0 { number + 1 } else { keys };
-                assert_eq!(store.namespace_len(namespace).0, expected, "INV-TIER-2: each key counts once");
+                assert_eq!(store.figures().namespace_len(namespace).0, expected, "INV-TIER-2: each key counts once");
             }
         }
         if round == 0 {
@@ -269,7 +269,7 @@ fn new_keys_read_next_to_nothing_and_the_count_is_exact_at_all_times() {
     for number in 0..keys {
         assert!(client.delete(format!("key:{number}").as_bytes()), "{number}");
     }
-    assert_eq!(store.namespace_len(namespace).0, 0);
+    assert_eq!(store.figures().namespace_len(namespace).0, 0);
     assert_eq!(client.keys(), Vec::<Vec<u8>>::new());
 }
 
@@ -284,32 +284,32 @@ fn emptying_a_namespace_gives_the_device_back() {
     }
     // 38 MB, of which memory keeps 12 at rest.
     for _ in 0..1000 {
-        if store.tier().expect("a device").device_bytes > 20 * MIB {
+        if store.figures().tier().expect("a device").device_bytes > 20 * MIB {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    assert!(store.tier().expect("a device").device_bytes > 20 * MIB);
+    assert!(store.figures().tier().expect("a device").device_bytes > 20 * MIB);
     store.drop_namespace(namespaces[0]);
     for _ in 0..1000 {
-        if store.work().namespaces_swept == 1 {
+        if store.figures().work().namespaces_swept == 1 {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    assert_eq!(store.totals().live, 150_000);
+    assert_eq!(store.figures().totals().live, 150_000);
     for number in (1..300_000u64).step_by(20) {
         assert_eq!(clients[1].get(format!("key:{number}").as_bytes()), Some(vec![7; 100]));
     }
     // Half of the device is dead now, so it is compacted.
     for _ in 0..1000 {
-        let statistics = store.tier().expect("a device");
+        let statistics = store.figures().tier().expect("a device");
         if statistics.device_bytes * 10 < statistics.device_live_bytes * 16 {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    panic!("{:?}", store.tier());
+    panic!("{:?}", store.figures().tier());
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn expired_records_on_the_device_are_reclaimed() {
                 let put = Put { expiry_ms: (number % 2 == 0).then_some(now_ms + due_in_ms), ..Put::default() };
                 client.set(format!("key:{number}").as_bytes(), &[7; 150], put);
             }
-            let there = store.namespace_len(namespace);
+            let there = store.figures().namespace_len(namespace);
             let in_time = almandine_io::clock::unix_ms() < now_ms + due_in_ms;
             assert!(!in_time || there == (200_000, 100_000), "{there:?}");
             if !in_time {
@@ -338,7 +338,7 @@ fn expired_records_on_the_device_are_reclaimed() {
         })
         .expect("the keys are there before their time");
     for _ in 0..6000 {
-        if store.namespace_len(namespace) == (100_000, 0) {
+        if store.figures().namespace_len(namespace) == (100_000, 0) {
             client.now_ms = almandine_io::clock::unix_ms();
             assert_eq!(client.get(b"key:0"), None);
             assert_eq!(client.get(b"key:1"), Some(vec![7; 150]));
@@ -346,7 +346,7 @@ fn expired_records_on_the_device_are_reclaimed() {
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    panic!("{:?} {:?}", store.namespace_len(namespace), store.tier());
+    panic!("{:?} {:?}", store.figures().namespace_len(namespace), store.figures().tier());
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn several_sessions_count_together_while_pages_come_and_go() {
         assert_eq!(count, expected, "counter {number}");
     }
     // INV-TIER-1: pages have left memory under the sessions, and no session read a page that was gone.
-    assert!(store.tier().expect("a device").pages_evicted > 10, "INV-TIER-1");
+    assert!(store.figures().tier().expect("a device").pages_evicted > 10, "INV-TIER-1");
 }
 
 #[test]
@@ -404,21 +404,21 @@ fn values_beyond_the_log_leave_memory_too() {
     let value = |number: usize| vec![number as u8; 20_000 + number * 100];
     // What the tests before this one held is counted in the process until the last of their threads has let go of it.
     let begin = Instant::now();
-    while store.memory().external_bytes + store.memory().staged_bytes > 0 {
-        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", store.memory());
+    while store.figures().memory().external_bytes + store.figures().memory().staged_bytes > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", store.figures().memory());
         std::thread::sleep(Duration::from_millis(1));
     }
-    let mut most = store.memory();
+    let mut most = store.figures().memory();
     let larger = |most: MemoryUse, now: MemoryUse| if now.used_bytes() > most.used_bytes() { now } else { most };
     for number in 0..2000 {
         client.set(format!("key:{number}").as_bytes(), &value(number), Put::default());
-        most = larger(most, store.memory());
+        most = larger(most, store.figures().memory());
     }
     for number in (0..2000).rev() {
         assert!(client.get(format!("key:{number}").as_bytes()) == Some(value(number)), "{number}");
-        most = larger(most, store.memory());
+        most = larger(most, store.figures().memory());
     }
-    let statistics = store.tier().expect("a device");
+    let statistics = store.figures().tier().expect("a device");
     // 240 MB in few pages, so it is bytes on the heap that make them leave, before they are full.
     assert!(statistics.pages_evicted >= 8 && statistics.device_bytes > 150 * MIB, "{statistics:?}");
     assert!(most.used_bytes() < budget + budget / 2, "{} bytes of {budget}: {most:?}", most.used_bytes());

@@ -34,8 +34,8 @@ impl Rig {
         let storage = Storage { pages: Arc::clone(&faulty) as Arc<dyn Device>, values: Arc::new(MemoryDevice::new()) };
         let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), background: false, ..Options::default() };
         let store = Store::open(options).expect("a store");
-        store.set_budget(16 * MIB);
-        store.set_compaction(0.99, 1 << 30);
+        store.settings().set_budget(16 * MIB);
+        store.settings().set_compaction(0.99, 1 << 30);
         let session = store.session().expect("a session");
         let namespace = store.allocate_namespace().expect("a namespace");
         Self { store, session, namespace, memory, faulty, fetcher: Fetcher::default(), now_ms: START_MS }
@@ -44,7 +44,7 @@ impl Rig {
     fn new() -> Self {
         let mut rig = Self::empty();
         rig.set_all(0..KEYS);
-        assert!(rig.store.tier().expect("a device").pages_evicted > 5);
+        assert!(rig.store.figures().tier().expect("a device").pages_evicted > 5);
         rig
     }
 
@@ -128,15 +128,15 @@ impl Rig {
     }
 
     fn background_reads(&self) -> u64 {
-        self.store.tier().expect("a device").background_reads
+        self.store.figures().tier().expect("a device").background_reads
     }
 
     fn lost(&self) -> u64 {
-        self.store.tier().expect("a device").records_lost
+        self.store.figures().tier().expect("a device").records_lost
     }
 
     fn len(&self) -> u64 {
-        self.store.namespace_len(self.namespace).0
+        self.store.figures().namespace_len(self.namespace).0
     }
 
     /// Damages bytes of a page on the device.
@@ -175,7 +175,7 @@ fn a_read_that_is_wrong_once_is_no_damage() {
     for number in 0..5_000 {
         assert_eq!(rig.get(number), Ok(Some(vec![7; 1000])), "{number}");
     }
-    assert!(rig.store.tier().expect("a device").corrupt_blocks > 0, "some reads were wrong");
+    assert!(rig.store.figures().tier().expect("a device").corrupt_blocks > 0, "some reads were wrong");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn an_expiry_waits_for_a_device_that_fails() {
     rig.fail_reads(true);
     rig.now_ms = START_MS + 11_000;
     rig.maintain(20);
-    assert_eq!(rig.store.namespace_len(rig.namespace), (KEYS + 2, 2));
+    assert_eq!(rig.store.figures().namespace_len(rig.namespace), (KEYS + 2, 2));
     let asked = rig.background_reads();
     rig.maintain(100);
     assert_eq!(rig.background_reads(), asked, "it is not asked again and again");
@@ -226,10 +226,10 @@ fn an_expiry_waits_for_a_device_that_fails() {
     rig.append(KEYS + 1).expect("readable");
     rig.now_ms += 70_000;
     rig.maintain(20);
-    assert_eq!(rig.store.namespace_len(rig.namespace), (KEYS + 1, 1), "what was due is gone");
+    assert_eq!(rig.store.figures().namespace_len(rig.namespace), (KEYS + 1, 1), "what was due is gone");
     rig.now_ms = START_MS + 301_000;
     rig.maintain(20);
-    assert_eq!(rig.store.namespace_len(rig.namespace), (KEYS, 0), "INV-EXP-1: a record in memory has its notice, too");
+    assert_eq!(rig.store.figures().namespace_len(rig.namespace), (KEYS, 0), "INV-EXP-1: a record in memory has its notice, too");
 }
 
 #[test]
@@ -241,10 +241,10 @@ fn an_expiry_that_was_put_off_is_found_on_the_device() {
     rig.set_all(0..KEYS);
     rig.now_ms = START_MS + 11_000;
     rig.maintain(20);
-    assert_eq!(rig.store.namespace_len(rig.namespace), (KEYS + 1, 1), "its notice has come up, and it is not due");
+    assert_eq!(rig.store.figures().namespace_len(rig.namespace), (KEYS + 1, 1), "its notice has come up, and it is not due");
     rig.now_ms = START_MS + 301_000;
     rig.maintain(20);
-    assert_eq!(rig.store.namespace_len(rig.namespace), (KEYS, 0), "INV-EXP-1: it was filed anew");
+    assert_eq!(rig.store.figures().namespace_len(rig.namespace), (KEYS, 0), "INV-EXP-1: it was filed anew");
 }
 
 #[test]
@@ -259,9 +259,9 @@ fn a_page_of_two_namespaces_that_cannot_be_swept_is_not_swept_for_ever() {
     let second = rig.namespace;
     rig.store.drop_namespace(first);
     rig.maintain(300);
-    assert_eq!(rig.store.work().namespaces_swept, 1);
-    assert_eq!(rig.store.namespace_len(first).0, 0);
-    assert_eq!(rig.store.totals().live as u64, rig.store.namespace_len(second).0);
+    assert_eq!(rig.store.figures().work().namespaces_swept, 1);
+    assert_eq!(rig.store.figures().namespace_len(first).0, 0);
+    assert_eq!(rig.store.figures().totals().live as u64, rig.store.figures().namespace_len(second).0);
     let asked = rig.background_reads();
     rig.maintain(300);
     assert_eq!(rig.background_reads(), asked, "what cannot be read is not read again and again");

@@ -45,10 +45,10 @@ impl Rig {
         let session = store.session();
         let changes = Arc::new(AtomicU64::new(0));
         let told = Arc::clone(&changes);
-        store.on_change(move |_| {
+        store.listeners().on_change(move |_| {
             told.fetch_add(1, Ordering::Relaxed);
         });
-        store.tell_changes(Consumer::Watch, true);
+        store.listeners().tell_changes(Consumer::Watch, true);
         Self { store, session, namespace, stage: Stage::default(), fetcher: Fetcher::default(), changes }
     }
 
@@ -119,9 +119,9 @@ impl Rig {
     /// With the session at its end, so that the unused rest of its chunk counts as free.
     fn counts(&mut self) -> Counts {
         self.session = None;
-        let (memory, totals) = (self.store.memory(), self.store.totals());
+        let (memory, totals) = (self.store.figures().memory(), self.store.figures().totals());
         let counts = Counts {
-            keys: self.store.namespace_len(self.namespace),
+            keys: self.store.figures().namespace_len(self.namespace),
             live: [totals.live, totals.volatile],
             log_live_bytes: memory.log_live_bytes,
             heap_bytes: memory.heap_bytes,
@@ -206,14 +206,14 @@ fn values_on_the_device_stay_what_they_were() {
     for len in LENGTHS {
         let mut rig = Rig::with_device();
         // What is read leaves no copies that count.
-        rig.store.set_copy_reads(CopyReads::None);
+        rig.store.settings().set_copy_reads(CopyReads::None);
         let names = fill(&mut rig);
         rig.session = None;
         assert!(rig.store.empty_memory(Duration::from_secs(20)));
         rig.session = rig.store.session();
         let keys = names.clone();
-        let (contents, keys_before) = (rig.contents(&keys), rig.store.namespace_len(rig.namespace));
-        let heap_before = rig.store.memory().heap_bytes;
+        let (contents, keys_before) = (rig.contents(&keys), rig.store.figures().namespace_len(rig.namespace));
+        let heap_before = rig.store.figures().memory().heap_bytes;
         let pairs = pairs_of(&names, len, None);
         let taken = (0..)
             .find(|&count| {
@@ -222,8 +222,8 @@ fn values_on_the_device_stay_what_they_were() {
                 limit_allocations(None);
                 if outcome.is_err() {
                     assert_eq!(rig.contents(&keys), contents, "after {count} allocations");
-                    assert_eq!(rig.store.namespace_len(rig.namespace), keys_before);
-                    assert_eq!(rig.store.memory().heap_bytes, heap_before);
+                    assert_eq!(rig.store.figures().namespace_len(rig.namespace), keys_before);
+                    assert_eq!(rig.store.figures().memory().heap_bytes, heap_before);
                     assert_eq!(rig.changes.load(Ordering::Relaxed), 24);
                 }
                 outcome.is_ok()
@@ -239,7 +239,7 @@ fn values_on_the_device_stay_what_they_were() {
 fn entries_that_were_made_go_again() {
     let mut rig = Rig::in_memory();
     let session = rig.session.as_ref().unwrap();
-    let buckets = rig.store.index_buckets();
+    let buckets = rig.store.figures().index_buckets();
     assert!(buckets.is_power_of_two());
     let in_one = |name: &Vec<u8>| session.key(rig.namespace, name).hash % buckets == 7;
     let names: Vec<Vec<u8>> = (0..).map(|number: u64| number.to_le_bytes().to_vec()).filter(in_one).take(40).collect();
@@ -342,7 +342,7 @@ fn keys_that_come_several_at_a_time_are_all_scanned() {
 fn what_is_looked_up_behind_a_removal_is_at_hand() {
     const KEYS: usize = 20_000;
     let mut rig = Rig::with_device();
-    rig.store.set_copy_reads(CopyReads::None);
+    rig.store.settings().set_copy_reads(CopyReads::None);
     let names: Vec<Vec<u8>> = (0..KEYS).map(|number| format!("{number}").into_bytes()).collect();
     let session = rig.session.as_mut().unwrap();
     for name in &names {

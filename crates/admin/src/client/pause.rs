@@ -40,7 +40,7 @@ fn pause(call: &mut AdminCall<'_>) -> Outcome {
     let instance = &call.context.instance;
     instance.pause.start(scope, until_ms, call.now_ms);
     // Until it is seen that the pause is over.
-    instance.keyspace.hold_expiry(true);
+    instance.keyspace.settings().hold_expiry(true);
     call.reply.ok();
     Ok(())
 }
@@ -58,7 +58,7 @@ pub(super) const UNPAUSE: Command = Command {
     run: Handler::Admin(|call| {
         let instance = &call.context.instance;
         instance.pause.stop();
-        instance.keyspace.hold_expiry(false);
+        instance.keyspace.settings().hold_expiry(false);
         instance.workers.broadcast(&almandine_instance::Message::Resume);
         call.reply.ok();
         Ok(())

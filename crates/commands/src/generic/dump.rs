@@ -119,12 +119,13 @@ fn restore_options(call: &WriteCall<'_>) -> Result<RestoreOptions, CommandError>
 /// Whether maxmemory has room for a string, before memory is taken for it: beside what is there, where nothing gives way.
 fn has_room_for(call: &WriteCall<'_>, bytes: u64) -> bool {
     let keyspace = &call.context.instance.keyspace;
-    let budget = keyspace.maxmemory();
+    let budget = keyspace.figures().budget_bytes();
     if budget == 0 || bytes == 0 {
         return true;
     }
-    let keeps_all = call.context.settings().memory.maxmemory_policy == EvictionPolicy::NoEviction && keyspace.tier().is_none();
-    bytes <= if keeps_all { budget.saturating_sub(keyspace.used_memory()) } else { budget }
+    let keeps_all =
+        call.context.settings().memory.maxmemory_policy == EvictionPolicy::NoEviction && keyspace.figures().tier().is_none();
+    bytes <= if keeps_all { budget.saturating_sub(keyspace.figures().used_bytes()) } else { budget }
 }
 
 fn restore(call: &mut WriteCall<'_>) -> Outcome {

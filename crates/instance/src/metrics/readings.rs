@@ -44,16 +44,16 @@ impl<'n> Readings<'n> {
     /// Reads everything.
     #[must_use]
     pub fn take(instance: &'n Instance) -> Self {
-        let memory = instance.keyspace.memory();
+        let memory = instance.keyspace.figures().memory();
         let peak_bytes = instance.note_memory(memory.used_bytes());
         Self {
             instance,
             config: instance.config.snapshot(),
             totals: instance.statistics.totals(),
             store: instance.store_totals(),
-            work: instance.keyspace.work(),
+            work: instance.keyspace.figures().work(),
             memory,
-            tier: instance.keyspace.tier().unwrap_or_default(),
+            tier: instance.keyspace.figures().tier().unwrap_or_default(),
             tracking: instance.tracking.totals(),
             watching: watching(instance),
             resident_bytes: usage::resident_bytes(),

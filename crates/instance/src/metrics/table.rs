@@ -286,7 +286,7 @@ metrics! {
 
     Storage Gauge storage_live_records: "Records of all databases" = |r| Integer(r.store.live.max(0).unsigned_abs());
     Storage Gauge storage_volatile_records: "Of these, with an expiry" = |r| Integer(r.store.volatile.max(0).unsigned_abs());
-    Storage Gauge storage_index_buckets: "Buckets of the hash index" = |r| Integer(r.instance.keyspace.index_buckets());
+    Storage Gauge storage_index_buckets: "Buckets of the hash index" = |r| Integer(r.instance.keyspace.figures().index_buckets());
     Storage Gauge storage_index_bytes: "Bytes of buckets and overflow slots" = |r| Integer(r.memory.index_bytes);
     Storage Counter storage_index_buckets_split: "Buckets split as the index grew, since the start" = |r| Integer(r.work.buckets_split);
     Storage Counter storage_index_buckets_merged: "Buckets merged as it shrank, since the start" = |r| Integer(r.work.buckets_merged);
@@ -300,7 +300,7 @@ metrics! {
     Storage Counter storage_pages_evacuated: "Log pages emptied and given back, since the start" = |r| Integer(r.work.pages_evacuated);
     Storage Counter storage_records_moved: "Records moved by that" = |r| Integer(r.work.records_moved);
     Storage Counter storage_namespaces_swept: "Emptied databases whose records were freed, since the start" = |r| Integer(r.work.namespaces_swept);
-    Storage Gauge storage_enabled: "Whether data beyond maxmemory goes to a device" = |r| Integer(r.instance.keyspace.tier().is_some().into());
+    Storage Gauge storage_enabled: "Whether data beyond maxmemory goes to a device" = |r| Integer(r.instance.keyspace.figures().tier().is_some().into());
     Storage Text storage_state: "Whether the device takes writes: ok, full or failing; damaged when it takes them and has given blocks that are not what was written" = |r| Text(r.storage_state().to_owned());
     Storage Text storage_last_error: "What is wrong with the device, or what the last write that it refused said" = |r| Text(r.storage_error());
     Storage Gauge storage_device_bytes: "Bytes that the data takes on the device" = |r| Integer(r.tier.device_bytes);

@@ -85,7 +85,7 @@ impl Tracking {
     pub fn follow_changes(self: &Arc<Self>) {
         // The store of the keyspace holds this, so it must not hold the keyspace.
         let tracking = Arc::downgrade(self);
-        self.keyspace.on_changes(move |changed| {
+        self.keyspace.listeners().on_changes(move |changed| {
             if let Some(tracking) = tracking.upgrade() {
                 tracking.notify_changed(changed);
             }

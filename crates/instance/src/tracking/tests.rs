@@ -187,7 +187,7 @@ fn what_expires_is_told_while_somebody_tracks() {
     instance.tracking.follow_changes();
     let mut accessor = instance.keyspace.accessor().unwrap();
     // Nothing but a later batch removes a key here, so that the test knows when.
-    instance.keyspace.set_active_expiry(false);
+    instance.keyspace.settings().set_reclaiming(false);
     let mut expire = |names: &[&[u8]]| {
         for now_ms in [1_000, 2_000] {
             accessor.begin_batch(now_ms);

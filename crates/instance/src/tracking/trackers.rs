@@ -118,7 +118,7 @@ impl Tracking {
 
     /// The registry's writer lock is held, so that the last word here is about its last state.
     fn publish(&self, registry: &Registry) {
-        self.keyspace.note_changes(!registry.is_empty());
+        self.keyspace.listeners().note_changes(!registry.is_empty());
         self.prefixes.store(registry.prefixes(), Ordering::Relaxed);
         self.trackers.store(registry.clients(), Ordering::SeqCst);
     }

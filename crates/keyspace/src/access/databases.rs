@@ -3,12 +3,12 @@
 use crate::Accessor;
 use crate::access::namespaces::Namespaces;
 use crate::blocking::queues::Waiters;
-use crate::changes::listeners::Listeners;
+use crate::changes::listeners::Listening;
 use crate::types::TypeTable;
 use crate::watch::table::Watches;
 use almandine_base::limits::DATABASES_MAX;
 use almandine_datatypes::hash::Placement;
-use almandine_store::{EvictionPolicy, MemoryUse, Store, Totals, Work};
+use almandine_store::{Figures, Settings, Store};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct Keyspace {
     pub(crate) namespaces: Arc<Namespaces>,
     pub(crate) watches: Arc<Watches>,
     pub(crate) waiters: Arc<Waiters>,
-    pub(crate) listeners: Arc<Listeners>,
+    pub(crate) listeners: Arc<Listening>,
 }
 
 impl Keyspace {
@@ -55,13 +55,13 @@ impl Keyspace {
         let namespaces: Vec<u16> =
             (0..databases).map(|_| store.allocate_namespace()).collect::<Result<_, _>>().map_err(io::Error::other)?;
         let namespaces = Arc::new(Namespaces::new(&namespaces));
-        store.set_budget(options.maxmemory);
+        store.settings().set_budget(options.maxmemory);
         let watches = Arc::new(Watches::new());
         let told = Arc::clone(&watches);
-        store.on_change(move |key| told.changed(key));
+        store.listeners().on_change(move |key| told.changed(key));
         let waiters = Arc::new(Waiters::new());
         let asked = Arc::clone(&waiters);
-        store.on_awaited(move |key, kind| asked.note(key, kind));
+        store.listeners().on_awaited(move |key, kind| asked.note(key, kind));
         let keyspace = Self { store, types, namespaces, watches, waiters, listeners: Arc::default() };
         keyspace.listen();
         keyspace.listen_to_events();
@@ -94,13 +94,13 @@ impl Keyspace {
     /// Keys in a database, expired ones that nobody has noticed yet included. Exact, O(threads).
     #[must_use]
     pub fn dbsize(&self, db: u16) -> u64 {
-        self.store.namespace_len(self.namespaces.settled(db)).0
+        self.store.figures().namespace_len(self.namespaces.settled(db)).0
     }
 
     /// Keys with an expiry in a database.
     #[must_use]
     pub fn expires(&self, db: u16) -> u64 {
-        self.store.namespace_len(self.namespaces.settled(db)).1
+        self.store.figures().namespace_len(self.namespaces.settled(db)).1
     }
 
     fn replace_namespace(&self, db: u16) -> u64 {
@@ -125,32 +125,23 @@ impl Keyspace {
         const STEP: Duration = Duration::from_millis(1);
         let steps = within.as_millis() / STEP.as_millis();
         for _ in 0..steps {
-            if budget == 0 || self.tier().is_some() || self.used_memory() <= budget || self.over_limit() {
+            if budget == 0 || self.figures().tier().is_some() || self.figures().used_bytes() <= budget || self.over_limit() {
                 break;
             }
             almandine_io::thread::sleep(STEP);
         }
     }
 
-    /// The memory budget in bytes; 0: none.
+    /// What the store holds and has done, in numbers.
     #[must_use]
-    pub fn maxmemory(&self) -> u64 {
-        self.store.budget_bytes()
+    pub fn figures(&self) -> Figures<'_> {
+        self.store.figures()
     }
 
-    /// Sets the memory budget in bytes; 0 for none.
-    pub fn set_maxmemory(&self, bytes: u64) {
-        self.store.set_budget(bytes);
-    }
-
-    /// Sets what gives way when the budget is used up.
-    pub fn set_eviction(&self, policy: EvictionPolicy) {
-        self.store.set_eviction(policy);
-    }
-
-    /// Sets the time in which frequencies of use go down by one step while nothing is evicted; 0: they do not.
-    pub fn set_frequency_decay(&self, time: Duration) {
-        self.store.set_frequency_decay_ms(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
+    /// What can be set while the store is in use.
+    #[must_use]
+    pub fn settings(&self) -> Settings<'_> {
+        self.store.settings()
     }
 
     /// Whether commands that need memory must be refused: the budget is used up and nothing can be evicted.
@@ -172,40 +163,6 @@ impl Keyspace {
         self.store.refresh_over_limit();
     }
 
-    /// Sets who says how much memory outside the store (client buffers) counts against the budget. Once.
-    pub fn count_external_bytes(&self, bytes: impl Fn() -> u64 + Send + Sync + 'static) {
-        self.store.count_external_bytes(bytes);
-    }
-
-    /// Whether expired keys are removed in the background; they are unless told otherwise.
-    pub fn set_active_expiry(&self, active: bool) {
-        self.store.set_reclaiming(active);
-    }
-
-    /// Says whether keys that have expired stay for now, so that nothing changes (CLIENT PAUSE); readers do not see them.
-    pub fn hold_expiry(&self, held: bool) {
-        self.store.hold_expiry(held);
-    }
-
-    /// Memory by use.
-    #[must_use]
-    pub fn memory(&self) -> MemoryUse {
-        self.store.memory()
-    }
-
-    /// What the tier below memory has done; nothing without a device.
-    #[must_use]
-    pub fn tier(&self) -> Option<almandine_store::TierStatistics> {
-        self.store.tier()
-    }
-
-    /// Sets what becomes of records that were read from the device, how much of its space may be dead, and how many bytes a second
-    /// collecting that may read.
-    pub fn set_tier(&self, copy_reads: almandine_store::CopyReads, garbage_max: f64, compaction_bytes_per_second: u64) {
-        self.store.set_copy_reads(copy_reads);
-        self.store.set_compaction(garbage_max, compaction_bytes_per_second);
-    }
-
     /// Makes all keys cold: everything that is in memory leaves for the device. False when that is not possible in time.
     #[must_use]
     pub fn empty_memory(&self, within: Duration) -> bool {
@@ -217,35 +174,6 @@ impl Keyspace {
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.store.is_stalled()
-    }
-
-    /// Sets what is called, by a background thread, when they may go on.
-    pub fn on_stall_end(&self, call: impl Fn() + Send + Sync + 'static) {
-        self.store.on_stall_end(call);
-    }
-
-    /// Bytes that count against the budget.
-    #[must_use]
-    pub fn used_memory(&self) -> u64 {
-        self.memory().used_bytes()
-    }
-
-    /// Sums of all sessions' counters: hits, misses, expired keys and so on.
-    #[must_use]
-    pub fn totals(&self) -> Totals {
-        self.store.totals()
-    }
-
-    /// What the background has done so far.
-    #[must_use]
-    pub fn work(&self) -> Work {
-        self.store.work()
-    }
-
-    /// Buckets of the hash index.
-    #[must_use]
-    pub fn index_buckets(&self) -> u64 {
-        self.store.index_buckets()
     }
 }
 

@@ -278,7 +278,7 @@ impl<'w> Reader<'w> {
     /// Visits keys from `cursor` on, at least `count` if there are so many, and returns the cursor to go on with; 0 begins and
     /// ends. Keys that exist during the whole scan are visited once.
     pub fn scan(&mut self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8], Metadata)) -> u64 {
-        if self.accessor.keyspace.store.namespace_len(self.namespace).0 == 0 {
+        if self.accessor.keyspace.store.figures().namespace_len(self.namespace).0 == 0 {
             return 0;
         }
         self.accessor.session.keys(self.namespace).scan(cursor, count, |key, view| visit(key, Metadata::of(view)))
@@ -289,7 +289,7 @@ impl<'w> Reader<'w> {
     pub fn random_key(&mut self, random: u64, target: &mut Vec<u8>) -> bool {
         let namespace = self.namespace;
         let begun = self.accessor.random_walk.take().filter(|walk| walk.namespace == namespace);
-        if self.accessor.keyspace.store.namespace_len(namespace).0 == 0 {
+        if self.accessor.keyspace.store.figures().namespace_len(namespace).0 == 0 {
             return false;
         }
         let session = &mut self.accessor.session;

@@ -5,6 +5,7 @@
 
 use crate::access::accessor::Unit;
 use crate::blocking::queues::{Awaited, Queue, WaitedKeys, Waiter, WaiterKeys};
+use crate::changes::feed::Listeners;
 use crate::key_table::Name;
 use crate::{Accessor, Keyspace, Missing, Writer};
 use almandine_base::steps;
@@ -27,7 +28,7 @@ impl Keyspace {
         self.waiters.any.store(told.waiting > 0, Ordering::Relaxed);
         if told.waiting > 0 && !told.told {
             told.told = true;
-            self.store.tell_changes(Consumer::Wait, true);
+            self.store.listeners().tell_changes(Consumer::Wait, true);
         }
     }
 
@@ -36,26 +37,28 @@ impl Keyspace {
         let mut told = self.waiters.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.told && told.waiting == 0 {
             told.told = false;
-            self.store.tell_changes(Consumer::Wait, false);
+            self.store.listeners().tell_changes(Consumer::Wait, false);
         }
-    }
-
-    /// Installs who is told of keys that the store has removed by itself, as those that have expired, and whose end somebody
-    /// waits to hear of: on any thread, under the key's latch. Whoever is told has somebody serve those who wait, by
-    /// [`Accessor::make_ready`]. A second call changes nothing.
-    pub fn on_lost(&self, listener: impl Fn(ReadyKey) + Send + Sync + 'static) {
-        let waiters = Arc::clone(&self.waiters);
-        self.store.on_lost(move |key| {
-            if waiters.misses(key) {
-                listener(ReadyKey { namespace: key.namespace, key: key.bytes.into(), hash: key.hash });
-            }
-        });
     }
 
     /// How many keys are waited for.
     #[must_use]
     pub fn waited_keys(&self) -> WaitedKeys {
         self.waiters.waited_keys()
+    }
+}
+
+impl Listeners<'_> {
+    /// Installs who is told of keys that the store has removed by itself, as those that have expired, and whose end somebody
+    /// waits to hear of: on any thread, under the key's latch. Whoever is told has somebody serve those who wait, by
+    /// [`Accessor::make_ready`]. A second call changes nothing.
+    pub fn on_lost(self, listener: impl Fn(ReadyKey) + Send + Sync + 'static) {
+        let waiters = Arc::clone(&self.keyspace.waiters);
+        self.keyspace.store.listeners().on_lost(move |key| {
+            if waiters.misses(key) {
+                listener(ReadyKey { namespace: key.namespace, key: key.bytes.into(), hash: key.hash });
+            }
+        });
     }
 }
 

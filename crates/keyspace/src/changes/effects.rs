@@ -8,20 +8,21 @@
 //!
 //! Replaying knows no time: what expires is gone when its own effect says so. So it takes place in batches of time 0.
 
-use crate::{Accessor, Key, Keyspace, Reader, Refusal, Writer};
+use crate::changes::feed::Listeners;
+use crate::{Accessor, Key, Reader, Refusal, Writer};
 use almandine_store::{Body, Change, Changes, Consumer, Effect, HeapValue, Kind, Put, SharedValue, Slot};
 use std::sync::Arc;
 
-impl Keyspace {
+impl Listeners<'_> {
     /// Installs who is given the effects that no accessor takes ([`Accessor::drain_effects`]), when a batch has ended; a second
     /// call changes nothing. Those of a unit of work come together.
-    pub fn on_effects(&self, listener: impl Fn(&Changes) + Send + Sync + 'static) {
-        let _ = self.listeners.effects.set(Box::new(listener));
+    pub fn on_effects(self, listener: impl Fn(&Changes) + Send + Sync + 'static) {
+        let _ = self.keyspace.listeners.effects.set(Box::new(listener));
     }
 
     /// Whether effects are noted from now on: each on a key that is latched from now on.
-    pub fn note_effects(&self, note: bool) {
-        self.store.tell_changes(Consumer::Effects, note);
+    pub fn note_effects(self, note: bool) {
+        self.keyspace.store.listeners().tell_changes(Consumer::Effects, note);
     }
 }
 

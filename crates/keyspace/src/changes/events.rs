@@ -3,6 +3,7 @@
 //! A handler states its events as it makes its changes; what the store does by itself comes without being stated (INV-EVENT-1).
 //! While no event is published, stating one costs the test of a bit that the accessor has taken when its batch began.
 
+use crate::changes::feed::Listeners;
 use crate::changes::listeners::KeyEvent;
 use crate::{Accessor, Key, Keyspace, Reader};
 use almandine_base::events::Classes;
@@ -14,7 +15,7 @@ impl Keyspace {
     /// Has the store tell of events. Once, when it was opened.
     pub(crate) fn listen_to_events(&self) {
         let (namespaces, listeners) = (Arc::clone(&self.namespaces), Arc::clone(&self.listeners));
-        self.store.on_events(move |namespace, key, event| {
+        self.store.listeners().on_events(move |namespace, key, event| {
             let (Some(listener), published) = (listeners.events.get(), listeners.published()) else { return };
             let tell = |class: Classes, name: &'static str, elements| {
                 // Keys of a database that was emptied meanwhile have no name.
@@ -43,18 +44,20 @@ impl Keyspace {
             }
         });
     }
+}
 
+impl Listeners<'_> {
     /// Installs who is told of events, under the latch of the key, so that those of a key come in the order of its changes. It
     /// must not come back to the keyspace. A second call changes nothing.
-    pub fn on_events(&self, listener: impl Fn(&KeyEvent<'_>) + Send + Sync + 'static) {
-        let _ = self.listeners.events.set(Box::new(listener));
+    pub fn on_events(self, listener: impl Fn(&KeyEvent<'_>) + Send + Sync + 'static) {
+        let _ = self.keyspace.listeners.events.set(Box::new(listener));
     }
 
     /// Which events are told from now on: to commands of batches that begin later, and of what the store does from now on.
-    pub fn tell_events(&self, classes: Classes) {
+    pub fn tell_events(self, classes: Classes) {
         let published = classes.published();
-        self.listeners.published.store(published.bits(), Ordering::SeqCst);
-        self.store.tell_changes(Consumer::Events, !published.is_empty());
+        self.keyspace.listeners.published.store(published.bits(), Ordering::SeqCst);
+        self.keyspace.store.listeners().tell_changes(Consumer::Events, !published.is_empty());
     }
 }
 
@@ -169,10 +172,10 @@ mod tests {
         let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
         let told = Told::default();
         let ear = Arc::clone(&told);
-        keyspace.on_events(move |event| {
+        keyspace.listeners().on_events(move |event| {
             ear.lock().unwrap().push(format!("{} {}@{}", event.name, String::from_utf8_lossy(event.key), event.db));
         });
-        keyspace.tell_events(Classes::parse(classes).unwrap());
+        keyspace.listeners().tell_events(Classes::parse(classes).unwrap());
         (keyspace, told)
     }
 
@@ -205,7 +208,7 @@ mod tests {
         assert_eq!(taken(&told), ["expired a@3"]);
         keyspace.maintain(2_000);
         assert_eq!(taken(&told), ["expired b@0"]);
-        keyspace.tell_events(Classes::default());
+        keyspace.listeners().tell_events(Classes::default());
         accessor.begin_batch(2_000);
         put(&mut accessor, 3, b"a", None);
         accessor.end_batch();
@@ -243,8 +246,8 @@ mod tests {
         let keyspace = Keyspace::open(Options { store, ..Options::default() }).unwrap();
         let told: Arc<Mutex<Vec<&'static str>>> = Arc::default();
         let ear = Arc::clone(&told);
-        keyspace.on_events(move |event| ear.lock().unwrap().push(event.name));
-        keyspace.tell_events(Classes::parse("Egx").unwrap());
+        keyspace.listeners().on_events(move |event| ear.lock().unwrap().push(event.name));
+        keyspace.listeners().tell_events(Classes::parse("Egx").unwrap());
         let change = |keyspace: &Arc<Keyspace>| {
             let mut accessor = keyspace.accessor().unwrap();
             for round in 0..ROUNDS {

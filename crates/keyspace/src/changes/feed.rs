@@ -10,7 +10,7 @@ impl Keyspace {
     /// Has the store tell of what it notes and no accessor takes. Once, when it was opened.
     pub(crate) fn listen(&self) {
         let (namespaces, listeners) = (Arc::clone(&self.namespaces), Arc::clone(&self.listeners));
-        self.store.on_changes(move |changes| {
+        self.store.listeners().on_changes(move |changes| {
             if let Some(listener) = listeners.effects.get() {
                 listener(changes);
             }
@@ -19,17 +19,38 @@ impl Keyspace {
             }
         });
     }
+}
+
+/// The calls that get what a keyspace tells of.
+#[derive(Clone, Copy)]
+pub struct Listeners<'k> {
+    pub(crate) keyspace: &'k Keyspace,
+}
+
+impl Keyspace {
+    /// The calls that get what this keyspace tells of.
+    #[must_use]
+    pub fn listeners(&self) -> Listeners<'_> {
+        Listeners { keyspace: self }
+    }
+}
+
+impl Listeners<'_> {
+    /// Sets what is called, by a background thread, when commands that found [`Keyspace::is_stalled`] may go on.
+    pub fn on_stall_end(self, call: impl Fn() + Send + Sync + 'static) {
+        self.keyspace.store.listeners().on_stall_end(call);
+    }
 
     /// Installs who is told of the changes that no accessor takes ([`Accessor::drain_changes`]), soon after they were made, on
     /// any thread: of keys that expire or give way in the background, above all. A second call changes nothing. Those of one
     /// session come in their order. Keys of a database that was emptied meanwhile are left out.
-    pub fn on_changes(&self, listener: impl Fn(&[ChangedKey<'_>]) + Send + Sync + 'static) {
-        let _ = self.listeners.keys.set(Box::new(listener));
+    pub fn on_changes(self, listener: impl Fn(&[ChangedKey<'_>]) + Send + Sync + 'static) {
+        let _ = self.keyspace.listeners.keys.set(Box::new(listener));
     }
 
     /// Whether changes are noted from now on: each of a key that is found from now on.
-    pub fn note_changes(&self, note: bool) {
-        self.store.tell_changes(Consumer::Keys, note);
+    pub fn note_changes(self, note: bool) {
+        self.keyspace.store.listeners().tell_changes(Consumer::Keys, note);
     }
 }
 
@@ -100,7 +121,7 @@ mod tests {
         accessor.begin_batch(1_000);
         put(&mut accessor, 0, b"unheard", None);
         assert!(!accessor.has_changes());
-        keyspace.note_changes(true);
+        keyspace.listeners().note_changes(true);
         put(&mut accessor, 3, b"a", Some(2_000));
         put(&mut accessor, 0, b"b", None);
         assert_eq!(drained(&mut accessor), [(3, b"a".to_vec(), None), (0, b"b".to_vec(), None)]);
@@ -113,7 +134,7 @@ mod tests {
         put(&mut accessor, 3, b"a", None);
         let expired = Some(RemovalReason::Expired);
         assert_eq!(drained(&mut accessor), [(3, b"a".to_vec(), expired), (3, b"a".to_vec(), None)]);
-        keyspace.note_changes(false);
+        keyspace.listeners().note_changes(false);
         put(&mut accessor, 3, b"a", None);
         assert!(!accessor.has_changes());
         accessor.end_batch();
@@ -125,13 +146,13 @@ mod tests {
         let told: Arc<Mutex<Told>> = Arc::default();
         let ear = Arc::clone(&told);
         let owned = |changed: &ChangedKey<'_>| (changed.db, changed.key.to_vec(), changed.removal);
-        keyspace.on_changes(move |changes| ear.lock().unwrap().extend(changes.iter().map(owned)));
+        keyspace.listeners().on_changes(move |changes| ear.lock().unwrap().extend(changes.iter().map(owned)));
         let mut accessor = keyspace.accessor().unwrap();
         accessor.begin_batch(1_000);
         for db in [3, 0, 7] {
             put(&mut accessor, db, b"k", Some(2_000));
         }
-        keyspace.note_changes(true);
+        keyspace.listeners().note_changes(true);
         // Before a database is emptied, for keys of it have no name then.
         put(&mut accessor, 7, b"k", None);
         accessor.flush(&[7]);

@@ -43,7 +43,7 @@ type EventListener = Box<dyn Fn(&KeyEvent<'_>) + Send + Sync>;
 
 /// Who is told of what no accessor takes, and of events.
 #[derive(Default)]
-pub(crate) struct Listeners {
+pub(crate) struct Listening {
     pub(crate) keys: OnceLock<KeyListener>,
     pub(crate) effects: OnceLock<EffectListener>,
     pub(crate) events: OnceLock<EventListener>,
@@ -51,7 +51,7 @@ pub(crate) struct Listeners {
     pub(crate) published: AtomicU32,
 }
 
-impl Listeners {
+impl Listening {
     /// Which events are told now.
     #[inline]
     pub(crate) fn published(&self) -> Classes {

@@ -29,7 +29,7 @@ impl Keyspace {
         let before = *watched;
         *watched = before.saturating_add_signed(more);
         if (before > 0) != (*watched > 0) {
-            self.store.tell_changes(Consumer::Watch, *watched > 0);
+            self.store.listeners().tell_changes(Consumer::Watch, *watched > 0);
         }
     }
 }

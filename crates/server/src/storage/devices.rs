@@ -28,7 +28,7 @@ impl Watch {
 
     /// Looks at the counters, and tells.
     pub(super) fn turn(&mut self, instance: &Instance) {
-        let Some(tier) = instance.keyspace.tier() else { return };
+        let Some(tier) = instance.keyspace.figures().tier() else { return };
         let now_ns = clock::monotonic_ns();
         let refused = self.health.state() != DeviceState::Sound;
         match self.writes.next(self.health.write_errors(), refused, now_ns) {

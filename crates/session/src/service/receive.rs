@@ -386,7 +386,7 @@ impl Service for WorkerService {
     fn note_buffers(&mut self, connection: &mut Connection, buffers: Buffers) {
         self.sizes.note(connection, buffers, &self.worker.context);
         if let Some(bytes) = self.sizes.take_growth()
-            && self.worker.context.instance.keyspace.maxmemory() > 0
+            && self.worker.context.instance.keyspace.figures().budget_bytes() > 0
         {
             let Worker { accessor, now_ms, .. } = &mut self.worker;
             accessor.begin_batch(*now_ms);

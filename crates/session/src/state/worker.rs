@@ -48,7 +48,7 @@ impl Worker {
             tracing::warn!("A step is left out on purpose: {fault:?}");
         }
         let view = View::new(&instance.config);
-        let reads = Reads::new(instance.keyspace.maxmemory(), instance.workers.active().max(1));
+        let reads = Reads::new(instance.keyspace.figures().budget_bytes(), instance.workers.active().max(1));
         let (timing, after_command) = (Timing::new(table.rows().len(), view.settings()), AfterCommand::new(view.settings()));
         Self {
             accessor,

@@ -140,7 +140,7 @@ pub(crate) fn filled<'k>(db: u16, args: Args<'k>, (position, access): (usize, Ac
 /// Whether more is needed than may be in memory together.
 pub(crate) fn is_too_much(accessor: &mut Accessor) -> bool {
     let few = accessor.wanted() <= TOGETHER_MAX;
-    !few && accessor.wanted_bytes() > RECORD_BYTES_MAX.max(accessor.keyspace().maxmemory() / MEMORY_SHARE)
+    !few && accessor.wanted_bytes() > RECORD_BYTES_MAX.max(accessor.keyspace().figures().budget_bytes() / MEMORY_SHARE)
 }
 
 /// What a command's outcome is worth, when it may have met records that are on the device.

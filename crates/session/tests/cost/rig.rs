@@ -49,7 +49,7 @@ impl Rig {
     pub(crate) fn new(events: &str) -> Self {
         let store = almandine_store::Options { background: false, ..Default::default() };
         let keyspace = Keyspace::open(Options { databases: 16, store, ..Options::default() }).unwrap();
-        keyspace.tell_events(Classes::parse(events).unwrap());
+        keyspace.listeners().tell_events(Classes::parse(events).unwrap());
         let Ok(Startup::Run(config)) = Config::load(&["--protected-mode".to_owned(), "no".to_owned()]) else {
             panic!("a configuration")
         };

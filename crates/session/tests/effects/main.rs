@@ -26,7 +26,7 @@ use seen::{Contents, Seen};
 /// INV-EFFECT-1: effects of all keys from the beginning, in several interleavings.
 fn effects_lead_to_the_same_keys(seed: u64) {
     let rig = Rig::new();
-    rig.keyspace.note_effects(true);
+    rig.keyspace.listeners().note_effects(true);
     let before = rig.generations();
     let (never, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let run = &|worker: usize| rig.run(worker, 400, seed * 100 + worker as u64, &never);
@@ -94,7 +94,7 @@ fn a_copy_and_later_effects_are_the_keys(seed: u64) {
         let mut random = Random::new(seed);
         let before = {
             let _alone = rig.between_batches.write().unwrap();
-            rig.keyspace.note_effects(true);
+            rig.keyspace.listeners().note_effects(true);
             rig.generations()
         };
         let mut copy = Copy::new(before);

@@ -41,7 +41,7 @@ impl Rig {
         let keyspace = Keyspace::open(Options { databases: usize::from(DATABASES), store, ..Options::default() }).unwrap();
         let kept: Arc<Mutex<Vec<Kept>>> = Arc::default();
         let sink = Arc::clone(&kept);
-        keyspace.on_effects(move |changes| {
+        keyspace.listeners().on_effects(move |changes| {
             let all: Vec<Kept> = changes.iter().map(|change| Kept::of(&change)).collect();
             sink.lock().unwrap_or_else(PoisonError::into_inner).extend(all);
         });

@@ -372,7 +372,7 @@ mod tests {
         let storage = Storage { pages: Arc::clone(faulty) as Arc<dyn Device>, values: Arc::new(MemoryDevice::new()) };
         let options = Options { memory_bytes_max: 1 << 30, storage: Some(storage), background: false, ..Options::default() };
         let store = Store::open(options).expect("a store");
-        store.set_budget(16 << 20);
+        store.settings().set_budget(16 << 20);
         let (namespace, mut session) = (store.allocate_namespace().expect("a namespace"), store.session().expect("a session"));
         let name = (0..).map(|number| format!("key:{number}")).find(|name| session.hash(namespace, name.as_bytes()) % 1024 == 0);
         let name = name.expect("some key");
@@ -409,18 +409,18 @@ mod tests {
         let (store, hash) = store_with_unknown_entry(&faulty);
         faulty.set_plan(FaultPlan { read_errors: 1_000_000, ..FaultPlan::default() });
         store.maintain(NOW_MS);
-        let asked = store.tier().expect("a device").background_reads;
+        let asked = store.figures().tier().expect("a device").background_reads;
         (0..50).for_each(|_| store.maintain(NOW_MS));
-        assert_eq!(store.index_buckets(), BUCKETS_MIN);
-        assert_eq!(store.tier().expect("a device").background_reads, asked, "it rests");
+        assert_eq!(store.figures().index_buckets(), BUCKETS_MIN);
+        assert_eq!(store.figures().tier().expect("a device").background_reads, asked, "it rests");
         faulty.set_plan(FaultPlan::default());
         (0..3).for_each(|_| store.maintain(NOW_MS + 1_000));
-        assert!(store.index_buckets() > BUCKETS_MIN);
+        assert!(store.figures().index_buckets() > BUCKETS_MIN);
         let mut session = store.session().expect("a session");
         session.enter(NOW_MS);
         assert!(store.inner.index.peek_overflow(hash).is_some() || session.prefetch_record(hash));
         session.leave();
-        assert_eq!(store.tier().expect("a device").records_lost, 0);
+        assert_eq!(store.figures().tier().expect("a device").records_lost, 0);
     }
 
     #[test]
@@ -431,9 +431,9 @@ mod tests {
         let mut garbage = Buffer::new(2 << 20);
         garbage.fill(0xA5);
         memory.write(2 << 20, &garbage).expect("room");
-        let live = store.totals().live;
+        let live = store.figures().totals().live;
         (0..3).for_each(|_| store.maintain(NOW_MS));
-        assert!(store.index_buckets() > BUCKETS_MIN);
-        assert_eq!((store.tier().expect("a device").records_lost, store.totals().live), (1, live - 1));
+        assert!(store.figures().index_buckets() > BUCKETS_MIN);
+        assert_eq!((store.figures().tier().expect("a device").records_lost, store.figures().totals().live), (1, live - 1));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A session notes a change while it holds the latch of the key's bucket, so before another session can see it (INV-CHANGE-1).
 //! Its owner takes the notes when it likes ([`crate::Notes::drain_changes`]): a worker after a command, whose client has made
-//! the changes. Notes that are left when the batch ends go to the listener of [`crate::Store::on_changes`], outside of every
+//! the changes. Notes that are left when the batch ends go to the listener of [`crate::Listeners::on_changes`], outside of every
 //! latch and epoch; so do the removals of the background's threads. Without a consumer, nothing is noted.
 //!
 //! For consumers of effects a note has what was done, too, so that it can be done again to the value that the key had before,

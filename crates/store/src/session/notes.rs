@@ -289,7 +289,7 @@ impl Notes<'_> {
     }
 
     /// Tells the changes that have been noted, in their order, once. Within the batch; what is left when it ends goes to the
-    /// listener of [`crate::Store::on_changes`].
+    /// listener of [`crate::Listeners::on_changes`].
     pub fn drain_changes(&mut self, each: impl FnMut(Change<'_>)) {
         debug_assert!(self.session.local.participant.is_inside(), "INV-CHANGE-1: what a batch has left is given to the listener");
         self.session.local.notes.changes.untold().for_each(each);
@@ -297,7 +297,7 @@ impl Notes<'_> {
     }
 
     /// Takes the changes with their effects, behind a unit of work and behind [`Notes::drain_changes`]. What is left when the
-    /// batch ends goes to the listener of [`crate::Store::on_changes`].
+    /// batch ends goes to the listener of [`crate::Listeners::on_changes`].
     pub fn drain_effects(&mut self, each: impl FnMut(Change<'_>)) {
         debug_assert!(self.session.local.participant.is_inside(), "INV-CHANGE-1: what a batch has left is given to the listener");
         debug_assert!(!self.session.local.notes.group_open, "INV-EFFECT-1: the effects of a unit of work come together");

@@ -230,7 +230,7 @@ mod tests {
             }
         }
         (0..10).for_each(|_| store.maintain(0));
-        assert!(store.index_buckets() > 4 * BUCKETS_PER_EPOCH as u64);
+        assert!(store.figures().index_buckets() > 4 * BUCKETS_PER_EPOCH as u64);
         session.enter(0);
         let hash = session.hash(namespace, b"another");
         session.ahead().expect(hash);

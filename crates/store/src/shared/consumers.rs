@@ -19,13 +19,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Consumer {
-    /// WATCH: told of each change that a session is asked for, under the key's latch, by [`crate::Store::on_change`].
+    /// WATCH: told of each change that a session is asked for, under the key's latch, by [`crate::Listeners::on_change`].
     Watch = 1,
     /// Told soon of all changes, removals by the store included: sessions note them.
     Keys = 2,
     /// As [`Consumer::Keys`], with what was done.
     Effects = 4,
-    /// Waiters for a key, by [`crate::Store::on_awaited`] and [`crate::Store::on_lost`].
+    /// Waiters for a key, by [`crate::Listeners::on_awaited`] and [`crate::Listeners::on_lost`].
     Wait = 8,
     /// Keyspace events, told in the order of each key's changes ([`crate::Event`]).
     Events = 16,

@@ -63,7 +63,7 @@ pub(crate) struct Background {
     pub(crate) stop: AtomicBool,
 }
 
-/// See [`crate::Store::count_external_bytes`].
+/// See [`crate::Settings::count_external_bytes`].
 type ExternalBytes = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// The memory budget.

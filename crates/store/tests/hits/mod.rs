@@ -80,8 +80,8 @@ pub(crate) fn requests(stream: Stream, keys: usize, cache: usize, count: usize) 
 pub(crate) fn of_store(order: EvictionOrder, budget: u64, keys: usize, requests: &[u32]) -> (f64, usize) {
     let store = Store::open(Options { background: false, ..Options::default() }).unwrap();
     let namespace = store.allocate_namespace().unwrap();
-    store.set_eviction(EvictionPolicy { order, volatile_only: false });
-    store.set_budget(budget);
+    store.settings().set_eviction(EvictionPolicy { order, volatile_only: false });
+    store.settings().set_budget(budget);
     let mut session = store.session().unwrap();
     let value = [7; 200];
     let (mut hits, mut looks, mut live, mut samples) = (0u64, 0u64, 0, 0);
@@ -98,7 +98,7 @@ pub(crate) fn of_store(order: EvictionOrder, budget: u64, keys: usize, requests:
             looks += 1;
             hits += u64::from(hit);
             if at % 64 == 0 {
-                live += store.namespace_len(namespace).0;
+                live += store.figures().namespace_len(namespace).0;
                 samples += 1;
             }
         }
@@ -106,9 +106,9 @@ pub(crate) fn of_store(order: EvictionOrder, budget: u64, keys: usize, requests:
             store.maintain(0);
         }
     }
-    let used = store.memory().used_bytes();
+    let used = store.figures().memory().used_bytes();
     assert!(used <= budget + budget / 50 + 65_536, "{used} of {budget}");
-    assert!(store.totals().evicted > 0 || keys as u64 == store.namespace_len(namespace).0);
+    assert!(store.figures().totals().evicted > 0 || keys as u64 == store.figures().namespace_len(namespace).0);
     (hits as f64 / looks as f64, (live / samples.max(1)) as usize)
 }
 

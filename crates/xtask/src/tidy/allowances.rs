@@ -65,12 +65,10 @@ pub(super) const WIDE_TYPES: &[(&str, usize)] = &[
     ("datatypes::SetObject", 23),
     ("datatypes::SortedSetObject", 27),
     ("keyspace::Accessor", 74),
-    ("keyspace::Keyspace", 35),
     ("keyspace::Reader", 40),
     ("keyspace::StreamMut", 29),
     ("keyspace::Writer", 36),
     ("store::Occupied", 24),
-    ("store::Store", 34),
 ];
 
 /// Names of public types that there are too often: within a crate, as `crate::Name`, and in the product.

@@ -75,13 +75,13 @@ type Edits = Arc<Mutex<Vec<(Kind, Vec<u8>)>>>;
 fn edits(keyspace: &Keyspace) -> Edits {
     let edits: Edits = Arc::default();
     let sink = Arc::clone(&edits);
-    keyspace.on_effects(move |changes| {
+    keyspace.listeners().on_effects(move |changes| {
         sink.lock().unwrap().extend(changes.iter().filter_map(|change| match change.effect {
             Some(Effect::Edit { kind, edits }) => Some((kind, edits.to_vec())),
             _ => None,
         }));
     });
-    keyspace.note_effects(true);
+    keyspace.listeners().note_effects(true);
     edits
 }
 

@@ -112,7 +112,7 @@ impl Random {
 fn changes_are_those_of_a_map(cold: bool) {
     let keyspace = keyspace(cold);
     let mut accessor = keyspace.accessor().expect("an accessor");
-    keyspace.store.set_reclaiming(false);
+    keyspace.store.settings().set_reclaiming(false);
     let mut random = Random(0x00DD_BA11 + u64::from(cold));
     let mut models: Vec<Model> = vec![Model::new(); 4];
     let sizes = [6, 60, 400, 3000];
@@ -217,7 +217,7 @@ fn changes_are_those_of_a_map_on_a_device() {
 fn fields_past_their_time_go_without_a_touch() {
     for (cold, count) in [(false, 5u64), (false, 1000), (true, 5), (true, 1000)] {
         let keyspace = keyspace(cold);
-        keyspace.store.set_reclaiming(false);
+        keyspace.store.settings().set_reclaiming(false);
         let mut accessor = keyspace.accessor().expect("an accessor");
         let pairs: Vec<_> = (0..count)
             .map(|n| (n.to_string().into_bytes(), b"value".to_vec(), if n % 2 == 0 { Due::At(5000) } else { Due::At(9000 + n) }))
@@ -229,7 +229,7 @@ fn fields_past_their_time_go_without_a_touch() {
         let left = fields(&mut accessor, 6000, b"h").expect("a hash");
         assert_eq!(left.len() as u64, count / 2, "{cold} {count}");
         assert!(left.values().all(|(_, due)| due.is_some_and(|due| due >= 9000)));
-        keyspace.store.set_reclaiming(true);
+        keyspace.store.settings().set_reclaiming(true);
         // The clock of the background is the one of the machine, for which all of it was long ago.
         let gone = (0..500).any(|_| {
             std::thread::sleep(Duration::from_millis(10));

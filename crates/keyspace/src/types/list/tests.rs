@@ -119,7 +119,7 @@ fn step(accessor: &mut Accessor, key: &[u8], model: &mut Model, size: usize, ran
 fn changes_are_those_of_the_model(cold: bool) {
     let keyspace = keyspace(cold);
     let mut accessor = keyspace.accessor().expect("an accessor");
-    keyspace.store.set_reclaiming(false);
+    keyspace.store.settings().set_reclaiming(false);
     let mut random = Random(0x00DD_BA11 + u64::from(cold));
     let mut models: Vec<Model> = vec![Model::new(); 4];
     for round in 0..2000 {

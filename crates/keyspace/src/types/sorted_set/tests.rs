@@ -98,7 +98,7 @@ fn assert_same(set: &SortedSet<'_>, rows: &[Row]) -> Result<(), Refusal> {
 fn changes_are_those_of_a_map(cold: bool) {
     let keyspace = keyspace(cold);
     let mut accessor = keyspace.accessor().expect("an accessor");
-    keyspace.store.set_reclaiming(false);
+    keyspace.store.settings().set_reclaiming(false);
     let mut random = Random(0x00DD_BA11 + u64::from(cold));
     let mut models: Vec<Model> = vec![Model::new(); 4];
     let sizes = [6, 60, 400, 3000];

@@ -203,7 +203,7 @@ mod tests {
             }
         }
         store.maintain(NOW_MS);
-        let bytes = store.memory().expiry_bytes;
+        let bytes = store.figures().memory().expiry_bytes;
         assert!(bytes < 64 * STALE_SLACK as u64, "{bytes} bytes of notices for one key, tiered: {tiered}");
         (store, namespace)
     }
@@ -214,9 +214,9 @@ mod tests {
         for storage in [None, Some(Storage { pages: device(), values: device() })] {
             let (store, namespace) = wheel_bytes_after_churn(storage);
             // And the one notice that counts is still there (INV-EXP-1).
-            assert_eq!(store.namespace_len(namespace), (2, 1));
+            assert_eq!(store.figures().namespace_len(namespace), (2, 1));
             (0..3).for_each(|_| store.maintain(NOW_MS + 2 * DAY_MS));
-            assert_eq!(store.namespace_len(namespace), (1, 0));
+            assert_eq!(store.figures().namespace_len(namespace), (1, 0));
         }
     }
 
@@ -230,7 +230,7 @@ mod tests {
             ..Options::default()
         };
         let store = Store::open(options).expect("a store");
-        store.set_budget(16 << 20);
+        store.settings().set_budget(16 << 20);
         let namespace = store.allocate_namespace().expect("a namespace");
         let mut session = store.session().expect("a session");
         let cold = 1_000;
@@ -253,9 +253,9 @@ mod tests {
         session.leave();
         assert!(!wanted.is_empty(), "the key is on the device");
         store.maintain(NOW_MS);
-        assert!(store.memory().expiry_bytes < 64 * (STALE_SLACK + cold) as u64);
+        assert!(store.figures().memory().expiry_bytes < 64 * (STALE_SLACK + cold) as u64);
         (0..200).for_each(|_| store.maintain(NOW_MS + 2 * DAY_MS));
-        assert_eq!(store.namespace_len(namespace), (300_000, 0));
+        assert_eq!(store.figures().namespace_len(namespace), (300_000, 0));
     }
 
     /// The most work of a step, the most bytes beside the wheel, and the sum of all work, of a rebuild of a wheel with this
