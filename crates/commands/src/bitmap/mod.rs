@@ -114,23 +114,24 @@ const BITCOUNT: Command = Command {
 
 fn bitcount(call: &mut ReadCall<'_>) -> Outcome {
     let (key, args) = (call.key(1), call.args);
-    let value = call.keys.read(key);
-    let found = value.is_some();
-    // Redis 7.0 looks at the range only when there is something to count.
-    let count = match (bits(value.as_ref())?, args.len()) {
-        (None, _) => 0,
-        (Some(bits), 2) => bitmap::count(bits),
-        (Some(bits), 3..=5) => {
+    // A range is an error whether or not the key is there, as in Redis 7.2.
+    let range = match args.len() {
+        2 => None,
+        3..=5 => {
             let start = number::integer(args.at(2))?;
             // The end may be missing, as in Valkey 8.
             let end = args.get(3).map_or(Ok(-1), number::integer)?;
-            match unit(args.get(4)) {
-                _ if start < 0 && end < 0 && start > end => 0,
-                None => return Err(CommandError::Syntax.into()),
-                Some(unit) => bitmap::count_range(bits, start, end, unit),
-            }
+            Some((start, end, unit(args.get(4)).ok_or(CommandError::Syntax)?))
         }
         _ => return Err(CommandError::Syntax.into()),
+    };
+    let value = call.keys.read(key);
+    let found = value.is_some();
+    let count = match (bits(value.as_ref())?, range) {
+        (None, _) => 0,
+        (Some(bits), None) => bitmap::count(bits),
+        (Some(_), Some((start, end, _))) if start < 0 && end < 0 && start > end => 0,
+        (Some(bits), Some((start, end, unit))) => bitmap::count_range(bits, start, end, unit),
     };
     drop(value);
     call.looked_up(key, found);
@@ -166,6 +167,16 @@ fn bitpos(call: &mut ReadCall<'_>) -> Outcome {
         1 => true,
         _ => return Err(errors::bitmap::NOT_A_BIT_TO_FIND.into()),
     };
+    let range = match args.len() {
+        3 => None,
+        4 => Some((number::integer(args.at(3))?, None)),
+        5 | 6 => {
+            let start = number::integer(args.at(3))?;
+            let unit = unit(args.get(5)).ok_or(CommandError::Syntax)?;
+            Some((start, Some((number::integer(args.at(4))?, unit))))
+        }
+        _ => return Err(CommandError::Syntax.into()),
+    };
     let value = call.keys.read(key);
     call.context.statistics().looked_up(value.is_some());
     let Some(bits) = bits(value.as_ref())? else {
@@ -175,15 +186,10 @@ fn bitpos(call: &mut ReadCall<'_>) -> Outcome {
         call.reply.integer(-i64::from(wanted));
         return Ok(());
     };
-    let position = match args.len() {
-        3 => bitmap::position(bits, 0, wanted),
-        4 => bitmap::position(bits, number::integer(args.at(3))?, wanted),
-        5 | 6 => {
-            let start = number::integer(args.at(3))?;
-            let unit = unit(args.get(5)).ok_or(CommandError::Syntax)?;
-            bitmap::position_in(bits, start, number::integer(args.at(4))?, unit, wanted)
-        }
-        _ => return Err(CommandError::Syntax.into()),
+    let position = match range {
+        None => bitmap::position(bits, 0, wanted),
+        Some((start, None)) => bitmap::position(bits, start, wanted),
+        Some((start, Some((end, unit)))) => bitmap::position_in(bits, start, end, unit, wanted),
     };
     call.reply.integer(position.map_or(-1, u64::cast_signed));
     Ok(())
