@@ -162,9 +162,6 @@ pub(super) fn transfer(call: &mut WriteCall<'_>, ends: Ends, how_many: &HowMany)
     }
     let count = how_many.count.min(len);
     if how_many.exactly && count < how_many.count {
-        drop(list);
-        // The destination must be a list, even if nothing is moved to it.
-        drop(keys.write_as::<Lists>(destination, limits)?);
         return Ok(None);
     }
     let from = if ends.from == End::Left { 0 } else { len - count };

@@ -118,12 +118,19 @@ pub(super) const DELEX: Command = Command {
 };
 
 fn delex(call: &mut WriteCall<'_>) -> Outcome {
-    let mut options = Options::after(call.args, 2);
+    let (key, mut options) = (call.key(1), Options::after(call.args, 2));
     let condition = match (call.args.len(), options.next()) {
         (2, _) => Condition::Always,
-        (4, Some(option)) => match Condition::option(option, &mut options)? {
-            None | Some(Condition::Absent | Condition::Present) => return Err(CommandError::Syntax.into()),
-            Some(condition) => condition,
+        (4, Some(option)) => match call.keys.read(key) {
+            // The condition of a missing key is not looked at.
+            None => Condition::Always,
+            value => {
+                string(value.as_ref()).map_err(|_| errors::string::CONDITION_NEEDS_STRING)?;
+                match Condition::option(option, &mut options)? {
+                    None | Some(Condition::Absent | Condition::Present) => return Err(errors::string::NOT_A_CONDITION.into()),
+                    Some(condition) => condition,
+                }
+            }
         },
         _ => return Err(errors::wrong_arity("delex").into()),
     };

@@ -15,6 +15,11 @@ pub const LCS_TOO_LARGE: CommandError =
     CommandError::Fixed(&"ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
 /// IFDEQ and IFDNE with something that is no digest.
 pub const NOT_A_DIGEST: CommandError = CommandError::Fixed(&"ERR must be exactly 16 hexadecimal characters");
+/// DELEX with a condition, of a key of another type.
+pub const CONDITION_NEEDS_STRING: CommandError =
+    CommandError::Fixed(&"ERR Key should be of string type if conditions are specified");
+/// DELEX with a word that is no condition.
+pub const NOT_A_CONDITION: CommandError = CommandError::Fixed(&"ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
 /// MSETEX with a bad count of keys.
 pub const INVALID_KEY_COUNT: CommandError = CommandError::Fixed(&"ERR invalid numkeys value");
 /// An entity tag that is no number, or negative. The prefix is Garnet's.
