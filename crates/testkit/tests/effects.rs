@@ -9,7 +9,8 @@ use almandine_testkit::{Program, Server, Value};
 
 const DOCUMENT: &str = include_str!("../../../docs/effects.md");
 /// Where rows may be from.
-const SOURCES: &[&str] = &["7.0", "7.0, by reading", "7.4", "8.0", "8.2", "8.4", "8.6", "8.8", "8.10", "valkey 9.0", "garnet"];
+const SOURCES: &[&str] =
+    &["7.0", "7.0, by reading", "7.2", "7.4", "8.0", "8.2", "8.4", "8.6", "8.8", "8.10", "valkey 9.0", "garnet"];
 const OURS: &str = "almandine";
 /// Groups of commands whose tables are written.
 const GROUPS: &[&str] =

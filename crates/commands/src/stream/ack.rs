@@ -41,7 +41,7 @@ fn acknowledge(call: &mut WriteCall<'_>) -> Result<i64, Stop> {
     for id in id::all(words.iter())? {
         acknowledged += i64::from(stream.acknowledge(group, id)?);
     }
-    stream.commit()?;
+    stream.commit_unready()?;
     Ok(acknowledged)
 }
 

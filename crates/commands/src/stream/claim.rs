@@ -4,8 +4,8 @@ use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::stream::{NOBODY, Pending, StreamId};
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, number};
+use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::{StreamMut, Streams};
-use almandine_keyspace::{Key, Refusal};
 use almandine_resp::Reply;
 
 use super::access::{STREAM, tell_miss};
@@ -98,8 +98,8 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
         stream.set_group(group, claim.last_id, read)?;
         stream.count(1);
     }
-    let mut claimant = Claimant { name: args.at(3), number: None, is_new: false };
-    let (array, mut len, mut changes) = (reply.begin(), 0, 0);
+    let (owner, is_new) = stream.consumer(group, args.at(3))?;
+    let (array, mut len) = (reply.begin(), 0);
     for id in ids {
         let before = stream.pending(group, id)?;
         if !stream.has(id)? {
@@ -112,52 +112,25 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
             continue;
         }
         let count = claim.count.unwrap_or(if claim.ids_only { before.count } else { before.count.saturating_add(1) });
-        let owner = claimant.number(&mut stream, group)?;
         stream.pend(group, Pending { id, time, count, owner })?;
         answer(&stream, id, claim.ids_only, reply)?;
         len += 1;
-        changes += 1;
     }
-    claimant.finish(&mut stream, group)?;
-    stream.count(changes);
-    stream.commit()?;
+    finish(stream, (group, owner), len)?;
     array.end_array(reply, len);
-    tell(call, key, &claimant);
+    if is_new {
+        call.event(Classes::STREAM, "xgroup-createconsumer", key);
+    }
     Ok(())
 }
 
-/// Who claims: a consumer that is made when there is something for it.
-struct Claimant<'c> {
-    name: &'c [u8],
-    number: Option<u32>,
-    is_new: bool,
-}
-
-impl Claimant<'_> {
-    fn number(&mut self, stream: &mut StreamMut<'_>, group: usize) -> Result<u32, Refusal> {
-        let number = match self.number {
-            Some(number) => number,
-            None => {
-                let (number, is_new) = stream.consumer(group, self.name)?;
-                self.is_new = is_new;
-                number
-            }
-        };
-        self.number = Some(number);
-        Ok(number)
+/// Ends a claim of so many entries. Each counts as a change, and a consumer that got one is active.
+fn finish(mut stream: StreamMut<'_>, (group, owner): (usize, u32), claimed: usize) -> Result<(), Refusal> {
+    if claimed > 0 {
+        stream.set_active(group, owner)?;
+        stream.count(claimed as u64);
     }
-
-    /// Notes that it got something.
-    fn finish(&self, stream: &mut StreamMut<'_>, group: usize) -> Result<(), Refusal> {
-        self.number.map_or(Ok(()), |number| stream.set_active(group, number))
-    }
-}
-
-/// States that the claimant was made.
-fn tell(call: &mut WriteCall<'_>, key: Key<'_>, claimant: &Claimant<'_>) {
-    if claimant.is_new {
-        call.event(Classes::STREAM, "xgroup-createconsumer", key);
-    }
+    stream.commit()
 }
 
 fn answer(stream: &StreamMut<'_>, id: StreamId, id_only: bool, reply: &mut Reply<'_>) -> Result<(), Refusal> {
@@ -219,8 +192,8 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
     context.statistics().looked_up(stream.existed());
     let group = group_of(&stream, args.at(1), args.at(2))?;
     let (seen, next) = candidates(&stream, group, start, (count, idle_min, now))?;
-    let mut claimant = Claimant { name: args.at(3), number: None, is_new: false };
-    let (mut gone, mut changes) = (Vec::new(), 0);
+    let (owner, is_new) = stream.consumer(group, args.at(3))?;
+    let mut gone = Vec::new();
     reply.array(3);
     write_id(reply, next);
     let (array, mut len) = (reply.begin(), 0);
@@ -231,19 +204,17 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
             continue;
         }
         let deliveries = if ids_only { before.count } else { before.count.saturating_add(1) };
-        let owner = claimant.number(&mut stream, group)?;
         stream.pend(group, Pending { id: before.id, time: now.unsigned_abs(), count: deliveries, owner })?;
         answer(&stream, before.id, ids_only, reply)?;
         len += 1;
-        changes += 1;
     }
-    claimant.finish(&mut stream, group)?;
-    stream.count(changes);
-    stream.commit()?;
+    finish(stream, (group, owner), len)?;
     array.end_array(reply, len);
     reply.array(gone.len());
     gone.into_iter().for_each(|id| write_id(reply, id));
-    tell(call, key, &claimant);
+    if is_new {
+        call.event(Classes::STREAM, "xgroup-createconsumer", key);
+    }
     Ok(())
 }
 

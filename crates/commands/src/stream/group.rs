@@ -3,7 +3,6 @@
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, help, number};
-use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::{StreamMut, Streams};
 
 use super::access::STREAM;
@@ -54,14 +53,6 @@ const SETID_WORDS_MAX: usize = 7;
 struct Start {
     make: bool,
     read: Option<u64>,
-}
-
-impl Start {
-    /// The entries that it says were read: no more than there ever were.
-    fn read(&self, stream: &StreamMut<'_>) -> Result<Option<u64>, Stop> {
-        let added = stream.look()?.counters().map_err(Refusal::from)?.added;
-        Ok(self.read.map(|read| read.min(added)))
-    }
 }
 
 fn options(call: &WriteCall<'_>, may_make: bool) -> Result<Start, CommandError> {
@@ -117,8 +108,7 @@ fn create(call: &mut WriteCall<'_>) -> Outcome {
         return Err(errors::subcommand_syntax("XGROUP", args.at(1)).into());
     }
     let last_id = if at == b"$" { stream.look()?.last_id() } else { id::strict(at, 0)? };
-    let read = start.read(&stream)?;
-    if !stream.create_group(group, last_id, read)? {
+    if !stream.create_group(group, last_id, start.read)? {
         return Err(errors::stream::GROUP_EXISTS.into());
     }
     stream.commit()?;
@@ -148,8 +138,7 @@ fn setid(call: &mut WriteCall<'_>) -> Outcome {
         return Err(errors::subcommand_syntax("XGROUP", args.at(1)).into());
     }
     let last_id = if at == b"$" { stream.look()?.last_id() } else { id::parse(at, 0)? };
-    let read = start.read(&stream)?;
-    stream.set_group(group, last_id, read)?;
+    stream.set_group(group, last_id, start.read)?;
     stream.count(1);
     stream.commit()?;
     tell(call, "xgroup-setid");
@@ -202,7 +191,7 @@ fn createconsumer(call: &mut WriteCall<'_>) -> Outcome {
     if !is_known {
         stream.consumer(group, consumer)?;
     }
-    stream.commit()?;
+    stream.commit_unready()?;
     if !is_known {
         tell(call, "xgroup-createconsumer");
     }

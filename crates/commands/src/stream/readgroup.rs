@@ -105,6 +105,8 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
         };
         all.push((position, from));
     }
+    // The consumer of a waiter was made when its wait began.
+    let is_served = call.client.blocking.serving.is_some();
     let mut served = Served::default();
     // When the first entry will have been pending long enough.
     let mut again_ms: Option<i64> = None;
@@ -115,28 +117,27 @@ fn xreadgroup(call: &mut WriteCall<'_>) -> Outcome {
         let Some(number) = stream.look()?.groups().find(group) else {
             return Err(errors::stream::no_group_to_read(name, group).into());
         };
-        let is_new;
-        match from {
-            From::New if !has_some(&stream, number, &reading)? => {
-                again_ms = again_ms.into_iter().chain(claimable_ms(&stream, number, &reading)?).min();
+        let has_some = from != From::New || has_some(&stream, number, &reading)?;
+        if !has_some {
+            again_ms = again_ms.into_iter().chain(claimable_ms(&stream, number, &reading)?).min();
+            if is_served {
                 continue;
             }
-            // The last of all ids stands for new entries in Redis.
-            From::New | From::Own(StreamId::MAX) => {
-                served.begin(reply, name);
-                let owner;
-                (owner, is_new) = stream.consumer(number, consumer)?;
-                new(&mut stream, (number, owner), &reading, reply)?;
-            }
-            From::Own(after) => {
-                served.begin(reply, name);
-                let owner;
-                (owner, is_new) = stream.consumer(number, consumer)?;
-                own(&mut stream, (number, owner), after, &reading, reply)?;
-            }
         }
-        stream.count(1);
-        stream.commit()?;
+        // As in Redis 7.2, a consumer that is given nothing is made, and was seen, too.
+        let (owner, is_new) = stream.consumer(number, consumer)?;
+        if has_some {
+            served.begin(reply, name);
+            match from {
+                // The last of all ids stands for new entries in Redis.
+                From::New | From::Own(StreamId::MAX) => new(&mut stream, (number, owner), &reading, reply)?,
+                From::Own(after) => own(&mut stream, (number, owner), after, &reading, reply)?,
+            }
+            stream.count(1);
+            stream.commit()?;
+        } else {
+            stream.commit_unready()?;
+        }
         if is_new {
             call.event(Classes::STREAM, "xgroup-createconsumer", key);
         }

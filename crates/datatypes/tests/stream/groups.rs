@@ -45,7 +45,7 @@ fn change_group(random: &mut Random, stream: &mut StreamObject, model: &mut Mode
             let expected: Vec<_> = entries.into_iter().filter(|(id, _)| *id > group.last_id).take(count).collect();
             assert_eq!((delivered as usize, &told), (expected.len(), &expected));
             for (id, _) in expected {
-                (group.last_id, group.read) = (id, counters.read_next(group.read, id));
+                (group.last_id, group.read) = (id, counters.read_next(group.read, group.last_id, id));
                 if !acknowledged {
                     group.pending.insert(id, (Some(consumer.clone()), now, 1));
                 }

@@ -30,12 +30,14 @@ pub(crate) fn latches_write(dispatch: &Dispatch) -> bool {
         && fault::made() != Some(Fault::EventsUnlatched)
 }
 
-/// Tells the events of a command, while its keys are latched still; of one that runs again, only what the store did.
+/// Tells the events of a command, while its keys are latched still; of one that runs again, only what the store did. A command
+/// that waits runs again if it `reads`; one that writes has changed what it has told.
 #[cold]
-pub(crate) fn end(keys: &mut Reader<'_>, outcome: &Outcome) {
+pub(crate) fn end(keys: &mut Reader<'_>, outcome: &Outcome, reads: bool) {
     if fault::made() == Some(Fault::EventsUnlatched) {
         // Others get the key meanwhile.
         thread::sleep(Duration::from_micros(50));
     }
-    keys.end_events(matches!(outcome, Err(Stop::Cold | Stop::Computing | Stop::Waiting(_))));
+    let again = matches!(outcome, Err(Stop::Cold | Stop::Computing)) || reads && matches!(outcome, Err(Stop::Waiting(_)));
+    keys.end_events(again);
 }

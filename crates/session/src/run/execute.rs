@@ -224,7 +224,7 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             }
             let mut outcome = handler(&mut call);
             if tells {
-                events::end(&mut call.keys, &outcome);
+                events::end(&mut call.keys, &outcome, false);
             }
             if let Err(Stop::Waiting(block)) = &mut outcome {
                 call.keys.check_met()?;
@@ -261,7 +261,7 @@ fn read_telling(
         call.keys.lock_shared_all(declared_keys(call.context, dispatch, call.args));
     }
     let outcome = handler(call);
-    events::end(&mut call.keys, &outcome);
+    events::end(&mut call.keys, &outcome, true);
     outcome
 }
 

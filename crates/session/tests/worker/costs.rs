@@ -131,6 +131,27 @@ fn watching_many_keys_is_linear() {
     assert_linear("SWAPDB", (watch, |rig, _| ok(rig, 0, &request(["SWAPDB", "0", "1"]))));
 }
 
+/// What an acknowledgement, or a consumer that is heard of, changes serves no waiter.
+#[test]
+fn what_makes_nothing_ready_looks_at_no_waiter() {
+    fn prepare(rig: &mut Rig, count: usize) {
+        let client = rig.open();
+        ok(rig, client, &request(words("XGROUP CREATE s g 0 MKSTREAM")));
+        rig.send(client, &request(words("XADD s 1-1 a 1")));
+        rig.send(client, &request(words("XREADGROUP GROUP g c STREAMS s >")));
+        (0..count).for_each(|_| waits(rig, &request(words("XREADGROUP GROUP g c BLOCK 0 STREAMS s >"))));
+    }
+    let cases: [Case; 3] = [
+        (prepare, |rig, _| assert_eq!(rig.send(0, &request(words("XACK s g 1-1"))), ":1\r\n")),
+        (prepare, |rig, _| assert_eq!(rig.send(0, &request(words("XGROUP CREATECONSUMER s g d"))), ":1\r\n")),
+        (prepare, |rig, _| waits(rig, &request(words("XREADGROUP GROUP g e BLOCK 0 STREAMS s >")))),
+    ];
+    for (number, case) in cases.into_iter().enumerate() {
+        let (once, twice) = (steps(case, 100), steps(case, 200));
+        assert!(once < 100 && twice < once + 10, "case {number}: {once} steps beside 100 waiters, {twice} beside twice as many");
+    }
+}
+
 #[test]
 fn many_paused_clients_vanish_in_linear_steps() {
     let paused = |rig: &mut Rig, count: usize| {

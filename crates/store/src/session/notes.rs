@@ -37,6 +37,8 @@ pub(crate) enum Act<'a> {
     Nothing,
     /// Elements of its value were changed, in the words of its type.
     Edit(Kind, &'a [u8]),
+    /// Elements of its value were changed, and nothing is there now that a waiter waits for.
+    EditUnready(Kind, &'a [u8]),
     /// Elements of its value have expired.
     Expire(Kind, &'a [u8]),
     /// It was made, with this record.
@@ -48,7 +50,7 @@ impl Act<'_> {
     fn kind(self) -> Option<Kind> {
         match self {
             Self::Set(_, header) | Self::Write(_, header, ..) | Self::Put(_, header) | Self::Make(_, header) => Some(header.kind()),
-            Self::Edit(kind, _) | Self::Expire(kind, _) => Some(kind),
+            Self::Edit(kind, _) | Self::EditUnready(kind, _) | Self::Expire(kind, _) => Some(kind),
             Self::Remove | Self::Nothing => None,
         }
     }
@@ -75,7 +77,7 @@ impl Shared {
         {
             listener(key);
         }
-        if wanted & WAIT != 0 {
+        if wanted & WAIT != 0 && !matches!(act, Act::EditUnready(..)) {
             self.note_ready(local, key, act.kind());
         }
         if wanted & EVENTS != 0 && matches!(act, Act::Make(..)) {
@@ -108,7 +110,9 @@ impl Shared {
             }
             Act::Put(record, header) => self.push(local, wanted, key, None, Effect::Put(put(&view(record, header)))),
             Act::Remove => self.push(local, wanted, key, None, Effect::Remove),
-            Act::Edit(kind, edits) => self.push(local, wanted, key, None, Effect::Edit { kind, edits }),
+            Act::Edit(kind, edits) | Act::EditUnready(kind, edits) => {
+                self.push(local, wanted, key, None, Effect::Edit { kind, edits })
+            }
             Act::Expire(kind, elements) => self.push(local, wanted, key, None, Effect::Expire { kind, elements }),
         }
     }

@@ -30,7 +30,7 @@ pub const STREAMS: &[Line] = &[
     line(25, Exact, "XGROUP CREATE hash (g0|g1|g2) (id|$|0|word) [MKSTREAM] [ENTRIESREAD -1]"),
     line(6, Exact, "XGROUP SETID hash (g0|g1|g2) (id|$|0) [ENTRIESREAD -1]"),
     line(2, Exact, "XGROUP DESTROY hash (g0|g1|g2)"),
-    line(6, Exact, "XGROUP CREATECONSUMER hash (g0|g1|g2) (c0|c1|c2)"),
+    line(6, Kind, "XGROUP CREATECONSUMER hash (g0|g1|g2) (c0|c1|c2)"),
     line(5, Exact, "XGROUP DELCONSUMER hash (g0|g1|g2) (c0|c1|c2)"),
     line(60, Exact, "XREADGROUP GROUP (g0|g1|g2) (c0|c1|c2) [COUNT (1|3|20|int)] [NOACK] STREAMS hash (>|>|id|0)"),
     line(10, Exact, "XREADGROUP GROUP (g0|g1|g2) (c0|c1) [COUNT 2] STREAMS hash hash (> >|id >|> id|>)"),

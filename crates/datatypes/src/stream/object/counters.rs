@@ -43,11 +43,12 @@ impl StreamCounters {
         Some(if id == self.first { before.wrapping_add(1) } else { before })
     }
 
-    /// How many entries a group has read, whose last one came behind that many.
+    /// How many entries a group has read that goes on from `last_id`, after `read` entries, to the entry `id`. Entries that were
+    /// trimmed between them count as read.
     #[must_use]
-    pub fn read_next(&self, read: Option<u64>, id: StreamId) -> Option<u64> {
+    pub fn read_next(&self, read: Option<u64>, last_id: StreamId, id: StreamId) -> Option<u64> {
         match read {
-            Some(read) if !self.has_gap_from(id) => Some(read.wrapping_add(1)),
+            Some(read) if last_id >= self.first && !self.has_gap_from(id) => Some(read.wrapping_add(1)),
             _ if self.added > 0 => self.read_up_to(id),
             read => read,
         }
@@ -59,11 +60,11 @@ impl StreamCounters {
         if self.added == 0 {
             return Some(0);
         }
+        // What is left lies behind all that the group has read and all that was deleted.
+        if last_id < self.first && self.max_deleted < self.first {
+            return Some(self.len as i64);
+        }
         let read = match read {
-            // Told that it has read all, it has read nothing of what is there.
-            Some(read) if read >= self.added && last_id < self.first && !self.has_gap_from(last_id) => {
-                return Some(self.len as i64);
-            }
             Some(read) if !self.has_gap_from(last_id) => read,
             _ => self.read_up_to(last_id)?,
         };

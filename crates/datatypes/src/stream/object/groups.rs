@@ -136,7 +136,7 @@ impl StreamObject {
                     break;
                 }
                 let entry = entry?;
-                group.read = counters.read_next(group.read, entry.id);
+                group.read = counters.read_next(group.read, group.last_id, entry.id);
                 group.last_id = entry.id;
                 if let Some(owner) = consumer {
                     group.pend(Pending { id: entry.id, time: now, count: 1, owner })?;

@@ -27,6 +27,8 @@ pub(in crate::types) struct Draft<'w, C: Collection> {
     edits: Option<Vec<u8>>,
     /// The object in the store has changes that are not told yet.
     uncommitted: bool,
+    /// Nothing is there now that a waiter waits for.
+    unready: bool,
     /// When the first element expired before all changes.
     due: Option<i64>,
     now: u64,
@@ -68,6 +70,7 @@ impl Writer<'_> {
             counted: 0,
             edits,
             uncommitted: false,
+            unready: false,
             due,
             now,
             placement,
@@ -160,6 +163,11 @@ impl<C: Collection> Draft<'_, C> {
         self.counted = counted;
     }
 
+    /// Says that the changes make nothing ready for waiters.
+    pub(in crate::types) fn make_unready(&mut self) {
+        self.unready = true;
+    }
+
     /// Says that all changes together count as one.
     pub(in crate::types) fn count_once(&mut self) {
         self.counted = self.counted.min(1);
@@ -192,7 +200,7 @@ impl<C: Collection> Draft<'_, C> {
             Slot::Vacant(_) if is_gone => return Ok(()),
             Slot::Occupied(entry) if self.stored => {
                 let edits = self.edits.take().unwrap_or_default();
-                return commit_object::<C>(entry, self.packed, self.due, &edits);
+                return commit_object::<C>(entry, self.packed, self.due, &edits, self.unready);
             }
             Slot::Occupied(entry) => {
                 let put = Put { edited: false, ..entry.put() };
@@ -249,7 +257,13 @@ pub(super) fn store<C: Collection>(
 }
 
 /// Says that an object has changed, or packs it when it has become small.
-fn commit_object<C: Collection>(mut entry: Occupied<'_>, out: &mut Vec<u8>, due: Option<i64>, edits: &[u8]) -> Result<(), Refusal> {
+fn commit_object<C: Collection>(
+    mut entry: Occupied<'_>,
+    out: &mut Vec<u8>,
+    due: Option<i64>,
+    edits: &[u8],
+    unready: bool,
+) -> Result<(), Refusal> {
     out.clear();
     let packed = match entry.object().and_then(downcast::<C>) {
         Some(object) => C::pack(object, out)? && fits_inline(entry.key().bytes.len(), out.len()),
@@ -258,6 +272,6 @@ fn commit_object<C: Collection>(mut entry: Occupied<'_>, out: &mut Vec<u8>, due:
     if packed && entry.replace(C::KIND, out, entry.put()).is_ok() {
         return Ok(());
     }
-    entry.object_changed(due, edits);
+    entry.object_changed(due, edits, unready);
     Ok(())
 }

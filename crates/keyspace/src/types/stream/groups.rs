@@ -36,6 +36,16 @@ impl StreamMut<'_> {
         Ok(self.edit(edit, counted, change)??)
     }
 
+    /// Commits changes that give no waiter anything to read: entries that were acknowledged, consumers that were heard of. Without
+    /// that, each of them would run the command of every waiter in vain.
+    ///
+    /// # Errors
+    /// When the store is full.
+    pub fn commit_unready(mut self) -> Result<(), Refusal> {
+        self.draft.make_unready();
+        self.commit()
+    }
+
     /// What is pending with an id.
     ///
     /// # Errors

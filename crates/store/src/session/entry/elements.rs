@@ -50,12 +50,12 @@ impl Occupied<'_> {
     }
 
     /// Says that the object has changed, which had this [`Occupied::next_due`] before. `edits` say what was done, in the words
-    /// of its type, if that [is wanted](Occupied::wants_edits).
-    pub fn object_changed(&mut self, due: Option<i64>, edits: &[u8]) {
+    /// of its type, if that [is wanted](Occupied::wants_edits). `unready`: they give no waiter anything, and none is served.
+    pub fn object_changed(&mut self, due: Option<i64>, edits: &[u8], unready: bool) {
         debug_assert!(self.object().is_some(), "a value in its record changes as a whole");
         self.announce_elements(due);
         let kind = self.kind();
-        self.guard.say_changed(Act::Edit(kind, edits));
+        self.guard.say_changed(if unready { Act::EditUnready(kind, edits) } else { Act::Edit(kind, edits) });
     }
 
     /// When the first element expires, in milliseconds since the Unix epoch.
