@@ -286,7 +286,7 @@ fn populate(call: &mut AdminCall<'_>) -> Outcome {
             value.resize(size, 0);
         }
         let key = writer.key(&name);
-        let set = match writer.modify(key) {
+        let set = match writer.modify(key)? {
             Slot::Vacant(vacant) => vacant.insert(Kind::String, &value, Put::default()).map(drop),
             Slot::Occupied(_) => Ok(()),
         };

@@ -22,18 +22,24 @@ type Signature = [u64; 3];
 /// # Errors
 /// When a value is not in memory.
 pub(super) fn of_databases(accessor: &mut Accessor, databases: u16) -> Result<String, Stop> {
-    let mut sum = Signature::default();
+    let (mut sum, mut whole) = (Signature::default(), Ok(()));
     for db in 0..databases {
         let mut cursor = 0;
         loop {
             let mut keys: Vec<(Vec<u8>, bool)> = Vec::with_capacity(STEP);
             let mut reader = accessor.reader(db);
-            cursor = reader.scan(cursor, STEP, &mut |key, metadata| keys.push((key.to_vec(), metadata.expiry_ms.is_some())));
+            let scanned = reader.scan(cursor, STEP, &mut |key, metadata| keys.push((key.to_vec(), metadata.expiry_ms.is_some())));
+            cursor = scanned.cursor;
+            // All of them, so that those on the device are read together.
+            whole = whole.and(scanned.whole.map_err(Stop::from));
             for (bytes, expires) in &keys {
                 let key = reader.key(bytes);
-                if let Some(content) = content(&mut reader, key)? {
-                    let marks = [db.to_le_bytes(), [u8::from(*expires), 0]].concat();
-                    add(&mut sum, &signature(&[&marks, bytes, &content]));
+                match content(&mut reader, key) {
+                    Ok(Some(content)) => {
+                        let marks = [db.to_le_bytes(), [u8::from(*expires), 0]].concat();
+                        add(&mut sum, &signature(&[&marks, bytes, &content]));
+                    }
+                    content => whole = whole.and(content.map(drop)),
                 }
             }
             if cursor == 0 {
@@ -41,7 +47,7 @@ pub(super) fn of_databases(accessor: &mut Accessor, databases: u16) -> Result<St
             }
         }
     }
-    Ok(hex(&sum))
+    whole.map(|()| hex(&sum))
 }
 
 /// The signature of one key's value; zeroes when there is none.
@@ -59,7 +65,7 @@ pub(super) fn of_value(accessor: &mut Accessor, db: u16, key: &[u8]) -> Result<S
 fn content(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Stop> {
     // A key that becomes one of another type between two looks at it is looked at again.
     loop {
-        match keys.metadata(key).map(|metadata| metadata.kind) {
+        match keys.metadata(key)?.map(|metadata| metadata.kind) {
             None => return Ok(None),
             Some(Kind::Hash) => match keys.read_whole_as::<Hashes, _>(key, of_hash) {
                 Err(Refusal::WrongKind) => {}
@@ -81,7 +87,7 @@ fn content(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Stop>
                 Err(Refusal::WrongKind) => {}
                 content => return Ok(content?),
             },
-            Some(_) => return Ok(keys.read(key).map(|value| [value.kind().name().as_bytes(), b":", &value].concat())),
+            Some(_) => return Ok(keys.read(key)?.map(|value| [value.kind().name().as_bytes(), b":", &value].concat())),
         }
     }
 }

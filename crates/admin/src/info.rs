@@ -194,7 +194,7 @@ fn average_ttl_ms(call: &mut AdminCall<'_>, db: u16) -> i64 {
     }
     let mut reader = call.accessor.reader(db);
     for cursor in [start, 0] {
-        reader.scan(cursor, SAMPLED_KEYS, &mut |_, metadata| {
+        let _ = reader.scan(cursor, SAMPLED_KEYS, &mut |_, metadata| {
             if let Some(expiry_ms) = metadata.expiry_ms {
                 sum_ms = sum_ms.saturating_add(expiry_ms - now_ms);
                 keys += 1;

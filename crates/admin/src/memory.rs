@@ -59,7 +59,7 @@ fn usage(call: &mut ReadCall<'_>) -> Outcome {
         }
     }
     let key = call.key(2);
-    match call.keys.metadata(key) {
+    match call.keys.metadata(key)? {
         Some(metadata) => call.reply.unsigned((metadata.memory_bytes + INDEX_BYTES_PER_KEY) as u64),
         None => call.reply.null(),
     }

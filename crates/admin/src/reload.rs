@@ -19,7 +19,9 @@ pub(super) fn reload(call: &mut AdminCall<'_>) -> Outcome {
         let mut cursor = 0;
         loop {
             let mut keys: Vec<Vec<u8>> = Vec::with_capacity(STEP);
-            cursor = call.accessor.reader(db).scan(cursor, STEP, &mut |key, _| keys.push(key.to_vec()));
+            let scanned = call.accessor.reader(db).scan(cursor, STEP, &mut |key, _| keys.push(key.to_vec()));
+            scanned.whole?;
+            cursor = scanned.cursor;
             for key in &keys {
                 reload_key(call.accessor, db, key, call.context.settings())?;
             }
@@ -36,7 +38,7 @@ fn reload_key(accessor: &mut Accessor, db: u16, key: &[u8], settings: &Settings)
     let mut keys = accessor.writer(db);
     let key = keys.key(key);
     keys.lock_one(key);
-    let Some(Metadata { expiry_ms, etag, .. }) = keys.metadata(key) else { return Ok(()) };
+    let Some(Metadata { expiry_ms, etag, .. }) = keys.metadata(key)? else { return Ok(()) };
     let Some(written) = payload::of_key(&mut keys, key)? else { return Ok(()) };
     payload::put(&mut keys, key, payload::open(&written)?, Put { expiry_ms, etag, ..Put::default() }, settings)
 }

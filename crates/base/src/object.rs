@@ -5,11 +5,19 @@
 
 use std::any::Any;
 
-/// A part of the value is not in memory. Who meets this has it read and runs again.
+/// What an operation needs is not at hand. A command that meets this before its first change runs again, as the variant says.
 ///
-/// Nothing returns it yet: all parts of an object are in memory. Operations have it in their signatures, so that this can change.
+/// Parts of objects are never missing yet: a value is in memory as a whole. Their operations have it in their signatures, so that
+/// this can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missing;
+pub enum Missing {
+    /// A record has to be read from the device first.
+    Cold,
+    /// The device cannot give a record.
+    Unreadable,
+    /// The unit of work has not latched the key, or not exclusively: it has to run with a larger plan, or alone.
+    Unplanned,
+}
 
 /// Bytes are no part of an image, or not the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

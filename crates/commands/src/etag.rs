@@ -48,8 +48,8 @@ fn setwithetag(call: &mut WriteCall<'_>) -> Outcome {
     let options = set_options(call, 3, "setwithetag", false)?;
     let (key, value) = (call.key(1), call.args.at(2));
     let put = |etag| Put { expiry_ms: options.expiry_ms, etag: Some(etag), edited: false };
-    let before = call.replaces(key);
-    let etag = match call.keys.modify(key) {
+    let before = call.replaces(key)?;
+    let etag = match call.keys.modify(key)? {
         Slot::Vacant(vacant) => {
             vacant.insert(Kind::String, value, put(1))?;
             1
@@ -97,7 +97,7 @@ const GETIFNOTMATCH: Command = Command {
 /// Answers tag and value; the value is nil when its tag is the `known` one.
 fn get_unless(call: &mut ReadCall<'_>, known: Option<u64>) -> Outcome {
     let key = call.key(1);
-    let Some(value) = call.keys.read(key) else {
+    let Some(value) = call.keys.read(key)? else {
         call.looked_up(key, false);
         call.reply.null();
         return Ok(());
@@ -142,7 +142,7 @@ fn set_if(call: &mut WriteCall<'_>, command: &str, holds: fn(u64, u64) -> bool, 
     let options = set_options(call, 4, command, true)?;
     let given = etag(call.args.at(3))?;
     let (key, value) = (call.key(1), call.args.at(2));
-    match call.keys.modify(key) {
+    match call.keys.modify(key)? {
         Slot::Vacant(vacant) => {
             vacant.insert(Kind::String, value, Put { expiry_ms: options.expiry_ms, etag: Some(new(given)), edited: false })?;
         }
@@ -177,7 +177,7 @@ const DELIFGREATER: Command = Command {
 fn delifgreater(call: &mut WriteCall<'_>) -> Outcome {
     let given = etag(call.args.at(2))?;
     let key = call.key(1);
-    let deleted = match call.keys.modify(key) {
+    let deleted = match call.keys.modify(key)? {
         Slot::Occupied(occupied) => {
             is_string(occupied.kind())?;
             let greater = given > occupied.etag().unwrap_or(0);

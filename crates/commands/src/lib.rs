@@ -33,7 +33,7 @@
 //!
 //!    fn strlen(call: &mut ReadCall<'_>) -> Outcome {
 //!        let key = call.key(1);
-//!        let value = call.keys.read(key);
+//!        let value = call.keys.read(key)?;
 //!        let value = string(value.as_ref())?;
 //!        call.context.statistics().looked_up(value.is_some());
 //!        call.reply.unsigned(value.map_or(0, |value| value.len()) as u64);

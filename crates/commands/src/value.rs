@@ -43,7 +43,7 @@ pub(crate) fn set(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], put: Put
 /// As [`set`], while events are told.
 #[cold]
 fn set_telling(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], put: Put) -> Outcome {
-    let before = call.replaces(key);
+    let before = call.replaces(key)?;
     call.keys.upsert(key, value, put)?;
     call.replaced(key, before, Kind::String);
     call.event(Classes::STRING, "set", key);
@@ -58,10 +58,10 @@ pub(crate) fn set_expiring(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8],
         call.event(Classes::GENERIC, "expire", key);
         return Ok(());
     }
-    let before = call.replaces(key);
-    if !call.keys.delete(key) {
+    let before = call.replaces(key)?;
+    if !call.keys.delete(key)? {
         call.keys.upsert(key, value, Put::default())?;
-        call.keys.delete(key);
+        call.keys.delete(key)?;
     }
     call.replaced(key, before, Kind::String);
     call.event(Classes::STRING, "set", key);

@@ -12,7 +12,7 @@ use almandine_config::Settings;
 use almandine_config::config::View;
 use almandine_instance::pubsub::Subscribers;
 use almandine_instance::{Instance, WorkerStatistics};
-use almandine_keyspace::{Accessor, GlanceId, Key, Kind, Reader, Writer};
+use almandine_keyspace::{Accessor, GlanceId, Key, Kind, Missing, Reader, Writer};
 use almandine_resp::{Args, Reply};
 
 use crate::blocking::Block;
@@ -264,13 +264,15 @@ impl<'c, K: KeyAccess<'c>> KeyCall<'c, K> {
     }
 
     /// The type of the value that a latched key has, for [`KeyCall::replaced`]; none without a key, and where nobody wants to know.
+    ///
+    /// # Errors
+    /// When the value is not at hand.
     #[inline]
-    #[must_use]
-    pub fn replaces(&mut self, key: Key<'_>) -> Option<Kind> {
+    pub fn replaces(&mut self, key: Key<'_>) -> Result<Option<Kind>, Missing> {
         if !self.keys.reader().publishes(REPLACED) {
-            return None;
+            return Ok(None);
         }
-        self.keys.reader_mut().metadata(key).map(|metadata| metadata.kind)
+        Ok(self.keys.reader_mut().metadata(key)?.map(|metadata| metadata.kind))
     }
 
     /// States that a value of one type has replaced one of another or the same.

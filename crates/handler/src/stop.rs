@@ -19,6 +19,8 @@ pub enum Stop {
     Cold,
     /// The command needs a record that is damaged, or that the device cannot give.
     Unreadable,
+    /// The command needs a key that its unit of work has not latched.
+    Unplanned,
     /// The command's result is computed in slices first; see [`crate::computation`].
     Computing,
     /// The command has found nothing, and its client waits for this.
@@ -43,6 +45,7 @@ impl From<Missing> for Stop {
         match missing {
             Missing::Cold => Self::Cold,
             Missing::Unreadable => Self::Unreadable,
+            Missing::Unplanned => Self::Unplanned,
         }
     }
 }

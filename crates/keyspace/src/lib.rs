@@ -17,12 +17,13 @@ mod key_table;
 pub mod types;
 mod watch;
 
-pub use access::accessor::{Accessor, Key, Missing};
+pub use access::accessor::{Accessor, Key};
 pub use access::databases::{Keyspace, Options};
 pub use access::destinations::Filled;
-pub use access::reader::{Metadata, Reader, WrongKind};
+pub use access::reader::{Metadata, Reader};
 pub use access::value::{Owned, Value};
 pub use access::writer::Writer;
+pub use almandine_base::object::Missing;
 #[cfg(debug_assertions)]
 pub use almandine_store::limit_allocations;
 pub use almandine_store::{
@@ -34,6 +35,6 @@ pub use blocking::queues::{Awaited, EndOfWait, WaitedKeys, Waiter, WaiterKeys};
 pub use blocking::serve_waiters::Secured;
 pub use changes::feed::Listeners;
 pub use changes::listeners::{ChangedKey, KeyEvent};
-pub use types::Refusal;
+pub use types::{Refusal, WrongKind};
 pub use watch::table::Watcher;
 pub use watch::watched_keys::Watched;

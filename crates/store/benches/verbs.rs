@@ -31,7 +31,7 @@ fn main() {
                 if buffer.len() > 60_000 {
                     buffer.clear();
                 }
-                assert!(session.read(key, |view| view.append_to(&mut buffer)).is_some());
+                assert!(session.read(key, |view| view.append_to(&mut buffer)).expect("in memory").is_some());
             });
         });
         let set = median(|round| {

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "an example may end when something is wrong")]
 
 use almandine_device::{FileDevice, FileOptions};
-use almandine_store::{Fetcher, HeatRule, Met, Need, Options, Put, Session, Slot, Stage, Storage, Store};
+use almandine_store::{Fetcher, HeatRule, Missing, NotSet, Options, Put, Session, Slot, Stage, Storage, Store};
 use std::{error::Error, path::Path, sync::Arc, thread, time::Duration};
 
 /// Keys of a batch: their reads are under way together.
@@ -87,16 +87,7 @@ impl User {
             thread::sleep(Duration::from_micros(200));
         }
         let (name, value) = (name_of(number), value_of(number, version));
-        self.until_staged(|session, namespace, wanted| {
-            let key = session.key(namespace, &name);
-            let readable = session.cold().probe(key, Need::Overwrite, wanted);
-            assert!(readable, "the device cannot give a record");
-            if wanted.is_empty() {
-                // Moved meanwhile, it may be missed all the same: then nothing has changed, and the batch runs again.
-                let done = session.upsert(key, &value, Put::default());
-                assert!(done.is_ok() || session.cold().has_missed(), "the store is full");
-            }
-        });
+        self.until_staged(|session, namespace| session.upsert(session.key(namespace, &name), &value, Put::default()));
     }
 
     /// Overwrites every tenth key; of every hundred it removes one and extends one, with regard to what they were.
@@ -104,25 +95,19 @@ impl User {
         group.iter().filter(|&number| number % 10 == 3).for_each(|&number| self.set(number, 1));
         for &number in group.iter().filter(|&number| [7, 8].contains(&(number % 100))) {
             let name = name_of(number);
-            self.until_staged(|session, namespace, wanted| {
-                let key = session.key(namespace, &name);
-                session.plan().lock_all(&[key.hash], true);
-                // Nothing is changed before everything that may be the key's has been read.
-                let readable = session.cold().probe(key, Need::Read, wanted);
-                match (readable && wanted.is_empty()).then(|| session.entry(key)) {
-                    Some(Slot::Occupied(entry)) if number % 100 == 7 => entry.remove(),
-                    Some(Slot::Occupied(mut entry)) => entry.append(b"!").unwrap(),
-                    Some(Slot::Vacant(_)) => panic!("key {number} is missing"),
-                    None => assert!(readable, "the device cannot give a record"),
+            self.until_staged(|session, namespace| {
+                match session.entry(session.key(namespace, &name))? {
+                    Slot::Occupied(entry) if number % 100 == 7 => entry.remove(),
+                    Slot::Occupied(mut entry) => entry.append(b"!")?,
+                    Slot::Vacant(_) => panic!("key {number} is missing"),
                 }
-                session.plan().unlock_all();
+                Ok(())
             });
         }
     }
 
     fn compare(&mut self, group: &[u64]) {
-        let mut values = Vec::new();
-        self.until_staged(|session, namespace, _| {
+        let values = self.until_staged(|session, namespace| {
             let read = |&number: &u64| {
                 session.read(session.key(namespace, &name_of(number)), |view| {
                     let mut value = Vec::new();
@@ -130,25 +115,32 @@ impl User {
                     value
                 })
             };
-            values = group.iter().map(read).collect();
+            let values: Vec<_> = group.iter().map(read).collect();
+            // All of them are looked up, so that all are read together.
+            values.into_iter().map(|value| Ok(value?)).collect::<Result<Vec<_>, NotSet>>()
         });
         assert!(group.iter().map(|&number| final_value(number)).eq(values), "a value is wrong");
     }
 
     /// Runs a batch again and again until everything that it needs from the device is staged.
-    fn until_staged(&mut self, mut batch: impl FnMut(&mut Session, u16, &mut Vec<u64>)) {
-        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+    fn until_staged<R>(&mut self, mut batch: impl FnMut(&mut Session, u16) -> Result<R, NotSet>) -> R {
+        let mut stage = Stage::default();
         loop {
             self.session.enter(0);
             self.session.attach(stage);
-            batch(&mut self.session, self.namespace, &mut wanted);
-            assert_ne!(self.session.cold().take_met(&mut wanted), Met::Failed, "the device cannot give a record");
+            let result = batch(&mut self.session, self.namespace);
             stage = self.session.detach();
             self.session.leave();
-            if wanted.is_empty() {
-                return self.fetcher.reclaim(&mut stage);
+            match result {
+                Ok(result) => {
+                    self.fetcher.reclaim(&mut stage);
+                    return result;
+                }
+                Err(NotSet::Missing(Missing::Cold)) => {}
+                Err(refusal) => panic!("{refusal:?}"),
             }
-            self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher);
+            let cold = self.session.cold();
+            cold.stage_blocking(&mut cold.take_wanted(), &mut stage, &mut self.fetcher);
         }
     }
 }

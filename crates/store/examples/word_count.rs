@@ -28,10 +28,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut cursor = 0;
     loop {
         session.enter(0);
-        cursor = session.keys(words).scan(cursor, 1000, |word, view| {
+        let scanned = session.keys(words).scan(cursor, 1000, |word, view| {
             let count = view.bytes().and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
             counts.push((count, String::from_utf8_lossy(word).into_owned()));
         });
+        cursor = scanned.cursor;
         session.leave();
         if cursor == 0 {
             break;
@@ -50,7 +51,7 @@ fn count(store: &Store, words: u16, lines: &[&str]) -> Result<(), Box<dyn Error>
     for line in lines {
         session.enter(0);
         for word in line.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()) {
-            match session.entry(session.key(words, word.as_bytes())) {
+            match session.entry(session.key(words, word.as_bytes())).expect("in memory") {
                 Slot::Occupied(mut entry) => {
                     let count = u64::from_le_bytes(entry.value().try_into()?) + 1;
                     entry.write_at(0, &count.to_le_bytes())?;

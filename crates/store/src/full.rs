@@ -1,4 +1,6 @@
-//! The error of a store without space.
+//! Why a key is not set.
+
+use almandine_base::object::Missing;
 
 /// The store cannot take another record: the log's address ring or the index is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,3 +13,24 @@ impl std::fmt::Display for Full {
 }
 
 impl std::error::Error for Full {}
+
+/// Why a key was not set; nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotSet {
+    /// The store is full.
+    Full,
+    /// What the key had, or has, is not at hand.
+    Missing(Missing),
+}
+
+impl From<Full> for NotSet {
+    fn from(_: Full) -> Self {
+        Self::Full
+    }
+}
+
+impl From<Missing> for NotSet {
+    fn from(missing: Missing) -> Self {
+        Self::Missing(missing)
+    }
+}

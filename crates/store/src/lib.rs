@@ -61,6 +61,7 @@ mod store;
 mod sync;
 mod tier;
 
+pub use almandine_base::object::Missing;
 pub use changes::events::Event;
 pub use changes::{Body, Change, Changes, Effect, RemovalReason, elements, push_element};
 pub use counters::Totals;
@@ -69,7 +70,7 @@ pub use evict::{EvictionOrder, EvictionPolicy};
 #[cfg(debug_assertions)]
 pub use fault::limit_allocations;
 pub use figures::Figures;
-pub use full::Full;
+pub use full::{Full, NotSet};
 pub use index::prefetch;
 pub use listeners::Listeners;
 pub use memory::MemoryUse;
@@ -80,7 +81,7 @@ pub use record::key::{GlanceId, Key, ReadyKey};
 pub use record::put::Put;
 pub use record::{Kind, fits_inline};
 pub use session::{
-    Ahead, Cold, Expected, Heat, Keys, Met, Need, Notes, Occupied, Pair, Plan, ReadyKeys, Session, Slot, Vacant, View,
+    Ahead, Cold, Expected, Heat, Keys, Need, Notes, Occupied, Pair, Plan, ReadyKeys, Scanned, Session, Slot, Vacant, View,
 };
 pub use settings::Settings;
 pub use shared::consumers::Consumer;

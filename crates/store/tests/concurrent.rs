@@ -38,7 +38,7 @@ fn readers_never_see_a_torn_value() {
                     let bytes = number.to_le_bytes();
                     let key = session.key(namespace, &bytes);
                     if stamp % 31 == 0 {
-                        session.delete(key);
+                        session.delete(key).unwrap();
                     } else {
                         session.upsert(key, &value, Put { etag: (stamp % 5 == 0).then_some(stamp), ..Put::default() }).unwrap();
                     }
@@ -59,10 +59,12 @@ fn readers_never_see_a_torn_value() {
                     session.enter(0);
                     for _ in 0..16 {
                         number = (number + 1) % 256;
-                        let found = session.read(session.key(namespace, &number.to_le_bytes()), |view| {
-                            copy.clear();
-                            view.append_to(&mut copy);
-                        });
+                        let found = session
+                            .read(session.key(namespace, &number.to_le_bytes()), |view| {
+                                copy.clear();
+                                view.append_to(&mut copy);
+                            })
+                            .unwrap();
                         if found.is_some() {
                             assert!(copy.windows(2).all(|pair| pair[0] == pair[1]), "torn: {copy:?}");
                             reads.fetch_add(1, Ordering::Relaxed);
@@ -91,7 +93,7 @@ fn increments_are_not_lost() {
                 for round in 0..ROUNDS {
                     session.enter(0);
                     let bytes = (round % 7).to_le_bytes();
-                    match session.entry(session.key(namespace, &bytes)) {
+                    match session.entry(session.key(namespace, &bytes)).unwrap() {
                         Slot::Occupied(mut entry) => {
                             let count = u64::from_le_bytes(entry.value().try_into().unwrap()) + 1;
                             entry.write_at(0, &count.to_le_bytes()).unwrap();
@@ -108,10 +110,12 @@ fn increments_are_not_lost() {
     let mut total = 0;
     for number in 0..7u64 {
         let mut value = Vec::new();
-        session.read(session.key(namespace, &number.to_le_bytes()), |view| {
-            value.clear();
-            view.append_to(&mut value);
-        });
+        session
+            .read(session.key(namespace, &number.to_le_bytes()), |view| {
+                value.clear();
+                view.append_to(&mut value);
+            })
+            .unwrap();
         total += u64::from_le_bytes(value.try_into().unwrap());
     }
     session.leave();
@@ -145,7 +149,7 @@ fn lock_plans_are_atomic() {
                     let hashes = [&from, &to].map(|key| session.key(namespace, key).hash);
                     session.plan().lock_all(&hashes, true);
                     for (account, change) in [(&from, -1i64), (&to, 1)] {
-                        if let Slot::Occupied(mut entry) = session.entry(session.key(namespace, account)) {
+                        if let Slot::Occupied(mut entry) = session.entry(session.key(namespace, account)).unwrap() {
                             let balance = i64::from_le_bytes(entry.value().try_into().unwrap()) + change;
                             entry.write_at(0, &balance.to_le_bytes()).unwrap();
                         }
@@ -171,6 +175,7 @@ fn lock_plans_are_atomic() {
                     .map(|key| {
                         session
                             .read(session.key(namespace, key), |view| i64::from_le_bytes(view.bytes().unwrap().try_into().unwrap()))
+                            .unwrap()
                             .unwrap()
                     })
                     .sum();
@@ -213,7 +218,7 @@ fn lock_plans_of_many_keys_are_atomic_while_the_index_is_resized() {
                 session.enter(0);
                 let bytes = number.to_le_bytes();
                 let key = session.key(namespace, &bytes);
-                if !session.delete(key) {
+                if !session.delete(key).unwrap() {
                     session.upsert(key, b"", Put::default()).unwrap();
                 }
                 session.leave();
@@ -226,8 +231,10 @@ fn lock_plans_of_many_keys_are_atomic_while_the_index_is_resized() {
             session.enter(0);
             let hashes: Vec<_> = keys.iter().map(|key| session.key(namespace, key).hash).collect();
             session.plan().lock_all(&hashes, false);
-            let stamps: HashSet<_> =
-                keys.iter().map(|key| session.read(session.key(namespace, key), |view| view.bytes().unwrap().to_vec())).collect();
+            let stamps: HashSet<_> = keys
+                .iter()
+                .map(|key| session.read(session.key(namespace, key), |view| view.bytes().unwrap().to_vec()).unwrap())
+                .collect();
             session.plan().unlock_all();
             session.leave();
             assert_eq!(stamps.len(), 1, "all keys have the stamp of one plan");
@@ -261,7 +268,7 @@ fn a_scan_sees_every_key_that_stays() {
                         let bytes = (STAY + number).to_le_bytes();
                         let key = session.key(namespace, &bytes);
                         if delete {
-                            session.delete(key);
+                            session.delete(key).unwrap();
                         } else {
                             session.upsert(key, &[round as u8; 40], Put::default()).unwrap();
                         }
@@ -279,10 +286,11 @@ fn a_scan_sees_every_key_that_stays() {
                 let mut cursor = 0;
                 loop {
                     session.enter(0);
-                    cursor = session.keys(namespace).scan(cursor, 20, |key, _| {
+                    let scanned = session.keys(namespace).scan(cursor, 20, |key, _| {
                         let number = u64::from_le_bytes(key.try_into().unwrap());
                         assert!(number >= STAY || seen.insert(number), "{number} seen twice");
                     });
+                    cursor = scanned.cursor;
                     session.leave();
                     if cursor == 0 {
                         break;

@@ -4,7 +4,7 @@
 
 use almandine_device::{Device, FaultPlan, FaultyDevice, MemoryDevice};
 use almandine_io::storage::Buffer;
-use almandine_store::{Consumer, Effect, Fetcher, Met, Options, Put, RemovalReason, Session, Stage, Storage, Store};
+use almandine_store::{Consumer, Effect, Fetcher, Missing, NotSet, Options, Put, RemovalReason, Session, Stage, Storage, Store};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -53,27 +53,32 @@ impl Rig {
     /// Sets a new key. False when the store is full. One whose tag is that of a record that cannot be read is left out.
     fn set(&mut self, namespace: u16, number: u64, value: &[u8], expiry_ms: Option<i64>) -> bool {
         let name = format!("key:{number}");
-        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+        let mut stage = Stage::default();
         for _ in 0..100 {
             self.session.enter(self.now_ms);
             self.session.attach(stage);
             let key = self.session.key(namespace, name.as_bytes());
             let set = self.session.upsert(key, value, Put { expiry_ms, ..Put::default() });
-            let met = self.session.cold().take_met(&mut wanted);
             stage = self.session.detach();
             self.session.leave();
-            match met {
-                Met::Nothing => return set.is_ok(),
-                Met::Cold => self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
-                Met::Failed => return true,
+            match set {
+                Ok(()) => return true,
+                Err(NotSet::Full) => return false,
+                Err(NotSet::Missing(Missing::Cold)) => self.stage_wanted(&mut stage),
+                Err(NotSet::Missing(_)) => return true,
             }
         }
         panic!("key {number} is cold for ever");
     }
 
+    fn stage_wanted(&mut self, stage: &mut Stage) {
+        let cold = self.session.cold();
+        cold.stage_blocking(&mut cold.take_wanted(), stage, &mut self.fetcher);
+    }
+
     fn get(&mut self, number: u64) -> Option<Vec<u8>> {
         let name = format!("key:{number}");
-        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+        let mut stage = Stage::default();
         for _ in 0..100 {
             self.session.enter(self.now_ms);
             self.session.attach(stage);
@@ -86,13 +91,12 @@ impl Rig {
                 }
                 value
             });
-            let met = self.session.cold().take_met(&mut wanted);
             stage = self.session.detach();
             self.session.leave();
-            match met {
-                Met::Nothing => return found,
-                Met::Cold => self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
-                Met::Failed => panic!("key {number} can not be read"),
+            match found {
+                Ok(found) => return found,
+                Err(Missing::Cold) => self.stage_wanted(&mut stage),
+                Err(_) => panic!("key {number} can not be read"),
             }
         }
         panic!("key {number} is cold for ever");

@@ -36,7 +36,7 @@ fn put(session: &mut Session, namespace: u16, number: u64, value: &[u8], expiry_
 
 fn has(session: &mut Session, namespace: u16, number: u64) -> bool {
     session.enter(1_000);
-    let found = session.read(session.key(namespace, &number.to_le_bytes()), |_| ()).is_some();
+    let found = session.read(session.key(namespace, &number.to_le_bytes()), |_| ()).unwrap().is_some();
     session.leave();
     found
 }
@@ -209,7 +209,7 @@ fn the_budget_holds_while_sessions_compete() {
         session.enter(1_000);
         let (mut cursor, mut seen) = (0, 0);
         loop {
-            cursor = session.keys(namespace).scan(cursor, 1_000, |_, _| seen += 1);
+            cursor = session.keys(namespace).scan(cursor, 1_000, |_, _| seen += 1).cursor;
             if cursor == 0 {
                 break;
             }
@@ -331,11 +331,12 @@ fn idle_times_and_frequencies_follow_use() {
     let mut session = store.session().unwrap();
     put(&mut session, namespace, 1, b"v", None);
     put(&mut session, namespace, 2, b"v", None);
-    let idle = |session: &Session, number: u64| session.heat().idle_ms(session.key(namespace, &number.to_le_bytes())).unwrap();
+    let idle =
+        |session: &Session, number: u64| session.heat().idle_ms(session.key(namespace, &number.to_le_bytes())).unwrap().unwrap();
     assert_eq!((idle(&session, 1), idle(&session, 2)), (0, 0));
     wait_until("time makes keys idle", || idle(&session, 1) >= 4_000);
     session.enter(1_000);
-    assert!(session.heat().quietly(|session| session.read(session.key(namespace, &1u64.to_le_bytes()), |_| ())).is_some());
+    assert!(session.heat().quietly(|session| session.read(session.key(namespace, &1u64.to_le_bytes()), |_| ()).unwrap()).is_some());
     session.leave();
     assert!(idle(&session, 1) >= 4_000, "a quiet look is no use");
     assert!(has(&mut session, namespace, 1));

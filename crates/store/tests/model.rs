@@ -43,15 +43,17 @@ const EDITED_BYTES_MAX: usize = 1000;
 
 fn read(session: &Session, namespace: u16, key: &[u8]) -> Option<Model> {
     let mut model = Model::default();
-    session.read(session.key(namespace, key), |view| {
-        model.value.clear();
-        view.append_to(&mut model.value);
-        if let Some(shared) = view.shared() {
-            assert_eq!(shared.as_ref().as_ref(), &model.value[..]);
-        }
-        (model.expiry_ms, model.etag) = (view.expiry_ms(), view.etag());
-        model.edited = view.is_edited();
-    })?;
+    session
+        .read(session.key(namespace, key), |view| {
+            model.value.clear();
+            view.append_to(&mut model.value);
+            if let Some(shared) = view.shared() {
+                assert_eq!(shared.as_ref().as_ref(), &model.value[..]);
+            }
+            (model.expiry_ms, model.etag) = (view.expiry_ms(), view.etag());
+            model.edited = view.is_edited();
+        })
+        .unwrap()?;
     model.edited &= model.value.len() <= EDITED_BYTES_MAX;
     Some(model)
 }
@@ -86,10 +88,10 @@ fn run(seed: u64, steps: usize, options: Options) {
                 let edited = put.edited && value.len() <= EDITED_BYTES_MAX;
                 model.insert(key, Model { value, expiry_ms: put.expiry_ms, etag: put.etag, edited });
             }
-            3 => assert_eq!(session.delete(handle), model.remove(&key).is_some(), "seed {seed} step {step}"),
+            3 => assert_eq!(session.delete(handle).unwrap(), model.remove(&key).is_some(), "seed {seed} step {step}"),
             4 => {
                 let value = random.bytes(9000);
-                match session.entry(handle) {
+                match session.entry(handle).unwrap() {
                     Slot::Occupied(mut entry) => {
                         entry.append(&value).unwrap();
                         let model = model.get_mut(&key).unwrap();
@@ -103,7 +105,7 @@ fn run(seed: u64, steps: usize, options: Options) {
                 }
             }
             5 => {
-                if let Slot::Occupied(mut entry) = session.entry(handle) {
+                if let Slot::Occupied(mut entry) = session.entry(handle).unwrap() {
                     let (offset, bytes) = (random.below(300) as usize, random.bytes(400));
                     entry.write_at(offset, &bytes).unwrap();
                     let model = model.get_mut(&key).unwrap();
@@ -114,7 +116,7 @@ fn run(seed: u64, steps: usize, options: Options) {
                 }
             }
             6 => {
-                if let Slot::Occupied(mut entry) = session.entry(handle) {
+                if let Slot::Occupied(mut entry) = session.entry(handle).unwrap() {
                     let expiry_ms = (random.below(2) == 0).then(|| now + 1 + random.below(50) as i64);
                     let etag = (random.below(2) == 0).then(|| random.next());
                     entry.set_expiry(expiry_ms).unwrap();
@@ -138,9 +140,10 @@ fn run(seed: u64, steps: usize, options: Options) {
     let mut cursor = 0;
     let mut seen = HashMap::new();
     loop {
-        cursor = session.keys(namespace).scan(cursor, 10, |key, _| {
+        let scanned = session.keys(namespace).scan(cursor, 10, |key, _| {
             assert!(seen.insert(key.to_vec(), ()).is_none(), "seen twice");
         });
+        cursor = scanned.cursor;
         if cursor == 0 {
             break;
         }
@@ -149,7 +152,7 @@ fn run(seed: u64, steps: usize, options: Options) {
     assert_eq!(store.figures().namespace_len(namespace).0, model.len() as u64, "a scan removes what it meets expired");
     for (key, entry) in &model {
         assert_eq!(read(&session, namespace, key).as_ref(), Some(entry));
-        assert!(session.delete(session.key(namespace, key)));
+        assert!(session.delete(session.key(namespace, key)).unwrap());
     }
     session.leave();
     // What expired unnoticed is still counted; everything else is gone, and so is every byte on the heap.
@@ -157,7 +160,7 @@ fn run(seed: u64, steps: usize, options: Options) {
     let left = store.figures().namespace_len(namespace).0;
     for number in 0..3000u64 {
         let key = if number < 10 { vec![b'k'; 4000 + number as usize * 50] } else { format!("key:{number}").into_bytes() };
-        session.delete(session.key(namespace, &key));
+        session.delete(session.key(namespace, &key)).unwrap();
     }
     session.leave();
     assert_eq!((store.figures().namespace_len(namespace), left > 3000), ((0, 0), false));
@@ -192,7 +195,7 @@ fn a_key_of_a_dropped_namespace_never_comes_back() {
         for number in 0..1000u64 {
             let bytes = number.to_le_bytes();
             let key = session.key(namespace, &bytes);
-            assert!(session.read(key, |_| ()).is_none(), "round {round}");
+            assert!(session.read(key, |_| ()).unwrap().is_none(), "round {round}");
             session.upsert(key, b"value", Put::default()).unwrap();
         }
         session.leave();

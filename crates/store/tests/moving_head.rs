@@ -4,7 +4,7 @@
 #![cfg(not(loom))]
 
 use almandine_device::{Device, FaultPlan, FaultyDevice, MemoryDevice};
-use almandine_store::{Fetcher, Kind, Met, Need, Options, Put, Session, Slot, Stage, Storage, Store};
+use almandine_store::{Fetcher, Kind, Missing, Need, NotSet, Options, Put, Session, Slot, Stage, Storage, Store};
 use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
@@ -12,7 +12,7 @@ const NOW_MS: i64 = 1_000_000;
 const KEY: &[u8] = b"the key";
 
 /// What [`Rig::with`] runs until nothing that it needs is missing.
-type Step<'r, R> = &'r mut dyn FnMut(&mut Session, u16) -> R;
+type Step<'r, R> = &'r mut dyn FnMut(&mut Session, u16) -> Result<R, NotSet>;
 
 /// A store without threads of its own and two sessions.
 struct Rig {
@@ -47,18 +47,18 @@ impl Rig {
 
     /// Runs something in the late session, reading what it needs from the device.
     fn late<R>(&mut self, run: Step<'_, R>) -> R {
-        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+        let mut stage = Stage::default();
         for _ in 0..100 {
             self.late.enter(NOW_MS);
             self.late.attach(stage);
             let result = run(&mut self.late, self.namespace);
-            let met = self.late.cold().take_met(&mut wanted);
             stage = self.late.detach();
             self.late.leave();
-            match met {
-                Met::Nothing => return result,
-                Met::Cold => self.late.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
-                Met::Failed => panic!("the device gave an error"),
+            let cold = self.late.cold();
+            match result {
+                Ok(result) => return result,
+                Err(NotSet::Missing(Missing::Cold)) => cold.stage_blocking(&mut cold.take_wanted(), &mut stage, &mut self.fetcher),
+                Err(refusal) => panic!("{refusal:?}"),
             }
         }
         panic!("a record moves whenever it is looked for");
@@ -66,10 +66,7 @@ impl Rig {
 
     /// Runs something in the early session, inside its batch, where nothing of the key is missing.
     fn early<R>(&mut self, run: Step<'_, R>) -> R {
-        let result = run(&mut self.early, self.namespace);
-        let mut wanted = Vec::new();
-        assert_eq!(self.early.cold().take_met(&mut wanted), Met::Nothing, "the early session has the key in memory");
-        result
+        run(&mut self.early, self.namespace).expect("the early session has the key in memory")
     }
 
     /// Ends the early session's batch.
@@ -84,10 +81,10 @@ impl Rig {
             let name = format!("filler:{}", self.fillers);
             self.late.enter(NOW_MS);
             let key = self.late.key(self.namespace, name.as_bytes());
-            let _ = self.late.upsert(key, &[b'.'; 1000], Put::default());
             // One whose tag is that of a key on the device is left out, because it would have to be read.
-            let left_out = self.late.cold().take_met(&mut Vec::new()) != Met::Nothing;
-            self.live_fillers += u64::from(!left_out);
+            let set = self.late.upsert(key, &[b'.'; 1000], Put::default());
+            self.late.cold().take_wanted();
+            self.live_fillers += u64::from(set.is_ok());
             self.late.leave();
         }
         self.store.maintain(NOW_MS);
@@ -95,9 +92,9 @@ impl Rig {
 
     /// Whether a session has to read something before it can use the key.
     fn is_cold(session: &Session, namespace: u16) -> bool {
-        let mut wanted = Vec::new();
-        let _ = session.cold().probe(session.key(namespace, KEY), Need::Read, &mut wanted);
-        !wanted.is_empty()
+        let probed = session.cold().probe(session.key(namespace, KEY), Need::Read);
+        session.cold().take_wanted();
+        probed == Err(Missing::Cold)
     }
 
     /// Makes all of the key leave memory.
@@ -134,38 +131,36 @@ impl Rig {
         false
     }
 
-    fn set(value: &'static [u8]) -> impl FnMut(&mut Session, u16) {
+    fn set(value: &'static [u8]) -> impl FnMut(&mut Session, u16) -> Result<(), NotSet> {
         move |session, namespace| {
             let key = session.key(namespace, KEY);
-            // A refusal is void while something is missing, which the caller finds out.
-            let _ = session.upsert(key, value, Put::default());
+            session.upsert(key, value, Put::default())
         }
     }
 
-    fn append(value: &'static [u8]) -> impl FnMut(&mut Session, u16) {
+    fn append(value: &'static [u8]) -> impl FnMut(&mut Session, u16) -> Result<(), NotSet> {
         move |session, namespace| {
             let key = session.key(namespace, KEY);
-            let _ = match session.entry(key) {
+            Ok(match session.entry(key)? {
                 Slot::Occupied(mut entry) => entry.append(value),
                 Slot::Vacant(vacant) => vacant.insert(Kind::String, value, Put::EDITED),
-            };
+            }?)
         }
     }
 
-    fn delete(session: &mut Session, namespace: u16) -> bool {
+    fn delete(session: &mut Session, namespace: u16) -> Result<bool, NotSet> {
         let key = session.key(namespace, KEY);
-        session.delete(key)
+        Ok(session.delete(key)?)
     }
 
-    fn get(session: &mut Session, namespace: u16) -> Option<Vec<u8>> {
+    fn get(session: &mut Session, namespace: u16) -> Result<Option<Vec<u8>>, NotSet> {
         let key = session.key(namespace, KEY);
         let mut value = Vec::new();
-        session
-            .read(key, |view| {
-                value.clear();
-                view.append_to(&mut value);
-            })
-            .map(|()| value)
+        let found = session.read(key, |view| {
+            value.clear();
+            view.append_to(&mut value);
+        })?;
+        Ok(found.map(|()| value))
     }
 
     /// The key is this for everybody, now and when all has settled, and it counts once.
@@ -237,12 +232,13 @@ fn nothing_deleted_comes_back_when_the_head_first_moves() {
 fn what_was_read_before_the_key_changed_is_not_used() {
     for removed in [false, true] {
         let mut rig = about_to_leave(false);
-        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+        let mut stage = Stage::default();
         rig.late.enter(NOW_MS);
         let key = rig.late.key(rig.namespace, KEY);
-        assert!(rig.late.cold().probe(key, Need::Read, &mut wanted));
+        assert_eq!(rig.late.cold().probe(key, Need::Read), Err(Missing::Cold));
         rig.late.leave();
-        rig.late.cold().stage_blocking(&mut wanted, &mut stage, &mut rig.fetcher);
+        let cold = rig.late.cold();
+        cold.stage_blocking(&mut cold.take_wanted(), &mut stage, &mut rig.fetcher);
         if removed {
             assert!(rig.early(&mut Rig::delete));
         } else {
@@ -250,9 +246,8 @@ fn what_was_read_before_the_key_changed_is_not_used() {
         }
         rig.late.enter(NOW_MS);
         rig.late.attach(stage);
-        let found = Rig::get(&mut rig.late, rig.namespace);
-        Rig::append(b"!")(&mut rig.late, rig.namespace);
-        assert_eq!(rig.late.cold().take_met(&mut wanted), Met::Nothing);
+        let found = Rig::get(&mut rig.late, rig.namespace).expect("at hand");
+        Rig::append(b"!")(&mut rig.late, rig.namespace).expect("at hand");
         rig.late.detach();
         rig.late.leave();
         rig.end();

@@ -5,7 +5,7 @@
 use almandine_base::object::{Damaged, ImageCursor, Kind, Missing, Object, Types};
 use almandine_device::{Device, MemoryDevice};
 use almandine_io::storage::Buffer;
-use almandine_store::{Fetcher, HeapValue, Met, Options, Put, Session, Slot, Stage, Storage, Store};
+use almandine_store::{Fetcher, HeapValue, Options, Put, Session, Slot, Stage, Storage, Store};
 use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -133,19 +133,19 @@ impl Rig {
     }
 
     /// Does something in a batch, with what it needs from the device. None: that cannot be read.
-    fn batch<R>(&mut self, mut work: impl FnMut(&mut Session, u16) -> R) -> Option<R> {
-        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+    fn batch<R>(&mut self, mut work: impl FnMut(&mut Session, u16) -> Result<R, Missing>) -> Option<R> {
+        let mut stage = Stage::default();
         for _ in 0..100 {
             self.session.enter(0);
             self.session.attach(stage);
             let result = work(&mut self.session, self.namespace);
-            let met = self.session.cold().take_met(&mut wanted);
             stage = self.session.detach();
             self.session.leave();
-            match met {
-                Met::Nothing => return Some(result),
-                Met::Cold => self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
-                Met::Failed => return None,
+            let cold = self.session.cold();
+            match result {
+                Ok(result) => return Some(result),
+                Err(Missing::Cold) => cold.stage_blocking(&mut cold.take_wanted(), &mut stage, &mut self.fetcher),
+                Err(_) => return None,
             }
         }
         panic!("cold for ever");
@@ -155,10 +155,10 @@ impl Rig {
         let set = self.batch(|session, namespace| {
             let key = session.key(namespace, name.as_bytes());
             let value = Arc::new(HeapValue::object(pile.snapshot()));
-            match session.entry_to_replace(key) {
+            Ok(match session.entry_to_replace(key)? {
                 Slot::Vacant(entry) => entry.insert_shared(Kind::Hash, value, Put::default()).is_ok(),
                 Slot::Occupied(mut entry) => entry.replace_shared(Kind::Hash, value, Put::default()).is_ok(),
-            }
+            })
         });
         assert_eq!(set, Some(true));
     }
@@ -168,7 +168,7 @@ impl Rig {
         let read = |session: &mut Session, namespace: u16| {
             let key = session.key(namespace, name.as_bytes());
             let elements = |object: &dyn Object| object.as_any().downcast_ref::<Pile>().map(|pile| pile.elements.clone());
-            session.read(key, |view| view.object().and_then(elements)).flatten()
+            Ok(session.read(key, |view| view.object().and_then(elements))?.flatten())
         };
         self.batch(read).map(|found| found.expect("an object"))
     }

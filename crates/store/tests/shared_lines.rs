@@ -29,14 +29,14 @@ fn a_read_writes_no_shared_line_and_a_change_its_bucket() {
     let set = |value: &'static [u8]| {
         move |session: &mut Session| session.upsert(session.key(namespace, b"key"), value, Put::default()).expect("room")
     };
-    let get = |session: &mut Session| assert!(session.read(session.key(namespace, b"key"), |_| ()).is_some());
-    let miss = |session: &mut Session| assert!(session.read(session.key(namespace, b"none"), |_| ()).is_none());
-    let append = |session: &mut Session| match session.entry(session.key(namespace, b"key")) {
+    let get = |session: &mut Session| assert!(session.read(session.key(namespace, b"key"), |_| ()).unwrap().is_some());
+    let miss = |session: &mut Session| assert!(session.read(session.key(namespace, b"none"), |_| ()).unwrap().is_none());
+    let append = |session: &mut Session| match session.entry(session.key(namespace, b"key")).unwrap() {
         Slot::Occupied(mut entry) => entry.append(b"!").expect("room"),
         Slot::Vacant(_) => panic!("the key is there"),
     };
-    let delete = |session: &mut Session| assert!(session.delete(session.key(namespace, b"key")));
-    let make = |session: &mut Session| match session.entry(session.key(namespace, b"key")) {
+    let delete = |session: &mut Session| assert!(session.delete(session.key(namespace, b"key")).unwrap());
+    let make = |session: &mut Session| match session.entry(session.key(namespace, b"key")).unwrap() {
         Slot::Vacant(entry) => entry.insert(Kind::String, b"value", Put::default()).expect("room"),
         Slot::Occupied(_) => panic!("the key is gone"),
     };

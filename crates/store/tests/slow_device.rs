@@ -76,7 +76,7 @@ fn set(store: &Store, session: &mut Session, namespace: u16, number: u64, expiry
     let key = session.key(namespace, &name);
     // A new key whose tag is that of one on the device is left out.
     let _ = session.upsert(key, &[b'.'; 900], Put { expiry_ms, ..Put::default() });
-    let _ = session.cold().take_met(&mut Vec::new());
+    session.cold().take_wanted();
     session.leave();
 }
 

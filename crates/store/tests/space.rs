@@ -36,7 +36,7 @@ fn churn_stays_within_its_bound_and_loses_nothing() {
         let bytes = number.to_le_bytes();
         let key = session.key(namespace, &bytes);
         if step % 20 == 7 {
-            session.delete(key);
+            session.delete(key).unwrap();
             lengths[number as usize] = None;
         } else {
             session.upsert(key, &value[..len], Put::default()).unwrap();
@@ -54,7 +54,7 @@ fn churn_stays_within_its_bound_and_loses_nothing() {
     });
     session.enter(0);
     for (number, len) in lengths.iter().enumerate() {
-        let found = session.read(session.key(namespace, &(number as u64).to_le_bytes()), |view| view.len());
+        let found = session.read(session.key(namespace, &(number as u64).to_le_bytes()), |view| view.len()).unwrap();
         assert_eq!(found, *len, "key {number}");
     }
     session.leave();
@@ -105,7 +105,7 @@ fn writers_wait_for_compaction_before_memory_passes_its_bound() {
     // When much dies at once, no writer waits until all of it is given back.
     for number in 0..KEYS {
         session.enter(0);
-        assert!(session.delete(session.key(namespace, &number.to_le_bytes())));
+        assert!(session.delete(session.key(namespace, &number.to_le_bytes())).unwrap());
         session.upsert(session.key(namespace, b"one"), &[b'v'; 100], Put::default()).unwrap();
         session.leave();
         assert!(!store.is_stalled());
@@ -127,7 +127,7 @@ fn deleted_and_emptied_memory_goes_back_to_the_system() {
         if round == 1 {
             for number in 0..200_000u64 {
                 session.enter(0);
-                assert!(session.delete(session.key(namespace, &number.to_le_bytes())));
+                assert!(session.delete(session.key(namespace, &number.to_le_bytes())).unwrap());
                 session.leave();
             }
         } else {
@@ -180,7 +180,7 @@ fn a_rebuilt_wheel_forgets_no_key() {
         let key = session.key(namespace, &bytes);
         session.upsert(key, b"v", Put { expiry_ms: Some(20_000), ..Put::default() }).unwrap();
         if number >= KEEP {
-            session.delete(key);
+            session.delete(key).unwrap();
         }
         session.leave();
     }
@@ -224,7 +224,7 @@ fn what_expires_leaves_memory_when_the_store_comes_to_rest() {
     });
     session.enter(almandine_io::clock::unix_ms());
     for number in 0..KEYS {
-        let found = session.read(session.key(namespace, &number.to_le_bytes()), |view| view.len());
+        let found = session.read(session.key(namespace, &number.to_le_bytes()), |view| view.len()).unwrap();
         assert_eq!(found, (!mix(number + 1).is_multiple_of(2)).then_some(len(number)), "key {number}");
     }
     session.leave();
@@ -267,7 +267,7 @@ fn room_to_grow_is_not_moved_along() {
         session.enter(0);
         let bytes = number.to_le_bytes();
         session.upsert(session.key(namespace, &bytes), &[1; 1_000], Put::default()).unwrap();
-        match session.entry(session.key(namespace, &bytes)) {
+        match session.entry(session.key(namespace, &bytes)).unwrap() {
             Slot::Occupied(mut entry) => entry.append(&[2; 8]).unwrap(),
             Slot::Vacant(_) => panic!("it was just set"),
         }
@@ -277,7 +277,7 @@ fn room_to_grow_is_not_moved_along() {
     assert!(store.figures().memory().log_live_bytes > KEYS * (packed + 200), "{:?}", store.figures().memory());
     for number in (0..KEYS).filter(|number| !mix(*number).is_multiple_of(4)) {
         session.enter(0);
-        session.delete(session.key(namespace, &number.to_le_bytes()));
+        session.delete(session.key(namespace, &number.to_le_bytes())).unwrap();
         session.leave();
     }
     // Most survivors are moved; their space joins that of the dead.
@@ -286,11 +286,13 @@ fn room_to_grow_is_not_moved_along() {
     });
     session.enter(0);
     for number in (0..KEYS).filter(|number| mix(*number).is_multiple_of(4)) {
-        let whole = session.read(session.key(namespace, &number.to_le_bytes()), |view| {
-            let mut value = Vec::new();
-            view.append_to(&mut value);
-            value.len() == 1_008 && value[999] == 1 && value[1_000] == 2
-        });
+        let whole = session
+            .read(session.key(namespace, &number.to_le_bytes()), |view| {
+                let mut value = Vec::new();
+                view.append_to(&mut value);
+                value.len() == 1_008 && value[999] == 1 && value[1_000] == 2
+            })
+            .unwrap();
         assert_eq!(whole, Some(true), "key {number}");
     }
     session.leave();
@@ -309,7 +311,7 @@ fn values_of_any_length_take_expiry_and_tag_and_grow() {
         let value: Vec<u8> = (0..len).map(|at| at as u8).collect();
         session.enter(1_000);
         session.upsert(session.key(namespace, &bytes), &value, Put::default()).unwrap();
-        let Slot::Occupied(mut entry) = session.entry(session.key(namespace, &bytes)) else { panic!("it was just set") };
+        let Slot::Occupied(mut entry) = session.entry(session.key(namespace, &bytes)).unwrap() else { panic!("it was just set") };
         entry.set_expiry(Some(9_000)).unwrap();
         entry.set_etag(Some(77)).unwrap();
         assert!(entry.value() == value, "{key_len} {len}");
@@ -340,7 +342,7 @@ fn a_gap_of_zeroes_is_asked_for_before_it_is_made() {
     session.upsert(session.key(namespace, b"long"), &[7; 100_000], Put::default()).unwrap();
     let write = |session: &mut almandine_store::Session, key: &'static [u8], offset: usize| {
         let key = session.key(namespace, key);
-        match session.entry(key) {
+        match session.entry(key).unwrap() {
             Slot::Vacant(vacant) => vacant.insert_at(Kind::String, offset, b"end", Put::EDITED),
             Slot::Occupied(mut occupied) => occupied.write_at(offset, b"end"),
         }
@@ -357,7 +359,8 @@ fn a_gap_of_zeroes_is_asked_for_before_it_is_made() {
     // Within the budget, beside what is there.
     for (key, offset) in [(&b"new"[..], 10 << 20), (b"short", 10 << 20), (b"long", 10 << 20), (b"tiny", 20)] {
         write(&mut session, key, offset).unwrap();
-        let value = session.read(session.key(namespace, key), |view| view.shared().map(|value| (*value).as_ref().to_vec()));
+        let value =
+            session.read(session.key(namespace, key), |view| view.shared().map(|value| (*value).as_ref().to_vec())).unwrap();
         if let Some(value) = value.unwrap() {
             assert_eq!(value.len(), offset + 3);
             assert_eq!((&value[offset..], value[offset - 1], value[offset / 2]), (&b"end"[..], 0, 0));

@@ -15,7 +15,7 @@ fn set(session: &mut Session, namespace: u16, number: u64, value: &[u8]) {
     let key = session.key(namespace, name.as_bytes());
     // A new key whose tag is that of one on the device is left out.
     let _ = session.upsert(key, value, Put::default());
-    let _ = session.cold().take_met(&mut Vec::new());
+    session.cold().take_wanted();
     session.leave();
 }
 

@@ -3,7 +3,9 @@
 #![cfg(not(loom))]
 
 use almandine_device::MemoryDevice;
-use almandine_store::{CopyReads, Fetcher, Kind, MemoryUse, Met, Need, Options, Put, Session, Slot, Stage, Storage, Store};
+use almandine_store::{
+    CopyReads, Fetcher, Kind, MemoryUse, Missing, Need, NotSet, Options, Put, Session, Slot, Stage, Storage, Store,
+};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -45,57 +47,58 @@ impl<'s> Client<'s> {
     }
 
     /// Runs a read until it met nothing cold.
-    fn read<R>(&mut self, mut run: impl FnMut(&mut Session, u16) -> R) -> R {
-        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+    fn read<R>(&mut self, mut run: impl FnMut(&mut Session, u16) -> Result<R, NotSet>) -> R {
+        let mut stage = Stage::default();
         loop {
             self.session.enter(self.now_ms);
             self.session.attach(stage);
             let result = run(&mut self.session, self.namespace);
-            let met = self.session.cold().take_met(&mut wanted);
             stage = self.session.detach();
             self.session.leave();
-            match met {
-                Met::Nothing => return result,
-                Met::Cold => {
-                    self.cold_waits += 1;
-                    self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher);
-                }
-                Met::Failed => panic!("the device gave an error"),
+            match result {
+                Ok(result) => return result,
+                Err(NotSet::Missing(Missing::Cold)) => self.stage_wanted(&mut stage),
+                Err(refusal) => panic!("{refusal:?}"),
             }
         }
+    }
+
+    fn stage_wanted(&mut self, stage: &mut Stage) {
+        self.cold_waits += 1;
+        let cold = self.session.cold();
+        cold.stage_blocking(&mut cold.take_wanted(), stage, &mut self.fetcher);
     }
 
     fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
         self.read(|session, namespace| {
             let mut value = Vec::new();
             let key = session.key(namespace, key);
-            session
-                .read(key, |view| {
+            let found = session.read(key, |view| {
+                value.clear();
+                view.append_to(&mut value);
+                if let Some(shared) = view.shared() {
                     value.clear();
-                    view.append_to(&mut value);
-                    if let Some(shared) = view.shared() {
-                        value.clear();
-                        value.extend_from_slice((*shared).as_ref());
-                    }
-                })
-                .map(|()| value)
+                    value.extend_from_slice((*shared).as_ref());
+                }
+            })?;
+            Ok(found.map(|()| value))
         })
     }
 
     /// Changes one key under its latch, with all its records staged.
     fn change<R>(&mut self, key: &[u8], run: impl FnOnce(Slot<'_>) -> R) -> R {
         self.await_room();
-        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+        let mut stage = Stage::default();
         loop {
             self.session.enter(self.now_ms);
             self.session.attach(stage);
             let key = self.session.key(self.namespace, key);
             self.session.plan().lock_all(&[key.hash], true);
-            assert!(self.session.cold().probe(key, Need::Read, &mut wanted), "the device gave an error");
-            if wanted.is_empty() {
-                let result = run(self.session.entry(key));
+            let probed = self.session.cold().probe(key, Need::Read);
+            assert_ne!(probed, Err(Missing::Unreadable), "the device gave an error");
+            if probed.is_ok() {
+                let result = run(self.session.entry(key).expect("what was probed is at hand"));
                 self.session.plan().unlock_all();
-                assert_eq!(self.session.cold().take_met(&mut wanted), Met::Nothing);
                 self.session.detach();
                 self.session.leave();
                 return result;
@@ -103,8 +106,7 @@ impl<'s> Client<'s> {
             self.session.plan().unlock_all();
             stage = self.session.detach();
             self.session.leave();
-            self.cold_waits += 1;
-            self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher);
+            self.stage_wanted(&mut stage);
         }
     }
 
@@ -116,11 +118,7 @@ impl<'s> Client<'s> {
 
     fn set(&mut self, key: &[u8], value: &[u8], put: Put) {
         self.await_room();
-        let outcome = self.read(|session, namespace| {
-            let key = session.key(namespace, key);
-            session.upsert(key, value, put)
-        });
-        outcome.expect("room");
+        self.read(|session, namespace| session.upsert(session.key(namespace, key), value, put));
     }
 
     fn delete(&mut self, key: &[u8]) -> bool {
@@ -139,8 +137,9 @@ impl<'s> Client<'s> {
         loop {
             let (next, some) = self.read(|session, namespace| {
                 let mut some = Vec::new();
-                let next = session.keys(namespace).scan(cursor, 100, |key, _| some.push(key.to_vec()));
-                (next, some)
+                let scanned = session.keys(namespace).scan(cursor, 100, |key, _| some.push(key.to_vec()));
+                scanned.whole?;
+                Ok((scanned.cursor, some))
             });
             all.extend(some);
             cursor = next;

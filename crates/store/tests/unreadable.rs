@@ -5,7 +5,7 @@
 
 use almandine_device::{Device, FaultPlan, FaultyDevice, MemoryDevice};
 use almandine_io::storage::Buffer;
-use almandine_store::{Fetcher, Kind, Met, Options, Put, Session, Slot, Stage, Storage, Store};
+use almandine_store::{Fetcher, Kind, Missing, NotSet, Options, Put, Session, Slot, Stage, Storage, Store};
 use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
@@ -49,19 +49,20 @@ impl Rig {
     }
 
     /// Runs a command until nothing that it needs is missing.
-    fn run<R>(&mut self, mut command: impl FnMut(&mut Session, u16) -> R) -> Result<R, Unreadable> {
-        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+    fn run<R>(&mut self, mut command: impl FnMut(&mut Session, u16) -> Result<R, NotSet>) -> Result<R, Unreadable> {
+        let mut stage = Stage::default();
         for _ in 0..100 {
             self.session.enter(self.now_ms);
             self.session.attach(stage);
             let result = command(&mut self.session, self.namespace);
-            let met = self.session.cold().take_met(&mut wanted);
             stage = self.session.detach();
             self.session.leave();
-            match met {
-                Met::Nothing => return Ok(result),
-                Met::Failed => return Err(Unreadable),
-                Met::Cold => self.session.cold().stage_blocking(&mut wanted, &mut stage, &mut self.fetcher),
+            let cold = self.session.cold();
+            match result {
+                Ok(result) => return Ok(result),
+                Err(NotSet::Missing(Missing::Cold)) => cold.stage_blocking(&mut cold.take_wanted(), &mut stage, &mut self.fetcher),
+                Err(NotSet::Missing(_)) => return Err(Unreadable),
+                Err(NotSet::Full) => panic!("the store is full"),
             }
         }
         panic!("a record moves whenever it is looked for");
@@ -71,7 +72,7 @@ impl Rig {
         let name = format!("key:{number}");
         self.run(|session, namespace| {
             let key = session.key(namespace, name.as_bytes());
-            let _ = session.upsert(key, value, put);
+            session.upsert(key, value, put)
         })
     }
 
@@ -92,10 +93,10 @@ impl Rig {
         let name = format!("key:{number}");
         self.run(|session, namespace| {
             let key = session.key(namespace, name.as_bytes());
-            let _ = match session.entry(key) {
+            Ok(match session.entry(key)? {
                 Slot::Occupied(mut entry) => entry.append(b"!"),
                 Slot::Vacant(vacant) => vacant.insert(Kind::String, b"!", Put::EDITED),
-            };
+            }?)
         })
     }
 
@@ -103,7 +104,7 @@ impl Rig {
         let name = format!("key:{number}");
         self.run(|session, namespace| {
             let key = session.key(namespace, name.as_bytes());
-            session.delete(key)
+            Ok(session.delete(key)?)
         })
     }
 
@@ -114,8 +115,8 @@ impl Rig {
             let found = session.read(key, |view| {
                 value.clear();
                 view.append_to(&mut value);
-            });
-            found.map(|()| value)
+            })?;
+            Ok(found.map(|()| value))
         })
     }
 

@@ -5,7 +5,7 @@
 
 use almandine_device::MemoryDevice;
 use almandine_store::{
-    Consumer, CopyReads, Fetcher, Full, Met, Need, Options, Pair, Put, Session, Stage, Storage, Store, limit_allocations,
+    Consumer, CopyReads, Fetcher, Missing, Need, NotSet, Options, Pair, Put, Session, Stage, Storage, Store, limit_allocations,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,32 +63,29 @@ impl Rig {
 
     /// Runs `work` in a batch with all of these keys latched and at hand.
     fn batch<R>(&mut self, keys: &[Vec<u8>], mut work: impl FnMut(&mut Session, u16) -> R) -> R {
-        let (session, mut wanted) = (self.session.as_mut().unwrap(), Vec::new());
+        let session = self.session.as_mut().unwrap();
         loop {
             session.enter(NOW_MS);
             session.attach(std::mem::take(&mut self.stage));
             let hashes: Vec<u64> = keys.iter().map(|key| session.key(self.namespace, key).hash).collect();
             session.plan().lock_all(&hashes, true);
+            let mut probed = Ok(());
             for key in keys {
-                let key = session.key(self.namespace, key);
-                assert!(session.cold().probe(key, Need::Read, &mut wanted));
+                probed = probed.and(session.cold().probe(session.key(self.namespace, key), Need::Read));
             }
-            let ready = wanted.is_empty();
-            let result = ready.then(|| work(session, self.namespace));
+            assert_ne!(probed, Err(Missing::Unreadable));
+            let result = probed.map(|()| work(session, self.namespace));
             session.plan().unlock_all();
             self.stage = session.detach();
             session.leave();
             match result {
-                Some(result) => {
-                    assert_eq!(session.cold().take_met(&mut wanted), Met::Nothing);
-                    return result;
-                }
-                None => session.cold().stage_blocking(&mut wanted, &mut self.stage, &mut self.fetcher),
+                Ok(result) => return result,
+                Err(_) => session.cold().stage_blocking(&mut session.cold().take_wanted(), &mut self.stage, &mut self.fetcher),
             }
         }
     }
 
-    fn set_all(&mut self, pairs: &[(Vec<u8>, Vec<u8>, Option<i64>)]) -> Result<(), Full> {
+    fn set_all(&mut self, pairs: &[(Vec<u8>, Vec<u8>, Option<i64>)]) -> Result<(), NotSet> {
         let keys: Vec<Vec<u8>> = pairs.iter().map(|pair| pair.0.clone()).collect();
         self.batch(&keys, |session, namespace| {
             let pairs: Vec<Pair<'_>> = pairs
@@ -105,11 +102,13 @@ impl Rig {
             for name in keys {
                 let key = session.key(namespace, name);
                 let mut value = Vec::new();
-                let found = session.read(key, |view| {
-                    value.clear();
-                    view.append_to(&mut value);
-                    view.expiry_ms()
-                });
+                let found = session
+                    .read(key, |view| {
+                        value.clear();
+                        view.append_to(&mut value);
+                        view.expiry_ms()
+                    })
+                    .unwrap();
                 contents.push((name.clone(), found.map(|expiry_ms| (value, expiry_ms))));
             }
             contents
@@ -279,7 +278,7 @@ fn expired_values_give_way() {
     let names: Vec<Vec<u8>> = (0..6).map(name).collect();
     assert!(rig.set_all(&pairs_of(&names, 50, Some(NOW_MS - 1))).is_ok());
     limit_allocations(Some(5));
-    assert_eq!(rig.set_all(&pairs_of(&names, 50, None)), Err(Full));
+    assert_eq!(rig.set_all(&pairs_of(&names, 50, None)), Err(NotSet::Full));
     limit_allocations(None);
     assert_eq!(rig.counts().keys, (0, 0));
     assert!(rig.set_all(&pairs_of(&names, 50, None)).is_ok());
@@ -304,7 +303,7 @@ fn without_a_plan_the_keys_are_latched_together() {
     };
     assert!(set(&mut rig, 10).is_ok());
     limit_allocations(Some(7));
-    assert_eq!(set(&mut rig, 1_500), Err(Full));
+    assert_eq!(set(&mut rig, 1_500), Err(NotSet::Full));
     limit_allocations(None);
     assert!(rig.contents(&names).iter().all(|(_, value)| value.as_ref().is_some_and(|(value, _)| value.len() == 10)));
     assert_eq!(rig.counts().keys, (30, 0));
@@ -327,7 +326,7 @@ fn keys_that_come_several_at_a_time_are_all_scanned() {
         let (mut cursor, mut seen) = (0, 0);
         loop {
             session.enter(NOW_MS);
-            cursor = session.keys(rig.namespace).scan(cursor, 1000, |_, _| seen += 1);
+            cursor = session.keys(rig.namespace).scan(cursor, 1000, |_, _| seen += 1).cursor;
             session.leave();
             if cursor == 0 {
                 break;
@@ -360,7 +359,7 @@ fn what_is_looked_up_behind_a_removal_is_at_hand() {
             session.upsert(session.key(namespace, name), b"value", Put::default()).unwrap();
         });
     }
-    let (mut session, mut wanted, mut beside) = (rig.session.take().unwrap(), Vec::new(), 0);
+    let (mut session, mut beside) = (rig.session.take().unwrap(), 0);
     for name in in_memory {
         let mut stage = Stage::default();
         loop {
@@ -368,14 +367,10 @@ fn what_is_looked_up_behind_a_removal_is_at_hand() {
             session.attach(stage);
             let key = session.key(rig.namespace, name);
             session.plan().lock_all(&[key.hash], true);
-            assert!(session.cold().probe_all(key, Need::Read, &mut wanted));
-            let ready = wanted.is_empty();
+            let ready = session.cold().probe_all(key, Need::Read).is_ok();
             if ready {
-                assert!(session.delete(key));
-                assert!(
-                    session.read(key, |_| ()).is_none() && !session.cold().has_missed(),
-                    "a record with the tag of {name:?} was not read"
-                );
+                assert_eq!(session.delete(key), Ok(true));
+                assert_eq!(session.read(key, |_| ()), Ok(None), "a record with the tag of {name:?} was not read");
             }
             session.plan().unlock_all();
             stage = session.detach();
@@ -383,8 +378,8 @@ fn what_is_looked_up_behind_a_removal_is_at_hand() {
             if ready {
                 break;
             }
-            beside += wanted.len();
-            session.cold().stage_blocking(&mut wanted, &mut stage, &mut rig.fetcher);
+            beside += session.cold().wanted();
+            session.cold().stage_blocking(&mut session.cold().take_wanted(), &mut stage, &mut rig.fetcher);
         }
     }
     assert_ne!(beside, 0, "no two keys had one tag");

@@ -147,7 +147,7 @@ fn bitfield_ro(call: &mut ReadCall<'_>) -> Outcome {
         return Err(errors::bitmap::FIELD_READ_ONLY.into());
     }
     let key = call.key(1);
-    let value = call.keys.read(key);
+    let value = call.keys.read(key)?;
     let found = value.is_some();
     let bits = bits(value.as_ref())?.unwrap_or_default();
     call.reply.array(operations.len());
@@ -165,7 +165,7 @@ fn bitfield(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
     call.reply.array(operations.len());
     let (mut count, mut is_change) = (Count::default(), true);
-    match call.keys.modify(key) {
+    match call.keys.modify(key)? {
         Slot::Vacant(_) if bytes_needed == 0 => {
             is_change = false;
             operations.iter().for_each(|_| call.reply.integer(0));

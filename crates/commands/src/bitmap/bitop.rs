@@ -96,12 +96,12 @@ fn bitop(call: &mut WriteCall<'_>) -> Outcome {
     }
     let mut round = 0;
     if let Some((bits, computed_in)) = call.computed::<Bits>()? {
-        let keys = &mut call.keys;
-        let is_still = |(source, before): (&[u8], &Frozen)| {
-            let key = keys.key(source);
-            keys.is_still(key, before)
-        };
-        if sources.iter().zip(&bits.sources).all(is_still) {
+        let mut same = true;
+        for (source, before) in sources.iter().zip(&bits.sources) {
+            let key = call.keys.key(source);
+            same = same && call.keys.is_still(key, before)?;
+        }
+        if same {
             return store(call, *bits);
         }
         round = computed_in + 1;
@@ -109,7 +109,7 @@ fn bitop(call: &mut WriteCall<'_>) -> Outcome {
     let mut values = Vec::with_capacity(sources.len());
     for source in sources.iter() {
         let key = call.keys.key(source);
-        let value = call.keys.freeze(key);
+        let value = call.keys.freeze(key)?;
         value.string()?;
         values.push(value);
     }
@@ -128,11 +128,11 @@ fn store(call: &mut WriteCall<'_>, bits: Bits) -> Outcome {
     }
     let (destination, len) = (call.key(2), bits.result.len());
     if len == 0 {
-        if call.keys.delete(destination) {
+        if call.keys.delete(destination)? {
             call.event(Classes::GENERIC, "del", destination);
         }
     } else {
-        let before = call.replaces(destination);
+        let before = call.replaces(destination)?;
         call.keys.upsert_owned(destination, bits.result, Put::EDITED)?;
         call.replaced(destination, before, Kind::String);
         call.event(Classes::STRING, "set", destination);

@@ -38,7 +38,7 @@ fn setbit(call: &mut WriteCall<'_>) -> Outcome {
     let offset = bit_offset(call.args.at(2), call.context.string_bytes_max())?;
     let bit = parse_bit(call.args.at(3)).ok_or(errors::bitmap::NOT_A_BIT)?;
     let (key, at) = (call.key(1), (offset / 8) as usize);
-    let (old, changes) = match call.keys.modify(key) {
+    let (old, changes) = match call.keys.modify(key)? {
         Slot::Vacant(vacant) => {
             let mut byte = [0];
             let old = bitmap::set_bit(&mut byte, offset % 8, bit);
@@ -83,7 +83,7 @@ const GETBIT: Command = Command {
 fn getbit(call: &mut ReadCall<'_>) -> Outcome {
     let offset = bit_offset(call.args.at(2), call.context.string_bytes_max())?;
     let key = call.key(1);
-    let value = call.keys.read(key);
+    let value = call.keys.read(key)?;
     let found = value.is_some();
     let bit = bitmap::bit(bits(value.as_ref())?.unwrap_or_default(), offset);
     drop(value);
@@ -125,7 +125,7 @@ fn bitcount(call: &mut ReadCall<'_>) -> Outcome {
         }
         _ => return Err(CommandError::Syntax.into()),
     };
-    let value = call.keys.read(key);
+    let value = call.keys.read(key)?;
     let found = value.is_some();
     let count = match (bits(value.as_ref())?, range) {
         (None, _) => 0,
@@ -177,7 +177,7 @@ fn bitpos(call: &mut ReadCall<'_>) -> Outcome {
         }
         _ => return Err(CommandError::Syntax.into()),
     };
-    let value = call.keys.read(key);
+    let value = call.keys.read(key)?;
     call.context.statistics().looked_up(value.is_some());
     let Some(bits) = bits(value.as_ref())? else {
         drop(value);

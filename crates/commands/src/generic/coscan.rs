@@ -31,7 +31,7 @@ fn coscan(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
     // A key that becomes one of another type between two looks at it is looked at again.
     loop {
-        let kind = call.keys.metadata(key).map(|metadata| metadata.kind);
+        let kind = call.keys.metadata(key)?.map(|metadata| metadata.kind);
         let scanned = match kind {
             Some(Kind::Hash) => hash::hscan(call),
             None | Some(Kind::Set) => set::sscan(call),

@@ -131,7 +131,7 @@ fn has_room_for(call: &WriteCall<'_>, bytes: u64) -> bool {
 fn restore(call: &mut WriteCall<'_>) -> Outcome {
     let options = restore_options(call)?;
     let key = call.key(1);
-    if !options.replace && call.keys.exists(key) {
+    if !options.replace && call.keys.exists(key)? {
         return Err(errors::generic::BUSY_KEY.into());
     }
     let ttl_ms = number::integer(call.args.at(2))?;
@@ -152,11 +152,12 @@ fn restore(call: &mut WriteCall<'_>) -> Outcome {
         ttl_ms => Some(ttl_ms.saturating_add(call.now_ms())),
     };
     if expiry_ms.is_some_and(|at_ms| at_ms <= call.now_ms()) {
-        if call.keys.delete(key) {
+        if call.keys.delete(key)? {
             call.event(Classes::GENERIC, "del", key);
         }
     } else {
-        let (kind, before) = (value.kind(), call.keys.tells_events().then(|| call.keys.metadata(key)).flatten());
+        let kind = value.kind();
+        let before = if call.keys.tells_events() { call.keys.metadata(key)? } else { None };
         payload::put(&mut call.keys, key, value, Put { expiry_ms, ..Put::default() }, call.context.settings())?;
         // Whichever of them the eviction policy does not keep is left out, as in Redis.
         if let Some(idle_s) = options.idle_s {

@@ -92,7 +92,7 @@ fn expire(call: &mut WriteCall<'_>, unit: Unit, base_ms: i64, command: &str) -> 
     let amount = number::integer(call.args.at(2))?;
     let expiry_ms = at_ms(amount, unit, base_ms).ok_or_else(|| errors::invalid_expiry(command))?;
     let (key, now_ms) = (call.key(1), call.now_ms());
-    let done = match call.keys.modify(key) {
+    let done = match call.keys.modify(key)? {
         Slot::Occupied(mut occupied) if condition.holds(occupied.expiry_ms(), expiry_ms) => {
             if expiry_ms <= now_ms {
                 occupied.remove();
@@ -125,7 +125,7 @@ pub(super) const PERSIST: Command = Command {
 
 fn persist(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
-    let done = match call.keys.modify(key) {
+    let done = match call.keys.modify(key)? {
         Slot::Occupied(mut occupied) if occupied.expiry_ms().is_some() => {
             occupied.set_expiry(None)?;
             true
@@ -190,7 +190,7 @@ pub(super) const PEXPIRETIME: Command = Command {
 /// Answers the expiry as time since `base_ms`, -1 without one, -2 without a key. Seconds are rounded to the nearest.
 fn answer(call: &mut ReadCall<'_>, base_ms: i64, unit: Unit) -> Outcome {
     let key = call.key(1);
-    let metadata = call.keys.metadata(key);
+    let metadata = call.keys.metadata(key)?;
     call.looked_up(key, metadata.is_some());
     call.reply.integer(match metadata.map(|metadata| metadata.expiry_ms) {
         None => -2,

@@ -35,7 +35,7 @@ pub(super) const RANDOMKEY: Command = Command {
 
 fn randomkey(call: &mut ReadCall<'_>) -> Outcome {
     let mut key = Vec::new();
-    match call.keys.random_key(entropy::seed(), &mut key) {
+    match call.keys.random_key(entropy::seed(), &mut key)? {
         true => call.reply.bulk(&key),
         false => call.reply.null(),
     }
@@ -66,13 +66,17 @@ fn keys(call: &mut ReadCall<'_>) -> Outcome {
         Some((_, round)) => (Found::new(namespace), round + 1),
         None => (Found::new(namespace), 0),
     };
+    let mut whole = Ok(());
     loop {
         let from = found.cursor;
-        found.cursor = call.keys.scan(from, KEYS_AT_A_TIME, &mut |key, _| {
+        let scanned = call.keys.scan(from, KEYS_AT_A_TIME, &mut |key, _| {
             if wanted.takes_name(key) {
                 found.push(key);
             }
         });
+        found.cursor = scanned.cursor;
+        // All of them, so that those on the device are read together.
+        whole = whole.and(scanned.whole);
         if found.cursor == 0 {
             break;
         }
@@ -80,6 +84,7 @@ fn keys(call: &mut ReadCall<'_>) -> Outcome {
             return Err(call.compute(found, round));
         }
     }
+    whole?;
     call.reply.array(found.len);
     found.pieces.into_iter().for_each(|piece| call.reply.out.append(piece.into()));
     Ok(())
@@ -159,10 +164,10 @@ fn scan(call: &mut ReadCall<'_>) -> Outcome {
     }
     // The next cursor comes before the keys and is known only after them.
     let (mut names, mut len) = (Vec::new(), 0);
-    let (mut next, mut visited, mut asked) = (cursor, 0, 0);
+    let (mut next, mut visited, mut asked, mut whole) = (cursor, 0, 0, Ok(()));
     while visited < count && asked < count.max(SCAN_PATIENCE) {
         let wanted_now = count - visited;
-        next = call.keys.scan(next, wanted_now, &mut |key, metadata| {
+        let scanned = call.keys.scan(next, wanted_now, &mut |key, metadata| {
             visited += 1;
             if wanted.takes_name(key) && wanted.takes_kind(metadata.kind.name()) {
                 write_header(&mut names, b'$', key.len());
@@ -171,11 +176,14 @@ fn scan(call: &mut ReadCall<'_>) -> Outcome {
                 len += 1;
             }
         });
+        next = scanned.cursor;
+        whole = whole.and(scanned.whole);
         asked += wanted_now;
         if next == 0 {
             break;
         }
     }
+    whole?;
     call.reply.array(2);
     call.reply.bulk(next.to_string().as_bytes());
     call.reply.array(len);

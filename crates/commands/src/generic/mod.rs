@@ -15,7 +15,7 @@ mod wait;
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
 use almandine_handler::{Command, Handler, Outcome, ReadCall, WriteCall};
-use almandine_keyspace::{Key, Reader};
+use almandine_keyspace::{Key, Missing, Reader};
 
 use crate::traits::{CHANGE, READ};
 
@@ -95,7 +95,7 @@ fn del(call: &mut WriteCall<'_>) -> Outcome {
     let mut deleted = 0;
     for position in 1..call.args.len() {
         let key = call.key(position);
-        if call.keys.delete(key) {
+        if call.keys.delete(key)? {
             call.event(Classes::GENERIC, "del", key);
             deleted += 1;
         }
@@ -132,11 +132,11 @@ const TOUCH: Command = Command {
     run: Handler::Read(|call| count_keys(call, Reader::touch)),
 };
 
-fn count_keys<'c>(call: &mut ReadCall<'c>, is_there: fn(&mut Reader<'c>, Key<'c>) -> bool) -> Outcome {
+fn count_keys<'c>(call: &mut ReadCall<'c>, is_there: fn(&mut Reader<'c>, Key<'c>) -> Result<bool, Missing>) -> Outcome {
     let mut count = 0;
     for position in 1..call.args.len() {
         let key = call.key(position);
-        let found = is_there(&mut call.keys, key);
+        let found = is_there(&mut call.keys, key)?;
         call.looked_up(key, found);
         count += i64::from(found);
     }
@@ -158,7 +158,7 @@ const TYPE: Command = Command {
 
 fn type_of(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
-    let metadata = call.keys.metadata(key);
+    let metadata = call.keys.metadata(key)?;
     call.looked_up(key, metadata.is_some());
     call.reply.simple(metadata.map_or("none", |metadata| metadata.kind.name()));
     Ok(())

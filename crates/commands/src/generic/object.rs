@@ -8,7 +8,7 @@ use almandine_keyspace::types::hash::Hashes;
 use almandine_keyspace::types::list::Lists;
 use almandine_keyspace::types::set::Sets;
 use almandine_keyspace::types::sorted_set::SortedSets;
-use almandine_keyspace::{Key, Kind, Metadata, Reader, Refusal};
+use almandine_keyspace::{Key, Kind, Metadata, Missing, Reader, Refusal};
 
 use crate::traits::READ;
 
@@ -87,11 +87,11 @@ pub fn encoding_of(keys: &mut Reader<'_>, key: Key<'_>, names: EncodingNames) ->
 fn encoding_by_kind(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<(Kind, &'static str)>, Stop> {
     // A key that becomes one of another type between two looks at it is looked at again.
     loop {
-        let Some(metadata) = keys.metadata(key) else { return Ok(None) };
+        let Some(metadata) = keys.metadata(key)? else { return Ok(None) };
         let kind = metadata.kind;
         let name = match kind {
             Kind::String if metadata.edited => Ok(Some("raw")),
-            Kind::String => match keys.read(key) {
+            Kind::String => match keys.read(key)? {
                 Some(value) if value.kind() != Kind::String => Err(Refusal::WrongKind),
                 value => Ok(value.map(|value| string_encoding(&value))),
             },
@@ -138,8 +138,8 @@ pub(super) const FREQ: Command = Command {
     run: Handler::Read(|call| {
         let tracked = tracks_frequency(call);
         about_use(call, tracked, errors::generic::FREQUENCY_NOT_TRACKED, |call| {
-            let steps = call.keys.frequency(call.key(2)).unwrap_or(0);
-            FREQUENCY_INITIAL + FREQUENCY_STEP * i64::try_from(steps).unwrap_or(0)
+            let steps = call.keys.frequency(call.key(2))?.unwrap_or(0);
+            Ok(FREQUENCY_INITIAL + FREQUENCY_STEP * i64::try_from(steps).unwrap_or(0))
         })
     }),
 };
@@ -153,7 +153,9 @@ pub(super) const IDLETIME: Command = Command {
     },
     run: Handler::Read(|call| {
         let tracked = !tracks_frequency(call);
-        about_use(call, tracked, errors::generic::IDLE_TIME_NOT_TRACKED, |call| call.keys.idle_ms(call.key(2)).unwrap_or(0) / 1000)
+        about_use(call, tracked, errors::generic::IDLE_TIME_NOT_TRACKED, |call| {
+            Ok(call.keys.idle_ms(call.key(2))?.unwrap_or(0) / 1000)
+        })
     }),
 };
 
@@ -167,16 +169,16 @@ fn about_use(
     call: &mut ReadCall<'_>,
     tracked: bool,
     untracked: CommandError,
-    number: impl FnOnce(&mut ReadCall<'_>) -> i64,
+    number: impl FnOnce(&mut ReadCall<'_>) -> Result<i64, Missing>,
 ) -> Outcome {
-    let found = if tracked { Some(number(call)) } else { None };
+    let found = if tracked { Some(number(call)?) } else { None };
     about_key(call, |_| found.ok_or(untracked))
 }
 
 /// Answers a number about the key, or null when there is none.
 fn about_key(call: &mut ReadCall<'_>, number: impl FnOnce(Metadata) -> Result<i64, CommandError>) -> Outcome {
     let key = call.key(2);
-    let metadata = call.keys.metadata(key);
+    let metadata = call.keys.metadata(key)?;
     call.context.statistics().looked_up(metadata.is_some());
     match metadata {
         None => call.reply.null(),

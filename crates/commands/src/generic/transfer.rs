@@ -5,8 +5,8 @@
 
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec, Traits};
-use almandine_handler::{Command, CommandError, Handler, Options, Outcome, WriteCall, database, errors};
-use almandine_keyspace::Kind;
+use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, database, errors};
+use almandine_keyspace::{Kind, Missing};
 
 use crate::traits::CHANGE;
 
@@ -48,16 +48,16 @@ fn renamenx(call: &mut WriteCall<'_>) -> Outcome {
 }
 
 /// Renames, unless the destination exists and may not be replaced; whether it did.
-fn rename_unless(call: &mut WriteCall<'_>, keep_existing: bool) -> Result<bool, CommandError> {
+fn rename_unless(call: &mut WriteCall<'_>, keep_existing: bool) -> Result<bool, Stop> {
     let (db, source, destination) = (call.client.db, call.args.at(1), call.args.at(2));
-    let value = call.keys.copy(db, source).ok_or(CommandError::NoSuchKey)?;
+    let value = call.keys.copy(db, source)?.ok_or(CommandError::NoSuchKey)?;
     if source == destination {
         return Ok(!keep_existing);
     }
-    if keep_existing && call.keys.exists_in(db, destination) {
+    if keep_existing && call.keys.exists_in(db, destination)? {
         return Ok(false);
     }
-    let (kind, before) = (value.kind, kind_at(call, db, destination));
+    let (kind, before) = (value.kind, kind_at(call, db, destination)?);
     call.keys.transfer((db, source), (db, destination), value)?;
     tell_put(call, db, destination, before);
     call.event_in(db, Classes::GENERIC, "rename_from", source);
@@ -67,8 +67,8 @@ fn rename_unless(call: &mut WriteCall<'_>, keep_existing: bool) -> Result<bool, 
 }
 
 /// The type of the value that a latched key has; none while no events are told, too.
-fn kind_at(call: &mut WriteCall<'_>, db: u16, key: &[u8]) -> Option<Kind> {
-    if call.keys.tells_events() { call.keys.kind_in(db, key) } else { None }
+fn kind_at(call: &mut WriteCall<'_>, db: u16, key: &[u8]) -> Result<Option<Kind>, Missing> {
+    if call.keys.tells_events() { call.keys.kind_in(db, key) } else { Ok(None) }
 }
 
 /// States that a key was made if it was there: its old value is removed first. Of others the store tells.
@@ -124,12 +124,12 @@ fn copy(call: &mut WriteCall<'_>) -> Outcome {
         return Err(errors::generic::SAME_OBJECT.into());
     }
     call.keys.hold([(source_db, source), (destination_db, destination)].into_iter())?;
-    let value = call.keys.copy(source_db, source);
+    let value = call.keys.copy(source_db, source)?;
     let key = call.keys.key(source);
     call.looked_up(key, value.is_some());
     let copied = match value {
-        Some(value) if replace || !call.keys.exists_in(destination_db, destination) => {
-            let (kind, before) = (value.kind, kind_at(call, destination_db, destination));
+        Some(value) if replace || !call.keys.exists_in(destination_db, destination)? => {
+            let (kind, before) = (value.kind, kind_at(call, destination_db, destination)?);
             call.keys.put(destination_db, destination, value)?;
             tell_put(call, destination_db, destination, before);
             call.event_in(destination_db, Classes::GENERIC, "copy_to", destination);
@@ -161,8 +161,8 @@ fn move_key(call: &mut WriteCall<'_>) -> Outcome {
         return Err(errors::generic::SAME_OBJECT.into());
     }
     call.keys.hold([(from, name), (to, name)].into_iter())?;
-    let moved = match call.keys.copy(from, name) {
-        Some(value) if !call.keys.exists_in(to, name) => {
+    let moved = match call.keys.copy(from, name)? {
+        Some(value) if !call.keys.exists_in(to, name)? => {
             call.keys.transfer((from, name), (to, name), value)?;
             call.event_in(from, Classes::GENERIC, "move_from", name);
             call.event_in(to, Classes::GENERIC, "move_to", name);

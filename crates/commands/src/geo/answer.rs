@@ -98,11 +98,11 @@ fn fill(
 fn store(call: &mut WriteCall<'_>, destination: usize, new: NewSortedSet, event: &'static str) -> Outcome {
     let (destination, len) = (call.key(destination), new.len());
     if len == 0 {
-        if call.keys.delete(destination) {
+        if call.keys.delete(destination)? {
             call.event(Classes::GENERIC, "del", destination);
         }
     } else {
-        let before = call.replaces(destination);
+        let before = call.replaces(destination)?;
         call.keys.put_value::<SortedSets>(destination, new, Put::default())?;
         call.keys.count_changes(len as i64 - 1);
         call.replaced(destination, before, Kind::SortedSet);

@@ -79,11 +79,13 @@ fn collect_all(
     let mut cursor = 0;
     loop {
         let mut names: Vec<Vec<u8>> = Vec::new();
-        cursor = keys.scan(cursor, KEYS_AT_A_TIME, &mut |key, metadata| {
+        let scanned = keys.scan(cursor, KEYS_AT_A_TIME, &mut |key, metadata| {
             if metadata.kind == kind {
                 names.push(key.to_vec());
             }
         });
+        scanned.whole?;
+        cursor = scanned.cursor;
         for name in &names {
             let key = keys.key(name);
             match collect_one(keys, key) {

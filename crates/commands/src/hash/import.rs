@@ -61,7 +61,7 @@ pub(super) const SET: Command = Command {
 fn set(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(2);
     // A value of another type is an error before the fieldset is looked at.
-    if call.keys.metadata(key).is_some_and(|metadata| metadata.kind != Kind::Hash) {
+    if call.keys.metadata(key)?.is_some_and(|metadata| metadata.kind != Kind::Hash) {
         return Err(CommandError::WrongType.into());
     }
     let fieldset = call.client.fieldsets.as_deref().and_then(|sets| sets.get(call.args.at(3)));
@@ -73,7 +73,7 @@ fn set(call: &mut WriteCall<'_>) -> Outcome {
     for (field, value) in fields.iter().zip(values.iter()) {
         hash.set(field, value, None)?;
     }
-    let before = call.replaces(key);
+    let before = call.replaces(key)?;
     call.keys.put_value::<Hashes>(key, hash, Put::default())?;
     call.replaced(key, before, Kind::Hash);
     call.event_of(Classes::HASH, "hset", key, fields.iter());

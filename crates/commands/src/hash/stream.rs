@@ -3,6 +3,7 @@
 use almandine_base::output::{Broken, Stream};
 use almandine_datatypes::packed::FieldEntry;
 use almandine_handler::ReadCall;
+use almandine_keyspace::Missing;
 use almandine_keyspace::types::hash::{HashSnapshot, Hashes};
 use almandine_resp::Reply;
 use almandine_resp::reply::write_header;
@@ -63,10 +64,10 @@ impl Stream for HashStream {
 }
 
 /// Answers all of the first key by a stream, if it is a large hash still.
-pub(super) fn begin(call: &mut ReadCall<'_>, part: Part) -> bool {
+pub(super) fn begin(call: &mut ReadCall<'_>, part: Part) -> Result<bool, Missing> {
     let key = call.key(1);
-    let Some(snapshot) = call.keys.snapshot_as::<Hashes>(key) else { return false };
+    let Some(snapshot) = call.keys.snapshot_as::<Hashes>(key)? else { return Ok(false) };
     part.header(&mut call.reply, snapshot.len());
     call.reply.out.end_with(Box::new(HashStream { snapshot, part, next: Some(0) }));
-    true
+    Ok(true)
 }

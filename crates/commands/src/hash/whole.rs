@@ -33,7 +33,7 @@ pub(super) const HVALS: Command = Command {
 /// Answers a part of each field: of a large hash while the reply is sent.
 fn all(call: &mut ReadCall<'_>, part: Part) -> Outcome {
     let may_stream = call.reply.out.may_stream();
-    if !answer(call, part, may_stream)? && !stream::begin(call, part) {
+    if !answer(call, part, may_stream)? && !stream::begin(call, part)? {
         // It has become small meanwhile.
         answer(call, part, false)?;
     }

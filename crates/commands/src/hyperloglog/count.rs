@@ -35,7 +35,7 @@ fn pfcount(call: &mut WriteCall<'_>) -> Outcome {
 
 fn count_one(call: &mut WriteCall<'_>) -> Result<u64, Stop> {
     let key = call.key(1);
-    let Slot::Occupied(mut occupied) = call.keys.modify(key) else {
+    let Slot::Occupied(mut occupied) = call.keys.modify(key)? else {
         call.looked_up(key, false);
         return Ok(0);
     };
@@ -63,7 +63,7 @@ fn count_union(call: &mut WriteCall<'_>) -> Result<u64, Stop> {
         scratch.registers.clear();
         for key in keys.iter() {
             let key = call.keys.key(key);
-            let found = match call.keys.modify(key) {
+            let found = match call.keys.modify(key)? {
                 Slot::Occupied(occupied) => {
                     scratch.registers.merge(open(&occupied)?, debug::way())?;
                     true

@@ -38,7 +38,7 @@ fn pfdebug(call: &mut WriteCall<'_>) -> Outcome {
         return simd(call);
     }
     let key = call.key(2);
-    let Slot::Occupied(mut occupied) = call.keys.modify(key) else { return Err(errors::hyperloglog::NO_KEY.into()) };
+    let Slot::Occupied(mut occupied) = call.keys.modify(key)? else { return Err(errors::hyperloglog::NO_KEY.into()) };
     let hll = open(&occupied)?;
     match subcommand {
         _ if subcommand.is("GETREG") => {

@@ -40,7 +40,7 @@ fn merge(call: &mut WriteCall<'_>, scratch: &mut Scratch) -> Outcome {
     scratch.registers.clear();
     for position in 1..call.args.len() {
         let key = call.key(position);
-        let found = match call.keys.modify(key) {
+        let found = match call.keys.modify(key)? {
             Slot::Occupied(occupied) => {
                 scratch.registers.merge(open(&occupied)?, debug::way())?;
                 true
@@ -54,7 +54,7 @@ fn merge(call: &mut WriteCall<'_>, scratch: &mut Scratch) -> Outcome {
 
 fn store(call: &mut WriteCall<'_>, scratch: &mut Scratch) -> Outcome {
     let (key, bytes_max) = (call.key(1), sparse_bytes_max(call.context));
-    let slot = call.keys.modify(key);
+    let slot = call.keys.modify(key)?;
     let Scratch { registers, value } = scratch;
     value.clear();
     value.extend_from_slice(match &slot {

@@ -41,7 +41,7 @@ const PFADD: Command = Command {
 
 fn pfadd(call: &mut WriteCall<'_>) -> Outcome {
     let (key, elements, bytes_max) = (call.key(1), call.args.slice_from(2), sparse_bytes_max(call.context));
-    let changes = match call.keys.modify(key) {
+    let changes = match call.keys.modify(key)? {
         Slot::Vacant(vacant) => create(vacant, elements, bytes_max)?,
         Slot::Occupied(mut occupied) => match open(&occupied)? {
             Hll::Dense(_) => add_dense(&mut occupied, elements)?,

@@ -28,7 +28,7 @@ pub(super) const LRANGE: Command = Command {
 fn lrange(call: &mut ReadCall<'_>) -> Outcome {
     let (start, stop) = (number::integer(call.args.at(2))?, number::integer(call.args.at(3))?);
     let may_stream = call.reply.out.may_stream();
-    if !answer(call, (start, stop), may_stream)? && !stream::begin(call, (start, stop)) {
+    if !answer(call, (start, stop), may_stream)? && !stream::begin(call, (start, stop))? {
         // It has become small meanwhile.
         answer(call, (start, stop), false)?;
     }

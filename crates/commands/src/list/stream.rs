@@ -2,6 +2,7 @@
 
 use almandine_base::output::{Broken, Stream};
 use almandine_handler::ReadCall;
+use almandine_keyspace::Missing;
 use almandine_keyspace::types::list::{ListSnapshot, Lists};
 use almandine_resp::reply::write_header;
 
@@ -35,11 +36,11 @@ impl Stream for ListStream {
 }
 
 /// Answers a range of the first key by a stream, if it is a large list still.
-pub(super) fn begin(call: &mut ReadCall<'_>, (start, stop): (i64, i64)) -> bool {
+pub(super) fn begin(call: &mut ReadCall<'_>, (start, stop): (i64, i64)) -> Result<bool, Missing> {
     let key = call.key(1);
-    let Some(snapshot) = call.keys.snapshot_as::<Lists>(key) else { return false };
+    let Some(snapshot) = call.keys.snapshot_as::<Lists>(key)? else { return Ok(false) };
     let range = range(start, stop, snapshot.len());
     call.reply.array(range.len());
     call.reply.out.end_with(Box::new(ListStream { snapshot, next: range.start, end: range.end }));
-    true
+    Ok(true)
 }

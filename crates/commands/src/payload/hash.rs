@@ -36,7 +36,7 @@ pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, hash: &Hash<'_>, put: Put
         }
     }
     if new.is_empty() {
-        keys.delete(key);
+        keys.delete(key)?;
         return Ok(());
     }
     Ok(keys.put_value::<Hashes>(key, new, put)?)

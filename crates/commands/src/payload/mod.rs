@@ -52,7 +52,7 @@ pub fn is_nothing(payload: &[u8]) -> Result<bool, CommandError> {
 pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, Stop> {
     // A key that becomes one of another type between two looks at it is looked at again.
     loop {
-        match keys.metadata(key).map(|metadata| metadata.kind) {
+        match keys.metadata(key)?.map(|metadata| metadata.kind) {
             None => return Ok(None),
             Some(Kind::Hash) => match keys.read_whole_as::<Hashes, _>(key, hash::payload) {
                 Err(Refusal::WrongKind) => {}
@@ -74,7 +74,7 @@ pub fn of_key(keys: &mut Reader<'_>, key: Key<'_>) -> Result<Option<Vec<u8>>, St
                 Err(Refusal::WrongKind) => {}
                 payload => return Ok(payload?),
             },
-            Some(Kind::String) => match keys.read(key) {
+            Some(Kind::String) => match keys.read(key)? {
                 Some(value) if value.kind() != Kind::String => {}
                 value => return Ok(value.map(|value| of_string(&value))),
             },

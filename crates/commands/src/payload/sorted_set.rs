@@ -41,7 +41,7 @@ pub(super) fn put(keys: &mut Writer<'_>, key: Key<'_>, set: &SortedSet<'_>, put:
         }
     }
     if new.is_empty() {
-        keys.delete(key);
+        keys.delete(key)?;
         return Ok(());
     }
     Ok(keys.put_value::<SortedSets>(key, new, put)?)

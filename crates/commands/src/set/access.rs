@@ -62,7 +62,7 @@ pub(super) fn freeze<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, at: Range<
     let mut sets = Vec::with_capacity(at.len());
     for position in at {
         let key = call.key(position);
-        let frozen = call.keys.reader_mut().freeze(key);
+        let frozen = call.keys.reader_mut().freeze(key)?;
         frozen.collection::<Sets>()?;
         sets.push(frozen);
     }

@@ -74,7 +74,7 @@ fn several(call: &mut WriteCall<'_>) -> Outcome {
 /// Takes all members: the key goes, and a large set is answered while it is sent.
 fn all(call: &mut WriteCall<'_>, len: usize) -> Outcome {
     let key = call.key(1);
-    let snapshot = if call.reply.out.may_stream() { call.keys.snapshot_as::<Sets>(key) } else { None };
+    let snapshot = if call.reply.out.may_stream() { call.keys.snapshot_as::<Sets>(key)? } else { None };
     match snapshot {
         Some(snapshot) => stream::begin(&mut call.reply, snapshot),
         None => {
@@ -85,7 +85,7 @@ fn all(call: &mut WriteCall<'_>, len: usize) -> Outcome {
             })?;
         }
     }
-    call.keys.delete(key);
+    call.keys.delete(key)?;
     call.keys.count_changes(len as i64 - 1);
     call.taken(Classes::SET, "spop", key, true);
     Ok(())

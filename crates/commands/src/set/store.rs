@@ -4,7 +4,6 @@ use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec};
 use almandine_datatypes::set::SetOperation;
 use almandine_handler::{Command, Handler, Outcome, WriteCall};
-use almandine_keyspace::types::Frozen;
 use almandine_keyspace::{Kind, Put};
 
 use super::access::{SET, freeze, look_up};
@@ -49,11 +48,12 @@ pub(super) const SDIFFSTORE: Command = Command {
 fn store(call: &mut WriteCall<'_>, operation: SetOperation, event: &'static str) -> Outcome {
     let (at, mut round) = (2..call.args.len(), 0);
     if let Some((combination, computed_in)) = call.computed::<Combination>()? {
-        let is_still = |(position, before): (usize, &Frozen)| {
+        let mut same = true;
+        for (position, before) in at.clone().zip(&combination.sources) {
             let key = call.key(position);
-            call.keys.is_still(key, before)
-        };
-        if at.clone().zip(&combination.sources).all(is_still) {
+            same = same && call.keys.is_still(key, before)?;
+        }
+        if same {
             return put(call, *combination, event);
         }
         round = computed_in + 1;
@@ -74,13 +74,13 @@ fn put(call: &mut WriteCall<'_>, mut combination: Combination, event: &'static s
     let destination = call.key(1);
     match combination.into_set().filter(|set| !set.is_empty()) {
         Some(set) => {
-            let before = call.replaces(destination);
+            let before = call.replaces(destination)?;
             call.keys.put_set(destination, set, Put::default())?;
             call.replaced(destination, before, Kind::Set);
             call.event(Classes::SET, event, destination);
         }
         None => {
-            if call.keys.delete(destination) {
+            if call.keys.delete(destination)? {
                 call.event(Classes::GENERIC, "del", destination);
             }
         }

@@ -29,7 +29,7 @@ fn smembers(call: &mut ReadCall<'_>) -> Outcome {
         return Ok(());
     }
     let key = call.key(1);
-    match call.keys.snapshot_as::<Sets>(key) {
+    match call.keys.snapshot_as::<Sets>(key)? {
         Some(snapshot) => stream::begin(&mut call.reply, snapshot),
         // It has become small meanwhile.
         None => drop(answer(call, false)?),

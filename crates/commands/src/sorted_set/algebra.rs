@@ -89,9 +89,11 @@ pub(super) fn store_with<'c>(
     let mut round = 0;
     let mut combination = None;
     if let Some((computed, computed_in)) = call.computed::<Combination>()? {
-        if keys.iter().zip(computed.sources()).all(|(key, source)| call.keys.is_still(*key, source)) {
-            combination = Some(*computed);
+        let mut same = true;
+        for (key, source) in keys.iter().zip(computed.sources()) {
+            same = same && call.keys.is_still(*key, source)?;
         }
+        combination = same.then_some(*computed);
         round = computed_in + 1;
     }
     let combination = match combination {
@@ -111,11 +113,11 @@ pub(super) fn store_with<'c>(
     combination.store(&mut new)?;
     let len = new.len();
     if len == 0 {
-        if call.keys.delete(destination) {
+        if call.keys.delete(destination)? {
             call.event(Classes::GENERIC, "del", destination);
         }
     } else {
-        let before = call.replaces(destination);
+        let before = call.replaces(destination)?;
         call.keys.put_value::<SortedSets>(destination, new, Put::default())?;
         call.replaced(destination, before, Kind::SortedSet);
         call.event(Classes::SORTED_SET, event, destination);
@@ -153,7 +155,7 @@ fn freeze<'c, K: KeyAccess<'c>>(
     let mut sources = Vec::with_capacity(positions.len());
     for position in positions {
         let key = call.key(position);
-        let source = reader(&mut call.keys).freeze(key);
+        let source = reader(&mut call.keys).freeze(key)?;
         if source.collection::<Sets>().is_err() {
             source.collection::<SortedSets>()?;
         }

@@ -155,7 +155,7 @@ fn at_snapshot(call: &mut ReadCall<'_>, query: &Query<'_>, shape: Shape) -> Resu
     let may_stream = call.reply.out.may_stream();
     let ReadCall { keys, reply, .. } = call;
     if may_stream
-        && let Some(snapshot) = keys.snapshot_as::<SortedSets>(key)
+        && let Some(snapshot) = keys.snapshot_as::<SortedSets>(key)?
         && let Some((ranks, bytes)) =
             snapshot.view().map(|set| query.ranks(&set).map(|ranks| (ranks.clone(), set.bytes_of(ranks.len())))).transpose()?
         && bytes >= STREAM_BYTES

@@ -37,7 +37,7 @@ fn zrangestore(call: &mut WriteCall<'_>) -> Outcome {
     let query = Query::parse(call.args, Form { at: 3, by: None, backwards: None, takes_scores: false })?;
     let source = call.key(2);
     store_with(call, &[source], "zrangestore", |call| {
-        let frozen = call.keys.freeze(source);
+        let frozen = call.keys.freeze(source)?;
         let ranks = frozen.collection::<SortedSets>()?.map_or(Ok(0..0), |set| query.ranks(&set))?;
         Ok(Combination::part(frozen, ranks, call.keys.new_tally()))
     })

@@ -4,7 +4,7 @@ use almandine_base::events::Classes;
 use almandine_command_spec::{CommandSpec, Group};
 use almandine_config::Settings;
 use almandine_datatypes::stream::{NodeLimits, StreamObject};
-use almandine_handler::{ReadCall, Stop, WriteCall};
+use almandine_handler::{Outcome, ReadCall, Stop, WriteCall};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::{StreamMut, Streams};
 use almandine_resp::Reply;
@@ -60,11 +60,12 @@ pub(super) fn change<'s>(call: &'s mut WriteCall<'_>) -> Result<StreamMut<'s>, S
 }
 
 /// States that there is no such key as the first one, for a command that looks at it as those that read do.
-pub(super) fn tell_miss(call: &mut WriteCall<'_>) {
+pub(super) fn tell_miss(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
-    if call.keys.publishes(Classes::MISS) && !call.keys.exists(key) {
+    if call.keys.publishes(Classes::MISS) && !call.keys.exists(key)? {
         call.event(Classes::MISS, "keymiss", key);
     }
+    Ok(())
 }
 
 /// Whether a command on entries that exist has any: the first key as a stream to be changed, or None.

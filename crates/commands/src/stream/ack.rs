@@ -32,7 +32,7 @@ fn xack(call: &mut WriteCall<'_>) -> Outcome {
 /// How many of the entries were pending.
 fn acknowledge(call: &mut WriteCall<'_>) -> Result<i64, Stop> {
     let (group, words, statistics) = (call.args.at(2), call.args.slice_from(3), call.context.statistics());
-    tell_miss(call);
+    tell_miss(call)?;
     let found = change_existing(call)?;
     statistics.looked_up(found.is_some());
     let Some(mut stream) = found else { return Ok(0) };

@@ -83,7 +83,7 @@ fn group_of(stream: &StreamMut<'_>, key: &[u8], name: &[u8]) -> Result<usize, St
 fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
     let (args, now) = (call.args, call.now_ms());
     let key = call.key(1);
-    tell_miss(call);
+    tell_miss(call)?;
     let WriteCall { keys, reply, context, .. } = call;
     let mut stream = keys.write_as::<Streams>(key, ())?;
     context.statistics().looked_up(stream.existed());
@@ -186,7 +186,7 @@ fn xautoclaim(call: &mut WriteCall<'_>) -> Outcome {
         }
     }
     let key = call.key(1);
-    tell_miss(call);
+    tell_miss(call)?;
     let WriteCall { keys, reply, context, .. } = call;
     let mut stream = keys.write_as::<Streams>(key, ())?;
     context.statistics().looked_up(stream.existed());

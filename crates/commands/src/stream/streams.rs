@@ -80,7 +80,7 @@ pub(super) fn stream_range(
         return Ok(false);
     }
     let key = call.key(1);
-    let Some(snapshot) = call.keys.snapshot_as::<Streams>(key) else { return Ok(false) };
+    let Some(snapshot) = call.keys.snapshot_as::<Streams>(key)? else { return Ok(false) };
     let Some(stream) = snapshot.object() else { return Ok(false) };
     let in_range =
         |()| Ok::<_, almandine_keyspace::Refusal>(stream.entries().rank_behind(end)?.saturating_sub(stream.entries().rank(start)?));

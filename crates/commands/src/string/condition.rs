@@ -121,7 +121,7 @@ fn delex(call: &mut WriteCall<'_>) -> Outcome {
     let (key, mut options) = (call.key(1), Options::after(call.args, 2));
     let condition = match (call.args.len(), options.next()) {
         (2, _) => Condition::Always,
-        (4, Some(option)) => match call.keys.read(key) {
+        (4, Some(option)) => match call.keys.read(key)? {
             // The condition of a missing key is not looked at.
             None => Condition::Always,
             value => {
@@ -139,12 +139,12 @@ fn delex(call: &mut WriteCall<'_>) -> Outcome {
 
 fn delete_when(call: &mut WriteCall<'_>, condition: Condition<'_>) -> Outcome {
     let key = call.key(1);
-    let deleted = match call.keys.read(key) {
+    let deleted = match call.keys.read(key)? {
         None => false,
         value => condition.holds(value.as_ref())?,
     };
     if deleted {
-        call.keys.delete(key);
+        call.keys.delete(key)?;
         call.event(Classes::GENERIC, "del", key);
     }
     call.reply.integer(i64::from(deleted));
@@ -168,7 +168,7 @@ pub(super) const DIGEST: Command = Command {
 
 fn digest_of(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
-    let value = call.keys.read(key);
+    let value = call.keys.read(key)?;
     let found = value.is_some();
     let digest = string(value.as_ref())?.map(|value| digest::hex(value));
     drop(value);

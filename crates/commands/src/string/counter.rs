@@ -67,7 +67,7 @@ fn decrby(call: &mut WriteCall<'_>) -> Outcome {
 fn increment(call: &mut WriteCall<'_>, by: i64) -> Outcome {
     let key = call.key(1);
     let mut digits = itoa::Buffer::new();
-    let value = match call.keys.modify(key) {
+    let value = match call.keys.modify(key)? {
         Slot::Vacant(vacant) => {
             vacant.insert(Kind::String, digits.format(by).as_bytes(), Put::default())?;
             by
@@ -99,7 +99,7 @@ pub(super) const INCRBYFLOAT: Command = Command {
 
 fn incrbyfloat(call: &mut WriteCall<'_>) -> Outcome {
     let (key, by) = (call.key(1), call.args.at(2));
-    let sum = match call.keys.modify(key) {
+    let sum = match call.keys.modify(key)? {
         Slot::Vacant(vacant) => {
             let sum = sum_text(b"0", by)?;
             vacant.insert(Kind::String, &sum, Put::default())?;

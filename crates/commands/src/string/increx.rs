@@ -92,7 +92,7 @@ fn increx(call: &mut WriteCall<'_>) -> Outcome {
         _ => None,
     };
     let key = call.key(1);
-    let old = call.keys.read(key);
+    let old = call.keys.read(key)?;
     let old = string(old.as_ref())?;
     let kept_ms = old.and_then(Value::expiry_ms);
     let current: &[u8] = old.map_or(b"0", |old| old);
@@ -110,7 +110,7 @@ fn increx(call: &mut WriteCall<'_>) -> Outcome {
         };
         let is_past = expiry_ms.is_some_and(|at| at <= call.now_ms());
         if is_past {
-            call.keys.delete(key);
+            call.keys.delete(key)?;
         } else {
             call.keys.upsert(key, &step.value, Put { expiry_ms, ..Put::default() })?;
         }

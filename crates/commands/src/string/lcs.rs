@@ -93,8 +93,8 @@ fn longest_common_subsequence(call: &mut ReadCall<'_>) -> Outcome {
     let compared = match call.computed::<Compared>()? {
         Some((compared, _)) => *compared,
         None => {
-            let keys = [call.key(1), call.key(2)];
-            let operands = keys.map(|key| call.keys.freeze(key));
+            let (first, second) = (call.key(1), call.key(2));
+            let operands = [call.keys.freeze(first)?, call.keys.freeze(second)?];
             let begun = begin(call, operands);
             match begun {
                 // It is looked up again for the result.

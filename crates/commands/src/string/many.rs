@@ -7,7 +7,7 @@ use almandine_base::steps;
 use almandine_command_spec::{Access, Arg, CommandSpec, Group, KeySpec, Keys, Traits};
 use almandine_datatypes::number::parse_i64;
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, ReadCall, WriteCall, errors};
-use almandine_keyspace::Kind;
+use almandine_keyspace::{Kind, Missing};
 use almandine_resp::Args;
 
 use super::condition::EXISTENCE_ARGS;
@@ -38,7 +38,7 @@ fn mget(call: &mut ReadCall<'_>) -> Outcome {
     call.reply.array(call.args.len() - 1);
     for position in 1..call.args.len() {
         let key = call.key(position);
-        let value = call.keys.read(key);
+        let value = call.keys.read(key)?;
         let found = value.is_some();
         reply_value(&mut call.reply, value.as_ref().filter(|value| value.kind() == Kind::String));
         call.looked_up(key, found);
@@ -86,7 +86,7 @@ pub(super) const MSETNX: Command = Command {
 fn msetnx(call: &mut WriteCall<'_>) -> Outcome {
     let pairs = call.args.slice_from(1);
     check_pairs(pairs, "msetnx")?;
-    let none_exists = !any_exists(call, pairs);
+    let none_exists = all_exist(call, pairs, pairs.len() / 2, false)?;
     if none_exists {
         set_pairs(call, pairs, pairs.len() / 2, None)?;
     }
@@ -146,8 +146,7 @@ fn msetex(call: &mut WriteCall<'_>) -> Outcome {
     let pairs = call.args.slice_from(2);
     let holds = match must_exist {
         None => true,
-        Some(false) => !pair_positions(count).any(|at| exists(call, pairs.at(at))),
-        Some(true) => pair_positions(count).all(|at| exists(call, pairs.at(at))),
+        Some(wanted) => all_exist(call, pairs, count, wanted)?,
     };
     if holds {
         match change {
@@ -155,7 +154,7 @@ fn msetex(call: &mut WriteCall<'_>) -> Outcome {
             // What expires at once is a change even of what was not there.
             _ if expiry_ms.is_some_and(|at| at <= call.now_ms()) => {
                 set_pairs(call, pairs, count, None)?;
-                delete_expired(call, pairs, count);
+                delete_expired(call, pairs, count)?;
             }
             _ => set_pairs(call, pairs, count, expiry_ms)?,
         }
@@ -169,13 +168,15 @@ fn pair_positions(count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(|pair| 2 * pair)
 }
 
-fn exists(call: &mut WriteCall<'_>, key: &[u8]) -> bool {
-    let key = call.keys.key(key);
-    call.keys.exists(key)
-}
-
-fn any_exists(call: &mut WriteCall<'_>, pairs: Args<'_>) -> bool {
-    pair_positions(pairs.len() / 2).any(|at| exists(call, pairs.at(at)))
+/// Whether the keys of the first `count` pairs all exist, or none of them.
+fn all_exist(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize, wanted: bool) -> Result<bool, Missing> {
+    for at in pair_positions(count) {
+        let key = call.keys.key(pairs.at(at));
+        if call.keys.exists(key)? != wanted {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn check_pairs(pairs: Args<'_>, command: &str) -> Outcome {
@@ -184,16 +185,16 @@ fn check_pairs(pairs: Args<'_>, command: &str) -> Outcome {
 
 /// Sets the keys of the first `count` pairs: all, or none.
 fn set_pairs(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize, expiry_ms: Option<i64>) -> Outcome {
-    let before = kinds_before(call, pairs, count);
+    let before = kinds_before(call, pairs, count)?;
     call.keys.upsert_all(pair_positions(count).map(|at| (pairs.at(at), pairs.at(at + 1), expiry_ms)))?;
     tell_set(call, pairs, &before, expiry_ms.is_some());
     Ok(())
 }
 
 /// The types that the keys of the pairs had, where events of type changes are told; empty while no event of these commands is told.
-fn kinds_before(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) -> Vec<Option<Kind>> {
+fn kinds_before(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) -> Result<Vec<Option<Kind>>, Missing> {
     if !call.keys.publishes(TOLD) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let kind = |at| {
         let key = call.keys.key(pairs.at(at));
@@ -225,24 +226,26 @@ fn tell_set(call: &mut WriteCall<'_>, pairs: Args<'_>, before: &[Option<Kind>], 
 
 /// As [`set_pairs`], each key with the expiry that it has.
 fn set_pairs_keeping(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) -> Outcome {
-    let mut expiry_of = |at: usize| {
+    let mut kept = Vec::with_capacity(count);
+    for at in pair_positions(count) {
         let key = call.keys.key(pairs.at(at));
-        call.keys.read(key).and_then(|value| value.expiry_ms())
-    };
-    let kept: Vec<_> = pair_positions(count).map(|at| (pairs.at(at), pairs.at(at + 1), expiry_of(at))).collect();
-    let before = kinds_before(call, pairs, count);
+        let expiry_ms = call.keys.read(key)?.and_then(|value| value.expiry_ms());
+        kept.push((pairs.at(at), pairs.at(at + 1), expiry_ms));
+    }
+    let before = kinds_before(call, pairs, count)?;
     call.keys.upsert_all(kept.into_iter())?;
     tell_set(call, pairs, &before, false);
     Ok(())
 }
 
 /// Removes keys that were set to expire at once.
-fn delete_expired(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) {
+fn delete_expired(call: &mut WriteCall<'_>, pairs: Args<'_>, count: usize) -> Outcome {
     for at in pair_positions(count) {
         let key = call.keys.key(pairs.at(at));
         call.event(Classes::GENERIC, "expire", key);
-        if call.keys.delete(key) {
+        if call.keys.delete(key)? {
             call.event(Classes::EXPIRED, "expired", key);
         }
     }
+    Ok(())
 }

@@ -175,7 +175,7 @@ fn set_with_options(call: &mut WriteCall<'_>) -> Outcome {
         return Ok(());
     }
     call.keys.hold_one(key)?;
-    let old = call.keys.read(key);
+    let old = call.keys.read(key)?;
     if options.get {
         let old = string(old.as_ref())?;
         reply_value(&mut call.reply, old);
@@ -216,7 +216,7 @@ const GETSET: Command = Command {
 
 fn getset(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
-    let old = call.keys.read(key);
+    let old = call.keys.read(key)?;
     let old = string(old.as_ref())?;
     reply_value(&mut call.reply, old);
     let found = old.is_some();
@@ -240,13 +240,13 @@ const GETDEL: Command = Command {
 
 fn getdel(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
-    let old = call.keys.read(key);
+    let old = call.keys.read(key)?;
     let old = string(old.as_ref())?;
     reply_value(&mut call.reply, old);
     let found = old.is_some();
     call.looked_up(key, found);
     if found {
-        call.keys.delete(key);
+        call.keys.delete(key)?;
         call.event(Classes::GENERIC, "del", key);
     }
     Ok(())
@@ -286,7 +286,7 @@ fn getex(call: &mut WriteCall<'_>) -> Outcome {
         }
     }
     let key = call.key(1);
-    let value = call.keys.read(key);
+    let value = call.keys.read(key)?;
     let value = string(value.as_ref())?;
     reply_value(&mut call.reply, value);
     let found = value.is_some();
@@ -301,11 +301,11 @@ fn getex(call: &mut WriteCall<'_>) -> Outcome {
         _ => return Ok(()),
     };
     if expiry_ms.is_some_and(|at| at <= call.now_ms()) {
-        call.keys.delete(key);
+        call.keys.delete(key)?;
         call.event(Classes::GENERIC, "del", key);
         return Ok(());
     }
-    let done = match call.keys.modify(key) {
+    let done = match call.keys.modify(key)? {
         Slot::Occupied(mut occupied) if expiry_ms.is_some() || occupied.expiry_ms().is_some() => {
             occupied.set_expiry(expiry_ms)?;
             true
@@ -334,7 +334,7 @@ const SETNX: Command = Command {
 
 fn setnx(call: &mut WriteCall<'_>) -> Outcome {
     let key = call.key(1);
-    let created = match call.keys.modify(key) {
+    let created = match call.keys.modify(key)? {
         Slot::Vacant(vacant) => {
             vacant.insert(Kind::String, call.args.at(2), Put::default())?;
             true

@@ -27,7 +27,7 @@ pub(super) const APPEND: Command = Command {
 fn append(call: &mut WriteCall<'_>) -> Outcome {
     let (key, suffix) = (call.key(1), call.args.at(2));
     let string_bytes_max = string_bytes_max(call);
-    let len = match call.keys.modify(key) {
+    let len = match call.keys.modify(key)? {
         Slot::Vacant(vacant) => {
             vacant.insert(Kind::String, suffix, Put::default())?;
             suffix.len()
@@ -61,7 +61,7 @@ pub(super) const STRLEN: Command = Command {
 
 fn strlen(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(1);
-    let value = call.keys.read(key);
+    let value = call.keys.read(key)?;
     let value = string(value.as_ref())?;
     let len = value.map(|value| value.len());
     call.looked_up(key, len.is_some());
@@ -89,7 +89,7 @@ fn setrange(call: &mut WriteCall<'_>) -> Outcome {
     let offset = number::integer(call.args.at(2))?;
     let offset = usize::try_from(offset).map_err(|_| errors::string::OFFSET_OUT_OF_RANGE)?;
     let string_bytes_max = string_bytes_max(call);
-    let len = match call.keys.modify(key) {
+    let len = match call.keys.modify(key)? {
         Slot::Vacant(_) if part.is_empty() => 0,
         Slot::Vacant(vacant) => {
             let len = extent(0, offset, part.len(), string_bytes_max).ok_or(CommandError::StringTooLong)?;
@@ -145,7 +145,7 @@ pub(super) const SUBSTR: Command = Command {
 fn getrange(call: &mut ReadCall<'_>) -> Outcome {
     let (start, end) = (number::integer(call.args.at(2))?, number::integer(call.args.at(3))?);
     let key = call.key(1);
-    let value = call.keys.read(key);
+    let value = call.keys.read(key)?;
     let value = string(value.as_ref())?;
     let found = value.is_some();
     let bytes: &[u8] = value.map_or(&[], |value| value);

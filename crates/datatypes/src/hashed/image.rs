@@ -30,7 +30,7 @@ impl<S: EntryShape> Elements<S> {
         let begin = begin(out);
         let Ok((count, next)) = self.write_chunks(cursor.position as u32, begin.saturating_add(limit), out) else {
             out.truncate(begin);
-            return Err(Missing);
+            return Err(Missing::Cold);
         };
         Part { number: cursor.part, count, encoding, is_last: next.is_none() }.seal(magic, out, begin);
         Ok(next.map(|position| ImageCursor { position: u64::from(position), part: cursor.part + 1 }))

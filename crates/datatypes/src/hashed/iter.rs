@@ -40,9 +40,9 @@ impl<'a, S: EntryShape> Iterator for HashedIter<'a, S> {
             }
             match self.leaves.as_mut()?.next()? {
                 Ok(chunk) => self.entries = chunk.iter(),
-                Err(Missing) => {
+                Err(missing) => {
                     self.leaves = None;
-                    return Some(Err(Missing));
+                    return Some(Err(missing));
                 }
             }
         }

@@ -2,8 +2,9 @@
 
 use crate::{Keyspace, Reader, Writer};
 use almandine_base::events::Classes;
+use almandine_base::object::Missing;
 use almandine_io::storage::Buffer;
-use almandine_store::{Begin, Expected, Fetch, GlanceId, Met, Need, Session, Stage};
+use almandine_store::{Begin, Expected, Fetch, GlanceId, Need, Session, Stage};
 use std::io;
 use std::sync::Arc;
 
@@ -34,8 +35,6 @@ pub struct Accessor {
     pub(crate) unit: Unit,
     /// Elements of the group that will be looked up.
     elements: Vec<Expected>,
-    /// Addresses of records on the device that the batch needs.
-    pub(crate) wanted: Vec<u64>,
     /// Namespaces of other databases, fixed for as long as one reader or writer lives.
     pub(crate) namespaces: Vec<(u16, u16)>,
     /// Which events are told, as of the beginning of the batch.
@@ -84,7 +83,6 @@ impl Accessor {
             modes: Vec::new(),
             unit: Unit::Command,
             elements: Vec::with_capacity(64),
-            wanted: Vec::new(),
             namespaces: Vec::new(),
             published: Classes::default(),
             random_walk: None,
@@ -165,7 +163,7 @@ impl Accessor {
 
     /// Notes what must be read from the device before `key` can be used. An unreadable record is met when it is used.
     pub fn probe(&mut self, key: Key<'_>, need: Need) {
-        let _ = self.session.cold().probe(key, need, &mut self.wanted);
+        let _ = self.session.cold().probe(key, need);
     }
 
     /// As [`Accessor::probe`], for a key that is about to be used.
@@ -173,9 +171,7 @@ impl Accessor {
     /// # Errors
     /// When a record must be read first, or cannot be.
     pub(crate) fn require(&mut self, key: Key<'_>, need: Need) -> Result<(), Missing> {
-        let before = self.wanted.len();
-        let readable = self.session.cold().probe(key, need, &mut self.wanted);
-        self.required(readable, before)
+        self.session.cold().probe(key, need)
     }
 
     /// As [`Accessor::require`], for a key that may be removed before it is looked up again.
@@ -183,58 +179,29 @@ impl Accessor {
     /// # Errors
     /// As there.
     pub(crate) fn require_all(&mut self, key: Key<'_>, need: Need) -> Result<(), Missing> {
-        let before = self.wanted.len();
-        let readable = self.session.cold().probe_all(key, need, &mut self.wanted);
-        self.required(readable, before)
-    }
-
-    /// What a probe has found, before which so many records were wanted.
-    pub(crate) fn required(&self, readable: bool, before: usize) -> Result<(), Missing> {
-        match (readable, self.wanted.len() == before) {
-            (false, _) => Err(Missing::Unreadable),
-            (true, true) => Ok(()),
-            (true, false) => Err(Missing::Cold),
-        }
-    }
-
-    /// Whether what was looked up since the last call was all there.
-    ///
-    /// # Errors
-    /// When something was on the device; then what was answered since is void.
-    pub fn check_met(&mut self) -> Result<(), Missing> {
-        match self.session.cold().take_met(&mut self.wanted) {
-            Met::Nothing => Ok(()),
-            Met::Cold => Err(Missing::Cold),
-            Met::Failed => Err(Missing::Unreadable),
-        }
-    }
-
-    /// Forgets what look-ups have missed, for those whose answer did not depend on it.
-    pub fn forget_met(&mut self) {
-        let before = self.wanted.len();
-        let _ = self.session.cold().take_met(&mut self.wanted);
-        self.wanted.truncate(before);
+        self.session.cold().probe_all(key, need)
     }
 
     /// How many records have been noted as needed.
     #[must_use]
     pub fn wanted(&self) -> usize {
-        self.wanted.len()
+        self.session.cold().wanted()
     }
 
     /// Forgets them.
     pub fn forget_wanted(&mut self) {
-        self.wanted.clear();
+        self.session.cold().take_wanted();
     }
 
     /// Takes what was noted as needed: addresses of records.
     pub fn take_wanted(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.wanted)
+        self.session.cold().take_wanted()
     }
 
     /// Turns what was noted as needed into reads.
     pub fn plan(&mut self, stage: &mut Stage, fetches: &mut Vec<Fetch>) {
-        self.session.cold().plan(&mut self.wanted, stage, fetches);
+        let mut wanted = self.session.cold().take_wanted();
+        self.session.cold().plan(&mut wanted, stage, fetches);
     }
 
     /// As [`Accessor::plan`], for what [`Accessor::take_wanted`] gave; it is taken out of `wanted`.
@@ -245,10 +212,7 @@ impl Accessor {
     /// Bytes of the records that have been noted as needed, about.
     #[must_use]
     pub fn wanted_bytes(&mut self) -> u64 {
-        // Commands of a unit may need a record several times.
-        self.wanted.sort_unstable();
-        self.wanted.dedup();
-        self.session.cold().estimate(&self.wanted)
+        self.session.cold().wanted_bytes()
     }
 
     /// Forgets large values that were staged and are no key's any more.
@@ -269,7 +233,7 @@ impl Accessor {
 
     /// Says that what was noted as needed cannot be had.
     pub fn give_up(&mut self, stage: &mut Stage) {
-        stage.give_up(&mut self.wanted);
+        stage.give_up(&mut self.session.cold().take_wanted());
     }
 
     /// Asks the cache for what taking a finished read in needs to know.
@@ -332,13 +296,4 @@ impl Accessor {
     pub fn writer(&mut self, db: u16) -> Writer<'_> {
         Writer::new(self, db)
     }
-}
-
-/// A key's record is not in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
-    /// It has to be read from the device first.
-    Cold,
-    /// The device cannot give it.
-    Unreadable,
 }

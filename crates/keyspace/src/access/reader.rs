@@ -2,14 +2,10 @@
 
 use crate::access::accessor::RandomWalk;
 use crate::access::value::{Held, Value, to_bytes};
-use crate::{Accessor, Key, Missing};
+use crate::{Accessor, Key, Missing, Refusal, WrongKind};
 use almandine_base::Output;
 use almandine_base::limits::REPLY_COPY_BYTES_MAX;
-use almandine_store::{Kind, Put, View};
-
-/// The key holds a value of another kind than the command works on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WrongKind;
+use almandine_store::{Kind, Put, Scanned, View};
 
 /// What is known about a value without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,8 +147,11 @@ impl<'w> Reader<'w> {
     }
 
     /// Reads a value.
+    ///
+    /// # Errors
+    /// When it is not at hand; so for all looks at a key.
     #[inline]
-    pub fn read(&mut self, key: Key<'_>) -> Option<Value<'_>> {
+    pub fn read(&mut self, key: Key<'_>) -> Result<Option<Value<'_>>, Missing> {
         let key = self.current(key);
         let Accessor { session, scratch, .. } = &mut *self.accessor;
         let found = session.read(key, |view| {
@@ -162,27 +161,27 @@ impl<'w> Reader<'w> {
                 view.append_to(scratch);
             }
             (view.kind(), Put { expiry_ms: view.expiry_ms(), etag: view.etag(), edited: view.is_edited() }, shared)
-        });
+        })?;
         let Some((kind, put, shared)) = found else {
             session.notes().remove_met_expired(key);
-            return None;
+            return Ok(None);
         };
         let bytes = shared.map_or(Held::Copied(scratch), Held::Shared);
-        Some(Value { bytes, kind, put })
+        Ok(Some(Value { bytes, kind, put }))
     }
 
     /// Appends a string to `out`: first `write_length` gets the buffer and the length, then the bytes follow; long ones are
     /// attached, not copied. Returns the length, or `None` when the key does not exist; then nothing was written.
     ///
     /// # Errors
-    /// When the value is not a string.
+    /// When the value is not a string, or not at hand.
     #[inline]
     pub fn read_string_into(
         &mut self,
         key: Key<'_>,
         out: &mut Output,
         mut write_length: impl FnMut(&mut Vec<u8>, usize),
-    ) -> Result<Option<usize>, WrongKind> {
+    ) -> Result<Option<usize>, Refusal> {
         let key = self.current(key);
         let mark = out.mark();
         let mut written = false;
@@ -203,62 +202,78 @@ impl<'w> Reader<'w> {
             }
             Ok(len)
         });
-        if result.is_none() {
-            if written {
-                // An attempt that was not valid has written something.
-                out.truncate(mark);
-            }
-            self.accessor.session.notes().remove_met_expired(key);
+        if let Some(result) = result? {
+            return Ok(Some(result?));
         }
-        result.transpose()
+        if written {
+            // An attempt that was not valid has written something.
+            out.truncate(mark);
+        }
+        self.accessor.session.notes().remove_met_expired(key);
+        Ok(None)
     }
 
     /// What is known about a key. Looking is no use of it: it gets no warmer.
-    pub fn metadata(&mut self, key: Key<'_>) -> Option<Metadata> {
+    ///
+    /// # Errors
+    /// As for [`Reader::read`].
+    pub fn metadata(&mut self, key: Key<'_>) -> Result<Option<Metadata>, Missing> {
         let key = self.current(key);
-        let found = self.accessor.session.heat().quietly(|session| session.read(key, Metadata::of));
+        let found = self.accessor.session.heat().quietly(|session| session.read(key, Metadata::of))?;
         if found.is_none() {
             self.accessor.session.notes().remove_met_expired(key);
         }
-        found
+        Ok(found)
     }
 
     /// Milliseconds since the last use of a key, at least, as precise as the clock hand's laps. Not while frequencies are counted.
-    pub fn idle_ms(&mut self, key: Key<'_>) -> Option<i64> {
+    ///
+    /// # Errors
+    /// As for [`Reader::read`].
+    pub fn idle_ms(&mut self, key: Key<'_>) -> Result<Option<i64>, Missing> {
         let key = self.current(key);
         self.accessor.session.heat().idle_ms(key)
     }
 
     /// How often a key was used of late, 0 to 7. Only while frequencies are counted.
-    pub fn frequency(&mut self, key: Key<'_>) -> Option<u64> {
+    ///
+    /// # Errors
+    /// As for [`Reader::read`].
+    pub fn frequency(&mut self, key: Key<'_>) -> Result<Option<u64>, Missing> {
         let key = self.current(key);
         self.accessor.session.heat().of(key)
     }
 
     /// Whether a key exists. Looking is no use of it: it gets no warmer.
-    pub fn exists(&mut self, key: Key<'_>) -> bool {
+    ///
+    /// # Errors
+    /// As for [`Reader::read`].
+    pub fn exists(&mut self, key: Key<'_>) -> Result<bool, Missing> {
         let key = self.current(key);
-        let found = self.accessor.session.heat().quietly(|session| session.read(key, |_| ()).is_some());
+        let found = self.peek(key)?;
         if !found {
             self.accessor.session.notes().remove_met_expired(key);
         }
-        found
+        Ok(found)
     }
 
     /// As [`Reader::exists`], and the key gets warmer, whoever asks.
-    pub fn touch(&mut self, key: Key<'_>) -> bool {
+    ///
+    /// # Errors
+    /// As for [`Reader::read`].
+    pub fn touch(&mut self, key: Key<'_>) -> Result<bool, Missing> {
         let key = self.current(key);
-        let found = self.accessor.session.heat().loudly(|session| session.read(key, |_| ()).is_some());
+        let found = self.accessor.session.heat().loudly(|session| session.read(key, |_| ()))?.is_some();
         if !found {
             self.accessor.session.notes().remove_met_expired(key);
         }
-        found
+        Ok(found)
     }
 
     /// As [`Reader::exists`], and nothing is removed.
-    pub(crate) fn peek(&mut self, key: Key<'_>) -> bool {
+    pub(crate) fn peek(&mut self, key: Key<'_>) -> Result<bool, Missing> {
         let key = self.current(key);
-        self.accessor.session.heat().quietly(|session| session.read(key, |_| ()).is_some())
+        Ok(self.accessor.session.heat().quietly(|session| session.read(key, |_| ()))?.is_some())
     }
 
     /// As [`Accessor::has_cold`].
@@ -267,34 +282,29 @@ impl<'w> Reader<'w> {
         self.accessor.has_cold()
     }
 
-    /// As [`Accessor::check_met`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn check_met(&mut self) -> Result<(), Missing> {
-        if self.accessor.has_cold() { self.accessor.check_met() } else { Ok(()) }
-    }
-
-    /// Visits keys from `cursor` on, at least `count` if there are so many, and returns the cursor to go on with; 0 begins and
-    /// ends. Keys that exist during the whole scan are visited once.
-    pub fn scan(&mut self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8], Metadata)) -> u64 {
+    /// Visits keys from `cursor` on, at least `count` if there are so many; 0 begins and ends. Keys that exist during the whole
+    /// scan are visited once.
+    pub fn scan(&mut self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8], Metadata)) -> Scanned {
         if self.accessor.keyspace.store.figures().namespace_len(self.namespace).0 == 0 {
-            return 0;
+            return Scanned { cursor: 0, whole: Ok(()) };
         }
         self.accessor.session.keys(self.namespace).scan(cursor, count, |key, view| visit(key, Metadata::of(view)))
     }
 
-    /// Puts some key of the database into `target`; false if there is none. `random` chooses where to look. When that has met
-    /// records on the device the answer is void, and the next call goes on at the same place, whatever `random` it gets.
-    pub fn random_key(&mut self, random: u64, target: &mut Vec<u8>) -> bool {
+    /// Puts some key of the database into `target`; false if there is none. `random` chooses where to look.
+    ///
+    /// # Errors
+    /// When there are records to be read first; the next call goes on at the same place, whatever `random` it gets. Records that
+    /// cannot be read do not matter where there are others.
+    pub fn random_key(&mut self, random: u64, target: &mut Vec<u8>) -> Result<bool, Missing> {
         let namespace = self.namespace;
         let begun = self.accessor.random_walk.take().filter(|walk| walk.namespace == namespace);
         if self.accessor.keyspace.store.figures().namespace_len(namespace).0 == 0 {
-            return false;
+            return Ok(false);
         }
         let session = &mut self.accessor.session;
         let mut walk = begun.unwrap_or_else(|| RandomWalk::new(session, namespace, random));
-        let random = walk.random;
+        let (random, mut whole) = (walk.random, Ok(()));
         loop {
             let mut found = 0u64;
             let visit = |key: &[u8], _: &View<'_>| {
@@ -306,21 +316,21 @@ impl<'w> Reader<'w> {
                 }
             };
             let session = &mut self.accessor.session;
-            let cursor = match walk.in_part {
+            let wanted = session.cold().wanted();
+            let scanned = match walk.in_part {
                 true => session.keys(namespace).scan_part(walk.cursor, visit),
                 false => session.keys(namespace).scan(walk.cursor, 1, visit),
             };
-            if self.accessor.session.cold().has_met() {
+            if session.cold().wanted() > wanted {
                 self.accessor.random_walk = Some(walk);
-                return false;
+                return Err(Missing::Cold);
             }
             if found != 0 {
-                // Records that cannot be read do not matter where there are others.
-                self.accessor.forget_met();
-                return true;
+                return Ok(true);
             }
-            if !walk.go_on(cursor) {
-                return false;
+            whole = whole.and(scanned.whole);
+            if !walk.go_on(scanned.cursor) {
+                return whole.map(|()| false);
             }
             // The walk may be long where other databases are large: it does not hold memory up.
             self.accessor.session.keys(namespace).refresh();
@@ -373,10 +383,9 @@ mod tests {
             accessor.attach(stage);
             let mut key = Vec::new();
             let found = accessor.reader(db).random_key(attempt << 40 | attempt << 20 | 12_345, &mut key);
-            let met = accessor.check_met();
             stage = accessor.detach();
             accessor.end_batch();
-            if met.is_ok() {
+            if let Ok(found) = found {
                 return (found.then_some(key), asked);
             }
             let mut wanted = accessor.take_wanted();
@@ -401,7 +410,7 @@ mod tests {
         }
         let (mut cursor, mut keys, mut calls) = (0, 0, 0);
         loop {
-            cursor = accessor.reader(1).scan(cursor, 10, &mut |_, _| keys += 1);
+            cursor = accessor.reader(1).scan(cursor, 10, &mut |_, _| keys += 1).cursor;
             calls += 1;
             if cursor == 0 {
                 break;
@@ -411,7 +420,7 @@ mod tests {
         let (mut drawn, mut name, mut random) = ([0; 3], Vec::new(), 1u64);
         for _ in 0..DRAWS {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            assert!(accessor.reader(1).random_key(random ^ random >> 33, &mut name));
+            assert_eq!(accessor.reader(1).random_key(random ^ random >> 33, &mut name), Ok(true));
             drawn[usize::from(name[0] - b'a')] += 1;
         }
         assert!(drawn.iter().all(|draws| (850..1150).contains(draws)), "{drawn:?}");
@@ -437,13 +446,12 @@ mod tests {
         let (mut cursor, mut keys) = (0, 0);
         loop {
             accessor.begin_batch(0);
-            cursor = accessor.reader(1).scan(cursor, 1000, &mut |_, _| keys += 1);
+            cursor = accessor.reader(1).scan(cursor, 1000, &mut |_, _| keys += 1).cursor;
             accessor.end_batch();
             if cursor == 0 {
                 break;
             }
         }
-        let _ = accessor.check_met();
         assert!(keys + accessor.wanted() <= 3, "a scan asks for {} records", accessor.wanted());
     }
 }

@@ -119,15 +119,15 @@ impl Accessor {
             return false;
         }
         let mut stage = self.session.detach();
-        self.session.cold().stage_blocking(&mut self.wanted, &mut stage, &mut Fetcher::default());
+        self.session.cold().stage_blocking(&mut self.session.cold().take_wanted(), &mut stage, &mut Fetcher::default());
         self.session.attach(stage);
         true
     }
 
-    /// Whether a key of the unit exists. Looking is no use of it.
+    /// Whether a key of the unit is known to exist. Looking is no use of it.
     pub fn exists_in_unit(&mut self, db: u16, key: &[u8]) -> bool {
         let mut reader = self.reader(db);
         let key = reader.key(key);
-        reader.peek(key)
+        reader.peek(key) == Ok(true)
     }
 }

@@ -1,8 +1,8 @@
 //! Writing: a reader that may also change keys.
 
 use crate::access::value::{Owned, OwnedBytes};
-use crate::{Accessor, Key, Missing, Reader};
-use almandine_store::{Full, HeapValue, Kind, Need, Occupied, Pair, Put, SharedValue, Slot, fits_inline};
+use crate::{Accessor, Key, Missing, Reader, Refusal};
+use almandine_store::{HeapValue, Kind, Need, Occupied, Pair, Put, SharedValue, Slot, fits_inline};
 use std::ops::{Deref, DerefMut};
 
 /// Read and write access to one database. A verb on one key latches it by itself; several keys change together after
@@ -114,28 +114,27 @@ impl<'w> Writer<'w> {
     /// Sets a key to a string, whatever it was.
     ///
     /// # Errors
-    /// When the store is full, or when a record has to be read first, which [`Accessor::check_met`] tells; then nothing has
-    /// changed.
+    /// When the store is full, or what the key had is not at hand; then nothing has changed.
     #[inline]
-    pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
+    pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Refusal> {
         let key = self.reader.current(key);
-        self.reader.accessor.session.upsert(key, value, put)
+        Ok(self.reader.accessor.session.upsert(key, value, put)?)
     }
 
     /// As [`Writer::upsert`], of a value that need not be copied when it is large.
     ///
     /// # Errors
     /// As for [`Writer::upsert`].
-    pub fn upsert_owned(&mut self, key: Key<'_>, value: Vec<u8>, put: Put) -> Result<(), Full> {
+    pub fn upsert_owned(&mut self, key: Key<'_>, value: Vec<u8>, put: Put) -> Result<(), Refusal> {
         let key = self.reader.current(key);
         if fits_inline(key.bytes.len(), value.len()) {
             return self.upsert(key, &value, put);
         }
         let value = SharedValue::new(HeapValue::string(value));
-        match self.modify_to_replace(key) {
+        Ok(match self.modify_to_replace(key)? {
             Slot::Occupied(mut entry) => entry.replace_shared(Kind::String, value, put),
             Slot::Vacant(entry) => entry.insert_shared(Kind::String, value, put),
-        }
+        }?)
     }
 
     /// Sets locked keys to strings, each with when it expires: all of them or none. Of several pairs with one key the last one
@@ -143,27 +142,33 @@ impl<'w> Writer<'w> {
     ///
     /// # Errors
     /// As for [`Writer::upsert`].
-    pub fn upsert_all<'k>(&mut self, pairs: impl Iterator<Item = (&'k [u8], &'k [u8], Option<i64>)>) -> Result<(), Full> {
+    pub fn upsert_all<'k>(&mut self, pairs: impl Iterator<Item = (&'k [u8], &'k [u8], Option<i64>)>) -> Result<(), Refusal> {
         let pairs: Vec<Pair<'k>> = pairs.map(|(key, value, expiry_ms)| Pair { key: self.key(key), value, expiry_ms }).collect();
-        self.reader.accessor.session.plan().upsert_all(&pairs)
+        Ok(self.reader.accessor.session.plan().upsert_all(&pairs)?)
     }
 
     /// A key under its latch, present or absent. An expired key is absent.
+    ///
+    /// # Errors
+    /// When what is known of it is not at hand.
     #[inline]
-    pub fn modify<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+    pub fn modify<'s>(&'s mut self, key: Key<'s>) -> Result<Slot<'s>, Missing> {
         let key = self.reader.current(key);
         self.reader.accessor.session.entry(key)
     }
 
     /// As [`Writer::modify`], for a caller that replaces the record whatever it was.
-    pub(crate) fn modify_to_replace<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+    pub(crate) fn modify_to_replace<'s>(&'s mut self, key: Key<'s>) -> Result<Slot<'s>, Missing> {
         let key = self.reader.current(key);
         self.reader.accessor.session.entry_to_replace(key)
     }
 
     /// Removes a key; whether it was there.
+    ///
+    /// # Errors
+    /// As for [`Writer::modify`]; then nothing has changed.
     #[inline]
-    pub fn delete(&mut self, key: Key<'_>) -> bool {
+    pub fn delete(&mut self, key: Key<'_>) -> Result<bool, Missing> {
         let key = self.reader.current(key);
         self.reader.accessor.session.delete(key)
     }
@@ -185,25 +190,28 @@ impl<'w> Writer<'w> {
         self.reader.accessor.session.heat().set_frequency(key, steps);
     }
 
-    fn slot<'s>(&'s mut self, db: u16, key: &'s [u8]) -> Slot<'s> {
+    fn slot<'s>(&'s mut self, db: u16, key: &'s [u8]) -> Result<Slot<'s>, Missing> {
         let namespace = self.reader.namespace_of(db);
         let key = self.reader.accessor.session.key(namespace, key);
         self.reader.accessor.session.entry(key)
     }
 
     /// A copy of a key's value, of any database.
-    pub fn copy(&mut self, db: u16, key: &[u8]) -> Option<Owned> {
-        match self.slot(db, key) {
+    ///
+    /// # Errors
+    /// As for [`Writer::modify`].
+    pub fn copy(&mut self, db: u16, key: &[u8]) -> Result<Option<Owned>, Missing> {
+        Ok(match self.slot(db, key)? {
             Slot::Occupied(entry) => Some(owned(&entry)),
             Slot::Vacant(_) => None,
-        }
+        })
     }
 
     /// Puts a value to a key of any database, replacing what was there.
     ///
     /// # Errors
-    /// When the store is full; then nothing has changed.
-    pub fn put(&mut self, db: u16, key: &[u8], value: Owned) -> Result<(), Full> {
+    /// As for [`Writer::upsert`].
+    pub fn put(&mut self, db: u16, key: &[u8], value: Owned) -> Result<(), Refusal> {
         let Owned { kind, put, mut bytes } = value;
         if let OwnedBytes::Inline(packed) = &bytes
             && !fits_inline(key.len(), packed.len())
@@ -213,22 +221,22 @@ impl<'w> Writer<'w> {
         }
         let namespace = self.reader.namespace_of(db);
         let key = self.reader.accessor.session.key(namespace, key);
-        match (self.reader.accessor.session.entry_to_replace(key), bytes) {
+        Ok(match (self.reader.accessor.session.entry_to_replace(key)?, bytes) {
             (Slot::Occupied(mut entry), OwnedBytes::Inline(bytes)) => entry.replace(kind, &bytes, put),
             (Slot::Occupied(mut entry), OwnedBytes::Shared(value)) => entry.replace_shared(kind, value, put),
             (Slot::Vacant(entry), OwnedBytes::Inline(bytes)) => entry.insert(kind, &bytes, put),
             (Slot::Vacant(entry), OwnedBytes::Shared(value)) => entry.insert_shared(kind, value, put),
-        }
+        }?)
     }
 
     /// Puts a value that a key has to another key, of any database, and removes the first. Both are latched. That is one change,
     /// told of the first key before the second, as Redis does.
     ///
     /// # Errors
-    /// When the store is full; then nothing has changed.
-    pub fn transfer(&mut self, (from_db, from): (u16, &[u8]), (db, key): (u16, &[u8]), value: Owned) -> Result<(), Full> {
+    /// As for [`Writer::upsert`].
+    pub fn transfer(&mut self, (from_db, from): (u16, &[u8]), (db, key): (u16, &[u8]), value: Owned) -> Result<(), Refusal> {
         self.put(db, key, value)?;
-        if let Slot::Occupied(entry) = self.slot(from_db, from) {
+        if let Slot::Occupied(entry) = self.slot(from_db, from)? {
             entry.remove();
         }
         self.reader.accessor.session.notes().join_changes();
@@ -236,16 +244,22 @@ impl<'w> Writer<'w> {
     }
 
     /// The type of the value of a key of any database.
-    pub fn kind_in(&mut self, db: u16, key: &[u8]) -> Option<Kind> {
-        match self.slot(db, key) {
+    ///
+    /// # Errors
+    /// As for [`Writer::modify`].
+    pub fn kind_in(&mut self, db: u16, key: &[u8]) -> Result<Option<Kind>, Missing> {
+        Ok(match self.slot(db, key)? {
             Slot::Occupied(entry) => Some(entry.kind()),
             Slot::Vacant(_) => None,
-        }
+        })
     }
 
     /// Whether a key of any database exists. Unlike [`Reader::exists`] it works under a lock plan that spans databases.
-    pub fn exists_in(&mut self, db: u16, key: &[u8]) -> bool {
-        matches!(self.slot(db, key), Slot::Occupied(_))
+    ///
+    /// # Errors
+    /// As for [`Writer::modify`].
+    pub fn exists_in(&mut self, db: u16, key: &[u8]) -> Result<bool, Missing> {
+        Ok(matches!(self.slot(db, key)?, Slot::Occupied(_)))
     }
 }
 

@@ -57,7 +57,7 @@ impl Accessor {
         keys.extend(self.session.ready().take());
         self.session.plan().unlock_all();
         let mut stage = self.session.detach();
-        self.session.cold().stage_blocking(&mut self.wanted, &mut stage, &mut Fetcher::default());
+        self.session.cold().stage_blocking(&mut self.session.cold().take_wanted(), &mut stage, &mut Fetcher::default());
         self.session.attach(stage);
         keys.push_front(current.clone());
         self.session.ready().hold_again(keys);

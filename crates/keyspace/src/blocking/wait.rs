@@ -205,7 +205,7 @@ impl Accessor {
         if self.has_cold() {
             self.require(key, Need::Read)?;
         }
-        Ok(match self.session.entry(key) {
+        Ok(match self.session.entry(key)? {
             Slot::Occupied(entry) => Some(entry.kind()),
             Slot::Vacant(_) => None,
         })

@@ -62,18 +62,18 @@ impl Writer<'_> {
         let key = self.key(key);
         match *effect {
             Effect::Set { kind, value, put } => self.replay_set(key, kind, value, put)?,
-            Effect::Write { offset, bytes } => match self.modify(key) {
+            Effect::Write { offset, bytes } => match self.modify(key)? {
                 Slot::Occupied(entry) if entry.kind() != Kind::String => return Err(Refusal::WrongKind),
                 Slot::Occupied(mut entry) => entry.write_at(offset, bytes)?,
                 Slot::Vacant(entry) => entry.insert_at(Kind::String, offset, bytes, Put::EDITED)?,
             },
             Effect::Put(put) => {
-                if let Slot::Occupied(mut entry) = self.modify(key) {
+                if let Slot::Occupied(mut entry) = self.modify(key)? {
                     entry.set_put(put)?;
                 }
             }
             Effect::Remove => {
-                self.delete(key);
+                self.delete(key)?;
             }
             Effect::Edit { kind, edits } => self.replay_edits(key, kind, edits)?,
             Effect::Expire { kind, elements } => self.replay_expiry(key, kind, elements)?,
@@ -91,7 +91,7 @@ impl Writer<'_> {
             Body::Bytes(bytes) => bytes,
             Body::Shared(value) => Arc::as_ref(value).as_ref(),
         };
-        match (self.modify_to_replace(key), object) {
+        match (self.modify_to_replace(key)?, object) {
             (Slot::Occupied(mut entry), None) => entry.replace(kind, bytes, put)?,
             (Slot::Occupied(mut entry), Some(object)) => entry.replace_shared(kind, object, put)?,
             (Slot::Vacant(entry), None) => entry.insert(kind, bytes, put)?,

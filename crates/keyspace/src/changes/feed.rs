@@ -129,7 +129,7 @@ mod tests {
         accessor.begin_batch(2_000);
         let mut writer = accessor.writer(3);
         let key = writer.key(b"a");
-        assert!(!writer.delete(key));
+        assert_eq!(writer.delete(key), Ok(false));
         drop(writer);
         put(&mut accessor, 3, b"a", None);
         let expired = Some(RemovalReason::Expired);

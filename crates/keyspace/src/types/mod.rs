@@ -17,5 +17,5 @@ mod testing;
 
 pub use collection::{Collection, Contents, Frozen, New, Snapshot, ValueMut};
 pub use elements::Elements;
-pub use refusal::Refusal;
+pub use refusal::{Refusal, WrongKind};
 pub use table::TypeTable;

@@ -1,16 +1,18 @@
 //! Why a key cannot be used as a type.
 
 use crate::Missing;
-use crate::access::reader::WrongKind;
-use almandine_base::object;
-use almandine_store::Full;
+use almandine_store::{Full, NotSet};
+
+/// The key holds a value of another kind than the command works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongKind;
 
 /// Why a key cannot be read or changed as a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Its value is of another type.
     WrongKind,
-    /// Something is not in memory.
+    /// Something is not at hand.
     Missing(Missing),
     /// The store is full.
     Full,
@@ -28,14 +30,18 @@ impl From<Missing> for Refusal {
     }
 }
 
-impl From<object::Missing> for Refusal {
-    fn from(_: object::Missing) -> Self {
-        Self::Missing(Missing::Cold)
-    }
-}
-
 impl From<Full> for Refusal {
     fn from(_: Full) -> Self {
         Self::Full
+    }
+}
+
+impl From<NotSet> for Refusal {
+    #[inline]
+    fn from(refused: NotSet) -> Self {
+        match refused {
+            NotSet::Full => Self::Full,
+            NotSet::Missing(missing) => Self::Missing(missing),
+        }
     }
 }

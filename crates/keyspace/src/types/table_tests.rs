@@ -55,7 +55,7 @@ fn look(accessor: &mut Accessor, kind: Kind, name: &[u8]) -> (Option<usize>, Opt
     batch(accessor, |accessor| {
         let mut reader = accessor.reader(0);
         let key = reader.key(name);
-        let frozen = reader.freeze(key);
+        let frozen = reader.freeze(key)?;
         Ok(match kind {
             Kind::Hash => {
                 let due = reader.read_as::<Hashes, _>(key, |hash| Ok(hash.next_due()))?.flatten();
@@ -88,15 +88,15 @@ fn a_packed_value_that_a_long_key_has_no_room_for_becomes_an_object() {
             batch(&mut accessor, |accessor| {
                 let mut writer = accessor.writer(0);
                 writer.hold([(0, &b"short"[..]), (0, &long[..]), (0, &long[1..]), (0, &kept[..])].into_iter())?;
-                let value = writer.copy(0, b"short").ok_or(Refusal::WrongKind)?;
+                let value = writer.copy(0, b"short")?.ok_or(Refusal::WrongKind)?;
                 is_unpacked = matches!(&value.bytes, OwnedBytes::Inline(packed) if !fits_inline(long.len(), packed.len()));
                 if is_unpacked {
-                    let value = writer.copy(0, b"short").ok_or(Refusal::WrongKind)?;
+                    let value = writer.copy(0, b"short")?.ok_or(Refusal::WrongKind)?;
                     writer.put(0, &kept, value)?;
                 }
                 writer.put(0, &long, value)?;
-                let value = writer.copy(0, b"short").ok_or(Refusal::WrongKind)?;
-                Ok(writer.transfer((0, b"short"), (0, &long[1..]), value)?)
+                let value = writer.copy(0, b"short")?.ok_or(Refusal::WrongKind)?;
+                writer.transfer((0, b"short"), (0, &long[1..]), value)
             });
             for name in [&long[..], &long[1..]] {
                 let after = look(&mut accessor, kind, name);

@@ -1,7 +1,7 @@
 //! What the tests of all types need: a keyspace, in memory or on a device, and batches that wait for the device.
 
 use super::collection::EditBytes;
-use crate::{Accessor, Keyspace, Options, Refusal};
+use crate::{Accessor, Keyspace, Missing, Options, Refusal};
 use almandine_device::MemoryDevice;
 use almandine_store::{Fetcher, Stage, Storage};
 use std::fmt::Debug;
@@ -22,13 +22,15 @@ pub(super) fn batch_at<R>(accessor: &mut Accessor, now_ms: i64, mut work: impl F
         accessor.begin_batch(now_ms);
         accessor.attach(stage);
         let result = work(accessor);
-        let met = accessor.check_met();
         stage = accessor.detach();
         accessor.end_batch();
-        match (result, met) {
-            (Ok(result), Ok(())) => return result,
-            (Err(refusal @ (Refusal::WrongKind | Refusal::Full)), Ok(())) => panic!("{refusal:?}"),
-            _ => accessor.session.cold().stage_blocking(&mut accessor.wanted, &mut stage, &mut fetcher),
+        match result {
+            Ok(result) => return result,
+            Err(Refusal::Missing(Missing::Cold)) => {
+                let cold = accessor.session.cold();
+                cold.stage_blocking(&mut cold.take_wanted(), &mut stage, &mut fetcher);
+            }
+            Err(refusal) => panic!("{refusal:?}"),
         }
     }
     panic!("never at hand");

@@ -113,15 +113,11 @@ pub(crate) fn read_again(
     let mut outcome =
         handler(&mut ReadCall { args, keys: accessor.reader(client.db), reply, client, context, planned: PlannedKey::default() });
     client.blocking.certain.set(false);
-    let met = accessor.reader(client.db).check_met();
-    if let Err(Stop::Waiting(block)) = &mut outcome
-        && met.is_ok()
-    {
+    if let Err(Stop::Waiting(block)) = &mut outcome {
         let waiting = wait(&mut accessor.writer(client.db), client, dispatch, args, block);
         client.blocking.waiting = waiting;
     }
-    accessor.reader(client.db).end_events(met.is_err());
+    accessor.reader(client.db).end_events(matches!(outcome, Err(Stop::Cold | Stop::Unreadable | Stop::Unplanned)));
     accessor.end_unit();
-    // What has met a record that was not at hand has not looked: it runs again with it, or never.
-    met.map_err(Stop::from).and(outcome)
+    outcome
 }

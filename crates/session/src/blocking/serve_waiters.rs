@@ -99,7 +99,7 @@ impl Server<'_> {
             let kind = match self.accessor.kind_of_ready(key) {
                 Ok(kind) => kind,
                 Err(Missing::Cold) => return self.accessor.read_between(key, keys),
-                Err(Missing::Unreadable) => return Secured::Yes,
+                Err(Missing::Unreadable | Missing::Unplanned) => return Secured::Yes,
             };
             let Some(mut waiter) = self.accessor.next_waiter(key, kind, last.as_deref()) else { return Secured::Yes };
             if fault == Some(Fault::LastFirst) {

@@ -38,6 +38,7 @@ pub(crate) fn end(keys: &mut Reader<'_>, outcome: &Outcome, reads: bool) {
         // Others get the key meanwhile.
         thread::sleep(Duration::from_micros(50));
     }
-    let again = matches!(outcome, Err(Stop::Cold | Stop::Computing)) || reads && matches!(outcome, Err(Stop::Waiting(_)));
+    let again =
+        matches!(outcome, Err(Stop::Cold | Stop::Unplanned | Stop::Computing)) || reads && matches!(outcome, Err(Stop::Waiting(_)));
     keys.end_events(again);
 }

@@ -133,18 +133,12 @@ pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned
     let mark = execution.out.mark();
     let mut lookups = None;
     if execution.accessor.has_cold() {
-        // A cold record that was met between two commands must not void this one.
-        execution.accessor.forget_met();
         lookups = Some(execution.context.statistics().lookups());
     }
     running::begin(dispatch.index, args.len());
-    let mut outcome = run(execution, dispatch, planned, args);
-    if execution.accessor.has_cold() {
-        outcome = residency::settle(outcome, execution.accessor);
-    }
-    match outcome {
+    match run(execution, dispatch, planned, args) {
         Ok(()) => Ok(()),
-        Err(stop) => stopped(execution, dispatch, &stop, mark, lookups),
+        Err(stop) => stopped(execution, (dispatch, args.slice_from(0)), &stop, mark, lookups),
     }
 }
 
@@ -153,12 +147,12 @@ pub(crate) fn answer(execution: &mut Execution<'_>, dispatch: &Dispatch, planned
 #[cold]
 fn stopped(
     execution: &mut Execution<'_>,
-    dispatch: &Dispatch,
+    (dispatch, args): (&Dispatch, Args<'_>),
     stop: &Stop,
     mark: Mark,
     lookups: Option<(u64, u64)>,
 ) -> Result<(), Pending> {
-    let Execution { client, context, out, .. } = execution;
+    let Execution { client, accessor, context, out, .. } = execution;
     debug_assert!(
         matches!(stop, Stop::Waiting(_)) || client.blocking.waiting.is_none(),
         "INV-BLOCK-2: a command that waits has no reply, {stop:?}"
@@ -166,8 +160,20 @@ fn stopped(
     out.truncate(mark);
     let pending = match stop {
         Stop::Error(error) => return fail(execution, dispatch, error),
+        Stop::Unreadable if accessor.lacks_room() => return fail(execution, dispatch, &CommandError::NoRoomForCold),
         Stop::Unreadable => return fail(execution, dispatch, &CommandError::StorageUnreadable),
-        Stop::Cold => Pending::Records,
+        Stop::Cold => {
+            residency::ask_for_all(context, accessor, client.db, dispatch, args);
+            if residency::is_too_much(accessor) {
+                accessor.forget_wanted();
+                return fail(execution, dispatch, &CommandError::TooManyCold);
+            }
+            Pending::Records
+        }
+        Stop::Unplanned => {
+            debug_assert!(false, "a command uses a key that its lock plan does not hold");
+            return fail(execution, dispatch, &CommandError::StorageUnreadable);
+        }
         Stop::Computing => Pending::Computation,
         Stop::Waiting(_) => Pending::Key,
     };
@@ -227,7 +233,6 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
                 events::end(&mut call.keys, &outcome, false);
             }
             if let Err(Stop::Waiting(block)) = &mut outcome {
-                call.keys.check_met()?;
                 let waiting = begin_wait::wait(&mut call.keys, call.client, dispatch, call.args, block);
                 drop(call);
                 client.blocking.waiting = waiting;

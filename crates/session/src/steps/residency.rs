@@ -1,12 +1,12 @@
 //! Step 4, *residency*: which records of a batch are on the device, and asking for them.
 //!
 //! Before a batch runs, all of its keys are probed and what is cold is read together. A command that writes is asked again under
-//! its latches, before it changes anything; one that reads and has met a cold record has its reply cut off.
+//! its latches, before it changes anything; one that reads and meets a cold record has its reply cut off.
 
 use almandine_command_spec::Access;
-use almandine_handler::{CommandError, Dispatch, Flags, Handler, Outcome, Stop, WriteCall};
+use almandine_handler::{Context, Dispatch, Flags, Handler, Outcome, Stop, WriteCall};
 use almandine_instance::fault::{self, Fault};
-use almandine_keyspace::{Accessor, Filled, Missing, Need, Stage};
+use almandine_keyspace::{Accessor, Filled, Need, Stage};
 use almandine_resp::Args;
 
 use crate::state::connection::Connection;
@@ -125,6 +125,17 @@ pub(crate) fn require(dispatch: &Dispatch, call: &mut WriteCall<'_>) -> Outcome 
     outcome.map_err(Stop::from)
 }
 
+/// Asks for all keys that a command declares which has met a record on the device, so that all are read together.
+pub(crate) fn ask_for_all(context: &Context, accessor: &mut Accessor, db: u16, dispatch: &Dispatch, args: Args<'_>) {
+    if !dispatch.flags.any(Flags::MANY_KEYS) {
+        return;
+    }
+    for (position, access) in context.table.row(dispatch.index).shape.keys(args.len(), |argument| args.at(argument)) {
+        let key = accessor.key(db, args.at(position));
+        accessor.probe(key, need_of(access));
+    }
+}
+
 /// A declared key, with how many elements it may get from a command, or from a unit of commands with so many arguments.
 pub(crate) fn filled<'k>(db: u16, args: Args<'k>, (position, access): (usize, Access), arguments: usize) -> Filled<'k> {
     let elements = match access {
@@ -141,22 +152,4 @@ pub(crate) fn filled<'k>(db: u16, args: Args<'k>, (position, access): (usize, Ac
 pub(crate) fn is_too_much(accessor: &mut Accessor) -> bool {
     let few = accessor.wanted() <= TOGETHER_MAX;
     !few && accessor.wanted_bytes() > RECORD_BYTES_MAX.max(accessor.keyspace().figures().budget_bytes() / MEMORY_SHARE)
-}
-
-/// What a command's outcome is worth, when it may have met records that are on the device.
-#[cold]
-pub(crate) fn settle(outcome: Outcome, accessor: &mut Accessor) -> Outcome {
-    let met = accessor.check_met();
-    let (is_cold, is_unreadable) = (matches!(outcome, Err(Stop::Cold)), matches!(outcome, Err(Stop::Unreadable)));
-    if !is_cold && (is_unreadable || met == Err(Missing::Unreadable)) && accessor.lacks_room() {
-        return Err(CommandError::NoRoomForCold.into());
-    }
-    if !is_cold && (is_unreadable || met.is_ok()) {
-        return outcome;
-    }
-    if is_too_much(accessor) {
-        accessor.forget_wanted();
-        return Err(CommandError::TooManyCold.into());
-    }
-    if is_cold { outcome } else { met.map_err(Stop::from) }
 }

@@ -66,9 +66,10 @@ pub(crate) fn contents(accessor: &mut Accessor, dbs: &[u16], now_ms: i64) -> Con
 pub(crate) fn keys(accessor: &mut Accessor, db: u16) -> BTreeSet<Vec<u8>> {
     let (mut keys, mut cursor) = (BTreeSet::new(), 0);
     loop {
-        cursor = accessor.reader(db).scan(cursor, 100, &mut |key, _| {
+        let scanned = accessor.reader(db).scan(cursor, 100, &mut |key, _| {
             keys.insert(key.to_vec());
         });
+        cursor = scanned.cursor;
         if cursor == 0 {
             return keys;
         }
@@ -81,7 +82,7 @@ pub(crate) fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<See
     reader.lock_shared(&[(db, name)]);
     let key = reader.key(name);
     let sequence = reader.last_sequence(key);
-    let Some(Metadata { kind, expiry_ms, etag, .. }) = reader.metadata(key) else { return (None, sequence) };
+    let Some(Metadata { kind, expiry_ms, etag, .. }) = reader.metadata(key).unwrap() else { return (None, sequence) };
     // All fields of a hash, or members of a sorted set, may be past their time: then there is none.
     let content = match kind {
         Kind::Hash => reader
@@ -115,7 +116,7 @@ pub(crate) fn seen(accessor: &mut Accessor, db: u16, name: &[u8]) -> (Option<See
                 Ok(Content::Stream(image))
             })
             .unwrap(),
-        Kind::String => Some(Content::String(reader.read(key).unwrap().to_vec())),
+        Kind::String => Some(Content::String(reader.read(key).unwrap().unwrap().to_vec())),
     };
     (content.map(|content| Seen { content, expiry_ms, etag }), sequence)
 }

@@ -363,7 +363,7 @@ mod tests {
         let key = session.key(namespace, name.as_bytes());
         // A new key whose tag is that of one on the device is left out.
         let _ = session.upsert(key, &[b'.'; 900], Put::default());
-        let _ = session.cold().take_met(&mut Vec::new());
+        session.cold().take_wanted();
         session.leave();
     }
 
@@ -382,10 +382,11 @@ mod tests {
         let tier = store.inner.tier.as_ref().expect("a tier");
         tier.emptying.ask(store.inner.log.tail_page() + 1);
         (0..50).for_each(|_| store.maintain(NOW_MS));
-        let mut wanted = Vec::new();
         session.enter(NOW_MS);
-        session.cold().probe(session.key(namespace, name.as_bytes()), crate::Need::Read, &mut wanted);
+        let probed = session.cold().probe(session.key(namespace, name.as_bytes()), crate::Need::Read);
+        assert_eq!(probed, Err(crate::Missing::Cold));
         session.leave();
+        let wanted = session.cold().take_wanted();
         let latch = index.lock_exclusive(hash);
         let number = latch.number();
         let position = index.find_any(number, |at| wanted.contains(&at)).expect("an entry of a key on the device");

@@ -94,19 +94,18 @@ impl Rig {
 }
 
 /// Runs a command in batches of its own until nothing that it needs is missing. `during` runs inside the last one.
-fn run<R>(session: &mut Session, mut command: impl FnMut(&mut Session) -> R) -> R {
-    let (mut stage, mut wanted, mut fetches) = (Stage::default(), Vec::new(), Vec::new());
+fn run<R>(session: &mut Session, mut command: impl FnMut(&mut Session) -> Result<R, NotSet>) -> R {
+    let (mut stage, mut fetches) = (Stage::default(), Vec::new());
     for _ in 0..4 {
         session.enter(0);
         session.attach(stage);
         let result = command(session);
-        let met = session.cold().take_met(&mut wanted);
         stage = session.detach();
         session.leave();
-        match met {
-            Met::Nothing => return result,
-            Met::Failed => panic!("the device does not fail"),
-            Met::Cold => session.cold().plan(&mut wanted, &mut stage, &mut fetches),
+        match result {
+            Ok(result) => return result,
+            Err(NotSet::Missing(Missing::Cold)) => session.cold().plan(&mut session.cold().take_wanted(), &mut stage, &mut fetches),
+            Err(refusal) => panic!("{refusal:?}: the device does not fail"),
         }
         while let Some(fetch) = fetches.pop() {
             let mut buffer = Buffer::new(fetch.bytes);
@@ -123,24 +122,24 @@ fn run<R>(session: &mut Session, mut command: impl FnMut(&mut Session) -> R) -> 
 fn set(session: &mut Session, namespace: u16) {
     run(session, |session| {
         let key = session.key(namespace, KEY);
-        let _ = session.upsert(key, b"new", Put::default());
+        session.upsert(key, b"new", Put::default())
     });
 }
 
 fn append(session: &mut Session, namespace: u16) {
     run(session, |session| {
         let key = session.key(namespace, KEY);
-        let _ = match session.entry(key) {
+        Ok(match session.entry(key)? {
             Slot::Occupied(mut entry) => entry.append(b"+"),
             Slot::Vacant(vacant) => vacant.insert(Kind::String, b"+", Put::EDITED),
-        };
+        }?)
     });
 }
 
 fn delete(session: &mut Session, namespace: u16) {
     let removed = run(session, |session| {
         let key = session.key(namespace, KEY);
-        session.delete(key)
+        Ok(session.delete(key)?)
     });
     assert!(removed, "{WRONG}: the key is there until it is deleted");
 }
@@ -151,8 +150,8 @@ fn get(session: &mut Session, namespace: u16) -> Option<Vec<u8>> {
         let found = session.read(key, |view| {
             value.clear();
             view.append_to(&mut value);
-        });
-        found.map(|()| value)
+        })?;
+        Ok(found.map(|()| value))
     })
 }
 

@@ -26,11 +26,11 @@ mod view;
 
 pub use batch::Session;
 pub use blocking::ready_keys::ReadyKeys;
-pub use cold::{Cold, Met, Need};
+pub use cold::{Cold, Need};
 pub use entry::{Occupied, Pair, Slot, Vacant};
 pub use heat::Heat;
 pub use notes::Notes;
 pub use plan::Plan;
 pub use plan::ahead::{Ahead, Expected};
-pub use scan::Keys;
+pub use scan::{Keys, Scanned};
 pub use view::View;

@@ -377,7 +377,7 @@ impl Notes<'_> {
         if self.session.local.notes.met_expired.get() && !self.session.holds_expiry() && self.session.may_change(key.hash) {
             self.session.local.notes.met_expired.set(false);
             // Looking the key up for a change removes it if it is due.
-            drop(self.session.entry(key));
+            let _ = self.session.entry(key);
         }
     }
 

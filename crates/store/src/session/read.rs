@@ -6,7 +6,8 @@ use crate::counters::add;
 use crate::index::Glance;
 use crate::record::key::Key;
 use crate::record::{Header, Kind};
-use crate::session::cold::staged::Unknown;
+use crate::session::cold::staged::{Unknown, find_latched};
+use almandine_base::object::Missing;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
@@ -24,8 +25,11 @@ fn is_long(header: Header) -> bool {
 impl Session {
     /// Reads a key. `visit` may run more than once; only its last result counts, so it must overwrite what it wrote before. On
     /// a value of another kind than a string that is an object or longer than [`View::COPIED_MAX`] it runs once.
+    ///
+    /// # Errors
+    /// [`Missing`]: the key may have a record that is not in memory, or a lock plan is held that does not have the key.
     #[inline]
-    pub fn read<R>(&self, key: Key<'_>, mut visit: impl FnMut(&View<'_>) -> R) -> Option<R> {
+    pub fn read<R>(&self, key: Key<'_>, mut visit: impl FnMut(&View<'_>) -> R) -> Result<Option<R>, Missing> {
         debug_assert!(!self.local.touched.is_visiting(), "INV-LATCH-4: a visitor reads no other key");
         if self.holds_latches() { self.read_held(key, &mut visit) } else { self.read_free(key, &mut visit) }
     }
@@ -46,18 +50,18 @@ impl Session {
     pub(crate) fn remove_if_expired(&mut self, key: Key<'_>) {
         if !self.holds_latches() && !self.holds_expiry() {
             // Looking the key up for a change removes it if it is due.
-            drop(self.entry(key));
+            let _ = self.entry(key);
         }
     }
 
     #[inline]
-    fn read_free<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
+    fn read_free<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Result<Option<R>, Missing> {
         if let Some(glance) = self.local.glances.of(&key) {
             if let Some(result) = self.read_glanced(&key, glance, visit) {
-                return Some(result);
+                return Ok(Some(result));
             }
             if let Some(result) = self.read_glanced_latched(&key, glance, visit) {
-                return Some(result);
+                return Ok(Some(result));
             }
         }
         self.read_anew(key, visit)
@@ -112,7 +116,7 @@ impl Session {
 
     /// Looks the key up from the beginning.
     #[inline(never)]
-    fn read_anew<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
+    fn read_anew<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Result<Option<R>, Missing> {
         let store = &*self.store;
         let head = self.local.head;
         debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: a record is read in the epoch in which it was found");
@@ -146,14 +150,11 @@ impl Session {
                             add(&store.thread(&self.local).cache_hits, 1);
                         }
                         self.local.heat.warm(store, || position, entry);
-                        return result;
+                        return Ok(result);
                     }
                 }
                 Ok(None) if store.index.bucket(entered.number).validate(entered.seen) => {
-                    if !unknown.is_empty() {
-                        self.local.cold.miss(&unknown);
-                    }
-                    return None;
+                    return self.local.cold.absence(&unknown).map(|()| None);
                 }
                 Ok(None) | Err(()) => {}
             }
@@ -163,7 +164,7 @@ impl Session {
     }
 
     #[cold]
-    fn read_latched<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
+    fn read_latched<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Result<Option<R>, Missing> {
         debug_assert!(!self.holds_latches(), "INV-LATCH-3: who has a lock plan latches nothing beside it");
         let latch = self.store.index.lock_shared(key.hash);
         let number = latch.number();
@@ -172,37 +173,23 @@ impl Session {
         result
     }
 
-    fn read_held<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
-        match self.held_bucket(key.hash) {
-            Some(number) => self.visit_latched(number, key, visit),
-            None => {
-                debug_assert!(false, "a command reads a key that its lock plan does not hold");
-                self.read_free(key, visit)
-            }
-        }
+    fn read_held<R>(&self, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Result<Option<R>, Missing> {
+        debug_assert!(self.holds_latches(), "INV-LATCH-3: a read without a lock plan latches by itself");
+        let number = self.held_bucket(key.hash).ok_or(Missing::Unplanned)?;
+        self.visit_latched(number, key, visit)
     }
 
-    fn visit_latched<R>(&self, number: u64, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Option<R> {
+    fn visit_latched<R>(&self, number: u64, key: Key<'_>, visit: &mut impl FnMut(&View<'_>) -> R) -> Result<Option<R>, Missing> {
         let store = &*self.store;
-        let head = self.local.head;
-        let mut unknown = Unknown::default();
-        let found = store.index.find_latched(number, key.hash, |address| {
-            if address < head {
-                return self.local.cold.match_staged(store, address, &key, &mut unknown);
-            }
-            store.match_record(address, &key)
-        });
+        let (found, unknown) = find_latched(store, &self.local, number, &key);
         let Some((position, (record, header))) = found else {
-            if !unknown.is_empty() {
-                self.local.cold.miss(&unknown);
-            }
-            return None;
+            return self.local.cold.absence(&unknown).map(|()| None);
         };
         self.local.heat.warm(store, || position, position.entry());
         if record.is_expired(header, self.local.now_ms) {
             self.local.notes.met_expired.set(true);
-            return None;
+            return Ok(None);
         }
-        Some(visit(&View::latched(record, header)))
+        Ok(Some(visit(&View::latched(record, header))))
     }
 }

@@ -14,6 +14,7 @@ use crate::namespace::regions;
 use crate::record::Header;
 use crate::record::key::{GlanceId, Key};
 use crate::tier::pages::PageInfo;
+use almandine_base::object::Missing;
 use std::sync::Arc;
 
 /// Low bits of a position that the cursor leaves out; no index has enough buckets for them to matter.
@@ -35,6 +36,16 @@ struct Until {
     part_ends: bool,
 }
 
+/// How far a scan has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Scanned {
+    /// Where to go on; 0 at the end.
+    pub cursor: u64,
+    /// Whether all keys up to there were visited. Else some have records that are not in memory, which were noted as wanted.
+    pub whole: Result<(), Missing>,
+}
+
 impl Session {
     /// All keys of a namespace.
     #[inline]
@@ -43,7 +54,7 @@ impl Session {
         Keys { session: self, namespace }
     }
 
-    fn scan_until(&mut self, namespace: u16, cursor: u64, until: Until, mut visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
+    fn scan_until(&mut self, namespace: u16, cursor: u64, until: Until, mut visit: impl FnMut(&[u8], &View<'_>)) -> Scanned {
         debug_assert!(!self.holds_latches(), "INV-LATCH-3: a scan latches by itself");
         debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: keys that a scan meets stay readable while it visits them");
         let store = Arc::clone(&self.store);
@@ -51,7 +62,7 @@ impl Session {
         let mut expired: Vec<Key<'_>> = Vec::new();
         let mut position = cursor << CURSOR_SHIFT;
         let leaves = |place: u64| until.part_ends && !regions::is_same(place, cursor << CURSOR_SHIFT);
-        let mut seen = 0;
+        let (mut seen, mut whole) = (0, Ok(()));
         let noted = &store.namespaces.regions;
         let is_small = noted.are_known(namespace);
         for visited in 0..until.count.saturating_mul(BUCKETS_PER_KEY).max(BUCKETS_MIN) {
@@ -59,7 +70,7 @@ impl Session {
                 self.refresh();
             }
             if is_small {
-                let Some(next) = noted.next(namespace, position) else { return 0 };
+                let Some(next) = noted.next(namespace, position) else { return Scanned { cursor: 0, whole } };
                 position = next;
                 if leaves(position) {
                     break;
@@ -80,13 +91,13 @@ impl Session {
                 } else if self.is_of_another(address, namespace) {
                     continue;
                 } else {
-                    match self.scan_cold(address) {
-                        Some(staged) => staged,
-                        None => {
-                            seen += 1;
-                            continue;
-                        }
-                    }
+                    let staged = self.scan_cold(address);
+                    whole = whole.and(staged.map(|_| ()));
+                    let Ok(Some(staged)) = staged else {
+                        seen += 1;
+                        continue;
+                    };
+                    staged
                 };
                 if header.namespace() != namespace || header.has(Header::DEAD) {
                     continue;
@@ -115,14 +126,15 @@ impl Session {
             }
             position = (position & !(range - 1)).wrapping_add(range);
             if position == 0 {
-                return 0;
+                break;
             }
             debug_assert!(position > cursor << CURSOR_SHIFT, "INV-SCAN-1: a scan goes forward");
             if seen >= until.count || leaves(position) {
                 break;
             }
         }
-        position >> CURSOR_SHIFT
+        debug_assert!(whole.is_ok() || self.local.head != 0, "INV-TIER-1: only what lies below the head is missing");
+        Scanned { cursor: position >> CURSOR_SHIFT, whole }
     }
 }
 
@@ -152,16 +164,15 @@ pub struct Keys<'s> {
 }
 
 impl Keys<'_> {
-    /// Visits keys from `cursor` (0 to begin) on, until at least `count` were seen or ten times as many buckets were, and
-    /// returns the cursor to go on with, 0 at the end. Expired keys are left out, and removed. Not under a lock plan: it
+    /// Visits keys from `cursor` (0 to begin) on, until at least `count` were seen or ten times as many buckets were.
+    /// Expired keys are left out, and removed. Not under a lock plan: it
     /// latches buckets in an order of its own (INV-LATCH-3).
-    pub fn scan(&mut self, cursor: u64, count: usize, visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
+    pub fn scan(&mut self, cursor: u64, count: usize, visit: impl FnMut(&[u8], &View<'_>)) -> Scanned {
         self.session.scan_until(self.namespace, cursor, Until { count, part_ends: false }, visit)
     }
 
-    /// As [`Keys::scan`], for all keys from `cursor` on to the end of its part ([`Keys::random_cursor`]). Returns the
-    /// cursor behind it.
-    pub fn scan_part(&mut self, cursor: u64, visit: impl FnMut(&[u8], &View<'_>)) -> u64 {
+    /// As [`Keys::scan`], for all keys from `cursor` on to the end of its part ([`Keys::random_cursor`]).
+    pub fn scan_part(&mut self, cursor: u64, visit: impl FnMut(&[u8], &View<'_>)) -> Scanned {
         self.session.scan_until(self.namespace, cursor, Until { count: usize::MAX, part_ends: true }, visit)
     }
 
@@ -236,13 +247,13 @@ mod tests {
         session.ahead().expect(hash);
         session.ahead().glance();
         let (mut seen, mut begun, mut over) = (0, None, false);
-        let cursor = session.keys(namespace).scan(0, usize::MAX, |_, _| {
+        let scanned = session.keys(namespace).scan(0, usize::MAX, |_, _| {
             seen += 1;
             let epoch = &store.inner.epoch;
             let begun = *begun.get_or_insert_with(|| epoch.bump());
             over |= epoch.safe() >= begun;
         });
-        assert_eq!((cursor, seen, over), (0, KEYS, true), "what others free during a scan is not kept to its end");
+        assert_eq!((scanned.cursor, seen, over), (0, KEYS, true), "what others free during a scan is not kept to its end");
         assert_eq!(session.ahead().expected(), 0, "INV-FREE-1: what was seen in an epoch is used in that epoch");
         session.leave();
     }

@@ -11,7 +11,7 @@ use super::Tier;
 use super::extent::Extent;
 use super::write::ExtentWriter;
 use crate::record::heap::HeapValue;
-use almandine_base::object::{ImageCursor, Kind, Missing, Object, Types};
+use almandine_base::object::{ImageCursor, Kind, Object, Types};
 use std::io;
 
 /// Bytes after which a part of an image ends.
@@ -25,7 +25,7 @@ pub(crate) fn write(tier: &Tier, extents: &mut ExtentWriter, object: &dyn Object
     while let Some(at) = cursor {
         part.clear();
         part.extend_from_slice(&[0; 4]);
-        cursor = object.write_part(at, PART_BYTES, &mut part).map_err(|Missing| {
+        cursor = object.write_part(at, PART_BYTES, &mut part).map_err(|_| {
             extents.abandon(tier);
             io::Error::other("a part of a value is not in memory")
         })?;

@@ -89,7 +89,7 @@ pub(crate) fn of_store(order: EvictionOrder, budget: u64, keys: usize, requests:
         let bytes = number.to_le_bytes();
         session.enter(0);
         let key = session.key(namespace, &bytes);
-        let hit = session.read(key, |_| ()).is_some();
+        let hit = session.read(key, |_| ()).unwrap().is_some();
         if !hit {
             session.upsert(key, &value, Put::default()).unwrap();
         }

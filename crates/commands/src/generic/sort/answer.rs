@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use almandine_handler::{KeyAccess, KeyCall, Outcome, Stop};
 use almandine_keyspace::types::{Elements, Frozen};
-use almandine_keyspace::{Key, Reader, Refusal};
+use almandine_keyspace::{Key, Missing, Reader, Refusal};
 use almandine_resp::reply::write_header;
 use almandine_resp::{ProtocolVersion, Reply};
 
@@ -22,7 +22,7 @@ pub(super) fn answer<'c, K: KeyAccess<'c>>(call: &mut KeyCall<'c, K>, mut sortin
         return answer_large(call, large);
     }
     let key = call.key(1);
-    let mut source = call.keys.reader_mut().freeze(key);
+    let mut source = call.keys.reader_mut().freeze(key)?;
     let elements = source.elements()?;
     let found = elements.is_some();
     call.looked_up(key, found);
@@ -65,19 +65,33 @@ fn together(keys: &mut Reader<'_>, key: Key<'_>, mut source: Frozen, sorting: &m
     for _ in 0..ATTEMPTS {
         let names = names(&source, sorting)?;
         if names.len() > TOGETHER_MAX {
+            at_hand(keys, &names)?;
             break;
         }
         keys.lock_shared_all(names.iter().map(Vec::as_slice).chain([key.bytes]));
-        if keys.is_still(key, &source) {
+        if keys.is_still(key, &source)? {
+            at_hand(keys, &names)?;
             return Ok(source);
         }
         keys.unlock();
-        source = keys.freeze(key);
+        source = keys.freeze(key)?;
         if let Some(elements) = source.elements()? {
             sorting.settle(elements.is_unordered());
         }
     }
     Ok(source)
+}
+
+/// Asks for all keys that patterns lead to, so that those on the device are read together.
+fn at_hand(keys: &mut Reader<'_>, names: &[Vec<u8>]) -> Result<(), Missing> {
+    let mut whole = Ok(());
+    if keys.has_cold() {
+        for name in names {
+            let key = keys.key(name);
+            whole = whole.and(keys.exists(key).map(drop));
+        }
+    }
+    whole
 }
 
 /// The names of all keys that patterns lead to.

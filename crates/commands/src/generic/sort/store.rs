@@ -19,7 +19,7 @@ pub(super) fn store(call: &mut WriteCall<'_>, destination: usize, mut sorting: S
     let mut round = 0;
     if let Some((mut large, computed_in)) = call.computed::<Large>()? {
         lock(call, key, destination, &[])?;
-        if call.keys.is_still(key, &large.source) {
+        if call.keys.is_still(key, &large.source)? {
             call.looked_up(key, true);
             return match (large.failed.take(), large.list.take()) {
                 (Some(error), _) => Err(error),
@@ -30,17 +30,17 @@ pub(super) fn store(call: &mut WriteCall<'_>, destination: usize, mut sorting: S
         round = computed_in + 1;
     }
     let source = loop {
-        let mut source = call.keys.freeze(key);
+        let mut source = call.keys.freeze(key)?;
         let len = settle(&source, &mut sorting)?;
         let keys = if values::count(&sorting, len) > 0 { names(&source, &sorting)? } else { Vec::new() };
         lock(call, key, destination, &keys)?;
         if keys.is_empty() {
-            source = call.keys.freeze(key);
+            source = call.keys.freeze(key)?;
             settle(&source, &mut sorting)?;
         }
         // Without patterns it was frozen under the latch; with them, other elements would lead to other keys.
         let none = values::count(&sorting, source.elements()?.map_or(0, |elements| elements.len())) == 0;
-        let same = if keys.is_empty() { none } else { call.keys.is_still(key, &source) };
+        let same = if keys.is_empty() { none } else { call.keys.is_still(key, &source)? };
         if same {
             break source;
         }
@@ -106,12 +106,12 @@ fn put(call: &mut WriteCall<'_>, destination: Key<'_>, list: Option<NewList>) ->
     let len = list.as_ref().map_or(0, NewList::len);
     match list.filter(|_| len > 0) {
         None => {
-            if call.keys.delete(destination) {
+            if call.keys.delete(destination)? {
                 call.event(Classes::GENERIC, "del", destination);
             }
         }
         Some(list) => {
-            let before = call.replaces(destination);
+            let before = call.replaces(destination)?;
             call.keys.put_value::<Lists>(destination, list, Put::default())?;
             call.replaced(destination, before, Kind::List);
             call.event(Classes::LIST, "sortstore", destination);

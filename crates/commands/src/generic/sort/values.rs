@@ -38,7 +38,7 @@ impl<'r, 'c> Values<'r, 'c> {
         let key = keys.key(name);
         value.clear();
         let (found, has_value) = match &pattern.field {
-            None => match keys.read(key) {
+            None => match keys.read(key)? {
                 Some(string) if string.kind() == Kind::String => {
                     value.extend_from_slice(&string);
                     (true, true)

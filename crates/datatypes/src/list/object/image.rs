@@ -23,7 +23,7 @@ pub(in crate::list) fn write_part(
     for element in list.iter_from(cursor.position as usize) {
         let Ok(element) = element else {
             out.truncate(begin);
-            return Err(Missing);
+            return Err(Missing::Cold);
         };
         let entry = Encoded::new(&element);
         entry.parts().into_iter().for_each(|part| out.extend_from_slice(part));

@@ -25,7 +25,7 @@ pub(in crate::sorted_set) fn write_part(
     for chunk in leaves {
         let Ok(chunk) = chunk else {
             out.truncate(begin);
-            return Err(Missing);
+            return Err(Missing::Cold);
         };
         chunk.write_from(skip, out);
         count += chunk.len() - skip.min(chunk.len());

@@ -43,9 +43,9 @@ impl<'a> Iterator for SortedSetIter<'a> {
             }
             match self.leaves.as_mut()?.next()? {
                 Ok(chunk) => self.rest = chunk.from(0),
-                Err(Missing) => {
+                Err(missing) => {
                     (self.leaves, self.rest) = (None, &[]);
-                    return Some(Err(Missing));
+                    return Some(Err(missing));
                 }
             }
         }
@@ -80,9 +80,9 @@ impl<'a> Iterator for SortedSetBackwards<'a> {
             let mut route = ByRank(rank as u64);
             match self.order.leaf(&mut route) {
                 Ok(chunk) => (self.chunk, self.in_chunk) = (Some(chunk), route.0 as usize + 1),
-                Err(Missing) => {
+                Err(missing) => {
                     self.left = 0;
-                    return Some(Err(Missing));
+                    return Some(Err(missing));
                 }
             }
         }

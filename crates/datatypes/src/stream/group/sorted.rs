@@ -70,7 +70,7 @@ impl<T: Item> Sorted<T> {
         leaves.flat_map(move |chunk| {
             let (items, error) = match chunk {
                 Ok(chunk) => (chunk.items(), None),
-                Err(Missing) => (&[][..], Some(Err(Missing))),
+                Err(missing) => (&[][..], Some(Err(missing))),
             };
             let from = items.partition_point(|item| item.key() < key);
             items[from..].iter().map(|item| Ok(*item)).chain(error)

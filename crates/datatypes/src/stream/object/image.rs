@@ -78,9 +78,9 @@ pub(in crate::stream) fn write_part(
     let mut writer = Writer { out, count: 0, end: begin.saturating_add(limit) };
     let next = match writer.write(stream, cursor) {
         Ok(next) => next,
-        Err(Missing) => {
+        Err(missing) => {
             out.truncate(begin);
-            return Err(Missing);
+            return Err(missing);
         }
     };
     Part { number: cursor.part, count: writer.count, encoding: 0, is_last: next.is_none() }.seal(MAGIC, out, begin);

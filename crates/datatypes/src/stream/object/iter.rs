@@ -49,9 +49,9 @@ impl<'a> Iterator for StreamIter<'a> {
                     self.rank += (block.len() - index) as u64;
                     (self.block, self.index) = (Some(block), index);
                 }
-                Err(Missing) => {
+                Err(missing) => {
                     (self.block, self.rank) = (None, u64::MAX);
-                    return Some(Err(Missing));
+                    return Some(Err(missing));
                 }
             }
         }
@@ -88,9 +88,9 @@ impl<'a> Iterator for StreamBackwards<'a> {
                     self.rank -= index as u64 + 1;
                     (self.block, self.index) = (Some(block), index + 1);
                 }
-                Err(Missing) => {
+                Err(missing) => {
                     self.rank = 0;
-                    return Some(Err(Missing));
+                    return Some(Err(missing));
                 }
             }
         }

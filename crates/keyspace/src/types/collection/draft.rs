@@ -42,13 +42,12 @@ impl Writer<'_> {
     /// When it is of another type, or must be read from the device first.
     pub(in crate::types) fn open<'s, C: Collection>(&'s mut self, key: Key<'s>) -> Result<Draft<'s, C>, Refusal> {
         let key = self.current(key);
-        self.require(key)?;
         let now = self.now_ms().max(0) as u64;
         let accessor = &mut *self.accessor;
         let placement = accessor.keyspace.types.placement;
         let Accessor { session, scratch, .. } = accessor;
         scratch.clear();
-        let slot = session.entry(key).expire_elements();
+        let slot = session.entry(key)?.expire_elements();
         let (mut stored, mut due, mut edits) = (false, None, None);
         if let Slot::Occupied(entry) = &slot {
             if entry.kind() != C::KIND {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use almandine_store::{Kind, SharedValue};
 
 use super::{Collection, Contents, downcast};
-use crate::{Accessor, Key, Keyspace, Reader, Refusal};
+use crate::{Accessor, Key, Keyspace, Missing, Reader, Refusal};
 
 /// The value of a key as it was at one time, or that there was none. It holds memory, and holds no writer up.
 pub struct Frozen {
@@ -71,7 +71,10 @@ impl Drop for Frozen {
 
 impl Reader<'_> {
     /// Keeps a key's value as it is now, of whatever type: a copy of a small one, a counted reference to a large one.
-    pub fn freeze(&mut self, key: Key<'_>) -> Frozen {
+    ///
+    /// # Errors
+    /// When it is not in memory.
+    pub fn freeze(&mut self, key: Key<'_>) -> Result<Frozen, Missing> {
         let key = self.current(key);
         let now = self.now_ms().max(0) as u64;
         let Accessor { session, scratch, keyspace, .. } = &mut *self.accessor;
@@ -82,15 +85,18 @@ impl Reader<'_> {
                 view.append_to(scratch);
                 (view.kind(), Held::Copied(scratch.as_slice().into()))
             }
-        });
+        })?;
         if value.is_none() {
             session.notes().remove_met_expired(key);
         }
-        Frozen { value, keyspace: Arc::clone(keyspace), now }
+        Ok(Frozen { value, keyspace: Arc::clone(keyspace), now })
     }
 
     /// Whether a key's value is the one that was frozen. A large one that has been changed and changed back is not.
-    pub fn is_still(&mut self, key: Key<'_>, frozen: &Frozen) -> bool {
+    ///
+    /// # Errors
+    /// When it is not in memory.
+    pub fn is_still(&mut self, key: Key<'_>, frozen: &Frozen) -> Result<bool, Missing> {
         let key = self.current(key);
         let Accessor { session, scratch, .. } = &mut *self.accessor;
         let same = session.read(key, |view| match &frozen.value {
@@ -103,6 +109,6 @@ impl Reader<'_> {
             }
             None | Some((_, Held::Shared(None))) => false,
         });
-        same.unwrap_or(frozen.value.is_none())
+        Ok(same?.unwrap_or(frozen.value.is_none()))
     }
 }

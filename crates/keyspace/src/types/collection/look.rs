@@ -6,7 +6,7 @@ use almandine_base::object::Object;
 use almandine_store::SharedValue;
 
 use super::{Collection, Contents, downcast};
-use crate::{Accessor, Key, Keyspace, Reader, Refusal};
+use crate::{Accessor, Key, Keyspace, Missing, Reader, Refusal};
 
 /// Bytes of an object from which on a look at all of it is one at a snapshot, without the latch.
 const SNAPSHOT_BYTES: usize = 16 << 10;
@@ -104,7 +104,7 @@ impl Reader<'_> {
             debug_assert!(look.is_some(), "what is read in place is read once");
             look.take().map_or(Ok(Seen::Copied), |look| unless_expired(body, now, look).map(Seen::Done))
         });
-        match seen.transpose()? {
+        match seen?.transpose()? {
             None => {
                 self.accessor.session.notes().remove_met_expired(key);
                 Ok(None)
@@ -124,15 +124,23 @@ impl Reader<'_> {
     }
 
     /// A snapshot of a key that is a large value of a type; None: it is not there, small or of another type.
-    pub fn snapshot_as<C: Collection>(&mut self, key: Key<'_>) -> Option<Snapshot<C>> {
+    ///
+    /// # Errors
+    /// When it is not in memory.
+    pub fn snapshot_as<C: Collection>(&mut self, key: Key<'_>) -> Result<Option<Snapshot<C>>, Missing> {
         let key = self.current(key);
         let now = self.now_ms().max(0) as u64;
         let seen = self.accessor.session.read(key, |view| {
             let is_large = view.kind() == C::KIND && view.object().is_some_and(is_large);
             if is_large { view.shared() } else { None }
         });
-        let value = Some(seen.flatten()?);
-        Some(Snapshot { value, keyspace: Arc::clone(&self.accessor.keyspace), now, of: std::marker::PhantomData })
+        let snapshot = |value| Snapshot {
+            value: Some(value),
+            keyspace: Arc::clone(&self.accessor.keyspace),
+            now,
+            of: std::marker::PhantomData,
+        };
+        Ok(seen?.flatten().map(snapshot))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use almandine_base::object::Object;
 use almandine_datatypes::hash::Placement;
-use almandine_store::{Full, Put};
+use almandine_store::Put;
 
 use super::draft::store;
 use super::{Collection, Contents, Editable};
@@ -28,12 +28,12 @@ impl Writer<'_> {
     /// Sets a key to a value, whatever it was. The value has an element, unless it is a stream.
     ///
     /// # Errors
-    /// When the store is full; then nothing has changed.
-    pub fn put_value<C: Collection>(&mut self, key: Key<'_>, new: New<C>, put: Put) -> Result<(), Full> {
+    /// When the store is full, or what the key had is not at hand; then nothing has changed.
+    pub fn put_value<C: Collection>(&mut self, key: Key<'_>, new: New<C>, put: Put) -> Result<(), Refusal> {
         debug_assert!(!C::EMPTY_IS_ABSENT || !new.is_empty(), "a value without elements is no key");
         let key = self.current(key);
-        let slot = self.accessor.session.entry_to_replace(key);
-        store::<C>(slot, &new.packed, new.object, new.placement, put)
+        let slot = self.accessor.session.entry_to_replace(key)?;
+        Ok(store::<C>(slot, &new.packed, new.object, new.placement, put)?)
     }
 }
 

@@ -200,7 +200,7 @@ fn a_snapshot_of_a_large_list_is_read_in_pieces_while_it_changes() {
         accessor.begin_batch(0);
         let mut reader = accessor.reader(0);
         let key = reader.key(key);
-        let snapshot = reader.snapshot_as::<Lists>(key);
+        let snapshot = reader.snapshot_as::<Lists>(key).expect("in memory");
         drop(reader);
         accessor.end_batch();
         snapshot

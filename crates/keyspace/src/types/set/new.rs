@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use almandine_datatypes::set::{Algebra, Builder, Position, SetLimits, Source};
-use almandine_store::{Full, HeapValue, Put, SharedValue};
+use almandine_store::{HeapValue, Put, SharedValue};
 
 use super::Sets;
 use crate::types::collection::Collection;
@@ -29,7 +29,7 @@ impl Writer<'_> {
     ///
     /// # Errors
     /// When the store is full; then nothing has changed.
-    pub fn put_set(&mut self, key: Key<'_>, mut set: NewSet, put: Put) -> Result<(), Full> {
+    pub fn put_set(&mut self, key: Key<'_>, mut set: NewSet, put: Put) -> Result<(), Refusal> {
         let (packed, object) = set.builder.take();
         let mut new = self.new_value::<Sets>(Sets::UNLIMITED);
         new.replace(packed, object);

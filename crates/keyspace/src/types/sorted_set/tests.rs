@@ -180,7 +180,7 @@ fn changes_are_those_of_a_map(cold: bool) {
         let key = [b'k', which];
         let mut writer = accessor.writer(0);
         let key = writer.key(&key);
-        writer.delete(key);
+        assert!(writer.delete(key).is_ok());
     }
     accessor.end_batch();
 }

@@ -9,8 +9,8 @@ pub(crate) mod reclaim;
 
 use crate::expiry::feed::Notice;
 use crate::record::{Header, Record};
-use crate::session::Session;
 use crate::session::remove::{drop_latched, unlink};
+use crate::session::{Session, Slot};
 use crate::shared::Shared;
 use crate::tier::Tier;
 use crate::tier::read::stage::{Fetcher, Lookup, Stage, Why};
@@ -83,7 +83,9 @@ fn expire_hash(session: &mut Session, store: &Shared, tier: &Tier, hash: u64) {
     for (namespace, key) in elements {
         let key = session.key(namespace, &key);
         // Looking at it removes them.
-        drop(session.entry(key).expire_elements());
+        if session.entry(key).map(Slot::expire_elements).is_err() {
+            session.cold().take_wanted();
+        }
     }
     if absent {
         // It left memory between the look and the latch.

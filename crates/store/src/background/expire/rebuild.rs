@@ -153,7 +153,7 @@ fn valid_notice(session: &Session, notice: Notice) -> Option<Notice> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::{Fetcher, Met, Need, Options, Put, Stage, Storage, Store};
+    use crate::{Fetcher, Missing, Need, NotSet, Options, Put, Stage, Storage, Store};
     use almandine_device::MemoryDevice;
     use std::sync::Arc;
 
@@ -161,27 +161,26 @@ mod tests {
     const DAY_MS: i64 = 86_400_000;
 
     fn set(session: &mut Session, namespace: u16, name: &str, expiry_ms: Option<i64>) {
-        let (mut stage, mut wanted) = (Stage::default(), Vec::new());
+        let mut stage = Stage::default();
         loop {
             session.enter(NOW_MS);
             session.attach(stage);
             let key = session.key(namespace, name.as_bytes());
             let done = session.upsert(key, b"value", Put { expiry_ms, ..Put::default() });
-            assert!(done.is_ok() || session.cold().has_missed());
-            let met = session.cold().take_met(&mut wanted);
             stage = session.detach();
             session.leave();
-            if met == Met::Nothing {
-                return;
+            match done {
+                Ok(()) => return,
+                done => assert_eq!(done, Err(NotSet::Missing(Missing::Cold))),
             }
-            session.cold().stage_blocking(&mut wanted, &mut stage, &mut Fetcher::default());
+            session.cold().stage_blocking(&mut session.cold().take_wanted(), &mut stage, &mut Fetcher::default());
         }
     }
 
     fn delete(session: &mut Session, namespace: u16, name: &str) {
         session.enter(NOW_MS);
         let key = session.key(namespace, name.as_bytes());
-        assert!(session.delete(key));
+        assert_eq!(session.delete(key), Ok(true));
         session.leave();
     }
 
@@ -248,10 +247,9 @@ mod tests {
             delete(&mut session, namespace, "comes and goes");
         }
         session.enter(NOW_MS);
-        let (mut wanted, name) = (Vec::new(), b"cold:0");
-        assert!(session.cold().probe(session.key(namespace, name), Need::Read, &mut wanted));
+        let probed = session.cold().probe(session.key(namespace, b"cold:0"), Need::Read);
         session.leave();
-        assert!(!wanted.is_empty(), "the key is on the device");
+        assert_eq!(probed, Err(Missing::Cold), "the key is on the device");
         store.maintain(NOW_MS);
         assert!(store.figures().memory().expiry_bytes < 64 * (STALE_SLACK + cold) as u64);
         (0..200).for_each(|_| store.maintain(NOW_MS + 2 * DAY_MS));

@@ -4,8 +4,8 @@ use crate::background::pace::Pace;
 use crate::expiry::feed::Notice;
 use crate::expiry::wheel::Wheel;
 use crate::index::Index;
-use crate::session::Session;
 use crate::session::remove::unlink;
+use crate::session::{Session, Slot};
 use std::sync::Arc;
 
 /// Keys whose buckets and records are fetched together.
@@ -94,7 +94,9 @@ fn reclaim_one(session: &mut Session, wheel: &mut Wheel, hash: u64) {
     for (namespace, key) in elements {
         let key = session.key(namespace, &key);
         // Looking at it removes them.
-        drop(session.entry(key).expire_elements());
+        if session.entry(key).map(Slot::expire_elements).is_err() {
+            session.cold().take_wanted();
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! Cold keys: what a session does about records that are on the device only.
 //!
-//! A look-up that needs such a record uses the attached stage, or notes the address and answers as if the key were not there.
-//! The runner of commands asks afterwards whether an address was noted ([`Cold::take_met`]); then the answer is void. For commands
-//! that change something it asks before, under the command's latches ([`Cold::probe`]), so that none begins that could not finish.
+//! A look-up that needs such a record uses the attached stage, or notes the address as wanted and returns [`Missing`]. For commands
+//! that change several keys the runner asks before the first change, under the command's latches ([`Cold::probe`]).
 
 pub(crate) mod copies;
 pub(crate) mod staged;
@@ -13,6 +12,7 @@ use crate::record::{Header, Record};
 use crate::session::cold::copies::keep_warm;
 use crate::tier::read::room::Admitted;
 use crate::tier::read::stage::{Begin, Fetch, Fetcher, Lookup, Stage, Why};
+use almandine_base::object::Missing;
 use almandine_io::storage::Buffer;
 use std::io;
 
@@ -23,17 +23,6 @@ pub enum Need {
     Read,
     /// To be replaced or removed, whatever it was. One that can never be read again does not stand in the way of that.
     Overwrite,
-}
-
-/// What [`Cold::take_met`] found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Met {
-    /// No look-up missed anything.
-    Nothing,
-    /// Some did: the addresses were appended, and the answers given since are void.
-    Cold,
-    /// Some needed a record that cannot be read from the device: the answers given since are void, and it is an error.
-    Failed,
 }
 
 impl Session {
@@ -75,17 +64,18 @@ impl Session {
         self.local.cold.stage.get(address)
     }
 
-    /// Notes a cold record that a scan came across; the staged one if there is one.
-    pub(super) fn scan_cold(&self, address: u64) -> Option<(Record, Header)> {
+    /// The staged record of a cold entry that a scan came across. None: it is lost, and its key cannot be known any more.
+    pub(super) fn scan_cold(&self, address: u64) -> Result<Option<(Record, Header)>, Missing> {
         debug_assert!(address < self.local.head, "INV-TIER-1: cold is what lies below the head");
         match self.local.cold.stage.get(address) {
-            Lookup::Ready(record, header) => return Some((record, header)),
-            Lookup::Failed => self.local.cold.failed.set(true),
-            // Its key cannot be known any more.
-            Lookup::Damaged => {}
-            Lookup::Absent => self.local.cold.met.borrow_mut().push(address),
+            Lookup::Ready(record, header) => Ok(Some((record, header))),
+            Lookup::Damaged => Ok(None),
+            Lookup::Failed => Err(Missing::Unreadable),
+            Lookup::Absent => {
+                self.local.cold.wanted.borrow_mut().push(address);
+                Err(Missing::Cold)
+            }
         }
-        None
     }
 }
 
@@ -103,25 +93,28 @@ impl Cold<'_> {
         self.session.local.head != 0
     }
 
-    /// What look-ups since the last call have missed; the addresses go to `wanted`.
-    pub fn take_met(self, wanted: &mut Vec<u64>) -> Met {
-        let mut met = self.session.local.cold.met.borrow_mut();
-        debug_assert!(!met.contains(&0), "INV-LOG-1: no record is at address 0");
-        let any = !met.is_empty();
-        wanted.append(&mut met);
-        if self.session.local.cold.failed.take() {
-            Met::Failed
-        } else if any {
-            Met::Cold
-        } else {
-            Met::Nothing
-        }
+    /// Takes the addresses of the records that look-ups and probes have missed.
+    pub fn take_wanted(self) -> Vec<u64> {
+        let wanted = self.session.local.cold.wanted.take();
+        debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
+        wanted
     }
 
-    /// Whether look-ups have come across records that must be read from the device, so that what they answered is void.
+    /// How many records have been missed.
     #[must_use]
-    pub fn has_met(self) -> bool {
-        !self.session.local.cold.met.borrow().is_empty()
+    pub fn wanted(self) -> usize {
+        self.session.local.cold.wanted.borrow().len()
+    }
+
+    /// Bytes of these records on the device, about.
+    #[must_use]
+    pub fn wanted_bytes(self) -> u64 {
+        let mut wanted = self.session.local.cold.wanted.borrow_mut();
+        // Commands of a unit may need a record several times.
+        wanted.sort_unstable();
+        wanted.dedup();
+        debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
+        self.session.store.tier.as_ref().map_or(0, |tier| tier.estimate(&wanted))
     }
 
     /// Whether a record is unreadable in this batch because there is no room for it.
@@ -130,29 +123,29 @@ impl Cold<'_> {
         self.session.local.cold.stage.lacks_room()
     }
 
-    /// Whether look-ups since the last call of [`Cold::take_met`] have missed something.
-    #[must_use]
-    pub fn has_missed(self) -> bool {
-        self.session.local.cold.has_missed()
-    }
-
-    /// Adds to `wanted` the addresses of records that must be staged before `key` can be used: none if its record is in memory
-    /// or staged. Inside a batch, with or without the key's latch. Returns false when that cannot be known, because the device
-    /// does not say.
-    pub fn probe(self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
-        self.probe_until(key, need, true, wanted)
+    /// Notes as wanted the records that must be staged before `key` can be used: none if its record is in memory or staged. Inside
+    /// a batch, with or without the key's latch.
+    ///
+    /// # Errors
+    /// [`Missing`]: a record is not staged, or the device cannot give it.
+    pub fn probe(self, key: Key<'_>, need: Need) -> Result<(), Missing> {
+        self.probe_until(key, need, true)
     }
 
     /// As [`Cold::probe`], for a key that is used several times and may be removed in between: its record, once found, does not
     /// end the search. Other records with its tag are staged, too, because a look-up meets them when the key is gone.
-    pub fn probe_all(self, key: Key<'_>, need: Need, wanted: &mut Vec<u64>) -> bool {
-        self.probe_until(key, need, false, wanted)
+    ///
+    /// # Errors
+    /// As for [`Cold::probe`].
+    pub fn probe_all(self, key: Key<'_>, need: Need) -> Result<(), Missing> {
+        self.probe_until(key, need, false)
     }
 
-    fn probe_until(self, key: Key<'_>, need: Need, first: bool, wanted: &mut Vec<u64>) -> bool {
+    fn probe_until(self, key: Key<'_>, need: Need, first: bool) -> Result<(), Missing> {
         if !self.is_possible() {
-            return true;
+            return Ok(());
         }
+        let wanted = &mut *self.session.local.cold.wanted.borrow_mut();
         debug_assert!(
             self.session.local.participant.is_inside(),
             "INV-TIER-1: what is above the head stays in memory within the batch only"
@@ -195,8 +188,11 @@ impl Cold<'_> {
             if !valid || found && first {
                 wanted.truncate(from);
             }
+            if valid && unreadable && !found {
+                return Err(Missing::Unreadable);
+            }
             if valid {
-                return found || !unreadable;
+                return if wanted.len() == from { Ok(()) } else { Err(Missing::Cold) };
             }
         }
     }
@@ -207,13 +203,6 @@ impl Cold<'_> {
             Some(tier) => tier.plan(wanted, Why::CLIENT, stage, fetches),
             None => wanted.clear(),
         }
-    }
-
-    /// Bytes of the records at these addresses on the device, about.
-    #[must_use]
-    pub fn estimate(self, wanted: &[u64]) -> u64 {
-        debug_assert!(!wanted.contains(&0), "INV-LOG-1: no record is at address 0");
-        self.session.store.tier.as_ref().map_or(0, |tier| tier.estimate(wanted))
     }
 
     /// Forgets large values that were staged and are no key's any more: it was changed or moved since they were read. Inside a

@@ -18,15 +18,16 @@ use super::remove::{Damaged, count_live, drop_lost};
 use crate::counters::add;
 use crate::expiry::feed::Notice;
 use crate::fault::{self, Fault};
-use crate::full::Full;
+use crate::full::{Full, NotSet};
 use crate::index::{ExclusiveLatch, Index, Position};
 use crate::record::heap::{self, HeapValue, SharedValue};
 use crate::record::key::Key;
 use crate::record::put::Put;
 use crate::record::{Header, INLINE_KEY_MAX, Kind, Record, Shape, UNITS_MAX, WORD, fits_inline};
-use crate::session::cold::staged::Unknown;
+use crate::session::cold::staged::{Entered, Unknown, find_latched};
 use crate::session::thread_state::ThreadState;
 use crate::shared::Shared;
+use almandine_base::object::Missing;
 use std::sync::Arc;
 
 /// Bytes that a value may grow by without a look at the budget.
@@ -53,18 +54,8 @@ struct Guard<'s> {
 /// A key without a record.
 pub struct Vacant<'s> {
     guard: Guard<'s>,
-    before: Before,
-}
-
-/// What is known of a vacant key's past.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
-    /// It has no record.
-    Nothing,
-    /// It had one, most probably, which could not be read any more and was given up.
-    Lost,
-    /// An entry may be the key's and could not be compared with it: nothing may be inserted.
-    Unknown,
+    /// It had a record, most probably, which could not be read any more and was given up.
+    was_lost: bool,
 }
 
 /// A key with a record.
@@ -98,23 +89,26 @@ fn zeroes(len: usize, capacity: usize) -> Vec<u8> {
 }
 
 impl Session {
-    /// Latches a key exclusively (or uses the lock plan's latch) and looks it up. An expired record is removed. A key that is
-    /// not known to be absent, because a record has to be read first, looks vacant and takes nothing
-    /// ([`crate::Cold::take_met`]).
+    /// Latches a key exclusively (or uses the lock plan's latch) and looks it up. An expired record is removed.
+    ///
+    /// # Errors
+    /// [`Missing`]: the key may have a record that is not in memory, or a lock plan is held that does not have the key exclusively.
     #[inline]
-    pub fn entry<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+    pub fn entry<'s>(&'s mut self, key: Key<'s>) -> Result<Slot<'s>, Missing> {
         self.look_up(key, Need::Read)
     }
 
     /// Looks a key up under its exclusive latch: each entry that may be the key's is compared with it, in memory or staged
     /// (INV-TIER-2). So a key for which there is no entry can get one, and a replacement since the record was read is seen.
     #[inline]
-    fn look_up<'s>(&'s mut self, key: Key<'s>, need: Need) -> Slot<'s> {
+    fn look_up<'s>(&'s mut self, key: Key<'s>, need: Need) -> Result<Slot<'s>, Missing> {
         let held = self.held_bucket(key.hash);
         debug_assert!(self.local.participant.is_inside(), "INV-FREE-1: a record is used in the epoch in which it was found");
-        debug_assert!(held.is_some() || !self.holds_latches(), "a command changes a key that its lock plan does not hold");
-        if held.is_none() {
-            self.look_at_budget();
+        match held {
+            Some(number) if !self.store.index.bucket(number).is_latched_exclusively() => return Err(Missing::Unplanned),
+            Some(_) => {}
+            None if self.holds_latches() => return Err(Missing::Unplanned),
+            None => self.look_at_budget(),
         }
         let Self { store, local } = self;
         let store: &'s Shared = store;
@@ -139,8 +133,8 @@ impl Session {
         }
         let guard = Guard { store, local, number, _latch: latch, key };
         match found {
-            Some((position, (record, header))) => guard.slot(position, record, header),
-            None if unknown.is_empty() => Slot::Vacant(Vacant { guard, before: Before::Nothing }),
+            Some((position, (record, header))) => Ok(guard.slot(position, record, header)),
+            None if unknown.is_empty() => Ok(Slot::Vacant(Vacant { guard, was_lost: false })),
             None => guard.unknown_slot(&unknown, need),
         }
     }
@@ -148,56 +142,51 @@ impl Session {
     /// Sets a key whatever was there before.
     ///
     /// # Errors
-    /// When the store is full, or when a record has to be read first ([`crate::Cold::take_met`]); then nothing has changed.
+    /// When the store is full, or what the key had is not at hand; then nothing has changed.
     #[inline]
-    pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), Full> {
-        match self.look_up(key, Need::Overwrite) {
+    pub fn upsert(&mut self, key: Key<'_>, value: &[u8], put: Put) -> Result<(), NotSet> {
+        Ok(match self.look_up(key, Need::Overwrite)? {
             Slot::Occupied(mut occupied) => occupied.replace(Kind::String, value, put),
             Slot::Vacant(vacant) => vacant.insert(Kind::String, value, put),
-        }
+        }?)
     }
 
     /// As [`Session::entry`], for a caller that replaces the record whatever it was: one that can never be read again is given up.
-    pub fn entry_to_replace<'s>(&'s mut self, key: Key<'s>) -> Slot<'s> {
+    ///
+    /// # Errors
+    /// As for [`Session::entry`].
+    pub fn entry_to_replace<'s>(&'s mut self, key: Key<'s>) -> Result<Slot<'s>, Missing> {
         self.look_up(key, Need::Overwrite)
     }
 
     /// Removes a key; whether it was there.
+    ///
+    /// # Errors
+    /// As for [`Session::entry`]; then nothing has changed.
     #[inline]
-    pub fn delete(&mut self, key: Key<'_>) -> bool {
-        match self.look_up(key, Need::Overwrite) {
+    pub fn delete(&mut self, key: Key<'_>) -> Result<bool, Missing> {
+        match self.look_up(key, Need::Overwrite)? {
             Slot::Occupied(occupied) => {
                 occupied.remove();
-                true
+                Ok(true)
             }
             Slot::Vacant(mut vacant) => {
-                if vacant.before == Before::Lost {
+                if vacant.was_lost {
                     vacant.guard.say_changed(Act::Remove);
                 }
-                vacant.before == Before::Lost
+                Ok(vacant.was_lost)
             }
         }
     }
 }
 
-/// A record with the entry that points to it.
-type Entered<'s> = (Position<'s>, (Record, Header));
-
 /// The record of a key in its latched bucket, in memory or staged, and the entries that could not be compared with the key.
 #[inline]
 fn find<'s>(store: &'s Shared, local: &ThreadState, number: u64, key: &Key<'_>) -> (Option<Entered<'s>>, Unknown) {
-    let head = local.head;
-    let mut unknown = Unknown::default();
-    if let Some(found) = find_glanced(store, local, number, key) {
-        return (Some(found), unknown);
+    match find_glanced(store, local, number, key) {
+        Some(found) => (Some(found), Unknown::default()),
+        None => find_latched(store, local, number, key),
     }
-    let found = store.index.find_latched(number, key.hash, |address| {
-        if address < head {
-            return local.cold.match_staged(store, address, key, &mut unknown);
-        }
-        store.match_record(address, key)
-    });
-    (found, unknown)
 }
 
 /// As [`find`], where a glance saw the entry. None when that was not the key's, or the entry has changed since.
@@ -236,15 +225,15 @@ impl<'s> Guard<'s> {
     }
 
     /// What a key is with entries that may be its own and could not be compared. One that is lost for good is no reason to refuse
-    /// what replaces it; but a command that has missed something else changes nothing.
+    /// what replaces it.
     #[cold]
-    fn unknown_slot(mut self, unknown: &Unknown, need: Need) -> Slot<'s> {
-        if need == Need::Overwrite && unknown.is_lost() && !self.local.cold.has_missed() {
-            self.drop_damaged();
-            return Slot::Vacant(Vacant { guard: self, before: Before::Lost });
+    fn unknown_slot(mut self, unknown: &Unknown, need: Need) -> Result<Slot<'s>, Missing> {
+        debug_assert!(!unknown.is_empty(), "INV-TIER-2: a key without an entry that may be its own is absent");
+        if need != Need::Overwrite || !unknown.is_lost() {
+            return Err(self.local.cold.miss(unknown));
         }
-        self.local.cold.miss(unknown);
-        Slot::Vacant(Vacant { guard: self, before: Before::Unknown })
+        self.drop_damaged();
+        Ok(Slot::Vacant(Vacant { guard: self, was_lost: true }))
     }
 
     /// Gives the key's damaged records up. One of another key, whose hash has the same tag, goes with them: it is as lost.
@@ -412,7 +401,7 @@ impl<'s> Vacant<'s> {
     /// Inserts a value.
     ///
     /// # Errors
-    /// When the store is full, or when the key is not known to be absent.
+    /// When the store is full.
     #[inline]
     pub fn insert(mut self, kind: Kind, value: &[u8], put: Put) -> Result<(), Full> {
         let payload = self.guard.payload(value);
@@ -461,13 +450,6 @@ impl<'s> Vacant<'s> {
     }
 
     fn insert_payload(mut self, kind: Kind, payload: Payload<'_>, put: Put) -> Result<(), Full> {
-        if self.before == Before::Unknown {
-            // A second entry of the key may not come to be (INV-TIER-2). The caller's answer is void anyway.
-            if let Payload::Heap(value) = payload {
-                release_heap_value(self.guard.store, self.guard.local, value);
-            }
-            return Err(Full);
-        }
         let guard = &mut self.guard;
         let written = guard.prepare(kind, payload, put, 0)?;
         if guard.link(&written, 0).is_err() {

@@ -1,6 +1,6 @@
 //! What can be done with a key that has a record: its state, replacing it, changing it in place, removing it.
 
-use super::{Before, Occupied, Payload, Put, Vacant, Written, zeroes};
+use super::{Occupied, Payload, Put, Vacant, Written, zeroes};
 use crate::counters::add;
 use crate::full::Full;
 use crate::record::heap::{self, HeapValue, SharedValue};
@@ -448,7 +448,7 @@ impl<'s> Occupied<'s> {
     pub(super) fn unlink(self) -> Vacant<'s> {
         let Self { guard, position, record, header } = self;
         unlink(guard.store, guard.local, guard.number, position, record, header);
-        Vacant { guard, before: Before::Nothing }
+        Vacant { guard, was_lost: false }
     }
 
     /// Removes the key.

@@ -4,9 +4,9 @@
 //! ones, which no entry leads to; then keys that have no entry get one, under their latches. If any of that fails, it is taken
 //! back. Only then the old values give way, which cannot fail.
 
-use super::{Act, Before, Guard, Occupied, Payload, Put, Slot, Vacant, Written};
+use super::{Act, Guard, Occupied, Payload, Put, Slot, Written};
 use crate::counters::add;
-use crate::full::Full;
+use crate::full::{Full, NotSet};
 use crate::index::Index;
 use crate::index::entry::Entry;
 use crate::record::heap::HeapKey;
@@ -70,8 +70,8 @@ impl Plan<'_> {
     /// them; without a plan they are latched together meanwhile.
     ///
     /// # Errors
-    /// When the store is full, or when a record has to be read first ([`crate::Cold::take_met`]); then nothing has changed.
-    pub fn upsert_all(&mut self, pairs: &[Pair<'_>]) -> Result<(), Full> {
+    /// When the store is full, or what a key had is not at hand; then nothing has changed.
+    pub fn upsert_all(&mut self, pairs: &[Pair<'_>]) -> Result<(), NotSet> {
         if let [pair] = pairs {
             return self.session.upsert(pair.key, pair.value, pair.put());
         }
@@ -88,7 +88,7 @@ impl Plan<'_> {
 }
 
 impl Session {
-    fn upsert_latched(&mut self, pairs: &[Pair<'_>]) -> Result<(), Full> {
+    fn upsert_latched(&mut self, pairs: &[Pair<'_>]) -> Result<(), NotSet> {
         debug_assert!(self.holds_latches(), "INV-WHOLE-1: what is changed together is latched together");
         let superseded = superseded(pairs);
         let mut steps = Vec::with_capacity(pairs.len());
@@ -99,7 +99,10 @@ impl Session {
             };
             match step {
                 Ok(step) => steps.push(step),
-                Err(Full) => return self.take_back(pairs, &steps, 0),
+                Err(refusal) => {
+                    self.take_back(pairs, &steps, 0);
+                    return Err(refusal);
+                }
             }
         }
         debug_assert_eq!(steps.len(), pairs.len(), "INV-WHOLE-1: all of them are prepared before the first can be seen");
@@ -107,7 +110,8 @@ impl Session {
         for (at, (pair, step)) in pairs.iter().zip(&steps).enumerate() {
             if let Step::Insert(written) = step {
                 if self.guard(pair).link(written, uncounted).is_err() {
-                    return self.take_back(pairs, &steps, at);
+                    self.take_back(pairs, &steps, at);
+                    return Err(NotSet::Full);
                 }
                 uncounted += 1;
             }
@@ -120,8 +124,9 @@ impl Session {
 
     /// Writes what cannot be written in place.
     #[inline]
-    fn prepare(&mut self, pair: &Pair<'_>) -> Result<Step, Full> {
-        match self.look_up(pair.key, Need::Overwrite) {
+    fn prepare(&mut self, pair: &Pair<'_>) -> Result<Step, NotSet> {
+        debug_assert!(self.holds_latches(), "INV-WHOLE-1: what is changed together is latched together");
+        match self.look_up(pair.key, Need::Overwrite)? {
             Slot::Occupied(mut occupied) => {
                 let Occupied { position, record, header, .. } = occupied;
                 let old = Old { address: position.entry().address(), record, header };
@@ -129,12 +134,11 @@ impl Session {
                     return Ok(Step::InPlace(old, words));
                 }
                 let payload = occupied.guard.payload(pair.value);
-                occupied.prepare(Kind::String, payload, pair.put(), 0).map(|written| Step::Move(old, written))
+                Ok(Step::Move(old, occupied.prepare(Kind::String, payload, pair.put(), 0)?))
             }
-            Slot::Vacant(Vacant { before: Before::Unknown, .. }) => Err(Full),
             Slot::Vacant(mut vacant) => {
                 let payload = vacant.guard.payload(pair.value);
-                vacant.guard.prepare(Kind::String, payload, pair.put(), 0).map(Step::Insert)
+                Ok(Step::Insert(vacant.guard.prepare(Kind::String, payload, pair.put(), 0)?))
             }
         }
     }
@@ -162,7 +166,7 @@ impl Session {
 
     /// Gives up what has been prepared, and the entries of the first `linked` pairs.
     #[cold]
-    fn take_back(&mut self, pairs: &[Pair<'_>], steps: &[Step], linked: usize) -> Result<(), Full> {
+    fn take_back(&mut self, pairs: &[Pair<'_>], steps: &[Step], linked: usize) {
         debug_assert!(linked == 0 || steps.len() == pairs.len(), "INV-WHOLE-1: entries are made when all records are written");
         for (at, (pair, step)) in pairs.iter().zip(steps).enumerate() {
             match step {
@@ -181,7 +185,6 @@ impl Session {
                 }
             }
         }
-        Err(Full)
     }
 
     /// The plan's latch on a pair's bucket.

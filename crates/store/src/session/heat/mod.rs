@@ -9,7 +9,8 @@ use crate::evict::heat::HeatRule;
 use crate::index::Position;
 use crate::index::entry::HEAT_MAX;
 use crate::record::key::Key;
-use crate::tier::read::stage::Lookup;
+use crate::session::cold::staged::find_latched;
+use almandine_base::object::Missing;
 use std::sync::atomic::Ordering;
 
 impl Session {
@@ -51,42 +52,39 @@ impl<'s> Heat<'s> {
         self.session.local.heat.quiet.set(quiet);
     }
 
-    /// How warm a key is, 0 to 7 by the present [`HeatRule`]. None for a key whose record is neither in memory nor staged.
-    #[must_use]
-    pub fn of(self, key: Key<'_>) -> Option<u64> {
+    /// How warm a key is, 0 to 7 by the present [`HeatRule`].
+    ///
+    /// # Errors
+    /// As for [`Session::read`].
+    pub fn of(self, key: Key<'_>) -> Result<Option<u64>, Missing> {
         self.with_entry(key, |position| position.entry().heat())
     }
 
-    fn with_entry<R>(self, key: Key<'_>, look: impl FnOnce(Position<'s>) -> R) -> Option<R> {
-        match self.session.held_bucket(key.hash) {
-            Some(number) => self.entry_latched(number, key).map(look),
+    fn with_entry<R>(self, key: Key<'_>, look: impl FnOnce(Position<'s>) -> R) -> Result<Option<R>, Missing> {
+        let Session { store, local } = self.session;
+        let (number, _latch) = match self.session.held_bucket(key.hash) {
+            Some(number) => (number, None),
+            None if self.session.holds_latches() => return Err(Missing::Unplanned),
             None => {
-                let latch = self.session.store.index.lock_shared(key.hash);
-                self.entry_latched(latch.number(), key).map(look)
+                let latch = store.index.lock_shared(key.hash);
+                (latch.number(), Some(latch))
             }
+        };
+        let (found, unknown) = find_latched(store, local, number, &key);
+        debug_assert!(found.is_none() || unknown.is_empty() || local.head != 0, "INV-TIER-1: cold is what lies below the head");
+        match found {
+            Some((position, _)) => Ok(Some(look(position))),
+            None => local.cold.absence(&unknown).map(|()| None),
         }
-    }
-
-    fn entry_latched(self, number: u64, key: Key<'_>) -> Option<Position<'s>> {
-        let store = &*self.session.store;
-        debug_assert!(store.index.bucket(number).is_latched(), "INV-LATCH-1: an entry is looked up under its latch");
-        let found = store.index.find_latched(number, key.hash, |address| {
-            if address >= self.session.local.head {
-                return store.match_record(address, &key).map(|_| ());
-            }
-            match self.session.staged(address) {
-                Lookup::Ready(record, header) => store.matches_key(record, header, &key).then_some(()),
-                Lookup::Failed | Lookup::Damaged | Lookup::Absent => None,
-            }
-        });
-        found.map(|(position, ())| position)
     }
 
     /// Milliseconds since the last use of a key, at least; as precise as the laps of the clock hand. Only while the rule is
     /// [`HeatRule::Recency`].
-    #[must_use]
-    pub fn idle_ms(self, key: Key<'_>) -> Option<i64> {
-        self.of(key).map(|heat| self.session.store.eviction.idle.idle_ms(heat & AGE_MAX))
+    ///
+    /// # Errors
+    /// As for [`Session::read`].
+    pub fn idle_ms(self, key: Key<'_>) -> Result<Option<i64>, Missing> {
+        Ok(self.of(key)?.map(|heat| self.session.store.eviction.idle.idle_ms(heat & AGE_MAX)))
     }
 
     /// Makes a key as old as if it had not been used for `idle_ms`, or younger where ages are not told apart. Only while the
@@ -103,7 +101,7 @@ impl<'s> Heat<'s> {
     fn set_heat(self, key: Key<'_>, rule: HeatRule, heat: u64) {
         debug_assert!(heat <= HEAT_MAX, "heat stays in its bits");
         if self.session.store.eviction.heat_rule.load(Ordering::Relaxed) == rule as u8 {
-            self.with_entry(key, |position| position.set_heat(position.entry(), heat));
+            let _ = self.with_entry(key, |position| position.set_heat(position.entry(), heat));
         }
     }
 }
