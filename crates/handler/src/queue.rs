@@ -5,11 +5,8 @@ use std::sync::Arc;
 use almandine_keyspace::Watcher;
 use almandine_resp::{Args, Batch};
 
-use crate::errors::{self, CommandError};
 use crate::flags::Flags;
 
-/// Bytes of the commands that may wait for EXEC; `client-query-buffer-limit` has this default.
-const QUEUED_BYTES_MAX: usize = 1 << 30;
 /// Bytes of memory up to which a queue is kept for the next transaction of the worker.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
@@ -19,15 +16,27 @@ pub struct Transaction {
     queue: Option<Box<Queue>>,
     /// A command was refused when it came: EXEC will run none.
     pub(crate) refused: bool,
+    /// More would wait than may: the client is to be closed.
+    too_large: bool,
 }
 
 impl Transaction {
-    /// Adds a command. The first one takes `spare` for its queue, if there is one.
-    ///
-    /// # Errors
-    /// When too much waits.
-    pub fn queue(&mut self, index: u16, flags: Flags, args: Args<'_>, spare: &mut Option<Box<Queue>>) -> Result<(), CommandError> {
-        self.queue.get_or_insert_with(|| spare.take().unwrap_or_default()).push(index, flags, args)
+    /// Adds a command. The first one takes `spare` for its queue, if there is one. If more than `bytes_max` bytes would wait, none
+    /// does from now on.
+    pub fn queue(&mut self, (index, flags): (u16, Flags), args: Args<'_>, bytes_max: usize, spare: &mut Option<Box<Queue>>) {
+        let queue = self.queue.get_or_insert_with(|| spare.take().unwrap_or_default());
+        let bytes: usize = args.iter().map(<[u8]>::len).sum();
+        if queue.memory_bytes() + bytes > bytes_max {
+            *self = Self { queue: None, refused: true, too_large: true };
+        } else {
+            queue.push(index, flags, args);
+        }
+    }
+
+    /// Whether more would wait than may.
+    #[must_use]
+    pub fn is_too_large(&self) -> bool {
+        self.too_large
     }
 
     /// Number of commands that wait.
@@ -69,7 +78,7 @@ impl Transaction {
 
 impl From<Box<Queue>> for Transaction {
     fn from(queue: Box<Queue>) -> Self {
-        Self { queue: Some(queue), refused: false }
+        Self { queue: Some(queue), refused: false, too_large: false }
     }
 }
 
@@ -84,15 +93,10 @@ pub struct Queue {
 }
 
 impl Queue {
-    fn push(&mut self, index: u16, flags: Flags, args: Args<'_>) -> Result<(), CommandError> {
-        let bytes: usize = args.iter().map(<[u8]>::len).sum();
-        if self.memory_bytes() + bytes > QUEUED_BYTES_MAX {
-            return Err(errors::transaction::TOO_LARGE);
-        }
+    fn push(&mut self, index: u16, flags: Flags, args: Args<'_>) {
         self.commands.push(args);
         self.indexes.push(index);
         self.flags = self.flags.with(flags);
-        Ok(())
     }
 
     /// The commands. They keep their bytes themselves and need no input.
@@ -182,8 +186,8 @@ mod tests {
         let mut spare = None;
         let mut transaction = Transaction::default();
         assert_eq!((transaction.len(), transaction.memory_bytes(), transaction.flags()), (0, 0, Flags::default()));
-        transaction.queue(7, Flags::DENY_OOM, command(&[b"SET", b"key", b"value"]).as_args(), &mut spare).unwrap();
-        transaction.queue(8, Flags::FAST, command(&[b"GET", b"key"]).as_args(), &mut spare).unwrap();
+        transaction.queue((7, Flags::DENY_OOM), command(&[b"SET", b"key", b"value"]).as_args(), usize::MAX, &mut spare);
+        transaction.queue((8, Flags::FAST), command(&[b"GET", b"key"]).as_args(), usize::MAX, &mut spare);
         let bytes = transaction.memory_bytes();
         let queue = transaction.into_queue();
         assert_eq!((queue.indexes(), queue.flags()), (&[7, 8][..], Flags::DENY_OOM.with(Flags::FAST)));
@@ -191,7 +195,7 @@ mod tests {
 
         spare = queue.emptied();
         let mut next = Transaction::default();
-        next.queue(9, Flags::FAST, command(&[b"DEL", b"k"]).as_args(), &mut spare).unwrap();
+        next.queue((9, Flags::FAST), command(&[b"DEL", b"k"]).as_args(), usize::MAX, &mut spare);
         assert!(spare.is_none());
         assert_eq!((next.len(), next.memory_bytes(), next.flags()), (1, bytes, Flags::FAST));
         assert!(next.into_queue().batch().args(0, &[]).iter().eq([&b"DEL"[..], b"k"]));
@@ -200,7 +204,7 @@ mod tests {
     #[test]
     fn a_large_queue_gives_its_memory_back() {
         let mut transaction = Transaction::default();
-        transaction.queue(0, Flags::default(), command(&[&vec![0; KEPT_BYTES_MAX]]).as_args(), &mut None).unwrap();
+        transaction.queue((0, Flags::default()), command(&[&vec![0; KEPT_BYTES_MAX]]).as_args(), usize::MAX, &mut None);
         assert!(transaction.into_queue().emptied().is_none());
     }
 }

@@ -23,16 +23,13 @@ pub fn begin(client: &mut Client) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Adds a command to the client's transaction; see [`Transaction::queue`]. One that will not be executed is not kept.
-///
-/// # Errors
-/// When too much waits; the transaction cannot be executed any more then.
-pub fn queue(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, spare: &mut Option<Box<Queue>>) -> Result<(), CommandError> {
-    let Some(transaction) = client.transaction.as_mut().filter(|transaction| !transaction.refused) else { return Ok(()) };
-    let queued = transaction.queue(dispatch.index, dispatch.flags, args, spare);
-    transaction.refused |= queued.is_err();
+/// Adds a command to the client's transaction; see [`Transaction::queue`]. One that will not be executed is not kept. What waits
+/// is input that was not executed: more of it than `bytes_max`, and the client is to be closed.
+pub fn queue(client: &mut Client, dispatch: &Dispatch, args: Args<'_>, bytes_max: usize, spare: &mut Option<Box<Queue>>) {
+    let Some(transaction) = client.transaction.as_mut().filter(|transaction| !transaction.refused) else { return };
+    transaction.queue((dispatch.index, dispatch.flags), args, bytes_max, spare);
+    client.closing |= transaction.is_too_large();
     show(client);
-    queued
 }
 
 /// A command was refused: if the client is in a transaction, that will not be executed.

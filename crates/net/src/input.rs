@@ -148,6 +148,7 @@ impl<S: Service> ConnectionTable<S> {
                 Next::Await => (connection.paused, connection.awaits) = (true, true),
                 Next::CloseAfterFlush => connection.life = Life::Closing,
                 Next::Close => connection.life = Life::Dead,
+                Next::CloseOverInput => self.close_over_input(connection),
             }
             if self.scratch.len() >= FLUSH_BYTES || self.scratch.has_stream() {
                 self.deliver(connection);
@@ -160,12 +161,17 @@ impl<S: Service> ConnectionTable<S> {
         consumed
     }
 
+    #[cold]
+    fn close_over_input(&self, connection: &mut Connection<S::Connection>) {
+        connection.life = Life::Dead;
+        self.counters().closed_by.input_limit.add(1);
+    }
+
     /// Appends to the kept input, within its limit.
     fn keep(&mut self, connection: &mut Connection<S::Connection>, bytes: &[u8]) {
         let len = connection.input.len() + bytes.len();
         if len > self.shared.limits.input_bytes_max.load(Ordering::Relaxed) {
-            connection.life = Life::Dead;
-            self.counters().closed_by.input_limit.add(1);
+            self.close_over_input(connection);
             return;
         }
         if connection.input.capacity() == 0 {

@@ -44,6 +44,9 @@ pub enum Next {
     CloseAfterFlush,
     /// Closes at once.
     Close,
+    /// Closes at once, and counts as closed for its input: more of it waits to be executed than
+    /// [`Limits::input_bytes_max`](crate::Limits).
+    CloseOverInput,
     /// Executes no more input until [`Control::resume`]. The end of the stream still closes the connection.
     Pause,
     /// As [`Next::Pause`], for something that is sure to come soon, as a read of a device: a peer that has ended its direction

@@ -14,8 +14,6 @@ pub const WATCH_INSIDE: CommandError = CommandError::Fixed(&"ERR WATCH inside MU
 pub const REFUSED: CommandError = CommandError::Fixed(&"EXECABORT Transaction discarded because of previous errors.");
 /// A command that transactions may not have.
 pub const NOT_ALLOWED: CommandError = CommandError::Fixed(&"ERR Command not allowed inside a transaction");
-/// More waits for EXEC than a client may send.
-pub const TOO_LARGE: CommandError = CommandError::Fixed(&"ERR the transaction is too large: 1 GiB may wait for EXEC");
 
 /// EXEC cannot run, for a reason that came up after the commands were queued.
 #[must_use]

@@ -115,10 +115,9 @@ impl Worker {
         tracking::before_queued(&mut connection.client, &self.context);
         connection.client.write_invalidations(out);
         let mark = out.mark();
-        match transaction::queue(&mut connection.client, dispatch, args, &mut self.unit.spare_queue) {
-            Ok(()) => reply::queued(out, 1),
-            Err(error) => reply::error(&self.context, &connection.client, out, &error),
-        }
+        let bytes_max = usize::try_from(self.context.settings().connections.query_buffer_bytes_max).unwrap_or(usize::MAX);
+        transaction::queue(&mut connection.client, dispatch, args, bytes_max, &mut self.unit.spare_queue);
+        reply::queued(out, 1);
         Ok(mark)
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Their keys are hashed once. Nothing is glanced at: the latches of the unit bring what its keys need into the cache.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use almandine_base::Output;
 use almandine_base::events::Classes;
 use almandine_command_spec::Access;
@@ -149,6 +151,7 @@ impl Worker {
         Reply::new(out, client.version).array(unit.plans.len());
         out.set_whole(true);
         let watched_bytes = self.after_command.watch(unit.bytes);
+        let output_max = output_max(&self.context, client);
         let each = self.timing.exact || self.context.instance.statistics.hot_keys.is_active();
         for Command { number, db, dispatch, planned, args } in unit.commands() {
             debug_assert!(
@@ -169,7 +172,7 @@ impl Worker {
                 start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
             }
             let tracked = tracking::before_read(client, dispatch, args, context);
-            let before = out.len();
+            let (before, mark) = (out.len(), out.mark());
             let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
             let mut reads = 0;
             while answer(&mut execution, dispatch, planned, args).is_err() {
@@ -196,7 +199,19 @@ impl Worker {
                 after_command.of(&mut execution, dispatch, args, written);
             }
             after_command.tell_changes(execution.client, execution.accessor, context);
+            if before > output_max {
+                // The connection will be closed for what was there before. The other commands run, and no reply is kept.
+                out.truncate(mark);
+            }
         }
         out.set_whole(false);
     }
+}
+
+/// Bytes of replies for which the client will be closed (`client-output-buffer-limit`). Those of a transaction are compared with the
+/// limit when all of them are there, and would have none.
+fn output_max(context: &Context, client: &Client) -> usize {
+    let limits = &context.settings().connections.output_buffer_limits;
+    let limit = if client.shared.subscriptions.any.load(Relaxed) { limits.pubsub } else { limits.normal };
+    usize::try_from(limit.hard_bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(usize::MAX)
 }

@@ -147,7 +147,10 @@ impl WorkerService {
                 }
                 Next::Pause
             }
-            BatchEnd::CloseAfterReplies => Next::CloseAfterFlush,
+            BatchEnd::CloseAfterReplies => match &connection.client.transaction {
+                Some(transaction) if transaction.is_too_large() => Next::CloseOverInput,
+                _ => Next::CloseAfterFlush,
+            },
             BatchEnd::Close => Next::Close,
             BatchEnd::OtherProtocol => reply::abort_other_protocol(connection),
         }

@@ -5,4 +5,5 @@
 #[cfg(debug_assertions)]
 mod costs;
 mod databases;
+mod limits;
 mod rig;

@@ -9,7 +9,7 @@ use almandine_handler::Table;
 use almandine_instance::{Acl, Instance};
 use almandine_io::socket::Address;
 use almandine_keyspace::{Keyspace, Options};
-use almandine_net::{Peer, Service};
+use almandine_net::{Next, Peer, Service};
 use almandine_session::WorkerService;
 
 type Connection = <WorkerService as Service>::Connection;
@@ -19,6 +19,8 @@ pub(crate) struct Rig {
     sessions: WorkerService,
     instance: Arc<Instance>,
     clients: Vec<Option<Connection>>,
+    /// How the last connection goes on.
+    pub(crate) next: Next,
 }
 
 /// A request in the form of clients.
@@ -42,7 +44,7 @@ impl Rig {
         let table = Table::new(&[almandine_commands::COMMANDS, almandine_admin::COMMANDS].concat(), &[], &[]).unwrap();
         let instance = Arc::new(Instance::new(*config, Arc::clone(&keyspace), 1, Acl::open(table.catalog()), "0".repeat(40)));
         let sessions = WorkerService::new(Arc::clone(&instance), table, keyspace.accessor().unwrap(), 0);
-        Self { sessions, instance, clients: Vec::new() }
+        Self { sessions, instance, clients: Vec::new(), next: Next::Continue }
     }
 
     /// Transactions that have run alone.
@@ -64,11 +66,12 @@ impl Rig {
         let (mut out, mut input) = (Output::new(), requests.as_bytes());
         let connection = self.clients[client].as_mut().unwrap();
         while !input.is_empty() {
-            let consumed = self.sessions.receive(connection, input, &mut out).consumed;
-            if consumed == 0 {
+            let progress = self.sessions.receive(connection, input, &mut out);
+            self.next = progress.next;
+            if progress.consumed == 0 || matches!(self.next, Next::Close | Next::CloseAfterFlush | Next::CloseOverInput) {
                 break;
             }
-            input = &input[consumed..];
+            input = &input[progress.consumed..];
         }
         String::from_utf8_lossy(&out.bytes).into_owned()
     }
