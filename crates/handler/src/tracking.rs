@@ -102,7 +102,7 @@ pub struct Broadcasts {
 #[cold]
 #[inline(never)]
 pub fn tell_changes(client: &mut Client, accessor: &mut Accessor, instance: &Instance, broadcasts: &mut Broadcasts) {
-    accessor.drain_changes(|changed| {
+    accessor.changes().drain(|changed| {
         let (by, together) = match changed.removal {
             None => (Some(client.shared.id), &mut broadcasts.own),
             Some(_) => (None, &mut broadcasts.removed),

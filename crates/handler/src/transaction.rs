@@ -52,7 +52,7 @@ pub fn end(client: &mut Client, accessor: &mut Accessor) {
 pub fn watch(client: &mut Client, accessor: &mut Accessor, key: &[u8]) -> Result<(), Missing> {
     let db = client.db;
     let watching = client.watching.get_or_insert_default();
-    let watched = accessor.watch(db, key, &watching.watcher)?;
+    let watched = accessor.watching().watch(db, key, &watching.watcher)?;
     if watched != Watched::Before {
         watching.key_bytes += key.len();
         watching.keys.push(WatchedKey { db, key: key.into(), existed: watched == Watched::Existing });
@@ -64,7 +64,7 @@ pub fn watch(client: &mut Client, accessor: &mut Accessor, key: &[u8]) -> Result
 /// Ends watching, within a batch.
 pub fn unwatch(client: &mut Client, accessor: &mut Accessor) {
     if let Some(watching) = client.watching.take() {
-        accessor.unwatch(watching.keys.iter().map(|watched| (watched.db, &*watched.key)), &watching.watcher);
+        accessor.watching().unwatch(watching.keys.iter().map(|watched| (watched.db, &*watched.key)), &watching.watcher);
     }
     show(client);
 }

@@ -17,10 +17,11 @@ mod key_table;
 pub mod types;
 mod watch;
 
-pub use access::accessor::{Accessor, Key};
+pub use access::accessor::{Accessor, Key, KeyGroup};
 pub use access::databases::{Keyspace, Options};
 pub use access::destinations::Filled;
 pub use access::reader::{Metadata, Reader};
+pub use access::unit::UnitOfWork;
 pub use access::value::{Owned, Value};
 pub use access::writer::Writer;
 pub use almandine_base::object::Missing;
@@ -33,8 +34,9 @@ pub use almandine_store::{
 };
 pub use blocking::queues::{Awaited, EndOfWait, WaitedKeys, Waiter, WaiterKeys};
 pub use blocking::serve_waiters::Secured;
-pub use changes::feed::Listeners;
+pub use blocking::wait::{WaiterQueues, WaiterService};
+pub use changes::feed::{ChangeFeed, Listeners};
 pub use changes::listeners::{ChangedKey, KeyEvent};
 pub use types::{Refusal, WrongKind};
 pub use watch::table::Watcher;
-pub use watch::watched_keys::Watched;
+pub use watch::watched_keys::{Watched, WatchedKeys};

@@ -202,7 +202,7 @@ fn what_expires_is_told_while_somebody_tracks() {
             }
             drop(writer);
             if now_ms == 1_000 {
-                accessor.drain_changes(|_| ());
+                accessor.changes().drain(|_| ());
             }
             accessor.end_batch();
         }

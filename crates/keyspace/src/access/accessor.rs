@@ -74,6 +74,52 @@ impl RandomWalk {
 }
 
 impl Accessor {
+    /// Keys that are used together: their cache lines are asked for together.
+    #[inline]
+    pub fn group(&mut self) -> KeyGroup<'_> {
+        KeyGroup { accessor: self }
+    }
+}
+
+/// Keys that are used together: their cache lines are asked for together.
+pub struct KeyGroup<'a> {
+    pub(crate) accessor: &'a mut Accessor,
+}
+
+impl KeyGroup<'_> {
+    /// Begins a group of keys that are used together.
+    #[inline]
+    pub fn begin(&mut self) {
+        self.accessor.session.ahead().forget_glances();
+        self.accessor.elements.clear();
+    }
+
+    /// A key of the group: asks the cache for its index bucket. The result belongs into the [`Key`].
+    #[inline]
+    pub fn expect(&mut self, hash: u64) -> GlanceId {
+        self.accessor.session.ahead().expect(hash)
+    }
+
+    /// An element of the collection at an expected key will be looked up, and perhaps changed.
+    #[inline]
+    pub fn expect_element(&mut self, key: GlanceId, element: &[u8], write: bool) {
+        self.accessor.elements.push(Expected { key, hash: self.accessor.keyspace.types.placement.hash(element), write });
+    }
+
+    /// Asks the cache for the records of the group's keys, whose buckets should have arrived, and for the elements in them.
+    #[inline(always)]
+    pub fn prefetch(&mut self) {
+        // A single key gains nothing: its bucket would be waited for at once.
+        if self.accessor.session.ahead().expected() > 1 {
+            self.accessor.session.ahead().glance();
+            if self.accessor.elements.len() > 1 && !self.accessor.in_unit() {
+                self.accessor.session.ahead().prefetch_elements(&self.accessor.elements);
+            }
+        }
+    }
+}
+
+impl Accessor {
     pub(crate) fn new(keyspace: Arc<Keyspace>, session: Session) -> Self {
         Self {
             keyspace,
@@ -98,7 +144,7 @@ impl Accessor {
     /// Begins a batch of commands: enters the epoch. Records expire by `now_ms`.
     #[inline]
     pub fn begin_batch(&mut self, now_ms: i64) {
-        self.follow_events();
+        self.published = self.keyspace.listeners.published();
         self.session.enter(now_ms);
     }
 
@@ -252,37 +298,6 @@ impl Accessor {
     #[must_use]
     pub fn key<'k>(&self, db: u16, bytes: &'k [u8]) -> Key<'k> {
         self.session.key(self.keyspace.namespace(db), bytes)
-    }
-
-    /// Begins a group of keys that are used together.
-    #[inline]
-    pub fn begin_group(&mut self) {
-        self.session.ahead().forget_glances();
-        self.elements.clear();
-    }
-
-    /// A key of the group: asks the cache for its index bucket. The result belongs into the [`Key`].
-    #[inline]
-    pub fn expect(&mut self, hash: u64) -> GlanceId {
-        self.session.ahead().expect(hash)
-    }
-
-    /// An element of the collection at an expected key will be looked up, and perhaps changed.
-    #[inline]
-    pub fn expect_element(&mut self, key: GlanceId, element: &[u8], write: bool) {
-        self.elements.push(Expected { key, hash: self.keyspace.types.placement.hash(element), write });
-    }
-
-    /// Asks the cache for the records of the group's keys, whose buckets should have arrived, and for the elements in them.
-    #[inline(always)]
-    pub fn prefetch_records(&mut self) {
-        // A single key gains nothing: its bucket would be waited for at once.
-        if self.session.ahead().expected() > 1 {
-            self.session.ahead().glance();
-            if self.elements.len() > 1 && !self.in_unit() {
-                self.session.ahead().prefetch_elements(&self.elements);
-            }
-        }
     }
 
     /// Read access to a database.

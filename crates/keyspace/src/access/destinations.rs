@@ -9,7 +9,8 @@
 //! Of a long queue only so many are looked at as the command has elements for, and some more, since others may leave meanwhile.
 
 use crate::access::accessor::Unit;
-use crate::{Accessor, Missing, Reader};
+use crate::blocking::wait::WaiterQueues;
+use crate::{Accessor, Keyspace, Missing, Reader};
 use almandine_store::Need;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -28,7 +29,7 @@ pub struct Filled<'k> {
 /// Waiters of a queue that are looked at beside those that there are elements for.
 const SPARE: usize = 16;
 /// Keys that are latched together for those who wait, at most. Of more, those beyond are read between two holds
-/// ([`Accessor::read_between`]).
+/// ([`crate::WaiterService::read_between`]).
 const KEYS_MAX: usize = 1 << 10;
 /// Times that a command takes its latches anew, because somebody has begun to wait meanwhile.
 const PLANS_MAX: usize = 64;
@@ -40,29 +41,32 @@ struct Needed {
     hash: u64,
 }
 
-impl Accessor {
+impl Keyspace {
     /// Whether anybody waits for keys.
     #[inline]
     #[must_use]
     pub fn has_waiters(&self) -> bool {
-        self.keyspace.waiters.any.load(Ordering::Relaxed)
+        self.waiters.any.load(Ordering::Relaxed)
     }
+}
 
+impl WaiterQueues<'_> {
     /// Notes what must be read from the device before those who wait for a key can be served. A look ahead: without latches.
-    pub fn probe_for_waiters(&mut self, filled: Filled<'_>) {
-        let needed = self.needed_to_serve(&[filled]);
-        let _ = self.require_all_of(&needed);
+    pub fn probe_for(&mut self, filled: Filled<'_>) {
+        let needed = self.accessor.needed_to_serve(&[filled]);
+        let _ = self.accessor.require_all_of(&needed);
     }
 
     /// A unit of work that has just begun and may fill a key for which somebody waits holds all of its keys exclusively: serving
     /// may change one that its commands only read, and nobody is to come between. It may release its latches for a moment.
-    pub fn hold_for_waiters(&mut self, filled: &[Filled<'_>]) {
-        let is_waited_for =
-            |filled: &Filled<'_>| filled.elements > 0 && self.keyspace.waiters.is_waited_for(&self.key(filled.db, filled.key));
-        if self.unit == Unit::Planned && self.modes.contains(&false) && filled.iter().any(is_waited_for) {
-            self.modes.fill(true);
-            self.session.plan().unlock_all();
-            self.session.plan().lock_each(&self.hashes, &self.modes);
+    pub fn hold_for(&mut self, filled: &[Filled<'_>]) {
+        let is_waited_for = |filled: &Filled<'_>| {
+            filled.elements > 0 && self.accessor.keyspace.waiters.is_waited_for(&self.accessor.key(filled.db, filled.key))
+        };
+        if self.accessor.unit == Unit::Planned && self.accessor.modes.contains(&false) && filled.iter().any(is_waited_for) {
+            self.accessor.modes.fill(true);
+            self.accessor.session.plan().unlock_all();
+            self.accessor.session.plan().lock_each(&self.accessor.hashes, &self.accessor.modes);
         }
     }
 
@@ -71,19 +75,21 @@ impl Accessor {
     ///
     /// # Errors
     /// When something has to be read from the device first.
-    pub fn secure_waiters_of_unit(&mut self, filled: &[Filled<'_>]) -> Result<(), Missing> {
-        debug_assert!(self.in_unit(), "INV-BLOCK-1: what serving needs is latched with the unit");
-        if self.is_alone() || !self.has_waiters() {
+    pub fn secure_for_unit(&mut self, filled: &[Filled<'_>]) -> Result<(), Missing> {
+        debug_assert!(self.accessor.in_unit(), "INV-BLOCK-1: what serving needs is latched with the unit");
+        if self.accessor.is_alone() || !self.accessor.keyspace().has_waiters() {
             return Ok(());
         }
-        self.secure_waiters(filled, |accessor, needed| {
+        self.accessor.secure_waiters(filled, |accessor, needed| {
             accessor.hashes.extend(needed.iter().map(|key| key.hash));
             accessor.modes.extend(needed.iter().map(|_| true));
             accessor.session.plan().unlock_all();
             accessor.session.plan().lock_each(&accessor.hashes, &accessor.modes);
         })
     }
+}
 
+impl Accessor {
     fn secure_waiters(&mut self, filled: &[Filled<'_>], latch: impl Fn(&mut Self, &[Needed])) -> Result<(), Missing> {
         for _ in 0..PLANS_MAX {
             let needed = self.needed_to_serve(filled);
@@ -136,10 +142,10 @@ impl Accessor {
 }
 
 impl Reader<'_> {
-    /// As [`Accessor::has_waiters`].
+    /// As [`Keyspace::has_waiters`].
     #[must_use]
     pub fn has_waiters(&self) -> bool {
-        self.accessor.has_waiters()
+        self.accessor.keyspace().has_waiters()
     }
 
     /// As [`Reader::secure_waiters`], for keys each of which may get any number of elements.
@@ -154,7 +160,7 @@ impl Reader<'_> {
         self.secure_waiters(&filled)
     }
 
-    /// As [`Accessor::secure_waiters_of_unit`], for a command that has just latched its keys exclusively: all of them are named.
+    /// As [`WaiterQueues::secure_for_unit`], for a command that has just latched its keys exclusively: all of them are named.
     ///
     /// # Errors
     /// As there; then the command must not have changed anything.

@@ -4,8 +4,9 @@
 //! other key, too (INV-BLOCK-1). Where records may be on a device it has that already ([`crate::access::destinations`]). Else it
 //! is a latch out of order, which one session at a time takes, for all ([`ReadyKeys::secure`](almandine_store::ReadyKeys::secure)).
 
+use crate::Missing;
 use crate::access::accessor::Unit;
-use crate::{Accessor, Missing};
+use crate::blocking::wait::WaiterService;
 use almandine_store::{Fetcher, Need, ReadyKey};
 use std::collections::VecDeque;
 
@@ -21,20 +22,20 @@ pub enum Secured {
     Elsewhere,
 }
 
-impl Accessor {
+impl WaiterService<'_> {
     /// Makes sure that this session holds the latch of another key of a database, too, and that it is at hand, while it serves
     /// those who wait for `current`. `keys` are ready, too, and come next.
     pub fn secure(&mut self, db: u16, other: &[u8], current: &ReadyKey, keys: &mut VecDeque<ReadyKey>) -> Secured {
-        let key = self.key(db, other);
-        if !self.is_alone() {
-            keys.extend(self.session.ready().take());
+        let key = self.accessor.key(db, other);
+        if !self.accessor.is_alone() {
+            keys.extend(self.accessor.session.ready().take());
             keys.push_front(current.clone());
-            if !self.session.ready().secure(key.hash, keys) {
+            if !self.accessor.session.ready().secure(key.hash, keys) {
                 return Secured::Elsewhere;
             }
             keys.pop_front();
         }
-        if self.has_cold() && self.require(key, Need::Read) == Err(Missing::Cold) {
+        if self.accessor.has_cold() && self.accessor.require(key, Need::Read) == Err(Missing::Cold) {
             return self.read_between(current, keys);
         }
         Secured::Yes
@@ -43,24 +44,28 @@ impl Accessor {
     /// All whom this session had something for are served. If it serves for others and was given more meanwhile, these keys are
     /// next: true.
     pub fn take_over(&mut self, keys: &mut VecDeque<ReadyKey>) -> bool {
-        self.session.ready().take_over(keys)
+        self.accessor.session.ready().take_over(keys)
     }
 
     /// Reads what was missed from the device, between two holds of the latches: no latch is held across I/O. The worker waits;
     /// those who wait for keys are still the first in their queues, but others may change the keys meanwhile. That is so only
     /// where more is needed than a command secures before it changes anything ([`crate::access::destinations`]).
     pub fn read_between(&mut self, current: &ReadyKey, keys: &mut VecDeque<ReadyKey>) -> Secured {
-        if self.is_alone() {
-            return if self.read_missing() { Secured::Again } else { Secured::Yes };
+        if self.accessor.is_alone() {
+            return if self.accessor.unit().read_missing() { Secured::Again } else { Secured::Yes };
         }
-        debug_assert_eq!(self.unit, Unit::Planned, "INV-BLOCK-1: who waits is served within a unit of work");
-        keys.extend(self.session.ready().take());
-        self.session.plan().unlock_all();
-        let mut stage = self.session.detach();
-        self.session.cold().stage_blocking(&mut self.session.cold().take_wanted(), &mut stage, &mut Fetcher::default());
-        self.session.attach(stage);
+        debug_assert_eq!(self.accessor.unit, Unit::Planned, "INV-BLOCK-1: who waits is served within a unit of work");
+        keys.extend(self.accessor.session.ready().take());
+        self.accessor.session.plan().unlock_all();
+        let mut stage = self.accessor.session.detach();
+        self.accessor.session.cold().stage_blocking(
+            &mut self.accessor.session.cold().take_wanted(),
+            &mut stage,
+            &mut Fetcher::default(),
+        );
+        self.accessor.session.attach(stage);
         keys.push_front(current.clone());
-        self.session.ready().hold_again(keys);
+        self.accessor.session.ready().hold_again(keys);
         keys.pop_front();
         Secured::Again
     }

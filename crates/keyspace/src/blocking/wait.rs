@@ -1,7 +1,7 @@
 //! Waiting for keys, and serving who waits.
 //!
-//! A unit of work that has changed a key which is waited for keeps its latches to its end ([`Accessor::has_ready`]); then its
-//! worker serves those who wait, one after the other, and releases the latches ([`Accessor::end_unit`]).
+//! A unit of work that has changed a key which is waited for keeps its latches to its end ([`WaiterService::has_ready`]); then its
+//! worker serves those who wait, one after the other, and releases the latches ([`UnitOfWork::end`]).
 
 use crate::access::accessor::Unit;
 use crate::blocking::queues::{Awaited, Queue, WaitedKeys, Waiter, WaiterKeys};
@@ -51,7 +51,7 @@ impl Keyspace {
 impl Listeners<'_> {
     /// Installs who is told of keys that the store has removed by itself, as those that have expired, and whose end somebody
     /// waits to hear of: on any thread, under the key's latch. Whoever is told has somebody serve those who wait, by
-    /// [`Accessor::make_ready`]. A second call changes nothing.
+    /// [`WaiterService::make_ready`]. A second call changes nothing.
     pub fn on_lost(self, listener: impl Fn(ReadyKey) + Send + Sync + 'static) {
         let waiters = Arc::clone(&self.keyspace.waiters);
         self.keyspace.store.listeners().on_lost(move |key| {
@@ -83,20 +83,140 @@ impl Writer<'_> {
 }
 
 impl Accessor {
+    /// Serving the waiters of keys that a unit of work has made ready.
+    #[inline]
+    pub fn serving(&mut self) -> WaiterService<'_> {
+        WaiterService { accessor: self }
+    }
+}
+
+/// Serving the waiters of keys that a unit of work has made ready.
+pub struct WaiterService<'a> {
+    pub(crate) accessor: &'a mut Accessor,
+}
+
+impl WaiterService<'_> {
+    /// Whether the unit of work that has just ended has made keys ready for which somebody waits. Then its latches are still
+    /// held, and who waits must be served before [`UnitOfWork::end`].
+    #[inline]
+    #[must_use]
+    pub fn has_ready(&mut self) -> bool {
+        !self.accessor.session.ready().is_empty()
+    }
+
+    /// Begins a unit of work in which keys are ready that it has not changed, as far as somebody waits for them: they were
+    /// removed before, or those who wait may have something because time has passed. Those who wait are served as behind a
+    /// change, and the unit is ended in any case.
+    pub fn make_ready(&mut self, keys: Vec<ReadyKey>) {
+        self.accessor.unit().plan();
+        self.accessor.hashes.extend(keys.iter().map(|ready| ready.hash));
+        self.accessor.modes.extend(keys.iter().map(|_| true));
+        self.accessor.unit().begin();
+        for ready in keys {
+            if self.accessor.keyspace.waiters.note_unchanged(&key_of(&ready)) {
+                self.accessor.session.ready().add(ready);
+            }
+        }
+    }
+
+    /// Begins to serve those who wait for the keys that are ready: `ready` gets these, in the order in which they became so.
+    pub fn begin(&mut self, ready: &mut VecDeque<ReadyKey>) {
+        self.accessor.session.ready().move_to(ready);
+        if !self.accessor.in_unit() {
+            // A verb that latches by itself has changed something.
+            self.accessor.unit().plan();
+            self.accessor.hashes.extend(ready.iter().map(|ready| ready.hash));
+            self.accessor.modes.extend(ready.iter().map(|_| true));
+            self.accessor.unit().begin();
+        }
+    }
+
+    /// Takes the keys that were made ready while others were served.
+    pub fn take_ready(&mut self, ready: &mut VecDeque<ReadyKey>) {
+        self.accessor.session.ready().move_to(ready);
+    }
+
+    /// The turn of a ready key has come: when it is changed from now on, it is ready again.
+    pub fn take_turn(&mut self, ready: &ReadyKey) {
+        self.accessor.keyspace.waiters.take_turn(&key_of(ready));
+    }
+
+    /// Whether anybody waits for a ready key still, for whatever type.
+    #[must_use]
+    pub fn is_waited_for(&mut self, ready: &ReadyKey) -> bool {
+        self.accessor.keyspace.waiters.is_waited_for(&key_of(ready))
+    }
+
+    /// The first who waits for a ready key that is of this type now, or gone, of those behind the waiter `last`.
+    #[must_use]
+    pub fn next(&mut self, ready: &ReadyKey, kind: Option<Kind>, last: Option<&Waiter>) -> Option<Arc<Waiter>> {
+        self.accessor.keyspace.waiters.behind(&key_of(ready), last.map_or(0, Waiter::ticket), kind)
+    }
+
+    /// The type that a ready key has now, if it is there.
+    ///
+    /// # Errors
+    /// When it must be read from the device first, or cannot be.
+    pub fn kind_of(&mut self, ready: &ReadyKey) -> Result<Option<Kind>, Missing> {
+        debug_assert!(
+            self.accessor.in_unit(),
+            "INV-BLOCK-1: who waits is served under the latches of the unit that made the key ready"
+        );
+        let key = key_of(ready);
+        if self.accessor.has_cold() {
+            self.accessor.require(key, Need::Read)?;
+        }
+        Ok(match self.accessor.session.entry(key)? {
+            Slot::Occupied(entry) => Some(entry.kind()),
+            Slot::Vacant(_) => None,
+        })
+    }
+
+    /// A command that was served has ended: what it has done is a unit of work of its own for those who want effects.
+    pub fn end_command(&mut self) {
+        self.accessor.session.notes().end_group();
+        self.accessor.namespaces.clear();
+    }
+
+    /// Ends a unit of work, though it has made keys ready: for the proof that this would be noticed.
+    pub fn release_early(&mut self) {
+        if self.accessor.in_unit() {
+            self.accessor.unit().end();
+        } else {
+            self.accessor.session.plan().unlock_all();
+        }
+        thread::yield_now();
+    }
+}
+
+impl Accessor {
+    /// Clients that wait for keys: the queues that they leave, and what serving them will need.
+    #[inline]
+    pub fn waiters(&mut self) -> WaiterQueues<'_> {
+        WaiterQueues { accessor: self }
+    }
+}
+
+/// Clients that wait for keys: the queues that they leave, and what serving them will need.
+pub struct WaiterQueues<'a> {
+    pub(crate) accessor: &'a mut Accessor,
+}
+
+impl WaiterQueues<'_> {
     /// A waiter whose wait has ended leaves the queues of its keys, if it has not, within a batch; outside of a unit of work the
     /// epoch is left between some keys and the next ones.
-    pub fn leave_queues(&mut self, waiter: &Waiter) {
+    pub fn leave(&mut self, waiter: &Waiter) {
         if !waiter.leave() {
             return;
         }
         for (number, key) in waiter.keys().enumerate() {
             if number > 0 && number.is_multiple_of(LEFT_AT_ONCE) {
-                self.renew_epoch();
+                self.accessor.renew_epoch();
             }
-            let key = self.key(waiter.db(), key);
-            self.keyspace.waiters.leave(&key, waiter);
+            let key = self.accessor.key(waiter.db(), key);
+            self.accessor.keyspace.waiters.leave(&key, waiter);
         }
-        self.keyspace.count_waiting(-1);
+        self.accessor.keyspace.count_waiting(-1);
     }
 
     /// A waiter that was just served leaves the queues of its keys. Of one with many keys that is left to the worker of its
@@ -104,38 +224,15 @@ impl Accessor {
     pub fn leave_served(&mut self, waiter: &Waiter) {
         debug_assert!(waiter.has_ended(), "INV-BLOCK-3: only a wait that has ended leaves its queues");
         if waiter.keys().nth(LEFT_AT_ONCE).is_none() {
-            self.leave_queues(waiter);
+            self.leave(waiter);
         }
     }
 
-    /// Whether the unit of work that has just ended has made keys ready for which somebody waits. Then its latches are still
-    /// held, and who waits must be served before [`Accessor::end_unit`].
-    #[inline]
+    /// The keys of one who waits, for [`WaiterService::make_ready`], within a batch.
     #[must_use]
-    pub fn has_ready(&mut self) -> bool {
-        !self.session.ready().is_empty()
-    }
-
-    /// Begins a unit of work in which keys are ready that it has not changed, as far as somebody waits for them: they were
-    /// removed before, or those who wait may have something because time has passed. Those who wait are served as behind a
-    /// change, and the unit is ended in any case.
-    pub fn make_ready(&mut self, keys: Vec<ReadyKey>) {
-        self.plan_unit();
-        self.hashes.extend(keys.iter().map(|ready| ready.hash));
-        self.modes.extend(keys.iter().map(|_| true));
-        self.begin_unit();
-        for ready in keys {
-            if self.keyspace.waiters.note_unchanged(&key_of(&ready)) {
-                self.session.ready().add(ready);
-            }
-        }
-    }
-
-    /// The keys of one who waits, for [`Accessor::make_ready`], within a batch.
-    #[must_use]
-    pub fn keys_of(&self, waiter: &Waiter) -> Vec<ReadyKey> {
+    pub fn keys_of(&mut self, waiter: &Waiter) -> Vec<ReadyKey> {
         let ready = |bytes: &[u8]| {
-            let Key { namespace, hash, .. } = self.key(waiter.db(), bytes);
+            let Key { namespace, hash, .. } = self.accessor.key(waiter.db(), bytes);
             ReadyKey { namespace, key: bytes.into(), hash }
         };
         waiter.keys().map(ready).collect()
@@ -144,79 +241,15 @@ impl Accessor {
     /// Whether this unit of work may change all keys of one who waits.
     #[must_use]
     pub fn holds_all_of(&mut self, waiter: &Waiter) -> bool {
-        let mut reader = self.reader(waiter.db());
+        let mut reader = self.accessor.reader(waiter.db());
         waiter.keys().all(|key| {
             let key = reader.key(key);
             reader.holds(key)
         })
     }
+}
 
-    /// Begins to serve those who wait for the keys that are ready: `ready` gets these, in the order in which they became so.
-    pub fn begin_to_serve(&mut self, ready: &mut VecDeque<ReadyKey>) {
-        self.session.ready().move_to(ready);
-        if !self.in_unit() {
-            // A verb that latches by itself has changed something.
-            self.plan_unit();
-            self.hashes.extend(ready.iter().map(|ready| ready.hash));
-            self.modes.extend(ready.iter().map(|_| true));
-            self.begin_unit();
-        }
-    }
-
-    /// Ends a unit of work, though it has made keys ready: for the proof that this would be noticed.
-    pub fn release_early(&mut self) {
-        if self.in_unit() {
-            self.end_unit();
-        } else {
-            self.session.plan().unlock_all();
-        }
-        thread::yield_now();
-    }
-
-    /// Takes the keys that were made ready while others were served.
-    pub fn take_ready(&mut self, ready: &mut VecDeque<ReadyKey>) {
-        self.session.ready().move_to(ready);
-    }
-
-    /// The turn of a ready key has come: when it is changed from now on, it is ready again.
-    pub fn take_turn(&mut self, ready: &ReadyKey) {
-        self.keyspace.waiters.take_turn(&key_of(ready));
-    }
-
-    /// Whether anybody waits for a ready key still, for whatever type.
-    #[must_use]
-    pub fn is_waited_for(&self, ready: &ReadyKey) -> bool {
-        self.keyspace.waiters.is_waited_for(&key_of(ready))
-    }
-
-    /// The first who waits for a ready key that is of this type now, or gone, of those behind the waiter `last`.
-    #[must_use]
-    pub fn next_waiter(&self, ready: &ReadyKey, kind: Option<Kind>, last: Option<&Waiter>) -> Option<Arc<Waiter>> {
-        self.keyspace.waiters.behind(&key_of(ready), last.map_or(0, Waiter::ticket), kind)
-    }
-
-    /// The type that a ready key has now, if it is there.
-    ///
-    /// # Errors
-    /// When it must be read from the device first, or cannot be.
-    pub fn kind_of_ready(&mut self, ready: &ReadyKey) -> Result<Option<Kind>, Missing> {
-        debug_assert!(self.in_unit(), "INV-BLOCK-1: who waits is served under the latches of the unit that made the key ready");
-        let key = key_of(ready);
-        if self.has_cold() {
-            self.require(key, Need::Read)?;
-        }
-        Ok(match self.session.entry(key)? {
-            Slot::Occupied(entry) => Some(entry.kind()),
-            Slot::Vacant(_) => None,
-        })
-    }
-
-    /// A command that was served has ended: what it has done is a unit of work of its own for those who want effects.
-    pub fn end_served(&mut self) {
-        self.session.notes().end_group();
-        self.namespaces.clear();
-    }
-
+impl Accessor {
     /// Ends what a command has latched; it stays if keys were made ready.
     #[inline]
     pub(crate) fn end_command(&mut self) {
@@ -318,29 +351,29 @@ mod tests {
     }
 
     fn serve(accessor: &mut Accessor) {
-        if !accessor.has_ready() {
+        if !accessor.serving().has_ready() {
             return;
         }
         let mut keys = VecDeque::new();
-        accessor.begin_to_serve(&mut keys);
+        accessor.serving().begin(&mut keys);
         for ready in keys.drain(..) {
             let mut last: Option<Arc<Waiter>> = None;
-            while let Ok(kind) = accessor.kind_of_ready(&ready)
-                && let Some(waiter) = accessor.next_waiter(&ready, kind, last.as_deref())
+            while let Ok(kind) = accessor.serving().kind_of(&ready)
+                && let Some(waiter) = accessor.serving().next(&ready, kind, last.as_deref())
             {
                 if waiter.begin_to_serve() {
                     let element = pop(&mut accessor.writer(waiter.db()), &ready.key).expect("what the waiter was promised");
                     waiter.request().downcast_ref::<Given>().unwrap().lock().unwrap().push(element);
                     waiter.served();
-                    accessor.leave_queues(&waiter);
+                    accessor.waiters().leave(&waiter);
                 }
                 last = Some(waiter);
             }
-            accessor.take_turn(&ready);
+            accessor.serving().take_turn(&ready);
         }
-        accessor.take_ready(&mut keys);
+        accessor.serving().take_ready(&mut keys);
         assert!(keys.is_empty(), "what who waited has taken makes nothing ready");
-        accessor.end_unit();
+        accessor.unit().end();
     }
 
     /// INV-BLOCK-1, INV-BLOCK-2 and INV-BLOCK-3: of what several threads push, take, wait for and cease to wait for, nothing is
@@ -377,7 +410,7 @@ mod tests {
                         while is_over() && waiter.end() == EndOfWait::Serving {}
                         while waiter.end() == EndOfWait::Serving {}
                         accessor.begin_batch(0);
-                        accessor.leave_queues(&waiter);
+                        accessor.waiters().leave(&waiter);
                         accessor.end_batch();
                         own.append(&mut given.lock().unwrap());
                         if pushed.load(Ordering::Relaxed) >= ELEMENTS && round.is_multiple_of(64) {
@@ -425,8 +458,8 @@ mod tests {
         for number in (0..WAITERS).rev().filter(|number| gone(*number)) {
             assert_eq!(waiters[number].end(), EndOfWait::Now);
             assert_eq!(waiters[number].end(), EndOfWait::Before);
-            accessor.leave_queues(&waiters[number]);
-            accessor.leave_queues(&waiters[number]);
+            accessor.waiters().leave(&waiters[number]);
+            accessor.waiters().leave(&waiters[number]);
         }
         let left: Vec<usize> = (0..WAITERS).filter(|number| !gone(*number)).collect();
         for number in &left {
@@ -435,7 +468,7 @@ mod tests {
         }
         assert_eq!((keyspace.waited_keys().keys, keyspace.waiters.told.lock().unwrap().waiting), (0, 0));
         push(&mut accessor, 0, b"k", b"left");
-        assert!(!accessor.has_ready() && pop_or_wait(&mut accessor, 0, b"k", &given[0]).is_ok());
+        assert!(!accessor.serving().has_ready() && pop_or_wait(&mut accessor, 0, b"k", &given[0]).is_ok());
         keyspace.forget_waiting();
         assert!(!keyspace.waiters.told.lock().unwrap().told);
         accessor.end_batch();
@@ -471,12 +504,12 @@ mod tests {
         push(&mut accessor, 0, b"k", b"other database");
         push(&mut accessor, 1, b"other", b"key");
         accessor.flush(&[0, 1]);
-        assert!(!accessor.has_ready());
+        assert!(!accessor.serving().has_ready());
         push(&mut accessor, 2, b"k", b"swapped");
         accessor.swap(1, 3);
-        assert!(!accessor.has_ready() && given.lock().unwrap().is_empty());
+        assert!(!accessor.serving().has_ready() && given.lock().unwrap().is_empty());
         accessor.swap(1, 2);
-        assert!(accessor.has_ready() && accessor.is_alone());
+        assert!(accessor.serving().has_ready() && accessor.is_alone());
         serve(&mut accessor);
         assert_eq!(*given.lock().unwrap(), [b"swapped"]);
         accessor.end_batch();

@@ -8,13 +8,13 @@
 //!
 //! Replaying knows no time: what expires is gone when its own effect says so. So it takes place in batches of time 0.
 
-use crate::changes::feed::Listeners;
-use crate::{Accessor, Key, Reader, Refusal, Writer};
+use crate::changes::feed::{ChangeFeed, Listeners};
+use crate::{Key, Reader, Refusal, Writer};
 use almandine_store::{Body, Change, Changes, Consumer, Effect, HeapValue, Kind, Put, SharedValue, Slot};
 use std::sync::Arc;
 
 impl Listeners<'_> {
-    /// Installs who is given the effects that no accessor takes ([`Accessor::drain_effects`]), when a batch has ended; a second
+    /// Installs who is given the effects that no accessor takes ([`ChangeFeed::drain_effects`]), when a batch has ended; a second
     /// call changes nothing. Those of a unit of work come together.
     pub fn on_effects(self, listener: impl Fn(&Changes) + Send + Sync + 'static) {
         let _ = self.keyspace.listeners.effects.set(Box::new(listener));
@@ -26,18 +26,18 @@ impl Listeners<'_> {
     }
 }
 
-impl Accessor {
+impl ChangeFeed<'_> {
     /// Takes the effects of the units of work that have ended, and of removals; between two units, behind
-    /// [`Accessor::drain_changes`].
+    /// [`ChangeFeed::drain`].
     pub fn drain_effects(&mut self, each: impl FnMut(Change<'_>)) {
-        debug_assert!(!self.in_unit(), "the effects of a unit come together");
-        self.session.notes().drain_effects(each);
+        debug_assert!(!self.accessor.in_unit(), "the effects of a unit come together");
+        self.accessor.session.notes().drain_effects(each);
     }
 
     /// The generation of keys that a database has.
     #[must_use]
     pub fn generation(&mut self, db: u16) -> u64 {
-        self.session.notes().generation(self.keyspace.namespace(db))
+        self.accessor.session.notes().generation(self.accessor.keyspace.namespace(db))
     }
 }
 

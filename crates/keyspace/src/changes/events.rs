@@ -3,7 +3,7 @@
 //! A handler states its events as it makes its changes; what the store does by itself comes without being stated (INV-EVENT-1).
 //! While no event is published, stating one costs the test of a bit that the accessor has taken when its batch began.
 
-use crate::changes::feed::Listeners;
+use crate::changes::feed::{ChangeFeed, Listeners};
 use crate::changes::listeners::KeyEvent;
 use crate::{Accessor, Key, Keyspace, Reader};
 use almandine_base::events::Classes;
@@ -61,26 +61,28 @@ impl Listeners<'_> {
     }
 }
 
-impl Accessor {
+impl ChangeFeed<'_> {
     /// Looks which events are told. Between commands.
     #[inline]
     pub fn follow_events(&mut self) {
-        self.published = self.keyspace.listeners.published();
-    }
-
-    /// Tells what was stated outside of any command, as where a client is served that has waited.
-    #[inline]
-    pub(crate) fn tell_left(&mut self) {
-        if self.session.notes().has_events() {
-            self.session.notes().tell_events(false);
-        }
+        self.accessor.published = self.accessor.keyspace.listeners.published();
     }
 
     /// Whether any event of these classes is told.
     #[inline]
     #[must_use]
     pub fn publishes(&self, classes: Classes) -> bool {
-        self.published.any(classes)
+        self.accessor.published.any(classes)
+    }
+}
+
+impl Accessor {
+    /// Tells what was stated outside of any command, as where a client is served that has waited.
+    #[inline]
+    pub(crate) fn tell_left(&mut self) {
+        if self.session.notes().has_events() {
+            self.session.notes().tell_events(false);
+        }
     }
 }
 

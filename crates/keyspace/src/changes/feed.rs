@@ -41,7 +41,7 @@ impl Listeners<'_> {
         self.keyspace.store.listeners().on_stall_end(call);
     }
 
-    /// Installs who is told of the changes that no accessor takes ([`Accessor::drain_changes`]), soon after they were made, on
+    /// Installs who is told of the changes that no accessor takes ([`ChangeFeed::drain`]), soon after they were made, on
     /// any thread: of keys that expire or give way in the background, above all. A second call changes nothing. Those of one
     /// session come in their order. Keys of a database that was emptied meanwhile are left out.
     pub fn on_changes(self, listener: impl Fn(&[ChangedKey<'_>]) + Send + Sync + 'static) {
@@ -55,23 +55,38 @@ impl Listeners<'_> {
 }
 
 impl Accessor {
-    /// Whether the batch has changed anything since [`Accessor::drain_changes`], while changes are noted.
+    /// What the accessor has changed, and which events are told.
+    #[inline]
+    pub fn changes(&mut self) -> ChangeFeed<'_> {
+        ChangeFeed { accessor: self }
+    }
+}
+
+/// What the accessor has changed, and which events are told.
+pub struct ChangeFeed<'a> {
+    pub(crate) accessor: &'a mut Accessor,
+}
+
+impl ChangeFeed<'_> {
+    /// Whether the batch has changed anything since [`ChangeFeed::drain`], while changes are noted.
     #[inline]
     #[must_use]
-    pub fn has_changes(&mut self) -> bool {
-        self.session.notes().has_changes()
+    pub fn any(&mut self) -> bool {
+        self.accessor.session.notes().has_changes()
     }
 
     /// Takes the changes that this accessor has made in its batch, in their order, and the removals that it came upon.
-    pub fn drain_changes(&mut self, mut each: impl FnMut(ChangedKey<'_>)) {
-        let namespaces = &self.keyspace.namespaces;
-        self.session.notes().drain_changes(|change| {
+    pub fn drain(&mut self, mut each: impl FnMut(ChangedKey<'_>)) {
+        let namespaces = &self.accessor.keyspace.namespaces;
+        self.accessor.session.notes().drain_changes(|change| {
             if let Some(changed) = name(namespaces, &change) {
                 each(changed);
             }
         });
     }
+}
 
+impl Accessor {
     /// Adds to the count of changes.
     pub(crate) fn count_changes(&mut self, more: i64) {
         self.session.notes().count_changes(more);
@@ -109,8 +124,8 @@ mod tests {
 
     fn drained(accessor: &mut Accessor) -> Told {
         let mut told = Vec::new();
-        accessor.drain_changes(|changed| told.push((changed.db, changed.key.to_vec(), changed.removal)));
-        assert!(!accessor.has_changes());
+        accessor.changes().drain(|changed| told.push((changed.db, changed.key.to_vec(), changed.removal)));
+        assert!(!accessor.changes().any());
         told
     }
 
@@ -120,7 +135,7 @@ mod tests {
         let mut accessor = keyspace.accessor().unwrap();
         accessor.begin_batch(1_000);
         put(&mut accessor, 0, b"unheard", None);
-        assert!(!accessor.has_changes());
+        assert!(!accessor.changes().any());
         keyspace.listeners().note_changes(true);
         put(&mut accessor, 3, b"a", Some(2_000));
         put(&mut accessor, 0, b"b", None);
@@ -136,7 +151,7 @@ mod tests {
         assert_eq!(drained(&mut accessor), [(3, b"a".to_vec(), expired), (3, b"a".to_vec(), None)]);
         keyspace.listeners().note_changes(false);
         put(&mut accessor, 3, b"a", None);
-        assert!(!accessor.has_changes());
+        assert!(!accessor.changes().any());
         accessor.end_batch();
     }
 

@@ -35,6 +35,19 @@ impl Keyspace {
 }
 
 impl Accessor {
+    /// The keys that clients watch.
+    #[inline]
+    pub fn watching(&mut self) -> WatchedKeys<'_> {
+        WatchedKeys { accessor: self }
+    }
+}
+
+/// The keys that clients watch.
+pub struct WatchedKeys<'a> {
+    pub(crate) accessor: &'a mut Accessor,
+}
+
+impl WatchedKeys<'_> {
     /// Begins to watch a key for a client, unless it watches it already. From now on, `watcher` hears of every change.
     ///
     /// A key that is past its time is removed first: a worker whose batch has begun before that time would change it, which
@@ -43,16 +56,37 @@ impl Accessor {
     /// # Errors
     /// When a record has to be read first; then nothing is watched.
     pub fn watch(&mut self, db: u16, key: &[u8], watcher: &Arc<Watcher>) -> Result<Watched, Missing> {
-        let key = self.key(db, key);
-        let watched = self.enter_watch(db, key, watcher)?;
-        if watched != Watched::Absent || !self.session.notes().has_met_expired() || self.session.notes().holds_expiry() {
+        let key = self.accessor.key(db, key);
+        let watched = self.accessor.enter_watch(db, key, watcher)?;
+        if watched != Watched::Absent
+            || !self.accessor.session.notes().has_met_expired()
+            || self.accessor.session.notes().holds_expiry()
+        {
             return Ok(watched);
         }
-        self.leave_watch(key, watcher);
-        self.session.notes().remove_met_expired(key);
-        self.enter_watch(db, key, watcher)
+        self.accessor.leave_watch(key, watcher);
+        self.accessor.session.notes().remove_met_expired(key);
+        self.accessor.enter_watch(db, key, watcher)
     }
 
+    /// Ends watching keys for a client, within a batch; outside of a unit of work the epoch is left between some keys and the
+    /// next ones.
+    pub fn unwatch<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>, watcher: &Arc<Watcher>) {
+        let mut left = 0usize;
+        for (number, (db, key)) in keys.enumerate() {
+            if number > 0 && number.is_multiple_of(LEFT_AT_ONCE) {
+                self.accessor.renew_epoch();
+            }
+            let key = self.accessor.key(db, key);
+            left += usize::from(self.accessor.keyspace.watches.leave(&key, watcher));
+        }
+        if left > 0 {
+            self.accessor.keyspace.count_watched(-left.cast_signed());
+        }
+    }
+}
+
+impl Accessor {
     /// Enters a key among those that are watched and looks whether it exists.
     fn enter_watch(&mut self, db: u16, key: Key<'_>, watcher: &Arc<Watcher>) -> Result<Watched, Missing> {
         let keyspace = Arc::clone(&self.keyspace);
@@ -77,22 +111,6 @@ impl Accessor {
     fn leave_watch(&mut self, key: Key<'_>, watcher: &Arc<Watcher>) {
         if self.keyspace.watches.leave(&key, watcher) {
             self.keyspace.count_watched(-1);
-        }
-    }
-
-    /// Ends watching keys for a client, within a batch; outside of a unit of work the epoch is left between some keys and the
-    /// next ones.
-    pub fn unwatch<'k>(&mut self, keys: impl Iterator<Item = (u16, &'k [u8])>, watcher: &Arc<Watcher>) {
-        let mut left = 0usize;
-        for (number, (db, key)) in keys.enumerate() {
-            if number > 0 && number.is_multiple_of(LEFT_AT_ONCE) {
-                self.renew_epoch();
-            }
-            let key = self.key(db, key);
-            left += usize::from(self.keyspace.watches.leave(&key, watcher));
-        }
-        if left > 0 {
-            self.keyspace.count_watched(-left.cast_signed());
         }
     }
 
@@ -158,11 +176,11 @@ mod tests {
     }
 
     fn begin_unit(accessor: &mut Accessor, keys: &[(u16, &[u8], bool)]) {
-        accessor.plan_unit();
+        accessor.unit().plan();
         for &(db, key, write) in keys {
-            accessor.plan_key(db, key, write);
+            accessor.unit().add(db, key, write);
         }
-        accessor.begin_unit();
+        accessor.unit().begin();
     }
 
     fn set(accessor: &mut Accessor, db: u16, key: &[u8], value: u64) {
@@ -182,7 +200,7 @@ mod tests {
             for _ in 0..ROUNDS {
                 let watcher = Arc::new(Watcher::default());
                 accessor.begin_batch(0);
-                accessor.watch(0, key, &watcher).unwrap();
+                accessor.watching().watch(0, key, &watcher).unwrap();
                 let value = get(&mut accessor, 0, key).unwrap_or(0);
                 accessor.end_batch();
                 accessor.begin_batch(0);
@@ -191,8 +209,8 @@ mod tests {
                     set(&mut accessor, 0, key, value + 1);
                     done += 1;
                 }
-                accessor.end_unit();
-                accessor.unwatch([(0, &key[..])].into_iter(), &watcher);
+                accessor.unit().end();
+                accessor.watching().unwatch([(0, &key[..])].into_iter(), &watcher);
                 accessor.end_batch();
             }
             done
@@ -224,15 +242,15 @@ mod tests {
         for (key, exists) in [(&b"short"[..], false), (b"long", true)] {
             let watcher = Arc::new(Watcher::default());
             ahead.begin_batch(1000);
-            assert_eq!(ahead.watch(0, key, &watcher), Ok(if exists { Watched::Existing } else { Watched::Absent }));
-            assert_eq!(ahead.watch(0, key, &watcher), Ok(Watched::Before));
+            assert_eq!(ahead.watching().watch(0, key, &watcher), Ok(if exists { Watched::Existing } else { Watched::Absent }));
+            assert_eq!(ahead.watching().watch(0, key, &watcher), Ok(Watched::Before));
             ahead.end_batch();
             let mut writer = behind.writer(0);
             let deleted = writer.key(key);
             assert_eq!((writer.delete(deleted), watcher.has_changed()), (Ok(exists), exists));
             drop(writer);
             ahead.begin_batch(1000);
-            ahead.unwatch([(0, key)].into_iter(), &watcher);
+            ahead.watching().unwatch([(0, key)].into_iter(), &watcher);
             ahead.end_batch();
         }
         behind.end_batch();
@@ -256,7 +274,7 @@ mod tests {
                             begin_unit(&mut accessor, &[(1, b"k", true), (2, b"k", true)]);
                             set(&mut accessor, 1, b"k", round);
                             set(&mut accessor, 2, b"k", round);
-                            accessor.end_unit();
+                            accessor.unit().end();
                         }
                     }
                     accessor.end_batch();
@@ -268,7 +286,7 @@ mod tests {
                 accessor.begin_batch(0);
                 begin_unit(&mut accessor, &[(1, b"k", false), (2, b"k", false)]);
                 assert_eq!(get(&mut accessor, 1, b"k"), get(&mut accessor, 2, b"k"));
-                accessor.end_unit();
+                accessor.unit().end();
                 accessor.end_batch();
             }
         });
@@ -281,9 +299,9 @@ mod tests {
         accessor.begin_batch(0);
         set(&mut accessor, 1, b"there", 1);
         let watchers: Vec<Arc<Watcher>> = (0..3).map(|_| Arc::new(Watcher::default())).collect();
-        assert_eq!(accessor.watch(1, b"there", &watchers[0]), Ok(Watched::Existing));
-        assert_eq!(accessor.watch(1, b"nowhere", &watchers[1]), Ok(Watched::Absent));
-        assert_eq!(accessor.watch(2, b"there", &watchers[2]), Ok(Watched::Absent));
+        assert_eq!(accessor.watching().watch(1, b"there", &watchers[0]), Ok(Watched::Existing));
+        assert_eq!(accessor.watching().watch(1, b"nowhere", &watchers[1]), Ok(Watched::Absent));
+        assert_eq!(accessor.watching().watch(2, b"there", &watchers[2]), Ok(Watched::Absent));
         let changed = |watchers: &[Arc<Watcher>]| watchers.iter().map(|watcher| watcher.has_changed()).collect::<Vec<_>>();
         accessor.flush(&[1]);
         assert_eq!(changed(&watchers), [true, false, false]);
@@ -296,7 +314,7 @@ mod tests {
         accessor.swap(2, 1);
         assert_eq!(changed(&watchers), [true, true, true]);
         for ((db, key), watcher) in [(1, &b"there"[..]), (1, b"nowhere"), (2, b"there")].into_iter().zip(&watchers) {
-            accessor.unwatch([(db, key)].into_iter(), watcher);
+            accessor.watching().unwatch([(db, key)].into_iter(), watcher);
         }
         assert_eq!(*keyspace.watches.watched.lock().unwrap(), 0);
         accessor.end_batch();

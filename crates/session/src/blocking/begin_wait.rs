@@ -84,7 +84,7 @@ pub(crate) fn served_in_vain(accessor: &mut Accessor, context: &Context, client:
     if (again_ms.is_none() && request.again_ms.load(Ordering::Relaxed) == NEVER) || accessor.wanted() > 0 {
         return;
     }
-    if request.look_again(again_ms, accessor.holds_all_of(waiter)) && fault::made() != Some(Fault::SoonerUntold) {
+    if request.look_again(again_ms, accessor.waiters().holds_all_of(waiter)) && fault::made() != Some(Fault::SoonerUntold) {
         context.instance.workers.send(request.shared.worker, Message::LookAgain(request.shared.id));
     }
 }
@@ -103,11 +103,11 @@ pub(crate) fn read_again(
     if client.blocking.serving.is_some() {
         return Err(Stop::Waiting(block));
     }
-    accessor.plan_unit();
+    accessor.unit().plan();
     for place in block.keys {
-        accessor.plan_key(client.db, args.at(place), true);
+        accessor.unit().add(client.db, args.at(place), true);
     }
-    accessor.begin_unit();
+    accessor.unit().begin();
     client.blocking.certain.set(true);
     let reply = Reply::new(out, client.version);
     let mut outcome =
@@ -118,6 +118,6 @@ pub(crate) fn read_again(
         client.blocking.waiting = waiting;
     }
     accessor.reader(client.db).end_events(matches!(outcome, Err(Stop::Cold | Stop::Unreadable | Stop::Unplanned)));
-    accessor.end_unit();
+    accessor.unit().end();
     outcome
 }

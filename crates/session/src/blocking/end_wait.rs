@@ -177,7 +177,7 @@ impl WorkerService {
         }
         let accessor = &mut self.worker.accessor;
         accessor.begin_batch(self.worker.now_ms);
-        accessor.leave_queues(waiter);
+        accessor.waiters().leave(waiter);
         accessor.end_batch();
     }
 }

@@ -58,7 +58,7 @@ impl WorkerService {
             let is_due = |time: Option<u64>| time.is_some_and(|time| time <= now_ms);
             let is_paused = self.worker.context.instance.pause.active(clock::unix_ms()).is_some();
             if !is_paused && is_due(self.monotonic_ms(request.again_ms.load(Relaxed))) {
-                self.serve_unchanged(|accessor| accessor.keys_of(&waiter));
+                self.serve_unchanged(|accessor| accessor.waiters().keys_of(&waiter));
             }
             if !waiter.has_ended() {
                 let again_ms = self.monotonic_ms(request.again_ms.load(Relaxed)).map(|again_ms| again_ms.max(now_ms + RETRY_MS));
@@ -76,7 +76,7 @@ impl WorkerService {
     }
 
     /// Serves those who wait for some keys, in a batch of its own.
-    fn serve_unchanged(&mut self, keys: impl FnOnce(&Accessor) -> Vec<ReadyKey>) {
+    fn serve_unchanged(&mut self, keys: impl FnOnce(&mut Accessor) -> Vec<ReadyKey>) {
         let start_ns = clock::monotonic_ns();
         self.follow_configuration();
         let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
@@ -86,11 +86,11 @@ impl WorkerService {
         accessor.set_quiet(false);
         timing.begin(start_ns);
         let keys = keys(accessor);
-        accessor.make_ready(keys);
-        if accessor.has_ready() {
+        accessor.serving().make_ready(keys);
+        if accessor.serving().has_ready() {
             serve_waiters::serve(&mut Server { accessor, context, timing, after_command, memory: serving, now_ms });
         }
-        accessor.end_unit();
+        accessor.unit().end();
         drop(accessor.detach());
         accessor.forget_wanted();
         accessor.end_batch();

@@ -63,9 +63,9 @@ pub(crate) fn serve(server: &mut Server<'_>) {
 fn serve_all(server: &mut Server<'_>, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers) {
     let fault = fault::made();
     if fault == Some(Fault::ReleasedBeforeServing) {
-        server.accessor.release_early();
+        server.accessor.serving().release_early();
     }
-    server.accessor.begin_to_serve(keys);
+    server.accessor.serving().begin(keys);
     loop {
         while let Some(key) = keys.pop_front() {
             let served = if fault == Some(Fault::WakeDropped) && server.now_ms % 16 == 0 {
@@ -75,14 +75,14 @@ fn serve_all(server: &mut Server<'_>, keys: &mut VecDeque<ReadyKey>, answers: &m
             };
             match served {
                 Secured::Yes => {
-                    server.accessor.take_turn(&key);
-                    server.accessor.take_ready(keys);
+                    server.accessor.serving().take_turn(&key);
+                    server.accessor.serving().take_ready(keys);
                 }
                 Secured::Again => keys.push_front(key),
                 Secured::Elsewhere => return,
             }
         }
-        if !server.accessor.take_over(keys) {
+        if !server.accessor.serving().take_over(keys) {
             return;
         }
     }
@@ -93,22 +93,22 @@ impl Server<'_> {
     fn serve_key(&mut self, key: &ReadyKey, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers, fault: Option<Fault>) -> Secured {
         let mut last: Option<Arc<Waiter>> = None;
         loop {
-            if last.is_some() && !self.accessor.is_waited_for(key) {
+            if last.is_some() && !self.accessor.serving().is_waited_for(key) {
                 return Secured::Yes;
             }
-            let kind = match self.accessor.kind_of_ready(key) {
+            let kind = match self.accessor.serving().kind_of(key) {
                 Ok(kind) => kind,
-                Err(Missing::Cold) => return self.accessor.read_between(key, keys),
+                Err(Missing::Cold) => return self.accessor.serving().read_between(key, keys),
                 Err(Missing::Unreadable | Missing::Unplanned) => return Secured::Yes,
             };
-            let Some(mut waiter) = self.accessor.next_waiter(key, kind, last.as_deref()) else { return Secured::Yes };
+            let Some(mut waiter) = self.accessor.serving().next(key, kind, last.as_deref()) else { return Secured::Yes };
             if fault == Some(Fault::LastFirst) {
-                while let Some(behind) = self.accessor.next_waiter(key, kind, Some(&waiter)) {
+                while let Some(behind) = self.accessor.serving().next(key, kind, Some(&waiter)) {
                     waiter = behind;
                 }
             }
             if let Some(other) = waiter.other() {
-                let secured = self.accessor.secure(waiter.db(), other, key, keys);
+                let secured = self.accessor.serving().secure(waiter.db(), other, key, keys);
                 if secured != Secured::Yes {
                     return secured;
                 }
@@ -120,7 +120,7 @@ impl Server<'_> {
                 thread::sleep(Duration::from_micros(300));
                 let is_claimed = waiter.begin_to_serve();
                 self.serve_one(key, &waiter, answers);
-                self.accessor.leave_queues(&waiter);
+                self.accessor.waiters().leave(&waiter);
                 if is_claimed {
                     waiter.served();
                 }
@@ -128,11 +128,11 @@ impl Server<'_> {
                 // One whose wait ends at this moment is passed over.
                 if self.serve_one(key, &waiter, answers) {
                     waiter.served();
-                    self.accessor.leave_served(&waiter);
+                    self.accessor.waiters().leave_served(&waiter);
                 } else {
                     waiter.go_on_waiting();
                     if self.accessor.wanted() > 0 {
-                        return self.accessor.read_between(key, keys);
+                        return self.accessor.serving().read_between(key, keys);
                     }
                 }
             }
@@ -169,7 +169,7 @@ impl Server<'_> {
                 return false;
             }
         }
-        accessor.end_served();
+        accessor.serving().end_command();
         timing.end_alone(context, &client, dispatch, args, start_ns);
         after_command.tell_changes(&mut client, accessor, context);
         let mut messages = Output::new();

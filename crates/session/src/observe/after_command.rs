@@ -76,7 +76,7 @@ impl AfterCommand {
     /// command or batch.
     #[inline]
     pub(crate) fn tell_changes(&mut self, client: &mut Client, accessor: &mut Accessor, context: &Context) {
-        if accessor.has_changes() {
+        if accessor.changes().any() {
             tracking::tell_changes(client, accessor, &context.instance, &mut self.broadcasts);
         }
     }

@@ -88,7 +88,7 @@ impl Worker {
             if written >= watched_bytes {
                 after_command.of(&mut execution, dispatch, args(), written);
             }
-            if execution.accessor.has_ready() {
+            if execution.accessor.serving().has_ready() {
                 after_command.tell_changes(execution.client, execution.accessor, context);
                 let accessor = &mut *execution.accessor;
                 serve_waiters::serve(&mut Server {
@@ -99,7 +99,7 @@ impl Worker {
                     memory: serving,
                     now_ms: execution.now_ms,
                 });
-                execution.accessor.end_unit();
+                execution.accessor.unit().end();
             }
             if !is_fast && execution.out.has_stream() {
                 // The commands behind it wait for its end.
@@ -209,7 +209,7 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
             };
             drop(call);
             if together {
-                accessor.remove_expired(declared_keys(context, dispatch, args).map(|key| (client.db, key)));
+                accessor.unit().remove_expired(declared_keys(context, dispatch, args).map(|key| (client.db, key)));
             }
             if let Err(Stop::Waiting(block)) = outcome {
                 // A copy, whose address may be taken: that of the call's own would keep them from the registers.
@@ -242,7 +242,7 @@ fn run(execution: &mut Execution<'_>, dispatch: &Dispatch, planned: &Planned, ar
         Handler::Admin(handler) => {
             let outcome = handler(&mut AdminCall { args, accessor, reply, client, context, now_ms: *now_ms });
             if dispatch.flags.any(Flags::ANY_KEY) {
-                accessor.follow_events();
+                accessor.changes().follow_events();
             }
             outcome
         }

@@ -163,9 +163,9 @@ impl Worker {
         hot_keys::record(context, dispatch, args, elapsed_ns, written);
         after_command.of(&mut execution, dispatch, args, written);
         after_command.tell_changes(execution.client, execution.accessor, context);
-        if accessor.has_ready() {
+        if accessor.serving().has_ready() {
             serve_waiters::serve(&mut Server { accessor, context, timing, after_command, memory: serving, now_ms: *now_ms });
-            accessor.end_unit();
+            accessor.unit().end();
         }
         Ok(mark)
     }

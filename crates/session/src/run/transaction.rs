@@ -114,7 +114,7 @@ impl Worker {
     fn plan_queued(&mut self, client: &Client, queue: &Queue, plans: &mut Vec<Planned>) -> Vec<Selection> {
         let Self { context, accessor, .. } = self;
         let (table, mut db, mut selections) = (context.table, client.db, Vec::new());
-        accessor.plan_unit();
+        accessor.unit().plan();
         for (command, index) in queue.indexes().iter().enumerate() {
             let (dispatch, args) = (table.dispatch(*index), queue.batch().args(command, &[]));
             plans.push(plan(context, accessor, db, dispatch, args));
@@ -140,7 +140,7 @@ impl Worker {
         let Self { context, accessor, planner, .. } = self;
         let refused = if context.instance.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
         let not_here = QUEUED_ALWAYS.with(refused);
-        accessor.plan_unit();
+        accessor.unit().plan();
         for command in first..received.len() {
             let args = received.args(command);
             let dispatch = planner.resolve(args)?;
@@ -192,12 +192,12 @@ impl Worker {
         } else {
             self.run_unit(client, unit, out);
         }
-        if self.accessor.has_ready() {
+        if self.accessor.serving().has_ready() {
             let Self { accessor, context, timing, after_command, serving, now_ms, .. } = self;
             serve_waiters::serve(&mut Server { accessor, context, timing, after_command, memory: serving, now_ms: *now_ms });
         }
-        self.accessor.end_unit();
-        self.accessor.remove_expired(unit.keys(&self.context).map(|(db, key, _)| (db, key)));
+        self.accessor.unit().end();
+        self.accessor.unit().remove_expired(unit.keys(&self.context).map(|(db, key, _)| (db, key)));
         self.end_transaction(connection, exec, start_ns, unit.received);
         Ok(())
     }
@@ -229,28 +229,28 @@ impl Worker {
         let Self { accessor, context, fault, now_ms, .. } = self;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
         if *fault == Some(if unit.alone { Fault::NotAlone } else { Fault::NoPlan }) {
-            accessor.plan_unit();
-            accessor.begin_unit();
+            accessor.unit().plan();
+            accessor.unit().begin();
         } else if unit.alone {
-            accessor.begin_alone();
+            accessor.unit().begin_alone();
             context.statistics().counters.units_alone.add(1);
             // Others have gone on while it waited for them: what has expired for them has expired for it.
             *now_ms = clock::unix_ms().max(*now_ms);
             accessor.pass_time(*now_ms);
         } else {
             for watched in watched {
-                accessor.plan_key(watched.db, &watched.key, false);
+                accessor.unit().add(watched.db, &watched.key, false);
             }
-            accessor.begin_unit();
+            accessor.unit().begin();
         }
         let mut required = Ok(());
-        if accessor.has_waiters() && !unit.alone {
+        if accessor.keyspace().has_waiters() && !unit.alone {
             let filled = unit.filled(context);
             if *fault != Some(Fault::ReadKeysShared) {
-                accessor.hold_for_waiters(&filled);
+                accessor.waiters().hold_for(&filled);
             }
             if accessor.has_cold() {
-                required = accessor.secure_waiters_of_unit(&filled);
+                required = accessor.waiters().secure_for_unit(&filled);
             }
         }
         if !accessor.has_cold() {
@@ -258,14 +258,14 @@ impl Worker {
         }
         // All of them, so that all are read together.
         for (db, key, access) in unit.keys(context) {
-            required = worse(required, accessor.require_in_unit(db, key, need_of(access)));
+            required = worse(required, accessor.unit().require(db, key, need_of(access)));
         }
         for watched in watched.iter().filter(|watched| watched.existed) {
-            required = worse(required, accessor.require_in_unit(watched.db, &watched.key, need_of(Access::Read)));
+            required = worse(required, accessor.unit().require(watched.db, &watched.key, need_of(Access::Read)));
         }
         // A record that cannot be read is the error of the command that needs it.
         if required == Err(Missing::Cold) {
-            accessor.end_unit();
+            accessor.unit().end();
             if is_too_much(accessor) {
                 accessor.forget_wanted();
                 return Err(CommandError::TooManyCold.into());
@@ -289,7 +289,7 @@ impl Worker {
 fn is_broken(accessor: &mut Accessor, client: &Client) -> bool {
     let Some(watching) = &client.watching else { return false };
     watching.watcher.has_changed()
-        || watching.keys.iter().any(|watched| watched.existed && !accessor.exists_in_unit(watched.db, &watched.key))
+        || watching.keys.iter().any(|watched| watched.existed && !accessor.unit().exists(watched.db, &watched.key))
 }
 
 /// What has to be read first comes before what cannot be.

@@ -116,9 +116,10 @@ impl<'u> Unit<'u> {
 #[inline]
 pub(crate) fn plan(context: &Context, accessor: &mut Accessor, db: u16, dispatch: &'static Dispatch, args: Args<'_>) -> Planned {
     // What has expired is removed where it is met, while that is told.
-    let may_write = matches!(dispatch.run, Handler::Write(_)) || accessor.publishes(Classes::EXPIRED.union(Classes::MISS));
+    let may_write =
+        matches!(dispatch.run, Handler::Write(_)) || accessor.changes().publishes(Classes::EXPIRED.union(Classes::MISS));
     let mut plan_key = |position: usize| {
-        let key = accessor.plan_key(db, args.at(position), may_write);
+        let key = accessor.unit().add(db, args.at(position), may_write);
         // A key beyond all positions is hashed when it is used.
         u16::try_from(position).map_or(PlannedKey::default(), |position| PlannedKey {
             position,
@@ -139,7 +140,7 @@ pub(crate) fn plan(context: &Context, accessor: &mut Accessor, db: u16, dispatch
         }
     }
     if let Some((other_db, position)) = other_key(context, dispatch, args) {
-        accessor.plan_key(other_db, args.at(position), true);
+        accessor.unit().add(other_db, args.at(position), true);
     }
     Planned { dispatch: Some(dispatch), key }
 }
@@ -177,7 +178,7 @@ impl Worker {
             let mut reads = 0;
             while answer(&mut execution, dispatch, planned, args).is_err() {
                 reads += 1;
-                if reads > READS_MAX || !execution.accessor.read_missing() {
+                if reads > READS_MAX || !execution.accessor.unit().read_missing() {
                     execution.accessor.forget_wanted();
                     reply::error(context, execution.client, execution.out, &CommandError::StorageUnreadable);
                     break;

@@ -48,7 +48,7 @@ impl Planner {
     /// the batch, or behind a command after which the rest may mean something else.
     #[inline(always)]
     pub(crate) fn plan_group(&mut self, accessor: &mut Accessor, client: &Client, received: Received<'_>, first: usize) {
-        accessor.begin_group();
+        accessor.group().begin();
         if client.access.is_restricted() {
             self.plan_restricted(accessor, client, received, first);
         } else {
@@ -65,7 +65,7 @@ impl Planner {
                 }
             }
         }
-        accessor.prefetch_records();
+        accessor.group().prefetch();
     }
 
     /// Plans a group for a client that may not do everything: what it may not do is not planned, before any key is looked at.
@@ -94,7 +94,7 @@ impl Planner {
 
     /// Plans the keys of one command by itself.
     pub(crate) fn plan_alone(&self, accessor: &mut Accessor, db: u16, dispatch: &'static Dispatch, args: Args<'_>) -> Planned {
-        accessor.begin_group();
+        accessor.group().begin();
         let mut planned = Planned { dispatch: Some(dispatch), ..Planned::default() };
         plan_keys(&mut planned, self.table, accessor, db, dispatch, args);
         planned
@@ -123,15 +123,15 @@ fn plan_keys(
 ) {
     if dispatch.key != 0 {
         let key = accessor.key(db, args.at(usize::from(dispatch.key)));
-        let glance = accessor.expect(key.hash);
+        let glance = accessor.group().expect(key.hash);
         planned.key = PlannedKey { position: dispatch.key, namespace: key.namespace, glance, hash: key.hash };
         if dispatch.flags.any(Flags::ELEMENT.with(Flags::ELEMENT_LAST)) {
             let at = if dispatch.flags.any(Flags::ELEMENT) { usize::from(dispatch.key) + 1 } else { args.len() - 1 };
             // Who names none looks at all of them: what leads to any is of use.
             let element = args.get(at).unwrap_or_default();
-            accessor.expect_element(glance, element, matches!(dispatch.run, Handler::Write(_)));
+            accessor.group().expect_element(glance, element, matches!(dispatch.run, Handler::Write(_)));
             if dispatch.flags.any(Flags::ELEMENT_PAIR) {
-                accessor.expect_element(glance, args.get(at + 1).unwrap_or_default(), false);
+                accessor.group().expect_element(glance, args.get(at + 1).unwrap_or_default(), false);
             }
         }
     } else if dispatch.flags.any(Flags::MANY_KEYS) {
@@ -147,7 +147,7 @@ fn plan_many(table: &'static Table, accessor: &mut Accessor, db: u16, dispatch: 
     let mut first = PlannedKey::default();
     for (position, _) in shape.keys(args.len(), |argument| args.at(argument)).take(PREFETCHED_KEYS_MAX) {
         let key = accessor.key(db, args.at(position));
-        let glance = accessor.expect(key.hash);
+        let glance = accessor.group().expect(key.hash);
         if first.position == 0
             && let Ok(position) = u16::try_from(position)
         {

@@ -52,8 +52,8 @@ impl Worker {
                 {
                     let key = planned.key.at(args, position).unwrap_or_else(|| accessor.key(db, args.at(position)));
                     accessor.probe(key, need_of(access));
-                    if accessor.has_waiters() {
-                        accessor.probe_for_waiters(filled(db, args, (position, access), args.len()));
+                    if accessor.keyspace().has_waiters() {
+                        accessor.waiters().probe_for(filled(db, args, (position, access), args.len()));
                     }
                 }
                 if accessor.wanted() >= AHEAD_MAX {

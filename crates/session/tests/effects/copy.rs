@@ -89,7 +89,7 @@ pub(crate) fn copy_keys(rig: &Rig, copy: &mut Copy) {
     // At time 0, as replaying: what expires goes with an effect. In one batch, within which nobody gives databases other keys.
     accessor.begin_batch(0);
     for db in 0..DATABASES {
-        let generation = accessor.generation(db);
+        let generation = accessor.changes().generation(db);
         for name in keys(&mut accessor, db) {
             let (value, sequence) = seen(&mut accessor, db, &name);
             if let Some(seen) = value {

@@ -94,7 +94,7 @@ impl Rig {
 
     pub(crate) fn generations(&self) -> BTreeMap<u16, u64> {
         let mut accessor = self.keyspace.accessor().unwrap();
-        (0..DATABASES).map(|db| (db, accessor.generation(db))).collect()
+        (0..DATABASES).map(|db| (db, accessor.changes().generation(db))).collect()
     }
 
     pub(crate) fn kept(&self) -> MutexGuard<'_, Vec<Kept>> {

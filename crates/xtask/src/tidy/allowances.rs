@@ -64,7 +64,7 @@ pub(super) const WIDE_TYPES: &[(&str, usize)] = &[
     ("datatypes::ListObject", 22),
     ("datatypes::SetObject", 23),
     ("datatypes::SortedSetObject", 27),
-    ("keyspace::Accessor", 74),
+    ("keyspace::Accessor", 38),
     ("keyspace::Reader", 40),
     ("keyspace::StreamMut", 29),
     ("keyspace::Writer", 36),

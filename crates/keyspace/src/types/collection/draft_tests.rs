@@ -95,7 +95,7 @@ fn what_a_failed_command_has_changed_is_told_and_leads_to_the_same_value() {
         }
         let (edits, watcher) = (edits(&keyspace), Arc::new(Watcher::default()));
         accessor.begin_batch(0);
-        accessor.watch(0, b"k", &watcher).unwrap();
+        accessor.watching().watch(0, b"k", &watcher).unwrap();
         assert_eq!(add(&mut accessor, kind, ELEMENTS..ELEMENTS + 7, true), Err(Refusal::Full));
         accessor.end_batch();
         assert!(watcher.has_changed(), "{kind:?}");
