@@ -14,7 +14,7 @@
 //! | folder | has |
 //! |---|---|
 //! | [`service`] | the connections of a worker: they come, send and go; messages, memory, pauses |
-//! | [`run`] | batches, groups, the slow path, units of work, EXEC; what became of a command |
+//! | [`run`] | batches, groups, the slow path, units of work, EXEC; the steps around each command and the end of each unit |
 //! | [`steps`] | what a group does before and behind its commands: plan, admit, cold records, computations, replies |
 //! | [`blocking`] | waits for keys: their begin, how they are served, their end |
 //! | [`state`] | a worker, a connection, and memory that is used again |
@@ -32,14 +32,14 @@
 //! 3. [`admit`]: what may not run is refused;
 //! 4. [`residency`]: while anything of the data is on the device, the batch asks for its cold records first and waits for them
 //!    ([`cold`], [`reads`]);
-//! 5. [`execute`]: lock what the spec declares, run the handler, which writes its reply behind the others;
+//! 5. [`runner`], [`execute`]: the steps around a command; its latches; its handler, which writes the reply behind the others;
 //! 6. [`transaction`]: EXEC runs what was queued as one unit;
 //! 7. [`reply`]: errors take the place of what a handler has written;
 //! 8. [`after_command`]: logs of large commands, and clients that track keys.
 //!
-//! A group ends behind a command that may change what the following ones mean (SELECT, AUTH, CONFIG …). While anything is unusual —
-//! authentication outstanding, replies off, a client that tracks, a MONITOR listening, a pause, every command to be timed —
-//! commands go through [`slow_path`], one at a time, with every check that the fast loop does not make.
+//! A group ends behind a command that may change what the following ones mean (SELECT, AUTH, CONFIG …). While anything is
+//! unusual (authentication outstanding, replies off, a client that tracks, a MONITOR listening, a pause, every command to be
+//! timed) commands go through [`slow_path`], one at a time, with every check that the fast loop does not make.
 //!
 //! # Panics
 //!
@@ -56,6 +56,7 @@
 //! [`receive`]: service::receive
 //! [`reply`]: steps::reply
 //! [`residency`]: steps::residency
+//! [`runner`]: run::runner
 //! [`slow_path`]: run::slow_path
 //! [`transaction`]: run::transaction
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use almandine_base::Output;
 use almandine_handler::blocking::{Block, Waiting};
 use almandine_handler::{Access, Client, Context, Dispatch, Outcome, PlannedKey, ReadCall, Stop};
 use almandine_instance::fault::{self, Fault};
@@ -13,7 +14,7 @@ use almandine_instance::{ClientShared, Message};
 use almandine_keyspace::{Accessor, Waiter, WaiterKeys, Writer};
 use almandine_resp::{Args, ArgsBuf, ProtocolVersion, Reply};
 
-use crate::run::execution::Execution;
+use crate::run::runner::Runner;
 
 /// What has to be done for a client that waits, on any worker.
 pub(crate) struct Request {
@@ -93,16 +94,17 @@ pub(crate) fn served_in_vain(accessor: &mut Accessor, context: &Context, client:
 /// nothing, the client begins to wait under them.
 #[cold]
 pub(crate) fn read_again(
-    execution: &mut Execution<'_>,
-    dispatch: &Dispatch,
-    handler: fn(&mut ReadCall<'_>) -> Outcome,
+    runner: &mut Runner,
+    client: &mut Client,
+    out: &mut Output,
+    (dispatch, handler): (&Dispatch, fn(&mut ReadCall<'_>) -> Outcome),
     args: Args<'_>,
     block: Box<Block>,
 ) -> Outcome {
-    let Execution { client, accessor, context, out, .. } = execution;
     if client.blocking.serving.is_some() {
         return Err(Stop::Waiting(block));
     }
+    let Runner { accessor, context, .. } = runner;
     accessor.unit().plan();
     for place in block.keys {
         accessor.unit().add(client.db, args.at(place), true);
@@ -118,6 +120,6 @@ pub(crate) fn read_again(
         client.blocking.waiting = waiting;
     }
     accessor.reader(client.db).end_events(matches!(outcome, Err(Stop::Cold | Stop::Unreadable | Stop::Unplanned)));
-    accessor.unit().end();
+    runner.end_unit();
     outcome
 }

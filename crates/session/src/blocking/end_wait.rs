@@ -51,7 +51,7 @@ impl WorkerService {
     #[cold]
     pub(crate) fn begin_to_wait(&mut self, connection: &mut Connection) {
         let Some(waiting) = &connection.client.blocking.waiting else { return };
-        let blocked = &self.worker.context.statistics().blocked;
+        let blocked = &self.worker.runner.context.statistics().blocked;
         blocked.0.add(1);
         if let Some(timeout_ms) = waiting.timeout_ms {
             // The millisecond that has begun does not count.
@@ -67,7 +67,7 @@ impl WorkerService {
     /// A connection waits no more. What it has waited for.
     fn end_waiting(&mut self, connection: &mut Connection) -> Option<Box<Waiting>> {
         let waiting = connection.client.blocking.waiting.take()?;
-        let blocked = &self.worker.context.statistics().blocked;
+        let blocked = &self.worker.runner.context.statistics().blocked;
         blocked.0.subtract(1);
         if let Some(deadline_ms) = connection.deadline_ms.take() {
             self.deadlines.0.remove(&(deadline_ms, connection.id));
@@ -99,7 +99,7 @@ impl WorkerService {
     /// The counters of the command that has waited.
     fn counters_of(&self, waiting: &Waiting) -> Option<&CommandCounters> {
         let request = waiting.waiter.request().downcast_ref::<Request>()?;
-        Some(self.worker.context.statistics().command(usize::from(request.index)))
+        Some(self.worker.runner.context.statistics().command(usize::from(request.index)))
     }
 
     /// Answers a client that has waited.
@@ -115,7 +115,7 @@ impl WorkerService {
             match answer {
                 UnblockAnswer::Served(bytes, _) => out.bytes.extend_from_slice(bytes),
                 UnblockAnswer::TimedOut => waiting.unanswered.write(&mut Reply::new(out, client.version)),
-                UnblockAnswer::Error => reply::error(&self.worker.context, client, out, &CommandError::Unblocked),
+                UnblockAnswer::Error => reply::error(&self.worker.runner.context, client, out, &CommandError::Unblocked),
             }
         } else if client.reply_mode == ReplyMode::Skip {
             client.reply_mode = ReplyMode::On;
@@ -124,7 +124,7 @@ impl WorkerService {
             out.bytes.extend_from_slice(messages);
         }
         let written = (out.len() - before) as u64;
-        self.worker.context.statistics().counters.net_output_bytes.add(written);
+        self.worker.runner.context.statistics().counters.net_output_bytes.add(written);
         client.shared.activity.record_waited(written);
     }
 
@@ -175,8 +175,8 @@ impl WorkerService {
             // Who has served it has seen to that.
             return;
         }
-        let accessor = &mut self.worker.accessor;
-        accessor.begin_batch(self.worker.now_ms);
+        let accessor = &mut self.worker.runner.accessor;
+        accessor.begin_batch(self.worker.runner.now_ms);
         accessor.waiters().leave(waiter);
         accessor.end_batch();
     }

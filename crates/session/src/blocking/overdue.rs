@@ -14,11 +14,9 @@ use almandine_keyspace::{Accessor, ReadyKey};
 use almandine_net::{ConnectionId, Control};
 
 use crate::blocking::begin_wait::{NEVER, Request};
-use crate::blocking::serve_waiters::{self, Server};
 use crate::observe::running;
 use crate::service::receive::WorkerService;
 use crate::state::connection::Connection;
-use crate::state::worker::Worker;
 
 /// Milliseconds between two looks for a waiter that could not be served although its time has come: somebody else serves it, or
 /// clients are paused.
@@ -56,7 +54,7 @@ impl WorkerService {
             let waiter = Arc::clone(&waiting.waiter);
             let Some(request) = waiter.request().downcast_ref::<Request>() else { continue };
             let is_due = |time: Option<u64>| time.is_some_and(|time| time <= now_ms);
-            let is_paused = self.worker.context.instance.pause.active(clock::unix_ms()).is_some();
+            let is_paused = self.worker.runner.context.instance.pause.active(clock::unix_ms()).is_some();
             if !is_paused && is_due(self.monotonic_ms(request.again_ms.load(Relaxed))) {
                 self.serve_unchanged(|accessor| accessor.waiters().keys_of(&waiter));
             }
@@ -80,21 +78,18 @@ impl WorkerService {
         let start_ns = clock::monotonic_ns();
         self.follow_configuration();
         let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
-        let Worker { accessor, context, timing, after_command, serving, now_ms: batch_ms, .. } = &mut self.worker;
-        *batch_ms = now_ms;
-        accessor.begin_batch(now_ms);
-        accessor.set_quiet(false);
-        timing.begin(start_ns);
-        let keys = keys(accessor);
-        accessor.serving().make_ready(keys);
-        if accessor.serving().has_ready() {
-            serve_waiters::serve(&mut Server { accessor, context, timing, after_command, memory: serving, now_ms });
-        }
-        accessor.unit().end();
-        drop(accessor.detach());
-        accessor.forget_wanted();
-        accessor.end_batch();
+        let runner = &mut self.worker.runner;
+        runner.now_ms = now_ms;
+        runner.accessor.begin_batch(now_ms);
+        runner.accessor.set_quiet(false);
+        runner.timing.begin(start_ns);
+        let keys = keys(&mut runner.accessor);
+        runner.accessor.serving().make_ready(keys);
+        runner.end_unit();
+        drop(runner.accessor.detach());
+        runner.accessor.forget_wanted();
+        runner.accessor.end_batch();
         running::end();
-        after_command.finish_of_nobody(context);
+        runner.after_command.finish_of_nobody(&runner.context);
     }
 }

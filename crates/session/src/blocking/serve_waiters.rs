@@ -9,33 +9,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use almandine_base::Output;
-use almandine_handler::{Client, Context, follow};
+use almandine_handler::{Client, follow};
 use almandine_instance::fault::{self, Fault};
 use almandine_instance::{Message, Unblock, UnblockAnswer};
 use almandine_io::thread;
-use almandine_keyspace::{Accessor, Missing, ReadyKey, Secured, Waiter};
+use almandine_keyspace::{Missing, ReadyKey, Secured, Waiter};
 use bytes::Bytes;
 
 use crate::blocking::begin_wait::{Request, served_in_vain};
-use crate::observe::after_command::AfterCommand;
-use crate::observe::timing::Timing;
-use crate::run::execute::answer;
-use crate::run::execution::Execution;
-use crate::state::serving::{Answers, Serving};
+use crate::run::runner::{Called, Runner, steps};
+use crate::state::serving::Answers;
 use crate::steps::plan::Planned;
-use crate::steps::reply;
 
-/// What serving takes of a worker.
-pub(crate) struct Server<'a> {
-    pub(crate) accessor: &'a mut Accessor,
-    pub(crate) context: &'a Context,
-    pub(crate) timing: &'a mut Timing,
-    pub(crate) after_command: &'a mut AfterCommand,
-    pub(crate) memory: &'a mut Serving,
-    /// The batch's time, Unix milliseconds.
-    pub(crate) now_ms: i64,
-}
-
+/// Steps around the command of a waiter. MONITOR showed it, and CLIENT TRACKING remembered its keys, when its client began to
+/// wait; the unit that made its key ready goes on.
+const SERVED: u8 = steps::HOT_KEYS | steps::NOTIFY;
 /// An answer above this size is handed on where it was written.
 const COPIED_BYTES_MAX: usize = 4 * 1024;
 /// Keys and answers for which memory is kept.
@@ -45,50 +33,50 @@ const KEPT: usize = 256;
 /// those who wait for a key in the order of their arrival, then those for whom these have made keys ready, and so on. The unit
 /// is still to be ended.
 #[cold]
-pub(crate) fn serve(server: &mut Server<'_>) {
-    let (mut keys, mut answers) = (std::mem::take(&mut server.memory.keys), std::mem::take(&mut server.memory.answers));
-    serve_all(server, &mut keys, &mut answers);
+pub(crate) fn serve(runner: &mut Runner) {
+    let (mut keys, mut answers) = (std::mem::take(&mut runner.serving.keys), std::mem::take(&mut runner.serving.answers));
+    serve_all(runner, &mut keys, &mut answers);
     for (worker, unblock) in answers.drain(..) {
-        server.context.instance.workers.send(worker, Message::Unblock(Box::new(unblock)));
+        runner.context.instance.workers.send(worker, Message::Unblock(Box::new(unblock)));
     }
     // Another session may have taken what was left.
     keys.clear();
     keys.shrink_to(KEPT);
     answers.shrink_to(KEPT);
-    server.memory.out.clear();
-    server.memory.out.bytes.shrink_to(COPIED_BYTES_MAX);
-    (server.memory.keys, server.memory.answers) = (keys, answers);
+    runner.serving.out.clear();
+    runner.serving.out.bytes.shrink_to(COPIED_BYTES_MAX);
+    (runner.serving.keys, runner.serving.answers) = (keys, answers);
 }
 
-fn serve_all(server: &mut Server<'_>, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers) {
+fn serve_all(runner: &mut Runner, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers) {
     let fault = fault::made();
     if fault == Some(Fault::ReleasedBeforeServing) {
-        server.accessor.serving().release_early();
+        runner.accessor.serving().release_early();
     }
-    server.accessor.serving().begin(keys);
+    runner.accessor.serving().begin(keys);
     loop {
         while let Some(key) = keys.pop_front() {
-            let served = if fault == Some(Fault::WakeDropped) && server.now_ms % 16 == 0 {
+            let served = if fault == Some(Fault::WakeDropped) && runner.now_ms % 16 == 0 {
                 Secured::Yes
             } else {
-                server.serve_key(&key, keys, answers, fault)
+                runner.serve_key(&key, keys, answers, fault)
             };
             match served {
                 Secured::Yes => {
-                    server.accessor.serving().take_turn(&key);
-                    server.accessor.serving().take_ready(keys);
+                    runner.accessor.serving().take_turn(&key);
+                    runner.accessor.serving().take_ready(keys);
                 }
                 Secured::Again => keys.push_front(key),
                 Secured::Elsewhere => return,
             }
         }
-        if !server.accessor.serving().take_over(keys) {
+        if !runner.accessor.serving().take_over(keys) {
             return;
         }
     }
 }
 
-impl Server<'_> {
+impl Runner {
     /// Serves those who wait for a key; all of them, or until something has to be read for one of them, or another session does so.
     fn serve_key(&mut self, key: &ReadyKey, keys: &mut VecDeque<ReadyKey>, answers: &mut Answers, fault: Option<Fault>) -> Secured {
         let mut last: Option<Arc<Waiter>> = None;
@@ -143,40 +131,38 @@ impl Server<'_> {
     /// Runs the command of one that waits. False if there is nothing for it.
     fn serve_one(&mut self, key: &ReadyKey, waiter: &Waiter, answers: &mut Answers) -> bool {
         let Some(request) = waiter.request().downcast_ref::<Request>() else { return false };
-        let Self { accessor, context, timing, after_command, memory: Serving { out, .. }, now_ms } = self;
         let mut client = Client::new(Arc::clone(&request.shared), request.access.clone());
         (client.db, client.version) = (waiter.db(), request.version);
         client.blocking.serving = Some(Arc::clone(&key.key));
-        let (dispatch, args) = (context.table.dispatch(request.index), request.args.as_args());
-        client.follow_users(&context.instance.acl);
+        let (dispatch, args) = (self.context.table.dispatch(request.index), request.args.as_args());
+        client.follow_users(&self.context.instance.acl);
         if client.closing {
             // Its user is gone, so it is about to be closed.
             return false;
         }
-        let start_ns = timing.begin_alone(context, &client, dispatch, *now_ms);
-        let planned = Planned { dispatch: Some(dispatch), ..Planned::default() };
+        let mut out = std::mem::take(&mut self.serving.out);
         out.clear();
         out.set_whole(true);
+        let mut is_served = true;
         // What its user may do may have changed since it began to wait.
-        if let Some(refused) = follow::refused(&client, context.table, dispatch, args) {
-            let error = follow::deny(context, &client, refused, *now_ms);
-            reply::error(context, &client, out, &error);
+        if let Some(refused) = follow::refused(&client, self.context.table, dispatch, args) {
+            self.deny(&mut client, &mut out, refused);
         } else {
-            let mut execution = Execution { client: &mut client, accessor, context, out, now_ms: *now_ms };
-            if let Err(pending) = answer(&mut execution, dispatch, &planned, args) {
-                timing.suspend(&client, start_ns, pending);
-                served_in_vain(accessor, context, &client, waiter);
-                return false;
-            }
+            let planned = Planned { dispatch: Some(dispatch), ..Planned::default() };
+            let called = Called { dispatch, planned: &planned, number: 0, together: false, watched_bytes: 0 };
+            is_served = self.run::<SERVED>(&mut client, &mut out, called, || args).is_ok();
         }
-        accessor.serving().end_command();
-        timing.end_alone(context, &client, dispatch, args, start_ns);
-        after_command.tell_changes(&mut client, accessor, context);
-        let mut messages = Output::new();
-        client.write_invalidations(&mut messages);
-        let answer = UnblockAnswer::Served(in_one_piece(out), in_one_piece(&mut messages));
-        answers.push((request.shared.worker, Unblock { client: request.shared.id, answer }));
-        true
+        if is_served {
+            self.accessor.serving().end_command();
+            let mut messages = Output::new();
+            client.write_invalidations(&mut messages);
+            let answer = UnblockAnswer::Served(in_one_piece(&mut out), in_one_piece(&mut messages));
+            answers.push((request.shared.worker, Unblock { client: request.shared.id, answer }));
+        } else {
+            served_in_vain(&mut self.accessor, &self.context, &client, waiter);
+        }
+        self.serving.out = out;
+        is_served
     }
 }
 

@@ -1,7 +1,7 @@
 //! What may follow a command: an entry in the logs of large requests and replies, and word to clients that track its keys.
 //!
-//! Both are rare. For the first the loop asks one question per command: did it write more than [`AfterCommand::watch`] said?
-//! After a large chunk of input every command did. For the second a batch asks at its end whether any changes were noted.
+//! Both are rare. For the first the loop compares the bytes of each reply with [`AfterCommand::watch`], which is 0 behind a
+//! large chunk of input. For the second a batch asks at its end whether any changes were noted.
 
 use almandine_base::Output;
 use almandine_config::Settings;
@@ -12,7 +12,6 @@ use almandine_keyspace::Accessor;
 use almandine_resp::Args;
 
 use crate::observe::timing::log_entry;
-use crate::run::execution::Execution;
 
 /// One worker's part of it.
 #[derive(Debug)]
@@ -46,17 +45,16 @@ impl AfterCommand {
         self.reply_bytes = threshold(observe.reply_larger_than_bytes, self.replies_max);
     }
 
-    /// Of the commands in `input_bytes` of input, those that write at least so many bytes must be given to [`AfterCommand::of`].
+    /// Bytes of a reply from which a command in `input_bytes` of input must be given to [`AfterCommand::log_large`].
     #[inline]
     pub(crate) fn watch(&self, input_bytes: usize) -> usize {
         if input_bytes >= self.request_bytes { 0 } else { self.reply_bytes }
     }
 
-    /// What follows one command whose reply has `reply_bytes`, attached ones included.
+    /// Logs a command that is large, or whose reply of `reply_bytes`, attached ones included, is.
     #[cold]
     #[inline(never)]
-    pub(crate) fn of(&mut self, execution: &mut Execution<'_>, dispatch: &Dispatch, args: Args<'_>, reply_bytes: usize) {
-        let Execution { client, context, .. } = execution;
+    pub(crate) fn log_large(&self, context: &Context, client: &Client, dispatch: &Dispatch, args: Args<'_>, reply_bytes: usize) {
         if !dispatch.flags.any(Flags::SKIP_SLOWLOG) {
             let logs = &context.instance.logs;
             let spec = &context.table.row(dispatch.index).command.spec;
@@ -75,7 +73,7 @@ impl AfterCommand {
     /// Tells the clients that track the keys that were changed since the last call; the client itself at the next end of a
     /// command or batch.
     #[inline]
-    pub(crate) fn tell_changes(&mut self, client: &mut Client, accessor: &mut Accessor, context: &Context) {
+    pub(crate) fn notify_changes(&mut self, client: &mut Client, accessor: &mut Accessor, context: &Context) {
         if accessor.changes().any() {
             tracking::tell_changes(client, accessor, &context.instance, &mut self.broadcasts);
         }

@@ -12,16 +12,15 @@ use almandine_base::Output;
 use almandine_base::output::Mark;
 use almandine_command_spec::Access;
 use almandine_handler::{
-    Client, CommandError, Dispatch, Flags, Outcome, Queue, Stop, Transaction, errors, follow, redact, tracking, transaction,
+    Client, CommandError, Dispatch, Flags, Outcome, Queue, Stop, Transaction, errors, follow, tracking, transaction,
 };
 use almandine_instance::fault::Fault;
 use almandine_io::clock;
 use almandine_keyspace::{Accessor, Missing};
 use almandine_resp::{Args, Batch, Reply};
 
-use crate::blocking::serve_waiters::{self, Server};
-use crate::observe::monitor;
 use crate::run::outcome::{BatchEnd, Executed, Pending};
+use crate::run::runner::Runner;
 use crate::run::unit::{Selection, Unit, plan, selected};
 use crate::state::connection::Connection;
 use crate::state::received::Received;
@@ -112,7 +111,7 @@ impl Worker {
     /// Plans the commands of a queue, each on the database that those before it have selected. Returns where another database
     /// begins.
     fn plan_queued(&mut self, client: &Client, queue: &Queue, plans: &mut Vec<Planned>) -> Vec<Selection> {
-        let Self { context, accessor, .. } = self;
+        let Runner { context, accessor, .. } = &mut self.runner;
         let (table, mut db, mut selections) = (context.table, client.db, Vec::new());
         accessor.unit().plan();
         for (command, index) in queue.indexes().iter().enumerate() {
@@ -137,7 +136,7 @@ impl Worker {
         first: usize,
         plans: &mut Vec<Planned>,
     ) -> Option<&'static Dispatch> {
-        let Self { context, accessor, planner, .. } = self;
+        let Self { runner: Runner { context, accessor, .. }, planner, .. } = self;
         let refused = if context.instance.keyspace.over_limit() { Flags::DENY_OOM } else { Flags::default() };
         let not_here = QUEUED_ALWAYS.with(refused);
         accessor.unit().plan();
@@ -171,8 +170,8 @@ impl Worker {
         out: &mut Output,
     ) -> Result<(), Pending> {
         let client = &mut connection.client;
-        let start_ns = self.timing.begin_alone(&self.context, client, exec.dispatch, self.now_ms);
-        let early = self.fault == Some(Fault::WatchBeforeLatch) && is_broken(&mut self.accessor, client);
+        let start_ns = self.runner.begin_alone(client, exec.dispatch);
+        let early = self.fault == Some(Fault::WatchBeforeLatch) && is_broken(&mut self.runner.accessor, client);
         match self.begin(client, unit) {
             Ok(()) => {}
             Err(Stop::Error(error)) => {
@@ -184,7 +183,7 @@ impl Worker {
         }
         let broken = match self.fault {
             Some(Fault::WatchBeforeLatch) => early,
-            _ => is_broken(&mut self.accessor, client),
+            _ => is_broken(&mut self.runner.accessor, client),
         };
         reply::queued(out, queued);
         if broken {
@@ -192,12 +191,9 @@ impl Worker {
         } else {
             self.run_unit(client, unit, out);
         }
-        if self.accessor.serving().has_ready() {
-            let Self { accessor, context, timing, after_command, serving, now_ms, .. } = self;
-            serve_waiters::serve(&mut Server { accessor, context, timing, after_command, memory: serving, now_ms: *now_ms });
-        }
-        self.accessor.unit().end();
-        self.accessor.unit().remove_expired(unit.keys(&self.context).map(|(db, key, _)| (db, key)));
+        let runner = &mut self.runner;
+        runner.end_unit();
+        runner.accessor.unit().remove_expired(unit.keys(&runner.context).map(|(db, key, _)| (db, key)));
         self.end_transaction(connection, exec, start_ns, unit.received);
         Ok(())
     }
@@ -205,19 +201,18 @@ impl Worker {
     /// Ends a transaction of which no command runs, and replies why.
     #[cold]
     fn refuse_unit(&mut self, connection: &mut Connection, exec: Exec<'_>, error: &CommandError, out: &mut Output) {
-        let start_ns = self.timing.begin_alone(&self.context, &connection.client, exec.dispatch, self.now_ms);
-        self.context.statistics().command(usize::from(exec.dispatch.index)).failed.add(1);
-        reply::error(&self.context, &connection.client, out, error);
+        let start_ns = self.runner.begin_alone(&connection.client, exec.dispatch);
+        self.runner.fail(&connection.client, out, exec.dispatch, error);
         self.end_transaction(connection, exec, start_ns, Received { batch: &Batch::new(), input: &[] });
     }
 
     fn end_transaction(&mut self, connection: &mut Connection, exec: Exec<'_>, start_ns: u64, received: Received<'_>) {
         let Exec { dispatch, args } = exec;
-        let client = &mut connection.client;
-        self.show(client, dispatch, args);
-        transaction::end(client, &mut self.accessor);
-        tracking::finish(client, dispatch, &self.context);
-        self.timing.end_around(&self.context, client, (dispatch, args), start_ns, received);
+        let (client, runner) = (&mut connection.client, &mut self.runner);
+        runner.show(client, dispatch, args);
+        transaction::end(client, &mut runner.accessor);
+        tracking::finish(client, dispatch, &runner.context);
+        runner.timing.end_around(&runner.context, client, (dispatch, args), start_ns, received);
         connection.last_command = u32::from(dispatch.index);
     }
 
@@ -226,7 +221,7 @@ impl Worker {
     /// # Errors
     /// When records have to be read first, or are too many to be in memory together. The unit has not begun then.
     fn begin(&mut self, client: &Client, unit: Unit<'_>) -> Outcome {
-        let Self { accessor, context, fault, now_ms, .. } = self;
+        let Self { runner: Runner { accessor, context, now_ms, .. }, fault, .. } = self;
         let watched = client.watching.as_ref().map_or(&[][..], |watching| &watching.keys);
         if *fault == Some(if unit.alone { Fault::NotAlone } else { Fault::NoPlan }) {
             accessor.unit().plan();
@@ -273,15 +268,6 @@ impl Worker {
             return Err(Stop::Cold);
         }
         Ok(())
-    }
-
-    /// Shows a command to those who MONITOR.
-    #[inline]
-    pub(crate) fn show(&mut self, client: &Client, dispatch: &Dispatch, args: Args<'_>) {
-        if self.context.instance.monitors.active() && !dispatch.flags.any(Flags::SKIP_MONITOR) {
-            let spec = &self.context.table.row(dispatch.index).command.spec;
-            monitor::write_line(&mut self.monitor_lines, client, redact::shown(spec, args));
-        }
     }
 }
 

@@ -7,21 +7,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use almandine_base::Output;
 use almandine_base::events::Classes;
 use almandine_command_spec::Access;
-use almandine_handler::{Client, CommandError, Context, Dispatch, Flags, Handler, PlannedKey, database, follow, tracking};
+use almandine_handler::{Client, Context, Dispatch, Flags, Handler, PlannedKey, database, follow};
 use almandine_keyspace::{Accessor, Filled};
 use almandine_resp::{Args, Reply};
 
-use crate::observe::hot_keys;
-use crate::run::execute::answer;
-use crate::run::execution::Execution;
+use crate::run::runner::{Called, steps};
 use crate::state::received::Received;
 use crate::state::worker::Worker;
 use crate::steps::plan::Planned;
 use crate::steps::reply;
 use crate::steps::residency;
 
-/// Times that a command of a unit that is alone reads what it has missed before that counts as lost.
-const READS_MAX: u32 = 1000;
+/// Steps around the commands of a unit, which EXEC ends.
+const IN_UNIT: u8 = steps::MONITOR | steps::TRACK | steps::HOT_KEYS | steps::NOTIFY | steps::READ_AT_ONCE;
 
 /// The commands of a unit.
 #[derive(Clone, Copy)]
@@ -151,56 +149,28 @@ impl Worker {
     pub(crate) fn run_unit(&mut self, client: &mut Client, unit: Unit<'_>, out: &mut Output) {
         Reply::new(out, client.version).array(unit.plans.len());
         out.set_whole(true);
-        let watched_bytes = self.after_command.watch(unit.bytes);
-        let output_max = output_max(&self.context, client);
-        let each = self.timing.exact || self.context.instance.statistics.hot_keys.is_active();
+        let runner = &mut self.runner;
+        let watched_bytes = runner.after_command.watch(unit.bytes);
+        let each = runner.timing.exact || runner.context.instance.statistics.hot_keys.is_active();
+        let output_max = output_max(&runner.context, client);
         for Command { number, db, dispatch, planned, args } in unit.commands() {
             debug_assert!(
                 unit.alone || client.db == db,
                 "INV-LATCH-3: a command runs on the database that its keys were planned for"
             );
-            let command = unit.first + number;
-            if let Some(refused) = follow::refused(client, self.context.table, dispatch, args) {
-                let error = follow::deny_queued(&self.context, client, refused, self.now_ms);
-                reply::error(&self.context, client, out, &error);
+            if let Some(refused) = follow::refused(client, runner.context.table, dispatch, args) {
+                let error = follow::deny_queued(&runner.context, client, refused, runner.now_ms);
+                reply::error(&runner.context, client, out, &error);
                 continue;
             }
-            self.show(client, dispatch, args);
-            let Self { accessor, context, timing, after_command, now_ms, .. } = self;
-            let alone = each || !dispatch.flags.any(Flags::FAST);
-            let (mut start_ns, mut elapsed_ns) = (0, 0);
-            if alone {
-                start_ns = timing.begin_alone(context, client, dispatch, *now_ms);
-            }
-            let tracked = tracking::before_read(client, dispatch, args, context);
-            let (before, mark) = (out.len(), out.mark());
-            let mut execution = Execution { client, accessor, context, out, now_ms: *now_ms };
-            let mut reads = 0;
-            while answer(&mut execution, dispatch, planned, args).is_err() {
-                reads += 1;
-                if reads > READS_MAX || !execution.accessor.unit().read_missing() {
-                    execution.accessor.forget_wanted();
-                    reply::error(context, execution.client, execution.out, &CommandError::StorageUnreadable);
-                    break;
-                }
-            }
-            if alone {
-                elapsed_ns = timing.end_alone(context, execution.client, dispatch, args, start_ns);
-            } else {
-                timing.count(dispatch.index, command);
-            }
-            if let Some(tracked) = tracked {
-                tracking::after_read(tracked, execution.client, dispatch, args, context);
-            }
-            let written = execution.out.len() - before;
-            if each {
-                hot_keys::record(context, dispatch, args, elapsed_ns, written);
-            }
-            if written >= watched_bytes {
-                after_command.of(&mut execution, dispatch, args, written);
-            }
-            after_command.tell_changes(execution.client, execution.accessor, context);
-            if before > output_max {
+            let together = !each && dispatch.flags.any(Flags::FAST);
+            let called = Called { dispatch, planned, number: unit.first + number, together, watched_bytes };
+            let before = out.len();
+            let ran = runner.run::<IN_UNIT>(client, out, called, || args);
+            debug_assert!(ran.is_ok(), "a command of a unit has a reply, if only an error");
+            if let Ok(mark) = ran
+                && before > output_max
+            {
                 // The connection will be closed for what was there before. The other commands run, and no reply is kept.
                 out.truncate(mark);
             }
@@ -209,8 +179,8 @@ impl Worker {
     }
 }
 
-/// Bytes of replies for which the client will be closed (`client-output-buffer-limit`). Those of a transaction are compared with the
-/// limit when all of them are there, and would have none.
+/// Bytes of replies for which the client will be closed (`client-output-buffer-limit`). Those of a transaction are compared with
+/// the limit when all of them are there.
 fn output_max(context: &Context, client: &Client) -> usize {
     let limits = &context.settings().connections.output_buffer_limits;
     let limit = if client.shared.subscriptions.any.load(Relaxed) { limits.pubsub } else { limits.normal };

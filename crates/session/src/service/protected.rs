@@ -6,15 +6,17 @@ use almandine_io::socket::Address;
 use almandine_net::Peer;
 
 /// What a refused peer is told, word for word as Redis does, because tools look for it.
-pub(crate) const DENIED: &str = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for \
-the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external \
-computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode sending the command 'CONFIG SET \
-protected-mode no' from the loopback interface by connecting to Redis from the same host the server is running, however MAKE SURE \
-Redis is not publicly accessible from internet if you do so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can \
-just disable the protected mode by editing the Redis configuration file, and setting the protected mode option to 'no', and then \
-restarting the server. 3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. 4) \
-Set up an authentication password for the default user. NOTE: You only need to do one of the above things in order for the server to \
-start accepting connections from the outside.";
+pub(crate) const DENIED: &str = "\
+    DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default \
+    user. In this mode connections are only accepted from the loopback interface. If you want to connect from external \
+    computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode sending the command \
+    'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis from the same host the server is \
+    running, however MAKE SURE Redis is not publicly accessible from internet if you do so. Use CONFIG REWRITE to make \
+    this change permanent. 2) Alternatively you can just disable the protected mode by editing the Redis configuration \
+    file, and setting the protected mode option to 'no', and then restarting the server. 3) If you started the server \
+    manually just for testing, restart it with the '--protected-mode no' option. 4) Set up an authentication password \
+    for the default user. NOTE: You only need to do one of the above things in order for the server to start accepting \
+    connections from the outside.";
 
 /// Whether the peer must be refused. `default_user` is the one that it would be.
 pub(crate) fn refuses(settings: &Settings, default_user: &User, peer: &Peer) -> bool {

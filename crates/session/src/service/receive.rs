@@ -20,6 +20,7 @@ use crate::observe::counted;
 use crate::observe::monitor;
 use crate::observe::running;
 use crate::run::outcome::{BatchEnd, Executed, Pending};
+use crate::run::runner::Runner;
 use crate::service::paused::Paused;
 use crate::service::protected;
 use crate::service::publish::{self, Burst};
@@ -76,7 +77,7 @@ impl WorkerService {
 
     #[cold]
     fn reconfigure(&mut self) {
-        let settings = self.worker.context.settings();
+        let settings = self.worker.runner.context.settings();
         self.bulk_bytes_max = usize::try_from(settings.connections.bulk_bytes_max).unwrap_or(usize::MAX);
         self.sizes.configure(settings);
     }
@@ -88,18 +89,19 @@ impl WorkerService {
         // CLIENT LIST shows a client the bytes of the commands that are being executed, its own.
         connection.client.shared.activity.query_bytes.store(input.len(), Relaxed);
         self.follow_configuration();
-        connection.client.follow_users(&self.worker.context.instance.acl);
+        connection.client.follow_users(&self.worker.runner.context.instance.acl);
         if connection.client.closing {
             return Executed { commands: 0, end: BatchEnd::Close };
         }
         let now_ms = (self.unix_ahead_ns + start_ns.cast_signed()) / 1_000_000;
-        self.worker.now_ms = now_ms;
-        self.worker.accessor.begin_batch(now_ms);
-        self.worker.accessor.set_quiet(connection.client.no_touch);
-        self.worker.timing.begin(start_ns);
+        let runner = &mut self.worker.runner;
+        runner.now_ms = now_ms;
+        runner.accessor.begin_batch(now_ms);
+        runner.accessor.set_quiet(connection.client.no_touch);
+        runner.timing.begin(start_ns);
         let Self { worker, batch, .. } = self;
         let received = Received { batch, input };
-        let executed = if worker.accessor.has_cold() || worker.context.instance.keyspace.is_stalled() {
+        let executed = if worker.runner.accessor.has_cold() || worker.runner.context.instance.keyspace.is_stalled() {
             worker.execute_cold_batch(connection, received, out)
         } else {
             let executed = worker.execute_batch(connection, received, out, 0);
@@ -114,13 +116,14 @@ impl WorkerService {
         if executed.commands > 0 || executed.end != BatchEnd::Awaits {
             connection.client.computing.end_batch();
         }
+        let runner = &mut worker.runner;
         if connection.client.computing.is_counted() {
-            crate::steps::computing::count(&worker.context, &mut connection.client.computing);
+            crate::steps::computing::count(&runner.context, &mut connection.client.computing);
         }
-        worker.after_command.tell_changes(&mut connection.client, &mut worker.accessor, &worker.context);
-        worker.accessor.end_batch();
+        runner.notify_changes(&mut connection.client);
+        runner.accessor.end_batch();
         running::end();
-        let Worker { context, timing, after_command, monitor_lines, .. } = worker;
+        let Runner { context, timing, after_command, monitor_lines, .. } = runner;
         after_command.finish_batch(&mut connection.client, context, out);
         if timing.has_segment()
             && let Some(segment) = timing.end(clock::monotonic_ns(), context.statistics())
@@ -143,7 +146,7 @@ impl WorkerService {
             }
             BatchEnd::Paused => {
                 if self.paused.enter(&mut connection.paused_at, connection.id) {
-                    self.worker.context.instance.pause.connection_waits();
+                    self.worker.runner.context.instance.pause.connection_waits();
                 }
                 Next::Pause
             }
@@ -157,7 +160,7 @@ impl WorkerService {
     }
 
     fn account(&self, connection: &Connection, executed: usize, consumed: usize, left: usize, written: usize) {
-        let counters = &self.worker.context.statistics().counters;
+        let counters = &self.worker.runner.context.statistics().counters;
         counters.commands_processed.add(executed as u64);
         counters.net_input_bytes.add(consumed as u64);
         counters.net_output_bytes.add(written as u64);
@@ -166,7 +169,7 @@ impl WorkerService {
         let activity = &connection.client.shared.activity;
         // What waits has not been answered; it counts with its answer.
         let answered = (executed as u64).saturating_sub(connection.client.blocking.waiting.is_some().into());
-        activity.record(self.worker.now_ms, answered, connection.last_command, consumed as u64, written as u64);
+        activity.record(self.worker.runner.now_ms, answered, connection.last_command, consumed as u64, written as u64);
         activity.query_bytes.store(left, Relaxed);
     }
 
@@ -188,20 +191,20 @@ impl WorkerService {
         if self.paused.is_empty() {
             return None;
         }
-        let end_ms = self.worker.context.instance.pause.end_ms()?;
+        let end_ms = self.worker.runner.context.instance.pause.end_ms()?;
         // Rounded up, so that it is over then.
         u64::try_from(end_ms - self.unix_ahead_ns / 1_000_000 + 1).ok()
     }
 
     fn resume_if_over(&mut self, control: &mut dyn Control<Connection>) {
-        if !self.paused.is_empty() && self.worker.context.instance.pause.active(clock::unix_ms()).is_none() {
+        if !self.paused.is_empty() && self.worker.runner.context.instance.pause.active(clock::unix_ms()).is_none() {
             self.resume_paused(control);
         }
     }
 
     fn resume_paused(&mut self, control: &mut dyn Control<Connection>) {
         let paused = self.paused.take();
-        self.worker.context.instance.pause.connections_go_on(paused.len());
+        self.worker.runner.context.instance.pause.connections_go_on(paused.len());
         paused.into_iter().for_each(|id| control.resume(id));
     }
 }
@@ -212,7 +215,7 @@ impl Service for WorkerService {
 
     fn open(&mut self, id: ConnectionId, peer: &Peer, out: &mut Output) -> Option<Connection> {
         self.follow_configuration();
-        let context = &self.worker.context;
+        let context = &self.worker.runner.context;
         let access = Access::of_default(&context.instance.acl);
         if protected::refuses(context.settings(), access.user(), peer) {
             context.statistics().counters.connections_rejected.add(1);
@@ -246,7 +249,7 @@ impl Service for WorkerService {
         if commands > 0 {
             executed = self.run_batch(connection, input, out);
             if out.has_stream() {
-                counted::count(out, &self.worker.context, &connection.client);
+                counted::count(out, &self.worker.runner.context, &connection.client);
             }
         }
         let mut next = self.next_of(connection, executed.end);
@@ -268,18 +271,18 @@ impl Service for WorkerService {
 
     fn close(&mut self, mut connection: Connection) {
         tracing::debug!("Closed the connection of client {} at {}", connection.client.shared.id, connection.client.shared.address);
-        self.sizes.forget(&mut connection, &self.worker.context);
+        self.sizes.forget(&mut connection, &self.worker.runner.context);
         self.forget_waiting(&mut connection);
         if connection.client.watching.is_some() {
-            let Worker { accessor, now_ms, .. } = &mut self.worker;
+            let Runner { accessor, now_ms, .. } = &mut self.worker.runner;
             accessor.begin_batch(*now_ms);
             transaction::end(&mut connection.client, accessor);
             accessor.end_batch();
         }
-        pubsub::unsubscribe_all(&mut connection.client, &self.worker.context);
+        pubsub::unsubscribe_all(&mut connection.client, &self.worker.runner.context);
         connection.client.computing.forget();
-        crate::steps::computing::count(&self.worker.context, &mut connection.client.computing);
-        let instance = &self.worker.context.instance;
+        crate::steps::computing::count(&self.worker.runner.context, &mut connection.client.computing);
+        let instance = &self.worker.runner.context.instance;
         tracking::stop(&mut connection.client, instance);
         instance.monitors.remove(&connection.client.shared);
         instance.clients.disconnect(connection.id);
@@ -291,7 +294,7 @@ impl Service for WorkerService {
 
     fn message(&mut self, message: Message, control: &mut dyn Control<Connection>) {
         if !matches!(message, Message::Publish(_)) {
-            self.burst.flush(&self.worker.context, control);
+            self.burst.flush(&self.worker.runner.context, control);
         }
         match message {
             Message::Kill(ids) => ids.into_iter().for_each(|id| {
@@ -304,20 +307,20 @@ impl Service for WorkerService {
             }
             Message::Invalidate { client, origin, keys } => match (control.connection(client), origin) {
                 (Some((connection, out)), _) => connection.client.write_invalidation(&keys, origin.is_some(), out),
-                (None, Some(origin)) => self.worker.context.instance.tracking.redirect_broken(origin, client),
+                (None, Some(origin)) => self.worker.runner.context.instance.tracking.redirect_broken(origin, client),
                 (None, None) => {}
             },
             Message::CheckSubscriptions(id) => {
                 let forbidden = control.connection(id).is_some_and(|(connection, _)| {
-                    connection.client.follow_users(&self.worker.context.instance.acl);
+                    connection.client.follow_users(&self.worker.runner.context.instance.acl);
                     connection.client.closing || connection.client.listens_to_forbidden()
                 });
                 if forbidden && fault::made() != Some(Fault::ListenersKept) {
                     control.kill(id, false);
                 }
             }
-            Message::Publish(publication) => self.burst.deliver(publication, &self.worker.context, control),
-            Message::Unheard(publication) => publish::close_listeners(&publication, &self.worker.context, control),
+            Message::Publish(publication) => self.burst.deliver(publication, &self.worker.runner.context, control),
+            Message::Unheard(publication) => publish::close_listeners(&publication, &self.worker.runner.context, control),
             Message::RedirectBroken { client, redirect } => {
                 if let Some((connection, out)) = control.connection(client) {
                     connection.client.write_broken_redirect(redirect, out);
@@ -325,7 +328,7 @@ impl Service for WorkerService {
             }
             Message::EvictClients => {
                 // What follows is up to [`WorkerService::has_work`], by the limit as it is now.
-                self.worker.context.instance.clients.memory.hear(self.worker.context.worker);
+                self.worker.runner.context.instance.clients.memory.hear(self.worker.runner.context.worker);
                 self.follow_configuration();
             }
             Message::Unblock(unblock) => self.unblock(*unblock, control),
@@ -333,14 +336,14 @@ impl Service for WorkerService {
             Message::LookAgain(id) => self.look_sooner(id, control),
             Message::Resume => self.resume_paused(control),
             Message::StallEnd => {
-                let Worker { reads, accessor, .. } = &mut self.worker;
+                let Worker { reads, runner: Runner { accessor, .. }, .. } = &mut self.worker;
                 reads.resume_stalled(accessor, control);
             }
         }
     }
 
     fn messages_end(&mut self, control: &mut dyn Control<Connection>) {
-        self.burst.flush(&self.worker.context, control);
+        self.burst.flush(&self.worker.runner.context, control);
     }
 
     fn take_reads(&mut self, requests: &mut Vec<ReadRequest>) {
@@ -348,7 +351,7 @@ impl Service for WorkerService {
     }
 
     fn reads_done(&mut self, done: &mut Vec<ReadDone>, control: &mut dyn Control<Connection>) {
-        let Worker { reads, accessor, .. } = &mut self.worker;
+        let Worker { reads, runner: Runner { accessor, .. }, .. } = &mut self.worker;
         reads.prefetch(done, accessor);
         done.drain(..).for_each(|done| reads.done(done, accessor, control));
     }
@@ -364,17 +367,17 @@ impl Service for WorkerService {
     }
 
     fn has_work(&self) -> bool {
-        !self.worker.computing.is_empty() || self.sizes.is_due(&self.worker.context)
+        !self.worker.computing.is_empty() || self.sizes.is_due(&self.worker.runner.context)
     }
 
     #[inline]
     fn is_pressed(&self) -> bool {
-        self.sizes.is_due(&self.worker.context)
+        self.sizes.is_due(&self.worker.runner.context)
     }
 
     fn work(&mut self, control: &mut dyn Control<Connection>) {
-        if self.sizes.is_due(&self.worker.context) {
-            self.sizes.evict(&self.worker.context, control);
+        if self.sizes.is_due(&self.worker.runner.context) {
+            self.sizes.evict(&self.worker.runner.context, control);
         } else {
             self.worker.compute(control);
         }
@@ -387,11 +390,11 @@ impl Service for WorkerService {
     }
 
     fn note_buffers(&mut self, connection: &mut Connection, buffers: Buffers) {
-        self.sizes.note(connection, buffers, &self.worker.context);
+        self.sizes.note(connection, buffers, &self.worker.runner.context);
         if let Some(bytes) = self.sizes.take_growth()
-            && self.worker.context.instance.keyspace.figures().budget_bytes() > 0
+            && self.worker.runner.context.instance.keyspace.figures().budget_bytes() > 0
         {
-            let Worker { accessor, now_ms, .. } = &mut self.worker;
+            let Runner { accessor, now_ms, .. } = &mut self.worker.runner;
             accessor.begin_batch(*now_ms);
             accessor.count_growth(bytes);
             accessor.end_batch();
@@ -400,14 +403,14 @@ impl Service for WorkerService {
 
     fn tick(&mut self, _now_ms: u64, control: &mut dyn Control<Connection>) {
         self.unix_ahead_ns = clock::unix_ahead_ns();
-        self.worker.context.statistics().device_buffer_bytes.store(self.worker.reads.memory_bytes() as u64, Relaxed);
-        self.worker.context.instance.keyspace.forget_waiting();
+        self.worker.runner.context.statistics().device_buffer_bytes.store(self.worker.reads.memory_bytes() as u64, Relaxed);
+        self.worker.runner.context.instance.keyspace.forget_waiting();
         self.resume_if_over(control);
     }
 
     #[inline]
     fn idle(&mut self) {
-        self.sizes.tell_others(&self.worker.context);
+        self.sizes.tell_others(&self.worker.runner.context);
     }
 
     fn output_class(&self, connection: &Connection) -> OutputClass {

@@ -14,6 +14,7 @@ use almandine_net::ConnectionId;
 
 use crate::observe::after_command::AfterCommand;
 use crate::observe::timing::Timing;
+use crate::run::runner::Runner;
 use crate::state::serving::Serving;
 use crate::state::unit_memory::UnitMemory;
 use crate::steps::plan::Planner;
@@ -21,25 +22,18 @@ use crate::steps::reads::Reads;
 
 /// One worker's parts.
 pub(crate) struct Worker {
-    pub(crate) accessor: Accessor,
-    pub(crate) context: Context,
+    /// The parts that run commands.
+    pub(crate) runner: Runner,
+    /// Beside the runner, so that the fast loop borrows its group.
     pub(crate) planner: Planner,
-    pub(crate) timing: Timing,
-    pub(crate) after_command: AfterCommand,
     /// Reads of the device.
     pub(crate) reads: Reads,
     /// Whose commands compute; each has its turn.
     pub(crate) computing: VecDeque<ConnectionId>,
     /// What transactions use one after the other.
     pub(crate) unit: UnitMemory,
-    /// What serving those who wait uses.
-    pub(crate) serving: Serving,
-    /// The batch's time, Unix milliseconds.
-    pub(crate) now_ms: i64,
     /// The step that is left out.
     pub(crate) fault: Option<Fault>,
-    /// What MONITOR's listeners are to see of this batch.
-    pub(crate) monitor_lines: String,
 }
 
 impl Worker {
@@ -49,37 +43,33 @@ impl Worker {
         }
         let view = View::new(&instance.config);
         let reads = Reads::new(instance.keyspace.figures().budget_bytes(), instance.workers.active().max(1));
-        let (timing, after_command) = (Timing::new(table.rows().len(), view.settings()), AfterCommand::new(view.settings()));
-        Self {
+        let runner = Runner {
             accessor,
+            timing: Timing::new(table.rows().len(), view.settings()),
+            after_command: AfterCommand::new(view.settings()),
             context: Context { instance, table, view, worker, subscribers: RefCell::default() },
+            serving: Serving::default(),
+            now_ms: clock::unix_ms(),
+            monitor_lines: String::new(),
+        };
+        Self {
+            runner,
             planner: Planner::new(table),
-            timing,
-            after_command,
             reads,
             computing: VecDeque::new(),
             unit: UnitMemory::default(),
-            serving: Serving::default(),
-            now_ms: clock::unix_ms(),
             fault: fault::made(),
-            monitor_lines: String::new(),
         }
     }
 
     /// Looks for a change of the configuration. Whether there was one.
     #[inline]
     pub(crate) fn follow_configuration(&mut self) -> bool {
-        let changed = self.context.view.refresh(&self.context.instance.config);
+        let context = &mut self.runner.context;
+        let changed = context.view.refresh(&context.instance.config);
         if changed {
-            self.reconfigure();
+            self.runner.reconfigure();
         }
         changed
-    }
-
-    #[cold]
-    fn reconfigure(&mut self) {
-        let settings = self.context.settings();
-        self.timing.configure(settings);
-        self.after_command.configure(settings);
     }
 }

@@ -2,13 +2,17 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use almandine_base::Output;
 use almandine_command_spec::Group;
-use almandine_handler::{Client, CommandError, Context, Denial, Dispatch, Flags, Handler, errors, follow};
+use almandine_handler::follow::Refused;
+use almandine_handler::{Client, CommandError, Context, Denial, Dispatch, Flags, Handler, errors, follow, transaction};
 use almandine_instance::{DeviceState, Instance, PauseScope};
 use almandine_resp::Args;
 
+use crate::run::runner::Runner;
 use crate::state::connection::Connection;
 use crate::state::worker::Worker;
+use crate::steps::reply;
 
 /// Whether a command may run now.
 pub(crate) enum Admission {
@@ -29,11 +33,45 @@ impl Worker {
     /// Whether commands of all connections must be.
     #[inline]
     pub(crate) fn watches_each(&self) -> bool {
-        let instance = &self.context.instance;
-        self.timing.exact
+        let Runner { context: Context { instance, .. }, timing, now_ms, .. } = &self.runner;
+        timing.exact
             || instance.monitors.active()
             || instance.statistics.hot_keys.is_active()
-            || instance.pause.active(self.now_ms).is_some()
+            || instance.pause.active(*now_ms).is_some()
+    }
+}
+
+impl Runner {
+    /// Answers a command that was not planned.
+    #[cold]
+    pub(crate) fn refuse_unplanned(&mut self, client: &mut Client, out: &mut Output, args: Args<'_>) {
+        if self.context.table.lookup(args.at(0)).is_some_and(|dispatch| dispatch.flags.any(Flags::EXECUTES)) {
+            // EXEC ends the watch of keys even when it is called with a wrong number of arguments.
+            transaction::end(client, &mut self.accessor);
+        } else {
+            transaction::refuse(client);
+        }
+        reply::error(&self.context, client, out, &refusal_of(client, &self.context, args, self.now_ms));
+    }
+
+    /// Answers a command that the client's user may not run.
+    #[cold]
+    pub(crate) fn deny(&mut self, client: &mut Client, out: &mut Output, refused: Refused<'_>) {
+        let error = follow::deny(&self.context, client, refused, self.now_ms);
+        self.refuse(client, out, refused.dispatch, &error);
+    }
+
+    /// Answers a command that may not run. A transaction ends with its EXEC, and will not be executed without one of its commands.
+    #[cold]
+    pub(crate) fn refuse(&mut self, client: &mut Client, out: &mut Output, dispatch: &Dispatch, error: &CommandError) {
+        count_refusal(&self.context, dispatch, error);
+        if dispatch.flags.any(Flags::EXECUTES) {
+            transaction::end(client, &mut self.accessor);
+            reply::error(&self.context, client, out, &errors::transaction::aborted(error));
+        } else {
+            transaction::refuse(client);
+            reply::error(&self.context, client, out, error);
+        }
     }
 }
 
@@ -75,7 +113,7 @@ pub(crate) fn admit(
 
 /// The error of a command that was not planned: one that its user may not run, or [`refusal`].
 #[cold]
-pub(crate) fn refusal_of(client: &Client, context: &Context, args: Args<'_>, now_ms: i64) -> CommandError {
+fn refusal_of(client: &Client, context: &Context, args: Args<'_>, now_ms: i64) -> CommandError {
     let dispatch = context.table.resolve(args.at(0), args.get(1)).or_else(|| answered(context, args.at(0), args.get(1)));
     let dispatch = dispatch.filter(|dispatch| dispatch.accepts(args.len()));
     let refused = dispatch.and_then(|dispatch| follow::refused(client, context.table, dispatch, args));
@@ -160,7 +198,7 @@ pub(crate) fn out_of_memory(instance: &Instance) -> CommandError {
 
 /// Counts a command that is refused before it runs.
 #[cold]
-pub(crate) fn count_refusal(context: &Context, dispatch: &Dispatch, error: &CommandError) {
+fn count_refusal(context: &Context, dispatch: &Dispatch, error: &CommandError) {
     context.statistics().command(usize::from(dispatch.index)).rejected.add(1);
     if matches!(error, CommandError::OutOfMemory | CommandError::StorageFull | CommandError::StorageFailing) {
         context.statistics().counters.refused_out_of_memory.add(1);

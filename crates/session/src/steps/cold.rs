@@ -20,15 +20,15 @@ impl Worker {
     /// Runs the batch while records may be on the device.
     #[cold]
     pub(crate) fn execute_cold_batch(&mut self, connection: &mut Connection, received: Received<'_>, out: &mut Output) -> Executed {
-        if self.context.instance.keyspace.is_stalled() && self.writes(received) {
+        if self.runner.context.instance.keyspace.is_stalled() && self.writes(received) {
             self.reads.stalled.push(connection.id);
             return Executed { commands: 0, end: BatchEnd::Awaits };
         }
         let mut stage = std::mem::take(&mut connection.waiting.stage);
         if !std::mem::take(&mut connection.waiting.resumed) {
-            self.accessor.attach(stage);
+            self.runner.accessor.attach(stage);
             self.look_ahead(connection, received, 0);
-            stage = self.accessor.detach();
+            stage = self.runner.accessor.detach();
             if self.request_records(connection, &mut stage) {
                 connection.waiting.stage = stage;
                 return Executed { commands: 0, end: BatchEnd::Awaits };
@@ -39,9 +39,9 @@ impl Worker {
 
     /// Asks for what the commands behind the one numbered `done`, which waits for the device, need of it.
     fn look_further(&mut self, connection: &Connection, received: Received<'_>, done: usize, stage: &mut Stage) {
-        self.accessor.attach(std::mem::take(stage));
+        self.runner.accessor.attach(std::mem::take(stage));
         self.look_ahead(connection, received, done + 1);
-        *stage = self.accessor.detach();
+        *stage = self.runner.accessor.detach();
     }
 
     /// Goes on with a batch in which a command is pending: it computes, or it met a cold record although there was none when the
@@ -73,7 +73,7 @@ impl Worker {
         connection.waiting.made_room += 1;
         let is_too_much = alone && connection.waiting.made_room > 1;
         if is_too_much || connection.waiting.made_room > ROOM_MADE_MAX {
-            self.accessor.give_up(stage);
+            self.runner.accessor.give_up(stage);
             stage.note_lack_of_room();
         } else {
             self.reads.release(&mut connection.waiting, stage);
@@ -91,15 +91,15 @@ impl Worker {
     ) -> Executed {
         let mut fruitless = 0;
         loop {
-            self.accessor.attach(stage);
+            self.runner.accessor.attach(stage);
             let executed = self.execute_batch(connection, received, out, done);
-            stage = self.accessor.detach();
+            stage = self.runner.accessor.detach();
             if executed.commands != done {
                 connection.waiting.made_room = 0;
             }
             done = executed.commands;
             if executed.end != BatchEnd::Pending(Pending::Records) {
-                self.accessor.forget_wanted();
+                self.runner.accessor.forget_wanted();
                 self.reads.release(&mut connection.waiting, &mut stage);
                 connection.waiting.stage = stage;
                 let computes = executed.end == BatchEnd::Pending(Pending::Computation);
@@ -108,7 +108,7 @@ impl Worker {
             if connection.waiting.room_bytes != 0 {
                 // What has changed since it was read, or could not be read any more, has no claim to room beside what took its
                 // place.
-                self.accessor.forget_stale(&mut stage);
+                self.runner.accessor.forget_stale(&mut stage);
                 connection.waiting.room_bytes = stage.admitted_bytes();
             }
             if let Some(alone) = stage.take_refused() {
@@ -121,7 +121,7 @@ impl Worker {
             fruitless += 1;
             debug_assert!(fruitless < 2 * FRUITLESS_MAX, "what was given up is an error");
             if fruitless == FRUITLESS_MAX {
-                self.accessor.give_up(&mut stage);
+                self.runner.accessor.give_up(&mut stage);
             }
             // Nothing to read means that what was cold has moved since: it is looked up again at once.
             if self.request_records(connection, &mut stage) {

@@ -31,9 +31,9 @@ impl Worker {
             let computing = &mut connection.client.computing;
             let mut ended = computing.work(|| clock::monotonic_ns() < start_ns + SLICE_NS);
             computing.spend(clock::monotonic_ns().saturating_sub(start_ns));
-            if count(&self.context, computing) > 0 {
+            if count(&self.runner.context, computing) > 0 {
                 // What it has gathered counts, and so may be what there is no room for.
-                let keyspace = &self.context.instance.keyspace;
+                let keyspace = &self.runner.context.instance.keyspace;
                 keyspace.refresh_over_limit();
                 if !ended && keyspace.over_limit() {
                     computing.refuse();

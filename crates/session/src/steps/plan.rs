@@ -45,8 +45,9 @@ impl Planner {
     }
 
     /// Plans commands from `first` on and asks for their cache lines. The group ends at [`GROUP_COMMANDS_MAX`], at the end of
-    /// the batch, or behind a command after which the rest may mean something else.
-    #[inline(always)]
+    /// the batch, or behind a command after which the rest may mean something else. A function of its own, so that its loop has
+    /// the registers.
+    #[inline(never)]
     pub(crate) fn plan_group(&mut self, accessor: &mut Accessor, client: &Client, received: Received<'_>, first: usize) {
         accessor.group().begin();
         if client.access.is_restricted() {

@@ -34,8 +34,9 @@ pub(crate) fn violation(connection: &Connection, error: &ProtocolError, out: &mu
 #[cold]
 pub(crate) fn abort_other_protocol(connection: &Connection) -> Next {
     tracing::warn!(
-        "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. This is likely due to an \
-         attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. Connection from {} aborted.",
+        "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: commands to Redis. This is \
+         likely due to an attacker attempting to use Cross Protocol Scripting to compromise your Redis instance. \
+         Connection from {} aborted.",
         connection.client.shared.address
     );
     Next::Close

@@ -9,6 +9,7 @@ use almandine_instance::fault::{self, Fault};
 use almandine_keyspace::{Accessor, Filled, Need, Stage};
 use almandine_resp::Args;
 
+use crate::run::runner::Runner;
 use crate::state::connection::Connection;
 use crate::state::received::Received;
 use crate::state::worker::Worker;
@@ -29,7 +30,7 @@ impl Worker {
             // Nothing runs before EXEC, which asks for all that its commands need.
             return;
         }
-        let Self { planner, accessor, context, now_ms, .. } = self;
+        let Self { runner: Runner { accessor, context, now_ms, .. }, planner, .. } = self;
         let db = connection.client.db;
         while first < received.len() {
             // In groups, as they run: the cache lines of all buckets are on their way before the first is looked at.
@@ -72,7 +73,7 @@ impl Worker {
 
     /// Asks for the records that have been noted as needed. Whether there is anything to wait for.
     pub(crate) fn request_records(&mut self, connection: &mut Connection, stage: &mut Stage) -> bool {
-        let Self { accessor, context, reads, .. } = self;
+        let Self { runner: Runner { accessor, context, .. }, reads, .. } = self;
         if accessor.wanted() == 0 {
             return false;
         }

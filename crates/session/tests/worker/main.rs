@@ -7,3 +7,4 @@ mod costs;
 mod databases;
 mod limits;
 mod rig;
+mod served;

@@ -53,7 +53,6 @@ pub(super) const WIDE_LINES: &[(&str, usize)] = &[
     ("rdb", 10),
     ("resp", 10),
     ("server", 20),
-    ("session", 10),
     ("testkit", 20),
     ("xtask", 10),
 ];
