@@ -1,6 +1,6 @@
 //! Notifying clients of changed keys.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,6 +15,9 @@ use crate::messages::Message;
 
 /// Keys that one call takes out of an overfull table at most; more wait for the next call.
 const EVICTIONS_PER_CALL: usize = 128;
+
+/// Prefixes with the changed keys below them, and the clients that track them.
+type Below<'a> = BTreeMap<&'a [u8], (Vec<&'a [u8]>, &'a BTreeSet<u64>)>;
 
 impl Tracking {
     /// Notifies the clients that have read `key`, and forgets that they have. `by` is the client that changed it; its own
@@ -41,12 +44,14 @@ impl Tracking {
     pub fn broadcast_changes<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, by: Option<u64>, own: &mut Vec<Changed>) {
         let keys: BTreeSet<&[u8]> = keys.collect();
         let registry = self.read();
-        for (prefix, clients) in registry.by_prefix() {
-            let mut below = keys.iter().copied().filter(|key| key.starts_with(prefix)).peekable();
-            if below.peek().is_none() {
-                continue;
+        let mut below = Below::new();
+        for key in keys {
+            for (prefix, clients) in registry.matching(key) {
+                below.entry(prefix).or_insert_with(|| (Vec::new(), clients)).0.push(key);
             }
-            let message = Some(encode(below.collect::<Vec<_>>().into_iter()));
+        }
+        for (keys, clients) in below.into_values() {
+            let message = Some(encode(keys.into_iter()));
             for tracker in clients.iter().filter_map(|id| registry.find(*id)) {
                 let is_own = by == Some(tracker.shared.id);
                 if !(is_own && tracker.options.no_loop) {

@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+#[cfg(debug_assertions)]
+use almandine_base::steps;
 use almandine_config::{Config, Startup};
 use almandine_keyspace::{Keyspace, Put};
 use bytes::Bytes;
@@ -113,6 +115,35 @@ fn prefixes_get_one_message_with_all_their_keys() {
     instance.tracking.disable(&instance.clients.find(2).unwrap());
     assert_eq!(instance.tracking.totals().prefixes, 2);
     assert!(!instance.tracking.is_broadcast(b"z"));
+}
+
+/// A key costs as much beside twice as many prefixes, and so does the end of a client.
+#[cfg(debug_assertions)]
+#[test]
+fn a_key_is_looked_up_once_for_each_length_of_prefixes() {
+    let steps = |count: usize| {
+        let fixture = Fixture::new();
+        let Fixture { instance, .. } = &fixture;
+        let broadcast = TrackingOptions { broadcast: true, ..PLAIN };
+        for number in 0..count {
+            let prefixes = [format!("{number:05}"), format!("{number:07}")];
+            instance.tracking.enable(
+                &fixture.client(number as u64 + 1),
+                broadcast,
+                &prefixes.each_ref().map(|prefix| prefix.as_bytes()),
+            );
+        }
+        let before = steps::taken();
+        assert!(instance.tracking.is_broadcast(b"00007") && !instance.tracking.is_broadcast(b"0000"));
+        let keys = [&b"00007:a"[..], b"0000008:b", b"other"];
+        instance.tracking.broadcast_changes(keys.into_iter(), None, &mut Vec::new());
+        assert_eq!(fixture.sent(), ["1:*1 $9 0000008:b ", "8:*1 $7 00007:a ", "9:*1 $9 0000008:b "]);
+        instance.tracking.disable(&instance.clients.find(8).unwrap());
+        assert!(!instance.tracking.is_broadcast(b"00007"));
+        steps::taken() - before
+    };
+    let (once, twice) = (steps(100), steps(200));
+    assert!(once > 0 && once == twice, "{once} steps beside 100 clients, {twice} beside twice as many");
 }
 
 #[test]
