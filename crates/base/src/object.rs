@@ -104,12 +104,6 @@ pub trait Object: Any + Send + Sync {
     /// The type of the value.
     fn kind(&self) -> Kind;
 
-    /// The value as its type knows it.
-    fn as_any(&self) -> &dyn Any;
-
-    /// As [`Object::as_any`], to be changed.
-    fn as_any_mut(&mut self) -> &mut dyn Any;
-
     /// How many elements there are.
     fn elements(&self) -> usize;
 
@@ -132,14 +126,18 @@ pub trait Object: Any + Send + Sync {
     /// [`Damaged`]: the bytes are not the next part; the value is as before.
     fn read_part(&mut self, part: &[u8]) -> Result<bool, Damaged>;
 
-    /// The earliest time at which an element expires, in milliseconds since 1970.
-    fn next_due(&self) -> Option<u64>;
+    /// The earliest time at which an element expires, in milliseconds since 1970. None: no element does.
+    fn next_due(&self) -> Option<u64> {
+        None
+    }
 
     /// Removes at most `limit` elements that are due at `now`, tells each to `removed`, and says how many they were.
     ///
     /// # Errors
     /// [`Missing`]: as many were removed as were told; the next is not in memory.
-    fn expire(&mut self, now: u64, limit: usize, removed: &mut dyn FnMut(&[u8])) -> Result<usize, Missing>;
+    fn expire(&mut self, _now: u64, _limit: usize, _removed: &mut dyn FnMut(&[u8])) -> Result<usize, Missing> {
+        Ok(0)
+    }
 
     /// Frees about `limit` parts of the value. True when nothing is left. After the first call the value has no meaning any more.
     fn drop_step(&mut self, limit: usize) -> bool;

@@ -35,14 +35,6 @@ impl Object for Pile {
         Kind::Hash
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
     fn elements(&self) -> usize {
         self.elements.len()
     }
@@ -167,7 +159,7 @@ impl Rig {
     fn get(&mut self, name: &str) -> Option<Vec<Vec<u8>>> {
         let read = |session: &mut Session, namespace: u16| {
             let key = session.key(namespace, name.as_bytes());
-            let elements = |object: &dyn Object| object.as_any().downcast_ref::<Pile>().map(|pile| pile.elements.clone());
+            let elements = |object: &dyn Object| (object as &dyn Any).downcast_ref::<Pile>().map(|pile| pile.elements.clone());
             Ok(session.read(key, |view| view.object().and_then(elements))?.flatten())
         };
         self.batch(read).map(|found| found.expect("an object"))

@@ -6,5 +6,5 @@ mod object;
 mod packed;
 
 pub use crate::hashed::Placement;
-pub use object::{HashIter, HashObject};
+pub use object::HashObject;
 pub use packed::PackedHash;

@@ -4,13 +4,12 @@
 
 use almandine_base::object::{Damaged, ImageCursor, Missing};
 
-use crate::image::{Magic, Part, begin};
-use crate::packed::entry::EntryShape;
+use crate::image::{Part, begin};
 use crate::packed::{Due, ELEMENTS_MAX};
 use crate::tree::{ByBound, NEVER};
 
 use super::chunk::{CHUNK_MAX_BYTES, Chunk, Place};
-use super::elements::Elements;
+use super::object::{HashedObject, HashedType};
 use super::place::{bound, tag};
 
 /// Elements of a chunk that is read at most, and bytes of their entries: about what grown chunks have, so that a change does not
@@ -18,11 +17,10 @@ use super::place::{bound, tag};
 const FILLED_ELEMENTS: usize = ELEMENTS_MAX * 3 / 4;
 const FILLED_BYTES: usize = CHUNK_MAX_BYTES * 3 / 4;
 
-impl<S: EntryShape> Elements<S> {
-    /// See [`almandine_base::object::Object::write_part`]. An encoding is kept by its number.
-    pub(crate) fn write_part(
+impl<S: HashedType> HashedObject<S> {
+    /// See [`almandine_base::object::Object::write_part`].
+    pub(super) fn write_chunks_part(
         &self,
-        (magic, encoding): (Magic, u8),
         cursor: ImageCursor,
         limit: usize,
         out: &mut Vec<u8>,
@@ -32,7 +30,7 @@ impl<S: EntryShape> Elements<S> {
             out.truncate(begin);
             return Err(Missing::Cold);
         };
-        Part { number: cursor.part, count, encoding, is_last: next.is_none() }.seal(magic, out, begin);
+        Part { number: cursor.part, count, encoding: S::number(self.encoding), is_last: next.is_none() }.seal(S::MAGIC, out, begin);
         Ok(next.map(|position| ImageCursor { position: u64::from(position), part: cursor.part + 1 }))
     }
 
@@ -52,12 +50,13 @@ impl<S: EntryShape> Elements<S> {
         Ok((count, leaves.bound().copied()))
     }
 
-    /// See [`almandine_base::object::Object::read_part`]. Says whether it was the last one, and the number of the encoding.
-    pub(crate) fn read_part(&mut self, magic: Magic, part: &[u8]) -> Result<(bool, u8), Damaged> {
-        let (part, entries) = Part::open(magic, self.parts, part, |bytes, at| S::parse(bytes, at).map(|(_, size)| size))?;
+    /// See [`almandine_base::object::Object::read_part`].
+    pub(super) fn read_chunks_part(&mut self, part: &[u8]) -> Result<bool, Damaged> {
+        let (part, entries) = Part::open(S::MAGIC, self.parts, part, |bytes, at| S::parse(bytes, at).map(|(_, size)| size))?;
         self.take(entries);
         self.parts += 1;
-        Ok((part.is_last, part.encoding))
+        self.encoding = S::encoding(part.encoding);
+        Ok(part.is_last)
     }
 
     /// Takes elements in: as whole chunks if they lie behind all others, which is so where hashes have not got another seed.
@@ -80,7 +79,7 @@ impl<S: EntryShape> Elements<S> {
         }
         for (hash, place) in elements {
             let Some((entry, _)) = S::parse(entries, place.at) else { continue };
-            let set = self.set(hash, entry.field, entry.value, entry.due.map_or(Due::Never, Due::At));
+            let set = self.put(hash, entry.field, entry.value, entry.due.map_or(Due::Never, Due::At));
             debug_assert!(set.is_ok(), "what is being read is in memory");
         }
     }

@@ -4,22 +4,22 @@
 //! chunks. A scan goes through the hashes in order; whatever chunks split or merge meanwhile, an element keeps its place in that
 //! order.
 //!
-//! [`Elements`] has what both types do; `layout` says where the bytes lie. A field and a member are the same here: what an element
+//! [`HashedObject`] has what both types do; `layout` says where the bytes lie. A field and a member are the same here: what an element
 //! is found by.
 
 mod chunk;
-mod elements;
 mod image;
 mod iter;
 mod layout;
 mod leaf;
+mod object;
 mod place;
 mod sample;
 mod scan;
 mod tags;
 
-pub(crate) use elements::Elements;
 pub use iter::HashedIter;
+pub use object::{HashedObject, HashedType};
 pub use place::Placement;
 pub(crate) use place::bound;
 pub(crate) use sample::{below, ranks};

@@ -2,22 +2,17 @@
 
 use almandine_base::object::Missing;
 
-use crate::packed::FieldEntry;
-use crate::packed::entry::EntryShape;
-
-use super::elements::Elements;
+use super::object::{HashedObject, HashedType};
 
 /// From this part of all elements on, a sample goes through all of them.
 const WALK_FROM: usize = 4;
 
-impl<S: EntryShape> Elements<S> {
+impl<S: HashedType> HashedObject<S> {
     /// Visits `count` different elements at random, or all if they are fewer. `random` gives 64 random bits.
-    pub(crate) fn sample(
-        &self,
-        count: usize,
-        random: &mut dyn FnMut() -> u64,
-        visit: &mut dyn FnMut(FieldEntry<'_>),
-    ) -> Result<(), Missing> {
+    ///
+    /// # Errors
+    /// [`Missing`]: a chunk is not in memory; what was visited is no random sample.
+    pub fn sample(&self, count: usize, random: &mut dyn FnMut() -> u64, visit: &mut dyn FnMut(S::Item<'_>)) -> Result<(), Missing> {
         if count >= self.len() / WALK_FROM {
             return self.sample_walking(count, random, visit);
         }
@@ -32,7 +27,7 @@ impl<S: EntryShape> Elements<S> {
         &self,
         count: usize,
         random: &mut dyn FnMut() -> u64,
-        visit: &mut dyn FnMut(FieldEntry<'_>),
+        visit: &mut dyn FnMut(S::Item<'_>),
     ) -> Result<(), Missing> {
         let (mut wanted, mut left) = (count.min(self.len()), self.len());
         for entry in self.iter_from(0) {

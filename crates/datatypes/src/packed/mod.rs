@@ -30,6 +30,10 @@ pub const ELEMENTS_MAX: usize = 64;
 /// Bytes of a packed collection at most: what a record can hold beside a key of some length. A larger one is an object.
 pub const PACKED_MAX_BYTES: usize = 16 * 1024 - 512;
 
+/// Elements and bytes that an object may have to become packed: half of what it may have to stay so, lest it goes to and fro.
+pub(crate) const REPACKED_MAX: usize = ELEMENTS_MAX / 2;
+pub(crate) const REPACKED_MAX_BYTES: usize = PACKED_MAX_BYTES / 2;
+
 /// The collection is too large to be packed: make an object of it, and write to that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;

@@ -16,7 +16,7 @@ mod tally;
 
 pub use crate::hashed::Placement;
 pub use edge::Edge;
-pub use object::{Assembly, SortedSetBackwards, SortedSetIter, SortedSetObject};
+pub use object::{Assembly, SortedSetBackwards, SortedSetIter, SortedSetObject, SortedSetOrder};
 pub use packed::{PackedSortedSet, Scored, SortedSetEncoding, SortedSetLimits, Update};
 pub use range::{LexRange, ScoreRange};
 pub use tally::{Aggregate, By, Sieve, Tally, number};

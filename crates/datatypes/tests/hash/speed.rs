@@ -55,7 +55,8 @@ fn speed() {
             field[0] = b'g';
             sum += usize::from(hash.find(&field).unwrap().is_some());
         });
-        let random = nanoseconds(50_000, |_| sum += hash.random(random.bits()).unwrap().map_or(0, |entry| entry.value.len()));
+        let random =
+            nanoseconds(50_000, |_| sum += hash.nth(random.below(hash.len())).unwrap().map_or(0, |entry| entry.value.len()));
         let set = nanoseconds(200_000, |i| sum += usize::from(hash.set(pick(i), b"9876543210", Due::Keep).unwrap()));
         let churn = nanoseconds(50_000, |i| {
             sum += usize::from(hash.remove(pick(i)).unwrap());

@@ -52,9 +52,9 @@ pub(crate) fn same(one: &[Owned], other: &[Owned]) -> bool {
 pub(crate) fn assert_equal(set: &SortedSetObject, model: &Model) {
     set.check();
     assert_eq!((set.len(), set.next_due()), (model.0.len(), model.next_due()));
-    let (all, expected): (Vec<Owned>, _) = (set.iter().map(|entry| owned(entry.unwrap())).collect(), model.sorted());
+    let (all, expected): (Vec<Owned>, _) = (set.order().iter().map(|entry| owned(entry.unwrap())).collect(), model.sorted());
     assert!(same(&all, &expected), "the members differ");
-    assert!(set.iter_back(usize::MAX).map(|entry| owned(entry.unwrap())).eq(expected.into_iter().rev()));
+    assert!(set.order().iter_back(usize::MAX).map(|entry| owned(entry.unwrap())).eq(expected.into_iter().rev()));
 }
 
 /// Scores of which many are equal, or few.

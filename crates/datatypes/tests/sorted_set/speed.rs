@@ -28,7 +28,7 @@ fn speed() {
         let rank = nanoseconds(200_000, |i| sum += set.rank(pick(i)).unwrap().map_or(0, |(rank, _)| rank) as f64);
         let range = nanoseconds(100_000, |_| {
             let from = random.below(count);
-            sum += set.iter_from(from).take(10).map(|entry| entry.map_or(0.0, |entry| entry.score)).sum::<f64>();
+            sum += set.order().iter_from(from).take(10).map(|entry| entry.map_or(0.0, |entry| entry.score)).sum::<f64>();
         });
         let change = nanoseconds(100_000, |i| _ = set.set(pick(i), random.below(10_000_000) as f64).unwrap());
         let begin = Instant::now();

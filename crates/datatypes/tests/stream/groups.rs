@@ -121,7 +121,7 @@ pub(crate) fn build(seed: u64, steps: usize) -> (StreamObject, Model) {
         }
         if snapshots.len() > 3 {
             let (snapshot, model) = snapshots.remove(random.below(4));
-            assert_equal(snapshot.as_any().downcast_ref().unwrap(), &model);
+            assert_equal((&*snapshot as &dyn std::any::Any).downcast_ref().unwrap(), &model);
         }
     }
     assert_equal(&stream, &model);

@@ -76,7 +76,7 @@ fn run(seed: u64, entries_max: usize, steps: usize) {
         }
         if snapshots.len() > 3 {
             let (snapshot, model) = snapshots.remove(random.below(4));
-            assert_equal(snapshot.as_any().downcast_ref().unwrap(), &model);
+            assert_equal((&*snapshot as &dyn std::any::Any).downcast_ref().unwrap(), &model);
         }
     }
     assert_equal(&stream, &model);

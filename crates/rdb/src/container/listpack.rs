@@ -18,6 +18,7 @@
 //! 11111111                         the end
 //! ```
 
+use super::checked::{Checked, Elements, Format};
 use crate::cursor::take;
 use almandine_datatypes::number::parse_i64;
 use almandine_datatypes::packed::Element;
@@ -36,10 +37,22 @@ const INTEGER_64: u8 = 0xF4;
 pub const BYTES_MAX: usize = 1 << 30;
 
 /// A listpack all of whose bytes were checked.
+pub type Listpack<'i> = Checked<'i, ListpackFormat>;
+
+/// The elements of a listpack.
+pub type ListpackElements<'i> = Elements<'i, ListpackFormat>;
+
+/// How these lie.
 #[derive(Clone, Copy, Debug)]
-pub struct Listpack<'i> {
-    elements: &'i [u8],
-    len: usize,
+pub struct ListpackFormat;
+
+impl Format for ListpackFormat {
+    type Element<'i> = Element<'i>;
+    const HEADER_BYTES: usize = HEADER_BYTES;
+
+    fn read<'i>(input: &mut &'i [u8]) -> Option<Self::Element<'i>> {
+        read_element(input)
+    }
 }
 
 impl<'i> Listpack<'i> {
@@ -58,44 +71,7 @@ impl<'i> Listpack<'i> {
             len += 1;
         }
         let count = u16::from_le_bytes(count);
-        (count == COUNT_UNKNOWN || usize::from(count) == len).then_some(Self { elements, len })
-    }
-
-    /// The number of elements.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether it has none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The elements in order.
-    #[must_use]
-    pub fn iter(&self) -> ListpackElements<'i> {
-        ListpackElements { unread: self.elements }
-    }
-}
-
-/// The elements of a listpack.
-#[derive(Clone, Debug)]
-pub struct ListpackElements<'i> {
-    unread: &'i [u8],
-}
-
-/// As of a listpack that was parsed before from the same bytes.
-pub(crate) fn parsed(bytes: &[u8]) -> ListpackElements<'_> {
-    ListpackElements { unread: bytes.get(HEADER_BYTES..bytes.len().saturating_sub(1)).unwrap_or_default() }
-}
-
-impl<'i> Iterator for ListpackElements<'i> {
-    type Item = Element<'i>;
-
-    fn next(&mut self) -> Option<Element<'i>> {
-        read_element(&mut self.unread)
+        (count == COUNT_UNKNOWN || usize::from(count) == len).then(|| Self::new(elements, len))
     }
 }
 

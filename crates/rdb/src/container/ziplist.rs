@@ -16,6 +16,7 @@
 //! 1111nnnn                         the number n - 1, with n of 1 to 13
 //! ```
 
+use super::checked::{Checked, Elements, Format};
 use crate::cursor::{array, take};
 use almandine_datatypes::packed::Element;
 use almandine_datatypes::packed::element::little_endian;
@@ -26,10 +27,22 @@ const END: u8 = 0xFF;
 const LONG_PREVIOUS: u8 = 0xFE;
 
 /// A ziplist all of whose bytes were checked.
+pub type Ziplist<'i> = Checked<'i, ZiplistFormat>;
+
+/// The elements of a ziplist.
+pub type ZiplistElements<'i> = Elements<'i, ZiplistFormat>;
+
+/// How these lie.
 #[derive(Clone, Copy, Debug)]
-pub struct Ziplist<'i> {
-    elements: &'i [u8],
-    len: usize,
+pub struct ZiplistFormat;
+
+impl Format for ZiplistFormat {
+    type Element<'i> = Element<'i>;
+    const HEADER_BYTES: usize = HEADER_BYTES;
+
+    fn read<'i>(input: &mut &'i [u8]) -> Option<Self::Element<'i>> {
+        read_element(input).map(|(_, element)| element)
+    }
 }
 
 impl<'i> Ziplist<'i> {
@@ -55,44 +68,7 @@ impl<'i> Ziplist<'i> {
             len += 1;
         }
         let count = u16::from_le_bytes(count);
-        (count == COUNT_UNKNOWN || usize::from(count) == len).then_some(Self { elements, len })
-    }
-
-    /// The number of elements.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether it has none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The elements in order.
-    #[must_use]
-    pub fn iter(&self) -> ZiplistElements<'i> {
-        ZiplistElements { unread: self.elements }
-    }
-}
-
-/// The elements of a ziplist.
-#[derive(Clone, Debug)]
-pub struct ZiplistElements<'i> {
-    unread: &'i [u8],
-}
-
-/// As of a ziplist that was parsed before from the same bytes.
-pub(crate) fn parsed(bytes: &[u8]) -> ZiplistElements<'_> {
-    ZiplistElements { unread: bytes.get(HEADER_BYTES..bytes.len().saturating_sub(1)).unwrap_or_default() }
-}
-
-impl<'i> Iterator for ZiplistElements<'i> {
-    type Item = Element<'i>;
-
-    fn next(&mut self) -> Option<Element<'i>> {
-        read_element(&mut self.unread).map(|(_, element)| element)
+        (count == COUNT_UNKNOWN || usize::from(count) == len).then(|| Self::new(elements, len))
     }
 }
 

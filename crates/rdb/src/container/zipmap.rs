@@ -8,16 +8,29 @@
 //! unused ones. A length is one byte below 254, or 254 and 4 bytes, least significant first; a short length in the long form is
 //! damage.
 
+use super::checked::{Checked, Elements, Format};
 use crate::cursor::{array, take};
 
 const LONG: u8 = 254;
 const END: u8 = 255;
 
 /// A zipmap all of whose bytes were checked.
+pub type Zipmap<'i> = Checked<'i, ZipmapFormat>;
+
+/// The pairs, fields and values, of a zipmap.
+pub type Pairs<'i> = Elements<'i, ZipmapFormat>;
+
+/// How these lie.
 #[derive(Clone, Copy, Debug)]
-pub struct Zipmap<'i> {
-    pairs: &'i [u8],
-    len: usize,
+pub struct ZipmapFormat;
+
+impl Format for ZipmapFormat {
+    type Element<'i> = (&'i [u8], &'i [u8]);
+    const HEADER_BYTES: usize = 1;
+
+    fn read<'i>(input: &mut &'i [u8]) -> Option<Self::Element<'i>> {
+        read_pair(input)
+    }
 }
 
 impl<'i> Zipmap<'i> {
@@ -31,44 +44,7 @@ impl<'i> Zipmap<'i> {
             read_pair(&mut unread)?;
             len += 1;
         }
-        (end == END && (count == LONG || usize::from(count) == len)).then_some(Self { pairs, len })
-    }
-
-    /// The number of pairs.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether it has none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Fields and values in order.
-    #[must_use]
-    pub fn iter(&self) -> Pairs<'i> {
-        Pairs { unread: self.pairs }
-    }
-}
-
-/// The pairs of a zipmap.
-#[derive(Clone, Debug)]
-pub struct Pairs<'i> {
-    unread: &'i [u8],
-}
-
-/// As of a zipmap that was parsed before from the same bytes.
-pub(crate) fn parsed(bytes: &[u8]) -> Pairs<'_> {
-    Pairs { unread: bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default() }
-}
-
-impl<'i> Iterator for Pairs<'i> {
-    type Item = (&'i [u8], &'i [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        read_pair(&mut self.unread)
+        (end == END && (count == LONG || usize::from(count) == len)).then(|| Self::new(pairs, len))
     }
 }
 

@@ -151,8 +151,8 @@ impl<'l> Iterator for ListElements<'l> {
             }
             self.unread = match self.nodes.next()? {
                 Node::Element(bytes) => return Some(Ok((&**bytes).into())),
-                Node::Ziplist(bytes) => Unread::Ziplist(ziplist::parsed(bytes)),
-                Node::Listpack(bytes) => Unread::Listpack(listpack::parsed(bytes)),
+                Node::Ziplist(bytes) => Unread::Ziplist(ziplist::ZiplistElements::of_checked(bytes)),
+                Node::Listpack(bytes) => Unread::Listpack(listpack::ListpackElements::of_checked(bytes)),
             };
         }
     }

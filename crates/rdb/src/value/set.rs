@@ -60,7 +60,7 @@ impl<'i> Set<'i> {
         let unread = match &self.body {
             Body::Objects(bytes) => Unread::Objects(bytes),
             Body::Intset(bytes) => Unread::Integers(bytes),
-            Body::Listpack(bytes) => Unread::Listpack(listpack::parsed(bytes)),
+            Body::Listpack(bytes) => Unread::Listpack(listpack::ListpackElements::of_checked(bytes)),
         };
         SetMembers { unread, left: self.len, seen: BTreeSet::new() }
     }

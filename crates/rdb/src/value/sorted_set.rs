@@ -95,8 +95,8 @@ impl<'i> SortedSet<'i> {
     pub fn members(&self) -> SortedSetMembers<'_> {
         let unread = match &self.body {
             Body::Objects { bytes, form } => Unread::Objects { bytes, form: *form },
-            Body::Ziplist(bytes) => Unread::Ziplist(ziplist::parsed(bytes)),
-            Body::Listpack(bytes) => Unread::Listpack(listpack::parsed(bytes)),
+            Body::Ziplist(bytes) => Unread::Ziplist(ziplist::ZiplistElements::of_checked(bytes)),
+            Body::Listpack(bytes) => Unread::Listpack(listpack::ListpackElements::of_checked(bytes)),
         };
         SortedSetMembers { unread, left: self.len, seen: BTreeSet::new() }
     }

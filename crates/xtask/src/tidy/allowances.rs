@@ -59,10 +59,6 @@ pub(super) const WIDE_LINES: &[(&str, usize)] = &[
 
 /// Public methods of types that have more than twenty.
 pub(super) const WIDE_TYPES: &[(&str, usize)] = &[
-    ("datatypes::HashObject", 25),
-    ("datatypes::ListObject", 22),
-    ("datatypes::SetObject", 23),
-    ("datatypes::SortedSetObject", 27),
     ("keyspace::Accessor", 38),
     ("keyspace::Reader", 40),
     ("keyspace::StreamMut", 29),

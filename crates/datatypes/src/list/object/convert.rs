@@ -3,15 +3,13 @@
 use almandine_base::object::Missing;
 
 use crate::list::{End, LIST_MAX_BYTES, PackedList};
-use crate::packed::ELEMENTS_MAX;
+use crate::packed::REPACKED_MAX;
+use crate::tree::Tree;
 
 use super::ListObject;
 
 /// Bytes that a list may have to become packed: half of what it may have to stay so, lest it goes to and fro.
 const REPACKED_MAX_BYTES: usize = LIST_MAX_BYTES / 2;
-
-/// Elements that a list may have to become packed.
-const REPACKED_MAX: usize = ELEMENTS_MAX / 2;
 
 impl ListObject {
     /// An object with the elements of a packed list. Bytes that are none give as many elements as can be read.
@@ -23,19 +21,13 @@ impl ListObject {
         object
     }
 
-    /// Whether the list has become so small that it should be packed again.
-    #[must_use]
-    pub fn should_pack(&self) -> bool {
-        let entries = self.head.entries().len() + self.tail.entries().len();
-        self.len() <= REPACKED_MAX && entries + self.middle.as_ref().map_or(0, |tree| tree.memory()) <= REPACKED_MAX_BYTES
-    }
-
-    /// Appends the list as a packed one to `out`, if it can be one. Says whether it did.
+    /// Appends the list as a packed one to `out`, if it has become so small that it should be one. Says whether it has.
     ///
     /// # Errors
     /// [`Missing`]: a chunk is not in memory; `out` is as before.
     pub fn pack(&self, out: &mut Vec<u8>) -> Result<bool, Missing> {
-        if self.len() > ELEMENTS_MAX {
+        let ends = self.head.entries().len() + self.tail.entries().len();
+        if self.len() > REPACKED_MAX || ends + self.middle.as_ref().map_or(0, Tree::memory) > REPACKED_MAX_BYTES {
             return Ok(false);
         }
         let mut bytes = Vec::new();

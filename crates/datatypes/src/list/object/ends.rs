@@ -85,20 +85,6 @@ impl ListObject {
         }
     }
 
-    /// The element at an end.
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory.
-    pub fn peek(&self, end: End) -> Result<Option<Member<'_>>, Missing> {
-        if let Some((element, _)) = self.stack(end).top() {
-            return Ok(Some(element.into()));
-        }
-        match end {
-            End::Left => self.nth(0),
-            End::Right => self.nth(self.len().wrapping_sub(1)),
-        }
-    }
-
     /// Takes the element at an end away, and gives what `taken` makes of it. None: there is none. A list without elements is the
     /// caller's to remove.
     ///

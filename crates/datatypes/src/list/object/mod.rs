@@ -9,8 +9,6 @@ mod remove;
 
 pub use iter::ListIter;
 
-use std::any::Any;
-
 use almandine_base::object::{Damaged, ImageCursor, Kind, Missing, Object};
 
 use super::packed::{EMPTY_LISTPACK_BYTES, listpack_bytes};
@@ -231,14 +229,6 @@ impl Object for ListObject {
         Kind::List
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
     fn elements(&self) -> usize {
         self.len()
     }
@@ -257,14 +247,6 @@ impl Object for ListObject {
 
     fn read_part(&mut self, part: &[u8]) -> Result<bool, Damaged> {
         image::read_part(self, part)
-    }
-
-    fn next_due(&self) -> Option<u64> {
-        None
-    }
-
-    fn expire(&mut self, _now: u64, _limit: usize, _removed: &mut dyn FnMut(&[u8])) -> Result<usize, Missing> {
-        Ok(0)
     }
 
     fn drop_step(&mut self, limit: usize) -> bool {

@@ -72,7 +72,7 @@ impl SortedSetObject {
     /// Puts members behind all others, if there are any, and takes them out of `chunk`.
     fn append(&mut self, chunk: &mut Vec<Scored<'_>>) {
         let Some(first) = chunk.first() else { return };
-        let last = self.order.len().checked_sub(1).and_then(|rank| self.nth(rank as usize).ok().flatten());
+        let last = self.order.len().checked_sub(1).and_then(|rank| self.order().nth(rank as usize).ok().flatten());
         let bound = last.map_or_else(Bound::default, |last| Bound::between(last.key(), first.key()));
         debug_assert!(chunk.is_sorted_by(|one, next| one.key() < next.key()), "members ascend");
         self.order.append(bound, OrderChunk::of(chunk));

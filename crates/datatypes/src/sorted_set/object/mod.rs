@@ -4,25 +4,22 @@ mod build;
 mod convert;
 mod image;
 mod iter;
+mod order;
 mod scan;
 
 pub use build::Assembly;
 pub use iter::{SortedSetBackwards, SortedSetIter};
-
-use std::any::Any;
+pub use order::SortedSetOrder;
 
 use almandine_base::object::{Damaged, ImageCursor, Kind, Missing, Object};
 
 use super::{Scored, SortedSetEncoding, Update};
-use crate::hashed::{Placement, below, bound, ranks};
+use crate::hashed::{Placement, bound};
 use crate::tree::{ByBound, ByRank, FirstDue, Tree};
 
 use super::chunk::index::IndexChunk;
 use super::chunk::order::OrderChunk;
 use super::edge::{ByEdge, Edge};
-
-/// From this part of all members on, a sample goes through all of them.
-const WALK_FROM: usize = 4;
 
 /// A sorted set of any number of members, each below 2 GiB. No score is NaN.
 ///
@@ -172,7 +169,7 @@ impl SortedSetObject {
     /// # Errors
     /// [`Missing`]: a chunk is not in memory; nothing has changed.
     pub fn remove_nth(&mut self, rank: usize, taken: &mut dyn FnMut(Scored<'_>)) -> Result<bool, Missing> {
-        let Some(entry) = self.nth(rank)? else { return Ok(false) };
+        let Some(entry) = self.order().nth(rank)? else { return Ok(false) };
         let (hash, score) = (self.hash32(entry.member), entry.score);
         taken(entry);
         let mut route = ByRank(rank as u64);
@@ -206,86 +203,10 @@ impl SortedSetObject {
         Ok(removed)
     }
 
-    /// The ranks of the members that are due at `now`, ascending.
+    /// The members in their order.
     #[must_use]
-    pub fn due_ranks(&self, now: u64) -> Vec<usize> {
-        let mut ranks = Vec::new();
-        self.order.visit_due(now, &mut |before, chunk| {
-            let due = chunk.iter().enumerate().filter(|(_, entry)| entry.due.is_some_and(|due| due <= now));
-            ranks.extend(due.map(|(index, _)| before as usize + index));
-        });
-        ranks
-    }
-
-    /// How many members lie below an edge: all that ranges by score and by member need.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory.
-    pub fn rank_of(&self, edge: &Edge<'_>) -> Result<usize, Missing> {
-        let mut route = ByEdge { edge: *edge, rank: 0 };
-        let chunk = self.order.leaf(&mut route)?;
-        Ok(route.rank as usize + chunk.below(edge))
-    }
-
-    /// The member of a rank, from 0 on.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory.
-    pub fn nth(&self, rank: usize) -> Result<Option<Scored<'_>>, Missing> {
-        if rank >= self.len() {
-            return Ok(None);
-        }
-        let mut route = ByRank(rank as u64);
-        let chunk = self.order.leaf(&mut route)?;
-        Ok(chunk.nth(route.0 as usize))
-    }
-
-    /// All members, ascending.
-    #[must_use]
-    pub fn iter(&self) -> SortedSetIter<'_> {
-        self.iter_from(0)
-    }
-
-    /// Members from a rank on, ascending.
-    #[must_use]
-    pub fn iter_from(&self, rank: usize) -> SortedSetIter<'_> {
-        SortedSetIter::new(&self.order, rank)
-    }
-
-    /// The `count` lowest members, descending.
-    #[must_use]
-    pub fn iter_back(&self, count: usize) -> SortedSetBackwards<'_> {
-        SortedSetBackwards::new(&self.order, count)
-    }
-
-    /// One member at random. None if there is none.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory.
-    pub fn random(&self, bits: u64) -> Result<Option<Scored<'_>>, Missing> {
-        self.nth(below(bits, self.len()))
-    }
-
-    /// Visits `count` different members at random, or all if they are fewer. `random` gives 64 random bits.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory; the members that were visited are no random sample.
-    pub fn sample(&self, count: usize, random: &mut dyn FnMut() -> u64, visit: &mut dyn FnMut(Scored<'_>)) -> Result<(), Missing> {
-        if count < self.len() / WALK_FROM {
-            for rank in ranks(count, self.len(), random) {
-                self.nth(rank)?.into_iter().for_each(&mut *visit);
-            }
-            return Ok(());
-        }
-        let (mut wanted, mut left) = (count.min(self.len()), self.len());
-        for entry in self.iter() {
-            if wanted == left || below(random(), left) < wanted {
-                visit(entry?);
-                wanted -= 1;
-            }
-            left -= 1;
-        }
-        Ok(())
+    pub fn order(&self) -> SortedSetOrder<'_> {
+        SortedSetOrder(&self.order)
     }
 
     /// Panics unless all is sound. Takes time in proportion to the size. For tests.
@@ -293,7 +214,7 @@ impl SortedSetObject {
         self.order.check(&());
         self.index.check(&());
         assert_eq!(self.order.len(), self.index.len(), "INV-ZSET-1: order and index have the same members");
-        for (rank, entry) in self.iter().enumerate() {
+        for (rank, entry) in self.order().iter().enumerate() {
             let entry = entry.expect("all is in memory");
             let found = self.rank(entry.member).expect("all is in memory");
             assert_eq!(found, Some((rank, entry)), "INV-ZSET-1: each member has an entry in the index");
@@ -316,14 +237,6 @@ fn at(score: f64, member: &[u8]) -> ByEdge<'_> {
 impl Object for SortedSetObject {
     fn kind(&self) -> Kind {
         Kind::SortedSet
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 
     fn elements(&self) -> usize {

@@ -33,7 +33,7 @@ impl SortedSetObject {
             let chunk = chunk?;
             for (_, score) in chunk.iter() {
                 if wanted.insert(score::key(score), score).is_none() {
-                    walk += self.rank_of(&Edge::behind_score(score))? - self.rank_of(&Edge::before_score(score))?;
+                    walk += self.order().rank_of(&Edge::behind_score(score))? - self.order().rank_of(&Edge::before_score(score))?;
                 }
             }
             found += chunk.len();
@@ -50,7 +50,7 @@ impl SortedSetObject {
 
     /// Visits the members of a score whose hashes lie in a range.
     fn visit_equal(&self, score: f64, (low, high): (u32, Option<u32>), visit: &mut dyn FnMut(Scored<'_>)) -> Result<(), Missing> {
-        for entry in self.iter_from(self.rank_of(&Edge::before_score(score))?) {
+        for entry in self.order().iter_from(self.order().rank_of(&Edge::before_score(score))?) {
             let entry = entry?;
             if entry.score != score {
                 break;

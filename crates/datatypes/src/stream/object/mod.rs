@@ -12,7 +12,6 @@ pub use entries::{Keep, StreamEntries, Trim};
 pub use groups::StreamGroups;
 pub use iter::{StreamBackwards, StreamIter};
 
-use std::any::Any;
 use std::sync::Arc;
 
 use almandine_base::object::{Damaged, ImageCursor, Kind, Missing, Object};
@@ -177,14 +176,6 @@ impl Object for StreamObject {
         Kind::Stream
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
     fn elements(&self) -> usize {
         self.len() as usize
     }
@@ -204,14 +195,6 @@ impl Object for StreamObject {
 
     fn read_part(&mut self, part: &[u8]) -> Result<bool, Damaged> {
         image::read_part(self, part)
-    }
-
-    fn next_due(&self) -> Option<u64> {
-        None
-    }
-
-    fn expire(&mut self, _now: u64, _limit: usize, _removed: &mut dyn FnMut(&[u8])) -> Result<usize, Missing> {
-        Ok(0)
     }
 
     fn drop_step(&mut self, limit: usize) -> bool {

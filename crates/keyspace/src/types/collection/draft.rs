@@ -1,5 +1,6 @@
 //! A collection under its latch, to be changed.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use almandine_datatypes::hash::Placement;
@@ -105,7 +106,7 @@ impl<C: Collection> Editable<C> for Draft<'_, C> {
             return Ok(change(fresh));
         }
         let Some(Slot::Occupied(entry)) = &mut self.slot else { return Err(Refusal::Full) };
-        let changed = entry.change_object(|object| object.as_any_mut().downcast_mut::<C::Object>().map(change))?;
+        let changed = entry.change_object(|object| (object as &mut dyn Any).downcast_mut::<C::Object>().map(change))?;
         self.uncommitted = true;
         changed.ok_or(Refusal::WrongKind)
     }

@@ -26,6 +26,8 @@ pub(super) use look::visit_while;
 pub use new::New;
 pub(super) use sample::sample;
 
+use std::any::Any;
+
 use almandine_base::object::{Missing, Object};
 use almandine_datatypes::hash::Placement;
 use almandine_store::Kind;
@@ -159,5 +161,5 @@ pub(super) trait Editable<C: Collection> {
 
 /// The object as its type knows it.
 pub(super) fn downcast<C: Collection>(object: &dyn Object) -> Option<&C::Object> {
-    object.as_any().downcast_ref()
+    (object as &dyn Any).downcast_ref()
 }

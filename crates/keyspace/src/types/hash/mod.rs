@@ -54,7 +54,7 @@ impl Collection for Hashes {
     }
 
     fn pack(object: &HashObject, out: &mut Vec<u8>) -> Result<bool, object::Missing> {
-        Ok(object.should_pack() && object.pack(out)?)
+        object.pack(out)
     }
 
     #[inline]

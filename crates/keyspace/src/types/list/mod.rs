@@ -55,7 +55,7 @@ impl Collection for Lists {
     }
 
     fn pack(object: &ListObject, out: &mut Vec<u8>) -> Result<bool, object::Missing> {
-        Ok(object.should_pack() && object.pack(out)?)
+        object.pack(out)
     }
 
     #[inline]

@@ -52,7 +52,7 @@ impl Collection for Sets {
     }
 
     fn pack(object: &SetObject, out: &mut Vec<u8>) -> Result<bool, object::Missing> {
-        Ok(object.should_pack() && object.pack(out)?)
+        object.pack(out)
     }
 
     #[inline]

@@ -31,7 +31,7 @@ impl<'s> Members<'s> {
                 }
                 Walk::Packed(iter)
             }
-            Contents::Object(object) => Walk::Object(object.iter_from(from)),
+            Contents::Object(object) => Walk::Object(object.order().iter_from(from)),
         };
         Self { walk, left: count, now }
     }
@@ -46,7 +46,7 @@ impl<'s> Members<'s> {
                 }
                 Walk::PackedBack(iter)
             }
-            Contents::Object(object) => Walk::ObjectBack(object.iter_back(before)),
+            Contents::Object(object) => Walk::ObjectBack(object.order().iter_back(before)),
         };
         Self { walk, left: count, now }
     }

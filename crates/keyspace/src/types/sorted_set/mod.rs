@@ -64,7 +64,7 @@ impl Collection for SortedSets {
     }
 
     fn pack(object: &SortedSetObject, out: &mut Vec<u8>) -> Result<bool, object::Missing> {
-        Ok(object.should_pack() && object.pack(out)?)
+        object.pack(out)
     }
 
     #[inline]
@@ -215,7 +215,7 @@ impl<'s> SortedSet<'s> {
     pub fn rank_of(&self, edge: &Edge<'_>) -> Result<usize, Refusal> {
         let raw = match self.contents {
             Contents::Packed(packed) => packed.iter().take_while(|entry| edge.is_above_member(entry)).count(),
-            Contents::Object(object) => object.rank_of(edge)?,
+            Contents::Object(object) => object.order().rank_of(edge)?,
         };
         Ok(self.live_rank(raw))
     }
@@ -246,7 +246,7 @@ impl<'s> SortedSet<'s> {
                 })
             }
             Contents::Object(object) => {
-                let Some(first) = object.nth(0)?.filter(|_| !range.is_empty()) else { return Ok(0..0) };
+                let Some(first) = object.order().nth(0)?.filter(|_| !range.is_empty()) else { return Ok(0..0) };
                 let rank = |edge: Option<Edge<'_>>| edge.map(|edge| self.rank_of(&edge)).transpose();
                 let start = rank(range.lower(first.score))?.unwrap_or(0);
                 Ok(start..rank(range.upper(first.score))?.unwrap_or(self.len()).max(start))
@@ -261,7 +261,7 @@ impl<'s> SortedSet<'s> {
     pub fn nth(&self, rank: usize) -> Result<Option<Scored<'s>>, Refusal> {
         match self.contents {
             Contents::Packed(packed) => Ok(packed.nth(self.raw_rank(rank))),
-            Contents::Object(object) => Ok(object.nth(self.raw_rank(rank))?),
+            Contents::Object(object) => Ok(object.order().nth(self.raw_rank(rank))?),
         }
     }
 
@@ -292,7 +292,7 @@ impl<'s> SortedSet<'s> {
         if let Contents::Object(object) = self.contents
             && self.gone.is_empty()
         {
-            return Ok(object.sample(count, random, visit)?);
+            return Ok(object.order().sample(count, random, visit)?);
         }
         sample(self.iter(), self.len(), count, random, visit)
     }
@@ -348,7 +348,7 @@ fn due_ranks(contents: Contents<'_, SortedSets>, now: u64) -> Vec<usize> {
         Contents::Packed(packed) => {
             packed.iter().enumerate().filter(|(_, entry)| !is_live(entry, now)).map(|(rank, _)| rank).collect()
         }
-        Contents::Object(object) => object.due_ranks(now),
+        Contents::Object(object) => object.order().due_ranks(now),
     }
 }
 

@@ -123,9 +123,11 @@ impl<'i> Hash<'i> {
     pub fn fields(&self) -> HashFields<'_> {
         let unread = match &self.body {
             Body::Objects { bytes, expiries } => Unread::Objects { bytes, expiries: *expiries },
-            Body::Zipmap(bytes) => Unread::Zipmap(zipmap::parsed(bytes)),
-            Body::Ziplist(bytes) => Unread::Ziplist(ziplist::parsed(bytes)),
-            Body::Listpack { bytes, expiries } => Unread::Listpack { elements: listpack::parsed(bytes), expiries: *expiries },
+            Body::Zipmap(bytes) => Unread::Zipmap(zipmap::Pairs::of_checked(bytes)),
+            Body::Ziplist(bytes) => Unread::Ziplist(ziplist::ZiplistElements::of_checked(bytes)),
+            Body::Listpack { bytes, expiries } => {
+                Unread::Listpack { elements: listpack::ListpackElements::of_checked(bytes), expiries: *expiries }
+            }
         };
         HashFields { unread, left: self.len, seen: BTreeSet::new() }
     }
