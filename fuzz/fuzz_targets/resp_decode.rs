@@ -2,7 +2,10 @@
 
 #![no_main]
 
-use almandine_resp::client::{DecodeError, Decoder, Value};
+#[path = "../../crates/resp/tests/client/mod.rs"]
+mod client;
+
+use client::{DecodeError, Decoder, Value};
 use libfuzzer_sys::fuzz_target;
 
 /// Decodes `stream` as it arrives at each of `ends`.

@@ -13,7 +13,7 @@ pub struct Pattern {
 enum Form {
     /// Itself.
     Exact,
-    /// So many bytes, and anything behind them.
+    /// This number of bytes, and anything behind them.
     Prefix(usize),
     Any,
 }

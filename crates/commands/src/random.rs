@@ -17,7 +17,7 @@ thread_local! {
     static SEEDS: Cell<u64> = Cell::new(entropy::seed());
 }
 
-/// Splitmix64, from a seed that nobody else knows.
+/// Splitmix64, from a secret seed.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -70,12 +70,12 @@ impl Sample {
     }
 }
 
-/// Whether so many elements, each drawn from all, are too much for a reply however short they are.
+/// Whether `count` elements, each drawn from all, are too much for a reply however short they are.
 pub(crate) fn are_too_many(count: usize) -> bool {
     count > REPLY_BYTES_MAX / ELEMENT_BYTES_MIN
 }
 
-/// Draws so many elements: `draw` answers one and says whether there was any. False: they are too much for a reply.
+/// Draws `count` elements: `draw` answers one and says whether there was any. False: they are too much for a reply.
 pub(crate) fn draw_each(
     reply: &mut Reply<'_>,
     count: usize,

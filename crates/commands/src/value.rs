@@ -51,7 +51,7 @@ fn set_telling(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], put: Put) -
 }
 
 /// As [`set`], with an expiry; when that has passed the key is gone at once. That is a change even if there was no key, and told
-/// to who watches it.
+/// to connections that watch it.
 pub(crate) fn set_expiring(call: &mut WriteCall<'_>, key: Key<'_>, value: &[u8], expiry_ms: i64) -> Outcome {
     if expiry_ms > call.now_ms() {
         set(call, key, value, Put { expiry_ms: Some(expiry_ms), ..Put::default() })?;

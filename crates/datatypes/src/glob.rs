@@ -62,11 +62,6 @@ pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     }
 }
 
-/// Whether the pattern has no special byte, so that it matches only itself.
-pub fn is_literal(pattern: &[u8]) -> bool {
-    !pattern.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'\\'))
-}
-
 /// What remains of `pattern` once its first part, which is not a star, has matched `byte`.
 fn match_one(pattern: &[u8], byte: u8, case: Case) -> Option<&[u8]> {
     let (&first, rest) = pattern.split_first()?;
@@ -154,11 +149,5 @@ mod tests {
     fn many_stars_take_no_time() {
         let pattern = "a*".repeat(2_000) + "b";
         assert!(!sensitive(&pattern, &"a".repeat(4_000)));
-    }
-
-    #[test]
-    fn literals() {
-        assert!(is_literal(b"user:1"));
-        assert!(["*", "a?", "[", "\\"].iter().all(|pattern| !is_literal(pattern.as_bytes())));
     }
 }

@@ -36,11 +36,13 @@ fn owned(entry: FieldEntry) -> Field {
     (entry.field.to_vec(), (entry.value.to_vec(), entry.due))
 }
 
-/// Applies an edit in both ways that the store has, and compares.
+/// Applies an edit in place, and compares with its splices one by one.
 fn apply(edit: &Edit, bytes: &mut Vec<u8>) {
     let len = edit.new_len(bytes.len());
-    let mut copy = vec![0xEE; len];
-    edit.apply_to(bytes, &mut copy);
+    let mut copy = bytes.clone();
+    for splice in edit.splices() {
+        copy.splice(splice.offset..splice.offset + splice.remove, splice.insert().concat());
+    }
     let old = bytes.len();
     bytes.resize(old.max(len), 0xDD);
     assert_eq!(edit.apply_within(bytes, old), len);
@@ -61,7 +63,9 @@ fn an_edit_in_place_needs_no_more_room_than_its_result() {
         let mut copy = bytes.clone();
         let (edit, is_new) = PackedHash::new(&bytes).set(b"a", value, Due::Never).unwrap();
         assert!(!is_new);
-        edit.apply(&mut copy);
+        for splice in edit.splices() {
+            copy.splice(splice.offset..splice.offset + splice.remove, splice.insert().concat());
+        }
         let packed = PackedHash::new(&copy);
         assert!(packed.is_sound() && packed.find(b"a").unwrap().value == value && packed.next_due().is_none());
     }

@@ -42,9 +42,6 @@ pub fn lock(file: &File) -> io::Result<bool> {
 
 /// Gives the space of a range back without changing the file's length; the range reads as zeroes. False when the file system
 /// has no holes.
-///
-/// # Errors
-/// As the system reports them.
 pub fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<bool> {
     match rustix::fs::fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, bytes) {
         Ok(()) => Ok(true),
@@ -55,9 +52,6 @@ pub fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<bool> {
 
 /// The next range with data at or after `offset`, as begin and end; none when only a hole follows. A file system without holes
 /// says that everything is data. Moves the file's own position, which positioned reads and writes do not use.
-///
-/// # Errors
-/// As the system reports them.
 pub fn next_data(file: &File, offset: u64) -> io::Result<Option<(u64, u64)>> {
     let begin = match rustix::fs::seek(file, SeekFrom::Data(offset)) {
         Ok(begin) => begin,

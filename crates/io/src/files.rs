@@ -9,9 +9,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A file's bytes.
-///
-/// # Errors
-/// As the system reports them; so with all of these.
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
@@ -25,41 +22,26 @@ pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 }
 
 /// Writes a whole file, in place of what it held.
-///
-/// # Errors
-/// As the system reports them.
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     fs::write(path, bytes)
 }
 
 /// Makes a file, or empties the one that is there.
-///
-/// # Errors
-/// As the system reports them.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
     File::create(path)
 }
 
 /// Opens a file for writing at its end, and makes it when it is missing.
-///
-/// # Errors
-/// As the system reports them.
 pub fn append(path: impl AsRef<Path>) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
 /// Removes a file's name.
-///
-/// # Errors
-/// As the system reports them.
 pub fn remove(path: impl AsRef<Path>) -> io::Result<()> {
     fs::remove_file(path)
 }
 
 /// Gives a file another name, in place of a file that has it.
-///
-/// # Errors
-/// As the system reports them.
 pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     fs::rename(from, to)
 }
@@ -93,25 +75,16 @@ pub fn replace(file: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()
 }
 
 /// Makes a directory and those above it that are missing.
-///
-/// # Errors
-/// As the system reports them.
 pub fn make_directories(path: impl AsRef<Path>) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
 /// Makes durable which files a directory has.
-///
-/// # Errors
-/// As the system reports them.
 pub fn sync_directory(path: impl AsRef<Path>) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
 /// The names in a directory.
-///
-/// # Errors
-/// As the system reports them.
 pub fn names(directory: impl AsRef<Path>) -> io::Result<Vec<String>> {
     fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
@@ -125,9 +98,6 @@ pub fn canonical(path: impl AsRef<Path>) -> io::Result<PathBuf> {
 }
 
 /// Bytes that a file takes on its file system; holes take none.
-///
-/// # Errors
-/// As the system reports them.
 pub fn disk_bytes(path: impl AsRef<Path>) -> io::Result<u64> {
     Ok(fs::metadata(path)?.blocks() * 512)
 }

@@ -6,7 +6,7 @@
 //! **Invariants**: *I1* the kernel reads or writes memory of ours only inside a system call of the thread that owns the
 //! memory, or inside the buffer ring of a reactor, which lives as long as the reactor, or into the buffer of a read that a
 //! reactor has under way, which it owns until the read has ended. *I2* a descriptor that a submission
-//! names stays open until the kernel has taken the submission.
+//! names stays open until the kernel has taken the submission. Errors are those of the system, where a function does not say more.
 //! **Start reading at**: [`reactor`], then [`reactor::Outbox`] and [`storage`].
 
 pub mod allocator;

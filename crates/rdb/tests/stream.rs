@@ -4,7 +4,7 @@
 mod oracle;
 
 use almandine_base::object::Object;
-use almandine_datatypes::stream::{NOBODY, NodeLimits, Pending, ProducerLimits, StreamId, StreamObject};
+use almandine_datatypes::stream::{NodeLimits, Pending, ProducerLimits, StreamId, StreamObject, UNOWNED};
 use almandine_rdb::types;
 use almandine_rdb::value::footer;
 use almandine_rdb::value::stream::{self, StreamForm};
@@ -174,7 +174,7 @@ fn younger_forms() {
         } else if expected == StreamForm::Released {
             stream
                 .groups_mut()
-                .change(0, |group| group.pend(Pending { id: StreamId::new(3, 3), time: 0, count: u64::MAX >> 1, owner: NOBODY }))
+                .change(0, |group| group.pend(Pending { id: StreamId::new(3, 3), time: 0, count: u64::MAX >> 1, owner: UNOWNED }))
                 .unwrap()
                 .expect("memory");
         }

@@ -3,9 +3,12 @@
 //! `cargo bench -p almandine-resp` on an otherwise idle machine. Each figure is the best of many rounds over one input that stays
 //! in the CPU's cache: what the code costs, without what the memory costs. It prints; it does not judge.
 
+#[path = "../tests/client/mod.rs"]
+mod client;
+
 use almandine_base::Output;
-use almandine_resp::client::encode;
 use almandine_resp::{Batch, Limits, Parser, ProtocolVersion, Reply};
+use client::encode;
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! RESP2, RESP3 and inline commands, without I/O.
 //!
 //! **Is**: the wire protocol. [`Parser`] turns received bytes into a [`Batch`] of commands whose arguments stay where they were
-//! received; [`Reply`] appends replies to an [`Output`](almandine_base::Output) in the protocol version that the client speaks;
-//! [`client`] is the other side of the wire, for tests, the load tool and replication.
+//! received; [`Reply`] appends replies to an [`Output`](almandine_base::Output) in the protocol version that the client speaks. The
+//! other side of the wire is in `tests/client`.
 //!
 //! **Is not**: aware of sockets, buffers' owners, command names, or clients. Nothing here blocks, reads a clock or logs.
 //!
@@ -21,7 +21,6 @@
 
 pub mod args;
 pub mod batch;
-pub mod client;
 pub mod error;
 pub mod number;
 pub mod parse;

@@ -1,10 +1,11 @@
 //! Many thousands of valid and damaged streams, the same ones in every run, parsed whole and in pieces, and compared with a
 //! model. The coverage-guided sibling is `fuzz/fuzz_targets/resp_parser.rs`.
 
+mod client;
 mod common;
 
 use almandine_resp::Limits;
-use almandine_resp::client::{Decoder, decode};
+use client::{Decoder, decode};
 use common::{Random, model, parse};
 
 #[test]

@@ -1,10 +1,11 @@
 //! The same damaged streams to this parser and to a real Redis: it must answer as many commands, and end with the same error.
 
+mod client;
 mod common;
 
-use almandine_resp::client::{Decoder, Value};
-use almandine_resp::{Limits, client};
+use almandine_resp::Limits;
 use almandine_testkit::redis_server;
+use client::{Decoder, Value};
 use common::{Random, parse};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;

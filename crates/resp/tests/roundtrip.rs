@@ -1,10 +1,11 @@
 //! What one side writes, the other side reads.
 
+mod client;
 mod common;
 
 use almandine_base::Output;
-use almandine_resp::client::{Value, decode, encode};
 use almandine_resp::{Limits, ProtocolVersion, Reply};
+use client::{Value, decode, encode};
 use common::parse;
 use proptest::collection::vec;
 use proptest::prelude::*;

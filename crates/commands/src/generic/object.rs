@@ -58,7 +58,7 @@ pub(super) const ENCODING: Command = Command {
 fn encoding(call: &mut ReadCall<'_>) -> Outcome {
     let key = call.key(2);
     let encoding = encoding_of(&mut call.keys, key, call.context.settings().values.encoding_names)?;
-    // No miss is told of those who only look.
+    // A look at metadata tells no miss.
     call.context.statistics().looked_up(encoding.is_some());
     match encoding {
         None => call.reply.null(),

@@ -1,5 +1,5 @@
-//! WAIT and WAITAOF: how far others have confirmed what was written. There are no replicas and no append-only file yet, so
-//! nobody has, and nobody will: who waits for somebody waits until the time is up.
+//! WAIT and WAITAOF: how many replicas have confirmed what was written. There are no replicas and no append-only file yet, so none
+//! has, and none will: a client that waits for one waits until the time is up.
 
 use almandine_command_spec::{Arg, Category, CommandSpec, Traits};
 use almandine_handler::blocking::{Block, Unanswered, timeout_in_milliseconds};
@@ -28,7 +28,7 @@ fn wait(call: &mut ReadCall<'_>) -> Outcome {
     answer(call, replicas > 0, timeout_ms, Unanswered::Zero)
 }
 
-/// Answers that nobody has confirmed anything; at once, unless the client waits for somebody.
+/// Answers that no replica has confirmed anything; at once, unless the client waits for one.
 fn answer(call: &mut ReadCall<'_>, waits: bool, timeout_ms: Option<u64>, nobody: Unanswered) -> Outcome {
     if waits {
         return call.block(Block::until_time(timeout_ms, nobody));

@@ -8,7 +8,7 @@ use almandine_keyspace::types::sorted_set::{Edge, SortedSet};
 
 use super::query::{Order, Query};
 
-/// Sorted sets with at most so many members are gone through at once rather than range by range.
+/// Sorted sets with at most this number of members are gone through at once rather than range by range.
 const SMALL_MAX: usize = 64;
 
 /// A member that was found.
@@ -22,7 +22,7 @@ pub(super) struct Hit<'s> {
 
 /// Why there are no hits.
 pub(super) enum NoHits {
-    /// So many members must be looked at that it should be done at a snapshot.
+    /// The members to be looked at are many enough for a snapshot.
     TooMany,
     /// An error.
     Failed(Stop),
@@ -86,7 +86,7 @@ struct Collector<'q, 's> {
     /// Members that were looked at.
     looked: usize,
     patient: bool,
-    /// So many hits will do.
+    /// This number of hits will do.
     enough: usize,
 }
 

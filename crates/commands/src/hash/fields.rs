@@ -150,7 +150,7 @@ pub(crate) fn only_fields(args: Args<'_>, element: Element) -> Result<Fields<'_>
 /// Conditions as EXPIRE has them, and what they are for: Redis takes one, Valkey also XX with GT or LT.
 ///
 /// # Errors
-/// As [`parse`].
+/// Those of [`parse`].
 pub(crate) fn conditional(args: Args<'_>, element: Element) -> Result<(Condition, Fields<'_>), CommandError> {
     let mut condition = Condition::default();
     let bad_count = match element {

@@ -62,7 +62,7 @@ fn hrandfield(call: &mut ReadCall<'_>) -> Outcome {
     Ok(())
 }
 
-/// Answers so many different fields, or all.
+/// Answers `count` different fields, or all.
 fn different(
     hash: &Hash<'_>,
     count: usize,
@@ -88,7 +88,7 @@ fn different(
     Ok(())
 }
 
-/// So many different fields that are not past their time, or all of these: a reservoir that each takes a place in by chance.
+/// `count` different fields that are not past their time, or all of these: a reservoir that each takes a place in by chance.
 fn live_sample<'h>(hash: &Hash<'h>, count: usize, random: &mut Random) -> Result<Vec<FieldEntry<'h>>, Refusal> {
     let mut sample = Vec::new();
     for (seen, entry) in hash.try_iter().enumerate() {
@@ -102,7 +102,7 @@ fn live_sample<'h>(hash: &Hash<'h>, count: usize, random: &mut Random) -> Result
     Ok(sample)
 }
 
-/// Answers so many fields, each drawn from all of them. False if that is too much.
+/// Answers `count` fields, each drawn from all of them. False if that is too much.
 fn independent(
     hash: &Hash<'_>,
     count: usize,

@@ -22,7 +22,7 @@ impl Part {
         matches!(self, Self::Both)
     }
 
-    /// The header of a reply about so many fields.
+    /// The header of a reply about this number of fields.
     pub(super) fn header(self, reply: &mut Reply<'_>, fields: usize) {
         if self.is_pairs() { reply.map(fields) } else { reply.array(fields) }
     }

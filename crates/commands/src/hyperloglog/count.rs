@@ -9,7 +9,7 @@ use super::{debug, make_raw, open, scratch};
 use crate::traits::SLOW_READ;
 
 /// A read that writes what it has found into the value. That follows from the rest of the value, so that it is counted
-/// as a change, as in Redis, and yet none for those who watch the key.
+/// as a change, as in Redis, and yet none for connections that watch the key.
 pub(super) const PFCOUNT: Command = Command {
     spec: CommandSpec {
         name: "PFCOUNT",

@@ -89,7 +89,7 @@ fn add_dense(occupied: &mut Occupied<'_>, elements: Args<'_>) -> Result<i64, Sto
         if changes == 0 {
             write_changed(occupied, at, &bytes)?;
         } else {
-            // Who watches has been told.
+            // Connections that watch have been told.
             occupied.write_derived(at, &bytes)?;
         }
         changes += 1;

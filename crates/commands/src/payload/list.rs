@@ -9,7 +9,7 @@ use almandine_keyspace::{Key, Put, Refusal, Writer};
 use almandine_rdb::value::list::List;
 use almandine_rdb::value::{self, footer};
 
-/// `list-max-listpack-size` of what has one node, and of what has several, as Redis has it if nobody says otherwise.
+/// `list-max-listpack-size` of what has one node, and of what has several, as Redis has it unless it is configured.
 const ONE_NODE: i64 = -5;
 const SEVERAL_NODES: i64 = -2;
 

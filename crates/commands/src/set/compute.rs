@@ -42,7 +42,7 @@ enum Stage {
     Counts(Count),
     Estimates(Position, Box<Registers>),
     Builds(Position),
-    /// Done, with so many members.
+    /// Done, with this number of members.
     Done(Result<usize, Refusal>),
 }
 

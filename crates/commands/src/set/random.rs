@@ -64,7 +64,7 @@ fn one(call: &mut ReadCall<'_>) -> Outcome {
     Ok(())
 }
 
-/// Answers so many different members, or all.
+/// Answers `count` different members, or all.
 fn different(set: &Set<'_>, count: usize, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     reply.array(count.min(set.len()));
     if count < set.len() {
@@ -77,7 +77,7 @@ fn different(set: &Set<'_>, count: usize, reply: &mut Reply<'_>) -> Result<(), R
     Ok(())
 }
 
-/// Answers so many members, each drawn from all of them. False if that is too much.
+/// Answers `count` members, each drawn from all of them. False if that is too much.
 fn independent(set: &Set<'_>, count: usize, reply: &mut Reply<'_>) -> Result<bool, Refusal> {
     if are_too_many(count) {
         return Ok(false);

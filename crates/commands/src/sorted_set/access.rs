@@ -71,7 +71,7 @@ impl Shape {
         }
     }
 
-    /// Elements of the array that so many members are.
+    /// Elements of the array that `members` members are.
     pub(super) fn elements(self, members: usize) -> usize {
         if self == Self::Flat { 2 * members } else { members }
     }

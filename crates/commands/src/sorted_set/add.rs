@@ -64,7 +64,7 @@ impl Conditions {
         conditions
     }
 
-    /// Whether they can hold together, for so many members.
+    /// Whether they can hold together, for this number of members.
     fn check(self, members: usize) -> Result<(), CommandError> {
         match self {
             Self { absent: true, present: true, .. } => Err(errors::sorted_set::CONDITIONS),

@@ -61,7 +61,7 @@ pub(super) fn event(highest: bool) -> &'static str {
     if highest { "zpopmax" } else { "zpopmin" }
 }
 
-/// Answers so many members, and removes them. How many there were.
+/// Answers `count` members, and removes them. How many there were.
 fn pop(set: &mut SortedSetMut<'_>, count: usize, highest: bool, shape: Shape, reply: &mut Reply<'_>) -> Result<usize, Stop> {
     let len = set.len();
     let count = count.min(len);

@@ -58,13 +58,13 @@ fn zrandmember(call: &mut ReadCall<'_>) -> Outcome {
     Ok(())
 }
 
-/// Answers so many different members, or all.
+/// Answers `count` different members, or all.
 fn different(set: &SortedSet<'_>, count: usize, shape: Shape, random: &mut Random, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     reply.array(shape.elements(count.min(set.len())));
     set.sample(count, &mut || random.next(), &mut |entry| shape.write(reply, &entry))
 }
 
-/// Answers so many members, each drawn from all of them. False if that is too much.
+/// Answers `count` members, each drawn from all of them. False if that is too much.
 fn independent(
     set: &SortedSet<'_>,
     count: usize,

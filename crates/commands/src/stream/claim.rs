@@ -2,7 +2,7 @@
 
 use almandine_base::events::Classes;
 use almandine_command_spec::{Access, Arg, CommandSpec};
-use almandine_datatypes::stream::{NOBODY, Pending, StreamId};
+use almandine_datatypes::stream::{Pending, StreamId, UNOWNED};
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Stop, WriteCall, errors, number};
 use almandine_keyspace::Refusal;
 use almandine_keyspace::types::stream::{StreamMut, Streams};
@@ -107,8 +107,8 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
             continue;
         }
         // What is claimed by FORCE was delivered once.
-        let Some(before) = before.or(claim.force.then_some(Pending { id, time: 0, count: 1, owner: NOBODY })) else { continue };
-        if before.owner != NOBODY && idle_min > 0 && now.saturating_sub_unsigned(before.time) < idle_min {
+        let Some(before) = before.or(claim.force.then_some(Pending { id, time: 0, count: 1, owner: UNOWNED })) else { continue };
+        if before.owner != UNOWNED && idle_min > 0 && now.saturating_sub_unsigned(before.time) < idle_min {
             continue;
         }
         let count = claim.count.unwrap_or(if claim.ids_only { before.count } else { before.count.saturating_add(1) });
@@ -124,7 +124,7 @@ fn xclaim(call: &mut WriteCall<'_>) -> Outcome {
     Ok(())
 }
 
-/// Ends a claim of so many entries. Each counts as a change, and a consumer that got one is active.
+/// Ends a claim of this number of entries. Each counts as a change, and a consumer that got one is active.
 fn finish(mut stream: StreamMut<'_>, (group, owner): (usize, u32), claimed: usize) -> Result<(), Refusal> {
     if claimed > 0 {
         stream.set_active(group, owner)?;

@@ -1,7 +1,7 @@
 //! XNACK: what a consumer gives back to its group.
 
 use almandine_command_spec::{Access, Arg, CommandSpec};
-use almandine_datatypes::stream::{NOBODY, Pending, StreamId};
+use almandine_datatypes::stream::{Pending, StreamId, UNOWNED};
 use almandine_handler::{Command, CommandError, Handler, Options, Outcome, Word, WriteCall, errors, number};
 
 use super::access::{STREAM, change};
@@ -9,7 +9,7 @@ use super::delete::IDS_ARG;
 use super::id;
 use crate::traits::CHANGE;
 
-/// How often something was delivered that nobody should try again.
+/// How often something was delivered that no consumer should try again.
 const FAILED: u64 = i64::MAX.unsigned_abs();
 
 pub(super) const XNACK: Command = Command {
@@ -43,7 +43,7 @@ enum Mode {
     Silent,
     /// It may be the entry's.
     Fail,
-    /// It is the entry's: nobody should try again.
+    /// It is the entry's: no consumer should try again.
     Fatal,
 }
 
@@ -102,7 +102,7 @@ fn xnack(call: &mut WriteCall<'_>) -> Outcome {
             (Some(before), Mode::Silent) => before.count.saturating_sub(1),
             (Some(before), Mode::Fail) => before.count,
         };
-        stream.pend(group, Pending { id, time: 0, count: count.unwrap_or(deliveries), owner: NOBODY })?;
+        stream.pend(group, Pending { id, time: 0, count: count.unwrap_or(deliveries), owner: UNOWNED })?;
         released += 1;
     }
     stream.count(released);

@@ -1,7 +1,7 @@
-//! XPENDING: what a group has delivered and nobody has acknowledged.
+//! XPENDING: what a group has delivered and no consumer has acknowledged.
 
 use almandine_command_spec::{Access, Arg, CommandSpec};
-use almandine_datatypes::stream::{Group, NOBODY, Pending, StreamId};
+use almandine_datatypes::stream::{Group, Pending, StreamId, UNOWNED};
 use almandine_handler::{Command, CommandError, Handler, Outcome, ReadCall, Word, errors, number};
 use almandine_keyspace::Refusal;
 use almandine_resp::Reply;
@@ -108,7 +108,7 @@ fn summary(group: &Group, reply: &mut Reply<'_>) -> Result<(), Refusal> {
 
 fn list(group: &Group, filter: &Filter<'_>, now: i64, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let owner = match filter.consumer.map(|name| group.find_consumer(name)) {
-        // Nobody of this name has anything.
+        // There is no consumer of this name.
         Some(None) => {
             reply.array(0);
             return Ok(());
@@ -122,7 +122,7 @@ fn list(group: &Group, filter: &Filter<'_>, now: i64, reply: &mut Reply<'_>) -> 
         reply.array(4);
         write_id(reply, pending.id);
         reply.bulk(group.consumer(pending.owner).map_or(&[][..], |consumer| &consumer.name));
-        reply.integer(if pending.owner == NOBODY { -1 } else { idle.max(0) });
+        reply.integer(if pending.owner == UNOWNED { -1 } else { idle.max(0) });
         reply.integer(pending.count.cast_signed());
         len += 1;
     };

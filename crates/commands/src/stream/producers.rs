@@ -13,7 +13,7 @@ use super::access::{STREAM, change_existing};
 use super::id;
 use crate::traits::{CHANGE, WRITE};
 
-/// Who sends an entry, and which one.
+/// The producer of an entry, and the id that it has given it.
 pub(super) const PRODUCER_ARGS: &[Arg] = &[
     Arg::value("producer-id").token("IDMPAUTO"),
     Arg::block("idmp-args", &[Arg::value("producer-id"), Arg::value("idempotent-id")]).token("IDMP"),
@@ -22,7 +22,7 @@ pub(super) const PRODUCER_ARGS: &[Arg] = &[
 const SECONDS_MAX: i64 = 86_400;
 const IDS_MAX: i64 = 10_000;
 
-/// Who sends an entry, and which one it is.
+/// The producer of an entry, and the id that it has given it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Identity<'c> {
     pub(super) producer: &'c [u8],

@@ -54,7 +54,7 @@ pub(super) struct Reading<'c> {
     pub(super) claim: Option<u64>,
     /// It waits while there is nothing.
     waits: bool,
-    /// For so many milliseconds. None: for ever.
+    /// For this number of milliseconds. None: for ever.
     timeout_ms: Option<u64>,
     /// Where the keys begin.
     pub(super) keys: usize,
@@ -63,7 +63,7 @@ pub(super) struct Reading<'c> {
 }
 
 impl Reading<'_> {
-    /// The places of the keys. That of an id is so many places behind that of its key as there are keys.
+    /// The places of the keys. That of an id is behind that of its key by the number of keys.
     pub(super) fn places(&self) -> Range<usize> {
         self.keys..self.keys + self.len
     }

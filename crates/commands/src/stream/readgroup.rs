@@ -80,7 +80,7 @@ fn option_streams(count: usize, is: &dyn Fn(usize, &str) -> bool, strictly: bool
 /// What is read of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
-    /// What nobody of the group has read.
+    /// What no consumer of the group has read.
     New,
     /// What the consumer has not acknowledged, behind an id.
     Own(StreamId),
@@ -210,7 +210,7 @@ fn new(
     Ok(())
 }
 
-/// Claims at most so many entries that were pending so long, the oldest first. What is gone from the stream stays pending.
+/// Claims at most a number of entries that were pending for a time, the oldest first. What is gone from the stream stays pending.
 fn claim(
     stream: &mut StreamMut<'_>,
     (group, owner): (usize, u32),

@@ -65,27 +65,18 @@ impl HashObject {
     }
 
     /// The field's entry.
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory.
     #[inline]
     pub fn find(&self, field: &[u8]) -> Result<Option<FieldEntry<'_>>, Missing> {
         self.entry(self.hash(field), field)
     }
 
     /// A field whose hash is known.
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory.
     #[inline]
     pub fn find_hashed(&self, hash: u64, field: &[u8]) -> Result<Option<FieldEntry<'_>>, Missing> {
         self.entry(hash, field)
     }
 
     /// Sets a field. Says whether it is new.
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory; nothing has changed.
     #[inline]
     pub fn set(&mut self, field: &[u8], value: &[u8], due: Due) -> Result<bool, Missing> {
         self.put(self.hash(field), field, value, due)
@@ -105,9 +96,6 @@ impl HashObject {
     }
 
     /// Gives a field another expiry, or none. Says whether there is such a field.
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory; nothing has changed.
     pub fn set_due(&mut self, field: &[u8], due: Option<u64>) -> Result<bool, Missing> {
         self.put_due(field, due)
     }

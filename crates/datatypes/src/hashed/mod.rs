@@ -4,8 +4,8 @@
 //! chunks. A scan goes through the hashes in order; whatever chunks split or merge meanwhile, an element keeps its place in that
 //! order.
 //!
-//! [`HashedObject`] has what both types do; `layout` says where the bytes lie. A field and a member are the same here: what an element
-//! is found by.
+//! [`HashedObject`] has what both types do; `layout` says where the bytes lie. A field and a member are the same here: what an
+//! element is found by.
 
 mod chunk;
 mod image;

@@ -124,9 +124,6 @@ impl<S: HashedType> HashedObject<S> {
     }
 
     /// Removes an element. Says whether there was one. A collection without elements is the caller's to remove.
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory; nothing has changed.
     pub fn remove(&mut self, field: &[u8]) -> Result<bool, Missing> {
         let hash = self.placement.hash(field);
         // What is not there copies no path.
@@ -137,9 +134,6 @@ impl<S: HashedType> HashedObject<S> {
     }
 
     /// The element of this rank in the order of [`HashedObject::iter`].
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory.
     pub fn nth(&self, rank: usize) -> Result<Option<S::Item<'_>>, Missing> {
         if rank >= self.len() {
             return Ok(None);

@@ -97,20 +97,4 @@ impl<'a> Edit<'a> {
         self.apply_within(bytes, len);
         bytes.truncate(new_len);
     }
-
-    /// Writes the bytes after the edit to a buffer of [`Edit::new_len`] bytes; each byte is copied once.
-    ///
-    /// # Panics
-    /// As [`Edit::apply_within`].
-    pub fn apply_to(&self, from: &[u8], to: &mut [u8]) {
-        let (mut from_at, mut to_at) = (0, 0);
-        for splice in self.splices().iter().rev() {
-            for piece in [[&from[from_at..splice.offset]].as_slice(), &splice.insert()].into_iter().flatten() {
-                to[to_at..to_at + piece.len()].copy_from_slice(piece);
-                to_at += piece.len();
-            }
-            from_at = splice.offset + splice.remove;
-        }
-        to[to_at..].copy_from_slice(&from[from_at..]);
-    }
 }

@@ -67,18 +67,12 @@ impl SetObject {
     }
 
     /// Whether it has a member.
-    ///
-    /// # Errors
-    /// [`Missing`]: the member's chunk is not in memory.
     #[inline]
     pub fn contains(&self, member: &[u8]) -> Result<bool, Missing> {
         Ok(self.entry(self.hash(member), member)?.is_some())
     }
 
     /// Adds a member. Says whether it is new.
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory; nothing has changed.
     pub fn add(&mut self, member: &[u8]) -> Result<bool, Missing> {
         let hash = self.hash(member);
         // What is there already copies no path.
@@ -86,9 +80,6 @@ impl SetObject {
     }
 
     /// Adds a member that is not there.
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory; nothing has changed.
     pub fn insert(&mut self, member: &[u8]) -> Result<(), Missing> {
         let is_new = self.put(self.hash(member), member, &[], Due::Keep)?;
         debug_assert!(is_new, "a member that is there is not added");

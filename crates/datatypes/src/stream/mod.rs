@@ -18,7 +18,7 @@ mod producers;
 
 pub use chunk::{NewStreamNode, NodeLimits, StreamNode};
 pub use entry::{EntryFields, StreamEntry};
-pub use group::{Consumer, Group, NOBODY, Pending};
+pub use group::{Consumer, Group, Pending, UNOWNED};
 pub use id::{IdText, StreamId};
 pub use object::{
     ENTRY_MAX_BYTES, Keep, StreamBackwards, StreamCounters, StreamEntries, StreamGroups, StreamIter, StreamObject, Trim,

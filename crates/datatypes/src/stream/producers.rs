@@ -113,7 +113,7 @@ impl Producers {
         id.filter(|id| id.ms.saturating_add(self.limits.seconds * 1000) > now)
     }
 
-    /// Keeps a producer's id for an entry, `counted` as one that was added now; the oldest of the producer go, if they are too many.
+    /// Keeps a producer's id for an entry, `counted` as one that was added now. The oldest ids go, if they are too many.
     pub fn put(&mut self, producer: &[u8], iid: &[u8], id: StreamId, counted: bool) {
         self.added += u64::from(counted);
         let is_new = !self.all.contains_key(producer);

@@ -59,9 +59,6 @@ impl<L: Leaf> Tree<L> {
     }
 
     /// The leaf that a route leads to.
-    ///
-    /// # Errors
-    /// [`Missing`]: the leaf is not in memory.
     #[inline]
     pub fn leaf(&self, route: &mut impl Route<L>) -> Result<&L, Missing> {
         let mut node = &*self.root;

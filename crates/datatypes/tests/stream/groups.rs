@@ -1,7 +1,7 @@
 //! Groups, consumers, and what is pending.
 
 use almandine_base::object::Object;
-use almandine_datatypes::stream::{NOBODY, NodeLimits, Pending, StreamId, StreamObject};
+use almandine_datatypes::stream::{NodeLimits, Pending, StreamId, StreamObject, UNOWNED};
 use almandine_testkit::random::Random;
 
 use crate::model::{Model, ModelGroup, any_id_above, append, assert_equal, owned};
@@ -67,7 +67,7 @@ fn change_group(random: &mut Random, stream: &mut StreamObject, model: &mut Mode
             let number = if owner {
                 stream.groups_mut().change(index, |group| group.ensure_consumer(&consumer, now)).unwrap().0
             } else {
-                NOBODY
+                UNOWNED
             };
             if owner {
                 group.consumers.entry(consumer.clone()).or_insert((now, None));
@@ -142,14 +142,14 @@ fn references() {
     (1..=3).for_each(|ms| append(&mut stream, id(ms), &vec![(b"f".to_vec(), b"v".to_vec())], LIMITS));
     assert!(!stream.groups().is_referenced(id(1)).unwrap());
     assert!(stream.groups_mut().create(b"one", StreamId::MIN, None) && stream.groups_mut().create(b"two", id(2), None));
-    // Nobody of the first group has read it.
+    // No consumer of the first group has read it.
     assert!(stream.groups().is_referenced(id(1)).unwrap());
     let (consumer, _) = stream.groups_mut().change(0, |group| group.ensure_consumer(b"c", 0)).unwrap();
     stream.deliver(0, Some(consumer), (2, 0), &mut |_| ()).unwrap();
     assert!(stream.groups().is_referenced(id(1)).unwrap());
     assert!(stream.groups_mut().change(0, |group| group.acknowledge(id(1))).unwrap().unwrap());
     assert!(!stream.groups().is_referenced(id(1)).unwrap());
-    stream.groups_mut().change(1, |group| group.pend(Pending { id: id(2), time: 0, count: 1, owner: NOBODY })).unwrap().unwrap();
+    stream.groups_mut().change(1, |group| group.pend(Pending { id: id(2), time: 0, count: 1, owner: UNOWNED })).unwrap().unwrap();
     let mut acknowledge = |group| stream.groups_mut().change(group, |group| group.acknowledge(id(2))).unwrap().unwrap();
     assert!(acknowledge(0) && acknowledge(1));
     assert!(!stream.groups().is_referenced(id(2)).unwrap());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use almandine_base::object::Object;
-use almandine_datatypes::stream::{Group, Keep, NOBODY, NodeLimits, Pending, StreamEntry, StreamId, StreamObject, Trim};
+use almandine_datatypes::stream::{Group, Keep, NodeLimits, Pending, StreamEntry, StreamId, StreamObject, Trim, UNOWNED};
 use almandine_testkit::random::Random;
 
 /// Fields with values.
@@ -107,7 +107,7 @@ pub(crate) fn append(stream: &mut StreamObject, id: StreamId, pairs: &Pairs, lim
 }
 
 fn owned_pending(group: &Group, pending: Pending) -> (StreamId, (Option<Vec<u8>>, u64, u64)) {
-    assert!(pending.owner == NOBODY || group.consumer(pending.owner).is_some());
+    assert!(pending.owner == UNOWNED || group.consumer(pending.owner).is_some());
     let owner = group.consumer(pending.owner).map(|consumer| consumer.name.to_vec());
     (pending.id, (owner, pending.time, pending.count))
 }

@@ -70,12 +70,6 @@ impl Histogram {
         self.slots[..=last].iter().map(|slot| slot.load(Relaxed)).sum()
     }
 
-    /// The highest recorded duration in nanoseconds, within a step; 0 without any.
-    #[must_use]
-    pub fn max_ns(&self) -> u64 {
-        self.slots.iter().rposition(|slot| slot.load(Relaxed) > 0).map_or(0, highest_value)
-    }
-
     fn value_at(&self, rank: u64) -> u64 {
         let mut seen = 0;
         for (index, slot) in self.slots.iter().enumerate() {
@@ -129,6 +123,5 @@ mod tests {
         assert_eq!(histogram.percentile_ns(50.0), 10);
         assert!((1000..1032).contains(&histogram.percentile_ns(99.0)));
         assert_eq!((histogram.at_most(10), histogram.count()), (90, 100));
-        assert!((1000..1032).contains(&histogram.max_ns()));
     }
 }

@@ -134,9 +134,6 @@ impl Reactor {
     }
 
     /// Accepts connections on `listener` and reports them under `index`.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     pub fn listen(&mut self, index: u32, listener: &Arc<Listener>) -> io::Result<()> {
         match self {
             Self::Epoll(epoll) => epoll.listen(index, listener),
@@ -161,9 +158,6 @@ impl Reactor {
     }
 
     /// Watches a connection for data.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     pub fn add(&mut self, token: Token, stream: &Stream) -> io::Result<()> {
         match self {
             Self::Epoll(epoll) => epoll.add(token, stream),

@@ -81,9 +81,6 @@ impl Listener {
     }
 
     /// Changes how many connections may wait to be accepted.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     pub fn set_backlog(&self, backlog: u32) -> io::Result<()> {
         listen(&self.reference(), backlog)
     }
@@ -151,9 +148,6 @@ impl Drop for Loan<'_> {
 }
 
 /// Changes the permissions of a Unix socket's file.
-///
-/// # Errors
-/// When the system refuses it.
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }

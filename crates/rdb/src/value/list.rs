@@ -121,7 +121,7 @@ pub struct ListElements<'l> {
 #[derive(Clone, Debug)]
 enum Unread<'l> {
     Nothing,
-    /// So many of them.
+    /// This number of them.
     Objects(&'l [u8], usize),
     Ziplist(ziplist::ZiplistElements<'l>),
     Listpack(listpack::ListpackElements<'l>),

@@ -233,7 +233,7 @@ impl Random {
         }
         if self.below(8) == 0 {
             let len = self.below(300);
-            almandine_resp::client::encode(&mut stream, &[b"ECHO".to_vec(), vec![b'v'; len]]);
+            stream.extend_from_slice(format!("*2\r\n$4\r\nECHO\r\n${len}\r\n{}\r\n", "v".repeat(len)).as_bytes());
         }
         for _ in 0..self.below(3) {
             let at = self.below(stream.len());

@@ -92,7 +92,7 @@ impl Sorting {
         }
     }
 
-    /// The places that LIMIT leaves of so many.
+    /// The places that LIMIT leaves of `len`.
     pub(super) fn places(&self, len: usize) -> std::ops::Range<usize> {
         let start = usize::try_from(self.offset.max(0)).map_or(len, |offset| offset.min(len));
         let count = usize::try_from(self.count).map_or(len, |count| count.min(len));

@@ -38,7 +38,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// With room for so many.
+    /// With room for `len` elements.
     pub(super) fn new(order: Order, descending: bool, len: usize) -> Self {
         Self { order, descending, blocks: Vec::new(), entries: Vec::with_capacity(len) }
     }

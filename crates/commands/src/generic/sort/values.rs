@@ -75,7 +75,7 @@ fn patterns(sorting: &Sorting) -> impl Iterator<Item = &Pattern> {
     sorting.by.iter().chain(gets)
 }
 
-/// How many keys the patterns lead to from so many elements.
+/// How many keys the patterns lead to from this number of elements.
 pub(super) fn count(sorting: &Sorting, elements: usize) -> usize {
     patterns(sorting).count().saturating_mul(elements)
 }

@@ -87,9 +87,6 @@ impl ListObject {
 
     /// Takes the element at an end away, and gives what `taken` makes of it. None: there is none. A list without elements is the
     /// caller's to remove.
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory; nothing has changed.
     #[inline]
     pub fn pop<R>(&mut self, end: End, taken: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Missing> {
         if self.stack(end).len() == 0 && !self.fill_stack(end)? {

@@ -84,9 +84,6 @@ impl ListObject {
     }
 
     /// Whether the elements, with others of `bytes` in all, are more than one node of a quicklist may have.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory.
     pub fn exceeds(&self, limits: ListLimits, added_bytes: usize, added: usize) -> Result<bool, Missing> {
         // Each element takes two bytes at least.
         if limits.is_exceeded(EMPTY_LISTPACK_BYTES + 2 * self.len() + added_bytes, self.len() + added) {
@@ -130,9 +127,6 @@ impl ListObject {
     }
 
     /// The element at a place, from 0 on.
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory.
     pub fn nth(&self, index: usize) -> Result<Option<Member<'_>>, Missing> {
         if index >= self.len() {
             return Ok(None);
@@ -162,9 +156,6 @@ impl ListObject {
     }
 
     /// Replaces the element at a place. Says whether there is one.
-    ///
-    /// # Errors
-    /// [`Missing`]: its chunk is not in memory; nothing has changed.
     pub fn set(&mut self, index: usize, element: &[u8]) -> Result<bool, Missing> {
         if index >= self.len() {
             return Ok(false);
@@ -174,9 +165,6 @@ impl ListObject {
     }
 
     /// Puts an element before the one at a place, or behind all if there is none.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory; nothing has changed.
     pub fn insert(&mut self, index: usize, element: &[u8]) -> Result<(), Missing> {
         if index >= self.len() {
             self.push(crate::list::End::Right, element);

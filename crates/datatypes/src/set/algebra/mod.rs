@@ -148,9 +148,6 @@ impl<'s> Algebra<'s> {
 
     /// Adds members of the sets that are to be gathered, after having met about `steps` of them. Returns where to go on; None at
     /// the end.
-    ///
-    /// # Errors
-    /// [`Missing`]: a part of a set is not in memory.
     pub fn gather(&self, from: Position, steps: usize, into: &mut Builder) -> Result<Option<Position>, Missing> {
         let range = self.gathers().unwrap_or_default();
         let mut added = Ok(true);
@@ -162,9 +159,6 @@ impl<'s> Algebra<'s> {
     }
 
     /// Visits about `steps` members of each set, some of them more than once. Returns where to go on; None at the end.
-    ///
-    /// # Errors
-    /// [`Missing`]: a part of a set is not in memory.
     pub fn each(&self, from: Position, steps: usize, visit: &mut dyn FnMut(&[u8])) -> Result<Option<Position>, Missing> {
         self.each_of(0..self.sources.len(), from, steps, &mut |member| {
             visit(member);
@@ -205,9 +199,6 @@ impl<'s> Algebra<'s> {
     }
 
     /// Visits members of the result until `visit` says no more or about `steps` were met. Returns where to go on; None at the end.
-    ///
-    /// # Errors
-    /// [`Missing`]: a part of a set is not in memory.
     pub fn visit(&self, from: Position, steps: usize, visit: &mut dyn FnMut(&[u8]) -> bool) -> Result<Option<Position>, Missing> {
         self.visit_passes(from, false, steps, visit)
     }
@@ -265,9 +256,6 @@ impl<'s> Algebra<'s> {
     }
 
     /// Counts on, meeting about `steps` members. Says whether that was all.
-    ///
-    /// # Errors
-    /// [`Missing`]: a part of a set is not in memory.
     pub fn count(&self, count: &mut Count, steps: usize) -> Result<bool, Missing> {
         let Count { position, subtracts, mut total, limit } = *count;
         if !subtracts && total >= limit {
@@ -306,9 +294,6 @@ impl<'s> Algebra<'s> {
 
     /// Adds members of the result to a set that was empty at the beginning, meeting about `steps`. Returns where to go on; None at
     /// the end, where it has all of them.
-    ///
-    /// # Errors
-    /// [`Missing`]: a part of a set is not in memory.
     pub fn build(&self, from: Position, steps: usize, into: &mut Builder) -> Result<Option<Position>, Missing> {
         let shared = self.shares(into);
         if let Some(first) = shared.filter(|_| from == Position::default()) {

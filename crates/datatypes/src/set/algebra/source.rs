@@ -37,9 +37,6 @@ impl<'s> Source<'s> {
     }
 
     /// Whether it has a member.
-    ///
-    /// # Errors
-    /// [`Missing`]: the member's chunk is not in memory.
     #[inline]
     pub fn contains(&self, member: &[u8]) -> Result<bool, Missing> {
         match self {

@@ -72,17 +72,11 @@ impl SortedSetObject {
     }
 
     /// A member with its score.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory.
     pub fn find(&self, member: &[u8]) -> Result<Option<Scored<'_>>, Missing> {
         Ok(self.locate(self.hash32(member), member)?.map(|located| located.entry))
     }
 
     /// How many members lie before a member, and the member with its score.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory.
     pub fn rank(&self, member: &[u8]) -> Result<Option<(usize, Scored<'_>)>, Missing> {
         Ok(self.locate(self.hash32(member), member)?.map(|located| (located.before + located.index, located.entry)))
     }
@@ -105,9 +99,6 @@ impl SortedSetObject {
     }
 
     /// Gives a member a score, which is not NaN.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory; nothing has changed.
     pub fn set(&mut self, member: &[u8], score: f64) -> Result<Update, Missing> {
         debug_assert!(!score.is_nan(), "a score is a number");
         let hash = self.hash32(member);
@@ -131,9 +122,6 @@ impl SortedSetObject {
     }
 
     /// Gives a member another expiry, or none. Says whether there is such a member.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory; nothing has changed.
     pub fn set_due(&mut self, member: &[u8], due: Option<u64>) -> Result<bool, Missing> {
         let (score, before) = match self.find(member)? {
             None => return Ok(false),
@@ -145,9 +133,6 @@ impl SortedSetObject {
 
     /// Removes a member, and gives its score. None if there is no such member. A sorted set without members is the caller's to
     /// remove.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory; nothing has changed.
     pub fn remove(&mut self, member: &[u8]) -> Result<Option<f64>, Missing> {
         let hash = self.hash32(member);
         let located = self.locate(hash, member)?.map(|located| (located.entry.score, located.index));
@@ -165,9 +150,6 @@ impl SortedSetObject {
     }
 
     /// Removes the member of a rank, and tells it to `taken`. Says whether there was one.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory; nothing has changed.
     pub fn remove_nth(&mut self, rank: usize, taken: &mut dyn FnMut(Scored<'_>)) -> Result<bool, Missing> {
         let Some(entry) = self.order().nth(rank)? else { return Ok(false) };
         let (hash, score) = (self.hash32(entry.member), entry.score);

@@ -34,9 +34,6 @@ impl<'a> SortedSetOrder<'a> {
     }
 
     /// How many members lie below an edge: all that ranges by score and by member need.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory.
     pub fn rank_of(self, edge: &Edge<'_>) -> Result<usize, Missing> {
         let mut route = ByEdge { edge: *edge, rank: 0 };
         let chunk = self.0.leaf(&mut route)?;
@@ -44,9 +41,6 @@ impl<'a> SortedSetOrder<'a> {
     }
 
     /// The member of a rank, from 0 on.
-    ///
-    /// # Errors
-    /// [`Missing`]: a chunk is not in memory.
     pub fn nth(self, rank: usize) -> Result<Option<Scored<'a>>, Missing> {
         if rank >= self.len() {
             return Ok(None);

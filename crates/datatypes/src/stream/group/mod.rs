@@ -3,7 +3,7 @@
 pub(super) mod pending;
 mod sorted;
 
-pub use pending::{NOBODY, Pending};
+pub use pending::{Pending, UNOWNED};
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ impl Group {
         }
     }
 
-    /// The consumer with a number. None for [`NOBODY`].
+    /// The consumer with a number. None for [`UNOWNED`].
     #[must_use]
     pub fn consumer(&self, number: u32) -> Option<&Consumer> {
         self.consumers.get(number as usize)?.as_ref()
@@ -120,9 +120,6 @@ impl Group {
     }
 
     /// What is pending with an id.
-    ///
-    /// # Errors
-    /// [`Missing`]: a part of the list is not in memory.
     pub fn get_pending(&self, id: StreamId) -> Result<Option<Pending>, Missing> {
         self.pending.get(id)
     }
@@ -138,18 +135,12 @@ impl Group {
     }
 
     /// What is pending with the lowest and with the highest id.
-    ///
-    /// # Errors
-    /// [`Missing`]: a part of the list is not in memory.
     pub fn pending_ends(&self) -> Result<Option<(StreamId, StreamId)>, Missing> {
         let Some(last) = self.pending().checked_sub(1) else { return Ok(None) };
         Ok(self.pending.nth(0)?.zip(self.pending.nth(last)?).map(|(first, last)| (first.id, last.id)))
     }
 
     /// What was delivered the longest ago; of several, that with the lowest id.
-    ///
-    /// # Errors
-    /// [`Missing`]: a part of the list is not in memory.
     pub fn oldest_pending(&self) -> Result<Option<Pending>, Missing> {
         self.pending.oldest()
     }
@@ -219,11 +210,8 @@ impl Group {
     }
 
     /// Says that an entry is pending, whatever it was before.
-    ///
-    /// # Errors
-    /// [`Missing`]: a part of the list is not in memory.
     pub fn pend(&mut self, pending: Pending) -> Result<(), Missing> {
-        debug_assert!(pending.owner == NOBODY || self.consumer(pending.owner).is_some(), "the owner is a consumer");
+        debug_assert!(pending.owner == UNOWNED || self.consumer(pending.owner).is_some(), "the owner is a consumer");
         let before = self.pending.put(pending)?;
         if let Some(before) = before {
             self.count(before.owner, |count| *count -= 1);
@@ -233,9 +221,6 @@ impl Group {
     }
 
     /// Says that an entry is not pending. Says whether it was.
-    ///
-    /// # Errors
-    /// [`Missing`]: a part of the list is not in memory.
     pub fn acknowledge(&mut self, id: StreamId) -> Result<bool, Missing> {
         let gone = self.pending.remove(id)?;
         if let Some(gone) = gone {
@@ -264,7 +249,7 @@ impl Group {
             let owned = self.pending.owned_from(number, StreamId::MIN).count() as u64;
             assert_eq!(owned, consumer.pending, "INV-STREAM-2: a consumer knows how much it has");
         }
-        let released = self.pending.owned_from(NOBODY, StreamId::MIN).count() as u64;
+        let released = self.pending.owned_from(UNOWNED, StreamId::MIN).count() as u64;
         assert_eq!(released, self.released, "INV-STREAM-2: a consumer knows how much it has");
     }
 }

@@ -6,7 +6,7 @@ use super::sorted::{Item, Sorted};
 use crate::stream::StreamId;
 
 /// The number of no consumer: of what was given back by XNACK.
-pub const NOBODY: u32 = u32::MAX;
+pub const UNOWNED: u32 = u32::MAX;
 
 /// An entry that is pending. The entry itself may be gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Pending {
     pub time: u64,
     /// How often it was delivered.
     pub count: u64,
-    /// The number of the consumer that has it, or [`NOBODY`].
+    /// The number of the consumer that has it, or [`UNOWNED`].
     pub owner: u32,
 }
 

@@ -31,7 +31,7 @@ impl Route<Block> for ById {
 /// Which entries a trim keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// So many, the last ones.
+    /// The last ones, of this number.
     Newest(u64),
     /// Those from an id on.
     From(StreamId),
@@ -100,9 +100,6 @@ impl StreamEntries {
     }
 
     /// How many entries have a lower id.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
     pub fn rank(&self, id: StreamId) -> Result<u64, Missing> {
         let before = self.older.as_ref().map_or(0, Tree::len);
         match &self.older {
@@ -116,17 +113,11 @@ impl StreamEntries {
     }
 
     /// How many entries have this id or a lower one.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
     pub fn rank_behind(&self, id: StreamId) -> Result<u64, Missing> {
         id.next().map_or(Ok(self.len()), |next| self.rank(next))
     }
 
     /// The first entry.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
     pub fn first(&self) -> Result<Option<StreamEntry<'_>>, Missing> {
         Ok(self.front()?.nth(0))
     }
@@ -138,9 +129,6 @@ impl StreamEntries {
     }
 
     /// An entry.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
     pub fn get(&self, id: StreamId) -> Result<Option<StreamEntry<'_>>, Missing> {
         let block = match &self.older {
             Some(older) if id < self.tail.header().base => older.leaf(&mut ById { id, rank: 0 })?,
@@ -150,17 +138,11 @@ impl StreamEntries {
     }
 
     /// StreamEntries from one id to another, both included.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
     pub fn range(&self, start: StreamId, end: StreamId) -> Result<StreamIter<'_>, Missing> {
         Ok(StreamIter::new(self, self.rank(start)?, end))
     }
 
     /// The same, from the last to the first.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
     pub fn backwards(&self, start: StreamId, end: StreamId) -> Result<StreamBackwards<'_>, Missing> {
         Ok(StreamBackwards::new(self, self.rank_behind(end)?, start))
     }
@@ -226,9 +208,6 @@ impl StreamEntries {
     }
 
     /// How many keys and nodes the radix tree has in which Redis would keep the stream. It has a key for each of Redis' nodes.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
     pub fn radix_tree(&self) -> Result<(usize, usize), Missing> {
         self.radix().map(|size| (size.keys, size.nodes()))
     }
@@ -336,9 +315,6 @@ impl StreamEntries {
     }
 
     /// How many entries the node at a rank has, where one begins, and the id of the last one that it ever had.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
     pub fn node(&self, rank: u64) -> Result<(u64, StreamId), Missing> {
         let (mut entries, mut last) = (0, StreamId::MIN);
         while rank + entries < self.len() {
@@ -352,9 +328,6 @@ impl StreamEntries {
     }
 
     /// How many entries a trim takes from the front.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
     pub fn trimmed(&self, trim: &Trim) -> Result<u64, Missing> {
         let len = self.len();
         let exact = match trim.keep {

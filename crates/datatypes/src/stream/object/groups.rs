@@ -83,9 +83,6 @@ impl StreamGroups {
     }
 
     /// Whether a group has not read an entry, or not acknowledged it.
-    ///
-    /// # Errors
-    /// [`Missing`]: a part of a list is not in memory.
     pub fn is_referenced(&self, id: StreamId) -> Result<bool, Missing> {
         for group in self.iter() {
             if group.last_id < id || group.get_pending(id)?.is_some() {

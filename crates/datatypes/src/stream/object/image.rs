@@ -23,7 +23,7 @@ use crate::stream::StreamId;
 use crate::stream::chunk::block::Block;
 use crate::stream::entry::StreamEntry;
 use crate::stream::group::Group;
-use crate::stream::group::pending::{NOBODY, Pending};
+use crate::stream::group::pending::{Pending, UNOWNED};
 use crate::stream::producers::ProducerLimits;
 
 const MAGIC: Magic = *b"AX\x01";
@@ -164,12 +164,12 @@ impl Writer<'_> {
         }
         let rank = at - 1;
         let Some(first) = group.pending.nth(rank)? else { return Ok(None) };
-        let mut places = vec![NOBODY; group.consumers().map(|(number, _)| number as usize + 1).max().unwrap_or(0)];
+        let mut places = vec![UNOWNED; group.consumers().map(|(number, _)| number as usize + 1).max().unwrap_or(0)];
         group.consumers().enumerate().for_each(|(place, (number, _))| places[number as usize] = place as u32);
         let some: Vec<Pending> = group.pending_from(first.id).take(PENDING_MAX).collect::<Result<_, _>>()?;
         self.entry(PENDING, |out| {
             for pending in &some {
-                let place = places.get(pending.owner as usize).copied().unwrap_or(NOBODY);
+                let place = places.get(pending.owner as usize).copied().unwrap_or(UNOWNED);
                 out.extend_from_slice(&pending.id.to_bytes());
                 out.extend_from_slice(&pending.time.to_le_bytes());
                 out.extend_from_slice(&pending.count.to_le_bytes());
@@ -279,7 +279,7 @@ fn read_entry(stream: &mut StreamObject, tag: u8, bytes: &[u8]) -> Option<()> {
             }
             while !rest.is_empty() {
                 let (id, time, count, place) = (take_id(rest)?, take_u64(rest)?, take_u64(rest)?, take_u32(rest)?);
-                let owner = if place == NOBODY { NOBODY } else { *numbers.get(place as usize)? };
+                let owner = if place == UNOWNED { UNOWNED } else { *numbers.get(place as usize)? };
                 stream.groups.change(last_group, |group| group.pend(Pending { id, time, count, owner }))?.ok()?;
             }
         }

@@ -91,9 +91,6 @@ impl StreamObject {
     }
 
     /// What a group's progress is reckoned by.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory.
     pub fn counters(&self) -> Result<StreamCounters, Missing> {
         let first = self.entries.first()?.map_or(StreamId::MIN, |entry| entry.id);
         Ok(StreamCounters { len: self.len(), added: self.added, first, last: self.last_id, max_deleted: self.max_deleted })
@@ -108,9 +105,6 @@ impl StreamObject {
     }
 
     /// Deletes an entry. Says whether it was there.
-    ///
-    /// # Errors
-    /// [`Missing`]: a block is not in memory; nothing has changed.
     pub fn remove(&mut self, id: StreamId) -> Result<bool, Missing> {
         let removed = self.entries.remove(id)?;
         if removed {

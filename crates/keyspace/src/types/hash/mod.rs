@@ -271,15 +271,6 @@ impl<'h> Hash<'h> {
             })?),
         }
     }
-
-    /// An object of its own with all fields, in constant time if it was one.
-    #[must_use]
-    pub fn to_object(&self, placement: Placement) -> HashObject {
-        match self.contents {
-            Contents::Packed(packed) => HashObject::from_packed(&packed, placement),
-            Contents::Object(object) => object.clone(),
-        }
-    }
 }
 
 fn is_live(entry: &FieldEntry<'_>, now: u64) -> bool {

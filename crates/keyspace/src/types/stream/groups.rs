@@ -1,7 +1,7 @@
 //! Groups of a stream under its latch. The number of a group holds until one comes or goes.
 
 use almandine_base::object::Missing;
-use almandine_datatypes::stream::{Group, NOBODY, Pending, StreamEntry, StreamId, StreamObject};
+use almandine_datatypes::stream::{Group, Pending, StreamEntry, StreamId, StreamObject, UNOWNED};
 
 use super::StreamMut;
 use super::edits::StreamEdit;
@@ -111,7 +111,7 @@ impl StreamMut<'_> {
         let active = known.and_then(|(_, active)| active);
         if known.is_some_and(|(seen, _)| seen == now) {
             let found = self.look()?.groups().nth(group).and_then(|group| group.find_consumer(consumer));
-            return Ok((found.unwrap_or(NOBODY), false));
+            return Ok((found.unwrap_or(UNOWNED), false));
         }
         let edit = StreamEdit::Touch { group: &name, consumer, seen: now, active };
         self.edit_group(group, edit, i64::from(known.is_none()), |group| {
@@ -242,7 +242,7 @@ impl StreamMut<'_> {
                 let group = number(self, group)?;
                 let looked = self.look()?.groups().nth(group);
                 let owner = match consumer {
-                    None => Some(NOBODY),
+                    None => Some(UNOWNED),
                     Some(name) => looked.and_then(|group| group.find_consumer(name)),
                 };
                 if let Some(owner) = owner {

@@ -7,7 +7,7 @@ use crate::value::hash::Malformed;
 use crate::{Text, types};
 use almandine_datatypes::packed::Element;
 use almandine_datatypes::packed::listpack::integer_size;
-use almandine_datatypes::stream::{NOBODY, NewStreamNode, Pending, ProducerLimits, StreamId, StreamObject};
+use almandine_datatypes::stream::{NewStreamNode, Pending, ProducerLimits, StreamId, StreamObject, UNOWNED};
 
 use super::{DELETED, NEVER, SAME_FIELDS, UNKNOWN};
 
@@ -106,7 +106,7 @@ fn integer<'e>(elements: &mut impl Iterator<Item = Element<'e>>) -> Option<i64> 
     elements.next()?.integer()
 }
 
-/// So many texts.
+/// `count` texts.
 fn texts<'e>(elements: &mut ListpackElements<'e>, count: i64) -> Option<Vec<Text<'e>>> {
     let count = usize::try_from(count).ok()?;
     let texts: Vec<Text<'e>> = elements.by_ref().take(count).map(Text::from).collect();
@@ -130,7 +130,7 @@ fn read_group(value_type: u8, stream: &mut StreamObject, input: &mut &[u8]) -> O
         if groups.nth(group)?.get_pending(id).ok()?.is_some() {
             return None;
         }
-        groups.change(group, |group| group.pend(Pending { id, time, count, owner: NOBODY }))?.ok()?;
+        groups.change(group, |group| group.pend(Pending { id, time, count, owner: UNOWNED }))?.ok()?;
     }
     for _ in 0..read_length(input)? {
         let name = read_text(input)?;
@@ -141,7 +141,7 @@ fn read_group(value_type: u8, stream: &mut StreamObject, input: &mut &[u8]) -> O
         groups.change(group, |group| group.touch(number, seen, Some(active).filter(|active| *active != NEVER)))?;
         for _ in 0..read_length(input)? {
             let id = raw_id(array(input)?);
-            let pending = groups.nth(group)?.get_pending(id).ok()?.filter(|pending| pending.owner == NOBODY)?;
+            let pending = groups.nth(group)?.get_pending(id).ok()?.filter(|pending| pending.owner == UNOWNED)?;
             groups.change(group, |group| group.pend(Pending { owner: number, ..pending }))?.ok()?;
         }
     }
@@ -150,7 +150,7 @@ fn read_group(value_type: u8, stream: &mut StreamObject, input: &mut &[u8]) -> O
         released = read_number(input)?;
         for _ in 0..released {
             let id = raw_id(array(input)?);
-            groups.nth(group)?.get_pending(id).ok()?.filter(|pending| pending.owner == NOBODY)?;
+            groups.nth(group)?.get_pending(id).ok()?.filter(|pending| pending.owner == UNOWNED)?;
         }
     }
     (groups.nth(group)?.released() == released).then_some(())

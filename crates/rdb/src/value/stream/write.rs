@@ -4,7 +4,7 @@ use almandine_base::object::Missing;
 
 use crate::container::listpack::Writer;
 use crate::string::{write_bytes, write_number, write_string};
-use almandine_datatypes::stream::{Group, NOBODY, ProducerLimits, Producers, StreamEntry, StreamId, StreamNode, StreamObject};
+use almandine_datatypes::stream::{Group, ProducerLimits, Producers, StreamEntry, StreamId, StreamNode, StreamObject, UNOWNED};
 
 use super::{ID_BYTES, NEVER, SAME_FIELDS, StreamForm, UNKNOWN};
 
@@ -127,7 +127,7 @@ fn write_group(group: &Group, form: StreamForm, out: &mut Vec<u8>) -> Result<(),
         write_owned(group, number, consumer.pending, out)?;
     }
     if form >= StreamForm::Released {
-        write_owned(group, NOBODY, group.released(), out)?;
+        write_owned(group, UNOWNED, group.released(), out)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 /// A reply of any type of RESP2 and RESP3, in as much detail as the wire has: the three kinds of null differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub(crate) enum Value {
     /// `+`: a status.
     Simple(Vec<u8>),
     /// `-`: an error, with its prefix.
@@ -52,7 +52,7 @@ pub enum Value {
 impl Value {
     /// The bytes of any kind of string, status or error.
     #[must_use]
-    pub fn as_bytes(&self) -> Option<&[u8]> {
+    pub(crate) fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Simple(bytes) | Self::Error(bytes) | Self::Bulk(bytes) | Self::BlobError(bytes) => Some(bytes),
             Self::Verbatim { text, .. } => Some(text),
@@ -63,7 +63,7 @@ impl Value {
 
     /// The number that an integer or a double is, or that a string spells.
     #[must_use]
-    pub fn as_f64(&self) -> Option<f64> {
+    pub(crate) fn as_f64(&self) -> Option<f64> {
         match self {
             Self::Integer(value) => Some(*value as f64),
             other => str::from_utf8(other.as_bytes()?).ok()?.parse().ok(),
@@ -72,7 +72,7 @@ impl Value {
 
     /// The elements of an array, a set or a push.
     #[must_use]
-    pub fn as_elements(&self) -> Option<&[Value]> {
+    pub(crate) fn as_elements(&self) -> Option<&[Value]> {
         match self {
             Self::Array(elements) | Self::Set(elements) | Self::Push(elements) => Some(elements),
             _ => None,
@@ -81,13 +81,13 @@ impl Value {
 
     /// Whether this is an error of either kind.
     #[must_use]
-    pub fn is_error(&self) -> bool {
+    pub(crate) fn is_error(&self) -> bool {
         matches!(self, Self::Error(_) | Self::BlobError(_))
     }
 
     /// Whether this is any kind of null.
     #[must_use]
-    pub fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(self, Self::Null | Self::NullBulk | Self::NullArray)
     }
 }

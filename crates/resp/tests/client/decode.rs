@@ -19,7 +19,7 @@ const ELEMENTS_RESERVED_MAX: usize = 1024;
 
 /// Bytes that are not RESP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecodeError {
+pub(crate) enum DecodeError {
     /// No type begins with this byte.
     UnknownType(u8),
     /// A length, number or truth value that is none.
@@ -47,14 +47,14 @@ impl std::error::Error for DecodeError {}
 ///
 /// # Errors
 /// When the input is not RESP.
-pub fn decode(input: &[u8]) -> Result<Option<(Value, usize)>, DecodeError> {
+pub(crate) fn decode(input: &[u8]) -> Result<Option<(Value, usize)>, DecodeError> {
     let (consumed, value) = Decoder::new().decode(input)?;
     Ok(value.map(|value| (value, consumed)))
 }
 
 /// The decoder of one stream of replies.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub(crate) struct Decoder {
     /// Aggregates that wait for elements, outermost first.
     open: Vec<Open>,
     /// The line at the front of the input does not end before this.
@@ -80,7 +80,7 @@ enum Item {
 impl Decoder {
     /// A decoder at the start of a stream.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
@@ -89,7 +89,7 @@ impl Decoder {
     ///
     /// # Errors
     /// When the input is not RESP. The decoder is of no further use then.
-    pub fn decode(&mut self, input: &[u8]) -> Result<(usize, Option<Value>), DecodeError> {
+    pub(crate) fn decode(&mut self, input: &[u8]) -> Result<(usize, Option<Value>), DecodeError> {
         let mut at = 0;
         loop {
             let Some((item, len)) = self.item(&input[at..])? else { return Ok((at, None)) };
